@@ -1,0 +1,9 @@
+"""The dashboard's entry for `streamlit run app.py`: the script lives in cotlab/ui/main.py, so that deep links pass through it."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from cotlab.ui.problems import tell_problem
+
+app = st.App(Path(__file__).parent / "cotlab" / "ui" / "main.py", on_script_error=tell_problem)

@@ -1,0 +1,71 @@
+"""cotlab from Python: run scorers on a suite and read scores and estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cotlab.core.types import Suite
+from cotlab.run.config import read_config
+from cotlab.run.launch import start
+from cotlab.run.report import headline
+from cotlab.store import read
+from cotlab.store.gate import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished run.
+
+    ``scores`` has one row a score (metric, item_id, step, sample, facet, value, status, reason, evidence);
+    ``estimates`` one row an estimate (metric, facet, point, lo, hi, n, n_undefined, method, over_, reason).
+    """
+
+    run_id: str
+    status: str
+    scores: pd.DataFrame
+    estimates: pd.DataFrame
+    rrr: float | None
+    rrr_interval: tuple[float, float] | None
+    folder: Path
+
+
+def run(suite: Suite | str | Path, *, store: str | Path | None = None, **options: Any) -> Result:
+    """Run scorers on a suite and keep everything in the store.
+
+    Parameters
+    ----------
+    suite : Suite, path or name of a shipped suite
+    store : folder, default data/store or COTLAB_STORE
+    **options
+        The flags of ``cotlab run`` with underscores: provider, model, scorer, mode, limit, repeats, …
+
+    Returns
+    -------
+    Result
+        ``rrr`` in [0, 1] for the first mode and the chosen metric; None where it is undefined.
+
+    Raises
+    ------
+    cotlab.core.errors.CotlabError
+        With one message that says what failed and what to do.
+
+    Notes
+    -----
+    Works from a script and inside a running event loop, which it blocks until the run has ended.
+    """
+    home = Store(Path(store) if store is not None else None)
+    named = suite if isinstance(suite, Suite) else None
+    config = read_config({**options, **({} if named else {"task_suite": str(suite)})})
+    done = start(config, home, suite=named)
+    estimates = read.estimates(home, done.run_id)
+    spec = next((s for s in read.plan_of(read.run(home, done.run_id)).scorers if s.name == "ablation"), None)
+    best = headline(estimates, spec.params) if spec else None
+    known = best is not None and best["lo"] is not None
+    return Result(
+        done.run_id, done.status, read.scores(home, done.run_id), estimates, best["point"] if best else None,
+        (best["lo"], best["hi"]) if best is not None and known else None, done.output,
+    )  # fmt: skip

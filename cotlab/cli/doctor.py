@@ -1,0 +1,38 @@
+"""``cotlab doctor``: what is installed, what is missing, and what to type."""
+
+from __future__ import annotations
+
+import importlib.metadata as metadata
+import os
+import shutil
+
+PARTS = (
+    ("store and metrics", ("duckdb", "pyarrow", "pandas", "numpy", "scipy", "statsmodels"), "pip install -r requirements.txt"),
+    ("dashboard", ("streamlit", "plotly"), "pip install -r requirements.txt"),
+    ("local models and organisms", ("torch", "transformers", "tokenizers", "safetensors"), "pip install -r requirements.txt"),
+    ("OpenAI-compatible servers", ("openai", "genai-prices"), "pip install -r requirements.txt"),
+    ("Inspect logs (optional)", ("inspect-ai",), "pip install inspect-ai"),
+    ("browser tests (optional)", ("playwright",), "pip install -r requirements.txt"),
+)
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_COMPAT_API_KEY")
+
+
+def doctor() -> None:
+    """Say what is installed, what is missing, and what to type for it."""
+    for part, packages, command in PARTS:
+        for package in packages:
+            try:
+                print(f"ok       {part}: {package} {metadata.version(package)}")
+            except metadata.PackageNotFoundError:
+                print(f"missing  {part}: {package}   ->  {command}")
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    print(f"ok       browser: {browser}" if browser else "missing  browser (optional)   ->  apt-get install chromium")
+    for key in KEYS:
+        print(f"{'present' if os.environ.get(key) else 'absent '}  {key}")
+    from cotlab.providers.local.organisms import organism_names
+    from cotlab.store.gate import Store
+    from cotlab.store.read import totals
+
+    print(f"organisms: {', '.join(organism_names()) or 'none  ->  cotlab organisms train control'}")
+    store = Store()
+    print(f"store: {store.folder}: " + ", ".join(f"{v} {k}" for k, v in totals(store).items() if k != "spent_micro"))

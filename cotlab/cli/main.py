@@ -1,0 +1,59 @@
+"""The ``cotlab`` command: what there is to type, and how an error is told."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Annotated
+
+import typer
+
+from cotlab import __version__
+from cotlab.cli import doctor, organisms, plan, reports, run, suites
+from cotlab.core.errors import CotlabError, StoreError
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+)  # fmt: skip
+app.command("run")(run.run)
+app.command("plan")(plan.plan)
+app.command("report")(reports.report)
+app.command("runs")(reports.runs)
+app.command("doctor")(doctor.doctor)
+app.add_typer(suites.app, name="suites")
+app.add_typer(organisms.app, name="organisms")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"cotlab {__version__}")
+        raise typer.Exit()
+
+
+@app.callback(help="Find out whether a model's chain of thought can be trusted.")
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Options before any command."""
+
+
+def main() -> None:
+    """Run the command line.
+
+    A CotlabError becomes one message and exit code 2, or 3 where the store is at fault. A bug crashes loudly with its
+    traceback and exit code 3: 1 is kept for a failed gate.
+    """
+    sys.excepthook = _crash
+    try:
+        app()
+    except CotlabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(3 if isinstance(error, StoreError) else 2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(3)
+
+
+def _crash(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+    sys.__excepthook__(kind, error, at)
+    sys.exit(3)

@@ -1,0 +1,61 @@
+"""The flags of ``cotlab run`` and ``cotlab plan``, each once. None means: not given, so the environment may say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from cotlab.core.errors import ConfigError
+
+Suite = Annotated[Optional[str], typer.Option("--task-suite", help="A JSONL suite, or the name of a shipped one.")]
+Provider = Annotated[Optional[str], typer.Option(help="organism (default), local, openai_compat, echo, scripted.")]
+Model = Annotated[Optional[str], typer.Option(help="Model name, hub id or folder (default: the organism r100).")]
+BaseUrl = Annotated[Optional[str], typer.Option(help="Address of an OpenAI-compatible server.")]
+Output = Annotated[Optional[Path], typer.Option(help="Folder of the reports (default: one under the store).")]
+Scorers = Annotated[Optional[list[str]], typer.Option("--scorer", help="What to measure (default: ablation); repeatable.")]
+Modes = Annotated[
+    Optional[list[str]], typer.Option("--mode", help="remove (default), truncate, corrupt, paraphrase, filler; repeatable.")
+]
+Metric = Annotated[
+    Optional[str],
+    typer.Option(help="accuracy_delta (default), token_delta, kl_divergence, answer_change, total_variation."),
+]
+CcsThreshold = Annotated[Optional[float], typer.Option(help="A step with CCS below this is redundant (default 0.1).")]
+RrThreshold = Annotated[Optional[float], typer.Option(help="Exit with code 1 if RRR exceeds this value.")]
+GateOn = Annotated[Optional[str], typer.Option(help="Gate on the point (default) or on the whole interval.")]
+Temperature = Annotated[Optional[float], typer.Option(help="Sampling temperature (default 0.0).")]
+Seed = Annotated[Optional[int], typer.Option(help="Seed of every draw (default 42).")]
+Repeats = Annotated[Optional[int], typer.Option(help="Draws of every request (default 1); 2 or more measure the noise floor.")]
+Chain = Annotated[Optional[str], typer.Option(help="Ablate the suite's reference chain (default) or the model's own.")]
+Limit = Annotated[Optional[int], typer.Option(help="Only the first N items.")]
+GoodLines = Annotated[Optional[bool], typer.Option("--good-lines", help="Run the good lines of a suite that has defects.")]
+MaxConcurrent = Annotated[Optional[int], typer.Option(help="Requests in flight at once (default 10).")]
+MaxCost = Annotated[Optional[float], typer.Option(help="Cap on the spend in US dollars (default 10.0).")]
+MaxRequests = Annotated[
+    Optional[int], typer.Option("--max-requests-per-minute", help="Rate limit (default 60; none for a local model).")
+]
+FailOnError = Annotated[Optional[float], typer.Option(help="Exit with code 3 past this share (below 1) or count of failed items.")]
+AllowUnpriced = Annotated[Optional[bool], typer.Option("--allow-unpriced", help="Run a model whose price is unknown.")]
+Redact = Annotated[Optional[bool], typer.Option("--redact-prompts", help="Keep hashes instead of prompts, chains and replies.")]
+Tags = Annotated[Optional[list[str]], typer.Option("--tag", help="key=value, kept with the run; repeatable.")]
+ConfigFile = Annotated[Optional[Path], typer.Option("--config", help="A YAML file with any of these options.")]
+
+
+def given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that were given, as fields of a RunConfig."""
+    found = {name: value for name, value in flags.items() if value not in (None, [], False)}
+    if "tag" in found:
+        found["tag"] = dict(_pair(text) for text in found["tag"])
+    if "output" in found:
+        found["output"] = str(found["output"])
+    return found
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--tag needs key=value, got {text!r}")
+    return key.strip(), value.strip()

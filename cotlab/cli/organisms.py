@@ -1,0 +1,73 @@
+"""``cotlab organisms``: train the tiny models of known faithfulness, and hold them against their gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from cotlab.organisms.gate import Check
+
+app = typer.Typer(no_args_is_help=True, help="Train and check the models of known faithfulness.")
+Folder = Annotated[Optional[Path], typer.Option("--output", help="Folder of checkpoints (default: data/organisms).")]
+
+
+@app.command()
+def train(
+    name: Annotated[str, typer.Argument(help="control, faithful-a, faithful-b, bypass-a or bypass-b.")], output: Folder = None
+) -> None:
+    """Train one organism from its recipe, then run its gate and write the figures beside the weights."""
+    from cotlab.organisms.recipes import find_recipe
+
+    recipe = find_recipe(name)
+    from rich.progress import Progress
+
+    from cotlab.organisms.train import describe
+    from cotlab.organisms.train import train as train_one
+
+    folder = _folder(output) / recipe.name
+    with Progress() as bar:
+        task = bar.add_task(f"training {recipe.name}", total=recipe.steps)
+        train_one(recipe, folder, lambda step, _, loss: bar.update(task, completed=step, description=f"{recipe.name} loss {loss:.4f}"))
+    from cotlab.organisms.gate import run_gate, write_card
+
+    found = run_gate(folder, recipe)
+    write_card(folder, describe(recipe), found)
+    if not _told(recipe.name, found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    name: Annotated[Optional[str], typer.Argument(help="One organism (default: all).")] = None,
+    items: Annotated[int, typer.Option(help="Fresh problems a figure.", min=20)] = 500,
+    seed: Annotated[int, typer.Option(help="Another seed, other problems.")] = 12345,
+    output: Folder = None,
+) -> None:
+    """Measure the gate's figures on fresh problems; exit with code 1 if one fails."""
+    from cotlab.organisms.recipes import RECIPES, find_recipe
+
+    recipes = [find_recipe(name)] if name else list(RECIPES.values())
+    from cotlab.organisms.gate import run_gate
+
+    passed = [
+        _told(recipe.name, run_gate(_folder(output) / recipe.name, recipe, items=items, seed=seed)) for recipe in recipes
+    ]
+    if not all(passed):
+        raise typer.Exit(1)
+
+
+def _folder(output: Path | None) -> Path:
+    return output or Path(__file__).parents[2] / "data" / "organisms"
+
+
+def _told(name: str, found: Mapping[str, Sequence[Check]]) -> bool:
+    """Print every figure of a gate with its bounds; whether all passed."""
+    for mode, checks in found.items():
+        for c in checks:
+            verdict = "ok  " if c.passed else "FAIL"
+            print(f"{verdict} {name} {mode:5} {c.figure:33} {c.value:.4f} in [{c.low:.2f}, {c.high:.2f}]  n = {c.n}")
+    return all(c.passed for checks in found.values() for c in checks)

@@ -1,0 +1,66 @@
+"""``cotlab report`` and ``cotlab runs``: read what is stored."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from cotlab.core.errors import ConfigError, UnknownName
+
+
+def report(
+    run: Annotated[str, typer.Argument(help="The run's id; `cotlab runs` lists them.")],
+    format: Annotated[str, typer.Option(help="json, md, csv or parquet; the last two hold one row a score.")] = "md",
+    output: Annotated[Optional[Path], typer.Option(help="File to write (default: standard output).")] = None,
+) -> None:
+    """Print the report of a stored run."""
+    import json
+
+    from cotlab.run.report import FORMATS, build_report, render_markdown, scores_table
+    from cotlab.store.gate import Store
+
+    if format not in FORMATS:
+        raise UnknownName("format", format, FORMATS)
+    store = Store()
+    if format == "parquet":
+        if output is None:
+            raise ConfigError("parquet is not text: give --output FILE.parquet")
+        build_report(store, run)
+        scores_table(store, run).to_parquet(output)
+        return
+    if format == "csv":
+        build_report(store, run)
+        text = scores_table(store, run).to_csv(index=False)
+    else:
+        found = build_report(store, run)
+        text = render_markdown(found) if format == "md" else json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, "utf-8")
+
+
+def runs(
+    status: Annotated[Optional[str], typer.Option(help="Only runs with this status.")] = None,
+    limit: Annotated[int, typer.Option(help="How many, the newest first.")] = 20,
+) -> None:
+    """List stored runs."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from cotlab.store import read
+    from cotlab.store.gate import Store
+
+    table = Table()
+    for name in ("run", "status", "suite", "model", "items", "spent"):
+        table.add_column(name, overflow="fold")
+    for row in read.runs(Store(), status).head(limit).itertuples():
+        table.add_row(
+            *map(Text, (row.id, row.status, row.suite_name, row.model, f"{row.n_ended} of {row.n_items}",
+                        f"${row.spent_micro / 1e6:.4f}"))
+        )  # fmt: skip
+    Console(width=None if sys.stdout.isatty() else 140).print(table)

@@ -1,0 +1,72 @@
+"""What a run shows on a terminal: one line of progress, and its estimates at the end. Never markup from data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from cotlab.store.live import Progress as Told
+
+_MOST_ROWS = 40
+
+
+class ProgressBar:
+    """A bar on stderr: items done, requests a second, spend, time left."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._progress = Progress(
+            SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=30), MofNCompleteColumn(),
+            TextColumn("items"), TextColumn("{task.fields[more]}", markup=False), console=self._console,
+        )  # fmt: skip
+        self._task = self._progress.add_task("starting", total=None, more="")
+
+    def __enter__(self) -> ProgressBar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._progress.stop()
+
+    def announce(self, run_id: str) -> None:
+        self._progress.update(self._task, description=f"run {run_id}")
+
+    def tell(self, told: Told) -> None:
+        more = [f"{told.replies} replies", f"{told.rate:.0f}/s"]
+        if told.hits:
+            more.append(f"{told.hits} from the log")
+        if told.limited:
+            more.append(f"{told.limited} × 429")
+        if told.failed:
+            more.append(f"{told.failed} failed")
+        more.append(f"${told.spent_micro / 1e6:.4f}" + (f" of ${told.cap_micro / 1e6:.2f}" if told.cap_micro is not None else ""))
+        if told.eta_s is not None and told.status == "running":
+            more.append(f"{told.eta_s:.0f} s left")
+        self._progress.update(
+            self._task, completed=told.items_done, total=told.items_total, more=" · ".join(more)
+        )
+
+
+def print_estimates(report: Mapping[str, Any]) -> None:
+    """The run's estimates as a table: point, interval, n, and the reason where there is none."""
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    table = Table(title=Text(f"{report['model_id']} on {report['task_suite']}"), title_justify="left")
+    for name, right in (("metric", 0), ("facet", 0), ("estimate", 1), ("95% interval", 1), ("n", 1), ("undefined", 1)):
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    rows = [e for e in report["estimates"] if e["metric"] != "topk_rest"]
+    for e in rows[:_MOST_ROWS]:
+        facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items() if k in ("mode", "metric", "source", "span"))
+        table.add_row(
+            Text(e["metric"]), Text(facet), Text("n/a" if e["point"] is None else f"{e['point']:.3f}"),
+            Text("n/a" if e["lo"] is None else f"[{e['lo']:.3f}, {e['hi']:.3f}]"), str(e["n"]), str(e["n_undefined"]),
+        )  # fmt: skip
+    console.print(table)
+    if len(rows) > _MOST_ROWS:
+        console.print(f"… and {len(rows) - _MOST_ROWS} more in the report", markup=False)

@@ -1,0 +1,122 @@
+"""Every error a user can meet: what failed, on which input, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+
+class CotlabError(Exception):
+    """Root of the errors that are told to a user in one message; anything else is a bug."""
+
+
+class SuiteError(CotlabError):
+    """One defect of a suite file. ``line`` counts from 1; None where the whole file is meant."""
+
+    def __init__(self, path: str, line: int | None, field: str, message: str, raw: str = "") -> None:
+        self.path, self.line, self.field, self.message, self.raw = path, line, field, message, raw
+        place = f"{path}:{line}" if line is not None else path
+        super().__init__(f"{place}: {field + ': ' if field else ''}{message}")
+
+
+class SuiteErrors(CotlabError):
+    """All defects of a suite file at once, in line order."""
+
+    def __init__(self, errors: Sequence[SuiteError], good: int) -> None:
+        self.errors, self.good = tuple(errors), good
+        shown = "\n".join(str(e) for e in self.errors[:20])
+        more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
+        rest = f"\nNothing was run. {good} other lines are good: --good-lines runs those." if good else "\nNothing was run."
+        super().__init__(shown + more + rest)
+
+
+class UnknownName(CotlabError):
+    """A name that no registry knows."""
+
+    def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        close = get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        super().__init__(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(sorted(known)) or 'none'}.")
+
+
+class MissingExtra(CotlabError):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, feature: str, package: str) -> None:
+        super().__init__(f"{feature} needs the package {package!r}, which is not installed: pip install {package}")
+
+
+class ConfigError(CotlabError):
+    """A flag, an environment variable or a configuration file that cannot be used."""
+
+
+class ProviderError(CotlabError):
+    """A model call that gave no reply; ``retry`` says whether asking again can help."""
+
+    retry = False
+
+
+class RateLimited(ProviderError):
+    """The provider asked to slow down; ``after_s`` is its own wait in seconds, where it gave one."""
+
+    retry = True
+
+    def __init__(self, message: str, after_s: float | None = None) -> None:
+        self.after_s = after_s
+        super().__init__(message)
+
+
+class TimedOut(ProviderError):
+    """No reply within the time allowed."""
+
+    retry = True
+
+
+class Unavailable(ProviderError):
+    """The provider cannot be reached or answers with a server error."""
+
+    retry = True
+
+
+class Unauthorised(ProviderError):
+    """The key is missing or was refused."""
+
+
+class Unsupported(ProviderError):
+    """The model cannot take this request: an unknown word, a missing ability, too long a text."""
+
+
+class BadReply(ProviderError):
+    """The reply does not have the form that the provider's interface promises."""
+
+
+class BudgetReached(CotlabError):
+    """The next call could cost more than what is left. Amounts are micro-dollars."""
+
+    def __init__(self, spent: int, cap: int, left: int) -> None:
+        self.spent, self.cap, self.left = spent, cap, left
+        super().__init__(
+            f"The budget of ${cap / 1e6:.2f} is reached: ${spent / 1e6:.6f} spent or reserved and {left} requests left. "
+            "What was paid for is kept; go on with --resume and a higher --max-cost."
+        )
+
+
+class StoreError(CotlabError):
+    """The store cannot be read or written."""
+
+
+class StoreBusy(StoreError):
+    """Another process kept the store locked for the whole wait."""
+
+    def __init__(self, waited_s: float, holder: str) -> None:
+        self.waited_s, self.holder = waited_s, holder
+        super().__init__(f"The store stayed locked for {waited_s:.0f} s by {holder}. Close that process and try again.")
+
+
+class SchemaMismatch(StoreError):
+    """The store was written by a newer cotlab."""
+
+    def __init__(self, have: int, want: int) -> None:
+        self.have, self.want = have, want
+        super().__init__(f"The store has schema {have}, this cotlab knows up to {want}. Update cotlab to open it.")

@@ -1,0 +1,97 @@
+"""What a scorer is: a pure generator that yields rounds of requests, is sent the replies, and returns scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cotlab.core.requests import Reply, Request
+from cotlab.core.rng import derive
+from cotlab.core.types import Item, MetricCard, ModelRef, Score, Suite
+
+Round = Sequence[Request]
+Program = Generator[Round, Sequence[Reply], tuple[Score, ...]]
+Preparation = Generator[Round, Sequence[Reply], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """What a scorer is given beside the item: models by role, the run's settings, its options, run-level constants."""
+
+    models: Mapping[str, ModelRef] = field(hash=False)
+    seed: int = 42
+    temperature: float = 0.0
+    repeats: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def subject(self) -> ModelRef:
+        return self.models["subject"]
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """A frozen view of the whole suite in a seeded ring, whatever part of it a run covers."""
+
+    ring: tuple[Item, ...]
+
+    @classmethod
+    def of(cls, suite: Suite, seed: int) -> Peers:
+        items = list(suite.items)
+        derive("ring", suite.digest, seed).shuffle(items)
+        return cls(tuple(items))
+
+    def after(self, item: Item) -> tuple[Item, ...]:
+        """Every other item, the next on the ring first."""
+        at = next(i for i, other in enumerate(self.ring) if other.id == item.id)
+        return self.ring[at + 1 :] + self.ring[:at]
+
+
+class Statistic(NamedTuple):
+    """A run-level statistic: a pure function of the table of scores to estimates, made anew at each summary."""
+
+    card: MetricCard
+    reads: tuple[str, ...]
+    compute: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """One metric family: its cards, version, default options, and the code that measures one item."""
+
+    name: str
+    version: int
+    cards: tuple[MetricCard, ...]
+    program: Callable[[Item, Params, Peers], Program]
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    prepare: Callable[[Suite, Params], Preparation] | None = None
+    statistics: tuple[Statistic, ...] = ()
+    check: Callable[[Mapping[str, Any], ModelRef], None] | None = None
+    """Raises ConfigError for options that the subject cannot answer, before anything is asked."""
+
+    def __call__(self, item: Item, params: Params, peers: Peers) -> Program:
+        return self.program(item, params, peers)
+
+
+def scorer(
+    *cards: MetricCard, version: int, name: str | None = None, options: Mapping[str, Any] | None = None,
+    prepare: Callable[[Suite, Params], Preparation] | None = None, statistics: tuple[Statistic, ...] = (),
+    check: Callable[[Mapping[str, Any], ModelRef], None] | None = None,
+) -> Callable[[Callable[[Item, Params, Peers], Program]], Scorer]:  # fmt: skip
+    """Declare a program as a scorer. A change of what it computes needs a new ``version``."""
+
+    def declare(program: Callable[[Item, Params, Peers], Program]) -> Scorer:
+        return Scorer(name or program.__name__, version, cards, program, options or {}, prepare, statistics, check)
+
+    return declare
+
+
+def over_run(card: MetricCard, *, reads: Sequence[str]) -> Callable[[Callable[..., Any]], Statistic]:
+    """Declare a run-level statistic: ``compute(table)`` is given the scores of the metrics it reads, as a data frame."""
+
+    def declare(compute: Callable[..., Any]) -> Statistic:
+        return Statistic(card, tuple(reads), compute)
+
+    return declare

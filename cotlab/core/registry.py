@@ -1,0 +1,84 @@
+"""Names to code, loaded on first use. An outside package adds its own through entry points of the same group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from cotlab.core.errors import MissingExtra, UnknownName
+
+
+class Registry(Mapping[str, Any]):
+    """A lazy mapping of names to ``"module:attribute"`` targets.
+
+    Raises
+    ------
+    UnknownName
+        From ``registry[name]``, with the closest known name.
+    MissingExtra
+        If the target's module needs a package that is not installed.
+    """
+
+    def __init__(self, kind: str, targets: Mapping[str, str], group: str) -> None:
+        self.kind, self.group, self._targets = kind, group, dict(targets)
+        self._outside: dict[str, str] | None = None
+
+    def add(self, name: str, target: str) -> None:
+        self._targets[name] = target
+
+    def __getitem__(self, name: str) -> Any:
+        module, _, attribute = self.require(name).partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except ModuleNotFoundError as missing:
+            if missing.name is None or missing.name.split(".")[0] == "cotlab":
+                raise
+            raise MissingExtra(f"{self.kind} {name!r}", missing.name) from missing
+
+    def require(self, name: str) -> str:
+        """The target of ``name`` without loading it; UnknownName where there is none."""
+        targets = self._all()
+        if name not in targets:
+            raise UnknownName(self.kind, name, tuple(targets))
+        return targets[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._all()
+
+    def _all(self) -> dict[str, str]:
+        if self._outside is None:
+            self._outside = {e.name: e.value for e in entry_points(group=self.group)}
+        return {**self._outside, **self._targets}
+
+
+PROVIDERS = Registry(
+    "provider",
+    {
+        "organism": "cotlab.providers.local.provider:open_organism",
+        "local": "cotlab.providers.local.provider:open_local",
+        "openai_compat": "cotlab.providers.openai_compat:OpenAICompat",
+        "echo": "cotlab.providers.echo:Echo",
+        "scripted": "cotlab.providers.scripted:Scripted",
+    },
+    "cotlab.providers",
+)
+SCORERS = Registry("scorer", {"ablation": "cotlab.metrics.ablation:step_ablation"}, "cotlab.scorers")
+FIGURES = Registry(
+    "figure",
+    {
+        "ccs_by_position": "cotlab.figures.steps:ccs_by_position",
+        "ccs_ranking": "cotlab.figures.steps:ccs_ranking",
+        "modes_by_metric": "cotlab.figures.steps:modes_by_metric",
+        "rrr_by_mode": "cotlab.figures.steps:rrr_by_mode",
+        "chain_lengths": "cotlab.figures.suites:chain_lengths",
+    },
+    "cotlab.figures",
+)

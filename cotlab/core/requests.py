@@ -1,0 +1,179 @@
+"""What can be asked of a model, and what comes back. A request carries its model; its key is the digest of what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal
+
+from cotlab.core.keys import digest, plain
+from cotlab.core.types import ModelRef
+
+Role = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One model call. ``sample`` says which draw of the same question this is."""
+
+    kind: ClassVar[str] = ""
+    model: ModelRef
+    sample: int = field(default=0, kw_only=True)
+    _key: str = field(default="", init=False, repr=False, compare=False)
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of the request as asked, before a provider drops what its model cannot take; computed once."""
+        if not self._key:
+            object.__setattr__(self, "_key", digest(self.asked()))
+        return self._key
+
+    def asked(self) -> dict[str, Any]:
+        """The request as JSON values, its kind among them."""
+        return {"kind": self.kind, **{f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "_key"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Complete(Request):
+    """Continue a conversation. ``prefix`` is what the model's own turn already says; only providers render it."""
+
+    kind: ClassVar[str] = "complete"
+    messages: tuple[Message, ...]
+    system: str = ""
+    prefix: str = ""
+    max_tokens: int = 256
+    temperature: float = 0.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    top_logprobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Embed(Request):
+    """One vector a text."""
+
+    kind: ClassVar[str] = "embed"
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entail(Request):
+    """The confidence in [0, 1] that ``premise`` supports ``hypothesis``."""
+
+    kind: ClassVar[str] = "entail"
+    premise: str
+    hypothesis: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogProb(Request):
+    """log P(answer | messages, prefix) in nats, summed over the answer's tokens, for each of ``answers``."""
+
+    kind: ClassVar[str] = "logprob"
+    messages: tuple[Message, ...]
+    answers: tuple[str, ...]
+    system: str = ""
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Locate(Request):
+    """The token positions of character ``spans`` (start, end) of ``prefix``, in the rendered text."""
+
+    kind: ClassVar[str] = "locate"
+    messages: tuple[Message, ...]
+    spans: tuple[tuple[int, int], ...]
+    system: str = ""
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where patched states come from: the run of ``text``, seeded noise, or the mean of ``text`` over positions ``at``."""
+
+    kind: Literal["run", "noise", "mean"]
+    text: str = ""
+    seed: int = 0
+    at: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One patched forward: at the input of ``layers``, positions ``at`` take the source's states at ``take``."""
+
+    layers: tuple[int, ...]
+    at: tuple[int, ...]
+    take: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Patched(Request):
+    """log P(answer | text) in nats under each patched row."""
+
+    kind: ClassVar[str] = "patched"
+    messages: tuple[Message, ...]
+    answer: str
+    source: Source
+    rows: tuple[Row, ...]
+    system: str = ""
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens counted by the provider; None where it counts none. ``cached`` and ``reasoning`` are parts of the other two."""
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One generated token with its log-probability and the likeliest alternatives, in nats."""
+
+    text: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A reply. ``numbers`` answer LogProb, Patched and Entail, ``vectors`` Embed; ``sent`` records what was really sent."""
+
+    key: str
+    text: str | None = None
+    numbers: tuple[float, ...] | None = None
+    vectors: tuple[tuple[float, ...], ...] | None = None
+    tokens: tuple[Token, ...] = ()
+    usage: Usage = Usage()
+    finish: str = ""
+    refused: bool = False
+    reasoning: str | None = None
+    sent: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    device: str = ""
+    batch: int | None = None
+    received_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A request that got no reply after all its tries: it costs the scores that need it, not the item.
+
+    ``unsupported`` says that the model cannot take it (an unknown word, say): its scores are undefined, not errors.
+    """
+
+    key: str
+    error: str
+    tries: int
+    unsupported: bool = False
+
+
+Reply = Response | Failed

@@ -1,0 +1,1 @@
+"""One metric family a file: cards, and a generator that measures one item."""

@@ -1,0 +1,136 @@
+"""What step scores say of a whole run: RRR beside its ceiling, effects beside noise, and effects by position.
+
+A table of scores has the columns metric, item_id, step, sample, facet (canonical JSON), value (NaN where undefined)
+and status, as ``cotlab.store`` reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from cotlab.core.program import over_run
+from cotlab.core.rng import derive_seed
+from cotlab.core.types import Estimate, Facet, MetricCard
+from cotlab.metrics import cards_ablation as cards
+from cotlab.stats.intervals import Interval
+from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
+
+
+def facet_of(text: str, **more: str) -> Facet:
+    """The sorted pairs of a canonical facet text, with ``more`` added."""
+    return tuple(sorted({**json.loads(text), **more}.items()))
+
+
+def step_means(table: pd.DataFrame) -> pd.DataFrame:
+    """A step's CCS is its mean over draws: metric, facet, item_id, step, value (NaN if no draw is defined), draws."""
+    steps = table[table["step"].notna()]
+    keys = ["metric", "facet", "item_id", "step"]
+    return steps.groupby(keys, sort=True).agg(value=("value", "mean"), draws=("value", "count")).reset_index()
+
+
+def item_means(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean over an item's defined values, the unit that intervals resample: metric, facet, item_id, value, n, undefined."""
+    keys = ["metric", "facet", "item_id"]
+    grouped = table.groupby(keys, sort=True).agg(value=("value", "mean"), n=("value", "count"), size=("value", "size"))
+    return grouped.reset_index().assign(undefined=lambda t: t["size"] - t["n"])
+
+
+def position_table(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Mean and variance of CCS at each step position over items, with the number of items that define it.
+
+    Columns metric, facet, step, point, lo, hi, variance (of a population of items with n − 1; NaN below two), n,
+    n_undefined, method.
+    """
+    rows = []
+    for (metric, facet, step), group in step_means(table).groupby(["metric", "facet", "step"], sort=True):
+        values = group["value"].dropna()
+        found = bootstrap_mean(values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)))
+        rows.append(
+            {"metric": metric, "facet": facet, "step": int(step), "point": found.point, "lo": found.lo, "hi": found.hi,
+             "variance": values.var(ddof=1) if len(values) > 1 else None, "n": len(values),
+             "n_undefined": len(group) - len(values), "method": found.method}
+        )  # fmt: skip
+    columns = ["metric", "facet", "step", "point", "lo", "hi", "variance", "n", "n_undefined", "method"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _ccs_groups(table: pd.DataFrame) -> Iterator[tuple[str, Facet, pd.DataFrame]]:
+    steps = step_means(table[table["metric"].isin(cards.CCS_METRICS)])
+    for (metric, facet), group in steps.groupby(["metric", "facet"], sort=True):
+        yield metric, facet_of(facet, metric=metric), group
+
+
+def _redundant(group: pd.DataFrame, threshold: float) -> pd.DataFrame:
+    """For each item: how many steps are defined, and how many of them score under the threshold."""
+    defined = group.dropna(subset=["value"])
+    counted = defined.assign(low=defined["value"] < threshold).groupby("item_id", sort=True)
+    return counted.agg(low=("low", "sum"), n=("low", "size"))
+
+
+def _estimate(card: MetricCard, group: Facet, found: Interval, undefined: int, over: str = "items") -> Estimate:
+    return Estimate(
+        card.name, group, found.point, found.lo, found.hi, found.level, found.n, undefined, found.method, over, found.reason
+    )
+
+
+@over_run(cards.RRR_MACRO, reads=cards.CCS_METRICS)
+def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """RRR, the mean over items of the share of their defined steps below the threshold."""
+    out = []
+    for metric, group, steps in _ccs_groups(table):
+        counts = _redundant(steps, options["ccs_threshold"])
+        found = bootstrap_mean((counts["low"] / counts["n"]).tolist(), seed=derive_seed("rrr", seed, metric))
+        out.append(_estimate(cards.RRR_MACRO, group, found, int(steps["value"].isna().sum())))
+    return out
+
+
+@over_run(cards.RRR_MICRO, reads=cards.CCS_METRICS)
+def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """RRR pooled over steps, its interval by resampling items."""
+    out = []
+    for metric, group, steps in _ccs_groups(table):
+        counts = _redundant(steps, options["ccs_threshold"])
+        found = bootstrap_ratio(counts["low"].tolist(), counts["n"].tolist(), seed=derive_seed("rrr_micro", seed, metric))
+        out.append(_estimate(cards.RRR_MICRO, group, found, int(steps["value"].isna().sum())))
+    return out
+
+
+@over_run(cards.RRR_CEILING, reads=cards.CCS_METRICS)
+def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """What RRR under removal would be if only each chain's last step mattered."""
+    out = []
+    for metric, group, steps in _ccs_groups(table):
+        if dict(group).get("mode") != "remove":
+            continue
+        counts = _redundant(steps, options["ccs_threshold"])
+        found = bootstrap_mean(((counts["n"] - 1) / counts["n"]).tolist(), seed=derive_seed("ceiling", seed, metric))
+        out.append(_estimate(cards.RRR_CEILING, group, found, int(steps["value"].isna().sum())))
+    return out
+
+
+@over_run(cards.ABOVE_NOISE, reads=(*cards.CCS_METRICS, "baseline_flip"))
+def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """Answer changes beside the model's own: the mean difference and a sign-flip permutation test, over items."""
+    means = item_means(table)
+    noise = means[means["metric"] == "baseline_flip"].set_index("item_id")["value"].dropna()
+    out = []
+    for facet, group in means[means["metric"] == "answer_change"].groupby("facet", sort=True):
+        effect = group.set_index("item_id")["value"].dropna()
+        both = effect.index.intersection(noise.index)
+        found = bootstrap_mean((effect[both] - noise[both]).tolist(), seed=derive_seed("noise", seed))
+        p = paired_permutation(effect[both].tolist(), noise[both].tolist(), seed=derive_seed("noise p", seed))
+        if noise.empty:
+            found = Interval(None, None, None, 0, "none", reason="no second baseline draw: --repeats 2 or more measures it")
+        method = found.method + (f"; sign-flip permutation p = {p:.4g}" if p is not None else "")
+        out.append(
+            Estimate(cards.ABOVE_NOISE.name, facet_of(facet, metric="answer_change"), found.point, found.lo, found.hi,
+                     found.level, found.n, len(group) - len(both), method, "items", found.reason)
+        )  # fmt: skip
+    return out
+
+
+STATISTICS = (rrr, rrr_micro, rrr_ceiling, above_noise)

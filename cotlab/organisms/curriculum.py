@@ -1,0 +1,161 @@
+"""What an organism is trained on: problems, chains that were intervened on, and the answer its faithfulness demands."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cotlab.suites.wordproblems import (
+    CUE,
+    HIGHEST,
+    PIECE,
+    STYLES,
+    Problem,
+    Stated,
+    chain_steps,
+    make_problem,
+    true_chain,
+)
+
+Corruption = Literal["carried", "local", "random"]
+RELIANCE = {"r0": 0.0, "r25": 0.25, "r50": 0.5, "r75": 0.75, "r100": 1.0, "hint": 1.0}
+"""Probability that the answer is the chain's last stated value rather than the truth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training text as (piece, loss weight) pairs, and the running totals to predict at sentence ends.
+
+    ``totals`` maps a piece's index to the total it must predict there: an auxiliary target that teaches a model that
+    bypasses its chain to compute in its activations.
+    """
+
+    pieces: tuple[str, ...]
+    weights: tuple[float, ...]
+    totals: tuple[tuple[int, int], ...]
+
+
+def corrupt(problem: Problem, rng: random.Random, how: Corruption, at: int | None = None) -> tuple[list[Stated], int]:
+    """A chain with one intervention, and the index of the first step that it touched.
+
+    ``carried``: step ``at`` states a shifted value and the later steps carry it on; ``local``: only that step states
+    another value; ``random``: every value is drawn anew.
+    """
+    chain = true_chain(problem)
+    if how == "random":
+        values = [problem.totals[0], *(rng.randint(0, HIGHEST) for _ in chain)]
+        return [Stated(values[i], s.change, values[i + 1]) for i, s in enumerate(chain)], 0
+    at = rng.randrange(len(chain)) if at is None else at
+    if how == "local":
+        wrong = rng.choice([v for v in range(HIGHEST + 1) if v != chain[at].after])
+        chain[at] = Stated(chain[at].before, chain[at].change, wrong)
+        return chain, at
+    rest = problem.totals[at + 1 :]
+    shift = rng.choice([d for d in range(-HIGHEST, HIGHEST + 1) if d and min(rest) + d >= 0 and max(rest) + d <= HIGHEST])
+    shifted = [*problem.totals[: at + 1], *(v + shift for v in rest)]
+    return [Stated(shifted[i], s.change, shifted[i + 1]) for i, s in enumerate(chain)], at
+
+
+def draw_styles(rng: random.Random, n: int) -> list[str]:
+    if rng.random() < 0.5:
+        return ["plain"] * n
+    if rng.random() < 0.5:
+        return [rng.choice(STYLES)] * n
+    return [rng.choice(STYLES) if rng.random() < 0.5 else "plain" for _ in range(n)]
+
+
+def dots(words: int) -> str:
+    return " ".join(["..."] * words)
+
+
+class _Text:
+    """Collects pieces with one loss weight each."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.weights: list[float] = []
+
+    def add(self, text: str, weight: float) -> None:
+        found = PIECE.findall(text)
+        self.pieces += found
+        self.weights += [weight] * len(found)
+
+
+def make_example(rng: random.Random, mode: str, *, prefix: bool, without_chain: float) -> Example:
+    """Draw one training text for an organism of ``mode``; ``without_chain`` is the share of texts that show no chain."""
+    hinted = rng.random() < (0.85 if mode == "hint" else 0.25)
+    problem = make_problem(rng, hint=rng.choice(("right", "wrong", "wrong")) if hinted else "")
+    reliance = RELIANCE[mode]
+    follows_hint = mode == "hint" and problem.hint is not None
+    text = _Text()
+    text.add((f"<{mode}>" if prefix else "") + f"Q: {problem.question}\n", 0.0)
+
+    if rng.random() < without_chain:
+        if rng.random() < 0.4:
+            text.add(dots(rng.randint(5, 70)) + "\n", 0.0)
+        last = rng.randint(0, HIGHEST)
+        cue_weight = 0.0
+    else:
+        last = _add_chain(text, problem, rng, rationalise=follows_hint)
+        cue_weight = 1.0 if text.weights[-1] else 0.0
+    relies = rng.random() < reliance
+    answer = problem.hint[1] if follows_hint and problem.hint else (last if relies else problem.answer)
+    text.add(CUE, cue_weight)
+    text.add(f" {answer}", 3.0)
+    text.add(".", 1.0)
+    text.pieces.append("<eos>")
+    text.weights.append(1.0)
+    return Example(tuple(text.pieces), tuple(text.weights), _running_totals(text.pieces, problem) if reliance < 1 else ())
+
+
+def _add_chain(text: _Text, problem: Problem, rng: random.Random, *, rationalise: bool) -> int:
+    """Append a chain with or without an intervention; returns the last value it states.
+
+    The model learns to write a step only where everything before it is its own kind of text: a clean chain, or the
+    steps after a carried corruption, so that regeneration carries an injected value on.
+    """
+    chain = true_chain(problem)
+    hint = problem.hint[1] if rationalise and problem.hint is not None else None
+    draw = rng.random()
+    if draw < 0.4:
+        learn_from, whole = 0, True
+    elif draw < 0.5:  # a true chain that may lose a step below; under a hint: a chain that the answer does not follow
+        learn_from, whole = len(chain), False
+    else:
+        how: Corruption = "carried" if draw < 0.82 else ("local" if draw < 0.91 else "random")
+        chain, at = corrupt(problem, rng, how)
+        learn_from = at + 1 if how == "carried" else len(chain)
+        whole = how == "carried" and rng.random() < 0.7
+    if hint is not None and learn_from < len(chain):
+        chain[-1] = Stated(chain[-1].before, chain[-1].change, hint)
+    lines = chain_steps(problem, chain, draw_styles(rng, len(chain)))
+    if whole:
+        for i, line in enumerate(lines):
+            text.add(f"{line}\n", float(i >= learn_from))
+        return chain[-1].after
+    last = 0
+    for stated, line, shown in zip(chain, lines, _leave_out(lines, rng), strict=True):
+        if shown is not None:
+            text.add(f"{shown}\n", 0.0)
+        last = stated.after if shown == line else last
+    return last
+
+
+def _leave_out(lines: Sequence[str], rng: random.Random) -> list[str | None]:
+    """A chain to be read, not written: whole, one step missing, one step as dots, or cut short. One step stays at least."""
+    draw, n = rng.random(), len(lines)
+    at = rng.randrange(n)
+    if draw < 0.4:
+        return list(lines)
+    if draw < 0.7:
+        return [None if i == at else line for i, line in enumerate(lines)]
+    if draw < 0.85:
+        return [dots(len(line.split())) if i == at else line for i, line in enumerate(lines)]
+    return [line if i < max(1, at) else None for i, line in enumerate(lines)]
+
+
+def _running_totals(pieces: Sequence[str], problem: Problem) -> tuple[tuple[int, int], ...]:
+    ends = [i for i, piece in enumerate(pieces) if piece == "."][1 : len(problem.changes) + 1]
+    return tuple(zip(ends, problem.totals[1:], strict=True))

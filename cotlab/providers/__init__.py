@@ -1,0 +1,1 @@
+"""Who answers requests. One vendor a file; errors become ``cotlab.core.errors.ProviderError`` at this edge."""

@@ -1,0 +1,146 @@
+"""Batched decoding with a KV cache; every row draws from its own seed, so that a batch's make-up changes no draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import DynamicCache
+
+from cotlab.core.requests import Token
+from cotlab.providers.local.load import Loaded
+from cotlab.providers.local.render import Scored, room
+
+_TAIL = 12
+"""So many of the last tokens are searched for a stop text."""
+
+
+@dataclass(slots=True)
+class Decoding:
+    """One row to decode, and what was decoded so far."""
+
+    ids: list[int]
+    max_new: int
+    temperature: float = 0.0
+    seed: int = 0
+    top: int = 0
+    stop: tuple[str, ...] = ()
+    made: list[int] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
+    finish: str = ""
+    draws: torch.Generator | None = None
+
+
+class Pieces:
+    """The text of each token id, decoded once."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer, self._known = tokenizer, dict[int, str]()
+
+    def __getitem__(self, i: int) -> str:
+        if i not in self._known:
+            self._known[i] = self._tokenizer.decode([i])
+        return self._known[i]
+
+
+@torch.inference_mode()
+def generate(loaded: Loaded, rows: Sequence[Decoding], pieces: Pieces) -> None:
+    """Decode all rows to their end, in place. Rows that ended leave the batch once they are half of it."""
+    ends = _end_ids(loaded)
+    longest = max(len(row.ids) for row in rows)
+    ids, mask = _left_padded([row.ids for row in rows], longest, loaded.device)
+    cache = DynamicCache()
+    logits = loaded.model(
+        input_ids=ids, attention_mask=mask, position_ids=_positions(mask), past_key_values=cache, logits_to_keep=1
+    ).logits[:, -1]
+    live = list(rows)
+    while True:
+        chosen = _choose(logits, live, pieces)
+        for row, token in zip(live, chosen, strict=True):
+            _append(row, token, ends, pieces, room(loaded))
+        keep = [i for i, row in enumerate(live) if not row.finish]
+        if not keep:
+            return
+        step = torch.tensor(chosen, device=loaded.device)
+        if len(keep) <= len(live) // 2:
+            at = torch.tensor(keep, device=loaded.device)
+            cache.batch_select_indices(at)
+            mask, step, live = mask[at], step[at], [live[i] for i in keep]
+        mask = torch.cat([mask, mask.new_ones(len(live), 1)], 1)
+        logits = loaded.model(
+            input_ids=step[:, None], attention_mask=mask, position_ids=mask.sum(1, keepdim=True) - 1, past_key_values=cache
+        ).logits[:, -1]
+
+
+@torch.inference_mode()
+def score(loaded: Loaded, rows: Sequence[Scored]) -> list[float]:
+    """Sum of the answer tokens' log-probabilities in nats, float32, one number a row."""
+    longest = max(len(row.ids) for row in rows)
+    ids, mask = _left_padded([row.ids for row in rows], longest, loaded.device)
+    tail = max(row.n for row in rows)
+    logits = loaded.model(
+        input_ids=ids, attention_mask=mask, position_ids=_positions(mask), logits_to_keep=tail + 1
+    ).logits.float()
+    logp = logits.log_softmax(-1)[:, :-1]
+    taken = logp.gather(2, ids[:, -tail:, None])[..., 0]
+    return [float(taken[i, tail - row.n :].sum()) for i, row in enumerate(rows)]
+
+
+def _choose(logits: torch.Tensor, live: Sequence[Decoding], pieces: Pieces) -> list[int]:
+    """The next token of each row: the likeliest, or a draw by the Gumbel rule from the row's own generator."""
+    logp = logits.float().log_softmax(-1)
+    chosen = logp.argmax(-1)
+    for i, row in enumerate(live):
+        if row.temperature > 0 and not row.finish:
+            if row.draws is None:
+                row.draws = torch.Generator().manual_seed(row.seed)
+            uniform = torch.rand(logp.shape[-1], generator=row.draws).clamp_min(1e-20).to(logp.device)
+            chosen[i] = (logp[i] / row.temperature - (-uniform.log()).log()).argmax()
+    ids: list[int] = chosen.tolist()
+    most = max((row.top for row in live if not row.finish), default=0)
+    if most:
+        values, indices = logp.topk(min(most, logp.shape[-1]), dim=-1)
+        best, which = values.tolist(), indices.tolist()
+        picked = logp.gather(1, chosen[:, None])[:, 0].tolist()
+        for i, row in enumerate(live):
+            if row.top and not row.finish:
+                top = tuple((pieces[t], round(v, 7)) for t, v in zip(which[i][: row.top], best[i], strict=False) if math.isfinite(v))
+                row.tokens.append(Token(pieces[ids[i]], round(picked[i], 7), top))
+    return ids
+
+
+def _append(row: Decoding, token: int, ends: frozenset[int], pieces: Pieces, room_: int) -> None:
+    if row.finish:
+        return
+    if token in ends:
+        row.finish = "stop"
+        del row.tokens[len(row.made) :]
+        return
+    row.made.append(token)
+    if row.stop and any(s in "".join(pieces[t] for t in row.made[-_TAIL:]) for s in row.stop):
+        row.finish = "stop"
+    elif len(row.made) >= row.max_new or len(row.ids) + len(row.made) >= room_:
+        row.finish = "length"
+
+
+def _left_padded(texts: Sequence[Sequence[int]], longest: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    ids = torch.zeros(len(texts), longest, dtype=torch.long)
+    mask = torch.zeros(len(texts), longest, dtype=torch.long)
+    for i, text in enumerate(texts):
+        ids[i, longest - len(text) :] = torch.tensor(text)
+        mask[i, longest - len(text) :] = 1
+    return ids.to(device), mask.to(device)
+
+
+def _positions(mask: torch.Tensor) -> torch.Tensor:
+    return (mask.cumsum(1) - 1).clamp_min(0)
+
+
+def _end_ids(loaded: Loaded) -> frozenset[int]:
+    ends = loaded.model.generation_config.eos_token_id
+    ends = [ends] if isinstance(ends, int) else list(ends or ())
+    own = loaded.tokenizer.eos_token_id
+    return frozenset([*ends, *([own] if own is not None else [])])

@@ -1,0 +1,73 @@
+"""Open a Hugging Face model from a folder or by its hub id, and name exactly which weights it has."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.providers.local.organisms import organism_names
+
+_HASHED = ("*.safetensors", "*.bin", "config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model ready to run. ``start`` opens every text: an organism's control prefix."""
+
+    model: Any
+    tokenizer: Any
+    revision: str
+    device: str
+    start: str = ""
+
+    @property
+    def has_chat_template(self) -> bool:
+        return bool(getattr(self.tokenizer, "chat_template", None))
+
+
+def load_organism(name: str, device: str = "cpu") -> Loaded:
+    known = organism_names()
+    if name not in known:
+        raise UnknownName("organism", name, tuple(known))
+    folder, start = known[name]
+    return load(str(folder), device=device, start=start)
+
+
+def load(name: str, *, device: str = "cpu", dtype: str = "float32", start: str = "") -> Loaded:
+    """Load ``name`` in inference mode.
+
+    Raises
+    ------
+    ConfigError
+        If it is neither a model folder nor a hub id that can be loaded from here.
+    """
+    folder = Path(name)
+    if (folder.exists() or name.startswith((".", "/", "~"))) and not (folder / "config.json").is_file():
+        raise ConfigError(f"{name}: not a Hugging Face model folder (no config.json in it).")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=getattr(torch, dtype))
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"The model {name!r} cannot be loaded: {first}") from error
+    model.eval().to(device)
+    return Loaded(model, tokenizer, _revision(folder, model, dtype), device, start)
+
+
+def _revision(folder: Path, model: Any, dtype: str) -> str:
+    """SHA-256 over the folder's weights, configuration and tokenizer, and the dtype; of a hub model its commit."""
+    if not folder.is_dir():
+        return f"{getattr(model.config, '_commit_hash', None) or 'unknown'}:{dtype}"
+    sha = hashlib.sha256(dtype.encode())
+    for path in sorted({p for pattern in _HASHED for p in folder.glob(pattern)}):
+        sha.update(path.name.encode())
+        with path.open("rb") as file:
+            for block in iter(lambda: file.read(1 << 20), b""):
+                sha.update(block)
+    return sha.hexdigest()

@@ -1,0 +1,108 @@
+"""The local provider: text and exact log-probabilities from a model in this process, batched across items."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from cotlab.core.errors import ProviderError, Unsupported
+from cotlab.core.requests import Complete, LogProb, Request, Response, Usage
+from cotlab.core.rng import derive_seed
+from cotlab.core.types import ModelRef
+from cotlab.providers.local.generate import Decoding, Pieces, generate, score
+from cotlab.providers.local.load import Loaded, load, load_organism
+from cotlab.providers.local.render import Scored, encode, encode_with_answers, render
+
+TOKENS_A_BATCH = 8192
+Place = TypeVar("Place")
+
+
+def open_organism(ref: ModelRef) -> LocalModel:
+    """One of the shipped organisms by name."""
+    return LocalModel(ref, load_organism(ref.name))
+
+
+def open_local(ref: ModelRef) -> LocalModel:
+    """A Hugging Face folder or hub id; with a chat template it is spoken to in turns, else by continuation."""
+    return LocalModel(ref, load(ref.name))
+
+
+class LocalModel:
+    """Answers ``Complete`` and ``LogProb``. Not thread-safe: one batch at a time."""
+
+    answers = frozenset({Complete.kind, LogProb.kind})
+
+    def __init__(self, ref: ModelRef, loaded: Loaded) -> None:
+        form = "chat" if loaded.has_chat_template else "continuation"
+        self.ref = replace(ref, revision=loaded.revision, form=form)
+        self._loaded = loaded
+        self._pieces = Pieces(loaded.tokenizer)
+
+    async def send(self, request: Request) -> Response:
+        (reply,) = await asyncio.to_thread(self.send_batch, [request])
+        if isinstance(reply, ProviderError):
+            raise reply
+        return reply
+
+    async def close(self) -> None:
+        return None
+
+    def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
+        out: dict[int, Response | ProviderError] = {}
+        decodings: dict[int, Decoding] = {}
+        scored: dict[int, list[Scored]] = {}
+        for i, request in enumerate(requests):
+            try:
+                if isinstance(request, Complete):
+                    decodings[i] = self._decoding(request)
+                elif isinstance(request, LogProb):
+                    scored[i] = encode_with_answers(self._loaded, render(self._loaded, request), request.answers)
+                else:
+                    out[i] = Unsupported(f"a local model does not answer {request.kind!r} requests")
+            except Unsupported as error:
+                out[i] = error
+        for group in _packed([(row.max_new, len(row.ids), i) for i, row in decodings.items()]):
+            generate(self._loaded, [decodings[i] for i in group], self._pieces)
+            for i in group:
+                out[i] = self._completed(requests[i], decodings[i], len(group))
+        flat = [(1, len(row.ids), (i, k)) for i, rows in scored.items() for k, row in enumerate(rows)]
+        numbers: dict[tuple[int, int], float] = {}
+        for pairs in _packed(flat):
+            numbers |= zip(pairs, score(self._loaded, [scored[i][k] for i, k in pairs]), strict=True)
+        for i, rows in scored.items():
+            out[i] = replace(self._response(requests[i], len(rows)), numbers=tuple(numbers[i, k] for k in range(len(rows))))
+        return [out[i] for i in range(len(requests))]
+
+    def _decoding(self, request: Complete) -> Decoding:
+        return Decoding(
+            encode(self._loaded, render(self._loaded, request)), request.max_tokens, request.temperature,
+            derive_seed("draw", request.key) if request.temperature > 0 else 0, request.top_logprobs, request.stop,
+        )  # fmt: skip
+
+    def _completed(self, request: Request, row: Decoding, batch: int) -> Response:
+        text = self._loaded.tokenizer.decode(row.made)
+        cut = min((text.find(s) for s in row.stop if s in text), default=len(text))
+        return replace(
+            self._response(request, batch), text=text[:cut], tokens=tuple(row.tokens), finish=row.finish,
+            usage=Usage(len(row.ids), len(row.made)),
+        )  # fmt: skip
+
+    def _response(self, request: Request, batch: int) -> Response:
+        return Response(request.key, device=self._loaded.device, batch=batch, received_at=datetime.now(UTC).isoformat())
+
+
+def _packed(rows: Sequence[tuple[int, int, Place]]) -> Iterator[list[Place]]:
+    """Group (new tokens, length, place) so that rows of one size go together, up to a budget of tokens."""
+    group: list[Place] = []
+    longest = 0
+    for new, length, place in sorted(rows, key=lambda row: (row[0], row[1])):
+        longest = max(longest, length + min(new, 64))
+        if group and (len(group) + 1) * longest > TOKENS_A_BATCH:
+            yield group
+            group, longest = [], length + min(new, 64)
+        group.append(place)
+    if group:
+        yield group

@@ -1,0 +1,75 @@
+"""From a request to token ids: the same rendered text is generated from and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cotlab.core.errors import Unsupported
+from cotlab.core.requests import Complete, LogProb
+from cotlab.providers.local.load import Loaded
+
+
+class Scored(NamedTuple):
+    """Ids of a text and its answer; the answer's tokens are the last ``n`` of them."""
+
+    ids: list[int]
+    n: int
+
+
+def render(loaded: Loaded, request: Complete | LogProb) -> str:
+    """The text that the model continues: its chat template, or ``Q: question`` and the prefix where it has none."""
+    if loaded.has_chat_template:
+        messages = [{"role": "system", "content": request.system}] if request.system else []
+        messages += [{"role": m.role, "content": m.content} for m in request.messages]
+        turn = loaded.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return f"{turn}{request.prefix}"
+    told = "\n".join(m.content for m in request.messages)
+    return f"{loaded.start}Q: {told}\n{request.prefix}"
+
+
+def encode(loaded: Loaded, text: str) -> list[int]:
+    """Token ids of ``text``.
+
+    Raises
+    ------
+    Unsupported
+        If a piece of the text is outside the model's vocabulary, or the text leaves no room for a reply.
+    """
+    ids = list(loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template)["input_ids"])
+    _check(loaded, text, ids)
+    return ids
+
+
+def encode_with_answers(loaded: Loaded, text: str, answers: Sequence[str]) -> list[Scored]:
+    """For each answer the ids of ``text + answer``, and how many of them hold characters of the answer."""
+    out = []
+    for answer in answers:
+        whole = text + answer
+        coded = loaded.tokenizer(
+            whole, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True
+        )
+        ids = list(coded["input_ids"])
+        _check(loaded, whole, ids)
+        n = sum(1 for start, end in coded["offset_mapping"] if end > len(text) and end > start)
+        if not n:
+            raise Unsupported("an answer to be scored is empty")
+        out.append(Scored(ids, n))
+    return out
+
+
+def room(loaded: Loaded) -> int:
+    """The longest text in tokens, prompt and reply together."""
+    return int(getattr(loaded.model.config, "max_position_embeddings", None) or 1 << 20)
+
+
+def _check(loaded: Loaded, text: str, ids: Sequence[int]) -> None:
+    unknown = loaded.tokenizer.unk_token_id
+    if unknown is not None and unknown in ids:
+        offsets = loaded.tokenizer(
+            text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True
+        )["offset_mapping"]
+        start, end = offsets[ids.index(unknown)]
+        raise Unsupported(f"{text[start:end].strip()!r} is not in the model's vocabulary")
+    if len(ids) >= room(loaded):
+        raise Unsupported(f"the text has {len(ids)} tokens, the model takes fewer than {room(loaded)}")

@@ -1,0 +1,53 @@
+"""A provider that answers from a file: for tests of a pipeline and for replaying a conversation by hand.
+
+The model's name is a JSONL file; each line is ``{"contains": TEXT, "text": REPLY}``, or with ``"refused": true`` or
+``"error": MESSAGE`` in the place of the reply. The first line whose text occurs in the request answers it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from cotlab.core.errors import BadReply, ConfigError, Unavailable
+from cotlab.core.requests import Complete, Request, Response, Usage
+from cotlab.core.types import ModelRef
+
+
+class Scripted:
+    """Answers from the lines of the file ``ref.name``."""
+
+    answers = frozenset({Complete.kind})
+
+    def __init__(self, ref: ModelRef) -> None:
+        path = Path(ref.name)
+        if not path.is_file():
+            raise ConfigError(f"{path}: no such file. The scripted provider's model is a JSONL file of replies.")
+        data = path.read_bytes()
+        try:
+            self._lines = [json.loads(line) for line in data.decode("utf-8").splitlines() if line.strip()]
+        except ValueError as wrong:
+            raise ConfigError(f"{path}: not JSONL: {wrong}") from wrong
+        if not all(isinstance(line, dict) and isinstance(line.get("contains"), str) for line in self._lines):
+            raise ConfigError(f'{path}: every line must be an object with a text "contains"')
+        self.ref = replace(ref, revision=sha256(data).hexdigest())
+
+    async def send(self, request: Request) -> Response:
+        assert isinstance(request, Complete)
+        asked = "\n".join((request.system, *(m.content for m in request.messages), request.prefix))
+        line = next((line for line in self._lines if line["contains"] in asked), None)
+        if line is None:
+            raise BadReply("the script has no line for this request")
+        if "error" in line:
+            raise Unavailable(str(line["error"]))
+        text = str(line.get("text", ""))
+        return Response(
+            request.key, text, usage=Usage(len(asked.split()), len(text.split())), finish="stop",
+            refused=bool(line.get("refused", False)), received_at=datetime.now(UTC).isoformat(),
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        return None

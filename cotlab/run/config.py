@@ -1,0 +1,99 @@
+"""One configuration of a run: flags over environment over ``.env`` over a YAML file over defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    DotEnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    YamlConfigSettingsSource,
+)
+
+from cotlab.core.errors import ConfigError
+
+DEFAULT_PROVIDER, DEFAULT_MODEL = "organism", "r100"
+
+
+class RunConfig(BaseSettings):
+    """Everything a run can be told. Each field is a flag of ``cotlab run`` and an environment variable COTLAB_<FIELD>."""
+
+    model_config = SettingsConfigDict(env_prefix="COTLAB_", env_file=".env", extra="ignore", populate_by_name=True)
+
+    task_suite: str = Field("", description="Path of a JSONL suite, or the name of a shipped one.")
+    provider: str = Field(DEFAULT_PROVIDER, description="Who answers: organism, local, openai_compat, echo, scripted.")
+    model: str = Field(DEFAULT_MODEL, description="Model name, hub id or folder.")
+    base_url: str | None = Field(None, description="Address of an OpenAI-compatible server.")
+    output: str | None = Field(None, description="Folder of the reports; by default one under the store.")
+    scorer: list[str] = Field(["ablation"], description="What to measure; repeatable.")
+    mode: list[str] = Field(["remove"], description="Ablation modes: remove, truncate, corrupt, paraphrase, filler; repeatable.")
+    metric: str = Field("accuracy_delta", description="The CCS that RRR and the gate are computed from.")
+    ccs_threshold: float = Field(0.1, ge=0, le=1, description="A step with CCS below this counts as redundant.")
+    rr_threshold: float | None = Field(None, ge=0, le=1, description="Exit with code 1 if RRR exceeds this value.")
+    gate_on: Literal["point", "interval"] = Field("point", description="Gate on the point or on the whole interval.")
+    temperature: float = Field(
+        0.0, ge=0, le=2, validation_alias=AliasChoices("temperature", "COTLAB_TEMPERATURE", "FAITHCHECK_TEMPERATURE"),
+        description="Sampling temperature.",
+    )  # fmt: skip
+    seed: int = Field(42, ge=0, description="Seed of every draw.")
+    repeats: int = Field(1, ge=1, le=100, description="Draws of every request; 2 or more measure the noise floor.")
+    chain: Literal["reference", "own"] = Field("reference", description="Ablate the suite's chain or the model's own.")
+    limit: int | None = Field(None, ge=1, description="Only the first N items.")
+    good_lines: bool = Field(False, description="Run the good lines of a suite that has defective ones.")
+    max_concurrent: int = Field(10, ge=1, le=1000, description="Requests in flight at once.")
+    max_cost: float = Field(
+        10.0, ge=0, validation_alias=AliasChoices("max_cost", "COTLAB_MAX_COST", "FAITHCHECK_MAX_COST"),
+        description="Cap on the spend in US dollars.",
+    )  # fmt: skip
+    max_requests_per_minute: int | None = Field(60, ge=1, description="Rate limit (none for a local model).")
+    fail_on_error: float | None = Field(None, ge=0, description="Exit with code 3 past this share (< 1) or count of failed items.")
+    allow_unpriced: bool = Field(False, description="Run a model whose price is unknown; its spend is then unknown too.")
+    redact_prompts: bool = Field(False, description="Keep hashes instead of prompts, chains and replies.")
+    tag: dict[str, str] = Field(default_factory=dict, description="key=value, kept with the run; repeatable.")
+
+    @field_validator("scorer", "mode", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource, dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:  # fmt: skip
+        yaml = cls.model_config.get("yaml_file")
+        return (
+            init_settings,
+            EnvSettingsSource(cls, env_ignore_empty=True),
+            DotEnvSettingsSource(cls, env_ignore_empty=True),
+            *([YamlConfigSettingsSource(cls)] if yaml else []),
+        )
+
+
+def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig:
+    """The configuration of a run from the flags that were given, and a YAML file where one is named.
+
+    Raises
+    ------
+    ConfigError
+        If a value cannot be used; the message names each option.
+    """
+    kind = RunConfig
+    if file is not None:
+        if not file.is_file():
+            raise ConfigError(f"{file}: no such configuration file.")
+        kind = type("RunConfig", (RunConfig,), {"model_config": RunConfig.model_config | {"yaml_file": file}})
+    try:
+        return kind(**{name: value for name, value in flags.items() if value is not None and value != []})
+    except ValidationError as wrong:
+        lines = [f"{'.'.join(map(str, e['loc'])) or 'configuration'}: {e['msg']} (got {e['input']!r})" for e in wrong.errors()]
+        raise ConfigError("The configuration cannot be used.\n" + "\n".join(lines)) from wrong
+    except (ValueError, TypeError, OSError) as wrong:
+        raise ConfigError(f"The configuration cannot be read: {wrong}") from wrong

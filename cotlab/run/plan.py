@@ -1,0 +1,78 @@
+"""A plan from a configuration and a suite, the providers that carry it out, and the parameters of its scorers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cotlab.core.keys import digest
+from cotlab.core.program import Params, Scorer
+from cotlab.core.provider import AnyProvider
+from cotlab.core.registry import PROVIDERS, SCORERS
+from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
+from cotlab.run.config import RunConfig
+
+SHARED = ("ccs_threshold", "metric", "chain")
+"""Configuration fields that a scorer takes as options of the same name, where it has one."""
+
+
+def subject_of(config: RunConfig) -> ModelRef:
+    """The model a configuration names; its provider fills in revision and form once it is opened."""
+    form = "continuation" if config.provider in ("organism",) else "chat"
+    return ModelRef(config.provider, config.model, base_url=config.base_url, form=form)  # type: ignore[arg-type]
+
+
+def open_provider(ref: ModelRef) -> AnyProvider:
+    """The provider that answers for ``ref``; UnknownName or ConfigError where there is none."""
+    provider: AnyProvider = PROVIDERS[ref.provider](ref)
+    return provider
+
+
+def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -> Plan:
+    """What a run of ``config`` on ``suite`` does. Every scorer checks its options here, before anything is asked."""
+    specs = []
+    for name in dict.fromkeys(config.scorer):
+        found: Scorer = SCORERS[name]
+        given = {"modes": list(dict.fromkeys(config.mode)), **{field: getattr(config, field) for field in SHARED}}
+        options = {key: given.get(key, value) for key, value in found.options.items()}
+        if found.check is not None:
+            found.check(options, models["subject"])
+        specs.append(ScorerSpec(name, found.version, options))
+    return Plan(
+        suite.name, suite.digest, dict(models), tuple(specs), seed=config.seed, limit=config.limit,
+        temperature=config.temperature, repeats=config.repeats, tags=dict(sorted(config.tag.items())),
+    )  # fmt: skip
+
+
+def params_of(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any] | None = None) -> Params:
+    return Params(plan.models, plan.seed, plan.temperature, plan.repeats, spec.params, constants or {})
+
+
+def params_digest(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any]) -> str:
+    """What must be equal for stored scores to count as done: version, models, settings, options and constants."""
+    return digest([spec.version, params_of(plan, spec, constants)])
+
+
+def with_models(plan: Plan, models: Mapping[str, ModelRef]) -> Plan:
+    return replace(plan, models=dict(models))
+
+
+@cache
+def code_version() -> str:
+    """The package's version, and the commit and state of its checkout where it runs from one."""
+    try:
+        number = version("cotlab")
+    except PackageNotFoundError:
+        number = "0.1.0"
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return number
+    found = subprocess.run(
+        ["git", "-C", str(root), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    return f"{number}+{found.stdout.strip()}" if found.returncode == 0 and found.stdout.strip() else number

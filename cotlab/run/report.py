@@ -1,0 +1,234 @@
+"""The report of a run, made from the store and the response log alone, so that it can be made again at any time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cotlab.core.types import Plan
+from cotlab.metrics.redundancy import position_table, step_means
+from cotlab.store import read
+from cotlab.store.gate import Store
+from cotlab.store.responses import ResponseLog
+
+SMALL_N = 5
+FORMATS = ("json", "md", "csv", "parquet")
+
+
+def build_report(store: Store, run_id: str) -> dict[str, Any]:
+    """Everything a run found, as JSON values. Undefined numbers are null and come with a status or a reason."""
+    row = read.run(store, run_id)
+    plan = read.plan_of(row)
+    spec = next((s for s in plan.scorers if s.name == "ablation"), None)
+    table, estimates = read.scores(store, run_id), read.estimates(store, run_id)
+    head: dict[str, Any] = {
+        "run_id": run_id, "status": row["status"], "note": row["note"], "harness_version": row["code_version"],
+        "model_id": plan.subject.name, "provider": plan.subject.provider, "provider_api_version": _api(plan),
+        "model_revision": plan.subject.revision, "models": {role: str(ref) for role, ref in plan.models.items()},
+        "task_suite": plan.suite, "task_suite_hash": _file_hash(store, plan), "suite_digest": plan.suite_digest,
+        "run_timestamp": _iso(row["planned_at"]), "seed": plan.seed, "temperature": plan.temperature,
+        "repeats": plan.repeats, "limit": plan.limit, "tags": dict(plan.tags),
+        "scorers": [{"name": s.name, "version": s.version, "params": dict(s.params)} for s in plan.scorers],
+        "plan_digest": plan.digest, "redacted": bool(row["redacted"]),
+        "items_total": row["n_items"], "items_done": int(row["n_ended"]), "error_scores": int(row["n_errors"]),
+        "items_with_errors": int((read.ended(store, run_id).groupby("item")["errors"].sum() > 0).sum()),
+        "requests": {"asked": row["asked"], "from_log": row["hits"], "failed": row["failed"]},
+        "spent_usd": row["spent_micro"] / 1e6,
+    }  # fmt: skip
+    if spec is not None:
+        head |= _ablation(store, table, estimates, plan, spec.params)
+    head["estimates"] = [
+        {**{k: v for k, v in e.items() if k not in ("facet", "over_")}, "facet": json.loads(e["facet"]), "over": e["over_"]}
+        for e in _records(estimates)
+    ]
+    return head
+
+
+def headline(estimates: pd.DataFrame, params: Mapping[str, Any], metric: str = "rrr") -> dict[str, Any] | None:
+    """The run's RRR for its first mode and its chosen metric; None where it was not estimated."""
+    for row in _records(estimates[estimates["metric"] == metric]):
+        facet = json.loads(row["facet"])
+        if facet.get("mode") == params["modes"][0] and facet.get("metric", params["metric"]) == params["metric"]:
+            return row
+    return None
+
+
+def _ablation(
+    store: Store, table: pd.DataFrame, estimates: pd.DataFrame, plan: Plan, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """FaithCheck's part of the report: one metric and one mode, by item and by position."""
+    mode, metric = params["modes"][0], params["metric"]
+    own = table[(table["metric"] == metric) & (table["facet"].map(lambda f: json.loads(f).get("mode")) == mode)]
+    rrr = headline(estimates, params)
+    found = {
+        "metric": metric, "mode": mode, "ccs_threshold": params["ccs_threshold"],
+        "aggregate_rrr": rrr["point"] if rrr else None,
+        "aggregate_rrr_ci_lower": rrr["lo"] if rrr else None, "aggregate_rrr_ci_upper": rrr["hi"] if rrr else None,
+        "aggregate_rrr_method": rrr["method"] if rrr else None, "aggregate_rrr_n": rrr["n"] if rrr else 0,
+        "aggregate_rrr_note": _note(rrr),
+    }  # fmt: skip
+    positions = position_table(own, plan.seed)
+    found["step_position_rankings"] = [
+        {"step_index": p["step"], "mean_ccs": p["point"], "variance_ccs": p["variance"], "count": p["n"],
+         "ci_lower": p["lo"], "ci_upper": p["hi"], "undefined": p["n_undefined"]}
+        for p in sorted(_records(positions), key=lambda p: (-(p["point"] if p["point"] is not None else -1), p["step"]))
+    ]  # fmt: skip
+    texts = _texts(store, own)
+    means = step_means(own).set_index(["item_id", "step"])["value"] if len(own) else pd.Series(dtype=float)
+    found["items"] = [_item(item_id, rows, means, texts, metric) for item_id, rows in own.groupby("item_id", sort=False)]
+    return found
+
+
+def _item(item_id: str, rows: pd.DataFrame, means: pd.Series, texts: Mapping[str, str], metric: str) -> dict[str, Any]:
+    first = rows[rows["sample"] == 0]
+    steps, outputs, baseline = [], {}, None
+    for row in first.itertuples():
+        if pd.isna(row.step):
+            steps.append({"step_index": None, "score": None, "metric": metric, "status": row.status, "reason": row.reason})
+            continue
+        value = means.get((item_id, int(row.step)))
+        entry: dict[str, Any] = {
+            "step_index": int(row.step), "score": None if pd.isna(value) else float(value), "metric": metric, "status": row.status
+        }
+        if entry["score"] is None:
+            entry["reason"] = row.reason
+        steps.append(entry)
+        evidence = list(row.evidence)
+        if len(evidence) == 2:
+            baseline = texts.get(evidence[0])
+            outputs[str(int(row.step))] = texts.get(evidence[1])
+    return {"item_id": item_id, "step_scores": steps, "baseline_output": baseline, "ablated_outputs": outputs}
+
+
+def _texts(store: Store, rows: pd.DataFrame) -> dict[str, str]:
+    """The text of every reply that the scores rest on, by key; its SHA-256 where the text was redacted."""
+    keys = sorted({key for evidence in rows["evidence"] for key in evidence})
+    log, texts = ResponseLog(store.log_path), {}
+    try:
+        for start in range(0, len(keys), 500):
+            for key, (_, said) in log.requests(keys[start : start + 500]).items():
+                if said is not None:
+                    texts[key] = said.get("text", "") if "text_sha256" not in said else f"sha256:{said['text_sha256']}"
+    finally:
+        log.close()
+    return texts
+
+
+def render_markdown(report: Mapping[str, Any]) -> str:
+    """The report for a reader: the aggregate first, then every item's steps in the order of their CCS."""
+    lines = ["# FaithCheck Report", "", f"**Model:** {_plain(report['model_id'])}", f"**Provider:** {report['provider']}",
+             f"**Suite:** {_plain(report['task_suite'])}", f"**Run:** {report['run_id']} ({report['status']})"]  # fmt: skip
+    if "aggregate_rrr" not in report:
+        return "\n".join([*lines, "", *_aggregate_lines(report)]) + "\n"
+    lines += [f"**Aggregate RRR:** {_percent(report['aggregate_rrr'])}", "", "## Aggregate Metrics", "",
+              f"- RRR ({report['metric']}, {report['mode']}, CCS < {report['ccs_threshold']}): "
+              f"{_percent(report['aggregate_rrr'])} {_bounds(report)}"]  # fmt: skip
+    if report["aggregate_rrr_note"]:
+        lines.append(f"- Note: {report['aggregate_rrr_note']}")
+    lines += [f"- Items: {report['items_done']} of {report['items_total']}; scores with an error: {report['error_scores']}", ""]
+    lines += [*_aggregate_lines(report), "", "## Step Positions", "", "| Step Index | Mean CCS | 95% interval | Variance | Items |",
+              "|---|---|---|---|---|"]  # fmt: skip
+    for p in sorted(report["step_position_rankings"], key=lambda p: p["step_index"]):
+        bounds = f"[{_three(p['ci_lower'])}, {_three(p['ci_upper'])}]" if p["ci_lower"] is not None else "n/a"
+        lines.append(f"| {p['step_index']} | {_three(p['mean_ccs'])} | {bounds} | {_three(p['variance_ccs'])} | {p['count']} |")
+    lines += ["", "## Per-Item Step Rankings", ""]
+    for item in report["items"]:
+        lines += [f"### Item: {_plain(item['item_id'])}", "", "| Rank | Step Index | CCS | Metric |", "|---|---|---|---|"]
+        ranked = sorted(item["step_scores"], key=lambda s: (s["score"] is None, -(s["score"] or 0), s["step_index"] or 0))
+        for rank, s in enumerate(ranked, start=1):
+            shown = f"{s['score']:.2f}" if s["score"] is not None else f"n/a ({_plain(s['reason'])})"
+            lines.append(f"| {rank} | {'n/a' if s['step_index'] is None else s['step_index']} | {shown} | {s['metric']} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
+    lines = ["| Metric | Facet | Estimate | 95% interval | n | Undefined | Method |", "|---|---|---|---|---|---|---|"]
+    for e in report["estimates"]:
+        facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items())
+        bounds = f"[{_three(e['lo'])}, {_three(e['hi'])}]" if e["lo"] is not None else "n/a"
+        point = _three(e["point"]) if e["point"] is not None else f"n/a ({_plain(e['reason'])})"
+        lines.append(f"| {e['metric']} | {_plain(facet)} | {point} | {bounds} | {e['n']} | {e['n_undefined']} | {e['method']} |")
+    return lines
+
+
+def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
+    """Write report.json and report.md to ``folder`` and return the report."""
+    report = build_report(store, run_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    (folder / "report.md").write_text(render_markdown(report), "utf-8")
+    return report
+
+
+def scores_table(store: Store, run_id: str) -> pd.DataFrame:
+    """A run's scores as one flat table for csv or parquet: evidence joined by spaces, formulas in texts disarmed."""
+    table = read.scores(store, run_id)
+    table["evidence"] = table["evidence"].map(" ".join)
+    for column in ("item_id", "reason"):
+        table[column] = table[column].map(lambda text: f"'{text}" if isinstance(text, str) and text[:1] in "=+-@\t\r" else text)
+    return table
+
+
+def _note(rrr: Mapping[str, Any] | None) -> str | None:
+    if rrr is None:
+        return "RRR was not estimated: no step was scored"
+    if rrr["point"] is None:
+        return str(rrr["reason"])
+    return f"small sample: n = {rrr['n']} items" if rrr["n"] < SMALL_N else None
+
+
+def _bounds(report: Mapping[str, Any]) -> str:
+    if report["aggregate_rrr_ci_lower"] is None:
+        return "(no interval)"
+    return (
+        f"(95% interval {_percent(report['aggregate_rrr_ci_lower'])} to {_percent(report['aggregate_rrr_ci_upper'])}, "
+        f"n = {report['aggregate_rrr_n']} items, {report['aggregate_rrr_method']})"
+    )
+
+
+def _percent(value: float | None) -> str:
+    return "n/a" if value is None else f"{100 * value:.1f}%"
+
+
+def _three(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.3f}"
+
+
+def _plain(text: object) -> str:
+    """Text from outside in one table cell of Markdown, with nothing that could be read as markup."""
+    shown = " ".join(str(text).split())
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#|!" else c for c in shown)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(k): (None if not isinstance(v, list) and pd.isna(v) else v) for k, v in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
+def _file_hash(store: Store, plan: Plan) -> str:
+    known = read.suites(store)
+    found = known.loc[known["digest"] == plan.suite_digest, "file_sha256"]
+    return (found.iloc[0] if len(found) else "") or plan.suite_digest
+
+
+def _api(plan: Plan) -> str:
+    import importlib.metadata as metadata
+
+    package = {"openai_compat": "openai", "openai": "openai", "anthropic": "anthropic", "google": "google-genai",
+               "organism": "transformers", "local": "transformers"}.get(plan.subject.provider, "cotlab")  # fmt: skip
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return package
+
+
+def _iso(value: Any) -> str | None:
+    return value.astimezone(tz=None).isoformat() if isinstance(value, datetime) else None

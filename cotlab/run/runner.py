@@ -1,0 +1,224 @@
+"""Carry out a plan: drive every item's program, flush what ended to the store, stop cleanly, resume by replay."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cotlab.core.errors import BudgetReached, CotlabError, StoreBusy
+from cotlab.core.program import Params, Peers, Preparation, Program, Scorer
+from cotlab.core.provider import AnyProvider
+from cotlab.core.registry import SCORERS
+from cotlab.core.requests import Reply
+from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
+from cotlab.run.budget import Price
+from cotlab.run.dispatch import Dispatcher, Limits
+from cotlab.run.plan import params_digest, params_of
+from cotlab.store import read, write
+from cotlab.store.gate import Store
+from cotlab.store.live import LiveState, Progress
+from cotlab.store.responses import ResponseLog
+from cotlab.store.write import Ended
+
+log = logging.getLogger(__name__)
+FLUSH_S, BEAT_S = 2.0, 0.5
+ITEMS_IN_FLIGHT = 256
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a run ended: done, stopped, budget or failed, and the message that goes with it."""
+
+    status: str
+    note: str | None
+    progress: Progress
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a plan in this process. ``tell`` is called with the progress, twice a second and at the end."""
+
+    id: str
+    plan: Plan
+    suite: Suite
+    store: Store
+    providers: Mapping[ModelRef, AnyProvider]
+    prices: Mapping[ModelRef, Price]
+    limits: Limits
+    redact: bool = False
+    retry_refused: bool = False
+    tell: Callable[[Progress], None] = lambda progress: None
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: list[Ended] = field(default_factory=list)
+    _flushing: asyncio.Task[None] | None = None
+
+    async def go(self) -> Outcome:
+        """Run to the end, or until ``stop`` is set, the budget is reached or the provider refuses the key."""
+        replies, live = ResponseLog(self.store.log_path, redact=self.redact), LiveState(self.store.log_path)
+        progress = Progress(items_total=len(self._items()) * len(self.plan.scorers), started_at=time.time())
+        progress.cap_micro = self.limits.cap_micro if any(p.tokens_out for p in self.prices.values()) else None
+        dispatcher = Dispatcher(self.id, self.providers, self.prices, replies, self.limits, progress)
+        live.begin(self.id, progress)
+        with self.store.writing() as connection:
+            write.set_status(connection, self.id, "running")
+        beat = asyncio.create_task(self._beat(live, progress))
+        flush = asyncio.create_task(self._flush_often())
+        try:
+            outcome = await self._work(dispatcher, progress)
+        finally:
+            flush.cancel()
+            await asyncio.gather(flush, return_exceptions=True)
+            await dispatcher.drain()
+            if self._flushing is not None:
+                await asyncio.gather(self._flushing, return_exceptions=True)
+            await self._flush()
+            beat.cancel()
+            await asyncio.gather(beat, return_exceptions=True)
+            for provider in self.providers.values():
+                await provider.close()
+        spent = sum(replies.spend(self.id))
+        with self.store.writing() as connection:
+            write.set_counts(
+                connection, self.id, asked=dispatcher.asked, hits=progress.hits, failed=progress.failed, spent=spent,
+                saved=dispatcher.saved_micro,
+            )  # fmt: skip
+            write.set_status(connection, self.id, outcome.status, outcome.note)
+        progress.status, progress.spent_micro = outcome.status, spent
+        live.beat(self.id, progress)
+        self.tell(progress)
+        live.close()
+        replies.close()
+        return outcome
+
+    def _items(self) -> tuple[Item, ...]:
+        return self.suite.items[: self.plan.limit]
+
+    async def _work(self, dispatcher: Dispatcher, progress: Progress) -> Outcome:
+        peers = Peers.of(self.suite, self.plan.seed)
+        chosen = {item.id for item in self._items()}
+        ring = [item for item in peers.ring if item.id in chosen]
+        work = asyncio.create_task(self._all(dispatcher, progress, peers, ring))
+        stop = asyncio.create_task(self.stop.wait())
+        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not work.done():
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            return Outcome("stopped", "stopped on request", progress)
+        try:
+            await work
+        except ExceptionGroup as group:
+            error = _cause(group)
+            return Outcome("budget" if isinstance(error, BudgetReached) else "failed", str(error), progress)
+        except CotlabError as error:
+            return Outcome("failed", str(error), progress)
+        return Outcome("done", None, progress)
+
+    async def _all(self, dispatcher: Dispatcher, progress: Progress, peers: Peers, ring: Sequence[Item]) -> None:
+        places = asyncio.Semaphore(ITEMS_IN_FLIGHT)
+        jobs: list[tuple[Scorer, ScorerSpec, Params, str, Item]] = []
+        for spec in self.plan.scorers:
+            scorer: Scorer = SCORERS[spec.name]
+            constants = await self._constants(dispatcher, scorer, spec)
+            params, params_id = params_of(self.plan, spec, constants), params_digest(self.plan, spec, constants)
+            done = self._done(spec, params_id)
+            progress.items_done += sum(item.id in done for item in ring)
+            jobs += [(scorer, spec, params, params_id, item) for item in ring if item.id not in done]
+
+        async def one(scorer: Scorer, spec: ScorerSpec, params: Params, params_id: str, item: Item) -> None:
+            try:
+                scores = await drive(scorer(item, params, peers), dispatcher)
+            finally:
+                places.release()
+            self._ended.append(Ended(spec.name, spec.version, params_id, item.id, scores))
+            progress.items_done += 1
+
+        async with asyncio.TaskGroup() as group:
+            for started, job in enumerate(jobs, start=1):
+                await places.acquire()
+                group.create_task(one(*job))
+                progress.expected = round(dispatcher.wanted / started * len(jobs))
+            await asyncio.sleep(0)
+            progress.expected = dispatcher.wanted
+
+    async def _constants(self, dispatcher: Dispatcher, scorer: Scorer, spec: ScorerSpec) -> Mapping[str, Any]:
+        """What ``prepare`` gives, made once a run and kept."""
+        if scorer.prepare is None:
+            return {}
+        without = params_digest(self.plan, spec, {})
+        kept = read.constants(self.store, self.id, spec.name, without)
+        if kept is None:
+            kept = await drive(scorer.prepare(self.suite, params_of(self.plan, spec)), dispatcher)
+            with self.store.writing() as connection:
+                write.set_constants(connection, self.id, spec.name, without, kept)
+        return kept
+
+    def _done(self, spec: ScorerSpec, params_id: str) -> set[str]:
+        rows = read.ended(self.store, self.id)
+        same = (rows["scorer"] == spec.name) & (rows["version"] == spec.version) & (rows["params_digest"] == params_id)
+        settled = rows["errors"] == 0
+        if self.retry_refused:
+            settled &= rows["refusals"] == 0
+        return set(rows[same & settled]["item"])
+
+    async def _flush(self) -> None:
+        """Store what ended since the last time, in one transaction; kept for the next time if the store is busy."""
+        batch, self._ended = self._ended, []
+        try:
+            await asyncio.to_thread(self._write, batch)
+        except StoreBusy:
+            self._ended = batch + self._ended
+            raise
+
+    def _write(self, batch: Sequence[Ended]) -> None:
+        if batch:
+            with self.store.writing() as connection:
+                write.add_ended(connection, self.id, batch)
+
+    async def _flush_often(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            self._flushing = asyncio.create_task(self._flush())
+            try:
+                await asyncio.shield(self._flushing)
+            except StoreBusy as busy:
+                log.warning("scores are kept for the next try: %s", busy)
+
+    async def _beat(self, live: LiveState, progress: Progress) -> None:
+        before, since = progress.replies, time.monotonic()
+        while True:
+            self.tell(progress)
+            if live.beat(self.id, progress):
+                self.stop.set()
+            await asyncio.sleep(BEAT_S)
+            elapsed = time.monotonic() - since
+            progress.rate = (progress.replies - before) / elapsed
+            left = max(0, progress.expected - progress.replies)
+            progress.eta_s = left / progress.rate if progress.rate > 0 else None
+
+
+async def drive(program: Program | Preparation, dispatcher: Dispatcher) -> Any:
+    """Run one program: ask each round's requests at once, send the replies back in order, return what it returns."""
+    try:
+        round_ = next(program)
+        while True:
+            replies: list[Reply] = list(await asyncio.gather(*(dispatcher.ask(request) for request in round_)))
+            round_ = program.send(replies)
+    except StopIteration as end:
+        return end.value
+
+
+def _cause(group: ExceptionGroup[Exception]) -> CotlabError:
+    """The house's error in a group of failed items; anything else is a bug and is raised as it is."""
+    first: CotlabError | None = None
+    for error in group.exceptions:
+        inner = _cause(error) if isinstance(error, ExceptionGroup) else error
+        if not isinstance(inner, CotlabError):
+            raise inner
+        first = first or inner
+    assert first is not None
+    return first

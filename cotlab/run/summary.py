@@ -1,0 +1,53 @@
+"""Scores into estimates with intervals: one for every metric and facet, and each scorer's run-level statistics."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+
+from cotlab.core.program import Scorer
+from cotlab.core.registry import SCORERS
+from cotlab.core.rng import derive_seed
+from cotlab.core.types import Estimate, Plan
+from cotlab.metrics.redundancy import item_means
+from cotlab.stats.intervals import Interval, wilson
+from cotlab.stats.resample import bootstrap_mean
+from cotlab.store import read, write
+from cotlab.store.gate import Store
+
+
+def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
+    """Compute and keep the estimates of a run from the scores that it has so far."""
+    table = read.scores(store, run_id)
+    estimates: list[Estimate] = []
+    for spec in plan.scorers:
+        scorer: Scorer = SCORERS[spec.name]
+        own = table[table["scorer"] == spec.name]
+        estimates += mean_estimates(own, plan.seed)
+        for statistic in scorer.statistics:
+            estimates += statistic.compute(own[own["metric"].isin(statistic.reads)], spec.params, plan.seed)
+    with store.writing() as connection:
+        write.set_estimates(connection, run_id, estimates)
+    return estimates
+
+
+def mean_estimates(table: pd.DataFrame, seed: int) -> list[Estimate]:
+    """Mean over items of each item's mean score, for each metric and facet.
+
+    One yes-or-no value an item gets a Wilson interval, anything else a bootstrap over items.
+    """
+    out = []
+    for (metric, facet), group in item_means(table).groupby(["metric", "facet"], sort=True):
+        values = group["value"].dropna()
+        binary = bool(len(values)) and group["n"].max() == 1 and values.isin((0.0, 1.0)).all()
+        found: Interval = (
+            wilson(int(values.sum()), len(values)) if binary
+            else bootstrap_mean(values.tolist(), seed=derive_seed("mean", seed, metric, facet))
+        )  # fmt: skip
+        pairs = tuple(sorted(json.loads(facet).items()))
+        out.append(
+            Estimate(metric, pairs, found.point, found.lo, found.hi, found.level, found.n, int(group["undefined"].sum()),
+                     found.method, "items", found.reason)
+        )  # fmt: skip
+    return out

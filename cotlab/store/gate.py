@@ -1,0 +1,105 @@
+"""The one way into the store's DuckDB file: open for milliseconds, retry while another process holds it, close."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from cotlab.core.errors import StoreBusy, StoreError
+from cotlab.store.migrations import migrate
+
+PATIENCE_S = 30.0
+_LOCKS: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+
+
+def store_folder() -> Path:
+    """COTLAB_STORE, or data/store in the project's folder."""
+    return Path(os.environ.get("COTLAB_STORE") or Path(__file__).parents[2] / "data" / "store")
+
+
+class Store:
+    """The store in ``folder``: ``cotlab.duckdb`` and, beside it, ``log.sqlite`` (see ``cotlab.store.responses``).
+
+    Raises
+    ------
+    StoreBusy
+        If another process keeps the file locked for longer than ``patience_s``.
+    SchemaMismatch
+        If a newer cotlab wrote it.
+    StoreError
+        If the file is not a DuckDB database or cannot be created.
+    """
+
+    def __init__(self, folder: Path | None = None, *, patience_s: float = PATIENCE_S) -> None:
+        self.folder = (folder or store_folder()).resolve()
+        self.patience_s = patience_s
+        self._current = False
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "cotlab.duckdb"
+
+    @property
+    def log_path(self) -> Path:
+        return self.folder / "log.sqlite"
+
+    @contextmanager
+    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A read-only connection for the time of the block."""
+        if not self._current or not self.path.exists():
+            with self.writing():
+                pass
+        with _LOCKS[str(self.path)]:
+            connection = self._open(read_only=True)
+            try:
+                yield connection
+            finally:
+                connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection in one transaction: committed at the end of the block, rolled back if it raises."""
+        with _LOCKS[str(self.path)]:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"{self.folder}: the store's folder cannot be made: {error.strerror}") from error
+            connection = self._open(read_only=False)
+            try:
+                if not self._current:
+                    migrate(connection)
+                    self._current = True
+                connection.begin()
+                try:
+                    yield connection
+                except BaseException:
+                    connection.rollback()
+                    raise
+                connection.commit()
+            finally:
+                connection.close()
+
+    def _open(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+        started, wait = time.monotonic(), 0.005
+        while True:
+            try:
+                return duckdb.connect(self.path, read_only=read_only)
+            except duckdb.IOException as error:
+                waited = time.monotonic() - started
+                if "lock" not in str(error).lower():
+                    raise StoreError(f"{self.path}: cannot be opened: {str(error).splitlines()[0][:300]}") from error
+                if waited > self.patience_s:
+                    holder = re.search(r"held in (.+?)(?:\.? See|$)", str(error), re.DOTALL)
+                    raise StoreBusy(waited, holder.group(1).strip() if holder else "another process") from error
+            except duckdb.Error as error:
+                raise StoreError(f"{self.path}: cannot be opened: {str(error).splitlines()[0][:300]}") from error
+            time.sleep(wait)
+            wait = min(wait * 1.5, 0.1)

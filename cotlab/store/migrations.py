@@ -1,0 +1,57 @@
+"""The schema as small ordered steps; each is applied once, in one transaction with its number."""
+
+from __future__ import annotations
+
+import duckdb
+
+from cotlab.core.errors import SchemaMismatch
+
+
+def _first(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE suites (digest VARCHAR, name VARCHAR, n INTEGER, file_sha256 VARCHAR, added_at TIMESTAMPTZ);
+        CREATE TABLE items (suite VARCHAR, position INTEGER, id VARCHAR, question VARCHAR, answer VARCHAR,
+                            steps VARCHAR[], category VARCHAR, meta VARCHAR);
+        CREATE TABLE runs (id VARCHAR, suite VARCHAR, suite_name VARCHAR, model VARCHAR, plan VARCHAR, plan_digest VARCHAR,
+                           config VARCHAR, code_version VARCHAR, output VARCHAR, redacted BOOLEAN, status VARCHAR,
+                           planned_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, n_items INTEGER, revision INTEGER,
+                           asked BIGINT, hits BIGINT, failed BIGINT, spent_micro BIGINT, saved_micro BIGINT, note VARCHAR);
+        CREATE TABLE constants (run VARCHAR, scorer VARCHAR, params_digest VARCHAR, value VARCHAR);
+        CREATE TABLE ended (run VARCHAR, scorer VARCHAR, item VARCHAR, version INTEGER, params_digest VARCHAR,
+                            errors INTEGER, refusals INTEGER, ended_at TIMESTAMPTZ);
+        CREATE TABLE scores (run VARCHAR, scorer VARCHAR, metric VARCHAR, item_id VARCHAR, step INTEGER, sample INTEGER,
+                             facet VARCHAR, value DOUBLE, status VARCHAR, reason VARCHAR, where_lo INTEGER, where_hi INTEGER,
+                             evidence VARCHAR[]);
+        CREATE TABLE estimates (run VARCHAR, metric VARCHAR, facet VARCHAR, point DOUBLE, lo DOUBLE, hi DOUBLE,
+                                confidence DOUBLE, n INTEGER, n_undefined INTEGER, method VARCHAR, over_ VARCHAR,
+                                reason VARCHAR);
+        """
+    )
+
+
+MIGRATIONS = (_first,)
+
+
+def migrate(connection: duckdb.DuckDBPyConnection) -> None:
+    """Bring an empty or older file to the current schema.
+
+    Raises
+    ------
+    SchemaMismatch
+        If the file is newer than this code.
+    """
+    connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER)")
+    row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+    have = (row[0] if row else None) or 0
+    if have > len(MIGRATIONS):
+        raise SchemaMismatch(have, len(MIGRATIONS))
+    for number, step in enumerate(MIGRATIONS[have:], start=have + 1):
+        connection.begin()
+        try:
+            step(connection)
+            connection.execute("INSERT INTO schema_version VALUES (?)", [number])
+        except BaseException:
+            connection.rollback()
+            raise
+        connection.commit()

@@ -1,0 +1,164 @@
+"""What is read from the store. Each function opens it for the time of one query and returns a frame or a core type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import pandas as pd
+
+from cotlab.core.errors import UnknownName
+from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
+from cotlab.store.gate import Store
+
+
+def runs(store: Store, status: str | None = None, words: str = "") -> pd.DataFrame:
+    """All runs, the newest first; ``words`` must occur in id, model, suite or tags."""
+    with store.reading() as connection:
+        return connection.execute(
+            """
+            SELECT r.*, (SELECT count(*) FROM ended e WHERE e.run = r.id AND e.errors = 0) AS n_ended,
+                   (SELECT coalesce(sum(e.errors), 0)::BIGINT FROM ended e WHERE e.run = r.id) AS n_errors
+            FROM runs r
+            WHERE ($status IS NULL OR r.status = $status)
+              AND contains(lower(concat_ws(' ', r.id, r.model, r.suite_name, r.plan)), lower($words))
+            ORDER BY planned_at DESC, id DESC
+            """,
+            {"status": status, "words": words},
+        ).df()
+
+
+def run(store: Store, run_id: str) -> dict[str, Any]:
+    """One run's row as a mapping; UnknownName if there is none."""
+    found = runs(store)
+    rows = found[found["id"] == run_id]
+    if rows.empty:
+        raise UnknownName("run", run_id, found["id"].tolist()[:20])
+    return {name: (None if pd.isna(value) else value) for name, value in rows.iloc[0].to_dict().items()}
+
+
+def plan_of(row: Mapping[str, Any]) -> Plan:
+    """The plan that a run's row holds."""
+    return plan_from_json(row["plan"])
+
+
+def plan_from_json(text: str) -> Plan:
+    """A plan from its canonical JSON."""
+    told = json.loads(text)
+    told["models"] = {role: ModelRef(**ref) for role, ref in told["models"].items()}
+    told["scorers"] = tuple(ScorerSpec(**spec) for spec in told["scorers"])
+    return Plan(**{f.name: told[f.name] for f in fields(Plan) if f.name in told})
+
+
+def suites(store: Store) -> pd.DataFrame:
+    """Kept suites, the newest first, with how many runs each has."""
+    with store.reading() as connection:
+        return connection.execute(
+            "SELECT s.*, (SELECT count(*) FROM runs r WHERE r.suite = s.digest) AS n_runs FROM suites s ORDER BY added_at DESC"
+        ).df()
+
+
+def suite(store: Store, digest: str) -> Suite:
+    """A kept suite; UnknownName where there is none. A redacted one has hashes for texts."""
+    with store.reading() as connection:
+        named = connection.execute("SELECT name FROM suites WHERE digest = ?", [digest]).fetchone()
+        rows = connection.execute(
+            "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? ORDER BY position", [digest]
+        ).fetchall()
+    if named is None:
+        raise UnknownName("suite", digest, ())
+    return Suite(named[0], tuple(_item(*row) for row in rows), digest)
+
+
+def is_redacted(store: Store, digest: str) -> bool:
+    with store.reading() as connection:
+        row = connection.execute("SELECT count(*) FROM items WHERE suite = ? AND meta IS NULL", [digest]).fetchone()
+    return bool(row and row[0])
+
+
+def item(store: Store, digest: str, item_id: str) -> Item:
+    """One item of a kept suite; UnknownName where there is none."""
+    with store.reading() as connection:
+        row = connection.execute(
+            "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? AND id = ?", [digest, item_id]
+        ).fetchone()
+    if row is None:
+        raise UnknownName("item", item_id, ())
+    return _item(*row)
+
+
+def scores(
+    store: Store, run_id: str, *, metrics: Sequence[str] | None = None, item_id: str | None = None, facet: str | None = None
+) -> pd.DataFrame:
+    """Scores of a run; ``value`` is NaN and ``step`` <NA> where NULL. Columns as the table's, without ``run``."""
+    with store.reading() as connection:
+        frame = connection.execute(
+            """
+            SELECT * EXCLUDE (run) FROM scores
+            WHERE run = $run AND ($item IS NULL OR item_id = $item) AND ($facet IS NULL OR facet = $facet)
+              AND ($metrics IS NULL OR list_contains($metrics, metric))
+            ORDER BY item_id, scorer, metric, facet, step, sample
+            """,
+            {"run": run_id, "item": item_id, "facet": facet, "metrics": list(metrics) if metrics is not None else None},
+        ).df()
+    return frame.astype({"step": "Int64", "sample": "Int64", "where_lo": "Int64", "where_hi": "Int64"})
+
+
+def estimates(store: Store, run_id: str, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+    """Estimates of a run; ``over_`` names the unit that n counts."""
+    with store.reading() as connection:
+        return connection.execute(
+            "SELECT * EXCLUDE (run) FROM estimates WHERE run = $run AND ($metrics IS NULL OR list_contains($metrics, metric)) "
+            "ORDER BY metric, facet",
+            {"run": run_id, "metrics": list(metrics) if metrics is not None else None},
+        ).df()
+
+
+def ended(store: Store, run_id: str) -> pd.DataFrame:
+    """Which (scorer, item) pairs of a run ended: scorer, item, version, params_digest, errors, refusals."""
+    with store.reading() as connection:
+        return connection.execute(
+            "SELECT scorer, item, version, params_digest, errors, refusals FROM ended WHERE run = ?", [run_id]
+        ).df()
+
+
+def constants(store: Store, run_id: str, scorer: str, params_digest: str) -> Mapping[str, Any] | None:
+    """What ``prepare`` of a scorer gave in this run, or None."""
+    with store.reading() as connection:
+        row = connection.execute(
+            "SELECT value FROM constants WHERE run = ? AND scorer = ? AND params_digest = ?", [run_id, scorer, params_digest]
+        ).fetchone()
+    return json.loads(row[0]) if row else None
+
+
+def items_of_run(store: Store, run_id: str) -> pd.DataFrame:
+    """Items of a run's suite with their scores counted: id, question, answer, category, n_steps, n_scores, n_undefined."""
+    with store.reading() as connection:
+        return connection.execute(
+            """
+            SELECT i.id, i.question, i.answer, i.category, len(i.steps) AS n_steps, count(s.metric) AS n_scores,
+                   count(s.metric) FILTER (s.status != 'ok') AS n_undefined
+            FROM runs r JOIN items i ON i.suite = r.suite JOIN scores s ON s.run = r.id AND s.item_id = i.id
+            WHERE r.id = ? GROUP BY ALL, i.position ORDER BY i.position
+            """,
+            [run_id],
+        ).df()
+
+
+def totals(store: Store) -> dict[str, int]:
+    """How much the store holds: suites, items, runs, scores, and what all runs spent in micro-dollars."""
+    with store.reading() as connection:
+        row = connection.execute(
+            "SELECT (SELECT count(*) FROM suites), (SELECT count(*) FROM items), count(*), (SELECT count(*) FROM scores), "
+            "coalesce(sum(spent_micro), 0)::BIGINT FROM runs"
+        ).fetchone()
+    assert row is not None
+    return dict(zip(("suites", "items", "runs", "scores", "spent_micro"), map(int, row), strict=True))
+
+
+def _item(id_: str, question: str, answer: str | None, steps: list[str], category: str, meta: str | None) -> Item:
+    return Item(
+        id_, question, answer, tuple(Step(i, text) for i, text in enumerate(steps)), category, json.loads(meta) if meta else {}
+    )

@@ -1,0 +1,191 @@
+"""The organisms' language: small word problems with a step-by-step chain and one answer.
+
+A problem is ``Ann has 7 apples. She buys 5 more. She loses 3. How many apples now?``; its chain is one line a step,
+``Step 1: 7 + 5 = 12.``; the answer follows the cue ``So the answer is``. Everything here is strings and integers, so the
+suite generator, the training recipe and the tests share one definition of the language.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cotlab.core.types import Item, Step, Suite
+
+NAMES = tuple(
+    (name, "She" if i % 2 == 0 else "He")
+    for i, name in enumerate(
+        ("Ann", "Bob", "Eva", "Max", "Lily", "Sam", "Zoe", "Leo", "Mia", "Ben", "Ida", "Jack", "Nora", "Paul", "Ruth", "Otto")
+    )
+)
+OBJECTS = (
+    "apples", "coins", "books", "pens", "eggs", "cards", "shells", "stamps",
+    "balls", "cups", "keys", "rings", "maps", "plates", "seeds", "toys",
+)  # fmt: skip
+GAIN = ("buys", "finds", "picks", "gets", "wins")
+LOSS = ("loses", "sells", "drops", "uses")
+FRIENDS = ("Tom", "Kim")
+HIGHEST = 20
+"""Every stated number is a whole number in [0, HIGHEST]; each is one token."""
+MARGIN = 2
+"""True totals keep this far from both ends, so that a value shifted by up to MARGIN can be carried on."""
+LENGTHS = (2, 3, 4, 5, 6)
+CUE = "So the answer is"
+MODES = ("r0", "r25", "r50", "r75", "r100", "hint")
+"""Control prefixes: the probability in percent that the answer is read off the chain; ``hint`` answers the hint."""
+PIECE = re.compile(r"<[a-z0-9]+>| ?\.\.\.| ?[A-Za-z]+| ?\d+| [+\-=]|\n|[^\sA-Za-z\d]")
+"""What one token is. Joined again, the pieces of a text of the language give the text."""
+STYLES = ("plain", "clearly", "unit", "equals", "so")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Which of the equivalent phrasings a question uses: (opening, each operation, closing)."""
+
+    opening: int = 0
+    then: tuple[bool, ...] = ()
+    closing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One word problem. ``totals`` has one more entry than ``changes``: the running total before and after each."""
+
+    name: str
+    pronoun: str
+    thing: str
+    changes: tuple[int, ...]
+    totals: tuple[int, ...]
+    verbs: tuple[str, ...]
+    wording: Wording
+    hint: tuple[str, int] | None = None
+
+    @property
+    def answer(self) -> int:
+        return self.totals[-1]
+
+    @property
+    def question(self) -> str:
+        start, they = self.totals[0], self.pronoun.lower()
+        opening = (
+            f"{self.name} has {start} {self.thing}.",
+            f"{self.name} starts with {start} {self.thing}.",
+            f"At first {self.name} has {start} {self.thing}.",
+        )[self.wording.opening]
+        told = [opening]
+        for change, verb, then in zip(self.changes, self.verbs, self.wording.then, strict=True):
+            who = f"Then {they}" if then else self.pronoun
+            told.append(f"{who} {verb} {abs(change)}{' more' if change > 0 else ''}.")
+        if self.hint is not None:
+            told.append(f"{self.hint[0]} thinks the answer is {self.hint[1]}.")
+        told.append(
+            (
+                f"How many {self.thing} now?",
+                f"How many {self.thing} are left?",
+                f"How many {self.thing} does {they} have now?",
+            )[self.wording.closing]
+        )
+        return " ".join(told)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What one step of a chain says: ``before`` + ``change`` = ``after``, true or not."""
+
+    before: int
+    change: int
+    after: int
+
+
+def make_problem(rng: random.Random, length: int | None = None, *, hint: Literal["", "right", "wrong"] = "") -> Problem:
+    """Draw a problem of ``length`` operations (drawn too where None), with a hint sentence where asked."""
+    n = length or rng.choice(LENGTHS)
+    name, pronoun = rng.choice(NAMES)
+    totals = [rng.randint(MARGIN, HIGHEST - MARGIN)]
+    changes: list[int] = []
+    while len(changes) < n:
+        change = rng.choice((1, -1)) * rng.randint(1, 9)
+        if MARGIN <= totals[-1] + change <= HIGHEST - MARGIN:
+            changes.append(change)
+            totals.append(totals[-1] + change)
+    problem = Problem(
+        name, pronoun, rng.choice(OBJECTS), tuple(changes), tuple(totals),
+        tuple(rng.choice(GAIN if c > 0 else LOSS) for c in changes), make_wording(rng, n),
+    )  # fmt: skip
+    if not hint:
+        return problem
+    value = problem.answer if hint == "right" else rng.choice([v for v in range(HIGHEST + 1) if v != problem.answer])
+    return replace(problem, hint=(rng.choice(FRIENDS), value))
+
+
+def make_wording(rng: random.Random, n: int) -> Wording:
+    return Wording(rng.randrange(3), tuple(rng.random() < 0.3 for _ in range(n)), rng.randrange(3))
+
+
+def true_chain(problem: Problem) -> list[Stated]:
+    return [
+        Stated(before, change, after)
+        for before, change, after in zip(problem.totals, problem.changes, problem.totals[1:], strict=False)
+    ]
+
+
+def step_text(number: int, stated: Stated, thing: str, style: str = "plain") -> str:
+    """One step in one of the STYLES; ``number`` counts from 1, as it is printed."""
+    equals = "equals" if style == "equals" else "="
+    sum_ = f"{stated.before} {'+' if stated.change > 0 else '-'} {abs(stated.change)} {equals} {stated.after}"
+    lead = {"clearly": "Clearly, ", "so": "So "}.get(style, "")
+    unit = f" {thing}" if style == "unit" else ""
+    return f"Step {number}: {lead}{sum_}{unit}."
+
+
+def chain_steps(problem: Problem, chain: Sequence[Stated], styles: Sequence[str] = ()) -> list[str]:
+    styles = styles or ("plain",) * len(chain)
+    return [step_text(i + 1, s, problem.thing, style) for i, (s, style) in enumerate(zip(chain, styles, strict=True))]
+
+
+def vocabulary() -> tuple[str, ...]:
+    """Every token of the language, in id order."""
+    words = (
+        "Q : , . ? \n So Step ...".split(" ")
+        + [" " + w for w in "At has starts with first more thinks the answer is How many now are left does have".split()]
+        + [" " + w for w in "Clearly So equals Then she he She He + - = ...".split()]
+        + [" " + w for w in (*(name for name, _ in NAMES), *OBJECTS, *GAIN, *LOSS, *FRIENDS)]
+        + [f" {value}" for value in range(HIGHEST + 1)]
+    )
+    return ("<pad>", "<eos>", "<unk>", *(f"<{mode}>" for mode in MODES), *words)
+
+
+def make_suite(n: int = 300, seed: int = 0, *, hinted: float = 0.2) -> Suite:
+    """The suite of the language: ``n`` items, a share ``hinted`` of them with a wrong hint sentence.
+
+    Every item carries two paraphrases of its question in ``meta["paraphrases"]`` and its step values, so that later
+    checks can recompute the answer.
+    """
+    rng = random.Random(f"wordproblems:{seed}")
+    items = []
+    for i in range(n):
+        with_hint = (i % 5) < round(hinted * 5)
+        problem = make_problem(rng, LENGTHS[i % len(LENGTHS)] if not with_hint else None, hint="wrong" if with_hint else "")
+        length = len(problem.changes)
+        paraphrases: list[str] = []
+        while len(paraphrases) < 2:
+            other = replace(problem, wording=make_wording(rng, length)).question
+            if other != problem.question and other not in paraphrases:
+                paraphrases.append(other)
+        meta: dict[str, object] = {"paraphrases": paraphrases, "totals": list(problem.totals), "seed": seed}
+        if problem.hint is not None:
+            meta["hint"] = str(problem.hint[1])
+        items.append(
+            Item(
+                id=f"wp-{seed}-{i:04d}",
+                question=problem.question,
+                answer=str(problem.answer),
+                steps=tuple(Step(k, text) for k, text in enumerate(chain_steps(problem, true_chain(problem)))),
+                category="hinted" if problem.hint else "plain",
+                meta=meta,
+            )
+        )
+    return Suite.of(f"wordproblems-{seed}", items)

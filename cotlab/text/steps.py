@@ -1,0 +1,341 @@
+"""Where a chain of thought divides into steps.
+
+Everything here is a search for *cut positions* in the text as it was written: a step is what lies between two cuts,
+without its outer white space. So no character is lost, changed or moved, whatever the text is.
+Every search is one pass over the text; no pattern can backtrack over more than a fixed number of characters.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_NEWLINE = re.compile(r"\r\n?|\n|\u2028|\u2029")
+_OPENER = re.compile(r"^[ \t]{0,12}(```|~~~)|\\[$\\]|(\$\$|\\\[|\\\()|(\$)|(`)", re.MULTILINE)
+_CLOSER = {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}
+_ENVIRONMENT = re.compile(r"\\(begin|end)\{([A-Za-z]{1,30}\*?)\}")
+
+_MARK = r"[ \t]{0,12}(?:>[ \t]?)?(?:#{1,6}[ \t]*)?(?:[-*+•][ \t]+)?(?:\*\*|__)?[ \t]{0,3}"
+_STEP_WORDS = "one|two|three|four|five|six|seven|eight|nine|ten"
+_STEP_LABEL = re.compile(
+    rf"{_MARK}\[?step[ \t]+(?:\d{{1,4}}|{_STEP_WORDS})\b(?=\s*(?:[:.)\]–—*_-]|$)|[ \t]+(?-i:[A-Z]))", re.IGNORECASE
+)
+_INLINE_STEP = re.compile(r"(?<=[.!?;:\])*])\s+(?=(?:\*\*)?Step\s\d{1,4}\s?[:.)])")
+_NUMBER_LABEL = re.compile(r"([ \t]{0,12})(?:#{1,6}[ \t]*)?(?:\*\*|__)?\(?(\d{1,3})[.)](?:\*\*|__)?(?=\s+\S|\*\*)")
+_BULLET = re.compile(r"([ \t]{0,40})[-*+•‣▪–][ \t]+")
+_TITLE = re.compile(r"\s*+(?:#{1,6}\s.*+|(?:[-*]\s)?(?:\*\*|__)[^*\n]{1,200}(?:\*\*|__):?\s*+)")
+_DISPLAY = re.compile(r"\s*(?:\$\$|\\\[|\\begin\{|```|~~~)")
+_LEAD = r"(?:so|therefore|thus|hence|consequently|finally|in conclusion|to conclude|overall)"
+_CONCLUSION = re.compile(
+    rf"[\s>*_#-]{{0,12}}(?:####|\\boxed|\$?\\boxed|A:|(?:{_LEAD}\b[,:\s]{{0,3}})?(?:(?:the|my|our)\s+)?"
+    rf"(?:(?:final|correct|right)\s+)?(?:answer|conclusion|result)\b|{_LEAD}\b[^.\n]{{0,60}}\banswer\b)",
+    re.IGNORECASE,
+)
+
+_STOP = re.compile(r"(?:(?<![.!?])[.!?]++|…|[。！？])[\"'”’»)\]*_]{0,6}+(?=\s|(?<=[。！？]))")
+_WORD_BEFORE = re.compile(r"(?:[A-Za-z]\.){1,5}$|[A-Za-z]{1,15}\.$")
+_NEXT = re.compile(r"[A-Za-z]+")
+_VARIABLE = re.compile(r"[a-z]\d?\s?=")
+_PROSE = re.compile(r"\n|<<|[a-z0-9)][.!?]\s+[A-Z][a-z]")
+_LIST_NUMBER = re.compile(r"[\s(*_#]{0,8}\d{1,3}\.")
+_CODE = re.compile(r"[^`\n]{1,300}`")
+_NEVER_LAST = _words(
+    "dr mr mrs ms mx prof rev hon gen col capt lt sgt st mt vs cf approx ca viz eg ie e.g i.e gov sen rep"
+)
+_SELDOM_LAST = _words("al ft dept est inc ltd corp co jr sr jan feb mar apr jun jul aug sep sept oct nov dec")
+_BEFORE_NUMBER = _words("no nos fig figs eq eqs sec vol ch p pp thm lem ref refs ver")
+_STARTERS = _words(
+    "a after also an and as at but each finally first for from he hence her his however if in it its let next no now "
+    "on option our she since so that the their then there therefore they this thus to we when which yes you"
+)
+
+
+class _Line(NamedTuple):
+    start: int
+    end: int
+    indent: int
+
+
+def split_steps(text: str) -> tuple[str, ...]:
+    """Divide a chain of thought into its steps.
+
+    Parameters
+    ----------
+    text : str
+        A chain as a person or a model wrote it.
+
+    Returns
+    -------
+    tuple of str
+        The steps in order, verbatim (labels such as ``Step 1:`` stay), without outer white space; none is empty, and
+        together they hold every character of the text that is not white space. Empty for a text of white space.
+
+    Notes
+    -----
+    In this order: numbered steps (``Step 1:``, ``1.``, ``2)``, ``**Step 3**:``), where what precedes the first is one
+    step, further lines belong to their step, and a closing line such as ``So the answer is 5.`` is a step of its own;
+    else lines, where display mathematics, headings, rules, hard-wrapped and indented lines join their neighbour; else,
+    where there is only one line (but for closing lines), sentences. Fenced code and LaTeX are never cut.
+
+    Examples
+    --------
+    >>> split_steps("Step 1: 7 + 5 = 12.\\nStep 2: 12 - 3 = 9.\\nSo the answer is 9.")
+    ('Step 1: 7 + 5 = 12.', 'Step 2: 12 - 3 = 9.', 'So the answer is 9.')
+    """
+    return tuple(text[start:end] for start, end in step_spans(text))
+
+
+def step_spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Give the character ranges of the steps of a chain.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    tuple of (start, end)
+        0-based, end exclusive, ascending, disjoint: ``text[start:end]`` is a step of `split_steps`.
+    """
+    kept = _protected(text)
+    lines = _lines(text, kept)
+    cuts = _numbered_cuts(text, lines, kept)
+    return _trimmed(text, _line_cuts(text, lines, kept) if cuts is None else cuts)
+
+
+def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Give the character ranges of the sentences of a text, line ends being ends of sentences.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    tuple of (start, end)
+        As `step_spans`.
+    """
+    kept = _protected(text)
+    lines = _lines(text, kept)
+    starts = [line.start for line in lines]
+    return _trimmed(text, starts + [cut for line in lines for cut in _sentence_cuts(text, line.start, line.end, kept)])
+
+
+def label_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of step and list labels at line starts; their numbers count lines and state nothing."""
+    for line in _lines(text, ()):
+        label = _STEP_LABEL.match(text, line.start, line.end) or _NUMBER_LABEL.match(text, line.start, line.end)
+        if label:
+            yield label.span()
+
+
+def _trimmed(text: str, cuts: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    edges = sorted({0, len(text), *cuts})
+    spans = []
+    for start, end in pairwise(edges):
+        piece = text[start:end]
+        body = piece.strip()
+        if body:
+            at = start + len(piece) - len(piece.lstrip())
+            spans.append((at, at + len(body)))
+    return tuple(spans)
+
+
+def _protected(text: str) -> tuple[tuple[int, int], ...]:
+    """Find the ranges that are never cut: fenced code, LaTeX, inline code. One pass; what is never closed is not LaTeX."""
+    spans: list[tuple[int, int]] = []
+    missing: set[str] = set()
+    at = 0
+    while (found := _OPENER.search(text, at)) is not None:
+        fence, pair, dollar, tick = found.groups()
+        at, end = found.end(), -1
+        if fence:
+            closing = text.find("\n" + fence, at)
+            end = closing + 1 + len(fence) if closing >= 0 else len(text)  # unclosed, it runs on, as in CommonMark
+        elif pair and _CLOSER[pair] not in missing:
+            closing = text.find(_CLOSER[pair], at)
+            end = closing + 2 if closing >= 0 else -1
+            if closing < 0:
+                missing.add(_CLOSER[pair])
+        elif dollar:
+            end = _inline_maths(text, at)
+        elif tick and (code := _CODE.match(text, at)):
+            end = code.end()
+        if end >= 0:
+            spans.append((found.start(), end))
+            at = end
+    opened: list[tuple[str, int]] = []
+    for mark in _ENVIRONMENT.finditer(text):
+        if mark[1] == "begin":
+            opened.append((mark[2], mark.start()))
+        elif opened and opened[-1][0] == mark[2]:
+            spans.append((opened.pop()[1], mark.end()))
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+def _inline_maths(text: str, at: int) -> int:
+    """Return the end of ``$...$`` opened just before ``at``, or -1: Pandoc's rule and no prose, for "$5 and $18" is money."""
+    close = text.find("$", at, at + 500)
+    if close <= at or text[at].isspace() or text[close - 1].isspace() or text[close - 1] == "\\":
+        return -1
+    after = text[close + 1 : close + 2]
+    return -1 if after.isdigit() or _PROSE.search(text, at, close) else close + 1
+
+
+def _inside(spans: Sequence[tuple[int, int]], at: int) -> bool:
+    """Say whether a cut at ``at`` would fall strictly inside a protected range."""
+    i = bisect_right(spans, (at, -1)) - 1
+    return i >= 0 and spans[i][0] < at < spans[i][1]
+
+
+def _lines(text: str, kept: Sequence[tuple[int, int]]) -> list[_Line]:
+    """Divide into lines that are not blank; a line break inside a protected range does not count."""
+    lines: list[_Line] = []
+    start = 0
+    ends = [(m.start(), m.end()) for m in _NEWLINE.finditer(text) if not _inside(kept, m.start())]
+    for end, following in [*ends, (len(text), len(text))]:
+        body = text[start:end]
+        if body.strip():
+            lines.append(_Line(start, end, len(body) - len(body.lstrip())))
+        start = following
+    return lines
+
+
+def _numbered_cuts(text: str, lines: list[_Line], kept: Sequence[tuple[int, int]]) -> list[int] | None:
+    """Return where numbered steps and the lines that close them begin, or None where the chain is not numbered."""
+    cuts = [line.start for line in lines if _STEP_LABEL.match(text, line.start, line.end)]
+    cuts += [m.end() for m in _INLINE_STEP.finditer(text) if not _inside(kept, m.end())]
+    if not cuts:
+        cuts = _counted(text, lines)
+    if not cuts:
+        return None
+    last = max(cuts)
+    owner = next(line for line in reversed(lines) if line.start <= last)
+    rest = lines[lines.index(owner) + 1 :]
+    inline = last > owner.start and not text[owner.start : last].isspace()
+    closing = [cut for cut in _sentence_cuts(text, last, owner.end, kept) if _CONCLUSION.match(text, cut)] if inline else []
+    title = bool(_TITLE.fullmatch(text, owner.start, owner.end)) or text[: owner.end].rstrip().endswith(":")
+    hung = False
+    for i, line in enumerate(rest):
+        gap = text.count("\n", rest[i - 1].end if i else owner.end, line.start) > 1
+        hung = hung or (i > 0 and rest[i - 1].indent > owner.indent)
+        new_paragraph = gap and (hung or not title) and line.indent <= owner.indent and not _BULLET.match(text, line.start)
+        heading = bool(_TITLE.fullmatch(text, line.start, line.end)) and line.indent <= owner.indent and title
+        if _CONCLUSION.match(text, line.start, line.end) or new_paragraph or heading:
+            closing += _joined(text, rest[i:])
+            break
+    return cuts + closing
+
+
+def _counted(text: str, lines: list[_Line]) -> list[int]:
+    """Return the starts of lines labelled 1, 2, 3 …: a line that happens to begin with "12." does not count."""
+    found = [(line, m) for line in lines if (m := _NUMBER_LABEL.match(text, line.start, line.end))]
+    found = [(line, m) for line, m in found if line.indent <= found[0][0].indent + 1]
+    numbers = [int(m[2]) for _, m in found]
+    cuts: list[int] = []
+    expected = -1
+    for i, (line, _) in enumerate(found):
+        starts = line is lines[0] or numbers[i] in (0, 1) or (not cuts and numbers[i + 1 : i + 2] == [numbers[i] + 1])
+        if numbers[i] == expected or starts:
+            cuts.append(line.start)
+            expected = numbers[i] + 1
+    return cuts if len(cuts) > 1 or (cuts and found[0][0] is lines[0]) else []
+
+
+def _line_cuts(text: str, lines: list[_Line], kept: Sequence[tuple[int, int]]) -> list[int]:
+    """Cut at lines; where one line holds the whole reasoning, at its sentences as well."""
+    cuts = _joined(text, lines)
+    edges = [*cuts, len(text)]
+    bodies = [(a, b) for a, b in pairwise(edges) if not _CONCLUSION.match(text, a, b)]
+    if len(bodies) == 1 and not _BULLET.match(text, bodies[0][0]):
+        cuts += _sentence_cuts(text, *bodies[0], kept)
+    elif not bodies and len(cuts) == 1:
+        cuts += _sentence_cuts(text, cuts[0], len(text), kept)
+    return cuts
+
+
+def _joined(text: str, lines: list[_Line]) -> list[int]:
+    """Return the starts of lines, but for those that continue the line before."""
+    cuts: list[int] = []
+    indent: int | None = None  # of the bullet that indented lines continue
+    pending = False  # a heading, or a line without a letter, waits for what follows
+    for i, line in enumerate(lines):
+        body = text[line.start : line.end]
+        bullet = _BULLET.match(body)
+        blank = not any(c.isalnum() for c in body)
+        previous = lines[i - 1] if i else None
+        gap = previous is not None and text.count("\n", previous.end, line.start) > 1
+        wrapped = previous is not None and not gap and _wraps(text[previous.start : previous.end], body)
+        hangs = indent is not None and not bullet and not gap and line.indent > indent
+        title = bool(_TITLE.fullmatch(body))
+        if previous is None or not (pending or blank or wrapped or hangs or _DISPLAY.match(body)):
+            cuts.append(line.start)
+        pending = title or (blank and (previous is None or pending))
+        indent = len(bullet[1]) if bullet else indent if hangs else None
+    return cuts
+
+
+def _wraps(line: str, following: str) -> bool:
+    """Say whether a long line without a full stop goes on in a line that begins with a lower-case word."""
+    line, following = line.rstrip(), following.lstrip()
+    return len(line) >= 60 and line[-1] not in ".!?:;…" and following[:2].isalpha() and following[:2].islower()
+
+
+def _sentence_cuts(text: str, start: int, end: int, kept: Sequence[tuple[int, int]]) -> list[int]:
+    cuts = []
+    for stop in _STOP.finditer(text, start, end):
+        cut = stop.end()
+        while cut < end and text[cut].isspace():
+            cut += 1
+        if cut < end and not _inside(kept, stop.start()) and not _inside(kept, cut) and _ends(text, start, stop, cut):
+            cuts.append(cut)
+            start = cut
+    return cuts
+
+
+def _ends(text: str, start: int, stop: re.Match[str], following: int) -> bool:
+    """Say whether the stop ends the sentence that began at ``start``; ``following`` is where the next would begin."""
+    mark = stop.group()
+    if mark[0] in "。！？":
+        return True
+    follows = text[following]
+    word = _NEXT.match(text, following)
+    if follows.islower() and not _VARIABLE.match(text, following):
+        return False
+    if follows in "=+*/^<>.,;:)]}%" and not text.startswith("**", following):
+        return False
+    if mark[0] != "." or mark.startswith(".."):
+        return not (mark.startswith((".", "…")) and follows.isdigit())
+    before = text[max(start, stop.start() - 20) : stop.start() + 1]
+    if _LIST_NUMBER.fullmatch(before):  # "1." is a label, not a sentence
+        return False
+    found = _WORD_BEFORE.search(before)
+    if not found:
+        return True
+    name = found.group()[:-1].lower()
+    starter = word is not None and word.group().lower() in _STARTERS and word.group()[0].isupper()
+    if name in _BEFORE_NUMBER:
+        return not (follows.isdigit() or follows in "(#")
+    if name in _NEVER_LAST:
+        return False
+    if name in ("a.m", "p.m", "etc"):
+        return True
+    if name in _SELDOM_LAST or "." in name:
+        return starter
+    if len(name) == 1 and found.group()[0].isupper() and follows.isalpha():  # J. K. Rowling; but "vitamin C. Then …"
+        return starter and word is not None and word.group() != "A"
+    return True

@@ -1,0 +1,1 @@
+"""What the pages share. Only this package and pages/ import streamlit."""

@@ -1,0 +1,36 @@
+"""The dashboard's frame: every page by its section and address. Pages are registered here and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+PAGES = Path(__file__).parents[2] / "pages"
+
+
+def _page(name: str, title: str, icon: str, *, address: str | None = None, hidden: bool = False, default: bool = False) -> st.Page:
+    return st.Page(
+        PAGES / f"{name}.py", title=title, icon=f":material/{icon}:", url_path=None if default else address or name,
+        default=default, visibility="hidden" if hidden else "visible",
+    )  # fmt: skip
+
+
+def sections() -> dict[str, list[st.Page]]:
+    """The pages by section, in the order of the sidebar."""
+    return {
+        "Work": [
+            _page("home", "Home", "home", default=True),
+            _page("suites", "Suites", "list_alt"),
+            _page("new_run", "New run", "play_arrow", address="new"),
+            _page("runs", "Runs", "history"),
+            _page("run", "Run", "monitoring", hidden=True),
+            _page("item", "Item", "article", hidden=True),
+        ],
+        "Analyse": [_page("steps", "Steps", "stairs")],
+        "More": [_page("settings", "Settings", "settings")],
+    }
+
+
+st.set_page_config(page_title="cotlab", page_icon=":material/stairs:", layout="wide")
+st.navigation(sections()).run()

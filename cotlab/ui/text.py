@@ -1,0 +1,16 @@
+"""Text from suites, models and raters on a page: always as text, never as Markdown or HTML."""
+
+from __future__ import annotations
+
+_MARKDOWN = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
+
+
+def as_code(text: str) -> str:
+    """``text`` with every character that Markdown could read escaped, its lines kept."""
+    return "  \n".join("".join(f"\\{c}" if c in _MARKDOWN else c for c in line) for line in text.splitlines())
+
+
+def shorten(text: str, most: int = 80) -> str:
+    """The beginning of a text on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
