@@ -1,4 +1,4 @@
-"""The dashboard's entry for `streamlit run app.py`: the script lives in cotlab/ui/main.py, so that deep links pass through it."""
+"""The dashboard's entry for `streamlit run app.py`; the script is cotlab/ui/main.py, so that deep links pass through it."""
 
 from pathlib import Path
 

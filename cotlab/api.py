@@ -66,6 +66,11 @@ def run(suite: Suite | str | Path, *, store: str | Path | None = None, **options
     best = headline(estimates, spec.params) if spec else None
     known = best is not None and best["lo"] is not None
     return Result(
-        done.run_id, done.status, read.scores(home, done.run_id), estimates, best["point"] if best else None,
-        (best["lo"], best["hi"]) if best is not None and known else None, done.output,
-    )  # fmt: skip
+        done.run_id,
+        done.status,
+        read.scores(home, done.run_id),
+        estimates,
+        best["point"] if best else None,
+        (best["lo"], best["hi"]) if best is not None and known else None,
+        done.output,
+    )

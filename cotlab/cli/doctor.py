@@ -14,7 +14,6 @@ PARTS = (
     ("Inspect logs (optional)", ("inspect-ai",), "pip install inspect-ai"),
     ("browser tests (optional)", ("playwright",), "pip install -r requirements.txt"),
 )
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_COMPAT_API_KEY")
 
 
 def doctor() -> None:
@@ -27,12 +26,13 @@ def doctor() -> None:
                 print(f"missing  {part}: {package}   ->  {command}")
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     print(f"ok       browser: {browser}" if browser else "missing  browser (optional)   ->  apt-get install chromium")
-    for key in KEYS:
-        print(f"{'present' if os.environ.get(key) else 'absent '}  {key}")
     from cotlab.providers.local.organisms import organism_names
+    from cotlab.run.config import KEYS
     from cotlab.store.gate import Store
     from cotlab.store.read import totals
 
+    for key in KEYS:
+        print(f"{'present' if os.environ.get(key) else 'absent '}  {key}")
     print(f"organisms: {', '.join(organism_names()) or 'none  ->  cotlab organisms train control'}")
     store = Store()
     print(f"store: {store.folder}: " + ", ".join(f"{v} {k}" for k, v in totals(store).items() if k != "spent_micro"))

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import TracebackType
 from typing import Annotated
 
 import typer
+from dotenv import load_dotenv
 
 from cotlab import __version__
-from cotlab.cli import doctor, organisms, plan, reports, run, suites
+from cotlab.cli import demo, doctor, organisms, plan, reports, run, suites
 from cotlab.core.errors import CotlabError, StoreError
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
-)  # fmt: skip
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 app.command("run")(run.run)
+app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
 app.command("report")(reports.report)
 app.command("runs")(reports.runs)
@@ -44,6 +50,7 @@ def main() -> None:
     traceback and exit code 3: 1 is kept for a failed gate.
     """
     sys.excepthook = _crash
+    load_dotenv(Path.cwd() / ".env")
     try:
         app()
     except CotlabError as error:

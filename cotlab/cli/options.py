@@ -37,7 +37,9 @@ MaxCost = Annotated[Optional[float], typer.Option(help="Cap on the spend in US d
 MaxRequests = Annotated[
     Optional[int], typer.Option("--max-requests-per-minute", help="Rate limit (default 60; none for a local model).")
 ]
-FailOnError = Annotated[Optional[float], typer.Option(help="Exit with code 3 past this share (below 1) or count of failed items.")]
+FailOnError = Annotated[
+    Optional[float], typer.Option(help="Exit with code 3 past this share (below 1) or count of failed items.")
+]
 AllowUnpriced = Annotated[Optional[bool], typer.Option("--allow-unpriced", help="Run a model whose price is unknown.")]
 Redact = Annotated[Optional[bool], typer.Option("--redact-prompts", help="Keep hashes instead of prompts, chains and replies.")]
 Tags = Annotated[Optional[list[str]], typer.Option("--tag", help="key=value, kept with the run; repeatable.")]

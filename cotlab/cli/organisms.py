@@ -31,7 +31,9 @@ def train(
     folder = _folder(output) / recipe.name
     with Progress() as bar:
         task = bar.add_task(f"training {recipe.name}", total=recipe.steps)
-        train_one(recipe, folder, lambda step, _, loss: bar.update(task, completed=step, description=f"{recipe.name} loss {loss:.4f}"))
+        train_one(
+            recipe, folder, lambda step, _, loss: bar.update(task, completed=step, description=f"{recipe.name} loss {loss:.4f}")
+        )
     from cotlab.organisms.gate import run_gate, write_card
 
     found = run_gate(folder, recipe)
@@ -53,9 +55,7 @@ def check(
     recipes = [find_recipe(name)] if name else list(RECIPES.values())
     from cotlab.organisms.gate import run_gate
 
-    passed = [
-        _told(recipe.name, run_gate(_folder(output) / recipe.name, recipe, items=items, seed=seed)) for recipe in recipes
-    ]
+    passed = [_told(recipe.name, run_gate(_folder(output) / recipe.name, recipe, items=items, seed=seed)) for recipe in recipes]
     if not all(passed):
         raise typer.Exit(1)
 

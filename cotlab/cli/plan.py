@@ -8,12 +8,24 @@ from cotlab.cli import options as o
 
 
 def plan(
-    task_suite: o.Suite = None, provider: o.Provider = None, model: o.Model = None, base_url: o.BaseUrl = None,
-    scorer: o.Scorers = None, mode: o.Modes = None, metric: o.Metric = None, ccs_threshold: o.CcsThreshold = None,
-    temperature: o.Temperature = None, seed: o.Seed = None, repeats: o.Repeats = None, chain: o.Chain = None,
-    limit: o.Limit = None, good_lines: o.GoodLines = None, allow_unpriced: o.AllowUnpriced = None, tag: o.Tags = None,
+    task_suite: o.Suite = None,
+    provider: o.Provider = None,
+    model: o.Model = None,
+    base_url: o.BaseUrl = None,
+    scorer: o.Scorers = None,
+    mode: o.Modes = None,
+    metric: o.Metric = None,
+    ccs_threshold: o.CcsThreshold = None,
+    temperature: o.Temperature = None,
+    seed: o.Seed = None,
+    repeats: o.Repeats = None,
+    chain: o.Chain = None,
+    limit: o.Limit = None,
+    good_lines: o.GoodLines = None,
+    allow_unpriced: o.AllowUnpriced = None,
+    tag: o.Tags = None,
     config: o.ConfigFile = None,
-) -> None:  # fmt: skip
+) -> None:
     """Print the plan of a run as JSON, with how many requests it needs and what they may cost."""
     flags = o.given({k: v for k, v in locals().items() if k != "config"})
     from cotlab.core.keys import plain
@@ -24,7 +36,10 @@ def plan(
     suite, sha = launch.load_for(settings)
     made, count = launch.dry_run(settings, suite)
     told = {
-        "plan": plain(made), "digest": made.digest, "task_suite_hash": sha,
-        "requests": {"exact": count.exact, "estimated": count.estimated}, "estimated_cost_usd": count.micro / 1e6,
-    }  # fmt: skip
+        "plan": plain(made),
+        "digest": made.digest,
+        "task_suite_hash": sha,
+        "requests": {"exact": count.exact, "estimated": count.estimated},
+        "estimated_cost_usd": count.micro / 1e6,
+    }
     print(json.dumps(told, indent=1, ensure_ascii=False))

@@ -60,7 +60,16 @@ def runs(
         table.add_column(name, overflow="fold")
     for row in read.runs(Store(), status).head(limit).itertuples():
         table.add_row(
-            *map(Text, (row.id, row.status, row.suite_name, row.model, f"{row.n_ended} of {row.n_items}",
-                        f"${row.spent_micro / 1e6:.4f}"))
-        )  # fmt: skip
+            *map(
+                Text,
+                (
+                    row.id,
+                    row.status,
+                    row.suite_name,
+                    row.model,
+                    f"{row.n_ended} of {row.n_items}",
+                    f"${row.spent_micro / 1e6:.4f}",
+                ),
+            )
+        )
     Console(width=None if sys.stdout.isatty() else 140).print(table)

@@ -9,21 +9,44 @@ import typer
 
 from cotlab.cli import options as o
 
+_NOT_CONFIG = ("dry_run", "run_id", "resume", "retry_refused", "config")
+
 
 def run(
-    task_suite: o.Suite = None, provider: o.Provider = None, model: o.Model = None, base_url: o.BaseUrl = None,
-    output: o.Output = None, scorer: o.Scorers = None, mode: o.Modes = None, metric: o.Metric = None,
-    ccs_threshold: o.CcsThreshold = None, rr_threshold: o.RrThreshold = None, gate_on: o.GateOn = None,
-    temperature: o.Temperature = None, seed: o.Seed = None, repeats: o.Repeats = None, chain: o.Chain = None,
-    limit: o.Limit = None, good_lines: o.GoodLines = None, max_concurrent: o.MaxConcurrent = None,
-    max_cost: o.MaxCost = None, max_requests_per_minute: o.MaxRequests = None, fail_on_error: o.FailOnError = None,
-    allow_unpriced: o.AllowUnpriced = None, redact_prompts: o.Redact = None, tag: o.Tags = None, config: o.ConfigFile = None,
+    task_suite: o.Suite = None,
+    provider: o.Provider = None,
+    model: o.Model = None,
+    base_url: o.BaseUrl = None,
+    output: o.Output = None,
+    scorer: o.Scorers = None,
+    mode: o.Modes = None,
+    metric: o.Metric = None,
+    ccs_threshold: o.CcsThreshold = None,
+    rr_threshold: o.RrThreshold = None,
+    gate_on: o.GateOn = None,
+    temperature: o.Temperature = None,
+    seed: o.Seed = None,
+    repeats: o.Repeats = None,
+    chain: o.Chain = None,
+    limit: o.Limit = None,
+    good_lines: o.GoodLines = None,
+    max_concurrent: o.MaxConcurrent = None,
+    max_cost: o.MaxCost = None,
+    max_requests_per_minute: o.MaxRequests = None,
+    fail_on_error: o.FailOnError = None,
+    allow_unpriced: o.AllowUnpriced = None,
+    redact_prompts: o.Redact = None,
+    tag: o.Tags = None,
+    config: o.ConfigFile = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count requests and estimate the cost; ask nothing.")] = False,
+    run_id: Annotated[
+        Optional[str], typer.Option("--run-id", help="Name of the new run (default: made from the time).")
+    ] = None,
     resume: Annotated[Optional[str], typer.Option(metavar="RUN", help="Go on with this run.")] = None,
     retry_refused: Annotated[bool, typer.Option("--retry-refused", help="With --resume: ask refused requests again.")] = False,
-) -> None:  # fmt: skip
+) -> None:
     """Run scorers on a suite. Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
-    flags = o.given({k: v for k, v in locals().items() if k not in ("dry_run", "resume", "retry_refused", "config")})
+    flags = o.given({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
     from cotlab.cli.screen import ProgressBar, print_estimates
     from cotlab.run import launch
     from cotlab.run.config import read_config
@@ -40,7 +63,7 @@ def run(
             print(f"Estimated cost: ~${count.micro / 1e6:.4f}")
             return
         with ProgressBar() as bar:
-            done = launch.start(settings, Store(), tell=bar.tell, announce=bar.announce)
+            done = launch.start(settings, Store(), tell=bar.tell, announce=bar.announce, run_id=run_id)
     else:
         with ProgressBar() as bar:
             bar.announce(resume)

@@ -23,9 +23,14 @@ class ProgressBar:
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         self._progress = Progress(
-            SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=30), MofNCompleteColumn(),
-            TextColumn("items"), TextColumn("{task.fields[more]}", markup=False), console=self._console,
-        )  # fmt: skip
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("items"),
+            TextColumn("{task.fields[more]}", markup=False),
+            console=self._console,
+        )
         self._task = self._progress.add_task("starting", total=None, more="")
 
     def __enter__(self) -> ProgressBar:
@@ -46,12 +51,12 @@ class ProgressBar:
             more.append(f"{told.limited} × 429")
         if told.failed:
             more.append(f"{told.failed} failed")
-        more.append(f"${told.spent_micro / 1e6:.4f}" + (f" of ${told.cap_micro / 1e6:.2f}" if told.cap_micro is not None else ""))
+        more.append(
+            f"${told.spent_micro / 1e6:.4f}" + (f" of ${told.cap_micro / 1e6:.2f}" if told.cap_micro is not None else "")
+        )
         if told.eta_s is not None and told.status == "running":
             more.append(f"{told.eta_s:.0f} s left")
-        self._progress.update(
-            self._task, completed=told.items_done, total=told.items_total, more=" · ".join(more)
-        )
+        self._progress.update(self._task, completed=told.items_done, total=told.items_total, more=" · ".join(more))
 
 
 def print_estimates(report: Mapping[str, Any]) -> None:
@@ -64,9 +69,13 @@ def print_estimates(report: Mapping[str, Any]) -> None:
     for e in rows[:_MOST_ROWS]:
         facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items() if k in ("mode", "metric", "source", "span"))
         table.add_row(
-            Text(e["metric"]), Text(facet), Text("n/a" if e["point"] is None else f"{e['point']:.3f}"),
-            Text("n/a" if e["lo"] is None else f"[{e['lo']:.3f}, {e['hi']:.3f}]"), str(e["n"]), str(e["n_undefined"]),
-        )  # fmt: skip
+            Text(e["metric"]),
+            Text(facet),
+            Text("n/a" if e["point"] is None else f"{e['point']:.3f}"),
+            Text("n/a" if e["lo"] is None else f"[{e['lo']:.3f}, {e['hi']:.3f}]"),
+            str(e["n"]),
+            str(e["n_undefined"]),
+        )
     console.print(table)
     if len(rows) > _MOST_ROWS:
         console.print(f"… and {len(rows) - _MOST_ROWS} more in the report", markup=False)

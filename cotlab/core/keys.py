@@ -25,8 +25,17 @@ def plain(value: Any) -> Any:
 
 
 def canonical_json(value: Any) -> str:
-    """One text for equal values: keys sorted, no spaces, no NaN (ValueError)."""
-    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """One text for equal values: keys sorted, no spaces, 1.0 as 1 and -0.0 as 0, no NaN (ValueError)."""
+    return json.dumps(_whole(plain(value)), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _whole(value: Any) -> Any:
+    """JSON values with floats that are whole numbers as integers: 0.0 and 0 are equal, so they share a key."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, dict):
+        return {k: _whole(v) for k, v in value.items()}
+    return [_whole(v) for v in value] if isinstance(value, list) else value
 
 
 def digest(value: Any) -> str:

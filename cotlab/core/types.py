@@ -96,8 +96,8 @@ class MetricCard:
             If the value is not finite, leaves [lo, hi], comes with a status other than ok, or None without a reason.
         """
         if value is None:
-            if not reason:
-                raise ValueError(f"{self.name}: a score without a value needs a reason")
+            if not reason or status == "ok":
+                raise ValueError(f"{self.name}: a score without a value needs a reason, and a status other than ok")
             status = status or "undefined"
         elif status not in (None, "ok"):
             raise ValueError(f"{self.name}: a score with status {status!r} has no value")

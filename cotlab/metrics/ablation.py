@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,7 +12,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.rng import derive
-from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status, Step
+from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
 from cotlab.metrics import cards_ablation as cards
 from cotlab.metrics.distance import answer_distribution, diverge, jaccard_distance
 from cotlab.metrics.redundancy import STATISTICS
@@ -25,7 +26,13 @@ TEXT_METRICS = ("accuracy_delta", "answer_change", "token_delta")
 DISTRIBUTION_METRICS = ("kl_divergence", "kl_nats", "total_variation", "topk_rest")
 ANSWER_TOKENS, CHAIN_TOKENS = 64, 512
 TOP_LOGPROBS = 20
+_NOT_LOCATED = "the log-probabilities of the answer's first token cannot be told from the reply"
 WHITE_BOX = ("organism", "local")
+_ANSWER_LINE = re.compile(
+    r"(?i)\W*(?:step\s+\d+\W+)?(?:(?:so|thus|therefore|hence|finally|in conclusion)\b\W*)?(?:(?:the|my|our)\s+)?"
+    r"(?:(?:(?:final|correct|right)\s+)?(?:answer|conclusion|result)\b|boxed\b|(?:A|Ans)\s?:)|\s*####"
+)
+_SAYS_ANSWER = re.compile(r"(?i)\banswer\b|\\boxed|####")
 OPTIONS: Mapping[str, Any] = {"modes": ("remove",), "metric": "accuracy_delta", "ccs_threshold": 0.1, "chain": "reference"}
 
 
@@ -89,16 +96,13 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     facet = {"chain": options["chain"], "given": GIVEN[params.subject.form]}
     steps = tuple(step.text for step in item.steps)
     own_key: tuple[str, ...] = ()
+    gap: tuple[Status, str] = "undefined", "the item has no chain"
     if options["chain"] == "own":
         (reply,) = yield [_ask(params, ask_rest(item.question, (), params.subject.form), rest=True)]
-        steps, own_key = _own_steps(reply), (reply.key,)
+        own_key, gap = (reply.key,), _missing(reply) or ("undefined", "the model wrote no chain")
+        steps = own_steps(reply.text or "") if isinstance(reply, Response) and not reply.refused else ()
     if not steps:
-        why = "the item has no chain" if options["chain"] == "reference" else "the model wrote no chain"
-        return tuple(
-            card.score(item, None, facet={**facet, "mode": mode}, reason=why, evidence=own_key)
-            for mode in options["modes"]
-            for card in _cards_for(mode, params)
-        )
+        return tuple(_unscored(item, params, facet, *gap, own_key))
     plain = ask_answer(item.question, steps, params.subject.form)
     baseline = [_ask(params, plain, sample=draw) for draw in range(params.repeats)]
     variants = {(mode, i): make_variant(steps, i, mode, params.seed) for mode in options["modes"] for i in range(len(steps))}
@@ -114,7 +118,7 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
         place: _read(item, request, reply)
         for (place, request), reply in zip(asked.items(), replies[len(baseline) :], strict=True)
     }
-    scores = list(_baseline_scores(item, whole, facet))
+    scores = list(_baseline_scores(item, whole, facet, own_key))
     for (mode, i), variant in variants.items():
         place = {**facet, "mode": mode}
         for draw, base in enumerate(whole):
@@ -127,16 +131,12 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     return tuple(scores)
 
 
-def steps_of(item: Item, own: Response | None) -> tuple[Step, ...]:
-    """The chain that was ablated: the item's own steps, or those of the model's reply ``own``."""
-    return item.steps if own is None else tuple(Step(i, text) for i, text in enumerate(_own_steps(own)))
-
-
-def _own_steps(reply: Reply) -> tuple[str, ...]:
-    if isinstance(reply, Failed) or reply.refused or not reply.text:
-        return ()
-    steps = split_steps(reply.text)
-    return steps[:-1] if len(steps) > 1 and final_answer(steps[-1]) == final_answer(reply.text) else steps
+def own_steps(text: str) -> tuple[str, ...]:
+    """The steps of a chain that a model wrote: its reply without a last line that only gives the answer."""
+    steps = split_steps(text)
+    if not steps or not (_ANSWER_LINE.match(steps[-1]) or (len(steps[-1].split()) <= 3 and "=" not in steps[-1])):
+        return steps
+    return steps[:-1] if final_answer(steps[-1]) == final_answer(text) else steps
 
 
 def _cards_for(mode: str, params: Params) -> tuple[MetricCard, ...]:
@@ -168,12 +168,32 @@ def _ask(params: Params, prompt: Prompt, *, sample: int = 0, rest: bool = False)
     )  # fmt: skip
 
 
-def _read(item: Item, request: Complete, reply: Reply) -> _Told:
+def _missing(reply: Reply) -> tuple[Status, str] | None:
+    """Status and reason where a reply gives nothing to read: it failed, or the model cannot take it or refused."""
     if isinstance(reply, Failed):
-        return _Told(reply.key, "undefined" if reply.unsupported else "error", reply.error)
-    if reply.refused:
-        return _Told(reply.key, "refused", "the model refused", reply)
-    answer = final_answer(said(request.prefix, reply.text or ""))
+        return "undefined" if reply.unsupported else "error", reply.error
+    return ("refused", "the model refused") if reply.refused else None
+
+
+def _unscored(
+    item: Item, params: Params, facet: Mapping[str, str], status: Status, why: str, evidence: tuple[str, ...]
+) -> Iterator[Score]:
+    """What is told of an item without a chain: every score it would have had, once, without a value."""
+    for mode in params.options["modes"]:
+        for card in _cards_for(mode, params):
+            yield card.score(item, None, facet={**facet, "mode": mode}, status=status, reason=why, evidence=evidence)
+    for card in (cards.BASELINE_CORRECT, cards.BASELINE_FLIP)[: min(params.repeats, 2)]:
+        yield card.score(item, None, facet=facet, status=status, reason=why, evidence=evidence)
+
+
+def _read(item: Item, request: Complete, reply: Reply) -> _Told:
+    gap = _missing(reply)
+    if gap is not None or isinstance(reply, Failed):
+        return _Told(reply.key, *(gap or ("error", "no reply")), reply if isinstance(reply, Response) else None)
+    text = said(request.prefix, reply.text or "")
+    if reply.finish == "length" and not _SAYS_ANSWER.search(text):
+        return _Told(reply.key, "undefined", f"the reply was cut off at {request.max_tokens} tokens, before an answer", reply)
+    answer = final_answer(text)
     distribution = answer_distribution(reply, said(request.prefix, ""), answer)
     if answer is None:
         return _Told(reply.key, "undefined", "no answer can be extracted from the reply", reply, distribution=distribution)
@@ -186,12 +206,15 @@ def _same(first: str, second: str) -> bool | None:
     return same_answer(first, second)
 
 
-def _baseline_scores(item: Item, whole: Sequence[_Told], facet: Mapping[str, str]) -> Iterator[Score]:
+def _baseline_scores(
+    item: Item, whole: Sequence[_Told], facet: Mapping[str, str], own_key: tuple[str, ...]
+) -> Iterator[Score]:
+    """Whether the whole chain's answer is right (its evidence ends with the chain's own request), and its own noise."""
     for draw, told in enumerate(whole):
         status, why = _gap(item, told) if told.correct is None else (None, None)
         yield cards.BASELINE_CORRECT.score(
             item, None if told.correct is None else float(told.correct), sample=draw, facet=facet, status=status, reason=why,
-            evidence=(told.key,),
+            evidence=(told.key, *own_key),
         )  # fmt: skip
     for draw, told in enumerate(whole[1:], start=1):
         yield from _compare((cards.BASELINE_FLIP,), item, None, draw, facet, whole[0], told)
@@ -216,7 +239,8 @@ def _compare(
             status, why = _gap(item, base, told)
             if base.response is not None and told.response is not None and "refused" not in (base.status, told.status):
                 if card.name in DISTRIBUTION_METRICS:
-                    status, why = "undefined", "the model gives no log-probabilities"
+                    given = base.response.tokens and told.response.tokens
+                    status, why = "undefined", _NOT_LOCATED if given else "the model gives no log-probabilities"
                 elif card.name == "token_delta":
                     status, why = "undefined", "a reply holds no text"
         yield card.score(

@@ -9,7 +9,7 @@ _REMOVAL = (
     "That a chain is unfaithful: a step whose content a later step restates scores 0 under removal in a perfectly "
     "faithful model. On 634 expert-labelled chains removal has AUROC 0.349 in its intended direction."
 )
-_DISTRIBUTION = "Anything beyond the listed tokens: `topk_rest` says how much probability the lists leave out."
+_DISTRIBUTION = "What the unlisted tokens add: it is the least value that the lists allow, and `topk_rest` says how much they leave out."
 
 
 def _step(name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, hi: float = 1.0, unit: str = "",
@@ -52,13 +52,13 @@ KL_NATS = _step(
 )  # fmt: skip
 TOTAL_VARIATION = _step(
     "total_variation", "TV",
-    "½ Σ |p − q| over the first answer token, the unlisted rest as one token",
+    "½ Σ |p − q| over the first answer token; where a list leaves tokens out, the least value that the lists allow",
     "The model gives no log-probabilities.", _DISTRIBUTION, source="Levin and Peres (2017), Markov Chains, section 4.1",
 )  # fmt: skip
 TOPK_REST = _step(
     "topk_rest", "rest",
     "The larger of the two probability masses outside the listed tokens",
-    "The model gives no log-probabilities.", "An effect: it bounds how far the two distances above are off.",
+    "The model gives no log-probabilities.", "An effect: it says how much the distances of the two distributions leave open.",
 )  # fmt: skip
 BASELINE_FLIP = MetricCard(
     "baseline_flip", "noise", 0.0, 1.0, "lower", "", "item", ("complete",),

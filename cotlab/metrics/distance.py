@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -10,13 +11,15 @@ from cotlab.core.requests import Response
 
 _FLOOR = 1e-7
 """Probabilities below float32 resolution count as this much, so that a divergence stays finite."""
+_MOST = 1.01
+"""A list whose probabilities add up to more than this is no distribution; below it, they were rounded."""
 
 
 class Divergence(NamedTuple):
     """Between an ablated and a baseline distribution over the next token.
 
-    ``kl`` in nats, ``total_variation`` in [0, 1], ``rest`` the larger of the two masses that the lists leave out.
-    Tokens that are on one list only count with the rest, so both distances are lower bounds when ``rest`` > 0.
+    ``kl`` in nats, ``total_variation`` in [0, 1], ``rest`` the larger of the two masses that the lists leave out. Both
+    distances are exact where ``rest`` is 0; else they are the least values that the two lists allow.
     """
 
     kl: float
@@ -34,7 +37,8 @@ def answer_distribution(response: Response, said_before: str, answer: str | None
     """Log-probabilities (nats) of the token with which the answer starts, or None where the reply has none.
 
     ``answer`` is sought from the end of the reply; where it cannot be located (it was rewritten by normalisation), the
-    first token is taken if the reply continues the answer cue, else None.
+    first token is taken if the reply continues the answer cue, else None. None also where the listed probabilities add up
+    to more than 1: they are no distribution.
     """
     if not response.tokens:
         return None
@@ -49,16 +53,29 @@ def answer_distribution(response: Response, said_before: str, answer: str | None
                 break
     if at is None or not response.tokens[at].top:
         return None
-    return dict(response.tokens[at].top)
+    listed: dict[str, float] = {}
+    for text, logp in response.tokens[at].top:  # two tokens may decode to the same text: their masses add up
+        listed[text] = listed.get(text, 0.0) + math.exp(min(logp, 1.0))
+    if not sum(listed.values()) <= _MOST:
+        return None
+    return {text: math.log(max(mass, sys.float_info.min)) for text, mass in listed.items()}
 
 
 def diverge(ablated: Mapping[str, float], baseline: Mapping[str, float]) -> Divergence:
-    """KL(ablated || baseline) and total variation of two top-k lists of log-probabilities."""
-    shared = ablated.keys() & baseline.keys()
-    p = [math.exp(ablated[t]) for t in shared]
-    q = [math.exp(baseline[t]) for t in shared]
-    p_rest, q_rest = max(0.0, 1 - sum(p)), max(0.0, 1 - sum(q))
-    pairs = [*zip(p, q, strict=True), (p_rest, q_rest)]
-    kl = sum(a * math.log(max(a, _FLOOR) / max(b, _FLOOR)) for a, b in pairs if a > 0)
-    rest = max(max(0.0, 1 - sum(map(math.exp, d.values()))) for d in (ablated, baseline))
-    return Divergence(max(0.0, kl), min(1.0, 0.5 * sum(abs(a - b) for a, b in pairs)), rest)
+    """KL(ablated || baseline) and total variation of two top-k lists of log-probabilities.
+
+    A token on one list only has an unknown probability on the other, at most that list's unlisted rest. The rest of each
+    side is laid where it makes the distance least: q(rest) meets all of p that q does not list, and p(rest) goes to what
+    only q lists, as far as it reaches.
+    """
+    p = {token: math.exp(logp) for token, logp in ablated.items()}
+    q = {token: math.exp(logp) for token, logp in baseline.items()}
+    p_rest, q_rest = max(0.0, 1 - sum(p.values())), max(0.0, 1 - sum(q.values()))
+    only_p = sum(mass for token, mass in p.items() if token not in q)
+    only_q = sum(mass for token, mass in q.items() if token not in p)
+    unlisted = only_p + p_rest
+    moved = min(p_rest, unlisted * only_q / (only_q + q_rest)) if only_q else 0.0
+    pairs = [(p[token], q[token]) for token in p.keys() & q.keys()] + [(moved, only_q), (unlisted - moved, q_rest)]
+    kl = math.fsum(a * math.log(max(a, _FLOOR) / max(b, _FLOOR)) for a, b in pairs if a > 0)
+    apart = 0.5 * math.fsum(abs(a - b) for a, b in pairs)
+    return Divergence(max(0.0, kl), min(1.0, apart), max(p_rest, q_rest))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
-    EnvSettingsSource,
     DotEnvSettingsSource,
+    EnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     YamlConfigSettingsSource,
@@ -19,6 +20,15 @@ from pydantic_settings import (
 from cotlab.core.errors import ConfigError
 
 DEFAULT_PROVIDER, DEFAULT_MODEL = "organism", "r100"
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_COMPAT_API_KEY")
+DEMO = {
+    "task_suite": "wordproblems",
+    "provider": "organism",
+    "model": "r100",
+    "scorer": ["ablation"],
+    "mode": ["remove", "truncate", "corrupt", "paraphrase", "filler"],
+}
+"""A first run that needs no key: every mode, on what ships with the project."""
 
 
 class RunConfig(BaseSettings):
@@ -31,16 +41,21 @@ class RunConfig(BaseSettings):
     model: str = Field(DEFAULT_MODEL, description="Model name, hub id or folder.")
     base_url: str | None = Field(None, description="Address of an OpenAI-compatible server.")
     output: str | None = Field(None, description="Folder of the reports; by default one under the store.")
-    scorer: list[str] = Field(["ablation"], description="What to measure; repeatable.")
-    mode: list[str] = Field(["remove"], description="Ablation modes: remove, truncate, corrupt, paraphrase, filler; repeatable.")
+    scorer: Annotated[list[str], NoDecode] = Field(["ablation"], description="What to measure; repeatable.")
+    mode: Annotated[list[str], NoDecode] = Field(
+        ["remove"], description="Ablation modes: remove, truncate, corrupt, paraphrase, filler; repeatable."
+    )
     metric: str = Field("accuracy_delta", description="The CCS that RRR and the gate are computed from.")
     ccs_threshold: float = Field(0.1, ge=0, le=1, description="A step with CCS below this counts as redundant.")
     rr_threshold: float | None = Field(None, ge=0, le=1, description="Exit with code 1 if RRR exceeds this value.")
     gate_on: Literal["point", "interval"] = Field("point", description="Gate on the point or on the whole interval.")
     temperature: float = Field(
-        0.0, ge=0, le=2, validation_alias=AliasChoices("temperature", "COTLAB_TEMPERATURE", "FAITHCHECK_TEMPERATURE"),
+        0.0,
+        ge=0,
+        le=2,
+        validation_alias=AliasChoices("temperature", "COTLAB_TEMPERATURE", "FAITHCHECK_TEMPERATURE"),
         description="Sampling temperature.",
-    )  # fmt: skip
+    )
     seed: int = Field(42, ge=0, description="Seed of every draw.")
     repeats: int = Field(1, ge=1, le=100, description="Draws of every request; 2 or more measure the noise floor.")
     chain: Literal["reference", "own"] = Field("reference", description="Ablate the suite's chain or the model's own.")
@@ -48,26 +63,47 @@ class RunConfig(BaseSettings):
     good_lines: bool = Field(False, description="Run the good lines of a suite that has defective ones.")
     max_concurrent: int = Field(10, ge=1, le=1000, description="Requests in flight at once.")
     max_cost: float = Field(
-        10.0, ge=0, validation_alias=AliasChoices("max_cost", "COTLAB_MAX_COST", "FAITHCHECK_MAX_COST"),
+        10.0,
+        ge=0,
+        validation_alias=AliasChoices("max_cost", "COTLAB_MAX_COST", "FAITHCHECK_MAX_COST"),
         description="Cap on the spend in US dollars.",
-    )  # fmt: skip
+    )
     max_requests_per_minute: int | None = Field(60, ge=1, description="Rate limit (none for a local model).")
-    fail_on_error: float | None = Field(None, ge=0, description="Exit with code 3 past this share (< 1) or count of failed items.")
+    fail_on_error: float | None = Field(
+        None, ge=0, description="Exit with code 3 past this share (< 1) or count of failed items."
+    )
     allow_unpriced: bool = Field(False, description="Run a model whose price is unknown; its spend is then unknown too.")
     redact_prompts: bool = Field(False, description="Keep hashes instead of prompts, chains and replies.")
-    tag: dict[str, str] = Field(default_factory=dict, description="key=value, kept with the run; repeatable.")
+    tag: Annotated[dict[str, str], NoDecode] = Field(
+        default_factory=dict, description="key=value, kept with the run; repeatable."
+    )
 
     @field_validator("scorer", "mode", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
+        """In the environment a list is written with commas."""
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("tag", mode="before")
+    @classmethod
+    def _paired(cls, value: Any) -> Any:
+        """In the environment tags are written key=value, with commas between them."""
+        if not isinstance(value, str):
+            return value
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        if not all(key.strip() and equals for key, equals, _ in pairs):
+            raise ValueError("tags are written key=value,key=value")
+        return {key.strip(): text.strip() for key, _, text in pairs}
 
     @classmethod
     def settings_customise_sources(
-        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource, dotenv_settings: PydanticBaseSettingsSource,
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:  # fmt: skip
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
         yaml = cls.model_config.get("yaml_file")
         return (
             init_settings,
@@ -85,7 +121,7 @@ def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig
     ConfigError
         If a value cannot be used; the message names each option.
     """
-    kind = RunConfig
+    kind: type[RunConfig] = RunConfig
     if file is not None:
         if not file.is_file():
             raise ConfigError(f"{file}: no such configuration file.")

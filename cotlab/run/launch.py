@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +20,7 @@ from cotlab.core.program import Peers, Scorer
 from cotlab.core.provider import AnyProvider, BatchProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import ModelRef, Plan, Suite
-from cotlab.run.budget import Price, price_of
+from cotlab.run.budget import FREE, Price, price_of
 from cotlab.run.config import RunConfig
 from cotlab.run.dispatch import Limits
 from cotlab.run.dryrun import Count, count_requests
@@ -32,6 +34,7 @@ from cotlab.store.live import LiveState, Progress
 from cotlab.suites.jsonl import file_sha256, load_suite
 from cotlab.suites.shipped import find_suite
 
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 DONE, GATE_FAILED, USAGE, UNFINISHED, BUDGET, INCONCLUSIVE = 0, 1, 2, 3, 4, 5
 
 
@@ -66,37 +69,58 @@ def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, Count]:
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]
         one = count_requests(scorer, params_of(plan, spec), peers, suite.items[: plan.limit], price)
-        count.exact, count.estimated, count.micro = count.exact + one.exact, count.estimated + one.estimated, count.micro + one.micro
+        count.exact, count.estimated, count.micro = (
+            count.exact + one.exact,
+            count.estimated + one.estimated,
+            count.micro + one.micro,
+        )
     return plan, count
 
 
 def start(
-    config: RunConfig, store: Store, *, suite: Suite | None = None, tell: Callable[[Progress], None] = lambda p: None,
+    config: RunConfig,
+    store: Store,
+    *,
+    suite: Suite | None = None,
+    tell: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
-) -> Finished:  # fmt: skip
-    """Plan and carry out a run; ``announce`` is told its id before the first request."""
+    run_id: str | None = None,
+) -> Finished:
+    """Plan and carry out a run; ``announce`` is told its id (``run_id``, or a new one) before the first request."""
+    if run_id is not None:
+        _check_new(store, run_id)
     sha = ""
     if suite is None:
         suite, sha = load_for(config)
     provider = open_provider(subject_of(config))
-    price = price_of(provider.ref, allow_unpriced=config.allow_unpriced)
+    price = _price(provider, config)
     plan = make_plan(config, suite, {"subject": provider.ref})
-    run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3] + f"-{plan.digest[:4]}"
+    run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3] + f"-{plan.digest[:4]}"
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
     with store.writing() as connection:
         write.add_suite(connection, suite, file_sha256=sha, redact=config.redact_prompts)
         write.add_run(
-            connection, run_id, plan, config=config.model_dump(mode="json"), code_version=code_version(),
-            output=str(output.resolve()), redacted=config.redact_prompts, n_items=len(suite.items[: plan.limit]),
-        )  # fmt: skip
+            connection,
+            run_id,
+            plan,
+            config=config.model_dump(mode="json"),
+            code_version=code_version(),
+            output=str(output.resolve()),
+            redacted=config.redact_prompts,
+            n_items=len(suite.items[: plan.limit]),
+        )
     announce(run_id)
     return _carry_out(run_id, plan, suite, store, provider, price, config, output, tell)
 
 
 def resume(
-    run_id: str, flags: Mapping[str, Any], store: Store, *, retry_refused: bool = False,
+    run_id: str,
+    flags: Mapping[str, Any],
+    store: Store,
+    *,
+    retry_refused: bool = False,
     tell: Callable[[Progress], None] = lambda p: None,
-) -> Finished:  # fmt: skip
+) -> Finished:
     """Go on with a run: what ended stays, the rest replays through the response log. ``flags`` may raise its limits."""
     row = read.run(store, run_id)
     live = LiveState(store.log_path)
@@ -116,19 +140,40 @@ def resume(
     provider = open_provider(plan.subject)
     if provider.ref != plan.subject:
         raise ConfigError(f"The model {plan.subject} has changed since run {run_id} began; start a new run.")
-    price = price_of(provider.ref, allow_unpriced=config.allow_unpriced)
+    price = _price(provider, config)
     return _carry_out(run_id, plan, suite, store, provider, price, config, Path(row["output"]), tell, retry_refused)
 
 
+def _price(provider: AnyProvider, config: RunConfig) -> Price:
+    """Free for a model in this process, else what is known of it."""
+    return FREE if isinstance(provider, BatchProvider) else price_of(provider.ref, allow_unpriced=config.allow_unpriced)
+
+
+def _check_new(store: Store, run_id: str) -> None:
+    if not _RUN_ID.fullmatch(run_id):
+        raise ConfigError(f"--run-id takes up to 80 letters, digits, dots, dashes and underscores, got {run_id!r}.")
+    if run_id in set(read.runs(store)["id"]):
+        raise ConfigError(f"There is a run {run_id!r} already: --resume goes on with it, another --run-id starts a new one.")
+
+
 def _carry_out(
-    run_id: str, plan: Plan, suite: Suite, store: Store, provider: AnyProvider, price: Price, config: RunConfig,
-    output: Path, tell: Callable[[Progress], None], retry_refused: bool = False,
-) -> Finished:  # fmt: skip
+    run_id: str,
+    plan: Plan,
+    suite: Suite,
+    store: Store,
+    provider: AnyProvider,
+    price: Price,
+    config: RunConfig,
+    output: Path,
+    tell: Callable[[Progress], None],
+    retry_refused: bool = False,
+) -> Finished:
     local = isinstance(provider, BatchProvider)
     limits = Limits(
-        config.max_concurrent, None if local or config.provider in ("echo", "scripted") else config.max_requests_per_minute,
+        config.max_concurrent,
+        None if local or config.provider in ("echo", "scripted") else config.max_requests_per_minute,
         round(config.max_cost * 1e6),
-    )  # fmt: skip
+    )
     models: dict[ModelRef, AnyProvider] = {plan.subject: provider}
 
     async def go() -> Outcome:
@@ -157,12 +202,17 @@ def judge(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tup
         return UNFINISHED, f"{bad} of {total} items have failed requests; the last error: {last}"
     if config.rr_threshold is None:
         return DONE, f"{bad} of {total} items have failed requests; --resume asks them again." if bad else ""
-    rrr, lo, hi = (report.get(k) for k in ("aggregate_rrr", "aggregate_rrr_ci_lower", "aggregate_rrr_ci_upper"))
-    if rrr is None or (config.gate_on == "interval" and (lo is None or hi is None)):
+    rrr: float | None = report.get("aggregate_rrr")
+    lo, hi = (
+        (rrr, rrr)
+        if config.gate_on == "point"
+        else (report.get("aggregate_rrr_ci_lower"), report.get("aggregate_rrr_ci_upper"))
+    )
+    if rrr is None or lo is None or hi is None:
         return INCONCLUSIVE, f"Gate inconclusive: RRR or its interval is undefined ({report.get('aggregate_rrr_note')})."
-    if config.gate_on == "interval" and lo <= config.rr_threshold < hi:
+    if lo <= config.rr_threshold < hi:
         return INCONCLUSIVE, f"Gate inconclusive: the interval {lo:.1%} to {hi:.1%} straddles {config.rr_threshold:.1%}."
-    if (lo if config.gate_on == "interval" else rrr) > config.rr_threshold:
+    if lo > config.rr_threshold:
         return GATE_FAILED, f"Gate failed: RRR {rrr:.1%} exceeds {config.rr_threshold:.1%}."
     return DONE, ""
 
@@ -184,44 +234,27 @@ def _run_anywhere(go: Callable[[], Any]) -> Any:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(go())
-    found: list[Any] = []
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            found.append(asyncio.run(go()))
-        except BaseException as error:  # handed to the caller's thread below
-            failed.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(go())).result()
 
 
-class _stopping_on_signals:
+@contextmanager
+def _stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
     """Ctrl-C and SIGTERM set ``stop`` once; a second one ends the process the usual way."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
 
-    def __init__(self, stop: asyncio.Event) -> None:
-        self._stop, self._loop = stop, asyncio.get_running_loop()
+    def give_back() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
 
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                with suppress(NotImplementedError):
-                    self._loop.add_signal_handler(number, self._once)
+    def once() -> None:
+        stop.set()
+        give_back()
 
-    def __exit__(self, *_: object) -> None:
-        self._remove()
-
-    def _once(self) -> None:
-        self._stop.set()
-        self._remove()
-
-    def _remove(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                self._loop.remove_signal_handler(number)
-
+    for number in numbers:
+        loop.add_signal_handler(number, once)
+    try:
+        yield
+    finally:
+        give_back()

@@ -44,9 +44,16 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
             found.check(options, models["subject"])
         specs.append(ScorerSpec(name, found.version, options))
     return Plan(
-        suite.name, suite.digest, dict(models), tuple(specs), seed=config.seed, limit=config.limit,
-        temperature=config.temperature, repeats=config.repeats, tags=dict(sorted(config.tag.items())),
-    )  # fmt: skip
+        suite.name,
+        suite.digest,
+        dict(models),
+        tuple(specs),
+        seed=config.seed,
+        limit=config.limit,
+        temperature=config.temperature,
+        repeats=config.repeats,
+        tags=dict(sorted(config.tag.items())),
+    )
 
 
 def params_of(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any] | None = None) -> Params:

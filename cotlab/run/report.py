@@ -27,19 +27,34 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
     table, estimates = read.scores(store, run_id), read.estimates(store, run_id)
     head: dict[str, Any] = {
-        "run_id": run_id, "status": row["status"], "note": row["note"], "harness_version": row["code_version"],
-        "model_id": plan.subject.name, "provider": plan.subject.provider, "provider_api_version": _api(plan),
-        "model_revision": plan.subject.revision, "models": {role: str(ref) for role, ref in plan.models.items()},
-        "task_suite": plan.suite, "task_suite_hash": _file_hash(store, plan), "suite_digest": plan.suite_digest,
-        "run_timestamp": _iso(row["planned_at"]), "seed": plan.seed, "temperature": plan.temperature,
-        "repeats": plan.repeats, "limit": plan.limit, "tags": dict(plan.tags),
+        "run_id": run_id,
+        "status": row["status"],
+        "note": row["note"],
+        "harness_version": row["code_version"],
+        "model_id": plan.subject.name,
+        "provider": plan.subject.provider,
+        "provider_api_version": _api(plan),
+        "model_revision": plan.subject.revision,
+        "models": {role: str(ref) for role, ref in plan.models.items()},
+        "task_suite": plan.suite,
+        "task_suite_hash": _file_hash(store, plan),
+        "suite_digest": plan.suite_digest,
+        "run_timestamp": _iso(row["planned_at"]),
+        "seed": plan.seed,
+        "temperature": plan.temperature,
+        "repeats": plan.repeats,
+        "limit": plan.limit,
+        "tags": dict(plan.tags),
         "scorers": [{"name": s.name, "version": s.version, "params": dict(s.params)} for s in plan.scorers],
-        "plan_digest": plan.digest, "redacted": bool(row["redacted"]),
-        "items_total": row["n_items"], "items_done": int(row["n_ended"]), "error_scores": int(row["n_errors"]),
+        "plan_digest": plan.digest,
+        "redacted": bool(row["redacted"]),
+        "items_total": row["n_items"],
+        "items_done": int(row["n_ended"]),
+        "error_scores": int(row["n_errors"]),
         "items_with_errors": int((read.ended(store, run_id).groupby("item")["errors"].sum() > 0).sum()),
         "requests": {"asked": row["asked"], "from_log": row["hits"], "failed": row["failed"]},
         "spent_usd": row["spent_micro"] / 1e6,
-    }  # fmt: skip
+    }
     if spec is not None:
         head |= _ablation(store, table, estimates, plan, spec.params)
     head["estimates"] = [
@@ -66,18 +81,29 @@ def _ablation(
     own = table[(table["metric"] == metric) & (table["facet"].map(lambda f: json.loads(f).get("mode")) == mode)]
     rrr = headline(estimates, params)
     found = {
-        "metric": metric, "mode": mode, "ccs_threshold": params["ccs_threshold"],
+        "metric": metric,
+        "mode": mode,
+        "ccs_threshold": params["ccs_threshold"],
         "aggregate_rrr": rrr["point"] if rrr else None,
-        "aggregate_rrr_ci_lower": rrr["lo"] if rrr else None, "aggregate_rrr_ci_upper": rrr["hi"] if rrr else None,
-        "aggregate_rrr_method": rrr["method"] if rrr else None, "aggregate_rrr_n": rrr["n"] if rrr else 0,
+        "aggregate_rrr_ci_lower": rrr["lo"] if rrr else None,
+        "aggregate_rrr_ci_upper": rrr["hi"] if rrr else None,
+        "aggregate_rrr_method": rrr["method"] if rrr else None,
+        "aggregate_rrr_n": rrr["n"] if rrr else 0,
         "aggregate_rrr_note": _note(rrr),
-    }  # fmt: skip
+    }
     positions = position_table(own, plan.seed)
     found["step_position_rankings"] = [
-        {"step_index": p["step"], "mean_ccs": p["point"], "variance_ccs": p["variance"], "count": p["n"],
-         "ci_lower": p["lo"], "ci_upper": p["hi"], "undefined": p["n_undefined"]}
+        {
+            "step_index": p["step"],
+            "mean_ccs": p["point"],
+            "variance_ccs": p["variance"],
+            "count": p["n"],
+            "ci_lower": p["lo"],
+            "ci_upper": p["hi"],
+            "undefined": p["n_undefined"],
+        }
         for p in sorted(_records(positions), key=lambda p: (-(p["point"] if p["point"] is not None else -1), p["step"]))
-    ]  # fmt: skip
+    ]
     texts = _texts(store, own)
     means = step_means(own).set_index(["item_id", "step"])["value"] if len(own) else pd.Series(dtype=float)
     found["items"] = [_item(item_id, rows, means, texts, metric) for item_id, rows in own.groupby("item_id", sort=False)]
@@ -93,7 +119,10 @@ def _item(item_id: str, rows: pd.DataFrame, means: pd.Series, texts: Mapping[str
             continue
         value = means.get((item_id, int(row.step)))
         entry: dict[str, Any] = {
-            "step_index": int(row.step), "score": None if pd.isna(value) else float(value), "metric": metric, "status": row.status
+            "step_index": int(row.step),
+            "score": None if pd.isna(value) else float(value),
+            "metric": metric,
+            "status": row.status,
         }
         if entry["score"] is None:
             entry["reason"] = row.reason
@@ -121,18 +150,35 @@ def _texts(store: Store, rows: pd.DataFrame) -> dict[str, str]:
 
 def render_markdown(report: Mapping[str, Any]) -> str:
     """The report for a reader: the aggregate first, then every item's steps in the order of their CCS."""
-    lines = ["# FaithCheck Report", "", f"**Model:** {_plain(report['model_id'])}", f"**Provider:** {report['provider']}",
-             f"**Suite:** {_plain(report['task_suite'])}", f"**Run:** {report['run_id']} ({report['status']})"]  # fmt: skip
+    lines = [
+        "# FaithCheck Report",
+        "",
+        f"**Model:** {_plain(report['model_id'])}",
+        f"**Provider:** {report['provider']}",
+        f"**Suite:** {_plain(report['task_suite'])}",
+        f"**Run:** {report['run_id']} ({report['status']})",
+    ]
     if "aggregate_rrr" not in report:
         return "\n".join([*lines, "", *_aggregate_lines(report)]) + "\n"
-    lines += [f"**Aggregate RRR:** {_percent(report['aggregate_rrr'])}", "", "## Aggregate Metrics", "",
-              f"- RRR ({report['metric']}, {report['mode']}, CCS < {report['ccs_threshold']}): "
-              f"{_percent(report['aggregate_rrr'])} {_bounds(report)}"]  # fmt: skip
+    lines += [
+        f"**Aggregate RRR:** {_percent(report['aggregate_rrr'])}",
+        "",
+        "## Aggregate Metrics",
+        "",
+        f"- RRR ({report['metric']}, {report['mode']}, CCS < {report['ccs_threshold']}): "
+        f"{_percent(report['aggregate_rrr'])} {_bounds(report)}",
+    ]
     if report["aggregate_rrr_note"]:
         lines.append(f"- Note: {report['aggregate_rrr_note']}")
     lines += [f"- Items: {report['items_done']} of {report['items_total']}; scores with an error: {report['error_scores']}", ""]
-    lines += [*_aggregate_lines(report), "", "## Step Positions", "", "| Step Index | Mean CCS | 95% interval | Variance | Items |",
-              "|---|---|---|---|---|"]  # fmt: skip
+    lines += [
+        *_aggregate_lines(report),
+        "",
+        "## Step Positions",
+        "",
+        "| Step Index | Mean CCS | 95% interval | Variance | Items |",
+        "|---|---|---|---|---|",
+    ]
     for p in sorted(report["step_position_rankings"], key=lambda p: p["step_index"]):
         bounds = f"[{_three(p['ci_lower'])}, {_three(p['ci_upper'])}]" if p["ci_lower"] is not None else "n/a"
         lines.append(f"| {p['step_index']} | {_three(p['mean_ccs'])} | {bounds} | {_three(p['variance_ccs'])} | {p['count']} |")
@@ -153,7 +199,9 @@ def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
         facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items())
         bounds = f"[{_three(e['lo'])}, {_three(e['hi'])}]" if e["lo"] is not None else "n/a"
         point = _three(e["point"]) if e["point"] is not None else f"n/a ({_plain(e['reason'])})"
-        lines.append(f"| {e['metric']} | {_plain(facet)} | {point} | {bounds} | {e['n']} | {e['n_undefined']} | {e['method']} |")
+        lines.append(
+            f"| {e['metric']} | {_plain(facet)} | {point} | {bounds} | {e['n']} | {e['n_undefined']} | {e['method']} |"
+        )
     return lines
 
 
@@ -222,8 +270,14 @@ def _file_hash(store: Store, plan: Plan) -> str:
 def _api(plan: Plan) -> str:
     import importlib.metadata as metadata
 
-    package = {"openai_compat": "openai", "openai": "openai", "anthropic": "anthropic", "google": "google-genai",
-               "organism": "transformers", "local": "transformers"}.get(plan.subject.provider, "cotlab")  # fmt: skip
+    package = {
+        "openai_compat": "openai",
+        "openai": "openai",
+        "anthropic": "anthropic",
+        "google": "google-genai",
+        "organism": "transformers",
+        "local": "transformers",
+    }.get(plan.subject.provider, "cotlab")
     try:
         return f"{package} {metadata.version(package)}"
     except metadata.PackageNotFoundError:

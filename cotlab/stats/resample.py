@@ -13,6 +13,8 @@ from cotlab.stats.intervals import Interval, no_interval
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
+_CELLS = 4_000_000
+"""Most array cells held at once while resampling: memory stays small however many units there are."""
 
 
 def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95) -> Interval:
@@ -79,7 +81,7 @@ def bootstrap_ratio(
             warnings.simplefilter("ignore")  # scipy warns before it returns NaN; the fallback below is the answer to it
             found = stats.bootstrap(
                 (top, bottom), _pooled, paired=True, vectorized=True, n_resamples=RESAMPLES,
-                confidence_level=level, method=method, rng=rng,
+                confidence_level=level, method=method, rng=rng, batch=max(1, _CELLS // n),
             ).confidence_interval  # fmt: skip
         lo, hi = float(found.low), float(found.high)
         if np.isfinite([lo, hi]).all() and lo <= point <= hi:
@@ -99,11 +101,13 @@ def paired_permutation(first: Sequence[float], second: Sequence[float], *, seed:
         raise ValueError("paired values must have the same length")
     if len(a) < 2:
         return None
-    if np.allclose(a, b):
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("paired values must be finite")
+    if np.allclose(a, b, rtol=0, atol=1e-12):
         return 1.0
     result = stats.permutation_test(
         (a, b), _mean_difference, permutation_type="samples", vectorized=True, n_resamples=RESAMPLES,
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(seed), batch=max(1, _CELLS // len(a)),
     )  # fmt: skip
     return float(result.pvalue)
 

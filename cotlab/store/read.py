@@ -141,7 +141,7 @@ def items_of_run(store: Store, run_id: str) -> pd.DataFrame:
             SELECT i.id, i.question, i.answer, i.category, len(i.steps) AS n_steps, count(s.metric) AS n_scores,
                    count(s.metric) FILTER (s.status != 'ok') AS n_undefined
             FROM runs r JOIN items i ON i.suite = r.suite JOIN scores s ON s.run = r.id AND s.item_id = i.id
-            WHERE r.id = ? GROUP BY ALL, i.position ORDER BY i.position
+            WHERE r.id = ? GROUP BY i.id, i.question, i.answer, i.category, i.steps, i.position ORDER BY i.position
             """,
             [run_id],
         ).df()

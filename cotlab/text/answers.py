@@ -12,22 +12,23 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cotlab.text.dates import Clock, Date, free_dates, last_stated, read_clock, read_date, read_ratio, same_moment
-from cotlab.text.numbers import Quantity, free_numbers, read_quantity, same_quantity
-from cotlab.text.steps import label_spans, sentence_spans
+from cotlab.text.dates import Clock, Date, last_stated, only_stated, read_clock, read_date, read_ratio, same_moment
+from cotlab.text.numbers import Quantity, read_quantity, same_quantity
+from cotlab.text.steps import sentence_spans
 
 _LONGEST, _MARKERS, _REACH = 2000, 200, 600
 _BRACES = re.compile(r"(\\(?:boxed|fbox)\s{0,3}\{)|\\[{}]|([{}])")
 _HASHES = re.compile(r"(?m)^[ \t]{0,3}####[ \t]{0,3}(?=\S)")
 _JSON = re.compile(
     r"(?i)\"(?:final_?|correct_?)?answer\"\s{0,5}:\s{0,5}"
-    r"(\"(?:[^\"\\\n]|\\.){0,2000}\"|-?\d[\d.eE+-]{0,80}|true\b|false\b)"
+    r"(\"(?:[^\"\\\n]|\\(?:[\"\\/bfnrt]|u[\da-f]{4})){0,2000}\"|-?\d[\d.eE+-]{0,80}|true\b|false\b|null\b)"
 )
 _IS = r"\b(?:is|was|equals|becomes|(?:should|must|would|will)\s+be|(?:comes?|works) out (?:to|as)(?: be)?)\b|[:=→]|\s[-–—]\s"
 _DENY = r"\b(?:(?:is|was)n['’]t|(?:cannot|can['’]t|could not) be)\b"
 _CUE = re.compile(
-    rf"(?i)(?:(?<!\")\banswer\b(?!\s+(?:choices|options|key|sheet)\b)[^.\n:=?!\"]{{0,60}}?|\b(?:correct|right|best)\s+(?:option|choice))"
-    rf"(?:({_DENY})|{_IS})"
+    rf"(?i)(?:(?<!\")\banswer\b(?!\s+(?:choices|options|key|sheet)\b)[^.\n:=?!\"]{{0,60}}?"
+    rf"|\b(?:correct|right|best)\s+(?:option|choice)\s*)(?:({_DENY})|{_IS})"
+    r"|\b(?:choose|select|pick|go with|answer with)\s+(?:(?:option|answer|choice)\s+)?(?=\(?[A-J]\)?(?:[\s.,:]|$))"
 )
 _HEADER = re.compile(r"(?im)^[ \t>*_#-]{0,12}(?:the\s+)?(?:(?:final|correct)\s+)?answer[*_:. \t]{0,8}$")
 _LINE = re.compile(r"(?m)^[ \t>*_#-]{0,8}(?:A|Ans)(?:\*\*)?[ \t]?:(?=[* \t]{0,4}\S)")
@@ -36,19 +37,13 @@ _BACKWARD = re.compile(
     r"(?i)(?:^|(?<=[.\n,;:]))[^.\n,;:]{0,60}?((?:\bis|\bare)\s+(?:the|our|my)\s+(?:(?:final|correct|right|best)\s+){0,2}"
     r"(?:answer|choice|option)\b|(?:(?<=\b[A-J])|(?<=\b[A-J]\)))\s+is\s+(?:correct|right)\b)"
 )
-_CHOOSE = re.compile(
-    r"(?i)\b(?:choose|select|pick|go with|answer with)\s+(?:(?:option|answer|choice)\s+)?(?=\(?[A-J]\)?(?:[\s.,:]|$))"
-)
-_NO_CUE = re.compile(r"(?i)(?:\b(?:to|can|could|will|cannot|can't|we|you|if|whether|let's|that|they)|\bif the|\bwhether the)\s*$")
-_DENIED = re.compile(r"(?i)\s*(?:not|never|no longer|neither)\b\s*")
-_EMPTY = re.compile(r"(?i)(?:as follows|below|the following|shown below)\W*")
+_NO_CUE = re.compile(r"(?i)\b(?:to|can|could|will|cannot|can't|we|you|let's|that|they|(?:if|whether)(?: the)?)\s*$")
+_DENIED, _EMPTY = re.compile(r"(?i)(?:not|never|no longer|neither)\b\s*"), re.compile(r"(?i)(?:as follows|(?:shown )?below)\W*")
 _HOLLOW = re.compile(
     r"(?i)(?:correct|incorrect|wrong|clear|simple|easy|straightforward|unique)$"
     r"|(?:based|obtained|found|let's|we|first|which|what|this|that|here|below)\b"
 )
-_TAIL = re.compile(
-    r"(?s)\s+\(?(?:because|since)\b.*|,\s+(?:so|which|where|as|given|not|meaning|and (?:therefore|thus|so))\b.*"
-)
+_TAIL = re.compile(r"(?s)\s+\(?(?:because|since)\b.*|,\s+(?:so|which|where|as|given|not|meaning|and (?:therefore|thus|so))\b.*")
 _LEAD = re.compile(
     r"(?i)(?:so|thus|therefore|hence|then|well|okay|ok|sure|i (?:think|believe|guess|say|would say)(?: that)?"
     r"|it(?:'s| is| was| would be)|that(?:'s| is)?|this is|there (?:are|is)|the (?:result|total|sum|value|number) is"
@@ -58,8 +53,7 @@ _REFUSES = re.compile(
     r"(?i)\b(?:i|we)\s(?:really |honestly )?(?:do not|don't|didn't)\s(?:know|have (?:enough|an answer|the answer))"
     r"|\b(?:i|we)\s?(?:cannot|can not|can't|couldn't|could not|won't|will not|(?:am |'m )(?:not able|unable) to|must decline)"
     r"\s(?:\w+\s){0,2}?(?:to\s)?(?:answer|help|assist|provide|determine|comply|solve|say|tell|do that|continue|engage|discuss)"
-    r"|\b(?:i'm|i am)\s(?:not (?:really )?sure|unsure)|\bno idea\b|\bas an ai\b|\b(?:not enough|insufficient) information\b"
-    r"|\bunable to (?:answer|determine|help)|\A\W*(?:n/?a|idk|no answer)\W*\Z"
+    r"|\b(?:i'm|i am)\s(?:not (?:really )?sure|unsure)|\bno idea\b|\bas an ai\b|\A\W*(?:n/?a|idk|no answer|null)\W*\Z"
 )
 _GUESS = re.compile(r"(?i)\b(?:but|my)\b.{0,30}\b(?:think|guess|believe|say|probably|likely)\b")
 _EQUALS = re.compile(r"[=≈]\s*([^=≈\n]{1,80})$")
@@ -70,10 +64,6 @@ _CHOICE = re.compile(
     r"(?:(?:^|\s)\([A-Ja-j]\)|\b(?:[Oo]ption|[Cc]hoice)\s+\(?[A-J]\b\)?)(?:\s+[\w'-]+){0,4}(?=[\s.]*$)|(?:^|\s)\([A-Ja-j]\)"
 )
 _OPTION = re.compile(r"(?is)(?:(?:option|choice|answer)\s+)?(?:[(\[]([A-Z])[)\]][.:]?|([A-J])(?:[.:)](?=\s|$)|$))\s*(.*)")
-_NOT_ONE = re.compile(
-    r"(?i)[+*/^<>=≤≥≠±×÷\\|\d]|\b(?:not|never|no|nor|or|between|except|at least|at most|up to)\b|n't\b"
-    r"|\b(?:more|less|fewer|greater|other) than\b|\b(?:over|under|above|below)\s*$"
-)
 _WRAP = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname|boxed|fbox|mbox)\s?\{([^{}]{0,400})\}")
 _MATHS = re.compile(r"(?s)\$\$([^$]+)\$\$|\$((?:[^$\\]|\\.)+)\$|\\\(([^$]+)\\\)|\\\[([^$]+)\\\]")
 _FRACTION = re.compile(r"\\[dtc]?frac\s?(?:\{([^{}]{1,200})\}|(\d))\s?(?:\{([^{}]{1,200})\}|(\d))")
@@ -87,17 +77,14 @@ _FOLD = dict(zip("−–—‐‑’‘“”·×", "-----''\"\"**", strict=True
 _BRACKETS = ("()", "[]", "{}", "[)", "(]")
 
 
-class _Option(NamedTuple):
-    letter: str
-    text: str
+class _Parts(NamedTuple):
+    """An option, its letter and its text (kind "option"), or a list (kind: its brackets, "" where it has none)."""
 
-
-class _Many(NamedTuple):
+    kind: str
     items: tuple[str, ...]
-    bracket: str
 
 
-_Reading = _Option | _Many | bool | Date | Clock | Quantity | tuple[int, ...] | None
+_Reading = _Parts | bool | Date | Clock | Quantity | tuple[int, ...] | None
 
 
 def final_answer(text: str) -> str | None:
@@ -116,10 +103,10 @@ def final_answer(text: str) -> str | None:
 
     Notes
     -----
-    The last explicit marker decides: ``\\boxed{}``, ``#### 18``, ``{"answer": 18}``, "the answer is 18", "Answer: 18",
-    "A: 18" at a line start, "18 is the answer", "the correct option is B". "The answer is not 5" denies 5. Without a
-    marker, in this order: a reply that is one quantity, date, option, list; "= 18" at the end; an option in the last
-    sentence; yes or no at the start or the end; the last number; a reply of at most six words as it is.
+    The last explicit marker decides: ``\\boxed{}``, ``#### 18``, ``{"answer": 18}``, "the answer is 18", "Answer: 18", "A: 18",
+    "18 is the answer", "the correct option is B". "The answer is not 5" denies 5. Without a marker, in this
+    order: a reply that is one quantity, date, option, list; "= 18" at the end; an option in the last sentence; yes or no at
+    the start or the end; the last number; a reply of at most six words as it is.
 
     Examples
     --------
@@ -146,13 +133,13 @@ def same_answer(a: str | None, b: str | None) -> bool | None:
 
     Notes
     -----
-    Numbers are compared as fractions, never rounded (3.14 is not 3.14159; only numbers that show 12 or more decimals may
-    differ by 1e-9). A unit that one side leaves out is no difference ("18 eggs", "18"), another unit is ("5 km", "5
-    miles"; "5 km" is 5000 m). A bare number beside a percentage may be the percentage or the fraction, as graders of
-    published benchmarks allow: 50% is 50 and is 0.5, but 50% is not 0.5%. Dates leave out the year, times am or pm, on the same
-    terms; 03/05/2024 could be two days and equals only itself. An option equals its letter and, where it gives it, its
-    text. A ratio is not a fraction. In (1, 2) the order matters, in {1, 2} it does not. Words are compared whole, without
-    regard to case, accents, articles and punctuation: "cat" is not "catalogue", "paper" is not "paper towel".
+    Numbers are compared as fractions, never rounded (3.14 is not 3.14159; numbers that show 12 or more decimals may differ
+    by 1e-9). A unit that one side leaves out is no difference ("18 eggs", "18"), another unit is ("5 km", "5 miles"; "5 km" is
+    5000 m). A bare number beside a percentage may be the percentage or the fraction, as graders of published benchmarks allow:
+    50% is 50 and is 0.5, but 50% is not 0.5%. Dates may lack the year and times am or pm on the same terms; 03/05/2024 could
+    be two days and equals only itself. An option equals its letter and, where it gives it, its text. A ratio is not a
+    fraction. In (1, 2) the order matters, in {1, 2} it does not. Words are compared whole, without regard to case, accents,
+    articles and punctuation: "cat" is not "catalogue", "paper" is not "paper towel".
     """
     x, y = _content(a), _content(b)
     return None if x is None or y is None else _agree(x, y, 0)
@@ -175,8 +162,9 @@ def _marked(text: str) -> tuple[str | None, str]:
     found += [(m.start(1), m.start(), "back") for m in _BACKWARD.finditer(text)]
     found += [(m.end(), m.start(), "deny" if m[1] else "cue") for m in _CUE.finditer(text)]
     found += [(m.end(), m.start(), "cue") for m in _HEADER.finditer(text)]
-    lines = (_HASHES, _CHOOSE) if _LINE_B.search(text) else (_HASHES, _CHOOSE, _LINE)  # beside "B:", "A:" is an option
-    found += [(m.end(), m.end(), "line") for pattern in lines for m in pattern.finditer(text)]
+    found += [(m.end(), m.end(), "line") for m in _HASHES.finditer(text)]
+    if not _LINE_B.search(text):  # else "A:" is an option
+        found += [(m.end(), m.end(), "line") for m in _LINE.finditer(text)]
     denied: set[str] = set()
     for at, other, kind in sorted(found, reverse=True)[:_MARKERS]:
         said = _tidy(text[at : min(other, at + _REACH)]) if kind in ("box", "json") else ""
@@ -197,7 +185,7 @@ def _marked(text: str) -> tuple[str | None, str]:
                 end = max(at, text.find(wrong, at) + len(wrong))
                 text = text[:begin] + " " * (end - begin) + text[end:]
                 said = _tidy(re.sub(r"^(?:rather|instead)\s+", "", instead))
-        if _REFUSES.search(said[:200].replace("’", "'")):
+        if _refuses(said):
             return None, ""
         if _says(said) and not _HOLLOW.match(said) and _key(plain(said)) not in denied:
             long = len(said.split()) > 12 and any(c.isdigit() for c in said)
@@ -222,29 +210,30 @@ def _unmarked(text: str) -> str | None:
     spans = sentence_spans(text)
     if not _says(body) or not spans:
         return None
-    first, last = text[slice(*spans[0])].replace("’", "'"), text[slice(*spans[-1])].replace("’", "'")
+    first, last = text[slice(*spans[0])], text[slice(*spans[-1])]
     for sentence in (last, first) if len(spans) <= 6 else (last,):
-        if _REFUSES.search(sentence[:_REACH]) and not _GUESS.search(sentence[:_REACH]):
+        if _refuses(sentence):
             return None
     whole = _read(plain(body)) if len(body) <= 80 else None
-    if isinstance(whole, _Many) or not (whole is None or isinstance(whole, bool) or "=" in body):
+    if isinstance(whole, _Parts) or not (whole is None or isinstance(whole, bool) or "=" in body):
         return body
     if (equals := _EQUALS.search(text.rstrip()[-200:])) and read_quantity(plain(_tidy(equals[1]))):
         return _tidy(equals[1])
     if choice := _CHOICE.search(last[-200:]):
         return _tidy(choice[0])
-    if yes_no := _YES_NO.match(first) or _YES_NO.match(last) or re.search(r"\b(yes|no|true|false)\W{0,3}$", last, re.IGNORECASE):
+    if yes_no := _YES_NO.match(first) or _YES_NO.match(last) or re.search(r"(?i)\b(yes|no|true|false)\W{0,3}$", last):
         return yes_no[1]
-    masked = list(text)
-    for start, end in label_spans(text):
-        masked[start:end] = " " * (end - start)
-    if stated := last_stated("".join(masked)):
+    if stated := last_stated(text):
         return _tidy(text[slice(*stated)])
     words = last.split()[-12:]
-    for i, word in enumerate(words):
-        if (word.lower() != "one" or words[i + 1 : i + 2] == ["hundred"]) and read_quantity(_tidy(" ".join(words[i:]))):
-            return _tidy(" ".join(words[i:]))
-    return body if len(body.split()) <= 6 else None
+    tails = (_tidy(" ".join(words[i:])) for i, word in enumerate(words) if word.lower() != "one" or "hundred" in words)
+    in_words = next((tail for tail in tails if read_quantity(tail)), None)
+    return in_words or (body if len(body.split()) <= 6 else None)
+
+
+def _refuses(text: str) -> bool:
+    text = text[:_REACH].replace("’", "'")
+    return bool(_REFUSES.search(text)) and not _GUESS.search(text)
 
 
 def _says(text: str) -> bool:
@@ -263,8 +252,7 @@ def _unled(text: str) -> str:
 def _tidy(text: str) -> str:
     """Strip markdown, quotes, delimiters of mathematics, ``\\text{}`` around the whole, and closing punctuation."""
     for _ in range(6):
-        before = text
-        text = text.strip().strip("*_`\"“”«»").strip()
+        text = text.strip().strip('*_`"“”«»').strip()
         text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)|[-•]\s+(?=\D)|[:=]\s*)", "", text).rstrip(".,;:!?…。 ")
         if len(text) > 1 and text[0] in "'‘" and text[-1] in "'’":
             text = text[1:-1]
@@ -272,8 +260,6 @@ def _tidy(text: str) -> str:
             text = whole[whole.lastindex or 0]
         if re.search(r"\w\)$", text) and text.count(")") > text.count("(") and not re.fullmatch(r"\W?[A-Za-z0-9]\)", text):
             text = text[:-1]
-        if text == before:
-            break
     return text.replace("\\$", "$").replace("\\%", "%")
 
 
@@ -308,6 +294,7 @@ def _key(text: str) -> str:
     folded = text.casefold()
     if len(text) <= _LONGEST:  # the time to order accents is quadratic
         folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if unicodedata.combining(c) < 200)
+    folded = re.sub(r"(?<=[^\W\d_]{2})-(?=\w)", " ", folded)
     folded = re.sub(r"\b(?:[^\W\d_]\.){1,9}[^\W\d_]\b\.?", lambda m: m[0].replace(".", ""), folded)
     short = "-" in folded and not re.search(r"[^\W\d_]{3}", folded)
     if short or re.search(r"[\d=+^<>*/\\√≤≥≠±|]", folded) or not re.search(r"\w", folded):
@@ -321,59 +308,53 @@ def _content(text: str | None) -> str | None:
     if text is None or not _says(text):
         return None
     found, rest = _marked(text)
-    refuses = len(text) <= _REACH and _REFUSES.search(text.replace("’", "'")) and not _GUESS.search(text)
-    if found is None and (refuses or not rest):
-        return None
-    said = _tidy(plain(_tidy(text if found is None else found)))
+    silent = found is None and (not rest or (len(text) <= _REACH and _refuses(text)))
+    said = "" if silent else _tidy(plain(_tidy(text if found is None else found)))
     return said if _says(said) else None
 
 
 def _items(text: str) -> tuple[str, ...]:
-    """Divide at commas outside brackets; (1,080 as one number is read before)."""
+    """Divide at commas outside brackets; nothing where the brackets do not match."""
     items, depth = [""], 0
     for c in re.sub(r",?\s+and\s+", ", ", text):
         depth += (c in "([{") - (c in ")]}")
+        if depth < 0:
+            return ()
         if c in ",;" and depth == 0:
             items.append("")
         else:
             items[-1] += c
-    return tuple(item.strip() for item in items)
+    return tuple(item.strip() for item in items) if len(items) <= 50 else ()
 
 
 def _read(text: str, depth: int = 0) -> _Reading:
     """Read a plain answer as what it states; None where it is only words."""
     if len(text) > _LONGEST or depth > 3 or not text:
         return None
-    if (word := _YES_NO.fullmatch(text) or re.match(r"(yes|no|true|false)(?=[,.;:!])", text, re.IGNORECASE)) is not None:
+    if (word := _YES_NO.fullmatch(text) or re.match(r"(?i)(yes|no|true|false)(?=[,.;:!])", text)) is not None:
         return word[1].lower() in ("yes", "true")
     ends = text[0] + text[-1]
-    items = _items(text[1:-1] if ends in _BRACKETS else text)
-    if ends in _BRACKETS and (len(items) > 1 or ends == "{}") and len(items) <= 50:
-        return _Many(items, ends)
+    if ends in _BRACKETS and not (ends == "()" and read_quantity(text[1:-1])):
+        items = _items(text[1:-1])
+        if len(items) > 1 or (items and ends == "{}"):
+            return _Parts(ends, items)
     if option := _OPTION.fullmatch(text):
-        return _Option((option[1] or option[2]).lower(), _tidy(option[3]))
+        return _Parts("option", ((option[1] or option[2]).lower(), _tidy(option[3])))
+    if trailing := re.fullmatch(r"(?i)([^()\n]{1,60}?)\s\(([A-J])\)", text):
+        return _Parts("option", (trailing[2].lower(), _tidy(trailing[1])))
     if ends == "()":
         return _read(text[1:-1].strip(), depth + 1)
     read = read_date(text) or read_clock(text) or read_ratio(text) or read_quantity(text)
     if read is None and (equation := re.fullmatch(r"[^=<>!≤≥≠]{1,80}(?:=[^=<>!≤≥≠]{1,80}){1,9}", text)):
         return _read(equation[0].rpartition("=")[2].strip(), depth + 1)
-    if read is None and 1 < len(items) <= 50 and all(_read(item, depth + 1) is not None for item in items):
-        return _Many(items, "")
+    if read is None and len(items := _items(text)) > 1 and all(_read(item, depth + 1) is not None for item in items):
+        return _Parts("", items)
     return read
 
 
-def _lone(text: str) -> _Reading:
-    """Read a clause by the one quantity or date in it: "she makes $18 every day"; not "more than 5", not "Apollo 11"."""
-    dates = list(free_dates(text))
-    spans = dates or list(free_numbers(text))
-    if len(spans) != 1:
-        return None
-    start, end = spans[0]
-    before = text[:start].split()
-    named = len(before) == 1 and before[0][:1].isupper() and text[start].isdigit()
-    if named or _NOT_ONE.search(text[:start]) or _NOT_ONE.search(text[end:]):
-        return None
-    return _read(text[start:]) or _read(text[start:end])
+def _read_within(text: str) -> _Reading:
+    spans = only_stated(text)
+    return _read(text[spans[0] :]) or _read(text[slice(*spans)]) if spans else None
 
 
 def _agree(x: str, y: str, depth: int) -> bool:
@@ -385,20 +366,18 @@ def _agree(x: str, y: str, depth: int) -> bool:
     if len(names) == 2 and names[0] != names[1]:
         return False
     p, q = _read(x), _read(y)
-    if isinstance(p, _Option) and isinstance(q, _Option):
-        return p.letter == q.letter and (not p.text or not q.text or _agree(p.text, q.text, depth + 1))
-    if isinstance(p, _Option) or isinstance(q, _Option):
-        option, other = (p, y) if isinstance(p, _Option) else (q, x)
-        return isinstance(option, _Option) and bool(option.text) and _agree(option.text, other, depth + 1)
-    if isinstance(p, _Many) and isinstance(q, _Many):
-        return _same_many(p, q, depth)
+    if isinstance(p, _Parts) and isinstance(q, _Parts):
+        return _same_parts(p, q, depth)
+    for parts, other in ((p, y), (q, x)):
+        if isinstance(parts, _Parts):
+            return parts.kind == "option" and bool(parts.items[1]) and _agree(parts.items[1], other, depth + 1)
     if (ratio := read_ratio(x)) and (other_ratio := read_ratio(y)) and not (isinstance(p, Clock) and isinstance(q, Clock)):
         return ratio == other_ratio
-    p, q = _lone(x) if p is None and q is not None else p, _lone(y) if q is None and p is not None else q
-    if isinstance(p, Quantity) and isinstance(q, Clock):
-        p, q = q, p
-    if isinstance(p, Clock) and isinstance(q, Quantity):
-        return not (q.units or q.words) and q.value == p.hour_written and p.second % 3600 == 0
+    if (p is None) != (q is None):  # "she makes $18 every day" beside "18"
+        p, q = _read_within(x) if p is None else p, _read_within(y) if q is None else q
+    for clock, hour in ((p, q), (q, p)):
+        if isinstance(clock, Clock) and isinstance(hour, Quantity):
+            return not (hour.units or hour.words) and hour.value == clock.hour_written and clock.second % 3600 == 0
     if isinstance(p, Date | Clock) and isinstance(q, Date | Clock):
         return same_moment(p, q)
     if isinstance(p, Quantity) and isinstance(q, Quantity):
@@ -406,10 +385,13 @@ def _agree(x: str, y: str, depth: int) -> bool:
     return isinstance(p, bool) and p is q
 
 
-def _same_many(p: _Many, q: _Many, depth: int) -> bool:
-    if p.bracket != q.bracket and p.bracket and q.bracket:
+def _same_parts(p: _Parts, q: _Parts, depth: int) -> bool:
+    pairs = tuple(zip(p.items, q.items, strict=False))
+    if p.kind == q.kind == "option":
+        return p.items[0] == q.items[0] and ("" in pairs[1] or _agree(*pairs[1], depth + 1))
+    if p.kind != q.kind and (p.kind and q.kind or "option" in (p.kind, q.kind)):
         return False
-    if "{}" in (p.bracket, q.bracket):
-        pairs = [[_agree(x, y, depth + 1) for y in q.items] for x in p.items]
-        return all(map(any, pairs)) and all(map(any, zip(*pairs, strict=True)))
-    return len(p.items) == len(q.items) and all(_agree(x, y, depth + 1) for x, y in zip(p.items, q.items, strict=True))
+    if "{}" in (p.kind, q.kind) and len(p.items) * len(q.items) <= 900 // 25**depth:  # sets within sets multiply
+        table = [[_agree(x, y, depth + 1) for y in q.items] for x in p.items]
+        return all(map(any, table)) and all(map(any, zip(*table, strict=True)))
+    return "{}" not in (p.kind, q.kind) and len(p.items) == len(q.items) and all(_agree(x, y, depth + 1) for x, y in pairs)

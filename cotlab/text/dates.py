@@ -1,4 +1,4 @@
-"""Dates, times of day and ratios (all written with colons, slashes and dashes) as people and models write them.
+"""Dates, times of day and ratios as people and models write them, and where running text states one, or a number.
 
 What could be read in two ways is not guessed: 03/05/2024 equals itself only, 12:15 is a time beside a time and a ratio
 beside a ratio.
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cotlab.text.numbers import free_numbers
+from cotlab.text.steps import label_spans
 
 _NAMES = "january february march april may june july august september october november december"
 _MONTHS = {name[:n]: i for i, name in enumerate(_NAMES.split(), 1) for n in range(3, len(name) + 1)}
@@ -37,6 +38,11 @@ _FREE = re.compile(
     rf"(?<!\w)(?:\d{{4}}-\d{{1,2}}-\d{{1,2}}|{_MONTH}\s+{_DAY}(?:,?\s+\d{{4}})?|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:,?\s+\d{{4}})?"
     r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})|\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\d{1,2}\s?[ap]\.?m\b)(?!\w)",
     re.IGNORECASE | re.ASCII,
+)
+
+_NOT_ONE = re.compile(
+    r"(?i)[+*/^<>=≤≥≠±×÷\\|\d]|\b(?:not|never|no|nor|or|between|except|at least|at most|up to)\b|n't\b"
+    r"|\b(?:more|less|fewer|greater|other) than\b|\b(?:over|under|above|below)\s*$"
 )
 
 
@@ -154,10 +160,28 @@ def free_dates(text: str) -> Iterator[tuple[int, int]]:
 
 
 def last_stated(text: str) -> tuple[int, int] | None:
-    """Return the range of the last number, date or time in running text; None where there is none."""
+    """Return the range of the last number, date or time in running text, the labels of steps aside."""
+    masked = list(text)
+    for start, end in label_spans(text):
+        masked[start:end] = " " * (end - start)
+    text = "".join(masked)
     *_, number = (None, *free_numbers(text))
     *_, date = (None, *free_dates(text))
     return date if date and number and date[0] <= number[0] < date[1] else number
+
+
+def only_stated(text: str) -> tuple[int, int] | None:
+    """Return the range of the one number, date or time that a clause states: "she makes $18 every day".
+
+    None where it states several, computes ("18 + x"), denies or compares ("not 18", "more than 18"), or names ("Apollo 11").
+    """
+    spans = list(free_dates(text)) or list(free_numbers(text))
+    if len(spans) != 1:
+        return None
+    start, end = spans[0]
+    before = text[:start].split()
+    named = len(before) == 1 and before[0][:1].isupper() and text[start].isdigit()
+    return None if named or _NOT_ONE.search(text[:start]) or _NOT_ONE.search(text[end:]) else (start, end)
 
 
 def _month(name: str) -> int:

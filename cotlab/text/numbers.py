@@ -302,6 +302,7 @@ def _counted(value: Fraction, rest: str, money: str) -> Quantity | None:
     rest = rest.strip().removeprefix("-").strip(" .,;:!?")
     if len(rest) > 120 or _ODD.search(rest) or any(word in _NUMERAL or word in _TENS for word in rest.lower().split()):
         return None
+    rest = "inch" if rest == "in" else rest  # elsewhere "in" is a preposition
     words, noun_end = _noun(rest)
     if money:
         units, at = _UNITS[money], 0

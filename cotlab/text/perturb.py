@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import random
 import re
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
-_LABEL = re.compile(r"^\s*(?:step\s+\d+\s*[:.)]|\d+\s*[.)])\s*", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(is|are|was|were|can|will|should|must|does|do|has|have)\b(?! not\b)")
+_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?!\.?\d*(?:st|nd|rd|th)\b)")
+_LABEL = re.compile(
+    r"\s*(?:[-*+•]\s+)?(?:(?:\*\*|__)?(?:step\s+\d+(?:\*\*|__)?\s*(?:[:.)]|[-–—](?=\s))|\(?\d{1,3}[.)](?=\s|\*\*|__))"
+    r"(?:\*\*|__)?:?\s*)?",
+    re.IGNORECASE,
+)
+_EQUALS = re.compile(r"(?:[=≈]|\bequals)[\s$€£(*]{0,4}$")
+_CLAUSE = re.compile(
+    r"[,;:.!?](?=\s)|[=+*/×÷→]|\b(?:so|is|are|was|were|has|have|had|gives?|gets?|makes?|leav(?:es?|ing)|which|then|and)\b"
+)
+_VERB = re.compile(
+    r"\b(is|are|was|were|can|could|will|would|should|must|may|might|does|do|did|has|have|had)\b(?!['’])( not\b)?"
+    r"|\b(is|are|was|were|could|would|should|must|does|do|did|has|have|had)n['’]t\b|\b(ca|wo)n['’]t\b|\b(can)not\b",
+    re.IGNORECASE,
+)
+_IRREGULAR = {"ca": "can", "wo": "will"}
+_CONNECTIVE = re.compile(r"(?:(?:so|thus|therefore|hence|consequently|accordingly)\b(?!\s+(?:far|that|many|much)\b),?\s+)+", re.I)
+_NOT_AFTER_SO = re.compile(
+    r"(?:so|thus|therefore|hence|consequently|accordingly|but|however|yet|although|though|while|whereas|alternatively|instead"
+    r"|otherwise|wait|hmm+|no|yes|ok|okay|actually|or|and|also|let|let's|suppose|assume|given|consider|note|recall|say|first"
+    r"|firstly|second|secondly|third|thirdly|next|finally|lastly|what|how|why|who|which)\b",
+    re.IGNORECASE,
+)
 _SHIFTS = (-2, -1, 1, 2)
 
 
 def corrupt_step(text: str, rng: random.Random) -> str | None:
-    """The same step stating something else: its last number shifted by 1 or 2, or, without numbers, negated.
+    """The same step stating something else: the number it states shifted by 1 or 2, or, without numbers, negated.
 
-    A number never falls below zero; decimals shift in their last place. The label ("Step 2:") is left alone.
+    The number it states is what its last "=" gives, where no further clause follows, else its last number. What
+    repeats it later in the step changes with it. A number never falls below zero; decimals shift in their last place.
+    The label ("Step 2:") and ordinals ("the 3rd day") are left alone.
 
     Returns
     -------
@@ -23,37 +45,39 @@ def corrupt_step(text: str, rng: random.Random) -> str | None:
         None where no rule applies: there is nothing to change that is known to change the meaning.
     """
     start = _label_end(text)
-    numbers = [m for m in _NUMBER.finditer(text, start)]
-    if numbers:
-        last = numbers[-1]
-        return text[: last.start()] + _shift(last.group(), rng) + text[last.end() :]
-    verb = _NEGATION.search(text, start)
-    if verb is None:
-        return None
-    return f"{text[: verb.end()]} not{text[verb.end() :]}"
+    numbers = list(_NUMBER.finditer(text, start))
+    if not numbers:
+        return _negated(text, start)
+    stated = _stated(text, numbers)
+    shifted = _shift(stated.group(), rng)
+    for number in reversed(numbers):
+        if number.start() >= stated.start() and number.group() == stated.group():
+            text = text[: number.start()] + shifted + text[number.end() :]
+    return text
 
 
 def paraphrase_step(text: str, rng: random.Random) -> str | None:
-    """The same statement in other words: "=" written out or the other way round, or a connective put in front.
+    """The same statement in other words: "=" written out or the other way round, a connective dropped or put in front.
 
-    None where the step holds nothing but its label.
+    None where the step holds nothing but its label, or begins with a word that no connective can precede or replace.
     """
     start = _label_end(text)
-    body = text[start:]
+    label, body = text[:start], text[start:]
     if not body.strip():
         return None
     options = []
     if " = " in body:
-        options.append(text[:start] + body.replace(" = ", " equals "))
+        options.append(label + body.replace(" = ", " equals "))
     elif " equals " in body:
-        options.append(text[:start] + body.replace(" equals ", " = "))
-    if body.startswith("So "):
-        options.append(text[:start] + body[3:])
+        options.append(label + body.replace(" equals ", " = "))
+    lead = _CONNECTIVE.match(body)
+    if lead and lead.end() < len(body):
+        options.append(label + body[lead.end()].upper() + body[lead.end() + 1 :])
     elif body[0].isdigit():
-        options.append(f"{text[:start]}So {body}")
-    elif not options:
-        options.append(f"{text[:start]}So {_lower_first(body)}")
-    return rng.choice(options)
+        options.append(f"{label}So {body}")
+    elif not options and body[0].isalpha() and not body.rstrip().endswith("?") and not _NOT_AFTER_SO.match(body):
+        options.append(f"{label}So {_lower_first(body)}")
+    return rng.choice(options) if options else None
 
 
 def filler_for(text: str) -> str:
@@ -63,21 +87,43 @@ def filler_for(text: str) -> str:
 
 def _label_end(text: str) -> int:
     label = _LABEL.match(text)
-    return label.end() if label and label.end() < len(text) else 0
+    return label.end() if label else 0
+
+
+def _stated(text: str, numbers: list[re.Match[str]]) -> re.Match[str]:
+    """What the last "=" gives, unless a clause with a further number follows it; else the last number."""
+    for number in reversed(numbers):
+        if _EQUALS.search(text, max(0, number.start() - 12), number.start()):
+            return number if not _CLAUSE.search(text, number.end(), numbers[-1].start()) else numbers[-1]
+    return numbers[-1]
+
+
+def _negated(text: str, start: int) -> str | None:
+    """The first verb that can take "not" gains it, or loses it."""
+    verb = _VERB.search(text, start)
+    if verb is None:
+        return None
+    positive, denied, contracted, irregular, cannot = verb.groups()
+    if positive:
+        said = positive if denied else f"{positive} not"
+    else:
+        said = contracted or cannot or _IRREGULAR[irregular.lower()]
+    return text[: verb.start()] + said + text[verb.end() :]
 
 
 def _shift(number: str, rng: random.Random) -> str:
-    bare = number.rstrip(",")
-    value = Decimal(bare.replace(",", ""))
-    exponent = value.as_tuple().exponent
-    unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
-    moved = value + unit * rng.choice([s for s in _SHIFTS if value + unit * s >= 0])
-    return (f"{moved:,f}" if "," in bare else f"{moved:f}") + number[len(bare) :]
+    with localcontext(prec=len(number) + 2):  # exact, however long the number is
+        value = Decimal(number.replace(",", ""))
+        exponent = value.as_tuple().exponent
+        unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
+        moved = value + unit * rng.choice([s for s in _SHIFTS if value + unit * s >= 0])
+    return f"{moved:,f}" if "," in number else f"{moved:f}"
 
 
 def _lower_first(body: str) -> str:
     """Lower the first letter unless the word is a name, an acronym or "I"."""
     word = re.match(r"[A-Za-z]+", body)
     plain = {"the", "a", "an", "this", "that", "these", "those", "it", "they", "he", "she", "we", "in", "on", "at", "if",
-             "there", "then", "each", "all", "both", "total", "first", "next", "finally", "since", "because", "when"}  # fmt: skip
+             "there", "then", "each", "all", "both", "total", "since", "because", "when", "his", "her", "their", "its", "our",
+             "for", "after", "before", "from", "by", "with", "one", "every", "adding", "multiplying", "dividing"}  # fmt: skip
     return body[0].lower() + body[1:] if word and word.group().lower() in plain else body

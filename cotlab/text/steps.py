@@ -47,9 +47,7 @@ _VARIABLE = re.compile(r"[a-z]\d?\s?=")
 _PROSE = re.compile(r"\n|<<|[a-z0-9)][.!?]\s+[A-Z][a-z]")
 _LIST_NUMBER = re.compile(r"[\s(*_#]{0,8}\d{1,3}\.")
 _CODE = re.compile(r"[^`\n]{1,300}`")
-_NEVER_LAST = _words(
-    "dr mr mrs ms mx prof rev hon gen col capt lt sgt st mt vs cf approx ca viz eg ie e.g i.e gov sen rep"
-)
+_NEVER_LAST = _words("dr mr mrs ms mx prof rev hon gen col capt lt sgt st mt vs cf approx ca viz eg ie e.g i.e gov sen rep")
 _SELDOM_LAST = _words("al ft dept est inc ltd corp co jr sr jan feb mar apr jun jul aug sep sept oct nov dec")
 _BEFORE_NUMBER = _words("no nos fig figs eq eqs sec vol ch p pp thm lem ref refs ver")
 _STARTERS = _words(

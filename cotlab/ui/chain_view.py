@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import streamlit as st
 
 _HERE = Path(__file__).parent
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Block:
     """One row. ``index`` counts from 0; ``shade`` is a colour or None; ``hint`` appears on hover."""
 
     index: int
@@ -26,22 +28,26 @@ class Block(NamedTuple):
 @cache
 def _component() -> Any:
     return st.components.v2.component(
-        "cotlab_chain", html='<div class="chain"></div>', css=(_HERE / "chain_view.css").read_text(),
+        "cotlab_chain",
+        html='<div class="chain"></div>',
+        css=(_HERE / "chain_view.css").read_text(),
         js=(_HERE / "chain_view.js").read_text(),
-    )  # fmt: skip
+    )
 
 
 def show_blocks(blocks: Sequence[Block], *, key: str, selected: int | None = None) -> None:
     """Draw rows that are only read."""
-    _component()(key=key, data={"blocks": [b._asdict() for b in blocks], "clickable": False, "selected": selected})
+    _component()(key=key, data={"blocks": [asdict(b) for b in blocks], "clickable": False, "selected": selected})
 
 
 def pick_block(blocks: Sequence[Block], *, key: str, selected: int | None = None) -> int | None:
     """Draw rows that can be clicked or chosen by keyboard; returns the chosen index."""
     chosen = st.session_state.get(key, {}).get("selected", selected) if key in st.session_state else selected
     result = _component()(
-        key=key, data={"blocks": [b._asdict() for b in blocks], "clickable": True, "selected": chosen},
-        default={"selected": selected}, on_selected_change=lambda: None,
-    )  # fmt: skip
+        key=key,
+        data={"blocks": [asdict(b) for b in blocks], "clickable": True, "selected": chosen},
+        default={"selected": selected},
+        on_selected_change=lambda: None,
+    )
     value = result.selected
     return int(value) if value is not None else None

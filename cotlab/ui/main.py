@@ -5,15 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import streamlit as st
+from dotenv import load_dotenv
 
 PAGES = Path(__file__).parents[2] / "pages"
 
 
-def _page(name: str, title: str, icon: str, *, address: str | None = None, hidden: bool = False, default: bool = False) -> st.Page:
+def _page(
+    name: str, title: str, icon: str, *, address: str | None = None, hidden: bool = False, default: bool = False
+) -> st.Page:
     return st.Page(
-        PAGES / f"{name}.py", title=title, icon=f":material/{icon}:", url_path=None if default else address or name,
-        default=default, visibility="hidden" if hidden else "visible",
-    )  # fmt: skip
+        PAGES / f"{name}.py",
+        title=title,
+        icon=f":material/{icon}:",
+        url_path=None if default else address or name,
+        default=default,
+        visibility="hidden" if hidden else "visible",
+    )
 
 
 def sections() -> dict[str, list[st.Page]]:
@@ -32,5 +39,6 @@ def sections() -> dict[str, list[st.Page]]:
     }
 
 
+load_dotenv(PAGES.parent / ".env")
 st.set_page_config(page_title="cotlab", page_icon=":material/stairs:", layout="wide")
 st.navigation(sections()).run()

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging as library_logging
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.providers.local.organisms import organism_names
@@ -50,6 +51,7 @@ def load(name: str, *, device: str = "cpu", dtype: str = "float32", start: str =
     folder = Path(name)
     if (folder.exists() or name.startswith((".", "/", "~"))) and not (folder / "config.json").is_file():
         raise ConfigError(f"{name}: not a Hugging Face model folder (no config.json in it).")
+    library_logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
         model = AutoModelForCausalLM.from_pretrained(name, dtype=getattr(torch, dtype))

@@ -1,0 +1,25 @@
+"""``cotlab demo``: step ablation on the shipped suite with the shipped organism, in every mode, without any key."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def demo(if_empty: Annotated[bool, typer.Option("--if-empty", help="Only where the store holds no run yet.")] = False) -> None:
+    """Run the shipped suite on the shipped organism."""
+    from cotlab.cli.screen import ProgressBar, print_estimates
+    from cotlab.run import launch
+    from cotlab.run.config import DEMO, read_config
+    from cotlab.store import read
+    from cotlab.store.gate import Store
+
+    store = Store()
+    if if_empty and read.totals(store)["runs"]:
+        return
+    with ProgressBar() as bar:
+        done = launch.start(read_config(DEMO), store, tell=bar.tell, announce=bar.announce)
+    print_estimates(done.report)
+    print(f"Report: {done.output / 'report.md'}")
+    raise typer.Exit(done.code)

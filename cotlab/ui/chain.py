@@ -1,0 +1,91 @@
+"""One chain with its scores: ranking, shaded steps, and the replies behind a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.core.types import Item
+from cotlab.figures.style import interval_text, number, shade
+from cotlab.metrics.ablation import own_steps
+from cotlab.stats.intervals import wilson
+from cotlab.ui import data
+from cotlab.ui.chain_view import Block, show_blocks
+
+COLUMNS = ["step", "text", "point", "lo", "hi", "draws", "reason"]
+
+
+def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
+    """The steps that were ablated: the suite's, or, where the run took the model's own, those of its reply."""
+    plan = data.plan_of(row["id"])
+    spec = next((s for s in plan.scorers if s.name == "ablation"), None)
+    if spec is None or spec.params["chain"] != "own":
+        return [step.text for step in item.steps]
+    table = data.scores(row["id"], int(row["revision"]))
+    rows = table[(table["item_id"] == item.id) & (table["metric"] == "baseline_correct")]
+    keys = tuple(rows["evidence"].iloc[0])[1:] if len(rows) else ()
+    for _, reply in data.exchanges(keys).values():
+        return list(own_steps(data.said(reply)))
+    return []
+
+
+def ranking(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:
+    """Each step's CCS: the mean over its draws, with a Wilson interval where draws are yes or no and more than one."""
+    texts = chain_texts(row, item)
+    rows = []
+    for step, group in scores[scores["step"].notna()].groupby("step"):
+        values = group["value"].dropna()
+        reason = None if len(values) else str(group["reason"].iloc[0])
+        point, lo, hi = (float(values.mean()) if len(values) else None), None, None
+        if len(values) > 1 and values.isin((0.0, 1.0)).all():
+            found = wilson(int(values.sum()), len(values))
+            lo, hi = found.lo, found.hi
+        text = texts[int(step)] if int(step) < len(texts) else ""
+        rows.append((int(step), text, point, lo, hi, len(values), reason))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def step_blocks(ranked: pd.DataFrame) -> list[Block]:
+    """Rows for the chain in reading order."""
+    blocks = []
+    for r in ranked.sort_values("step").itertuples():
+        known = not pd.isna(r.point)
+        score = "n/a" if not known else (number(r.point) if pd.isna(r.lo) else interval_text(r.point, r.lo, r.hi))
+        hint = f"n/a: {r.reason}" if not known else f"CCS {score}, {r.draws} draw(s)"
+        blocks.append(Block(r.step, f"Step {r.step + 1}", r.text, shade(r.point) if known else None, score, hint))
+    return blocks
+
+
+def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
+    """Baseline and ablated reply side by side, for every draw of one step."""
+    st.markdown(f"**Step {step + 1}**: the reply with the whole chain, and with the changed one")
+    if scores["evidence"].map(len).max() < 2:
+        st.info(f"Nothing was asked for this step: {scores['reason'].iloc[0]}.")
+        return
+    keys = tuple({key for evidence in scores["evidence"] for key in evidence})
+    found = data.exchanges(keys)
+    for r in scores.sort_values("sample").itertuples():
+        base, told = (found.get(key, (None, None)) for key in list(r.evidence)[:2])
+        shown = f"CCS {number(None if pd.isna(r.value) else r.value)}" + (f" ({r.reason})" if pd.isna(r.value) else "")
+        show_blocks(
+            [
+                Block(0, "Baseline", data.said(base[1])),
+                Block(1, "Ablated", data.said(told[1]), score=shown),
+                Block(2, "Asked with", asked_with(told[0])),
+            ],
+            key=f"exchange-{item.id}-{step}-{r.sample}-{r.Index}",
+        )
+        st.caption(f"Draw {int(r.sample) + 1}. Ground truth: {'none' if item.answer is None else shorten_answer(item.answer)}.")
+
+
+def asked_with(request: dict[str, Any] | None) -> str:
+    """The text a request showed the model."""
+    if request is None:
+        return "n/a: the log holds no text of this request"
+    return "\n".join([*(m["content"] for m in request["messages"]), request.get("prefix", "")]).strip()
+
+
+def shorten_answer(answer: str) -> str:
+    return "".join(c for c in answer[:60] if c.isalnum() or c in " .,/-")

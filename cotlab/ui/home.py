@@ -1,0 +1,74 @@
+"""The parts of the page Home."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cotlab.run.config import DEMO
+from cotlab.store import read
+from cotlab.ui import data, launching, parts
+from cotlab.ui.runs_table import show_runs
+
+
+def is_empty() -> bool:
+    return read.totals(data.store())["runs"] == 0
+
+
+def first_use() -> None:
+    """What to do where nothing was run yet."""
+    st.info("Nothing was run yet. The shipped suite and the shipped organism need no key and take less than a minute.")
+    if st.button("Run the shipped suite on the shipped organism", type="primary", icon=":material/play_arrow:"):
+        run_id = launching.new_run_id()
+        launching.spawn(data.store(), run_id, DEMO)
+        st.switch_page("pages/run.py", query_params={"run": run_id})
+    steps()
+
+
+def steps() -> None:
+    st.markdown(
+        "1. **Suite**: choose a shipped suite or upload your own (one JSON object a line).\n"
+        "2. **Run**: choose a model and what to measure; the dry run says how many requests and how much money.\n"
+        "3. **Look**: *Steps* shows which steps the answer depends on; every number leads to the replies behind it."
+    )
+    with st.container(horizontal=True):
+        st.page_link("pages/suites.py", label="Suites", icon=":material/list_alt:")
+        st.page_link("pages/new_run.py", label="New run", icon=":material/play_arrow:")
+        st.page_link("pages/steps.py", label="Steps", icon=":material/stairs:")
+
+
+def totals() -> None:
+    found = read.totals(data.store())
+    cells = st.columns(4)
+    for cell, (label, value) in zip(
+        cells,
+        (
+            ("Suites", f"{found['suites']}"),
+            ("Runs", f"{found['runs']}"),
+            ("Scores", f"{found['scores']:,}"),
+            ("Spent", parts.money(found["spent_micro"])),
+        ),
+        strict=True,
+    ):
+        cell.metric(label, value)
+
+
+@st.fragment(run_every=2.0)
+def running() -> None:
+    """Runs that go on now, with their progress."""
+    now = [live for live in data.live_runs() if live.alive]
+    for live in now:
+        told = live.progress
+        share = told.items_done / told.items_total if told.items_total else 0.0
+        eta = f", {told.eta_s:.0f} s left" if told.eta_s is not None else ""
+        st.progress(
+            min(1.0, share), text=f"{live.run}: {told.items_done} of {told.items_total} items, {told.rate:.0f} replies/s{eta}"
+        )
+        st.page_link("pages/run.py", label=f"Watch {live.run}", icon=":material/monitoring:", query_params={"run": live.run})
+
+
+def recent() -> None:
+    st.subheader("Latest runs")
+    show_runs(read.runs(data.store()).head(5), key="home-runs")
+    with st.container(horizontal=True):
+        st.page_link("pages/new_run.py", label="New run", icon=":material/play_arrow:")
+        st.page_link("pages/runs.py", label="All runs", icon=":material/history:")

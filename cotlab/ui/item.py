@@ -1,0 +1,142 @@
+"""The parts of the page Item."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.core.errors import UnknownName
+from cotlab.core.types import Item
+from cotlab.metrics.cards_ablation import CCS_METRICS
+from cotlab.store import read as stored
+from cotlab.ui import data, parts
+from cotlab.ui.chain import asked_with, chain_texts, ranking, show_exchange, step_blocks
+from cotlab.ui.chain_view import Block, pick_block, show_blocks
+from cotlab.ui.text import as_code
+
+
+def from_address(run_id: str | None, item_id: str | None) -> tuple[dict[str, Any], Item] | None:
+    if not run_id or not item_id:
+        return None
+    try:
+        row = data.run_row(run_id)
+        return row, data.item(row["suite"], item_id)
+    except UnknownName:
+        return None
+
+
+def links(row: dict[str, Any], item: Item) -> None:
+    st.caption(as_code(f"{item.id} of {row['suite_name']}, {row['model']}, run {row['id']}"))
+    order = stored.items_of_run(data.store(), row["id"])["id"].tolist()
+    at = order.index(item.id) if item.id in order else None
+    with st.container(horizontal=True):
+        st.page_link("pages/run.py", label="Run", icon=":material/monitoring:", query_params={"run": row["id"]})
+        if at is not None and at > 0:
+            st.page_link(
+                "pages/item.py",
+                label="Previous",
+                icon=":material/arrow_back:",
+                query_params={"run": row["id"], "item": order[at - 1]},
+            )
+        if at is not None and at + 1 < len(order):
+            st.page_link(
+                "pages/item.py",
+                label="Next",
+                icon=":material/arrow_forward:",
+                query_params={"run": row["id"], "item": order[at + 1]},
+            )
+
+
+def read(row: dict[str, Any], item: Item, step: str | None) -> None:
+    """Question, chain shaded by the chosen score, and answer."""
+    if stored.is_redacted(data.store(), row["suite"]):
+        st.warning("The texts of this suite were redacted: their SHA-256 stands in their place.")
+    st.subheader("Question")
+    show_blocks(
+        [
+            Block(0, "Question", item.question),
+            Block(1, "Answer", item.answer if item.answer is not None else "n/a: no ground truth"),
+        ],
+        key=f"question-{item.id}",
+    )
+    table = data.scores(row["id"], int(row["revision"]))
+    own = table[table["item_id"] == item.id]
+    pairs = own[own["metric"].isin(CCS_METRICS)][["metric", "mode"]].drop_duplicates().itertuples(index=False, name=None)
+    choices = [f"{metric} · {mode}" for metric, mode in pairs]
+    st.subheader("Chain")
+    if not choices:
+        show_blocks([Block(i, f"Step {i + 1}", text) for i, text in enumerate(chain_texts(row, item))], key=f"plain-{item.id}")
+        return
+    metric, mode = st.selectbox("Shade by", choices, key="item-shade").split(" · ")
+    rows = own[(own["metric"] == metric) & (own["mode"] == mode)]
+    ranked = ranking(row, item, rows)
+    if ranked.empty:
+        st.info(f"No step has a score here: {rows['reason'].iloc[0]}.")
+        return
+    first = int(step) if step is not None and step.isdigit() else None
+    chosen = pick_block(step_blocks(ranked), key=f"item-{row['id']}-{item.id}-{metric}-{mode}", selected=first)
+    if chosen is not None:
+        show_exchange(rows[rows["step"] == chosen], item, chosen)
+
+
+def score_table(row: dict[str, Any], item: Item) -> None:
+    """Every score of the item as a table; n/a with its reason."""
+    table = data.scores(row["id"], int(row["revision"]))
+    own = table[table["item_id"] == item.id]
+    st.subheader("Scores")
+    frame = pd.DataFrame(
+        {
+            "metric": own["metric"],
+            "mode": own["mode"],
+            "step": own["step"] + 1,
+            "draw": own["sample"] + 1,
+            "value": [parts.number_text(v) for v in own["value"]],
+            "status": own["status"],
+            "reason": own["reason"].fillna(""),
+            "requests": own["evidence"].map(len),
+        }
+    )
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key="item-scores",
+        height=min(420, 60 + 35 * len(frame)),
+        column_config={"value": st.column_config.TextColumn(alignment="right")},
+    )
+    st.download_button(
+        "Data (CSV)", lambda: own.to_csv(index=False), "scores.csv", "text/csv", icon=":material/download:", on_click="ignore"
+    )
+
+
+def evidence(row: dict[str, Any], item: Item) -> None:
+    """Every request and reply behind the scores, page by page."""
+    table = data.scores(row["id"], int(row["revision"]))
+    own = table[table["item_id"] == item.id]
+    keys = list(dict.fromkeys(key for found in own["evidence"] for key in found))
+    st.subheader("Requests and replies")
+    if not keys:
+        st.info("No request was made for this item.")
+        return
+    per_page = 10
+    pages = -(-len(keys) // per_page)
+    page = st.number_input("Page", 1, pages, 1, key="evidence-page") if pages > 1 else 1
+    part = keys[(page - 1) * per_page : page * per_page]
+    found = data.exchanges(tuple(part))
+    for key in part:
+        request, reply = found.get(key, (None, None))
+        show_blocks([Block(0, "Asked", asked_with(request)), Block(1, "Replied", data.said(reply))], key=f"evidence-{key[:16]}")
+        with st.expander(f"Request {key[:12]} as stored"):
+            st.code(
+                json.dumps({"request": request, "reply": _without_tokens(reply)}, indent=1, ensure_ascii=False), language=None
+            )
+    st.caption(f"{len(part)} of {len(keys)} requests.")
+
+
+def _without_tokens(reply: dict[str, Any] | None) -> dict[str, Any] | None:
+    if reply is None:
+        return None
+    tokens = reply.get("tokens")
+    return {**reply, "tokens": f"{len(tokens)} tokens with log-probabilities"} if tokens else reply

@@ -1,0 +1,150 @@
+"""What every page is made of: its head, its figures with their data and evidence, empty states, and cards of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.core.registry import FIGURES, SCORERS
+from cotlab.core.types import MetricCard
+from cotlab.figures.style import interval_text, number
+from cotlab.store import read
+from cotlab.ui import data
+from cotlab.ui.text import as_code
+
+PAGE_ROWS = 50
+STATUS = {
+    "planned": ":material/schedule: planned",
+    "running": ":material/play_circle: running",
+    "done": ":material/check_circle: done",
+    "stopped": ":material/pause_circle: stopped",
+    "budget": ":material/savings: budget reached",
+    "failed": ":material/error: failed",
+    "interrupted": ":material/warning: interrupted",
+}
+
+
+def head(title: str, question: str) -> None:
+    """A page's title, and the one question it answers."""
+    st.title(title)
+    st.caption(question)
+
+
+def cards() -> dict[str, MetricCard]:
+    """Every metric's card by name."""
+    found: dict[str, MetricCard] = {}
+    for name in SCORERS:
+        scorer = SCORERS[name]
+        found |= {card.name: card for card in (*scorer.cards, *(s.card for s in scorer.statistics))}
+    return found
+
+
+def card_text(card: MetricCard) -> str:
+    """A card as Markdown of our own words: formula, range, direction, source, and what it does not show."""
+    better = {"higher": "Higher is better.", "lower": "Lower is better.", "neither": "Neither end is better."}[card.better]
+    lines = (
+        f"**{card.name}** ({card.symbol}): {card.formula}",
+        f"Range {card.lo:g} to {card.hi:g} {card.unit}, one value a {card.level}. {better}",
+        f"Undefined: {card.undefined}",
+        f"Does not show: {card.not_shown}",
+        f"Source: {card.source}",
+    )
+    return "\n\n".join(lines)
+
+
+def show_card(name: str) -> None:
+    card = cards().get(name)
+    if card is not None:
+        with st.popover(f"What is {name}?", icon=":material/info:"):
+            st.markdown(card_text(card))
+
+
+def show_figure(
+    name: str, table: pd.DataFrame, *, key: str, note: str = "", evidence: tuple[str, dict[str, str]] | None = None
+) -> None:
+    """A registered figure with its caption, a button for its data and a link to its evidence."""
+    builder = FIGURES[name]
+    st.plotly_chart(builder(table), theme=None, key=f"figure-{key}", config={"displaylogo": False, "displayModeBar": False})
+    st.caption(" ".join(part for part in (builder.caption, note) if part))
+    with st.container(horizontal=True):
+        st.download_button(
+            "Data (CSV)",
+            lambda: table.to_csv(index=False),
+            file_name=f"{name}.csv",
+            mime="text/csv",
+            key=f"data-{key}",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        if evidence is not None:
+            st.page_link(evidence[0], label="Evidence", icon=":material/fact_check:", query_params=evidence[1])
+
+
+def empty(message: str, page: str | None = None, label: str = "", params: dict[str, str] | None = None) -> None:
+    """What a page says where there is nothing to show, and where to go."""
+    st.info(message)
+    if page is not None:
+        st.page_link(page, label=label, icon=":material/arrow_forward:", query_params=params)
+
+
+def pick_run(scorer: str, key: str = "run") -> dict[str, Any] | None:
+    """The run that a page is about, bound to the address; None (after saying why) where no run has this scorer."""
+    runs = read.runs(data.store())
+    rows = [row for row in runs.to_dict("records") if any(s.name == scorer for s in data._plan(row["plan"]).scorers)]
+    if not rows:
+        empty(f"No run has the scorer {scorer!r} yet.", "pages/new_run.py", "Start one")
+        return None
+    by_id = {row["id"]: row for row in rows}
+    chosen = st.selectbox(
+        "Run",
+        list(by_id),
+        format_func=lambda i: f"{by_id[i]['model']} · {by_id[i]['suite_name']} · {i}",
+        key=key,
+        bind="query-params",
+        persist_state="session",
+    )
+    row: dict[str, Any] = by_id[chosen if chosen in by_id else next(iter(by_id))]
+    partial_banner(row)
+    return row
+
+
+def status_of(row: dict[str, Any]) -> str:
+    """A run's status as it is now: one that says it is running without a heartbeat is interrupted."""
+    if row["status"] in ("running", "planned"):
+        live = data.live(row["id"])
+        return "running" if live is not None and live.alive else ("interrupted" if row["status"] == "running" else "planned")
+    return str(row["status"])
+
+
+def partial_banner(row: dict[str, Any]) -> None:
+    """Say so where a run has not scored all of its items, or scored some with errors."""
+    ended, total, errors = int(row["n_ended"]), int(row["n_items"]) * _scorers(row), int(row["n_errors"])
+    if ended < total or errors:
+        st.warning(f"Partial: {ended} of {total} items scored, {errors} scores with an error ({status_of(row)}).")
+
+
+def _scorers(row: dict[str, Any]) -> int:
+    return len(data._plan(row["plan"]).scorers)
+
+
+def money(micro: float) -> str:
+    return f"${micro / 1e6:,.4f}"
+
+
+def estimate_text(row: dict[str, Any]) -> str:
+    """ "0.361 [0.340, 0.382]", or n/a."""
+    point = row["point"]
+    return "n/a" if pd.isna(point) else interval_text(point, *(None if pd.isna(row[k]) else row[k] for k in ("lo", "hi")))
+
+
+def number_text(value: Any) -> str:
+    return number(None if pd.isna(value) else float(value))
+
+
+def plain_list(lines: Sequence[str]) -> None:
+    """Lines of text from outside, as text."""
+    for line in lines:
+        st.markdown(as_code(line))

@@ -1,0 +1,205 @@
+"""The parts of the page Run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+import yaml
+
+from cotlab.core.errors import UnknownName
+from cotlab.store import read
+from cotlab.ui import data, launching, parts
+from cotlab.ui.text import as_code, shorten
+
+STARTING_S = 1.0
+
+
+def wait_for(run_id: str) -> dict[str, Any] | None:
+    """The run's row; while its process is still loading, what that process says."""
+    try:
+        return data.run_row(run_id)
+    except UnknownName:
+        if not launching.has_started(data.store(), run_id):
+            parts.empty("There is no such run.", "pages/runs.py", "All runs")
+            return None
+    _starting(run_id)
+    return None
+
+
+@st.fragment(run_every=STARTING_S)
+def _starting(run_id: str) -> None:
+    try:
+        data.run_row(run_id)
+    except UnknownName:
+        words = launching.last_words(data.store(), run_id)
+        if "error:" in words:
+            st.error(as_code(words))
+            st.page_link("pages/new_run.py", label="Back to New run", icon=":material/arrow_back:")
+        else:
+            st.info("Loading the model and the suite …")
+        return
+    st.rerun()
+
+
+def banner(row: dict[str, Any]) -> None:
+    status = parts.status_of(row)
+    st.subheader(f"{parts.STATUS.get(status, status)}")
+    st.caption(as_code(f"{row['model']} on {row['suite_name']}, run {row['id']}"))
+    if row["note"]:
+        st.warning(as_code(str(row["note"])))
+    if status != "running":
+        parts.partial_banner(row)
+
+
+@st.fragment(run_every=1.0)
+def live_progress(run_id: str) -> None:
+    """Counters of a run; while it goes they move once a second, and the page is drawn anew when it ends."""
+    live = data.live(run_id)
+    if live is None:
+        return
+    told = live.progress
+    watched = st.session_state.setdefault(f"watched-{run_id}", live.alive)
+    if live.alive:
+        st.session_state[f"watched-{run_id}"] = True
+        share = told.items_done / told.items_total if told.items_total else 0.0
+        st.progress(min(1.0, share), text="stopping …" if live.stopping else f"{told.items_done} of {told.items_total} items")
+    elif watched and data.run_row(run_id)["status"] != "running":
+        st.session_state[f"watched-{run_id}"] = False
+        st.rerun()
+    cells = st.columns(6)
+    eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
+    cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
+    shown = (
+        ("Items", f"{told.items_done} / {told.items_total}"),
+        ("Replies", f"{told.replies:,}"),
+        ("From the log", f"{told.hits:,}"),
+        ("429s · failed", f"{told.limited} · {told.failed}"),
+        ("Spent", f"{parts.money(told.spent_micro)}{cap}"),
+        ("Replies/s · left", f"{told.rate:.0f} · {eta}" if live.alive else "ended"),
+    )
+    for cell, (label, value) in zip(cells, shown, strict=True):
+        cell.metric(label, value)
+    if told.last_errors:
+        with st.expander(f"Last errors ({len(told.last_errors)})", expanded=live.alive):
+            parts.plain_list(told.last_errors)
+
+
+def actions(row: dict[str, Any]) -> None:
+    status, run_id = parts.status_of(row), row["id"]
+    with st.container(horizontal=True):
+        if status == "running":
+            if st.button("Stop", icon=":material/stop:", help="A clean end: what was done is kept, the run can be resumed."):
+                data.ask_stop(run_id)
+                st.rerun()
+        elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
+            if st.button("Resume", type="primary", icon=":material/play_arrow:"):
+                _resume(run_id)
+        elif int(row["n_errors"]) and st.button("Retry failed", icon=":material/refresh:"):
+            _resume(run_id)
+        st.page_link("pages/steps.py", label="Steps", icon=":material/stairs:", query_params={"run": run_id})
+        st.page_link("pages/new_run.py", label="Clone", icon=":material/content_copy:", query_params={"from": run_id})
+
+
+def _resume(run_id: str) -> None:
+    launching.spawn_resume(data.store(), run_id)
+    st.session_state[f"watched-{run_id}"] = True
+    st.toast("Resuming: the model is being loaded.")
+
+
+def findings(row: dict[str, Any]) -> None:
+    """The estimates with their intervals; n/a with its reason."""
+    found = data.estimates(row["id"], int(row["revision"]))
+    st.subheader("Findings")
+    if found.empty:
+        st.info("No estimates yet: they are made when the run ends or is stopped.")
+        return
+    frame = pd.DataFrame(
+        {
+            "metric": found["metric"],
+            "mode": found["mode"],
+            "of": found["ccs"],
+            "estimate [95% interval]": [parts.estimate_text(e) for e in found.to_dict("records")],
+            "n items": found["n"],
+            "undefined scores": found["n_undefined"],
+            "method": found["method"],
+            "reason": found["reason"].fillna(""),
+        }
+    )
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key="findings",
+        height=420,
+        column_config={"estimate [95% interval]": st.column_config.TextColumn(alignment="right")},
+    )
+    with st.container(horizontal=True):
+        st.download_button(
+            "Data (CSV)",
+            lambda: found.to_csv(index=False),
+            f"estimates-{row['id']}.csv",
+            "text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.download_button(
+            "report.md",
+            lambda: _report(row, "report.md"),
+            f"report-{row['id']}.md",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.download_button(
+            "report.json",
+            lambda: _report(row, "report.json"),
+            f"report-{row['id']}.json",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+
+
+def _report(row: dict[str, Any], name: str) -> str:
+    from cotlab.run.report import build_report, render_markdown
+
+    report = build_report(data.store(), row["id"])
+    return render_markdown(report) if name.endswith(".md") else json.dumps(report, indent=1, ensure_ascii=False)
+
+
+def items(row: dict[str, Any]) -> None:
+    """Every scored item, with a link to its evidence."""
+    table = read.items_of_run(data.store(), row["id"])
+    st.subheader("Items")
+    if table.empty:
+        st.info("No item has been scored yet.")
+        return
+    pages = -(-len(table) // parts.PAGE_ROWS)
+    page = st.number_input("Page", 1, pages, 1, key="run-items-page") if pages > 1 else 1
+    part = table.iloc[(page - 1) * parts.PAGE_ROWS : page * parts.PAGE_ROWS]
+    frame = pd.DataFrame(
+        {
+            "open": [f"/item?run={row['id']}&item={i}" for i in part["id"]],
+            "item": part["id"],
+            "question": [shorten(q, 110) for q in part["question"]],
+            "steps": part["n_steps"],
+            "scores": part["n_scores"],
+            "undefined": part["n_undefined"],
+        }
+    )
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key=f"run-items-{page}",
+        column_config={"open": st.column_config.LinkColumn("open", display_text="open", width="small")},
+    )
+    st.caption(f"{len(part)} of {len(table)} scored items.")
+
+
+def repeat_it(row: dict[str, Any]) -> None:
+    """The configuration and the command that repeat this run."""
+    config = {k: v for k, v in json.loads(row["config"]).items() if v not in (None, [], {})}
+    with st.expander("Configuration and command"):
+        st.code(yaml.safe_dump(config, allow_unicode=True), language="yaml")
+        st.code("cotlab run --config run.yaml", language="bash")
+        st.caption(as_code(f"Plan {row['plan_digest']}, code {row['code_version']}, reports in {row['output']}"))

@@ -1,0 +1,44 @@
+"""The parts of the page Runs."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.store import read
+from cotlab.ui import data, parts
+from cotlab.ui.runs_table import show_runs
+
+STATUSES = ("any", "done", "running", "stopped", "budget", "failed", "planned")
+
+
+def filtered() -> pd.DataFrame:
+    left, right = st.columns([1, 3])
+    status = left.selectbox("Status", STATUSES, key="status", bind="query-params")
+    words = right.text_input("Search", key="q", bind="query-params", placeholder="model, suite, tag or id")
+    return read.runs(data.store(), None if status == "any" else status, words or "")
+
+
+def show(table: pd.DataFrame) -> list[str]:
+    pages = -(-len(table) // parts.PAGE_ROWS)
+    page = st.number_input("Page", 1, pages, 1, key="runs-page") if pages > 1 else 1
+    part = table.iloc[(page - 1) * parts.PAGE_ROWS : page * parts.PAGE_ROWS]
+    return show_runs(part, key=f"runs-{page}", select=True)
+
+
+def side_by_side(first: str, second: str) -> None:
+    """The estimates that both runs have, in two columns with their intervals."""
+    columns = {}
+    for run_id in (first, second):
+        row = data.run_row(run_id)
+        found = data.estimates(run_id, int(row["revision"]))
+        columns[f"{row['model']} · {run_id}"] = {
+            (e["metric"], e["mode"], e["ccs"]): parts.estimate_text(e) for e in found.to_dict("records")
+        }
+    frame = pd.DataFrame(columns).dropna().rename_axis(["metric", "mode", "of"]).reset_index()
+    st.subheader("Side by side")
+    if frame.empty:
+        st.info("These runs have no estimate in common.")
+        return
+    st.dataframe(frame, hide_index=True, key="side-by-side")
+    st.caption("Two intervals that overlap do not show that two runs are equal; a paired comparison of items does more.")

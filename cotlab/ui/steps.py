@@ -1,0 +1,122 @@
+"""The parts of the page Steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from cotlab.core.types import Item
+from cotlab.metrics.cards_ablation import CCS_METRICS
+from cotlab.store import read
+from cotlab.ui import data, parts
+from cotlab.ui.chain import ranking, show_exchange, step_blocks
+from cotlab.ui.chain_view import pick_block
+from cotlab.ui.text import shorten
+
+
+def choose(row: dict[str, Any]) -> tuple[str, str]:
+    """The CCS and the mode to look at, both in the address."""
+    table = data.scores(row["id"], int(row["revision"]))
+    metrics = [m for m in CCS_METRICS if m in set(table["metric"])]
+    spec = next(s for s in data.plan_of(row["id"]).scorers if s.name == "ablation")
+    left, right, card = st.columns([2, 2, 1], vertical_alignment="bottom")
+    metric = left.selectbox("CCS", metrics or list(CCS_METRICS), key="metric", bind="query-params", persist_state="session")
+    mode = right.selectbox("Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session")
+    with card:
+        parts.show_card(metric)
+    return metric, mode
+
+
+def by_position(row: dict[str, Any], metric: str) -> None:
+    table = data.positions(row["id"], int(row["revision"]), metric)
+    if table.empty:
+        st.info("No step has been scored yet.")
+        return
+    parts.show_figure(
+        "ccs_by_position",
+        table,
+        key="positions",
+        evidence=("pages/run.py", {"run": row["id"]}),
+        note="Intervals: 95 %, bootstrap over items; n is the number of items that have that step.",
+    )
+
+
+def modes(row: dict[str, Any]) -> None:
+    found = data.estimates(row["id"], int(row["revision"]))
+    shown = found[found["metric"].isin(("accuracy_delta", "answer_change", "total_variation"))]
+    if shown.empty or shown["mode"].nunique() < 2:
+        return
+    parts.show_figure(
+        "modes_by_metric",
+        shown,
+        key="modes",
+        evidence=("pages/run.py", {"run": row["id"]}),
+        note="Mean over items of each item's mean CCS.",
+    )
+
+
+def redundancy(row: dict[str, Any], metric: str) -> None:
+    found = data.estimates(row["id"], int(row["revision"]))
+    rrr = found[(found["metric"] == "rrr") & (found["ccs"] == metric)]
+    if rrr.empty:
+        st.info("RRR is estimated when the run ends or is stopped.")
+        return
+    ceiling = found[(found["metric"] == "rrr_ceiling") & (found["ccs"] == metric)].set_index("mode")["point"]
+    spec = next(s for s in data.plan_of(row["id"]).scorers if s.name == "ablation")
+    parts.show_figure(
+        "rrr_by_mode",
+        rrr.assign(ceiling=rrr["mode"].map(ceiling)),
+        key="rrr",
+        evidence=("pages/run.py", {"run": row["id"]}),
+        note=f"A step is redundant where its CCS ({metric}) is below {spec.params['ccs_threshold']:g}.",
+    )
+    parts.show_card("rrr")
+
+
+def pick_item(row: dict[str, Any]) -> Item | None:
+    """The item of the address, or the first that was scored."""
+    table = read.items_of_run(data.store(), row["id"])
+    if table.empty:
+        st.info("No item has been scored yet.")
+        return None
+    labels = dict(zip(table["id"], table["question"], strict=True))
+    chosen = st.selectbox(
+        "Item", list(labels), format_func=lambda i: f"{i} · {shorten(labels[i], 90)}", key="item", bind="query-params"
+    )
+    return data.item(row["suite"], chosen if chosen in labels else table["id"].iloc[0])
+
+
+def chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
+    """The chain in reading order, its ranking beside it, and what happened to the chosen step."""
+    own = data.scores(row["id"], int(row["revision"]))
+    own = own[(own["item_id"] == item.id) & (own["metric"] == metric) & (own["mode"] == mode)]
+    ranked = ranking(row, item, own)
+    if ranked.empty:
+        why = own["reason"].dropna()
+        st.info(f"No step of this item has a score in this mode: {why.iloc[0] if len(why) else 'none was asked'}.")
+        return
+    st.text(item.question)
+    chosen = pick_block(step_blocks(ranked), key=f"chain-{row['id']}-{item.id}-{mode}-{metric}")
+    st.caption("Shade and number: CCS of the step. Choose a step to read its replies.")
+    if chosen is not None:
+        show_exchange(own[own["step"] == chosen], item, chosen)
+    parts.show_figure(
+        "ccs_ranking",
+        ranked,
+        key="ranking",
+        note=f"{metric}, {mode}; {int(ranked['draws'].max())} draw(s) of each request.",
+        evidence=("pages/item.py", {"run": row["id"], "item": item.id}),
+    )
+
+
+def fine_print(row: dict[str, Any], metric: str) -> None:
+    plan = data.plan_of(row["id"])
+    spec = next(s for s in plan.scorers if s.name == "ablation")
+    given = "as the model's own text" if plan.subject.form == "continuation" else "in the user's turn"
+    whose = "the suite's" if spec.params["chain"] == "reference" else "the model's own"
+    st.caption(
+        f"Chains: {whose}, given {given}. A step with a high CCS is load-bearing under that mode. A step without effect "
+        "under removal is not thereby unfaithful: a later step may restate it. Where the model can continue a chain, "
+        "corrupt says more."
+    )

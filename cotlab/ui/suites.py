@@ -1,0 +1,128 @@
+"""The parts of the page Suites."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.core.errors import SuiteErrors
+from cotlab.core.types import Suite
+from cotlab.store import read
+from cotlab.suites.jsonl import load_suite, parse_suite
+from cotlab.suites.shipped import shipped_suites
+from cotlab.ui import data, launching, parts
+from cotlab.ui.chain_view import Block, show_blocks
+from cotlab.ui.text import shorten
+
+FORMAT = '{"item_id": "…", "prompt": "…", "reference_cot": [{"index": 0, "text": "…"}], "ground_truth": "…"}'
+
+
+def choices() -> dict[str, str]:
+    """Every suite that can be run: its label by its name (shipped) or digest (kept)."""
+    shipped = {name: f"{name} (shipped)" for name in shipped_suites()}
+    ours = {shipped_suite(name).digest for name in shipped}
+    kept = {
+        row["digest"]: f"{row['name']} ({row['n']} items, {row['digest'][:8]})"
+        for row in read.suites(data.store()).to_dict("records")
+        if row["digest"] not in ours
+    }
+    return {**kept, **shipped}
+
+
+@st.cache_data(show_spinner=False)
+def shipped_suite(name: str) -> Suite:
+    return load_suite(shipped_suites()[name])
+
+
+def find(choice: str) -> Suite:
+    return shipped_suite(choice) if choice in shipped_suites() else data.suite(choice)
+
+
+def pick() -> Suite | None:
+    """The suite of the address, or the first."""
+    labels = choices()
+    if not labels:
+        parts.empty("No suite is kept. Upload one.")
+        return None
+    chosen = st.selectbox("Suite", list(labels), format_func=labels.__getitem__, key="suite", bind="query-params")
+    suite = find(chosen)
+    st.page_link("pages/new_run.py", label="Run this suite", icon=":material/play_arrow:", query_params={"suite": chosen})
+    return suite
+
+
+def show(suite: Suite) -> None:
+    """Digest, lengths and a preview, page by page."""
+    steps = [len(item.steps) for item in suite.items]
+    cells = st.columns(4)
+    cells[0].metric("Items", len(suite.items))
+    cells[1].metric("Steps per chain", f"{min(steps)} to {max(steps)}")
+    cells[2].metric("With an answer", sum(item.answer is not None for item in suite.items))
+    cells[3].metric("Categories", len({item.category for item in suite.items}))
+    st.caption(f"SHA-256 of its items: {suite.digest}")
+    lengths = pd.Series(steps).value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps")
+    parts.show_figure("chain_lengths", lengths, key="lengths", note=f"n = {len(suite.items)} chains.")
+    preview(suite)
+
+
+def preview(suite: Suite) -> None:
+    st.subheader("Items")
+    pages = -(-len(suite.items) // parts.PAGE_ROWS)
+    page = st.number_input("Page", 1, pages, 1, key="suite-page", help=f"{parts.PAGE_ROWS} items a page") if pages > 1 else 1
+    part = suite.items[(page - 1) * parts.PAGE_ROWS : page * parts.PAGE_ROWS]
+    frame = pd.DataFrame(
+        [
+            {
+                "id": i.id,
+                "question": shorten(i.question, 140),
+                "steps": len(i.steps),
+                "answer": i.answer or "n/a",
+                "category": i.category,
+            }
+            for i in part
+        ]
+    )
+    event = st.dataframe(
+        frame, hide_index=True, key=f"items-{suite.digest[:8]}-{page}", on_select="rerun", selection_mode="single-row"
+    )
+    st.caption(f"{len(part)} of {len(suite.items)} items. Choose a row to read it.")
+    if event.selection.rows:
+        item = part[event.selection.rows[0]]
+        show_blocks(
+            [
+                Block(-1, "Question", item.question),
+                *(Block(s.index, f"Step {s.index + 1}", s.text) for s in item.steps),
+                Block(-2, "Answer", item.answer if item.answer is not None else "n/a: no ground truth"),
+            ],
+            key=f"read-{suite.digest[:8]}-{item.id}",
+        )
+
+
+def upload() -> None:
+    """Check a file and keep it; a file with defects says each of them, and is kept only where its good lines are asked for."""
+    st.markdown("One JSON object a line (UTF-8):")
+    st.code(FORMAT, language="json")
+    own = st.checkbox("Chains are the model's own (`reference_cot` may be absent)", key="upload-own")
+    file = st.file_uploader("Suite (.jsonl)", type=["jsonl", "json", "txt"], key="upload-file")
+    if file is None:
+        return
+    name = file.name.rsplit(".", 1)[0]
+    try:
+        suite = parse_suite(file.getvalue(), name, chain="own" if own else "reference")
+    except SuiteErrors as errors:
+        _show_errors(errors)
+        if not errors.good or not st.button(f"Use the {errors.good} good lines", key="upload-good"):
+            return
+        suite = parse_suite(file.getvalue(), name, good_lines=True, chain="own" if own else "reference")
+    launching.keep_suite(data.store(), suite)
+    st.success(f"Kept {len(suite.items)} items.")
+    st.page_link("pages/new_run.py", label="Run this suite", icon=":material/play_arrow:", query_params={"suite": suite.digest})
+    show(suite)
+
+
+def _show_errors(errors: SuiteErrors) -> None:
+    st.error(f"{len(errors.errors)} defects. Nothing of this file is used; {errors.good} lines are good.")
+    st.dataframe(
+        pd.DataFrame([{"line": e.line, "field": e.field or "", "message": e.message, "raw": e.raw} for e in errors.errors]),
+        hide_index=True,
+        key="upload-errors",
+    )

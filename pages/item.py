@@ -1,0 +1,16 @@
+"""Item: one question, its chain with every score, and every request and reply behind them."""
+
+import streamlit as st
+
+from cotlab.ui import item, parts
+
+parts.head("Item", "What was asked, what was answered, and what follows from it?")
+found = item.from_address(st.query_params.get("run"), st.query_params.get("item"))
+if found is None:
+    parts.empty("No scored item is named in the address.", "pages/runs.py", "All runs")
+else:
+    row, one = found
+    item.links(row, one)
+    item.read(row, one, st.query_params.get("step"))
+    item.score_table(row, one)
+    item.evidence(row, one)

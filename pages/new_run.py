@@ -1,0 +1,11 @@
+"""New run: suite, model, scorers and limits; what it would ask and cost; a pilot of five, or all of it."""
+
+import streamlit as st
+
+from cotlab.ui import new_run, parts
+
+parts.head("New run", "What will be asked of which model, and what will it cost?")
+suite_choice, config = new_run.form(st.query_params.get("from"))
+if suite_choice is not None:
+    new_run.estimate(suite_choice, config)
+    new_run.start_buttons(suite_choice, config)

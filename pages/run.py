@@ -1,0 +1,19 @@
+"""Run: how one run goes or went, what it found, and how to repeat it."""
+
+import streamlit as st
+
+from cotlab.ui import parts, run
+
+parts.head("Run", "How does this run go, and what did it find?")
+run_id = st.query_params.get("run")
+if not run_id:
+    parts.empty("No run is named in the address.", "pages/runs.py", "All runs")
+else:
+    row = run.wait_for(run_id)
+    if row is not None:
+        run.banner(row)
+        run.live_progress(run_id)
+        run.actions(row)
+        run.findings(row)
+        run.items(row)
+        run.repeat_it(row)

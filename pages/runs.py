@@ -1,0 +1,16 @@
+"""Runs: every run with its progress, its headline and its cost; two of them side by side."""
+
+import streamlit as st
+
+from cotlab.ui import parts, runs
+
+parts.head("Runs", "Which runs are there, and what did they find?")
+table = runs.filtered()
+if table.empty:
+    parts.empty("No run matches.", "pages/new_run.py", "Start one")
+else:
+    ticked = runs.show(table)
+    if len(ticked) == 2:
+        runs.side_by_side(*ticked)
+    else:
+        st.caption("Tick two runs to see their estimates side by side.")

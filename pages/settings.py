@@ -1,0 +1,8 @@
+"""Settings: which keys are present, how large the store is, a backup, and what models cost."""
+
+from cotlab.ui import parts, settings
+
+parts.head("Settings", "What can this installation reach, and what does it hold?")
+settings.keys()
+settings.the_store()
+settings.prices()

@@ -1,0 +1,14 @@
+"""Suites: what there is to run, and what is wrong with a file that was uploaded."""
+
+import streamlit as st
+
+from cotlab.ui import parts, suites
+
+parts.head("Suites", "Which questions, chains and answers can a run use?")
+chosen, new = st.tabs(["Kept and shipped", "Upload"])
+with chosen:
+    suite = suites.pick()
+    if suite is not None:
+        suites.show(suite)
+with new:
+    suites.upload()
