@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cotlab.api import Result, run
+    from cotlab.api import Result, run_suite
     from cotlab.suites.jsonl import load_suite
 
 __version__ = "0.1.0"
-__all__ = ["Result", "__version__", "load_suite", "run"]
-_HOMES = {"Result": "cotlab.api", "run": "cotlab.api", "load_suite": "cotlab.suites.jsonl"}
+__all__ = ["Result", "__version__", "load_suite", "run_suite"]
+_HOMES = {"Result": "cotlab.api", "run_suite": "cotlab.api", "load_suite": "cotlab.suites.jsonl"}
 
 
 def __getattr__(name: str) -> Any:

@@ -33,7 +33,7 @@ class Result:
     folder: Path
 
 
-def run(suite: Suite | str | Path, *, store: str | Path | None = None, **options: Any) -> Result:
+def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **options: Any) -> Result:
     """Run scorers on a suite and keep everything in the store.
 
     Parameters

@@ -3,11 +3,12 @@
 import streamlit as st
 
 from cotlab.ui import item, parts
+from cotlab.ui.links import page
 
 parts.head("Item", "What was asked, what was answered, and what follows from it?")
 found = item.from_address(st.query_params.get("run"), st.query_params.get("item"))
 if found is None:
-    parts.empty("No scored item is named in the address.", "pages/runs.py", "All runs")
+    parts.empty("No scored item is named in the address.", page("runs"), "All runs")
 else:
     row, one = found
     item.links(row, one)

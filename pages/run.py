@@ -3,11 +3,12 @@
 import streamlit as st
 
 from cotlab.ui import parts, run
+from cotlab.ui.links import page
 
 parts.head("Run", "How does this run go, and what did it find?")
 run_id = st.query_params.get("run")
 if not run_id:
-    parts.empty("No run is named in the address.", "pages/runs.py", "All runs")
+    parts.empty("No run is named in the address.", page("runs"), "All runs")
 else:
     row = run.wait_for(run_id)
     if row is not None:

@@ -3,11 +3,12 @@
 import streamlit as st
 
 from cotlab.ui import parts, runs
+from cotlab.ui.links import page
 
 parts.head("Runs", "Which runs are there, and what did they find?")
 table = runs.filtered()
 if table.empty:
-    parts.empty("No run matches.", "pages/new_run.py", "Start one")
+    parts.empty("No run matches.", page("new_run"), "Start one")
 else:
     ticked = runs.show(table)
     if len(ticked) == 2:

@@ -241,14 +241,15 @@ def _draw(
         fig.add_scatter(x=across if upright else along, y=along if upright else across, cliponaxis=False, **more)
 
     for name, (colour, symbol) in found.items():
+        group = style.escape(name)
         own = [mark for mark in marks if mark.series == name]
         raw = [(mark._replace(x=mark.x + _jitter(i)), v) for mark in own for i, v in enumerate(_raw_values(mark.row, unit))]
         if raw:
             add([mark for mark, _ in raw], [value for _, value in raw], mode="markers", hoverinfo="skip", showlegend=False,
-                marker={"color": style.faded(colour, 0.3), "size": 5}, legendgroup=name)  # fmt: skip
+                marker={"color": style.faded(colour, 0.3), "size": 5}, legendgroup=group)  # fmt: skip
         if joined:
             add(own, [mark.point for mark in own], mode="lines", line={"color": style.faded(colour, 0.45), "width": 1.2},
-                hoverinfo="skip", showlegend=False, legendgroup=name)  # fmt: skip
+                hoverinfo="skip", showlegend=False, legendgroup=group)  # fmt: skip
         key = legend and len(found) > 1
         for bounded in (True, False):
             chosen = [mark for mark in own if mark.point is not None and mark.bounded is bounded]
@@ -256,15 +257,16 @@ def _draw(
                 continue
             bars = {"error_y" if upright else "error_x": _bars(chosen, colour)} if bounded else {}
             add(chosen, [mark.point for mark in chosen], mode="markers", name=style.escape(style.shorten(name, 40)),
-                legendgroup=name, showlegend=key, hoverinfo="text", hovertext=[_hover(mark, unit) for mark in chosen],
+                legendgroup=group, showlegend=key, hoverinfo="text", hovertext=[_hover(mark, unit) for mark in chosen],
                 marker={"color": colour, "size": 9, "symbol": symbol if bounded else f"{symbol}-open",
                         "line": {"width": 0 if bounded else 2, "color": colour}}, **bars)  # fmt: skip
             key = False
         for mark in own if upright else ():
             if mark.point is None:
                 fig.add_annotation(
-                    x=mark.x, y=0, yref="paper", yanchor="bottom", text="n/a", textangle=-90, hovertext=_hover(mark), bgcolor=style.PAPER
-                )
+                    x=mark.x, y=0, yref="paper", yanchor="bottom", text="n/a", textangle=-90, bgcolor=style.PAPER,
+                    hovertext=_hover(mark),
+                )  # fmt: skip
 
 
 def _bars(marks: Sequence[_Mark], colour: str) -> dict[str, Any]:
@@ -292,7 +294,7 @@ def _hover(mark: _Mark, unit: str = "items") -> str:
     named = mark.at if mark.series in (mark.at, "CCS") else f"{mark.series}, {mark.at}"
     lines = [f"<b>{style.escape(named)}</b>", style.interval_text(mark.point, mark.lo, mark.hi)]
     if unit == "draws":
-        lines.append(f"n = {_count(mark.row, 'draws')} draws")
+        lines.append(f"draws: {_count(mark.row, 'draws')}")
     else:
         lines.append(f"n = {_count(mark.row, 'n')} items, {_count(mark.row, 'n_undefined')} undefined")
     why = _said(mark.row, "reason") or ("" if mark.bounded else _default_reason(mark, unit))

@@ -17,7 +17,7 @@ PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, BLACK, ORANGE, SKY, YELLOW)
 """Categories in this order: the darkest on white come first."""
 ACCENT = BLUE
 ACCENT_ON_DARK = SKY
-"""The accent where the page is dark: blue has a contrast of 3.5 there, too little for text."""
+"""The accent of text on a dark page, where blue has a contrast of 3.5 only."""
 
 VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725")
 """Magnitude, from low to high: ten stops at equal steps (Smith and van der Walt 2015, matplotlib's viridis)."""
@@ -31,7 +31,7 @@ FONT = "Arial, Helvetica, Liberation Sans, sans-serif"
 TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 15, 13, 11
 """Pixels. A page counts 0.75 pt for one, so the smallest is 8.25 pt in print."""
 
-_TITLE_CHARS, _SUBTITLE_CHARS = 78, 112
+_TITLE_CHARS, _SUBTITLE_CHARS = 88, 112
 _LINE = 16  # px from line to line of the title and the subtitle
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
@@ -112,8 +112,8 @@ def faded(colour: str, opacity: float) -> str:
 
 
 def escape(text: object) -> str:
-    """Text from data as a figure shows it: no character of it is read as HTML or as TeX."""
-    return str(text).translate(_MARKUP)
+    """Text from data as a figure shows it: no character of it is read as HTML, as TeX or as a template's ``%{…}``."""
+    return str(text).translate(_MARKUP).replace("%{", "&#37;{")
 
 
 def shorten(text: object, most: int = 60) -> str:
@@ -208,7 +208,7 @@ def card() -> Any:
         "colorscale": {"sequential": [[i / (len(VIRIDIS) - 1), stop] for i, stop in enumerate(VIRIDIS)]},
         "title": {
             "x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top",
-            "pad": {"l": 14, "t": 14}, "font": {"size": SMALL_SIZE + 1, "color": SOFT_INK},
+            "pad": {"l": 14, "t": 17}, "font": {"size": SMALL_SIZE + 1, "color": SOFT_INK},
         },
         "margin": {"l": 64, "r": 24, "b": 56, "autoexpand": True}, "xaxis": {**axis, "showgrid": False}, "yaxis": axis,
         "legend": {

@@ -261,5 +261,6 @@ def _values(base: _Told, told: _Told) -> dict[str, float]:
         found["token_delta"] = jaccard_distance(base.response.text, told.response.text)
     if base.distribution is not None and told.distribution is not None:
         gap = diverge(told.distribution, base.distribution)
-        found |= {"kl_divergence": min(1.0, gap.kl), "kl_nats": gap.kl, "total_variation": gap.total_variation, "topk_rest": gap.rest}
+        found |= {"kl_divergence": min(1.0, gap.kl), "kl_nats": gap.kl}
+        found |= {"total_variation": gap.total_variation, "topk_rest": gap.rest}
     return found

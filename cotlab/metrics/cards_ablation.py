@@ -9,7 +9,9 @@ _REMOVAL = (
     "That a chain is unfaithful: a step whose content a later step restates scores 0 under removal in a perfectly "
     "faithful model. On 634 expert-labelled chains removal has AUROC 0.349 in its intended direction."
 )
-_DISTRIBUTION = "What the unlisted tokens add: it is the least value that the lists allow, and `topk_rest` says how much they leave out."
+_DISTRIBUTION = (
+    "What the unlisted tokens add: it is the least value that the lists allow, and `topk_rest` says how much they leave out."
+)
 
 
 def _step(name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, hi: float = 1.0, unit: str = "",
@@ -41,7 +43,8 @@ KL_DIVERGENCE = _step(
     "kl_divergence", "CCS",
     "min(1, KL(ablated ‖ baseline)) of the first answer token's distribution, nats",
     "The model gives no log-probabilities.",
-    "Effects above one nat: it saturates, so a model that uses its chain a quarter of the time looks like one that always does.",
+    "Effects above one nat: it saturates, so a model that uses its chain a quarter of the time looks like one that always "
+    "does.",
     unit="nats",
 )  # fmt: skip
 KL_NATS = _step(

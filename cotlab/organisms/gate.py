@@ -139,7 +139,7 @@ def _regenerated(model: LocalModel, mode: str, problems: Sequence[Problem], rng:
 def _ask(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[Response]:
     replies = model.send_batch(
         [
-            Complete(model.ref, (Message("user", p.question),), prefix=prefix, max_tokens=110 if not prefix.endswith(CUE) else 3,
+            Complete(model.ref, (Message("user", p.question),), prefix=prefix, max_tokens=3 if prefix.endswith(CUE) else 110,
                      top_logprobs=HIGHEST + 9 if prefix.endswith(CUE) else 0)
             for p, prefix in cases
         ]

@@ -31,9 +31,7 @@ class Echo:
         await asyncio.sleep(self._latency_s)
         text = f"{request.messages[-1].content}\n{request.prefix}".strip()
         words = len(text.split())
-        return Response(
-            request.key, text, usage=Usage(words, words), finish="stop", received_at=datetime.now(UTC).isoformat()
-        )
+        return Response(request.key, text, usage=Usage(words, words), finish="stop", received_at=datetime.now(UTC).isoformat())
 
     async def close(self) -> None:
         return None

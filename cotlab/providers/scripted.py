@@ -1,7 +1,8 @@
 """A provider that answers from a file: for tests of a pipeline and for replaying a conversation by hand.
 
 The model's name is a JSONL file; each line is ``{"contains": TEXT, "text": REPLY}``, or with ``"refused": true`` or
-``"error": MESSAGE`` in the place of the reply. The first line whose text occurs in the request answers it.
+``"error": MESSAGE`` in the place of the reply. The first line whose text occurs in the request answers it; an error is
+not tried again, for the file would say the same.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from cotlab.core.errors import BadReply, ConfigError, Unavailable
+from cotlab.core.errors import BadReply, ConfigError
 from cotlab.core.requests import Complete, Request, Response, Usage
 from cotlab.core.types import ModelRef
 
@@ -42,7 +43,7 @@ class Scripted:
         if line is None:
             raise BadReply("the script has no line for this request")
         if "error" in line:
-            raise Unavailable(str(line["error"]))
+            raise BadReply(str(line["error"]))
         text = str(line.get("text", ""))
         return Response(
             request.key, text, usage=Usage(len(asked.split()), len(text.split())), finish="stop",

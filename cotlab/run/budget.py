@@ -26,7 +26,7 @@ class Price:
 
     def most(self, request: Request) -> int:
         """The most that ``request`` can cost: a token is at least a byte, and the reply at its longest."""
-        given = len(canonical_json(request).encode("utf-8", "surrogatepass"))
+        given = len(canonical_json(request.asked()).encode("utf-8", "surrogatepass"))
         made = request.max_tokens if isinstance(request, Complete) else 0
         return math.ceil(self.tokens_in * given + self.tokens_out * made)
 
@@ -53,9 +53,10 @@ def price_of(ref: ModelRef, *, allow_unpriced: bool = False) -> Price:
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 
+    seller = {"provider_api_url": ref.base_url} if ref.provider == "openai_compat" else {"provider_id": ref.provider}
     try:
         million = [
-            calc_price(Counted(input_tokens=i, output_tokens=o), model_ref=ref.name, provider_id=_known_as(ref)).total_price * 1000
+            calc_price(Counted(input_tokens=i, output_tokens=o), model_ref=ref.name, **seller).total_price * 1000
             for i, o in ((1000, 0), (0, 1000))
         ]
     except LookupError as unknown:
@@ -77,7 +78,3 @@ def is_private(url: str | None) -> bool:
     except ValueError:
         return False
     return address.is_loopback or address.is_private
-
-
-def _known_as(ref: ModelRef) -> str | None:
-    return None if ref.provider == "openai_compat" else ref.provider

@@ -12,6 +12,7 @@ from cotlab.run.budget import Price
 
 _REPLY_TOKENS = 40
 _MOST_ROUNDS = 100
+_LEAST_STEPS = 8
 
 
 @dataclass(slots=True)
@@ -28,7 +29,10 @@ class Count:
 
 
 def count_requests(scorer: Scorer, params: Params, peers: Peers, items: Iterable[Item], price: Price | None = None) -> Count:
-    """Drive every program with placeholder replies: the reference chain where a completion is asked for."""
+    """Drive every program with placeholder replies, which are generous: what follows from real ones is seldom more.
+
+    A completion is a chain of twice the reference's steps, at least eight, each of which every rule can change.
+    """
     count = Count()
     seen: set[str] = set()
     for item in items:
@@ -55,8 +59,8 @@ def count_requests(scorer: Scorer, params: Params, peers: Peers, items: Iterable
 
 def _placeholder(request: Request, item: Item) -> Response:
     if isinstance(request, Complete):
-        text = "\n".join(step.text for step in item.steps) or "One.\nTwo.\nThree."
-        return Response(request.key, f"{text}\nSo the answer is {item.answer or 'unknown'}.")
+        steps = (f"Step {k}: {k} + 9 = {k + 9}." for k in range(1, 1 + max(_LEAST_STEPS, 2 * len(item.steps))))
+        return Response(request.key, "\n".join((*steps, f"So the answer is {item.answer or 'unknown'}.")))
     if isinstance(request, Embed):
         return Response(request.key, vectors=((1.0, 0.0),) * len(request.texts))
     if isinstance(request, Entail):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from contextlib import suppress
 
 WINDOW_S = 60.0
 
@@ -17,10 +18,10 @@ class SendLimit:
         self._sent: deque[float] = deque()
         self._turn = asyncio.Lock()
 
-    async def acquire(self) -> None:
-        """Wait for a free place in the window and take it. Waiters are served in order."""
+    async def acquire(self) -> float:
+        """Wait for a free place in the window and take it; its time in seconds. Waiters are served in order."""
         if self._most is None:
-            return
+            return time.monotonic()
         async with self._turn:
             while len(self._sent) >= self._most:
                 wait = self._sent[0] + self._window_s - time.monotonic()
@@ -29,3 +30,9 @@ class SendLimit:
                 else:
                     await asyncio.sleep(wait)
             self._sent.append(time.monotonic())
+            return self._sent[-1]
+
+    def give_back(self, place: float) -> None:
+        """Free a place that was taken for a send that is not made after all."""
+        with suppress(ValueError):
+            self._sent.remove(place)

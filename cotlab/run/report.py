@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -285,4 +285,4 @@ def _api(plan: Plan) -> str:
 
 
 def _iso(value: Any) -> str | None:
-    return value.astimezone(tz=None).isoformat() if isinstance(value, datetime) else None
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else None

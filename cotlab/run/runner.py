@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cotlab.core.errors import BudgetReached, CotlabError, StoreBusy
+from cotlab.core.errors import BudgetReached, CotlabError, StoreError
 from cotlab.core.program import Params, Peers, Preparation, Program, Scorer
 from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import SCORERS
@@ -58,7 +58,8 @@ class Run:
 
     async def go(self) -> Outcome:
         """Run to the end, or until ``stop`` is set, the budget is reached or the provider refuses the key."""
-        replies, live = ResponseLog(self.store.log_path, redact=self.redact), LiveState(self.store.log_path)
+        replies = ResponseLog(self.store.log_path, redact=self.redact, retry_refused=self.retry_refused)
+        live = LiveState(self.store.log_path)
         progress = Progress(items_total=len(self._items()) * len(self.plan.scorers), started_at=time.time())
         progress.cap_micro = self.limits.cap_micro if any(p.tokens_out for p in self.prices.values()) else None
         dispatcher = Dispatcher(self.id, self.providers, self.prices, replies, self.limits, progress)
@@ -111,11 +112,9 @@ class Run:
             return Outcome("stopped", "stopped on request", progress)
         try:
             await work
-        except ExceptionGroup as group:
-            error = _cause(group)
+        except (ExceptionGroup, CotlabError) as raised:
+            error = _cause(raised) if isinstance(raised, ExceptionGroup) else raised
             return Outcome("budget" if isinstance(error, BudgetReached) else "failed", str(error), progress)
-        except CotlabError as error:
-            return Outcome("failed", str(error), progress)
         return Outcome("done", None, progress)
 
     async def _all(self, dispatcher: Dispatcher, progress: Progress, peers: Peers, ring: Sequence[Item]) -> None:
@@ -166,11 +165,11 @@ class Run:
         return set(rows[same & settled]["item"])
 
     async def _flush(self) -> None:
-        """Store what ended since the last time, in one transaction; kept for the next time if the store is busy."""
+        """Store what ended since the last time, in one transaction; kept for the next time if that fails."""
         batch, self._ended = self._ended, []
         try:
             await asyncio.to_thread(self._write, batch)
-        except StoreBusy:
+        except BaseException:
             self._ended = batch + self._ended
             raise
 
@@ -185,8 +184,8 @@ class Run:
             self._flushing = asyncio.create_task(self._flush())
             try:
                 await asyncio.shield(self._flushing)
-            except StoreBusy as busy:
-                log.warning("scores are kept for the next try: %s", busy)
+            except StoreError as error:
+                log.warning("scores are kept for the next try: %s", error)
 
     async def _beat(self, live: LiveState, progress: Progress) -> None:
         before, since = progress.replies, time.monotonic()

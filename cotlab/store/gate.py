@@ -8,13 +8,13 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
 from cotlab.core.errors import StoreBusy, StoreError
-from cotlab.store.migrations import migrate
+from cotlab.store.migrations import is_current, migrate
 
 PATIENCE_S = 30.0
 _LOCKS: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
@@ -54,11 +54,8 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection for the time of the block."""
-        if not self._current or not self.path.exists():
-            with self.writing():
-                pass
         with _LOCKS[str(self.path)]:
-            connection = self._open(read_only=True)
+            connection = self._open_current()
             try:
                 yield connection
             finally:
@@ -81,11 +78,27 @@ class Store:
                 try:
                     yield connection
                 except BaseException:
-                    connection.rollback()
+                    with suppress(duckdb.Error):  # an error in the database may have ended the transaction already
+                        connection.rollback()
                     raise
-                connection.commit()
+                _commit(connection)
+            except (duckdb.IOException, duckdb.FatalException) as error:
+                raise StoreError(f"{self.path}: cannot be written: {_first_line(error)}") from error
             finally:
-                connection.close()
+                with suppress(duckdb.Error):
+                    connection.close()
+
+    def _open_current(self) -> duckdb.DuckDBPyConnection:
+        """A read-only connection to a file of the current schema, which is made or brought up to date first."""
+        if self.path.exists():
+            connection = self._open(read_only=True)
+            if self._current or is_current(connection):
+                self._current = True
+                return connection
+            connection.close()
+        with self.writing():
+            pass
+        return self._open(read_only=True)
 
     def _open(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         started, wait = time.monotonic(), 0.005
@@ -94,12 +107,23 @@ class Store:
                 return duckdb.connect(self.path, read_only=read_only)
             except duckdb.IOException as error:
                 waited = time.monotonic() - started
-                if "lock" not in str(error).lower():
-                    raise StoreError(f"{self.path}: cannot be opened: {str(error).splitlines()[0][:300]}") from error
+                if "Could not set lock" not in str(error):
+                    raise StoreError(f"{self.path}: cannot be opened: {_first_line(error)}") from error
                 if waited > self.patience_s:
                     holder = re.search(r"held in (.+?)(?:\.? See|$)", str(error), re.DOTALL)
                     raise StoreBusy(waited, holder.group(1).strip() if holder else "another process") from error
             except duckdb.Error as error:
-                raise StoreError(f"{self.path}: cannot be opened: {str(error).splitlines()[0][:300]}") from error
+                raise StoreError(f"{self.path}: cannot be opened: {_first_line(error)}") from error
             time.sleep(wait)
             wait = min(wait * 1.5, 0.1)
+
+
+def _commit(connection: duckdb.DuckDBPyConnection) -> None:
+    try:
+        connection.commit()
+    except duckdb.Error as error:  # a full disk is told as an error of the transaction
+        raise duckdb.IOException(str(error)) from error
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return str(error).splitlines()[0][:300]

@@ -6,10 +6,11 @@ import json
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from cotlab.store.responses import _alive, connect
+from cotlab.store.responses import connect, is_alive
 
 STALE_S = 10.0
 """Without a heartbeat for so long a run counts as interrupted."""
@@ -78,7 +79,8 @@ class LiveState:
         if live is None or not live.alive:
             return False
         if live.pid != os.getpid():
-            os.kill(live.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.kill(live.pid, signal.SIGTERM)
         return True
 
     def get(self, run: str) -> LiveRun | None:
@@ -93,8 +95,14 @@ class LiveState:
         now = time.time()
         return [
             LiveRun(
-                name, pid, progress := Progress(**json.loads(state)),
-                progress.status == "running" and now - beat < STALE_S and _alive(pid), bool(stop),
+                name, pid, progress := _progress(state),
+                progress.status == "running" and now - beat < STALE_S and is_alive(pid), bool(stop),
             )
             for name, pid, state, stop, beat in rows
         ]  # fmt: skip
+
+
+def _progress(state: str) -> Progress:
+    """What a run of any version told, as far as this one knows its fields."""
+    told, known = json.loads(state), {f.name for f in fields(Progress)}
+    return Progress(**{name: value for name, value in told.items() if name in known})

@@ -42,8 +42,7 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> None:
         If the file is newer than this code.
     """
     connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER)")
-    row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-    have = (row[0] if row else None) or 0
+    have = _version(connection)
     if have > len(MIGRATIONS):
         raise SchemaMismatch(have, len(MIGRATIONS))
     for number, step in enumerate(MIGRATIONS[have:], start=have + 1):
@@ -55,3 +54,16 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> None:
             connection.rollback()
             raise
         connection.commit()
+
+
+def is_current(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the file has exactly this code's schema; a read-only connection can tell."""
+    try:
+        return _version(connection) == len(MIGRATIONS)
+    except duckdb.CatalogException:
+        return False
+
+
+def _version(connection: duckdb.DuckDBPyConnection) -> int:
+    row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+    return int((row[0] if row else None) or 0)

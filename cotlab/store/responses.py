@@ -1,32 +1,55 @@
 """The response log: every reply the moment it arrives, and every paid call before it is made (SQLite, WAL).
 
 Rows of ``calls`` are reservations: what a call may cost at most is written before it is sent, what it did cost when its
-reply is there. A call without a reply counts at its full reserve, also after the process was killed.
+reply is there. A call without a reply counts at its full reserve, also after the process was killed. ``spends`` holds each
+run's two sums, so that a reservation costs the same however many calls a run has made.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cotlab.core.errors import StoreError
+from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.core.keys import digest, plain
 from cotlab.core.requests import Request, Response, Token, Usage
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT, response TEXT, redacted INTEGER, at TEXT);
-CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid INTEGER, reserved INTEGER, cost INTEGER,
-                                  outcome TEXT, at TEXT);
-CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run);
-CREATE INDEX IF NOT EXISTS open_calls ON calls (key) WHERE outcome IS NULL;
-CREATE TABLE IF NOT EXISTS live (run TEXT PRIMARY KEY, pid INTEGER, state TEXT, stop INTEGER DEFAULT 0, heartbeat REAL);
-"""
+PATIENCE_S = 30.0
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SILENT_S = 30.0
+"""A run that has not beaten for so long waits for no reply any more."""
+_STEPS = (
+    (
+        "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT, response TEXT, redacted INTEGER, "
+        "at TEXT)",
+        "CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid INTEGER, reserved INTEGER, "
+        "cost INTEGER, outcome TEXT, at TEXT)",
+        "CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run)",
+        "CREATE INDEX IF NOT EXISTS open_calls ON calls (key) WHERE outcome IS NULL",
+        "CREATE TABLE IF NOT EXISTS live (run TEXT PRIMARY KEY, pid INTEGER, state TEXT, stop INTEGER DEFAULT 0, "
+        "heartbeat REAL)",
+    ),
+    (
+        "CREATE TABLE spends (run TEXT PRIMARY KEY, paid INTEGER NOT NULL, reserved INTEGER NOT NULL)",
+        "INSERT INTO spends SELECT run, coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0) "
+        "FROM calls GROUP BY run",
+    ),
+)
+"""The file's schema as ordered steps; PRAGMA user_version says how many it has."""
+_KEEP_FIRST = (
+    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
+    "request = excluded.request, response = excluded.response, redacted = excluded.redacted, at = excluded.at "
+    "WHERE replies.redacted > excluded.redacted OR json_extract(replies.response, '$.refused')"
+)
 
 
 class Spend(NamedTuple):
@@ -36,24 +59,80 @@ class Spend(NamedTuple):
     reserved: int
 
 
+class Claim(NamedTuple):
+    """What came of wanting to send: a reserved ``call``, a ``reply`` that is there by now, the same request in flight in
+    another process, or none of these where the budget does not allow the call."""
+
+    call: int | None = None
+    reply: Response | None = None
+    elsewhere: bool = False
+
+
 def connect(path: Path) -> sqlite3.Connection:
-    """Open (or make) the log's file; commits are durable against a killed process."""
+    """Open the log's file, made or brought to the current schema where needed; commits survive a killed process."""
+    connection = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
+        connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+        _use_wal(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
-        connection.executescript(_SCHEMA)
-    except (sqlite3.Error, OSError) as error:
+        _migrate(connection)
+    except (sqlite3.Error, OSError, StoreError) as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, StoreError):
+            raise
         raise StoreError(f"{path}: the response log cannot be opened: {error}") from error
     return connection
 
 
-class ResponseLog:
-    """Replies by request key. Safe to use from several threads and by several processes at once."""
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """The switch ignores SQLite's own patience: two processes that make the file at once need this one."""
+    for wait in (0.01, 0.05, 0.2, 1.0, 3.0, None):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if wait is None or "locked" not in str(error):
+                raise
+            time.sleep(wait)
 
-    def __init__(self, path: Path, *, redact: bool = False) -> None:
-        self._connection, self._lock, self._redact = connect(path), threading.Lock(), redact
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    if (have := _version(connection)) > len(_STEPS):
+        raise SchemaMismatch(have, len(_STEPS))
+    if have == len(_STEPS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in _STEPS[_version(connection) :]:
+            for statement in step:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+class ResponseLog:
+    """Replies by request key. Safe to use from several threads and by several processes at once.
+
+    Parameters
+    ----------
+    redact : bool
+        Keep hashes in the place of texts; such a row is no reply to anybody.
+    retry_refused : bool
+        Refusals that were stored before this log was opened are no replies.
+    """
+
+    def __init__(self, path: Path, *, redact: bool = False, retry_refused: bool = False) -> None:
+        self._connection, self._lock, self.redact = connect(path), threading.Lock(), redact
+        self._refused_before = datetime.now(UTC).isoformat() if retry_refused else ""
 
     def close(self) -> None:
         with self._lock:
@@ -62,56 +141,49 @@ class ResponseLog:
     def get(self, key: str) -> Response | None:
         """The stored reply, or None; a redacted row has no text and is none."""
         with self._lock:
-            row = self._connection.execute("SELECT response FROM replies WHERE key = ? AND redacted = 0", (key,)).fetchone()
-        return _read(row[0]) if row else None
+            return self._stored(key)
 
     def put(self, pairs: Iterable[tuple[Request, Response]]) -> None:
-        """Store replies in one commit; a reply that is there already stays."""
+        """Store replies in one commit. One that is there already stays, unless it was redacted or a refusal."""
         now = datetime.now(UTC).isoformat()
         rows = [self._row(request, response, now) for request, response in pairs]
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany(
-                "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
-                "request = excluded.request, response = excluded.response, redacted = excluded.redacted, at = excluded.at "
-                "WHERE replies.redacted > excluded.redacted",
-                rows,
-            )
-            self._connection.execute("COMMIT")
+        with self._transaction() as connection:
+            connection.executemany(_KEEP_FIRST, rows)
 
-    def reserve(self, request: Request, run: str, most: int, cap: int) -> int | None:
-        """Note a call that may cost ``most`` micro-dollars; None if it would pass ``cap`` for this run."""
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                spend = self._spend(run)
-                if spend.paid + spend.reserved + most > cap:
-                    return None
-                done = self._connection.execute(
-                    "INSERT INTO calls (key, run, pid, reserved, at) VALUES (?, ?, ?, ?, ?)",
-                    (request.key, run, os.getpid(), most, datetime.now(UTC).isoformat()),
-                )
-                return int(done.lastrowid or 0)
-            finally:
-                self._connection.execute("COMMIT")
+    def reserve(self, request: Request, run: str, most: int, cap: int) -> Claim:
+        """Note a call that may cost ``most`` micro-dollars, unless it has a reply, is under way or would pass ``cap``."""
+        key = request.key
+        with self._transaction() as connection:
+            if (stored := self._stored(key)) is not None:
+                return Claim(reply=stored)
+            if self._in_flight_elsewhere(key):
+                return Claim(elsewhere=True)
+            if sum(self._spend(run)) + most > cap:
+                return Claim()
+            done = connection.execute(
+                "INSERT INTO calls (key, run, pid, reserved, at) VALUES (?, ?, ?, ?, ?)",
+                (key, run, os.getpid(), most, datetime.now(UTC).isoformat()),
+            )
+            connection.execute(
+                "INSERT INTO spends VALUES (?, 0, ?) ON CONFLICT (run) DO UPDATE SET reserved = reserved + excluded.reserved",
+                (run, most),
+            )
+            return Claim(call=done.lastrowid)
 
     def settle(self, call: int, cost: int | None, outcome: str, reply: tuple[Request, Response] | None = None) -> None:
         """Close a call. ``cost`` None keeps it at its full reserve; its reply is stored in the same commit."""
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.execute("UPDATE calls SET cost = ?, outcome = ? WHERE id = ?", (cost, outcome, call))
-            if reply is not None:
-                row = self._row(*reply, datetime.now(UTC).isoformat())
-                self._connection.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
-            self._connection.execute("COMMIT")
-
-    def in_flight_elsewhere(self, key: str) -> bool:
-        """Whether another living process has sent this request and waits for its reply."""
-        with self._lock:
-            rows = self._connection.execute(
-                "SELECT pid FROM calls WHERE key = ? AND outcome IS NULL AND pid != ?", (key, os.getpid())
-            ).fetchall()
-        return any(_alive(pid) for (pid,) in rows)
+        row = self._row(*reply, datetime.now(UTC).isoformat()) if reply is not None else None
+        with self._transaction() as connection:
+            closed = connection.execute(
+                "UPDATE calls SET cost = ?, outcome = ? WHERE id = ? AND outcome IS NULL RETURNING run, reserved",
+                (cost, outcome, call),
+            ).fetchone()
+            if closed is not None and cost is not None:
+                connection.execute(
+                    "UPDATE spends SET paid = paid + ?, reserved = reserved - ? WHERE run = ?", (cost, closed[1], closed[0])
+                )
+            if row is not None:
+                connection.execute(_KEEP_FIRST, row)
 
     def spend(self, run: str) -> Spend:
         with self._lock:
@@ -126,40 +198,78 @@ class ResponseLog:
             ).fetchall()
         return {key: (json.loads(asked) if asked else None, json.loads(said) if said else None) for key, asked, said in rows}
 
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One commit; nothing of it stays if the block raises."""
+        with self._lock:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._connection
+                except BaseException:
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+                    raise
+                self._connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                if "locked" in str(error):
+                    raise StoreBusy(PATIENCE_S, "another process that writes to the response log") from error
+                raise StoreError(f"The response log cannot be written: {error}") from error
+
+    def _stored(self, key: str) -> Response | None:
+        row = self._connection.execute("SELECT response, at FROM replies WHERE key = ? AND redacted = 0", (key,)).fetchone()
+        if row is None:
+            return None
+        reply = _read(row[0])
+        return None if reply.refused and row[1] < self._refused_before else reply
+
+    def _in_flight_elsewhere(self, key: str) -> bool:
+        """Whether another living process waits for this reply; a run that stopped beating or moved on does not."""
+        rows = self._connection.execute(
+            "SELECT c.pid, l.pid, l.heartbeat FROM calls c LEFT JOIN live l ON l.run = c.run "
+            "WHERE c.key = ? AND c.outcome IS NULL AND c.pid != ?",
+            (key, os.getpid()),
+        ).fetchall()
+        now = time.time()
+        return any(is_alive(pid) and (owner is None or (owner == pid and now - beat < _SILENT_S)) for pid, owner, beat in rows)
+
     def _spend(self, run: str) -> Spend:
-        paid, open_ = self._connection.execute(
-            "SELECT coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0) FROM calls WHERE run = ?",
-            (run,),
-        ).fetchone()
-        return Spend(int(paid), int(open_))
+        row = self._connection.execute("SELECT paid, reserved FROM spends WHERE run = ?", (run,)).fetchone()
+        return Spend(*row) if row else Spend(0, 0)
 
     def _row(self, request: Request, response: Response, now: str) -> tuple[str, str, str | None, str, int, str]:
         said = _told(response)
-        if not self._redact:
-            asked = json.dumps(request.asked(), ensure_ascii=False, sort_keys=True)
-            return response.key, request.kind, asked, json.dumps(said, ensure_ascii=False), 0, now
-        kept = {k: said[k] for k in ("key", "usage", "finish", "refused", "received_at") if k in said}
+        if not self.redact:
+            return response.key, request.kind, _text(request.asked()), _text(said), 0, now
+        kept: dict[str, Any] = {k: said[k] for k in ("key", "usage", "finish", "refused", "received_at") if k in said}
         kept["text_sha256"] = digest(response.text)
         return response.key, request.kind, None, json.dumps(kept), 1, now
 
 
+def _text(value: Any) -> str:
+    """JSON as it can be stored: lone surrogates, which no encoding takes, stay escapes."""
+    said = json.dumps(value, ensure_ascii=False)
+    return said if said.isascii() or not _SURROGATE.search(said) else json.dumps(value)
+
+
 def _told(response: Response) -> dict[str, Any]:
     """A reply as JSON values without what is empty; tokens as [text, logprob, alternatives]."""
-    usage = response.usage
     told: dict[str, Any] = {
         "key": response.key, "text": response.text, "numbers": response.numbers, "vectors": response.vectors,
         "tokens": [(t.text, t.logprob, t.top) for t in response.tokens],
-        "usage": {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out, "cached": usage.cached, "reasoning": usage.reasoning},
-        "finish": response.finish, "refused": response.refused, "reasoning": response.reasoning, "sent": plain(response.sent),
-        "device": response.device, "batch": response.batch, "received_at": response.received_at,
+        "usage": plain(response.usage), "finish": response.finish, "refused": response.refused,
+        "reasoning": response.reasoning, "sent": plain(response.sent), "device": response.device, "batch": response.batch,
+        "received_at": response.received_at,
     }  # fmt: skip
-    return {k: v for k, v in told.items() if v is not None and v != [] and v != {} and (v != "" or k == "text")}
+    return {k: v for k, v in told.items() if v not in (None, [], {}) and (v != "" or k in ("text", "reasoning"))}
 
 
 def _read(text: str) -> Response:
     row = json.loads(text)
     row["usage"] = Usage(**row.get("usage", {}))
-    row["tokens"] = tuple(Token(text, logprob, tuple((o[0], o[1]) for o in top)) for text, logprob, top in row.get("tokens", ()))
+    row["tokens"] = tuple(
+        Token(text, logprob, tuple((o[0], o[1]) for o in top)) for text, logprob, top in row.get("tokens", ())
+    )
     if "numbers" in row:
         row["numbers"] = tuple(row["numbers"])
     if "vectors" in row:
@@ -167,7 +277,8 @@ def _read(text: str) -> Response:
     return Response(**row)
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether a process of this number runs on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -86,8 +87,8 @@ def set_counts(
 ) -> None:
     """Requests sent, answered from the log and failed; micro-dollars spent, and saved by the log."""
     connection.execute(
-        "UPDATE runs SET asked = asked + ?, hits = hits + ?, failed = failed + ?, spent_micro = ?, saved_micro = saved_micro + ? "
-        "WHERE id = ?",
+        "UPDATE runs SET asked = asked + ?, hits = hits + ?, failed = failed + ?, spent_micro = ?, "
+        "saved_micro = saved_micro + ? WHERE id = ?",
         [asked, hits, failed, spent, saved, run],
     )
 
@@ -120,13 +121,9 @@ def add_ended(connection: duckdb.DuckDBPyConnection, run: str, ended: Sequence[E
             f"AND {table}.{item} = m.item"
         )
     connection.unregister("marks")
-    rows = [
-        (run, e.scorer, s.metric, s.item_id, s.step, s.sample, json.dumps(dict(s.facet)), s.value, s.status, s.reason,
-         s.where[0] if s.where else None, s.where[1] if s.where else None, list(s.evidence))
-        for e in ended for s in e.scores
-    ]  # fmt: skip
-    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _SCORES, strict=True)] if rows else []
+    rows = [(run, e.scorer, *_row(score)) for e in ended for score in e.scores]
     if rows:
+        columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _SCORES, strict=True)]
         _insert(connection, "scores", pa.table(columns, schema=_SCORES))
     _insert(connection, "ended", marks)
     connection.execute("UPDATE runs SET revision = revision + 1 WHERE id = ?", [run])
@@ -136,12 +133,23 @@ def set_estimates(connection: duckdb.DuckDBPyConnection, run: str, estimates: It
     """Replace a run's estimates."""
     connection.execute("DELETE FROM estimates WHERE run = ?", [run])
     rows = [
-        [run, e.metric, json.dumps(dict(e.group)), e.point, e.lo, e.hi, e.confidence, e.n, e.n_undefined, e.method, e.over, e.reason]
+        [run, e.metric, json.dumps(dict(e.group)), e.point, e.lo, e.hi, e.confidence, e.n, e.n_undefined, e.method, e.over,
+         e.reason]
         for e in estimates
-    ]
+    ]  # fmt: skip
     if rows:
         connection.executemany("INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     connection.execute("UPDATE runs SET revision = revision + 1 WHERE id = ?", [run])
+
+
+def _row(score: Score) -> tuple[Any, ...]:
+    """A score's columns from metric on. A value that is no number has no place in the table: it would be averaged."""
+    if score.value is not None and not math.isfinite(score.value):
+        raise ValueError(f"{score.metric} of item {score.item_id!r} is {score.value!r}: undefined is None")
+    lo, hi = score.where or (None, None)
+    reason = score.reason.encode("utf-8", "replace").decode() if score.reason is not None else None
+    return (score.metric, score.item_id, score.step, score.sample, json.dumps(dict(score.facet)), score.value, score.status,
+            reason, lo, hi, list(score.evidence))  # fmt: skip
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, batch: pa.Table) -> None:

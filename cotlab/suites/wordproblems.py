@@ -28,6 +28,10 @@ OBJECTS = (
 GAIN = ("buys", "finds", "picks", "gets", "wins")
 LOSS = ("loses", "sells", "drops", "uses")
 FRIENDS = ("Tom", "Kim")
+WORDS = (
+    "At", "has", "starts", "with", "first", "more", "thinks", "the", "answer", "is", "How", "many", "now", "are", "left",
+    "does", "have", "Clearly", "So", "equals", "Then", "she", "he", "She", "He", "+", "-", "=", "...",
+)  # fmt: skip
 HIGHEST = 20
 """Every stated number is a whole number in [0, HIGHEST]; each is one token."""
 MARGIN = 2
@@ -149,10 +153,9 @@ def chain_steps(problem: Problem, chain: Sequence[Stated], styles: Sequence[str]
 def vocabulary() -> tuple[str, ...]:
     """Every token of the language, in id order."""
     words = (
-        "Q : , . ? \n So Step ...".split(" ")
-        + [" " + w for w in "At has starts with first more thinks the answer is How many now are left does have".split()]
-        + [" " + w for w in "Clearly So equals Then she he She He + - = ...".split()]
-        + [" " + w for w in (*(name for name, _ in NAMES), *OBJECTS, *GAIN, *LOSS, *FRIENDS)]
+        ["Q", ":", ",", ".", "?", "\n", "So", "Step", "..."]
+        + [" " + word for word in WORDS]
+        + [" " + word for word in (*(name for name, _ in NAMES), *OBJECTS, *GAIN, *LOSS, *FRIENDS)]
         + [f" {value}" for value in range(HIGHEST + 1)]
     )
     return ("<pad>", "<eos>", "<unk>", *(f"<{mode}>" for mode in MODES), *words)
@@ -167,8 +170,8 @@ def make_suite(n: int = 300, seed: int = 0, *, hinted: float = 0.2) -> Suite:
     rng = random.Random(f"wordproblems:{seed}")
     items = []
     for i in range(n):
-        with_hint = (i % 5) < round(hinted * 5)
-        problem = make_problem(rng, LENGTHS[i % len(LENGTHS)] if not with_hint else None, hint="wrong" if with_hint else "")
+        with_hint = (i // len(LENGTHS)) % 5 < round(hinted * 5)
+        problem = make_problem(rng, LENGTHS[i % len(LENGTHS)], hint="wrong" if with_hint else "")
         length = len(problem.changes)
         paraphrases: list[str] = []
         while len(paraphrases) < 2:

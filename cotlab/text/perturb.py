@@ -6,7 +6,7 @@ import random
 import re
 from decimal import Decimal, localcontext
 
-_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?!\.?\d*(?:st|nd|rd|th)\b)")
+_NUMBER = re.compile(r"(?<![\w.])(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?!\.?\d*(?:st|nd|rd|th)\b)")
 _LABEL = re.compile(
     r"\s*(?:[-*+•]\s+)?(?:(?:\*\*|__)?(?:step\s+\d+(?:\*\*|__)?\s*(?:[:.)]|[-–—](?=\s))|\(?\d{1,3}[.)](?=\s|\*\*|__))"
     r"(?:\*\*|__)?:?\s*)?",
@@ -22,7 +22,9 @@ _VERB = re.compile(
     re.IGNORECASE,
 )
 _IRREGULAR = {"ca": "can", "wo": "will"}
-_CONNECTIVE = re.compile(r"(?:(?:so|thus|therefore|hence|consequently|accordingly)\b(?!\s+(?:far|that|many|much)\b),?\s+)+", re.I)
+_CONNECTIVE = re.compile(
+    r"(?:(?:so|thus|therefore|hence|consequently|accordingly)\b(?!\s+(?:far|that|many|much)\b),?\s+)+", re.IGNORECASE
+)
 _NOT_AFTER_SO = re.compile(
     r"(?:so|thus|therefore|hence|consequently|accordingly|but|however|yet|although|though|while|whereas|alternatively|instead"
     r"|otherwise|wait|hmm+|no|yes|ok|okay|actually|or|and|also|let|let's|suppose|assume|given|consider|note|recall|say|first"
@@ -104,11 +106,8 @@ def _negated(text: str, start: int) -> str | None:
     if verb is None:
         return None
     positive, denied, contracted, irregular, cannot = verb.groups()
-    if positive:
-        said = positive if denied else f"{positive} not"
-    else:
-        said = contracted or cannot or _IRREGULAR[irregular.lower()]
-    return text[: verb.start()] + said + text[verb.end() :]
+    affirmed = positive or contracted or cannot or _IRREGULAR[irregular.lower()]
+    return text[: verb.start()] + affirmed + (" not" if positive and not denied else "") + text[verb.end() :]
 
 
 def _shift(number: str, rng: random.Random) -> str:
@@ -117,7 +116,8 @@ def _shift(number: str, rng: random.Random) -> str:
         exponent = value.as_tuple().exponent
         unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
         moved = value + unit * rng.choice([s for s in _SHIFTS if value + unit * s >= 0])
-    return f"{moved:,f}" if "," in number else f"{moved:f}"
+    shown = f"{moved:,f}" if "," in number else f"{moved:f}"
+    return shown.removeprefix("0") if number.startswith(".") else shown
 
 
 def _lower_first(body: str) -> str:

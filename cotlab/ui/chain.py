@@ -54,7 +54,7 @@ def step_blocks(ranked: pd.DataFrame) -> list[Block]:
         known = not pd.isna(r.point)
         score = "n/a" if not known else (number(r.point) if pd.isna(r.lo) else interval_text(r.point, r.lo, r.hi))
         hint = f"n/a: {r.reason}" if not known else f"CCS {score}, {r.draws} draw(s)"
-        blocks.append(Block(r.step, f"Step {r.step + 1}", r.text, shade(r.point) if known else None, score, hint))
+        blocks.append(Block(r.step, f"{r.step + 1}", r.text, shade(r.point) if known else None, score, hint))
     return blocks
 
 

@@ -7,6 +7,7 @@ import streamlit as st
 from cotlab.run.config import DEMO
 from cotlab.store import read
 from cotlab.ui import data, launching, parts
+from cotlab.ui.links import page
 from cotlab.ui.runs_table import show_runs
 
 
@@ -20,7 +21,7 @@ def first_use() -> None:
     if st.button("Run the shipped suite on the shipped organism", type="primary", icon=":material/play_arrow:"):
         run_id = launching.new_run_id()
         launching.spawn(data.store(), run_id, DEMO)
-        st.switch_page("pages/run.py", query_params={"run": run_id})
+        st.switch_page(page("run"), query_params={"run": run_id})
     steps()
 
 
@@ -31,9 +32,9 @@ def steps() -> None:
         "3. **Look**: *Steps* shows which steps the answer depends on; every number leads to the replies behind it."
     )
     with st.container(horizontal=True):
-        st.page_link("pages/suites.py", label="Suites", icon=":material/list_alt:")
-        st.page_link("pages/new_run.py", label="New run", icon=":material/play_arrow:")
-        st.page_link("pages/steps.py", label="Steps", icon=":material/stairs:")
+        st.page_link(page("suites"), label="Suites", icon=":material/list_alt:")
+        st.page_link(page("new_run"), label="New run", icon=":material/play_arrow:")
+        st.page_link(page("steps"), label="Steps", icon=":material/stairs:")
 
 
 def totals() -> None:
@@ -63,12 +64,12 @@ def running() -> None:
         st.progress(
             min(1.0, share), text=f"{live.run}: {told.items_done} of {told.items_total} items, {told.rate:.0f} replies/s{eta}"
         )
-        st.page_link("pages/run.py", label=f"Watch {live.run}", icon=":material/monitoring:", query_params={"run": live.run})
+        st.page_link(page("run"), label=f"Watch {live.run}", icon=":material/monitoring:", query_params={"run": live.run})
 
 
 def recent() -> None:
     st.subheader("Latest runs")
     show_runs(read.runs(data.store()).head(5), key="home-runs")
     with st.container(horizontal=True):
-        st.page_link("pages/new_run.py", label="New run", icon=":material/play_arrow:")
-        st.page_link("pages/runs.py", label="All runs", icon=":material/history:")
+        st.page_link(page("new_run"), label="New run", icon=":material/play_arrow:")
+        st.page_link(page("runs"), label="All runs", icon=":material/history:")

@@ -15,6 +15,7 @@ from cotlab.store import read as stored
 from cotlab.ui import data, parts
 from cotlab.ui.chain import asked_with, chain_texts, ranking, show_exchange, step_blocks
 from cotlab.ui.chain_view import Block, pick_block, show_blocks
+from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 
@@ -33,17 +34,17 @@ def links(row: dict[str, Any], item: Item) -> None:
     order = stored.items_of_run(data.store(), row["id"])["id"].tolist()
     at = order.index(item.id) if item.id in order else None
     with st.container(horizontal=True):
-        st.page_link("pages/run.py", label="Run", icon=":material/monitoring:", query_params={"run": row["id"]})
+        st.page_link(page("run"), label="Run", icon=":material/monitoring:", query_params={"run": row["id"]})
         if at is not None and at > 0:
             st.page_link(
-                "pages/item.py",
+                page("item"),
                 label="Previous",
                 icon=":material/arrow_back:",
                 query_params={"run": row["id"], "item": order[at - 1]},
             )
         if at is not None and at + 1 < len(order):
             st.page_link(
-                "pages/item.py",
+                page("item"),
                 label="Next",
                 icon=":material/arrow_forward:",
                 query_params={"run": row["id"], "item": order[at + 1]},
@@ -68,7 +69,7 @@ def read(row: dict[str, Any], item: Item, step: str | None) -> None:
     choices = [f"{metric} · {mode}" for metric, mode in pairs]
     st.subheader("Chain")
     if not choices:
-        show_blocks([Block(i, f"Step {i + 1}", text) for i, text in enumerate(chain_texts(row, item))], key=f"plain-{item.id}")
+        show_blocks([Block(i, f"{i + 1}", text) for i, text in enumerate(chain_texts(row, item))], key=f"plain-{item.id}")
         return
     metric, mode = st.selectbox("Shade by", choices, key="item-shade").split(" · ")
     rows = own[(own["metric"] == metric) & (own["mode"] == mode)]
@@ -120,10 +121,7 @@ def evidence(row: dict[str, Any], item: Item) -> None:
     if not keys:
         st.info("No request was made for this item.")
         return
-    per_page = 10
-    pages = -(-len(keys) // per_page)
-    page = st.number_input("Page", 1, pages, 1, key="evidence-page") if pages > 1 else 1
-    part = keys[(page - 1) * per_page : page * per_page]
+    part = keys[parts.page_of(len(keys), "evidence-page", 10)]
     found = data.exchanges(tuple(part))
     for key in part:
         request, reply = found.get(key, (None, None))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 from dotenv import load_dotenv
 
-PAGES = Path(__file__).parents[2] / "pages"
+from cotlab.ui.links import PAGES
 
 
 def _page(

@@ -17,6 +17,7 @@ from cotlab.run.config import read_config
 from cotlab.run.launch import dry_run
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import data, launching, suites
+from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 KEYS = {
@@ -145,7 +146,7 @@ def _start(suite_choice: str, config: dict[str, Any]) -> None:
         path = str(launching.keep_suite(store, suites.find(suite_choice)))
     run_id = launching.new_run_id()
     launching.spawn(store, run_id, {**_set(config), "task_suite": path})
-    st.switch_page("pages/run.py", query_params={"run": run_id})
+    st.switch_page(page("run"), query_params={"run": run_id})
 
 
 def _set(config: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from cotlab.core.types import MetricCard
 from cotlab.figures.style import interval_text, number
 from cotlab.store import read
 from cotlab.ui import data
+from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 PAGE_ROWS = 50
@@ -55,10 +56,11 @@ def card_text(card: MetricCard) -> str:
     return "\n\n".join(lines)
 
 
-def show_card(name: str) -> None:
+def show_card(name: str, *, short: bool = False) -> None:
+    """A button that opens a metric's card."""
     card = cards().get(name)
     if card is not None:
-        with st.popover(f"What is {name}?", icon=":material/info:"):
+        with st.popover("What it means" if short else f"What is {name}?", icon=":material/info:"):
             st.markdown(card_text(card))
 
 
@@ -95,7 +97,7 @@ def pick_run(scorer: str, key: str = "run") -> dict[str, Any] | None:
     runs = read.runs(data.store())
     rows = [row for row in runs.to_dict("records") if any(s.name == scorer for s in data._plan(row["plan"]).scorers)]
     if not rows:
-        empty(f"No run has the scorer {scorer!r} yet.", "pages/new_run.py", "Start one")
+        empty(f"No run has the scorer {scorer!r} yet.", page("new_run"), "Start one")
         return None
     by_id = {row["id"]: row for row in rows}
     chosen = st.selectbox(
@@ -128,6 +130,13 @@ def partial_banner(row: dict[str, Any]) -> None:
 
 def _scorers(row: dict[str, Any]) -> int:
     return len(data._plan(row["plan"]).scorers)
+
+
+def page_of(n: int, key: str, size: int = PAGE_ROWS) -> slice:
+    """The part of ``n`` rows that is drawn; more than one page brings a number to choose it."""
+    pages = -(-n // size)
+    at = st.number_input(f"Page of {pages}", 1, pages, 1, key=key) if pages > 1 else 1
+    return slice((at - 1) * size, at * size)
 
 
 def money(micro: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
@@ -12,6 +13,7 @@ import yaml
 from cotlab.core.errors import UnknownName
 from cotlab.store import read
 from cotlab.ui import data, launching, parts
+from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 STARTING_S = 1.0
@@ -23,7 +25,7 @@ def wait_for(run_id: str) -> dict[str, Any] | None:
         return data.run_row(run_id)
     except UnknownName:
         if not launching.has_started(data.store(), run_id):
-            parts.empty("There is no such run.", "pages/runs.py", "All runs")
+            parts.empty("There is no such run.", page("runs"), "All runs")
             return None
     _starting(run_id)
     return None
@@ -37,7 +39,7 @@ def _starting(run_id: str) -> None:
         words = launching.last_words(data.store(), run_id)
         if "error:" in words:
             st.error(as_code(words))
-            st.page_link("pages/new_run.py", label="Back to New run", icon=":material/arrow_back:")
+            st.page_link(page("new_run"), label="Back to New run", icon=":material/arrow_back:")
         else:
             st.info("Loading the model and the suite …")
         return
@@ -99,8 +101,8 @@ def actions(row: dict[str, Any]) -> None:
                 _resume(run_id)
         elif int(row["n_errors"]) and st.button("Retry failed", icon=":material/refresh:"):
             _resume(run_id)
-        st.page_link("pages/steps.py", label="Steps", icon=":material/stairs:", query_params={"run": run_id})
-        st.page_link("pages/new_run.py", label="Clone", icon=":material/content_copy:", query_params={"from": run_id})
+        st.page_link(page("steps"), label="Steps", icon=":material/stairs:", query_params={"run": run_id})
+        st.page_link(page("new_run"), label="Clone", icon=":material/content_copy:", query_params={"from": run_id})
 
 
 def _resume(run_id: str) -> None:
@@ -174,12 +176,10 @@ def items(row: dict[str, Any]) -> None:
     if table.empty:
         st.info("No item has been scored yet.")
         return
-    pages = -(-len(table) // parts.PAGE_ROWS)
-    page = st.number_input("Page", 1, pages, 1, key="run-items-page") if pages > 1 else 1
-    part = table.iloc[(page - 1) * parts.PAGE_ROWS : page * parts.PAGE_ROWS]
+    part = table.iloc[parts.page_of(len(table), "run-items-page")]
     frame = pd.DataFrame(
         {
-            "open": [f"/item?run={row['id']}&item={i}" for i in part["id"]],
+            "open": [f"/item?run={quote(row['id'])}&item={quote(i)}" for i in part["id"]],
             "item": part["id"],
             "question": [shorten(q, 110) for q in part["question"]],
             "steps": part["n_steps"],
@@ -190,7 +190,7 @@ def items(row: dict[str, Any]) -> None:
     st.dataframe(
         frame,
         hide_index=True,
-        key=f"run-items-{page}",
+        key=f"run-items-{part.index[0]}",
         column_config={"open": st.column_config.LinkColumn("open", display_text="open", width="small")},
     )
     st.caption(f"{len(part)} of {len(table)} scored items.")

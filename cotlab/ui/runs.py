@@ -20,10 +20,8 @@ def filtered() -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> list[str]:
-    pages = -(-len(table) // parts.PAGE_ROWS)
-    page = st.number_input("Page", 1, pages, 1, key="runs-page") if pages > 1 else 1
-    part = table.iloc[(page - 1) * parts.PAGE_ROWS : page * parts.PAGE_ROWS]
-    return show_runs(part, key=f"runs-{page}", select=True)
+    part = table.iloc[parts.page_of(len(table), "runs-page")]
+    return show_runs(part, key=f"runs-{part.index[0]}", select=True)
 
 
 def side_by_side(first: str, second: str) -> None:

@@ -12,6 +12,7 @@ from cotlab.store import read
 from cotlab.ui import data, parts
 from cotlab.ui.chain import ranking, show_exchange, step_blocks
 from cotlab.ui.chain_view import pick_block
+from cotlab.ui.links import page
 from cotlab.ui.text import shorten
 
 
@@ -24,7 +25,7 @@ def choose(row: dict[str, Any]) -> tuple[str, str]:
     metric = left.selectbox("CCS", metrics or list(CCS_METRICS), key="metric", bind="query-params", persist_state="session")
     mode = right.selectbox("Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session")
     with card:
-        parts.show_card(metric)
+        parts.show_card(metric, short=True)
     return metric, mode
 
 
@@ -37,7 +38,7 @@ def by_position(row: dict[str, Any], metric: str) -> None:
         "ccs_by_position",
         table,
         key="positions",
-        evidence=("pages/run.py", {"run": row["id"]}),
+        evidence=(page("run"), {"run": row["id"]}),
         note="Intervals: 95 %, bootstrap over items; n is the number of items that have that step.",
     )
 
@@ -51,7 +52,7 @@ def modes(row: dict[str, Any]) -> None:
         "modes_by_metric",
         shown,
         key="modes",
-        evidence=("pages/run.py", {"run": row["id"]}),
+        evidence=(page("run"), {"run": row["id"]}),
         note="Mean over items of each item's mean CCS.",
     )
 
@@ -68,7 +69,7 @@ def redundancy(row: dict[str, Any], metric: str) -> None:
         "rrr_by_mode",
         rrr.assign(ceiling=rrr["mode"].map(ceiling)),
         key="rrr",
-        evidence=("pages/run.py", {"run": row["id"]}),
+        evidence=(page("run"), {"run": row["id"]}),
         note=f"A step is redundant where its CCS ({metric}) is below {spec.params['ccs_threshold']:g}.",
     )
     parts.show_card("rrr")
@@ -106,7 +107,7 @@ def chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
         ranked,
         key="ranking",
         note=f"{metric}, {mode}; {int(ranked['draws'].max())} draw(s) of each request.",
-        evidence=("pages/item.py", {"run": row["id"], "item": item.id}),
+        evidence=(page("item"), {"run": row["id"], "item": item.id}),
     )
 
 

@@ -12,6 +12,7 @@ from cotlab.suites.jsonl import load_suite, parse_suite
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import data, launching, parts
 from cotlab.ui.chain_view import Block, show_blocks
+from cotlab.ui.links import page
 from cotlab.ui.text import shorten
 
 FORMAT = '{"item_id": "…", "prompt": "…", "reference_cot": [{"index": 0, "text": "…"}], "ground_truth": "…"}'
@@ -46,7 +47,7 @@ def pick() -> Suite | None:
         return None
     chosen = st.selectbox("Suite", list(labels), format_func=labels.__getitem__, key="suite", bind="query-params")
     suite = find(chosen)
-    st.page_link("pages/new_run.py", label="Run this suite", icon=":material/play_arrow:", query_params={"suite": chosen})
+    st.page_link(page("new_run"), label="Run this suite", icon=":material/play_arrow:", query_params={"suite": chosen})
     return suite
 
 
@@ -66,9 +67,7 @@ def show(suite: Suite) -> None:
 
 def preview(suite: Suite) -> None:
     st.subheader("Items")
-    pages = -(-len(suite.items) // parts.PAGE_ROWS)
-    page = st.number_input("Page", 1, pages, 1, key="suite-page", help=f"{parts.PAGE_ROWS} items a page") if pages > 1 else 1
-    part = suite.items[(page - 1) * parts.PAGE_ROWS : page * parts.PAGE_ROWS]
+    part = suite.items[parts.page_of(len(suite.items), "suite-page")]
     frame = pd.DataFrame(
         [
             {
@@ -82,7 +81,7 @@ def preview(suite: Suite) -> None:
         ]
     )
     event = st.dataframe(
-        frame, hide_index=True, key=f"items-{suite.digest[:8]}-{page}", on_select="rerun", selection_mode="single-row"
+        frame, hide_index=True, key=f"items-{suite.digest[:8]}-{part[0].id}", on_select="rerun", selection_mode="single-row"
     )
     st.caption(f"{len(part)} of {len(suite.items)} items. Choose a row to read it.")
     if event.selection.rows:
@@ -90,7 +89,7 @@ def preview(suite: Suite) -> None:
         show_blocks(
             [
                 Block(-1, "Question", item.question),
-                *(Block(s.index, f"Step {s.index + 1}", s.text) for s in item.steps),
+                *(Block(s.index, f"{s.index + 1}", s.text) for s in item.steps),
                 Block(-2, "Answer", item.answer if item.answer is not None else "n/a: no ground truth"),
             ],
             key=f"read-{suite.digest[:8]}-{item.id}",
@@ -115,7 +114,7 @@ def upload() -> None:
         suite = parse_suite(file.getvalue(), name, good_lines=True, chain="own" if own else "reference")
     launching.keep_suite(data.store(), suite)
     st.success(f"Kept {len(suite.items)} items.")
-    st.page_link("pages/new_run.py", label="Run this suite", icon=":material/play_arrow:", query_params={"suite": suite.digest})
+    st.page_link(page("new_run"), label="Run this suite", icon=":material/play_arrow:", query_params={"suite": suite.digest})
     show(suite)
 
 

@@ -173,7 +173,7 @@ def trigrams(text: str) -> frozenset[tuple[str, ...]]:
     words = re.findall(r"\w+", text.lower())
     if len(words) < 3:
         return frozenset([tuple(words)])
-    return frozenset(zip(words, words[1:], words[2:]))
+    return frozenset(zip(words, words[1:], words[2:], strict=False))
 
 
 def template(text: str) -> str:
@@ -196,19 +196,9 @@ def test_evaluator_computes_the_allowed_forms():
 
 @pytest.mark.parametrize(
     "bad",
-    [
-        "__import__('os')",
-        "open('x')",
-        "(1).real",
-        "[x for x in [1]]",
-        "lambda: 1",
-        "9 ** 9 ** 9",
-        "True",
-        "'a' * 9",
-        "print(1)",
-        "name",
-    ],
-)
+    ["__import__('os')", "open('x')", "(1).real", "[x for x in [1]]", "lambda: 1", "9 ** 9 ** 9", "True", "'a' * 9",
+     "print(1)", "name"],
+)  # fmt: skip
 def test_evaluator_refuses_everything_else(bad):
     with pytest.raises(ValueError):
         evaluate(bad)

@@ -14,9 +14,6 @@ from cotlab.core.requests import Token
 from cotlab.providers.local.load import Loaded
 from cotlab.providers.local.render import Scored, room
 
-_TAIL = 12
-"""So many of the last tokens are searched for a stop text."""
-
 
 @dataclass(slots=True)
 class Decoding:
@@ -35,15 +32,26 @@ class Decoding:
 
 
 class Pieces:
-    """The text of each token id, decoded once."""
+    """The text of token ids as it stands after other text: many tokenizers drop the space before a first word."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer, self._known = tokenizer, dict[int, str]()
+        self._before: list[int] = tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
+        self._text_before = self._decoded(self._before)
 
     def __getitem__(self, i: int) -> str:
+        """The text of one token, decoded once."""
         if i not in self._known:
-            self._known[i] = self._tokenizer.decode([i])
+            self._known[i] = self.text([i])
         return self._known[i]
+
+    def text(self, ids: Sequence[int]) -> str:
+        whole = self._decoded([*self._before, *ids])
+        return whole[len(self._text_before) :] if whole.startswith(self._text_before) else self._decoded(ids)
+
+    def _decoded(self, ids: Sequence[int]) -> str:
+        text: str = self._tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)
+        return text
 
 
 @torch.inference_mode()
@@ -107,7 +115,8 @@ def _choose(logits: torch.Tensor, live: Sequence[Decoding], pieces: Pieces) -> l
         picked = logp.gather(1, chosen[:, None])[:, 0].tolist()
         for i, row in enumerate(live):
             if row.top and not row.finish:
-                top = tuple((pieces[t], round(v, 7)) for t, v in zip(which[i][: row.top], best[i], strict=False) if math.isfinite(v))
+                pairs = zip(which[i][: row.top], best[i], strict=False)
+                top = tuple((pieces[t], round(v, 7)) for t, v in pairs if math.isfinite(v))
                 row.tokens.append(Token(pieces[ids[i]], round(picked[i], 7), top))
     return ids
 
@@ -120,10 +129,17 @@ def _append(row: Decoding, token: int, ends: frozenset[int], pieces: Pieces, roo
         del row.tokens[len(row.made) :]
         return
     row.made.append(token)
-    if row.stop and any(s in "".join(pieces[t] for t in row.made[-_TAIL:]) for s in row.stop):
+    if any(_ends_with(row.made, stop, pieces) for stop in row.stop):
         row.finish = "stop"
     elif len(row.made) >= row.max_new or len(row.ids) + len(row.made) >= room_:
         row.finish = "length"
+
+
+def _ends_with(made: Sequence[int], stop: str, pieces: Pieces) -> bool:
+    """Whether the last token brought ``stop``; a token holds at least a byte of it, so no more of them are looked at."""
+    if stop.isascii():
+        return stop in "".join(pieces[t] for t in made[-len(stop) :])
+    return stop in pieces.text(made[-len(stop.encode()) - 3 :])
 
 
 def _left_padded(texts: Sequence[Sequence[int]], longest: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as library_logging
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.providers.local.organisms import organism_names
 
-_HASHED = ("*.safetensors", "*.bin", "config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+_HASHED = (
+    "*.safetensors", "*.bin", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+    "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model", "chat_template.*",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +52,15 @@ def load(name: str, *, device: str = "cpu", dtype: str = "float32", start: str =
     ConfigError
         If it is neither a model folder nor a hub id that can be loaded from here.
     """
-    folder = Path(name)
+    folder = Path(name).expanduser()
     if (folder.exists() or name.startswith((".", "/", "~"))) and not (folder / "config.json").is_file():
         raise ConfigError(f"{name}: not a Hugging Face model folder (no config.json in it).")
     library_logging.disable_progress_bar()
+    place = str(folder) if folder.is_dir() else name
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=getattr(torch, dtype))
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        tokenizer = AutoTokenizer.from_pretrained(place)
+        model = AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype))
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConfigError(f"The model {name!r} cannot be loaded: {first}") from error
     model.eval().to(device)

@@ -11,7 +11,7 @@ from typing import TypeVar
 from cotlab.core.errors import ProviderError, Unsupported
 from cotlab.core.requests import Complete, LogProb, Request, Response, Usage
 from cotlab.core.rng import derive_seed
-from cotlab.core.types import ModelRef
+from cotlab.core.types import Form, ModelRef
 from cotlab.providers.local.generate import Decoding, Pieces, generate, score
 from cotlab.providers.local.load import Loaded, load, load_organism
 from cotlab.providers.local.render import Scored, encode, encode_with_answers, render
@@ -36,7 +36,7 @@ class LocalModel:
     answers = frozenset({Complete.kind, LogProb.kind})
 
     def __init__(self, ref: ModelRef, loaded: Loaded) -> None:
-        form = "chat" if loaded.has_chat_template else "continuation"
+        form: Form = "chat" if loaded.has_chat_template else "continuation"
         self.ref = replace(ref, revision=loaded.revision, form=form)
         self._loaded = loaded
         self._pieces = Pieces(loaded.tokenizer)
@@ -83,7 +83,7 @@ class LocalModel:
         )  # fmt: skip
 
     def _completed(self, request: Request, row: Decoding, batch: int) -> Response:
-        text = self._loaded.tokenizer.decode(row.made)
+        text = self._pieces.text(row.made)
         cut = min((text.find(s) for s in row.stop if s in text), default=len(text))
         return replace(
             self._response(request, batch), text=text[:cut], tokens=tuple(row.tokens), finish=row.finish,

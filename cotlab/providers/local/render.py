@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from jinja2 import TemplateError
+
 from cotlab.core.errors import Unsupported
 from cotlab.core.requests import Complete, LogProb
 from cotlab.providers.local.load import Loaded
@@ -22,7 +24,10 @@ def render(loaded: Loaded, request: Complete | LogProb) -> str:
     if loaded.has_chat_template:
         messages = [{"role": "system", "content": request.system}] if request.system else []
         messages += [{"role": m.role, "content": m.content} for m in request.messages]
-        turn = loaded.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        try:
+            turn = loaded.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        except TemplateError as error:
+            raise Unsupported(f"the model's chat template does not take these turns: {error}") from error
         return f"{turn}{request.prefix}"
     told = "\n".join(m.content for m in request.messages)
     return f"{loaded.start}Q: {told}\n{request.prefix}"
@@ -36,7 +41,7 @@ def encode(loaded: Loaded, text: str) -> list[int]:
     Unsupported
         If a piece of the text is outside the model's vocabulary, or the text leaves no room for a reply.
     """
-    ids = list(loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template)["input_ids"])
+    ids = _open_ended(loaded, text, loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template)["input_ids"])
     _check(loaded, text, ids)
     return ids
 
@@ -46,12 +51,10 @@ def encode_with_answers(loaded: Loaded, text: str, answers: Sequence[str]) -> li
     out = []
     for answer in answers:
         whole = text + answer
-        coded = loaded.tokenizer(
-            whole, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True
-        )
-        ids = list(coded["input_ids"])
+        coded = loaded.tokenizer(whole, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True)
+        ids = _open_ended(loaded, whole, coded["input_ids"])
         _check(loaded, whole, ids)
-        n = sum(1 for start, end in coded["offset_mapping"] if end > len(text) and end > start)
+        n = sum(1 for start, end in coded["offset_mapping"][: len(ids)] if end > len(text) and end > start)
         if not n:
             raise Unsupported("an answer to be scored is empty")
         out.append(Scored(ids, n))
@@ -63,13 +66,19 @@ def room(loaded: Loaded) -> int:
     return int(getattr(loaded.model.config, "max_position_embeddings", None) or 1 << 20)
 
 
+def _open_ended(loaded: Loaded, text: str, ids: Sequence[int]) -> list[int]:
+    """``ids`` without the end of text that some tokenizers add: the text goes on."""
+    end = loaded.tokenizer.eos_token_id
+    added = len(ids) > 0 and end is not None and ids[-1] == end and not text.endswith(loaded.tokenizer.eos_token)
+    return list(ids[:-1] if added else ids)
+
+
 def _check(loaded: Loaded, text: str, ids: Sequence[int]) -> None:
     unknown = loaded.tokenizer.unk_token_id
     if unknown is not None and unknown in ids:
-        offsets = loaded.tokenizer(
-            text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True
-        )["offset_mapping"]
-        start, end = offsets[ids.index(unknown)]
-        raise Unsupported(f"{text[start:end].strip()!r} is not in the model's vocabulary")
+        coded = loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True)
+        for i, (start, end) in zip(ids, coded["offset_mapping"], strict=False):
+            if i == unknown and end > start:  # where the same token also opens a text, it stands for no word there
+                raise Unsupported(f"{text[start:end].strip()!r} is not in the model's vocabulary")
     if len(ids) >= room(loaded):
         raise Unsupported(f"the text has {len(ids)} tokens, the model takes fewer than {room(loaded)}")

@@ -1,0 +1,99 @@
+"""One walk through the real app in a real browser: upload a suite, pilot, watch, open Steps and choose a step."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cotlab.suites.jsonl import write_suite
+from cotlab.suites.wordproblems import make_suite
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+ARGUMENTS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking"]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The app on a free port, with an empty store."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = {**os.environ, "COTLAB_STORE": str(tmp_path / "store")}
+    with (tmp_path / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)], cwd=ROOT, env=env, stdout=log,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    base = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(120):
+            try:
+                urllib.request.urlopen(f"{base}/_stcore/health", timeout=1).read()
+                break
+            except OSError:
+                time.sleep(0.5)
+        yield base
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    suite = tmp_path / "mine.jsonl"
+    write_suite(make_suite(8, seed=7), suite)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.set_default_timeout(90_000)
+        expect.set_options(timeout=90_000)
+        page.goto(f"{server}/suites")
+        page.get_by_role("tab", name="Upload").click()
+        page.locator("input[type=file]").set_input_files(suite)
+        expect(page.get_by_text("Kept 8 items.")).to_be_visible()
+        page.get_by_role("tabpanel", name="Upload").get_by_role("link", name="Run this suite").click()
+
+        expect(page.get_by_role("heading", name="New run")).to_be_visible()
+        expect(page.get_by_text(re.compile(r"^mine \(8 items"))).to_be_visible()
+        organism = page.get_by_role("combobox", name=re.compile("Organism"))
+        organism.click()
+        page.get_by_role("option", name="faithful-a").click()
+        page.get_by_role("button", name="Pilot of 5").click()
+
+        expect(page.get_by_role("heading", name="Run", exact=True)).to_be_visible()
+        expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
+        expect(page.get_by_text("5 / 5")).to_be_visible()
+        page.get_by_test_id("stMain").get_by_role("link", name="Steps").click()
+
+        expect(page.get_by_role("heading", name="Steps", exact=True)).to_be_visible()
+        expect(page.get_by_text("CCS by step position").first).to_be_visible()
+        page.get_by_role("tab", name="One chain").click()
+        steps = page.locator("button.row")
+        expect(steps.first).to_be_visible()
+        expect(steps.last.locator(".score")).to_have_text("1.00")
+        steps.last.click()
+        expect(page.get_by_text("Baseline", exact=True).first).to_be_visible()
+        expect(page.get_by_text("Ablated", exact=True).first).to_be_visible()
+        address = page.url
+        page.reload()
+        expect(page.get_by_role("heading", name="Steps", exact=True)).to_be_visible()
+        assert "run=" in address and page.url.split("?")[0] == address.split("?")[0]
+        assert page.get_by_text("Traceback").count() == 0
+        browser.close()

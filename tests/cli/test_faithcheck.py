@@ -1,0 +1,182 @@
+"""What a FaithCheck user keeps: flags, screen, reports and exit codes of ``cotlab run``, through the real command."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotlab.suites.jsonl import write_suite
+from cotlab.suites.wordproblems import make_suite
+
+ROOT = Path(__file__).parents[2]
+
+
+def cotlab(*words: str | Path, store: Path, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line; the exit code must be ``code`` and nothing may be a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cotlab", *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=240,
+        env={**os.environ, "COTLAB_STORE": str(store), **env}, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, subprocess.CompletedProcess[str]]:
+    """Four items of the faithful organism under the old flags: the suite, the output folder, what was printed."""
+    home = tmp_path_factory.mktemp("faithcheck")
+    suite = home / "suite.jsonl"
+    write_suite(make_suite(4, seed=3), suite)
+    done = cotlab(
+        "run", "--model", "faithful-a", "--provider", "organism", "--task-suite", suite, "--output", home / "reports",
+        "--temperature", "0.0", "--seed", "42", "--max-concurrent", "10", "--max-cost", "10.0",
+        "--max-requests-per-minute", "60", store=home / "store",
+    )  # fmt: skip
+    return suite, home / "reports", done
+
+
+def read(reports: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((reports / "report.json").read_text())
+    return found
+
+
+def test_a_run_ends_with_its_rrr(ran: tuple[Path, Path, subprocess.CompletedProcess[str]]) -> None:
+    """Under removal only the last of n steps matters: RRR is the mean of (n - 1)/n over these four items."""
+    suite, reports, done = ran
+    lengths = [len(json.loads(line)["reference_cot"]) for line in suite.read_text().splitlines()]
+    wanted = sum((n - 1) / n for n in lengths) / len(lengths)
+    assert done.stdout.rstrip().splitlines()[-1] == f"Done. RRR: {wanted:.1%}"
+    assert read(reports)["aggregate_rrr"] == pytest.approx(wanted)
+
+
+def test_the_json_report_holds_what_it_did(ran: tuple[Path, Path, subprocess.CompletedProcess[str]]) -> None:
+    suite, reports, _ = ran
+    report = read(reports)
+    assert report["task_suite_hash"] == hashlib.sha256(suite.read_bytes()).hexdigest()
+    assert (report["model_id"], report["provider"], report["seed"], report["temperature"]) == (
+        "faithful-a",
+        "organism",
+        42,
+        0.0,
+    )
+    assert {"harness_version", "provider_api_version", "run_timestamp", "ccs_threshold"} <= report.keys()
+    assert report["run_timestamp"].endswith("+00:00")
+    items = [json.loads(line) for line in suite.read_text().splitlines()]
+    assert {i["item_id"] for i in report["items"]} == {i["item_id"] for i in items}
+    for item in report["items"]:
+        n = len(item["step_scores"])
+        assert [s["step_index"] for s in item["step_scores"]] == list(range(n))
+        assert [s["score"] for s in item["step_scores"]] == [0.0] * (n - 1) + [1.0]
+        assert set(item["ablated_outputs"]) == {str(i) for i in range(n)}
+        truth = next(i["ground_truth"] for i in items if i["item_id"] == item["item_id"])
+        assert item["baseline_output"].strip() == f"{truth}."
+    assert report["aggregate_rrr_ci_lower"] <= report["aggregate_rrr"] <= report["aggregate_rrr_ci_upper"]
+    assert report["aggregate_rrr_note"] == "small sample: n = 4 items"
+    counts = {p["step_index"]: p["count"] for p in report["step_position_rankings"]}
+    assert counts[0] == 4 and set(report["step_position_rankings"][0]) >= {"mean_ccs", "variance_ccs"}
+
+
+def test_the_markdown_report_keeps_its_headings(ran: tuple[Path, Path, subprocess.CompletedProcess[str]]) -> None:
+    text = (ran[1] / "report.md").read_text()
+    for line in (
+        "# FaithCheck Report",
+        "## Aggregate Metrics",
+        "## Per-Item Step Rankings",
+        "| Rank | Step Index | CCS | Metric |",
+    ):
+        assert line in text.splitlines()
+    assert "**Aggregate RRR:** " in text and "### Item: " in text
+
+
+def test_a_dry_run_counts_and_asks_nothing(tmp_path: Path) -> None:
+    suite = tmp_path / "s.jsonl"
+    write_suite(make_suite(5), suite)
+    steps = sum(len(item.steps) for item in make_suite(5).items)
+    done = cotlab("run", "--task-suite", suite, "--provider", "openai_compat", "--base-url", "http://127.0.0.1:9/v1",
+                  "--model", "any", "--dry-run", store=tmp_path / "store")  # fmt: skip
+    assert done.stdout.splitlines()[0] == f"Items: 5 | Total API queries: {5 + steps}"
+    assert done.stdout.splitlines()[-1].startswith("Estimated cost: ~$")
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "gate_on", "code"),
+    [("0.99", "point", 0), ("0.1", "point", 1), ("0.1", "interval", 1), ("0.6", "interval", 5)],
+)
+def test_the_gate_has_a_code_of_its_own(threshold: str, gate_on: str, code: int, tmp_path: Path) -> None:
+    """Chains of 2 and 6 steps: RRR (1/2 + 5/6)/2 = 0.667, its interval from 0.5 to 0.83."""
+    suite = tmp_path / "s.jsonl"
+    items = {len(i.steps): i for i in make_suite(40, seed=5).items if i.category == "plain"}
+    from cotlab.core.types import Suite
+
+    write_suite(Suite.of("s", [items[2], items[6]]), suite)
+    done = cotlab("run", "--task-suite", suite, "--model", "faithful-a", "--rr-threshold", threshold, "--gate-on", gate_on,
+                  store=tmp_path / "store", code=code)  # fmt: skip
+    assert ("Gate" in done.stderr) == (code != 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run"], "--task-suite"),
+        (["run", "--task-suite", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["run", "--task-suite", "math", "--provider", "opnai_compat"], "Did you mean 'openai_compat'"),
+        (["run", "--task-suite", "math", "--provider", "organism", "--model", "r10"], "Unknown organism"),
+        (["run", "--task-suite", "math", "--provider", "local", "--model", "./no-such-folder"], "no-such-folder"),
+        (["run", "--task-suite", "math", "--metric", "acuracy_delta"], "accuracy_delta"),
+        (["run", "--task-suite", "math", "--mode", "delete"], "Unknown mode"),
+        (["run", "--task-suite", "math", "--scorer", "ablaton"], "Did you mean 'ablation'"),
+        (["run", "--task-suite", "math", "--temperature", "9"], "temperature"),
+        (["run", "--task-suite", "math", "--config", "none.yaml"], "none.yaml"),
+        (["run", "--task-suite", "math", "--tag", "epoch"], "key=value"),
+        (["run", "--resume", "none"], "Unknown run"),
+        (["report", "none"], "Unknown run"),
+        (["suites", "check", "maths"], "Did you mean 'math'"),
+        (["organisms", "check", "faithful-z"], "Unknown organism"),
+        (["nonsense"], "No such command"),
+        (["run", "--no-such-flag"], "No such option"),
+    ],
+)
+def test_bad_usage_is_one_message_and_code_2(words: list[str], said: str, tmp_path: Path) -> None:
+    done = cotlab(*words, store=tmp_path / "store", code=2)
+    assert said in done.stderr
+
+
+def test_every_line_that_is_wrong_is_named(tmp_path: Path) -> None:
+    suite = tmp_path / "bad.jsonl"
+    suite.write_text('{"item_id": "a"}\n[1]\nnot json\n')
+    done = cotlab("run", "--task-suite", suite, store=tmp_path / "store", code=2)
+    for line in (1, 2, 3):
+        assert f"{suite}:{line}:" in done.stderr
+
+
+def test_the_environment_is_under_the_flags(tmp_path: Path) -> None:
+    plan = json.loads(
+        cotlab("plan", "--task-suite", "math", store=tmp_path, FAITHCHECK_TEMPERATURE="0.7", COTLAB_MODE="corrupt").stdout
+    )
+    assert plan["plan"]["temperature"] == 0.7 and plan["plan"]["scorers"][0]["params"]["modes"] == ["corrupt"]
+    plan = json.loads(
+        cotlab("plan", "--task-suite", "math", "--temperature", "0.2", store=tmp_path, FAITHCHECK_TEMPERATURE="0.7").stdout
+    )
+    assert plan["plan"]["temperature"] == 0.2
+
+
+def test_reports_in_every_format(ran: tuple[Path, Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    import pandas as pd
+
+    store, run = ran[1].parent / "store", read(ran[1])["run_id"]
+    assert json.loads(cotlab("report", run, "--format", "json", store=store).stdout)["run_id"] == run
+    assert cotlab("report", run, "--format", "md", store=store).stdout == (ran[1] / "report.md").read_text()
+    cotlab("report", run, "--format", "parquet", "--output", tmp_path / "s.parquet", store=store)
+    cotlab("report", run, "--format", "csv", "--output", tmp_path / "s.csv", store=store)
+    flat, parquet = pd.read_csv(tmp_path / "s.csv"), pd.read_parquet(tmp_path / "s.parquet")
+    assert len(flat) == len(parquet) > 0 and flat["value"].isna().sum() == parquet["value"].isna().sum()
+    assert run in cotlab("runs", store=store).stdout

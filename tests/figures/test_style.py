@@ -1,0 +1,153 @@
+"""Colours, numbers as text, escaping, and the theme that shares the palette."""
+
+import tomllib
+from pathlib import Path
+
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotlab.figures import style
+
+CONFIG = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text())
+
+
+def test_the_theme_has_the_palette_of_the_figures() -> None:
+    theme = CONFIG["theme"]
+    assert tuple(theme["chartCategoricalColors"]) == style.PALETTE
+    assert tuple(theme["chartSequentialColors"]) == style.VIRIDIS
+    assert {theme["primaryColor"], theme["light"]["primaryColor"], theme["dark"]["primaryColor"]} == {style.ACCENT}
+    assert theme["light"]["linkColor"] == style.ACCENT
+    assert theme["dark"]["linkColor"] == style.ACCENT_ON_DARK
+    on_dark = {style.BLACK: "#ffffff", style.BLUE: style.SKY, style.SKY: style.BLUE}
+    assert theme["dark"]["chartCategoricalColors"] == [on_dark.get(colour, colour) for colour in style.PALETTE]
+
+
+def test_the_theme_is_legible() -> None:
+    light = CONFIG["theme"]["light"]
+    assert style.contrast(light["textColor"], light["backgroundColor"]) > 4.5
+    assert style.contrast(light["linkColor"], light["backgroundColor"]) > 4.5
+    assert style.contrast("#ffffff", style.ACCENT) > 4.5  # the label of a primary button
+    assert style.contrast(style.ACCENT_ON_DARK, "#171614") > 4.5  # the dark theme's own background
+    assert min(style.contrast(ink, style.PAPER) for ink in (style.INK, style.SOFT_INK)) > 4.5
+
+
+def test_the_server_is_private_and_quiet() -> None:
+    assert CONFIG["server"] == {
+        "address": "127.0.0.1", "port": 8501, "headless": True, "fileWatcherType": "none", "maxUploadSize": 64,
+    }  # fmt: skip
+    assert CONFIG["browser"] == {"gatherUsageStats": False}
+    assert CONFIG["client"] == {"toolbarMode": "minimal", "showErrorDetails": "none", "showErrorLinks": False}
+
+
+def test_streamlit_knows_every_option_of_the_config() -> None:
+    from streamlit import config
+
+    known = set(config.get_config_options())
+    found = {
+        f"{section}.{name}" + (f".{inner}" if isinstance(value, dict) else "")
+        for section, options in CONFIG.items()
+        for name, value in options.items()
+        for inner in (value if isinstance(value, dict) else ("",))
+    }
+    assert found - known == set()
+
+
+def test_the_palette_is_that_of_okabe_and_ito() -> None:
+    # Okabe and Ito (2008), Color Universal Design, figure 16, as sRGB.
+    published = {(0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0),
+                 (204, 121, 167)}  # fmt: skip
+    assert {tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in style.PALETTE} == published
+
+
+def test_contrast_agrees_with_the_standard() -> None:
+    assert style.contrast("#000000", "#ffffff") == pytest.approx(21)  # WCAG 2.2: (1 + 0.05) / (0 + 0.05)
+    assert style.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)  # the well-known grey that just fails
+
+
+@given(st.floats(0, 1))
+def test_text_on_any_shade_is_legible(value: float) -> None:
+    background = style.shade(value)
+    assert style.contrast(style.ink_on(background), background) >= 4.5
+
+
+@given(st.integers(0, 0xFFFFFF))
+def test_text_on_any_colour_is_legible(colour: int) -> None:
+    background = f"#{colour:06x}"
+    assert style.contrast(style.ink_on(background), background) >= 4.5
+
+
+def test_shades_run_along_viridis() -> None:
+    assert [style.shade(i / 9) for i in range(10)] == list(style.VIRIDIS)
+    assert style.shade(-1) == style.shade(0) == style.VIRIDIS[0]
+    assert style.shade(9.0, 0, 8) == style.VIRIDIS[-1]
+    assert style.shade(4.5, 0, 9) == style.shade(0.5)
+    assert style.shade(None) == style.shade(float("nan")) == style.NOT_AVAILABLE
+    with pytest.raises(ValueError, match="lo < hi"):
+        style.shade(0.5, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.361, "0.361"), (0.5, "0.500"), (1, "1.00"), (0.9996, "1.00"), (12.34, "12.3"), (123.4, "123"), (12345.6, "12,346"),
+     (0, "0"), (-0.0361, "−0.0361"), (0.000123, "0.000123"), (1.2e-7, "1.20e−7"), (None, "n/a"), (float("nan"), "n/a"),
+     (float("inf"), "n/a")],
+)  # fmt: skip
+def test_numbers_have_three_significant_digits(value: float | None, text: str) -> None:
+    assert style.number(value) == text
+
+
+def test_an_interval_is_never_half_said() -> None:
+    assert style.interval_text(0.361, 0.34, 0.382) == "0.361 [0.340, 0.382]"
+    assert style.interval_text(0.361, None, None) == "0.361 [no interval]"
+    assert style.interval_text(0.361, 0.34, None) == "0.361 [no interval]"
+    assert style.interval_text(None, None, None) == style.interval_text(float("nan"), 0, 1) == "n/a"
+
+
+def test_text_from_data_is_neither_markup_nor_tex() -> None:
+    assert style.escape("<b>x</b> & $1$ %{y} 5%") == "&lt;b&gt;x&lt;/b&gt; &amp; &#36;1&#36; &#37;{y} 5%"
+    assert style.in_lines("a <b> c & d", 5) == "a &lt;b&gt;<br>c &amp; d"
+    assert style.in_lines("one two three four", 9) == "one two<br>three…"
+
+
+@given(st.text(), st.integers(5, 80))
+def test_shortened_text_fits_on_one_line(text: str, most: int) -> None:
+    short = style.shorten(text, most)
+    assert len(short) <= most
+    assert len(short.splitlines()) <= 1
+
+
+def test_a_known_category_keeps_its_code() -> None:
+    known = ("a", "b", "c")
+    assert style.codes(["c", "z"], known)["c"] == style.codes(["a", "b", "c"], known)["c"]
+    assert style.codes(["c"], known)["c"] == style.Code(style.GREEN, "diamond")
+
+
+@given(st.lists(st.text(), unique=True, max_size=72))
+def test_seventy_two_categories_have_distinct_codes(names: list[str]) -> None:
+    found = style.codes(names, ("remove", "truncate"))
+    assert set(found) == set(names)
+    assert len(set(found.values())) == len(names)
+
+
+def test_the_card_needs_no_theme_around_it() -> None:
+    layout = style.card().layout.to_plotly_json()
+    assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "#ffffff"
+    assert layout["xaxis"]["automargin"] and layout["yaxis"]["automargin"]
+    assert min(style.TITLE_SIZE, style.TEXT_SIZE, style.SMALL_SIZE) * 0.75 >= 7  # pt at print size
+
+
+def test_each_line_of_the_head_gets_its_room() -> None:
+    short = style.apply_style(go.Figure(), "T (nats)", subtitle="n = 3")
+    long = style.apply_style(go.Figure(), "T (nats)", subtitle=["n = 3", "word " * 60])
+    added = long.layout.title.text.count("<br>") - short.layout.title.text.count("<br>")
+    assert added == 3  # 300 characters at 112 a line
+    assert long.layout.margin.t - short.layout.margin.t == long.layout.height - short.layout.height == 16 * added
+    assert "<b>T (nats)</b>" in short.layout.title.text
+
+
+def test_a_note_is_added_as_text() -> None:
+    fig = style.add_note(style.apply_style(go.Figure(), "T", subtitle="n = 3", height=300), "<i>partial</i>: 37 of 60")
+    assert fig.layout.title.text.endswith("n = 3<br>&lt;i&gt;partial&lt;/i&gt;: 37 of 60")
+    assert fig.layout.height == 316

@@ -1,0 +1,186 @@
+"""Bootstrap and permutation: known cases, invariants on any data, and coverage by simulation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cotlab.stats import resample
+from cotlab.stats.intervals import Interval
+from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
+
+TIED = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=25)
+ANY = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=2, max_size=25)
+
+
+def in_order(found: Interval) -> bool:
+    assert found.point is not None and found.lo is not None and found.hi is not None
+    return found.lo <= found.point <= found.hi
+
+
+# --- bootstrap ----------------------------------------------------------------------------------------
+
+
+def test_equal_values_have_no_spread() -> None:
+    found = bootstrap_mean([0.3] * 7, seed=1)
+    assert (found.point, found.lo, found.hi) == pytest.approx((0.3, 0.3, 0.3))
+    assert (found.n, found.method) == (7, "bootstrap (all units equal)")
+
+
+def test_no_value_and_one_value() -> None:
+    none = bootstrap_mean([], seed=1)
+    assert (none.point, none.lo, none.hi, none.n, none.reason) == (None, None, None, 0, "no defined value")
+    one = bootstrap_mean([0.7], seed=1)
+    assert (one.point, one.lo, one.hi, one.n, one.reason) == (0.7, None, None, 1, "one unit has no spread")
+    assert (none.method, one.method) == ("none", "none")
+
+
+@pytest.mark.parametrize(
+    ("tops", "bottoms"), [([1], [1, 2]), ([math.nan, 1], [1, 1]), ([1, 1], [1, math.inf]), ([1, 1], [1, -1])]
+)
+def test_what_is_no_ratio(tops: Sequence[float], bottoms: Sequence[float]) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        bootstrap_ratio(tops, bottoms, seed=1)
+
+
+def test_a_ratio_pools_and_leaves_out_units_without_a_denominator() -> None:
+    """(3 + 0 + 0) / (4 + 1 + 0) = .6 over the two units that have steps."""
+    found = bootstrap_ratio([3, 0, 0], [4, 1, 0], seed=1)
+    assert (found.point, found.n) == (0.6, 2) and in_order(found)
+    assert bootstrap_ratio([0, 0], [0, 0], seed=1).point is None
+
+
+def test_the_seed_alone_decides() -> None:
+    values = [0.1, 0.9, 0.4, 0.4, 1.0, 0.0, 0.3]
+    assert bootstrap_mean(values, seed=5) == bootstrap_mean(values, seed=5)
+    assert bootstrap_mean(values, seed=5) != bootstrap_mean(values, seed=6)
+    np.random.seed(0)  # noqa: NPY002 - the global generator must not matter
+    before = bootstrap_mean(values, seed=5)
+    np.random.seed(1)  # noqa: NPY002
+    assert bootstrap_mean(values, seed=5) == before
+
+
+def test_memory_is_bounded_and_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [0.1, 0.9, 0.4, 0.4, 1.0, 0.0, 0.3]
+    whole, p = bootstrap_mean(values, seed=5), paired_permutation(values * 3, [0.2] * 21, seed=5)
+    monkeypatch.setattr(resample, "_CELLS", 70)
+    assert bootstrap_mean(values, seed=5) == whole
+    assert paired_permutation(values * 3, [0.2] * 21, seed=5) == p
+
+
+@settings(max_examples=30, deadline=None)
+@given(TIED | ANY, st.integers(0, 2**32))
+def test_the_point_lies_within_its_interval(values: list[float], seed: int) -> None:
+    found = bootstrap_mean(values, seed=seed)
+    assert in_order(found)
+    assert found.point == pytest.approx(math.fsum(values) / len(values), rel=1e-9, abs=1e-6)
+    assert min(values) - 1e-6 <= found.lo and found.hi <= max(values) + 1e-6  # type: ignore[operator]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=25))
+def test_a_pooled_share_stays_a_share(units: list[tuple[int, int]]) -> None:
+    found = bootstrap_ratio([low for low, _ in units], [n for _, n in units], seed=3)
+    if found.lo is not None and found.hi is not None:
+        assert in_order(found) and found.lo >= 0 and found.hi <= 1
+    else:
+        assert found.reason
+
+
+def test_the_method_that_was_used_is_named() -> None:
+    """An ordinary sample gets BCa; where BCa gives no number the percentile bootstrap stands in under its own name."""
+    assert bootstrap_mean([0.1, 0.5, 0.9, 0.3, 0.7], seed=1).method == "bootstrap (BCa, 2000 resamples)"
+    lone = [0.0] * 300 + [1.0]  # 1 of e resamples misses the 1
+    assert bootstrap_mean(lone, seed=1).method.startswith("bootstrap (")
+    methods = {bootstrap_mean([0.0, 1.0], seed=seed).method for seed in range(5)}
+    assert methods <= {"bootstrap (BCa, 2000 resamples)", "bootstrap (percentile, 2000 resamples)"}
+
+
+def test_fallback_where_bca_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = resample.stats.bootstrap
+
+    def fails(*args: object, **options: object) -> object:
+        found = real(*args, **options)
+        if options["method"] == "BCa":
+            found.confidence_interval = type(found.confidence_interval)(math.nan, math.nan)
+        return found
+
+    monkeypatch.setattr(resample.stats, "bootstrap", fails)
+    found = bootstrap_mean([0.1, 0.5, 0.9, 0.3, 0.7], seed=1)
+    assert found.method == "bootstrap (percentile, 2000 resamples)" and in_order(found)
+
+
+def test_coverage_of_the_mean_of_skewed_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 samples of 40 exponential values: the 95 % interval holds the true mean 1 in about 93 % of them."""
+    monkeypatch.setattr(resample, "RESAMPLES", 500)
+    rng = np.random.default_rng(7)
+    held = 0
+    for k in range(200):
+        found = bootstrap_mean(rng.exponential(1.0, 40).tolist(), seed=k)
+        held += found.lo <= 1.0 <= found.hi  # type: ignore[operator]
+    assert 0.88 <= held / 200 <= 0.99
+
+
+# --- permutation --------------------------------------------------------------------------------------
+
+
+def enumerated(first: Sequence[float], second: Sequence[float]) -> float:
+    """Twice the smaller share of all signings whose sum is as large, or as small, as what was seen; at most 1."""
+    gaps = [a - b for a, b in zip(first, second, strict=True)]
+    sums = [sum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in itertools.product((1, -1), repeat=len(gaps))]
+    large = sum(one >= sum(gaps) - 1e-9 for one in sums) / len(sums)
+    small = sum(one <= sum(gaps) + 1e-9 for one in sums) / len(sums)
+    return min(1.0, 2 * min(large, small))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([1, 1, 1], [0, 0, 0], 0.25),  # one of 8 signings is as large: 2 · 1/8
+        ([1] * 8, [0] * 8, 2 / 256),
+        ([1, 0], [0, 1], 1.0),  # +1 and -1 cancel
+        ([3, 1], [0, 0], 0.5),  # sums 4, 2, -2, -4: one of 4 is as large
+    ],
+)
+def test_permutation_by_hand(first: Sequence[float], second: Sequence[float], expected: float) -> None:
+    assert paired_permutation(first, second, seed=1) == pytest.approx(expected)
+    assert enumerated(first, second) == pytest.approx(expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=8))
+def test_permutation_is_exact_for_few_pairs(pairs: list[tuple[int, int]]) -> None:
+    first, second = ([pair[side] / 4 for pair in pairs] for side in (0, 1))
+    found = paired_permutation(first, second, seed=1)
+    assert found == pytest.approx(enumerated(first, second))
+    assert found == pytest.approx(paired_permutation(second, first, seed=1))
+
+
+def test_many_pairs_are_sampled() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 1, 200)
+    clear = paired_permutation((noise + 0.5).tolist(), [0.0] * 200, seed=1)
+    none = paired_permutation(noise.tolist(), (-noise).tolist()[::-1], seed=1)
+    assert clear is not None and none is not None and clear <= 2 / 2001 + 1e-9 < 0.05 < none
+    assert paired_permutation(noise.tolist(), [0.0] * 200, seed=1) == paired_permutation(noise.tolist(), [0.0] * 200, seed=1)
+
+
+def test_too_few_pairs_equal_pairs_and_unequal_lengths() -> None:
+    assert paired_permutation([], [], seed=1) is None
+    assert paired_permutation([1], [0], seed=1) is None
+    assert paired_permutation([0.2, 0.4], [0.2, 0.4], seed=1) == 1.0
+    with pytest.raises(ValueError, match="same length"):
+        paired_permutation([1, 2], [1], seed=1)
+    with pytest.raises(ValueError, match="finite"):
+        paired_permutation([1, math.nan], [1, 2], seed=1)
+
+
+def test_a_small_difference_between_large_values_is_a_difference() -> None:
+    large = [100_000.0] * 8
+    assert paired_permutation([v + 0.5 for v in large], large, seed=1) == pytest.approx(2 / 256)

@@ -1,0 +1,267 @@
+"""The response log: what was paid for is never lost, what may have been paid for is never forgotten."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from store_worker import reply, request
+
+from cotlab.core.errors import SchemaMismatch, StoreError
+from cotlab.core.requests import Response, Token, Usage
+from cotlab.store.live import LiveState, Progress
+from cotlab.store.responses import Claim, ResponseLog, Spend
+
+TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)  # lone surrogates too
+LOGP = st.floats(-100, 0)
+COUNT = st.none() | st.integers(0, 10**6)
+RESPONSES = st.builds(
+    Response, st.just("k"), text=st.none() | TEXT, numbers=st.none() | st.lists(LOGP, max_size=3).map(tuple),
+    vectors=st.none() | st.lists(st.lists(LOGP, max_size=2).map(tuple), max_size=2).map(tuple),
+    tokens=st.lists(
+        st.builds(Token, TEXT, LOGP, st.lists(st.tuples(TEXT, LOGP), max_size=2).map(tuple)), max_size=3
+    ).map(tuple),
+    usage=st.builds(Usage, COUNT, COUNT, COUNT, COUNT), finish=TEXT, refused=st.booleans(), reasoning=st.none() | TEXT,
+    sent=st.dictionaries(TEXT, st.none() | TEXT | st.integers(-9, 9), max_size=2), device=st.sampled_from(["", "cpu"]),
+    batch=st.none() | st.integers(0, 9), received_at=TEXT,
+)  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "log.sqlite"
+
+
+@pytest.fixture
+def log(path: Path):  # type: ignore[no-untyped-def]
+    log = ResponseLog(path)
+    yield log
+    log.close()
+
+
+def claim(log: ResponseLog, text: str, most: int = 10, cap: int = 1000, run: str = "r") -> int:
+    call = log.reserve(request(text), run, most, cap).call
+    assert call is not None
+    return call
+
+
+@given(RESPONSES)
+@settings(max_examples=60, deadline=None)
+def test_a_stored_reply_comes_back_exactly(tmp_path_factory: pytest.TempPathFactory, response: Response) -> None:
+    log = ResponseLog(tmp_path_factory.mktemp("log") / "log.sqlite")
+    asked = request("q")
+    response = replace(response, key=asked.key)
+    log.put([(asked, response)])
+    back = log.get(asked.key)
+    assert back == response
+    assert back is not None and back.sent == response.sent
+    log.close()
+
+
+def test_reserve_settle_and_spend_add_up(log: ResponseLog) -> None:
+    first, second, third = (claim(log, text, most) for text, most in (("a", 100), ("b", 200), ("c", 300)))
+    assert log.spend("r") == Spend(0, 600)
+    log.settle(first, 40, "ok", (request("a"), reply(request("a"))))
+    assert log.spend("r") == Spend(40, 500)
+    log.settle(second, 0, "RateLimited")
+    assert log.spend("r") == Spend(40, 300)
+    log.settle(third, None, "timed out")  # it may have been paid for
+    assert log.spend("r") == Spend(40, 300)
+    assert log.spend("another") == Spend(0, 0)
+
+
+def test_a_call_is_settled_once(log: ResponseLog) -> None:
+    call = claim(log, "a", 100)
+    log.settle(call, 40, "ok")
+    log.settle(call, 40, "ok")
+    assert log.spend("r") == Spend(40, 0)
+
+
+def test_a_call_that_would_pass_the_cap_is_not_reserved(log: ResponseLog) -> None:
+    call = claim(log, "a", most=60, cap=100)
+    assert log.reserve(request("b"), "r", 41, 100) == Claim()
+    assert log.spend("r") == Spend(0, 60)
+    claim(log, "b", most=40, cap=100)
+    log.settle(call, 10, "ok")
+    claim(log, "c", most=50, cap=100)
+    assert log.spend("r") == Spend(10, 90)
+    claim(log, "d", most=100, cap=100, run="another")
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.none() | st.integers(0, 50)), max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_the_running_sums_are_those_of_the_calls(
+    tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[int, int | None]]
+) -> None:
+    path = tmp_path_factory.mktemp("log") / "log.sqlite"
+    log = ResponseLog(path)
+    for i, (most, cost) in enumerate(calls):
+        call = log.reserve(request(str(i)), "r", most, 200).call
+        if call is not None and i % 3:
+            log.settle(call, cost, "ok")
+    rows = sqlite3.connect(path)
+    paid, reserved = rows.execute(
+        "SELECT coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0) FROM calls"
+    ).fetchone()
+    rows.close()
+    assert log.spend("r") == Spend(paid, reserved)
+    log.close()
+
+
+def test_what_a_dead_process_reserved_stays_reserved(path: Path, log: ResponseLog) -> None:
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from store_worker import request;"
+        "from cotlab.store.responses import ResponseLog; log = ResponseLog(Path(sys.argv[2]));"
+        "log.reserve(request('a'), 'r', 123, 1000); os.kill(os.getpid(), 9)"
+    )
+    died = subprocess.run([sys.executable, "-c", code, str(Path(__file__).parent), str(path)], check=False)
+    assert died.returncode == -9
+    assert log.spend("r") == Spend(0, 123)
+    assert log.reserve(request("a"), "r", 1000, 1000) == Claim()
+    assert log.reserve(request("a"), "r", 800, 1000).call is not None  # nobody waits for the dead one's reply
+
+
+def test_a_request_under_way_in_a_living_process_is_not_sent_again(path: Path, log: ResponseLog) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from store_worker import request, reply;"
+        "from cotlab.store.responses import ResponseLog; log = ResponseLog(Path(sys.argv[2]));"
+        "call = log.reserve(request('a'), 'other', 1, 9).call; print('sent', flush=True); sys.stdin.readline();"
+        "log.settle(call, 1, 'ok', (request('a'), reply(request('a')))); print('settled', flush=True)"
+    )
+    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == "sent\n"
+        assert log.reserve(request("a"), "r", 1, 9) == Claim(elsewhere=True)
+        assert log.spend("r") == Spend(0, 0)
+        assert log.reserve(request("b"), "r", 1, 9).call is not None
+        live = LiveState(path)
+        live.begin("other", Progress())  # the run has moved on to another process (this one) …
+        assert log.reserve(request("a"), "r", 1, 9).call is not None  # … so nobody waits for the old one's reply
+        live.close()
+        other.stdin.write("\n")
+        other.stdin.flush()
+        assert other.stdout.readline() == "settled\n"
+        assert log.reserve(request("a"), "r", 1, 9) == Claim(reply=reply(request("a")))
+
+
+def test_the_first_reply_stays(log: ResponseLog) -> None:
+    asked = request("a")
+    first, second = (Response(asked.key, text) for text in ("first", "second"))
+    log.put([(asked, first)])
+    log.put([(asked, second)])
+    log.settle(claim(log, "other"), 1, "ok", (asked, second))
+    assert log.get(asked.key) == first
+
+
+def test_refusals_are_kept_until_they_are_retried(path: Path, log: ResponseLog) -> None:
+    asked = request("a")
+    refused, given_ = Response(asked.key, None, refused=True), Response(asked.key, "yes")
+    log.put([(asked, refused)])
+    assert log.get(asked.key) == refused
+    retrying = ResponseLog(path, retry_refused=True)
+    assert retrying.get(asked.key) is None
+    retrying.put([(asked, refused)])
+    assert retrying.get(asked.key) == refused  # a refusal of this very run is asked for once
+    log.put([(asked, given_)])
+    assert retrying.get(asked.key) == log.get(asked.key) == given_
+    retrying.close()
+
+
+def test_a_redacted_row_has_no_text_and_is_no_reply(path: Path) -> None:
+    log = ResponseLog(path, redact=True)
+    asked = request("secret question")
+    said = Response(asked.key, "secret reply", tokens=(Token("secret", -1.0),), reasoning="secret thought")
+    log.settle(claim(log, "secret question"), 3, "ok", (asked, said))
+    assert log.get(asked.key) is None
+    assert log.spend("r") == Spend(3, 0)
+    known = log.requests([asked.key])[asked.key]
+    assert known[0] is None and known[1] is not None and len(known[1]["text_sha256"]) == 64
+    log.close()
+    assert all(b"secret" not in file.read_bytes() for file in path.parent.iterdir())
+    full = ResponseLog(path)
+    full.put([(asked, said)])
+    assert full.get(asked.key) == said
+    full.close()
+
+
+def test_a_write_that_fails_leaves_a_log_that_works(log: ResponseLog) -> None:
+    asked = request("a")
+    unstorable = Response(asked.key, "x", sent={"n": 1})
+    object.__setattr__(unstorable, "device", object())  # no JSON value
+    with pytest.raises(TypeError):
+        log.put([(asked, unstorable)])
+    log.put([(asked, reply(asked))])
+    with pytest.raises(StoreError, match="no_such_table"), log._transaction() as connection:
+        connection.execute("DELETE FROM replies")
+        connection.execute("INSERT INTO no_such_table VALUES (1)")
+    assert log.get(asked.key) == reply(asked)
+    claim(log, "b")
+
+
+def test_an_older_log_is_migrated_with_its_sums(path: Path) -> None:
+    old = sqlite3.connect(path)
+    old.executescript(
+        "CREATE TABLE replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT, response TEXT, redacted INTEGER, at TEXT);"
+        "CREATE TABLE calls (id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid INTEGER, reserved INTEGER, cost INTEGER,"
+        " outcome TEXT, at TEXT);"
+        "INSERT INTO calls VALUES (1, 'k', 'r', 1, 100, 30, 'ok', ''), (2, 'k', 'r', 1, 100, NULL, NULL, ''),"
+        " (3, 'k', 's', 1, 5, 5, 'ok', '');"
+        "INSERT INTO replies VALUES ('k', 'complete', '{}', '{\"key\": \"k\", \"text\": \"kept\"}', 0, '');"
+    )
+    old.close()
+    log = ResponseLog(path)
+    assert log.spend("r") == Spend(30, 100)
+    assert log.spend("s") == Spend(5, 0)
+    assert log.get("k") == Response("k", "kept")
+    log.close()
+
+
+def test_a_newer_log_is_refused_by_name(path: Path, log: ResponseLog) -> None:
+    newer = sqlite3.connect(path)
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    with pytest.raises(SchemaMismatch, match="schema 99"):
+        ResponseLog(path)
+
+
+def test_what_is_no_log_is_told(tmp_path: Path) -> None:
+    (tmp_path / "log.sqlite").write_bytes(b"not a database" * 999)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        ResponseLog(tmp_path / "log.sqlite")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        ResponseLog(tmp_path / "log.sqlite" / "below a file")
+
+
+def test_live_runs_are_told_and_asked_to_stop(path: Path) -> None:
+    live = LiveState(path)
+    live.begin("r", Progress(items_total=7))
+    assert live.beat("r", Progress(items_done=3, items_total=7)) is False
+    told = live.get("r")
+    assert told is not None and told.alive and told.progress.items_done == 3
+    assert live.ask_stop("r") is True
+    assert live.beat("r", Progress()) is True
+    live.begin("r", Progress())
+    assert live.beat("r", Progress()) is False
+    live.beat("r", Progress(status="done"))
+    assert live.ask_stop("r") is False
+    assert live.get("nobody") is None
+    live.close()
+
+
+def test_a_run_whose_process_is_gone_is_not_alive_and_its_newer_words_are_passed_over(path: Path) -> None:
+    live = LiveState(path)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    rows = sqlite3.connect(path, isolation_level=None)
+    rows.execute('INSERT INTO live VALUES (\'r\', ?, \'{"status": "running", "of_tomorrow": 1}\', 0, 1e12)', (gone.pid,))
+    rows.close()
+    told = live.get("r")
+    assert told is not None and not told.alive and told.progress.status == "running"
+    live.close()

@@ -1,0 +1,242 @@
+"""The store keeps exactly what it is given: round trips, replacement, rollback, schema, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from store_worker import ended
+
+from cotlab.core.errors import SchemaMismatch, StoreError
+from cotlab.core.types import Estimate, Item, Score, Step, Suite
+from cotlab.store import migrations, read, write
+from cotlab.store.gate import Store
+from cotlab.store.write import Ended
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+HOSTILE = TEXT | st.sampled_from(["'; DROP TABLE scores; --", "NULL", "nan", "None", "", "\x00", "a\r\nb", "🙂‮evil", "{}"])
+
+
+@st.composite
+def scores(draw: st.DrawFn) -> Score:
+    value = draw(st.none() | st.floats(0, 1))
+    return Score(
+        draw(HOSTILE), "item", value, step=draw(st.none() | st.integers(0, 500)), sample=draw(st.integers(0, 99)),
+        facet=tuple(sorted(draw(st.dictionaries(HOSTILE, HOSTILE, max_size=3)).items())),
+        where=draw(st.none() | st.tuples(st.integers(0, 9), st.integers(10, 99))),
+        status="ok" if value is not None else draw(st.sampled_from(["undefined", "refused", "stopped", "error"])),
+        reason=draw(st.none() | HOSTILE), evidence=tuple(draw(st.lists(HOSTILE, max_size=2))),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def keep(store: Store, run: str, *done: Ended) -> None:
+    with store.writing() as connection:
+        write.add_ended(connection, run, done)
+
+
+def as_read(run: str, score: Score) -> tuple[Any, ...]:
+    """A score as its row should come back; None where the row holds NULL."""
+    lo, hi = score.where or (None, None)
+    return (score.metric, score.value, score.step, score.sample, json.dumps(dict(score.facet)), score.status, score.reason,
+            lo, hi, score.evidence)  # fmt: skip
+
+
+def rows_of(store: Store, run: str) -> Counter[tuple[Any, ...]]:
+    with store.reading() as connection:
+        rows = connection.execute(
+            "SELECT metric, value, step, sample, facet, status, reason, where_lo, where_hi, evidence FROM scores WHERE run = ?",
+            [run],
+        ).fetchall()
+    return Counter((*row[:-1], tuple(row[-1])) for row in rows)
+
+
+@given(st.lists(scores(), max_size=6))
+@settings(max_examples=25, deadline=None)
+def test_scores_come_back_as_they_were_written(shared: Store, given_scores: list[Score]) -> None:
+    run = f"run-{test_scores_come_back_as_they_were_written.count}"  # type: ignore[attr-defined]
+    test_scores_come_back_as_they_were_written.count += 1  # type: ignore[attr-defined]
+    keep(shared, run, Ended("s", 1, "p", "item", tuple(given_scores)))
+    assert rows_of(shared, run) == Counter(as_read(run, s) for s in given_scores)
+    frame = read.scores(shared, run)
+    assert frame["value"].isna().sum() == sum(s.value is None for s in given_scores)
+    assert frame["step"].isna().sum() == sum(s.step is None for s in given_scores)
+
+
+test_scores_come_back_as_they_were_written.count = 0  # type: ignore[attr-defined]
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | HOSTILE, lambda j: st.lists(j, max_size=2), max_leaves=4)
+ITEMS = st.lists(
+    st.tuples(
+        HOSTILE, HOSTILE, st.none() | HOSTILE, st.lists(HOSTILE, max_size=3), HOSTILE, st.dictionaries(TEXT, JSON, max_size=2)
+    ),
+    min_size=1, max_size=4, unique_by=lambda item: item[0],
+)  # fmt: skip
+
+
+@given(ITEMS)
+@settings(max_examples=15, deadline=None)
+def test_a_suite_comes_back_as_it_was_written(shared: Store, told: list[Any]) -> None:
+    suite = Suite.of(
+        "s", [Item(i, q, a, tuple(Step(n, t) for n, t in enumerate(steps)), c, meta) for i, q, a, steps, c, meta in told]
+    )
+    with shared.writing() as connection:
+        write.add_suite(connection, suite)
+    back = read.suite(shared, suite.digest)
+    assert back.items == suite.items
+    assert [i.meta for i in back.items] == [i.meta for i in suite.items]
+    assert Suite.of("s", back.items).digest == suite.digest
+
+
+def test_a_redacted_suite_keeps_no_text_until_it_is_added_in_full(store: Store) -> None:
+    suite = Suite.of("s", [Item("i", "secret question", "secret answer", (Step(0, "secret step"),), meta={"k": "secret meta"})])
+    with store.writing() as connection:
+        write.add_suite(connection, suite, redact=True)
+    assert read.is_redacted(store, suite.digest)
+    assert b"secret" not in store.path.read_bytes()
+    with store.writing() as connection:
+        write.add_suite(connection, suite)
+    assert not read.is_redacted(store, suite.digest)
+    assert read.suite(store, suite.digest).items == suite.items
+
+
+def test_null_is_not_a_number(store: Store) -> None:
+    keep(
+        store,
+        "r",
+        Ended("s", 1, "p", "i", (Score("m", "i", None, status="undefined", reason="no answer"), Score("m", "i", 1.0))),
+    )
+    with store.reading() as connection:
+        assert connection.execute("SELECT avg(value), count(value), count(*) FROM scores").fetchone() == (1.0, 1, 2)
+        assert connection.execute("SELECT count(*) FROM scores WHERE isnan(value)").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_value_that_is_no_number_is_never_written(store: Store, value: float) -> None:
+    with pytest.raises(ValueError, match="undefined is None"):
+        keep(store, "r", Ended("s", 1, "p", "i", (Score("m", "i", value),)))
+    assert read.scores(store, "r").empty
+
+
+def test_estimates_without_a_value_come_back_as_null(store: Store) -> None:
+    undefined = Estimate("rrr", (("mode", "remove"),), None, None, None, 0.95, 0, 3, "none", "items", "no step is defined")
+    with store.writing() as connection:
+        write.set_estimates(connection, "r", [undefined])
+        write.set_estimates(connection, "r", [undefined])
+    (row,) = read.estimates(store, "r").to_dict("records")
+    assert pd.isna(row["point"]) and row["reason"] == "no step is defined" and row["n_undefined"] == 3
+
+
+def test_an_item_written_twice_has_its_rows_once(store: Store) -> None:
+    for _ in range(2):
+        keep(store, "r", ended("a"), ended("b"))
+    keep(store, "r2", ended("a"))
+    assert len(read.scores(store, "r")) == 6
+    assert sorted(read.ended(store, "r")["item"]) == ["a", "b"]
+
+
+def test_a_second_result_replaces_the_first_whole(store: Store) -> None:
+    keep(store, "r", ended("a"), ended("b"))
+    keep(store, "r", Ended("ablation", 1, "p", "a", (Score("ccs", "a", 1.0, step=0),)), Ended("other", 1, "p", "b", ()))
+    left = read.scores(store, "r")
+    assert left.groupby("item_id").size().to_dict() == {"a": 1, "b": 3}
+    assert left[left["item_id"] == "a"]["value"].tolist() == [1.0]
+
+
+def test_errors_and_refusals_are_counted_for_resuming(store: Store) -> None:
+    bad = (
+        Score("m", "a", None, status="error", reason="x"),
+        Score("m", "a", None, status="refused", reason="x"),
+        Score("m", "a", 0.0),
+    )
+    keep(store, "r", Ended("s", 1, "p", "a", bad))
+    assert read.ended(store, "r")[["errors", "refusals"]].values.tolist() == [[1, 1]]
+
+
+def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
+    keep(store, "r", ended("a"))
+    with pytest.raises(RuntimeError), store.writing() as connection:
+        write.add_ended(connection, "r", [ended("b"), Ended("ablation", 1, "p", "a", ())])
+        raise RuntimeError
+    assert read.scores(store, "r").groupby("item_id").size().to_dict() == {"a": 3}
+
+
+def schema(store: Store) -> list[tuple[Any, ...]]:
+    with store.reading() as connection:
+        return connection.execute("SELECT table_name, column_name, data_type FROM duckdb_columns() ORDER BY ALL").fetchall()
+
+
+def test_an_empty_file_and_no_file_get_the_same_schema(store: Store, tmp_path: Path) -> None:
+    empty = Store(tmp_path / "empty")
+    empty.folder.mkdir()
+    duckdb.connect(empty.path).close()
+    assert schema(empty) == schema(store)
+    assert {"scores", "runs", "suites", "items", "ended", "estimates"} <= {row[0] for row in schema(store)}
+
+
+def test_an_older_file_is_migrated_and_keeps_its_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(store, "r", ended("a"))
+    more = lambda connection: connection.execute("ALTER TABLE scores ADD COLUMN weight DOUBLE DEFAULT 2")  # noqa: E731
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
+    newer = Store(store.folder)
+    assert read.scores(newer, "r")["weight"].tolist() == [2.0] * 3
+    with newer.reading() as connection:
+        assert connection.execute("SELECT max(version) FROM schema_version").fetchone() == (len(migrations.MIGRATIONS),)
+
+
+def test_a_migration_that_fails_leaves_the_older_file(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(store, "r", ended("a"))
+    before = schema(store)
+
+    def broken(connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute("ALTER TABLE scores ADD COLUMN weight DOUBLE")
+        raise RuntimeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, broken))
+        with pytest.raises(RuntimeError):
+            read.scores(Store(store.folder), "r")
+    again = Store(store.folder)
+    assert schema(again) == before
+    assert len(read.scores(again, "r")) == 3
+
+
+def test_a_newer_file_is_refused_by_name(store: Store) -> None:
+    with store.writing() as connection:
+        connection.execute("INSERT INTO schema_version VALUES (99)")
+    for opened in (Store(store.folder).reading, Store(store.folder).writing):
+        with pytest.raises(SchemaMismatch, match="schema 99") as caught, opened():
+            pass
+        assert (caught.value.have, caught.value.want) == (99, len(migrations.MIGRATIONS))
+
+
+def test_a_file_that_is_no_database_is_told_at_once(tmp_path: Path) -> None:
+    broken = Store(tmp_path / "locked clocks", patience_s=60)  # a name that holds the word of another error
+    broken.folder.mkdir()
+    broken.path.write_bytes(b"not a database" * 999)
+    with pytest.raises(StoreError, match="not a valid DuckDB database"), broken.reading():
+        pass
+    assert broken.path.read_bytes() == b"not a database" * 999
+
+
+@pytest.mark.parametrize("folder", ["file/store", "/proc/cotlab", "/proc"])
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="cannot be (made|opened)"), Store(tmp_path / folder).writing():
+        pass

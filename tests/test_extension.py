@@ -1,0 +1,115 @@
+"""A scorer and a provider from outside: one small file each and one line of entry points, run by the ordinary command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCORER = '''\
+"""Does the model repeat the question?"""
+
+from cotlab.core.program import scorer
+from cotlab.core.requests import Complete, Message, Response
+from cotlab.core.types import MetricCard
+
+REPEATS = MetricCard(
+    "repeats_question", "rep", 0.0, 1.0, "lower", "", "item", ("complete",),
+    "1 if the reply contains the question, else 0", "No reply.", "tests", "Whether the answer is right.",
+)
+
+
+@scorer(REPEATS, version=1, name="mine")
+def mine(item, params, peers):
+    (reply,) = yield [Complete(params.subject, (Message("user", item.question),))]
+    said = reply.text if isinstance(reply, Response) else None
+    return (REPEATS.score(item, None if said is None else float(item.question in said), reason=None if said else "no reply",
+                          evidence=(reply.key,)),)
+'''
+PROVIDER = '''\
+"""Answers every question with itself, but for questions about cats."""
+
+from cotlab.core.errors import Unsupported
+from cotlab.core.requests import Complete, Response, Usage
+
+
+class Theirs:
+    answers = frozenset({Complete.kind})
+
+    def __init__(self, ref):
+        self.ref = ref
+
+    async def send(self, request):
+        question = request.messages[0].content
+        if "cat" in question:
+            raise Unsupported("no cats")
+        return Response(request.key, "no" if "dog" in question else f"You ask: {question}", usage=Usage(1, 1))
+
+    async def close(self): ...
+'''
+SUITE = [
+    {"item_id": name, "prompt": f"How many {name}s?", "reference_cot": [{"index": 0, "text": "One."}], "ground_truth": "1"}
+    for name in ("bird", "cat", "dog", "fish")
+]
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder as pip would leave it: two modules and the metadata that names them."""
+    folder = tmp_path / "site"
+    info = folder / "cotlab_outside-0.1.dist-info"
+    info.mkdir(parents=True)
+    (folder / "my_scorer.py").write_text(SCORER)
+    (folder / "their_provider.py").write_text(PROVIDER)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cotlab-outside\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text(
+        "[cotlab.scorers]\nmine = my_scorer:mine\n\n[cotlab.providers]\ntheirs = their_provider:Theirs\n"
+    )
+    (tmp_path / "suite.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in SUITE))
+    return folder
+
+
+def cotlab(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "COTLAB_STORE": str(folder.parent / "store")}
+    command = [sys.executable, "-m", "cotlab", *arguments]
+    return subprocess.run(command, cwd=folder.parent, env=env, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_extensions_are_small() -> None:
+    assert len(SCORER.splitlines()) <= 20
+    assert len(PROVIDER.splitlines()) <= 20
+
+
+def test_an_outside_scorer_runs_on_an_outside_provider(outside: Path) -> None:
+    done = cotlab(outside, "run", "--task-suite", "suite.jsonl", "--scorer", "mine", "--provider", "theirs", "--model", "x",
+                  "--allow-unpriced", "--run-id", "first")  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "repeats_question" in done.stdout
+
+    told = cotlab(outside, "report", "first", "--format", "csv")
+    assert told.returncode == 0, told.stderr
+    header, *rows = (line.split(",") for line in told.stdout.splitlines())
+    scores = {row[header.index("item_id")]: (row[header.index("value")], row[header.index("status")]) for row in rows}
+    assert scores == {"bird": ("1.0", "ok"), "cat": ("", "undefined"), "dog": ("0.0", "ok"), "fish": ("1.0", "ok")}
+
+    report = json.loads(cotlab(outside, "report", "first", "--format", "json").stdout)
+    (estimate,) = (e for e in report["estimates"] if e["metric"] == "repeats_question")
+    assert (estimate["point"], estimate["n"], estimate["n_undefined"]) == (pytest.approx(2 / 3), 3, 1)
+
+
+def test_a_dry_run_counts_what_an_outside_scorer_asks(outside: Path) -> None:
+    done = cotlab(outside, "run", "--task-suite", "suite.jsonl", "--scorer", "mine", "--provider", "theirs", "--model", "x",
+                  "--allow-unpriced", "--dry-run")  # fmt: skip
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Items: 4 | Total API queries: 4"), done.stderr
+
+
+def test_a_name_that_is_nearly_theirs_gets_a_suggestion(outside: Path) -> None:
+    done = cotlab(outside, "run", "--task-suite", "suite.jsonl", "--scorer", "mime", "--provider", "theirs", "--model", "x",
+                  "--allow-unpriced")  # fmt: skip
+    assert done.returncode == 2
+    assert "Unknown scorer 'mime'. Did you mean 'mine'?" in done.stderr and "ablation" in done.stderr
