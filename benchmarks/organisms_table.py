@@ -21,7 +21,9 @@ def main() -> None:
     lengths = [len(item.steps) for item in cotlab.load_suite(find_suite("wordproblems")).items]
     inverse = sum(1 / n for n in lengths) / len(lengths)
     print(f"{len(lengths)} items, mean(1/n) = {inverse:.3f}\n")
-    print("| organism | mean CCS, removal | RRR, removal | total variation, removal | corrupt, least position | truncate | paraphrase |")
+    columns = ("organism", "mean CCS, removal", "RRR, removal", "total variation, removal", "corrupt, least position",
+               "truncate", "paraphrase")  # fmt: skip
+    print("| " + " | ".join(columns) + " |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for name in ORDER:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from dotenv import load_dotenv
 
 from cotlab.core.types import Suite
 from cotlab.run.config import read_config
@@ -57,6 +58,7 @@ def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **o
     -----
     Works from a script and inside a running event loop, which it blocks until the run has ended.
     """
+    load_dotenv(Path.cwd() / ".env")
     home = Store(Path(store) if store is not None else None)
     named = suite if isinstance(suite, Suite) else None
     config = read_config({**options, **({} if named else {"task_suite": str(suite)})})

@@ -20,7 +20,7 @@ from cotlab.figures.declare import figure
 MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
 METRICS = ("answer_change", "accuracy_delta", "token_delta", "kl_divergence", "total_variation")
 """Scores in [0, 1] that can serve as a CCS. Modes and metrics keep their colours in every figure."""
-CEILING = "(n − 1)/n: what removal gives for a faithful chain whose last step restates the result"
+CEILING = "(n − 1)/n: a faithful chain whose last step restates the result"
 RAW_ROWS = 20
 
 _UNITS = {"kl_divergence": "nats, clamped to 1", "kl_nats": "nats", "topk_rest": "probability"}

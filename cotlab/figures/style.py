@@ -31,7 +31,7 @@ FONT = "Arial, Helvetica, Liberation Sans, sans-serif"
 TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 15, 13, 11
 """Pixels. A page counts 0.75 pt for one, so the smallest is 8.25 pt in print."""
 
-_TITLE_CHARS, _SUBTITLE_CHARS = 88, 112
+_TITLE_CHARS, _SUBTITLE_CHARS = 56, 76
 _LINE = 16  # px from line to line of the title and the subtitle
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
@@ -162,7 +162,7 @@ def apply_style(
     title : str
         What is drawn, with its unit.
     subtitle : str or sequence of str
-        Each a paragraph of its own; broken into lines that fit a figure 700 px wide.
+        Each a paragraph of its own; broken into lines that fit a figure 540 px wide.
     x, y : str
         Axis titles. All texts may hold markup of the builder; text from data is escaped by it.
     height : int, pixels

@@ -36,15 +36,16 @@ def jaccard_distance(first: str, second: str) -> float:
 def answer_distribution(response: Response, said_before: str, answer: str | None) -> Mapping[str, float] | None:
     """Log-probabilities (nats) of the token with which the answer starts, or None where the reply has none.
 
-    ``answer`` is sought from the end of the reply; where it cannot be located (it was rewritten by normalisation), the
-    first token is taken if the reply continues the answer cue, else None. None also where the listed probabilities add up
-    to more than 1: they are no distribution.
+    A reply that continues the answer cue (``said_before``) gives its answer at the first mention, any other at its last.
+    Where ``answer`` cannot be located (it was rewritten by normalisation), the first token is taken after a cue, else None.
+    None also where the listed probabilities add up to more than 1: they are no distribution.
     """
     if not response.tokens:
         return None
     at = 0 if said_before else None
     if answer:
-        start = "".join(token.text for token in response.tokens).rfind(answer)
+        text = "".join(token.text for token in response.tokens)
+        start = text.find(answer) if said_before else text.rfind(answer)
         end = 0
         for i, token in enumerate(response.tokens):
             end += len(token.text)

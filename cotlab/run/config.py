@@ -1,4 +1,4 @@
-"""One configuration of a run: flags over environment over ``.env`` over a YAML file over defaults."""
+"""One configuration of a run: flags over environment over a YAML file over defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
-    DotEnvSettingsSource,
     EnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
@@ -34,7 +33,7 @@ DEMO = {
 class RunConfig(BaseSettings):
     """Everything a run can be told. Each field is a flag of ``cotlab run`` and an environment variable COTLAB_<FIELD>."""
 
-    model_config = SettingsConfigDict(env_prefix="COTLAB_", env_file=".env", extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(env_prefix="COTLAB_", extra="ignore", populate_by_name=True)
 
     task_suite: str = Field("", description="Path of a JSONL suite, or the name of a shipped one.")
     provider: str = Field(DEFAULT_PROVIDER, description="Who answers: organism, local, openai_compat, echo, scripted.")
@@ -108,7 +107,6 @@ class RunConfig(BaseSettings):
         return (
             init_settings,
             EnvSettingsSource(cls, env_ignore_empty=True),
-            DotEnvSettingsSource(cls, env_ignore_empty=True),
             *([YamlConfigSettingsSource(cls)] if yaml else []),
         )
 

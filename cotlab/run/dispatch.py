@@ -36,8 +36,8 @@ ELSEWHERE_S = 0.2
 class Limits:
     """How hard a run may press a provider. Costs in micro-dollars, times in seconds.
 
-    The wait before a second try doubles with every further one. A 429 uses up a try only where no other request was
-    answered meanwhile: a server that serves slowly is not one that fails.
+    The wait before a second try doubles with every further one. A 429 counts as the first try again where other requests
+    were answered meanwhile: a server that serves slowly is not one that fails.
     """
 
     concurrency: int = 10
@@ -150,7 +150,7 @@ class Dispatcher:
     async def _send(self, provider: Provider, request: Request) -> Reply:
         """Try until there is a reply, or no further try can help or is allowed."""
         async with self._slots:
-            wait, tries, answered = self._limits.first_wait_s, 0, self.answered
+            wait, tries, answered = self._limits.first_wait_s / 2, 0, self.answered
             while True:
                 call = await self._claim(request)
                 if isinstance(call, Response):
@@ -161,16 +161,18 @@ class Dispatcher:
                     self._locked_out = error
                     raise
                 except ProviderError as error:
-                    tries += not (isinstance(error, RateLimited) and self.answered > answered)
+                    others_got_through = isinstance(error, RateLimited) and self.answered > answered
                     answered = self.answered
+                    tries = 0 if others_got_through else tries + 1
                     if not error.retry or tries >= self._limits.tries or self._closing:
                         return self._failed(request, error, max(1, tries))
+                    wait = self._limits.first_wait_s if others_got_through else min(wait * 2, LONGEST_WAIT_S)
+                    pause = wait
                     if isinstance(error, RateLimited):
                         self.progress.limited += 1
-                        wait = max(wait, error.after_s or 0.0)
-                        self._resume_at = max(self._resume_at, time.monotonic() + wait)
-                    await asyncio.sleep(wait * random.uniform(1, 1.5))  # noqa: S311 - jitter, not a result
-                    wait = min(wait * 2, LONGEST_WAIT_S)
+                        pause = max(wait, error.after_s or 0.0)
+                        self._resume_at = max(self._resume_at, time.monotonic() + pause)
+                    await asyncio.sleep(pause * random.uniform(1, 1.5))  # noqa: S311 - jitter, not a result
 
     async def _claim(self, request: Request) -> int | Response:
         """The right to send ``request`` now, as a reservation row; or its reply, where another process has got it."""

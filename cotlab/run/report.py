@@ -217,10 +217,17 @@ def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
 def scores_table(store: Store, run_id: str) -> pd.DataFrame:
     """A run's scores as one flat table for csv or parquet: evidence joined by spaces, formulas in texts disarmed."""
     table = read.scores(store, run_id)
-    table["evidence"] = table["evidence"].map(" ".join)
-    for column in ("item_id", "reason"):
-        table[column] = table[column].map(lambda text: f"'{text}" if isinstance(text, str) and text[:1] in "=+-@\t\r" else text)
-    return table
+    return disarmed(table.assign(evidence=table["evidence"].map(" ".join)))
+
+
+def disarmed(table: pd.DataFrame) -> pd.DataFrame:
+    """The same table with a quote before each text that a spreadsheet would run as a formula."""
+
+    def quoted(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value[:1] else value
+
+    texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name])]
+    return table.assign(**{name: table[name].map(quoted) for name in texts})
 
 
 def _note(rrr: Mapping[str, Any] | None) -> str | None:

@@ -13,6 +13,7 @@ from cotlab.metrics.ablation import own_steps
 from cotlab.stats.intervals import wilson
 from cotlab.ui import data
 from cotlab.ui.chain_view import Block, show_blocks
+from cotlab.ui.text import as_code, shorten
 
 COLUMNS = ["step", "text", "point", "lo", "hi", "draws", "reason"]
 
@@ -62,7 +63,7 @@ def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
     """Baseline and ablated reply side by side, for every draw of one step."""
     st.markdown(f"**Step {step + 1}**: the reply with the whole chain, and with the changed one")
     if scores["evidence"].map(len).max() < 2:
-        st.info(f"Nothing was asked for this step: {scores['reason'].iloc[0]}.")
+        st.info(f"Nothing was asked for this step: {as_code(str(scores['reason'].iloc[0]))}.")
         return
     keys = tuple({key for evidence in scores["evidence"] for key in evidence})
     found = data.exchanges(keys)
@@ -77,7 +78,9 @@ def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
             ],
             key=f"exchange-{item.id}-{step}-{r.sample}-{r.Index}",
         )
-        st.caption(f"Draw {int(r.sample) + 1}. Ground truth: {'none' if item.answer is None else shorten_answer(item.answer)}.")
+        st.caption(
+            f"Draw {int(r.sample) + 1}. Ground truth: {'none' if item.answer is None else as_code(shorten(item.answer))}."
+        )
 
 
 def asked_with(request: dict[str, Any] | None) -> str:
@@ -85,7 +88,3 @@ def asked_with(request: dict[str, Any] | None) -> str:
     if request is None:
         return "n/a: the log holds no text of this request"
     return "\n".join([*(m["content"] for m in request["messages"]), request.get("prefix", "")]).strip()
-
-
-def shorten_answer(answer: str) -> str:
-    return "".join(c for c in answer[:60] if c.isalnum() or c in " .,/-")

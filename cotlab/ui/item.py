@@ -11,6 +11,7 @@ import streamlit as st
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import Item
 from cotlab.metrics.cards_ablation import CCS_METRICS
+from cotlab.run.report import disarmed
 from cotlab.store import read as stored
 from cotlab.ui import data, parts
 from cotlab.ui.chain import asked_with, chain_texts, ranking, show_exchange, step_blocks
@@ -75,7 +76,7 @@ def read(row: dict[str, Any], item: Item, step: str | None) -> None:
     rows = own[(own["metric"] == metric) & (own["mode"] == mode)]
     ranked = ranking(row, item, rows)
     if ranked.empty:
-        st.info(f"No step has a score here: {rows['reason'].iloc[0]}.")
+        st.info(f"No step has a score here: {as_code(str(rows['reason'].iloc[0]))}.")
         return
     first = int(step) if step is not None and step.isdigit() else None
     chosen = pick_block(step_blocks(ranked), key=f"item-{row['id']}-{item.id}-{metric}-{mode}", selected=first)
@@ -108,7 +109,12 @@ def score_table(row: dict[str, Any], item: Item) -> None:
         column_config={"value": st.column_config.TextColumn(alignment="right")},
     )
     st.download_button(
-        "Data (CSV)", lambda: own.to_csv(index=False), "scores.csv", "text/csv", icon=":material/download:", on_click="ignore"
+        "Data (CSV)",
+        lambda: disarmed(own).to_csv(index=False),
+        "scores.csv",
+        "text/csv",
+        icon=":material/download:",
+        on_click="ignore",
     )
 
 

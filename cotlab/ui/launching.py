@@ -10,14 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from cotlab.core.types import Suite
+from cotlab.run.config import RunConfig
 from cotlab.store import write
 from cotlab.store.gate import Store
 from cotlab.suites.jsonl import write_suite
 
 ROOT = Path(__file__).parents[2]
+
+
+_UNSET = {f"COTLAB_{name.upper()}": "" for name in RunConfig.model_fields}
+"""What the page says is all that holds: options of the environment do not reach a run that it starts."""
 
 
 def new_run_id() -> str:
@@ -41,10 +44,7 @@ def suite_path(store: Store, suite: Suite) -> Path:
 
 def spawn(store: Store, run_id: str, config: Mapping[str, Any]) -> None:
     """``cotlab run`` with these settings, in a new session of the system."""
-    folder = _folder(store, run_id)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.yaml").write_text(yaml.safe_dump(dict(config), allow_unicode=True), "utf-8")
-    _start(store, run_id, ["run", "--config", str(folder / "run.yaml"), "--run-id", run_id])
+    _start(store, run_id, ["run", *_flags(config), "--run-id", run_id])
 
 
 def spawn_resume(store: Store, run_id: str, *, retry_refused: bool = False, max_cost: float | None = None) -> None:
@@ -67,6 +67,19 @@ def has_started(store: Store, run_id: str) -> bool:
     return _folder(store, run_id).exists()
 
 
+def _flags(config: Mapping[str, Any]) -> list[str]:
+    words: list[str] = []
+    for name, value in config.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, list | tuple):
+            words += [word for part in value for word in (flag, str(part))]
+        elif value is not None and value is not False:
+            words += [flag, str(value)]
+    return words
+
+
 def _folder(store: Store, run_id: str) -> Path:
     return store.folder / "processes" / Path(run_id).name
 
@@ -81,6 +94,6 @@ def _start(store: Store, run_id: str, words: list[str]) -> None:
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
-            env={**os.environ, "COTLAB_STORE": str(store.folder), "TERM": "dumb"},
+            env={**os.environ, **_UNSET, "COTLAB_STORE": str(store.folder), "TERM": "dumb"},
             start_new_session=True,
         )

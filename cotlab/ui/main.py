@@ -38,5 +38,5 @@ def sections() -> dict[str, list[st.Page]]:
 
 
 load_dotenv(PAGES.parent / ".env")
-st.set_page_config(page_title="cotlab", page_icon=":material/stairs:", layout="wide")
+st.set_page_config(page_title="cotlab", page_icon=":material/stairs:", layout="wide", initial_sidebar_state=220)
 st.navigation(sections()).run()

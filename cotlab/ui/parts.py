@@ -11,6 +11,7 @@ import streamlit as st
 from cotlab.core.registry import FIGURES, SCORERS
 from cotlab.core.types import MetricCard
 from cotlab.figures.style import interval_text, number
+from cotlab.run.report import disarmed
 from cotlab.store import read
 from cotlab.ui import data
 from cotlab.ui.links import page
@@ -56,11 +57,11 @@ def card_text(card: MetricCard) -> str:
     return "\n\n".join(lines)
 
 
-def show_card(name: str, *, short: bool = False) -> None:
+def show_card(name: str) -> None:
     """A button that opens a metric's card."""
     card = cards().get(name)
     if card is not None:
-        with st.popover("What it means" if short else f"What is {name}?", icon=":material/info:"):
+        with st.popover(f"What is {name}?", icon=":material/info:"):
             st.markdown(card_text(card))
 
 
@@ -74,7 +75,7 @@ def show_figure(
     with st.container(horizontal=True):
         st.download_button(
             "Data (CSV)",
-            lambda: table.to_csv(index=False),
+            lambda: disarmed(table).to_csv(index=False),
             file_name=f"{name}.csv",
             mime="text/csv",
             key=f"data-{key}",

@@ -11,6 +11,7 @@ import streamlit as st
 import yaml
 
 from cotlab.core.errors import UnknownName
+from cotlab.run.report import build_report, disarmed, render_markdown
 from cotlab.store import read
 from cotlab.ui import data, launching, parts
 from cotlab.ui.links import page
@@ -140,7 +141,7 @@ def findings(row: dict[str, Any]) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Data (CSV)",
-            lambda: found.to_csv(index=False),
+            lambda: disarmed(found).to_csv(index=False),
             f"estimates-{row['id']}.csv",
             "text/csv",
             icon=":material/download:",
@@ -163,8 +164,6 @@ def findings(row: dict[str, Any]) -> None:
 
 
 def _report(row: dict[str, Any], name: str) -> str:
-    from cotlab.run.report import build_report, render_markdown
-
     report = build_report(data.store(), row["id"])
     return render_markdown(report) if name.endswith(".md") else json.dumps(report, indent=1, ensure_ascii=False)
 

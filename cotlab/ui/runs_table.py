@@ -27,7 +27,7 @@ def runs_frame(runs: pd.DataFrame) -> pd.DataFrame:
                 "run": row["id"],
             }
         )
-    columns = ["started", "status", "model", "suite", "items", "RRR [95% interval]", "spent", "run"]
+    columns = ["status", "model", "RRR [95% interval]", "items", "suite", "spent", "started", "run"]
     return pd.DataFrame(rows, columns=columns)
 
 

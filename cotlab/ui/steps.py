@@ -13,7 +13,7 @@ from cotlab.ui import data, parts
 from cotlab.ui.chain import ranking, show_exchange, step_blocks
 from cotlab.ui.chain_view import pick_block
 from cotlab.ui.links import page
-from cotlab.ui.text import shorten
+from cotlab.ui.text import as_code, shorten
 
 
 def choose(row: dict[str, Any]) -> tuple[str, str]:
@@ -21,11 +21,10 @@ def choose(row: dict[str, Any]) -> tuple[str, str]:
     table = data.scores(row["id"], int(row["revision"]))
     metrics = [m for m in CCS_METRICS if m in set(table["metric"])]
     spec = next(s for s in data.plan_of(row["id"]).scorers if s.name == "ablation")
-    left, right, card = st.columns([2, 2, 1], vertical_alignment="bottom")
+    left, right = st.columns(2)
     metric = left.selectbox("CCS", metrics or list(CCS_METRICS), key="metric", bind="query-params", persist_state="session")
     mode = right.selectbox("Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session")
-    with card:
-        parts.show_card(metric, short=True)
+    parts.show_card(metric)
     return metric, mode
 
 
@@ -95,7 +94,9 @@ def chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
     ranked = ranking(row, item, own)
     if ranked.empty:
         why = own["reason"].dropna()
-        st.info(f"No step of this item has a score in this mode: {why.iloc[0] if len(why) else 'none was asked'}.")
+        st.info(
+            f"No step of this item has a score in this mode: {as_code(str(why.iloc[0])) if len(why) else 'none was asked'}."
+        )
         return
     st.text(item.question)
     chosen = pick_block(step_blocks(ranked), key=f"chain-{row['id']}-{item.id}-{mode}-{metric}")

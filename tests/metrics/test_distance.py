@@ -109,9 +109,10 @@ def test_the_distribution_of_the_token_that_starts_the_answer() -> None:
     assert answer_distribution(told, "", "12") == pytest.approx(logs(**{" 12": 0.75, " 9": 0.25}))
 
 
-def test_the_last_mention_counts() -> None:
-    told = reply((" 12", {"a": 1.0}), " no", (" 12", {"b": 1.0}))
+def test_the_last_mention_counts_but_after_a_cue_the_first() -> None:
+    told = reply((" 12", {"a": 1.0}), ", for 7 + 5 =", (" 12", {"b": 1.0}))
     assert answer_distribution(told, "", "12") == {"b": 0.0}
+    assert answer_distribution(told, "So the answer is", "12") == {"a": 0.0}
 
 
 def test_an_answer_over_several_tokens_starts_at_its_first() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -159,12 +160,22 @@ async def test_a_reply_that_makes_no_sense_is_not_tried_again(log: ResponseLog) 
     assert isinstance(reply, Failed) and reply.tries == 1 and server.calls.total() == 1
 
 
-async def test_a_server_that_answers_some_and_limits_the_rest_loses_no_request(log: ResponseLog) -> None:
-    server = Server(lambda n: None if n % 10 == 0 else RateLimited("429", 0.001))
-    dispatcher = over(log, server, replace(LIMITS, concurrency=10))
-    replies = await ask_all(dispatcher, *map(str, range(20)))
+async def test_a_server_that_serves_slowly_loses_no_request(log: ResponseLog) -> None:
+    free_at = 0.0
+
+    def one_in_5_ms(n: int) -> RateLimited | None:
+        nonlocal free_at
+        now = time.monotonic()
+        if now < free_at:
+            return RateLimited("429", 0.001)
+        free_at = now + 0.005
+        return None
+
+    server = Server(one_in_5_ms)
+    dispatcher = over(log, server, replace(LIMITS, concurrency=30))
+    replies = await ask_all(dispatcher, *map(str, range(60)))
     assert all(isinstance(reply, Response) for reply in replies)
-    assert dispatcher.progress.limited == server.calls.total() - 20
+    assert dispatcher.progress.limited == server.calls.total() - 60 > 60
 
 
 async def test_a_server_that_only_limits_is_given_up(log: ResponseLog) -> None:
