@@ -29,6 +29,7 @@ def train(recipe: Recipe, folder: Path, progress: Callable[[int, int, float], No
 
     ``progress(step, steps, loss)`` is called every 50 steps; the loss is in nats a weighted token.
     """
+    torch.set_num_threads(1)  # sums in one order: the same recipe gives the same weights
     torch.manual_seed(recipe.seed)
     model = LlamaForCausalLM(
         LlamaConfig(
