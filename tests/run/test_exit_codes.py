@@ -1,0 +1,113 @@
+"""What the real command ends with: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loopback import Loopback, serving
+from running import REQUESTS, own_suite, report, row, run
+
+ECHO = ("--provider", "echo", "--model", "echo")
+PRICED = '''
+"""A provider from outside the project, whose model has a price."""
+from dataclasses import replace
+from cotlab.core.requests import Complete, Response, Usage
+from cotlab.core.types import ModelRef
+
+class Priced:
+    answers = frozenset({Complete.kind})
+    def __init__(self, ref):
+        self.ref = replace(ref, revision="1")
+    async def send(self, request):
+        return Response(request.key, "So the answer is 1.", usage=Usage(100, 10))
+    async def close(self):
+        return None
+'''
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Loopback]:
+    with serving() as running:
+        yield running
+
+
+def test_0_a_dry_run_and_a_gate_that_holds(tmp_path: Path) -> None:
+    code, out, _ = run(tmp_path, *own_suite(tmp_path), *ECHO, "--dry-run")
+    assert code == 0 and f"Items: 6 | Total API queries: {REQUESTS}" in out and "Estimated cost: ~$0.0000" in out
+    assert not tmp_path.joinpath("cotlab.duckdb").exists()
+    code, out, _ = run(tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "1.0", "--run-id", "r")
+    assert code == 0 and "Done. RRR: 100.0%" in out
+    assert row(tmp_path, "r")["asked"] == REQUESTS
+
+
+def test_1_a_gate_that_fails(tmp_path: Path) -> None:
+    code, out, err = run(tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "0.5")
+    assert code == 1 and "Gate failed: RRR 100.0% exceeds 50.0%." in err and "Done. RRR: 100.0%" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--provider", "ecko"), "Did you mean 'echo'"),
+        (("--task-suite", "nowhere.jsonl"), "no such file"),
+        (("--mode", "removed"), "Did you mean 'remove'"),
+        (("--nonsense",), "--nonsense"),
+        (("--provider", "openai_compat"), "--base-url"),
+        (("--resume", "nobody"), "Unknown run 'nobody'"),
+    ],
+    ids=["provider", "suite", "mode", "flag", "address", "run"],
+)
+def test_2_what_cannot_be_run(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    code, out, err = run(tmp_path, *own_suite(tmp_path), *ECHO, *words)
+    assert code == 2 and said in err and "Traceback" not in err and not out
+
+
+def test_3_requests_that_all_fail(tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text(json.dumps({"contains": "", "error": "it burns"}) + "\n")
+    code, _, err = run(tmp_path, *own_suite(tmp_path), "--provider", "scripted", "--model", str(script), "--run-id", "r")
+    assert code == 3 and "6 of 6 items have failed requests; the last error: it burns" in err
+    assert report(tmp_path, "r")["items_with_errors"] == 6
+
+
+def test_4_a_budget_that_is_reached_and_raised(tmp_path: Path) -> None:
+    (tmp_path / "priced.py").write_text(PRICED)
+    (tmp_path / "priced-1.dist-info").mkdir()
+    (tmp_path / "priced-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: priced\nVersion: 1\n")
+    (tmp_path / "priced-1.dist-info" / "entry_points.txt").write_text("[cotlab.providers]\nmistral = priced:Priced\n")
+    store, words = (
+        tmp_path / "store",
+        (*own_suite(tmp_path), "--provider", "mistral", "--model", "mistral-large-latest", "--run-id", "r"),
+    )
+    code, _, err = run(store, *words, "--max-cost", "0.004", PYTHONPATH=str(tmp_path))
+    assert code == 4 and "The budget of $0.00 is reached" in err
+    told = report(store, "r")
+    assert told["status"] == "budget" and 0 < told["spent_usd"] <= 0.004
+    asked = row(store, "r")["asked"]
+    assert 0 < asked < REQUESTS
+    code, out, _ = run(store, "--resume", "r", "--max-cost", "5", PYTHONPATH=str(tmp_path))
+    assert code == 0 and "Done. RRR" in out
+    assert row(store, "r")["asked"] == REQUESTS
+    # every reply cost the same, whichever process paid for it
+    assert report(store, "r")["spent_usd"] == pytest.approx(REQUESTS * told["spent_usd"] / asked)
+
+
+def test_5_a_gate_without_a_number(tmp_path: Path) -> None:
+    code, out, err = run(tmp_path, *own_suite(tmp_path, answer=None), *ECHO, "--rr-threshold", "0.5")
+    assert code == 5 and "Gate inconclusive" in err and "Done. RRR: n/a" in out
+
+
+def test_a_run_against_a_server(tmp_path: Path, server: Loopback) -> None:
+    server.script({"status": 429, "headers": {"Retry-After": "0.1"}}, then={"text": "So the answer is 4."})
+    words = ("--provider", "openai_compat", "--model", "m", "--base-url", server.base_url, "--run-id", "r")
+    key = "sk-never-written-down-0123"
+    code, out, err = run(tmp_path, *own_suite(tmp_path), *words, "--max-requests-per-minute", "1000", OPENAI_COMPAT_API_KEY=key)
+    assert code == 0 and "Done. RRR: 100.0%" in out
+    assert server.count() == REQUESTS + 1  # one of them twice
+    assert {call["headers"]["authorization"] for call in server.seen()} == {f"Bearer {key}"}
+    assert key not in out + err
+    assert all(key.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert report(tmp_path, "r")["spent_usd"] == 0

@@ -1,0 +1,143 @@
+"""Runs that are killed, stopped, resumed or run side by side end with the scores of an unbroken run, and ask nothing twice."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from running import (
+    SIX,
+    assert_same_scores,
+    done,
+    finish,
+    kill_at_random,
+    replies,
+    report,
+    row,
+    run,
+    scores,
+    start,
+    step_scores,
+    wait_for_replies,
+)
+
+from cotlab.store import read
+from cotlab.store.gate import Store
+from cotlab.store.live import LiveState
+
+SLOW_ECHO = (
+    *SIX,
+    "--provider",
+    "echo",
+    "--model",
+    "latency_s=0.05",
+    "--max-concurrent",
+    "4",
+    "--mode",
+    "remove",
+    "--mode",
+    "filler",
+)
+ORGANISM = (*SIX, "--provider", "organism", "--model", "faithful-a", "--mode", "remove")
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unbroken")
+    done(folder, *SLOW_ECHO, "--run-id", "echo")
+    done(folder, *ORGANISM, "--run-id", "organism")
+    return folder
+
+
+def needed(unbroken: Path, name: str) -> int:
+    return int(row(unbroken, name)["asked"])
+
+
+def planned(folder: Path) -> bool:
+    return (folder / "cotlab.duckdb").exists() and "r" in set(read.runs(Store(folder))["id"])
+
+
+def go_on(folder: Path, words: tuple[str, ...]) -> subprocess.Popen[str]:
+    """Resume the run; start it anew where it was killed before it had written down what it was to do."""
+    return start(folder, *(("--resume", "r") if planned(folder) else (*words, "--run-id", "r")))
+
+
+def break_and_resume(folder: Path, unbroken: Path, name: str, kills: int) -> None:
+    """Kill a run ``kills`` times at random moments, let it come to its end, and compare it with the unbroken one."""
+    words, chance, all_of_them = SLOW_ECHO if name == "echo" else ORGANISM, random.Random(), needed(unbroken, name)
+    for kill in range(kills):
+        kill_at_random(go_on(folder, words), folder, chance, (all_of_them - replies(folder)) // (kills - kill))
+    before = replies(folder)
+    counted = int(row(folder, "r")["asked"]) if planned(folder) else 0
+    code, _, err = finish(go_on(folder, words))
+    assert code == 0, err
+    assert row(folder, "r")["asked"] - counted == all_of_them - before
+    assert replies(folder) == all_of_them
+    assert_same_scores(scores(folder, "r"), scores(unbroken, name), 1e-4)
+    if name == "echo":
+        assert step_scores(folder, "r") == step_scores(unbroken, name)
+
+
+@pytest.mark.parametrize(("name", "kills"), [("echo", 2), ("organism", 1)])
+def test_a_killed_run_ends_as_if_it_had_not_been(tmp_path: Path, unbroken: Path, name: str, kills: int) -> None:
+    break_and_resume(tmp_path, unbroken, name, kills)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["echo", "organism"])
+@pytest.mark.parametrize("kills", [1, 2, 3, 7, 12])
+def test_a_run_that_is_killed_again_and_again(tmp_path: Path, unbroken: Path, name: str, kills: int) -> None:
+    break_and_resume(tmp_path, unbroken, name, kills)
+
+
+def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path, unbroken: Path) -> None:
+    process = start(tmp_path, *SLOW_ECHO, "--run-id", "r")
+    wait_for_replies(process, tmp_path, 5)
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert code == 3
+    assert "go on with: cotlab run --resume r" in err
+    told = row(tmp_path, "r")
+    assert told["status"] == report(tmp_path, "r")["status"] == "stopped"
+    assert told["asked"] == replies(tmp_path) < needed(unbroken, "echo")  # what was sent came in, the rest was not sent
+    done(tmp_path, "--resume", "r")
+    assert row(tmp_path, "r")["asked"] == needed(unbroken, "echo")  # over both processes
+    assert step_scores(tmp_path, "r") == step_scores(unbroken, "echo")
+    out = done(tmp_path, "--resume", "r")  # nothing is left to do
+    assert "Done. RRR:" in out and row(tmp_path, "r")["asked"] == needed(unbroken, "echo")
+
+
+def alive(folder: Path, name: str) -> bool:
+    live = LiveState(folder / "log.sqlite")
+    told = live.get(name)
+    live.close()
+    return told is not None and told.alive
+
+
+def test_a_run_that_is_going_on_cannot_be_resumed(tmp_path: Path) -> None:
+    process = start(tmp_path, *SIX, "--provider", "echo", "--model", "latency_s=2", "--run-id", "r")
+    while process.poll() is None and not alive(tmp_path, "r"):
+        time.sleep(0.01)
+    code, _, err = run(tmp_path, "--resume", "r")
+    process.kill()
+    process.communicate()
+    assert code == 2 and "still going" in err
+
+
+def test_two_runs_and_a_reader_share_a_store_and_ask_nothing_twice(tmp_path: Path, unbroken: Path) -> None:
+    both = {name: start(tmp_path, *SLOW_ECHO, "--run-id", name) for name in ("one", "two")}
+    store, seen = Store(tmp_path), set[int]()
+    while any(process.poll() is None for process in both.values()):
+        if (tmp_path / "cotlab.duckdb").exists():
+            seen.add(len(read.scores(store, "one")))
+        time.sleep(0.05)
+    assert len(seen) > 1 and max(seen) == len(scores(unbroken, "echo"))
+    for name, process in both.items():
+        code, _, err = finish(process)
+        assert code == 0, err
+        assert_same_scores(scores(tmp_path, name), scores(unbroken, "echo"))
+    assert sum(row(tmp_path, name)["asked"] for name in both) == replies(tmp_path) == needed(unbroken, "echo")

@@ -1,0 +1,240 @@
+"""A run from its configuration to its scores, in this process, against a scripted model and a server on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from loopback import Loopback, serving
+
+from cotlab.core.errors import ConfigError, StoreBusy
+from cotlab.core.requests import Complete, Message
+from cotlab.core.types import Item, ModelRef, Step, Suite
+from cotlab.providers.echo import Echo
+from cotlab.providers.scripted import Scripted
+from cotlab.run import runner
+from cotlab.run.config import read_config
+from cotlab.run.launch import Finished, dry_run, load_for, resume, start
+from cotlab.store import read, write
+from cotlab.store.gate import Store
+from cotlab.store.responses import ResponseLog
+
+SUITE = Suite.of("three", [
+    Item("sum", "What is 2 + 3, then doubled?", "10", (Step(0, "2 + 3 = 5."), Step(1, "5 * 2 = 10."))),
+    Item("colour", "Which colour is the sky?", "blue", (Step(0, "Light is scattered."), Step(1, "So the sky is blue."))),
+    Item("none", "Which number am I thinking of?", None, (Step(0, "It could be 7."),)),
+])  # fmt: skip
+ASKED = 1 + 2 + 1 + 2 + 1 + 1  # each item's whole chain and each chain without one step
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Loopback]:
+    with serving() as running:
+        yield running
+
+
+def scripted(folder: Path, *lines: dict[str, Any]) -> dict[str, Any]:
+    path = folder / "script.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return {"provider": "scripted", "model": str(path)}
+
+
+def values(store: Store, run: Finished, metric: str) -> dict[tuple[str, int | None], Any]:
+    """(item, step) → value, or its status where it has none."""
+    rows = read.scores(store, run.run_id, metrics=[metric])
+    return {
+        (r.item_id, None if pd.isna(r.step) else int(r.step)): r.value if r.status == "ok" else r.status
+        for r in rows.itertuples()
+    }
+
+
+def test_a_scripted_run_gives_the_scores_that_follow_from_its_replies(store: Store, tmp_path: Path) -> None:
+    # without its first step the sum goes wrong; without its second the model refuses; the sky is blue in any case
+    told = scripted(
+        tmp_path, {"contains": "2 + 3 = 5.\n5 * 2 = 10.", "text": "So the answer is 10."},
+        {"contains": "5 * 2 = 10.", "text": "So the answer is 4."}, {"contains": "2 + 3 = 5.", "refused": True},
+        {"contains": "sky", "text": "So the answer is blue."}, {"contains": "It could be", "text": "So the answer is 7."},
+        {"contains": "number am I", "text": "I cannot know."},
+    )  # fmt: skip
+    run = start(read_config(told), store, suite=SUITE)
+    assert (run.status, run.code) == ("done", 0)
+    assert values(store, run, "accuracy_delta") == {
+        ("sum", 0): 1.0, ("sum", 1): "refused", ("colour", 0): 0.0, ("colour", 1): 0.0, ("none", 0): "undefined",
+    }  # fmt: skip
+    assert values(store, run, "baseline_correct") == {("sum", None): 1.0, ("colour", None): 1.0, ("none", None): "undefined"}
+    row = read.run(store, run.run_id)
+    assert (row["asked"], row["hits"], row["failed"], row["status"]) == (ASKED, 0, 0, "done")
+    again = start(read_config(told), store, suite=SUITE)  # the same plan is answered from the log
+    row = read.run(store, again.run_id)
+    assert (row["asked"], row["hits"]) == (0, ASKED)
+    assert values(store, again, "accuracy_delta") == values(store, run, "accuracy_delta")
+
+
+def compat(server: Loopback, **more: Any) -> dict[str, Any]:
+    return {"provider": "openai_compat", "model": "m", "base_url": server.base_url, "max_concurrent": 1,
+            "max_requests_per_minute": 10_000, **more}  # fmt: skip
+
+
+def test_an_item_with_a_failed_request_is_asked_again_on_resume(store: Store, server: Loopback) -> None:
+    server.script({}, {"body": "not JSON"})
+    first = start(read_config(compat(server)), store, suite=SUITE)
+    assert server.count() == ASKED
+    assert (first.status, first.code) == ("done", 0) and "--resume asks them again" in first.message
+    assert first.report["items_with_errors"] == 1 and first.report["requests"]["failed"] == 1
+    assert "error" in values(store, first, "token_delta").values()
+    server.script()
+    second = resume(first.run_id, {}, store)
+    assert server.count() == 1  # only the request that failed; its item's others come from the log
+    assert second.report["items_with_errors"] == 0
+    assert "error" not in values(store, second, "token_delta").values()
+    server.script()
+    resume(first.run_id, {}, store)
+    assert server.count() == 0
+
+
+def test_a_run_whose_items_all_failed_is_not_done(store: Store, server: Loopback) -> None:
+    server.script(then={"body": "not JSON"})
+    run = start(read_config(compat(server)), store, suite=SUITE)
+    assert run.code == 3 and "3 of 3 items" in run.message
+
+
+def test_refusals_are_kept_on_resume_until_they_are_retried(store: Store, server: Loopback) -> None:
+    server.script({"refusal": "No.", "text": None}, {}, {"finish": "content_filter", "text": ""})
+    first = start(read_config(compat(server)), store, suite=SUITE)
+    refused = [place for place, value in values(store, first, "token_delta").items() if value == "refused"]
+    assert refused
+    server.script()
+    kept = resume(first.run_id, {}, store)
+    assert server.count() == 0
+    assert values(store, kept, "token_delta") == values(store, first, "token_delta")
+    again = resume(first.run_id, {}, store, retry_refused=True)
+    assert server.count() == 2
+    assert "refused" not in values(store, again, "token_delta").values()
+
+
+def test_a_refused_key_stops_a_run_at_once(store: Store, server: Loopback) -> None:
+    server.script({}, {}, then={"status": 401})
+    run = start(read_config(compat(server)), store, suite=SUITE)
+    assert (run.status, run.code) == ("failed", 3) and "refused the key" in run.message
+    assert server.count() == 3
+    server.script()
+    done = resume(run.run_id, {}, store)
+    assert (done.status, server.count()) == ("done", ASKED - 2)
+
+
+def test_no_more_requests_a_minute_than_allowed(store: Store, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotlab.run.limits.SendLimit.__init__.__defaults__", (0.3,))  # a minute of 0.3 s
+    server.script()
+    run = start(read_config(compat(server, max_concurrent=50, max_requests_per_minute=3)), store, suite=SUITE)
+    at = sorted(call["at"] for call in server.seen())
+    assert run.status == "done" and len(at) == ASKED
+    # arrivals jitter by what a connection takes; four of them within half of the window would be a breach
+    assert all(later - first > 0.15 for first, later in zip(at, at[3:], strict=False))
+
+
+def test_a_redacted_run_leaves_no_text_behind(store: Store, server: Loopback) -> None:
+    server.script(then={"text": "a sEcReT reply"})
+    suite = Suite.of(
+        "s", [Item("i", "a sEcReT question?", "sEcReT answer", (Step(0, "sEcReT step."), Step(1, "Then sEcReT.")))]
+    )
+    run = start(read_config(compat(server, redact_prompts=True)), store, suite=suite)
+    assert run.status == "done" and server.count() == 3
+    for file in store.folder.rglob("*"):
+        if file.is_file():
+            assert b"sEcReT" not in file.read_bytes(), file.name
+    said = run.report["items"][0]["baseline_output"]
+    assert said.startswith("sha256:") and len(said) == 71
+
+
+def test_scores_wait_while_the_store_is_held(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "FLUSH_S", 0.01)
+    tries = 0
+    add_ended = write.add_ended
+
+    def held_at_first(*args: Any) -> None:
+        nonlocal tries
+        tries += 1
+        if tries <= 2:
+            raise StoreBusy(0.1, "another process")
+        add_ended(*args)
+
+    monkeypatch.setattr(write, "add_ended", held_at_first)
+    run = start(read_config({"provider": "echo", "model": "latency_s=0.05", "max_concurrent": 1}), store, suite=SUITE)
+    assert run.status == "done" and tries > 2
+    assert set(read.ended(store, run.run_id)["item"]) == {"sum", "colour", "none"}
+
+
+def test_a_changed_model_or_suite_is_not_resumed(store: Store, tmp_path: Path) -> None:
+    told = scripted(tmp_path, {"contains": "", "text": "So the answer is 1."})
+    run = start(read_config(told), store, suite=SUITE)
+    scripted(tmp_path, {"contains": "", "text": "So the answer is 2."})
+    with pytest.raises(ConfigError, match="has changed since run"):
+        resume(run.run_id, {}, store)
+
+
+@pytest.mark.parametrize("suite", ["wordproblems", "math", "commonsense"])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"mode": ["remove", "truncate", "corrupt", "paraphrase", "filler"]}, {"mode": ["filler"], "repeats": 2, "limit": 4}],
+    ids=["remove", "all", "repeats"],
+)
+def test_the_dry_run_counts_what_will_be_asked(store: Store, suite: str, more: dict[str, Any]) -> None:
+    config = read_config({"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, **more})
+    _, count = dry_run(config, load_for(config)[0])
+    run = start(config, store)
+    assert (count.exact, count.estimated) == (run.report["requests"]["asked"], 0)
+
+
+@pytest.mark.parametrize("suite", ["wordproblems", "math", "commonsense"])
+def test_the_dry_run_of_own_chains_is_generous(store: Store, suite: str) -> None:
+    config = read_config({"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, "chain": "own"})
+    _, count = dry_run(config, load_for(config)[0])
+    run = start(config, store)
+    assert count.exact == 6  # one for each chain that the model is to write
+    assert count.exact < run.report["requests"]["asked"] <= count.total
+
+
+def test_a_run_works_inside_a_running_event_loop(store: Store) -> None:
+    async def notebook() -> Finished:
+        return start(read_config({"provider": "echo", "model": "echo"}), store, suite=SUITE)
+
+    assert asyncio.run(notebook()).status == "done"
+
+
+async def test_echo_says_what_it_was_told() -> None:
+    echo = Echo(ModelRef("echo", "echo"))
+    request = Complete(echo.ref, (Message("user", "Which way?"),), prefix="So the answer is")
+    reply = await echo.send(request)
+    assert (reply.key, reply.text, reply.finish) == (request.key, "Which way?\nSo the answer is", "stop")
+    for name in ("latency_s=fast", "echoes", "latency_s=-1"):
+        with pytest.raises(ConfigError, match="latency_s=SECONDS"):
+            Echo(ModelRef("echo", name))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("{", "not JSONL"), ("[]", "contains"), ('{"text": "x"}', "contains"), (None, "no such file")]
+)
+def test_a_script_that_cannot_be_used_is_told(tmp_path: Path, text: str | None, why: str) -> None:
+    path = tmp_path / "script.jsonl"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigError, match=why):
+        Scripted(ModelRef("scripted", str(path)))
+
+
+def test_every_reply_of_a_run_is_in_the_log(store: Store) -> None:
+    run = start(read_config({"provider": "echo", "model": "echo"}), store, suite=SUITE)
+    keys = {key for evidence in read.scores(store, run.run_id)["evidence"] for key in evidence}
+    log = ResponseLog(store.log_path)
+    assert len(keys) == ASKED and all(log.get(key) is not None for key in keys)
+    log.close()
