@@ -16,7 +16,7 @@ from cotlab.providers.local.organisms import organism_names
 from cotlab.run.config import read_config
 from cotlab.run.launch import dry_run
 from cotlab.suites.shipped import shipped_suites
-from cotlab.ui import data, launching, suites
+from cotlab.ui import data, launching, parts, suites
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
@@ -36,16 +36,10 @@ def form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
     if not labels:
         st.info("No suite is kept: upload one on the page Suites.")
         return None, {}
-    wanted = before.get("_suite")
-    first = (
-        list(labels).index(wanted)
-        if wanted in labels
-        else (list(labels).index("wordproblems") if "wordproblems" in labels else 0)
-    )
     left, right = st.columns(2)
     with left:
         st.subheader("Suite and model")
-        suite = st.selectbox("Suite", list(labels), first, format_func=labels.__getitem__, key="suite", bind="query-params")
+        suite = parts.pick("Suite", labels, "suite", before.get("_suite", "wordproblems"))
         provider = st.selectbox(
             "Provider", list(PROVIDERS), _index(list(PROVIDERS), before.get("provider")), key="new-provider"
         )

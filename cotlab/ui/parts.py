@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -93,7 +93,20 @@ def empty(message: str, page: str | None = None, label: str = "", params: dict[s
         st.page_link(page, label=label, icon=":material/arrow_forward:", query_params=params)
 
 
-def pick_run(scorer: str, key: str = "run") -> dict[str, Any] | None:
+def pick(label: str, labels: Mapping[str, str], name: str, default: str | None = None) -> str:
+    """Choose one of ``labels`` (its label by its id); the id stands in the address as ``name`` and is taken from there.
+
+    A bound widget would put its label into the address, and leave it out where it is the first: no address to share.
+    """
+    options, wanted = list(labels), st.query_params.get(name)
+    start = next((options.index(i) for i in (wanted, default) if i in options), 0)
+    chosen: str = st.selectbox(label, options, start, format_func=labels.__getitem__, key=f"pick-{name}-{wanted}")
+    if chosen != wanted:
+        st.query_params[name] = chosen
+    return chosen
+
+
+def pick_run(scorer: str) -> dict[str, Any] | None:
     """The run that a page is about, bound to the address; None (after saying why) where no run has this scorer."""
     runs = read.runs(data.store())
     rows = [row for row in runs.to_dict("records") if any(s.name == scorer for s in data._plan(row["plan"]).scorers)]
@@ -101,15 +114,8 @@ def pick_run(scorer: str, key: str = "run") -> dict[str, Any] | None:
         empty(f"No run has the scorer {scorer!r} yet.", page("new_run"), "Start one")
         return None
     by_id = {row["id"]: row for row in rows}
-    chosen = st.selectbox(
-        "Run",
-        list(by_id),
-        format_func=lambda i: f"{by_id[i]['model']} · {by_id[i]['suite_name']} · {i}",
-        key=key,
-        bind="query-params",
-        persist_state="session",
-    )
-    row: dict[str, Any] = by_id[chosen if chosen in by_id else next(iter(by_id))]
+    labels = {i: f"{row['model']} · {row['suite_name']} · {i}" for i, row in by_id.items()}
+    row: dict[str, Any] = by_id[pick("Run", labels, "run")]
     partial_banner(row)
     return row
 

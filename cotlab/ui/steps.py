@@ -80,11 +80,8 @@ def pick_item(row: dict[str, Any]) -> Item | None:
     if table.empty:
         st.info("No item has been scored yet.")
         return None
-    labels = dict(zip(table["id"], table["question"], strict=True))
-    chosen = st.selectbox(
-        "Item", list(labels), format_func=lambda i: f"{i} · {shorten(labels[i], 90)}", key="item", bind="query-params"
-    )
-    return data.item(row["suite"], chosen if chosen in labels else table["id"].iloc[0])
+    labels = {i: f"{i} · {shorten(question, 90)}" for i, question in zip(table["id"], table["question"], strict=True)}
+    return data.item(row["suite"], parts.pick("Item", labels, "item"))
 
 
 def chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:

@@ -45,7 +45,7 @@ def pick() -> Suite | None:
     if not labels:
         parts.empty("No suite is kept. Upload one.")
         return None
-    chosen = st.selectbox("Suite", list(labels), format_func=labels.__getitem__, key="suite", bind="query-params")
+    chosen = parts.pick("Suite", labels, "suite", "wordproblems")
     suite = find(chosen)
     st.page_link(page("new_run"), label="Run this suite", icon=":material/play_arrow:", query_params={"suite": chosen})
     return suite

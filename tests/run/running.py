@@ -19,7 +19,6 @@ from cotlab.store import read
 from cotlab.store.gate import Store
 
 LOGPROB_METRICS = ("kl_divergence", "kl_nats", "total_variation", "topk_rest")
-SIX = ("--task-suite", "wordproblems", "--limit", "6")
 STEPS, REQUESTS = 3, 24
 """Of each item of ``own_suite``, and of a run that removes each step of its six items in turn."""
 
@@ -51,13 +50,6 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 def run(folder: Path, *words: str, **environment: str) -> tuple[int, str, str]:
     return finish(start(folder, *words, **environment))
-
-
-def done(folder: Path, *words: str) -> str:
-    """The output of a run that must come to its end."""
-    code, out, err = run(folder, *words)
-    assert code == 0, err
-    return out
 
 
 def replies(folder: Path) -> int:

@@ -6,51 +6,49 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running import (
-    SIX,
     assert_same_scores,
-    done,
     finish,
     kill_at_random,
     replies,
     report,
     row,
-    run,
     scores,
     start,
     step_scores,
     wait_for_replies,
 )
 
+from cotlab.core.errors import ConfigError
+from cotlab.run import launch
+from cotlab.run.config import read_config
 from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.store.live import LiveState
 
-SLOW_ECHO = (
-    *SIX,
-    "--provider",
-    "echo",
-    "--model",
-    "latency_s=0.05",
-    "--max-concurrent",
-    "4",
-    "--mode",
-    "remove",
-    "--mode",
-    "filler",
-)
-ORGANISM = (*SIX, "--provider", "organism", "--model", "faithful-a", "--mode", "remove")
+SIX = {"task_suite": "wordproblems", "limit": 6}
+SLOW_ECHO = {**SIX, "provider": "echo", "model": "latency_s=0.05", "max_concurrent": 4, "mode": ["remove", "filler"]}
+ORGANISM = {**SIX, "provider": "organism", "model": "faithful-a", "mode": ["remove"]}
 
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both runs without a break, made in this process."""
     folder = tmp_path_factory.mktemp("unbroken")
-    done(folder, *SLOW_ECHO, "--run-id", "echo")
-    done(folder, *ORGANISM, "--run-id", "organism")
+    for name, words in (("echo", SLOW_ECHO), ("organism", ORGANISM)):
+        launch.start(read_config(words), Store(folder), run_id=name)
     return folder
+
+
+def flags(settings: dict[str, Any]) -> Iterator[str]:
+    for name, value in settings.items():
+        for one in value if isinstance(value, list) else [value]:
+            yield f"--{name.replace('_', '-')}={one}"
 
 
 def needed(unbroken: Path, name: str) -> int:
@@ -61,9 +59,9 @@ def planned(folder: Path) -> bool:
     return (folder / "cotlab.duckdb").exists() and "r" in set(read.runs(Store(folder))["id"])
 
 
-def go_on(folder: Path, words: tuple[str, ...]) -> subprocess.Popen[str]:
+def go_on(folder: Path, words: dict[str, Any]) -> subprocess.Popen[str]:
     """Resume the run; start it anew where it was killed before it had written down what it was to do."""
-    return start(folder, *(("--resume", "r") if planned(folder) else (*words, "--run-id", "r")))
+    return start(folder, *(("--resume", "r") if planned(folder) else (*flags(words), "--run-id", "r")))
 
 
 def break_and_resume(folder: Path, unbroken: Path, name: str, kills: int) -> None:
@@ -95,7 +93,7 @@ def test_a_run_that_is_killed_again_and_again(tmp_path: Path, unbroken: Path, na
 
 
 def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path, unbroken: Path) -> None:
-    process = start(tmp_path, *SLOW_ECHO, "--run-id", "r")
+    process = start(tmp_path, *flags(SLOW_ECHO), "--run-id", "r")
     wait_for_replies(process, tmp_path, 5)
     process.send_signal(signal.SIGINT)
     code, _, err = finish(process)
@@ -104,11 +102,10 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path, unbroken: Path) -> None:
     told = row(tmp_path, "r")
     assert told["status"] == report(tmp_path, "r")["status"] == "stopped"
     assert told["asked"] == replies(tmp_path) < needed(unbroken, "echo")  # what was sent came in, the rest was not sent
-    done(tmp_path, "--resume", "r")
-    assert row(tmp_path, "r")["asked"] == needed(unbroken, "echo")  # over both processes
-    assert step_scores(tmp_path, "r") == step_scores(unbroken, "echo")
-    out = done(tmp_path, "--resume", "r")  # nothing is left to do
-    assert "Done. RRR:" in out and row(tmp_path, "r")["asked"] == needed(unbroken, "echo")
+    for _ in range(2):  # the second time nothing is left to do
+        assert launch.resume("r", {}, Store(tmp_path)).code == 0
+        assert row(tmp_path, "r")["asked"] == needed(unbroken, "echo")  # over all processes
+        assert step_scores(tmp_path, "r") == step_scores(unbroken, "echo")
 
 
 def alive(folder: Path, name: str) -> bool:
@@ -119,17 +116,17 @@ def alive(folder: Path, name: str) -> bool:
 
 
 def test_a_run_that_is_going_on_cannot_be_resumed(tmp_path: Path) -> None:
-    process = start(tmp_path, *SIX, "--provider", "echo", "--model", "latency_s=2", "--run-id", "r")
+    process = start(tmp_path, *flags({**SLOW_ECHO, "model": "latency_s=2"}), "--run-id", "r")
     while process.poll() is None and not alive(tmp_path, "r"):
         time.sleep(0.01)
-    code, _, err = run(tmp_path, "--resume", "r")
+    with pytest.raises(ConfigError, match="still going"):
+        launch.resume("r", {}, Store(tmp_path))
     process.kill()
     process.communicate()
-    assert code == 2 and "still going" in err
 
 
 def test_two_runs_and_a_reader_share_a_store_and_ask_nothing_twice(tmp_path: Path, unbroken: Path) -> None:
-    both = {name: start(tmp_path, *SLOW_ECHO, "--run-id", name) for name in ("one", "two")}
+    both = {name: start(tmp_path, *flags(SLOW_ECHO), "--run-id", name) for name in ("one", "two")}
     store, seen = Store(tmp_path), set[int]()
     while any(process.poll() is None for process in both.values()):
         if (tmp_path / "cotlab.duckdb").exists():
