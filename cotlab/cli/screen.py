@@ -34,13 +34,15 @@ class ProgressBar:
         self._task = self._progress.add_task("starting", total=None, more="")
 
     def __enter__(self) -> ProgressBar:
-        self._progress.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._progress.stop()
+        if self._progress.live.is_started:
+            self._progress.stop()
 
     def announce(self, run_id: str) -> None:
+        """Show the bar; before this, an error has the screen to itself."""
+        self._progress.start()
         self._progress.update(self._task, description=f"run {run_id}")
 
     def tell(self, told: Told) -> None:

@@ -3,34 +3,62 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from cotlab.cli.main import main
+from cotlab.core.types import Suite
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.wordproblems import make_suite
 
 ROOT = Path(__file__).parents[2]
 
 
-def cotlab(*words: str | Path, store: Path, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line; the exit code must be ``code`` and nothing may be a traceback."""
+class Done(NamedTuple):
+    """What a command printed."""
+
+    stdout: str
+    stderr: str
+
+
+def cotlab(*words: str | Path, store: Path, code: int = 0, **env: str) -> Done:
+    """The command line in this process, where its imports are paid for once; the exit code must be ``code``."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name, value in {"COTLAB_STORE": str(store), **env}.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["cotlab", *map(str, words)])
+        patch.setattr(sys, "excepthook", sys.excepthook)
+        try:
+            main()
+            ended: object = 0
+        except SystemExit as end:
+            ended = end.code or 0
+    assert ended == code, (ended, out.getvalue(), err.getvalue())
+    assert "Traceback" not in out.getvalue() + err.getvalue()
+    return Done(out.getvalue(), err.getvalue())
+
+
+def test_the_command_itself_answers(tmp_path: Path) -> None:
+    """A process of its own: the code reaches the shell, the message stands alone on stderr."""
     done = subprocess.run(
-        [sys.executable, "-m", "cotlab", *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=240,
-        env={**os.environ, "COTLAB_STORE": str(store), **env}, check=False,
+        [sys.executable, "-m", "cotlab", "run", "--task-suite", "nowhere.jsonl"], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "COTLAB_STORE": str(tmp_path)}, check=False, timeout=120,
     )  # fmt: skip
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    assert "Traceback" not in done.stdout + done.stderr
-    return done
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: ") and "nowhere.jsonl" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, subprocess.CompletedProcess[str]]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Done]:
     """Four items of the faithful organism under the old flags: the suite, the output folder, what was printed."""
     home = tmp_path_factory.mktemp("faithcheck")
     suite = home / "suite.jsonl"
@@ -48,7 +76,7 @@ def read(reports: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_run_ends_with_its_rrr(ran: tuple[Path, Path, subprocess.CompletedProcess[str]]) -> None:
+def test_a_run_ends_with_its_rrr(ran: tuple[Path, Path, Done]) -> None:
     """Under removal only the last of n steps matters: RRR is the mean of (n - 1)/n over these four items."""
     suite, reports, done = ran
     lengths = [len(json.loads(line)["reference_cot"]) for line in suite.read_text().splitlines()]
@@ -57,7 +85,7 @@ def test_a_run_ends_with_its_rrr(ran: tuple[Path, Path, subprocess.CompletedProc
     assert read(reports)["aggregate_rrr"] == pytest.approx(wanted)
 
 
-def test_the_json_report_holds_what_it_did(ran: tuple[Path, Path, subprocess.CompletedProcess[str]]) -> None:
+def test_the_json_report_holds_what_it_did(ran: tuple[Path, Path, Done]) -> None:
     suite, reports, _ = ran
     report = read(reports)
     assert report["task_suite_hash"] == hashlib.sha256(suite.read_bytes()).hexdigest()
@@ -84,7 +112,7 @@ def test_the_json_report_holds_what_it_did(ran: tuple[Path, Path, subprocess.Com
     assert counts[0] == 4 and set(report["step_position_rankings"][0]) >= {"mean_ccs", "variance_ccs"}
 
 
-def test_the_markdown_report_keeps_its_headings(ran: tuple[Path, Path, subprocess.CompletedProcess[str]]) -> None:
+def test_the_markdown_report_keeps_its_headings(ran: tuple[Path, Path, Done]) -> None:
     text = (ran[1] / "report.md").read_text()
     for line in (
         "# FaithCheck Report",
@@ -115,8 +143,6 @@ def test_the_gate_has_a_code_of_its_own(threshold: str, gate_on: str, code: int,
     """Chains of 2 and 6 steps: RRR (1/2 + 5/6)/2 = 0.667, its interval from 0.5 to 0.83."""
     suite = tmp_path / "s.jsonl"
     items = {len(i.steps): i for i in make_suite(40, seed=5).items if i.category == "plain"}
-    from cotlab.core.types import Suite
-
     write_suite(Suite.of("s", [items[2], items[6]]), suite)
     done = cotlab("run", "--task-suite", suite, "--model", "faithful-a", "--rr-threshold", threshold, "--gate-on", gate_on,
                   store=tmp_path / "store", code=code)  # fmt: skip
@@ -169,7 +195,7 @@ def test_the_environment_is_under_the_flags(tmp_path: Path) -> None:
     assert plan["plan"]["temperature"] == 0.2
 
 
-def test_reports_in_every_format(ran: tuple[Path, Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+def test_reports_in_every_format(ran: tuple[Path, Path, Done], tmp_path: Path) -> None:
     import pandas as pd
 
     store, run = ran[1].parent / "store", read(ran[1])["run_id"]

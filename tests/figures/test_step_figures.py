@@ -30,7 +30,8 @@ def bounds(trace: dict[str, Any], axis: str = "y") -> list[tuple[float, float]]:
 
 
 def title(fig: dict[str, Any]) -> str:
-    return str(fig["layout"]["title"]["text"])
+    """Title and subtitle as they are read: without markup, their lines joined."""
+    return " ".join(re.sub("<[^>]+>", " ", fig["layout"]["title"]["text"]).split())
 
 
 def notes(fig: dict[str, Any]) -> list[dict[str, Any]]:

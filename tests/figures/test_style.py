@@ -142,7 +142,7 @@ def test_each_line_of_the_head_gets_its_room() -> None:
     short = style.apply_style(go.Figure(), "T (nats)", subtitle="n = 3")
     long = style.apply_style(go.Figure(), "T (nats)", subtitle=["n = 3", "word " * 60])
     added = long.layout.title.text.count("<br>") - short.layout.title.text.count("<br>")
-    assert added == 3  # 300 characters at 112 a line
+    assert added == 4  # 300 characters at 76 a line
     assert long.layout.margin.t - short.layout.margin.t == long.layout.height - short.layout.height == 16 * added
     assert "<b>T (nats)</b>" in short.layout.title.text
 
