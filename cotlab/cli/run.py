@@ -59,7 +59,7 @@ def run(
             plan, count = launch.dry_run(settings, suite)
             print(f"Items: {len(suite.items[: plan.limit])} | Total API queries: {count.total}")
             if count.estimated:
-                print(f"{count.exact} of them are certain; {count.estimated} at most follow from replies.")
+                print(f"{count.exact} of them are certain; about {count.estimated} follow from replies.")
             print(f"Estimated cost: ~${count.micro / 1e6:.4f}")
             return
         with ProgressBar() as bar:

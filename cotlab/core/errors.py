@@ -97,7 +97,7 @@ class BudgetReached(CotlabError):
     def __init__(self, spent: int, cap: int, left: int) -> None:
         self.spent, self.cap, self.left = spent, cap, left
         super().__init__(
-            f"The budget of ${cap / 1e6:.2f} is reached: ${spent / 1e6:.6f} spent or reserved and {left} requests left. "
+            f"The budget of ${cap / 1e6:,.4f} is reached: ${spent / 1e6:.6f} spent or reserved and {left} requests left. "
             "What was paid for is kept; go on with --resume and a higher --max-cost."
         )
 

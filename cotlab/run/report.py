@@ -125,7 +125,9 @@ def _item(
     steps, outputs, baseline = [], {}, None
     for row in rows:
         if row["step"] is None:
-            steps.append({"step_index": None, "score": None, "metric": metric, "status": row["status"], "reason": row["reason"]})
+            steps.append(
+                {"step_index": None, "score": None, "metric": metric, "status": row["status"], "reason": row["reason"]}
+            )
             continue
         step = int(row["step"])
         value = means[item_id, step]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from cotlab.stats.intervals import Interval, no_interval
 
@@ -75,6 +74,8 @@ def bootstrap_ratio(
     each = top / bottom
     if np.ptp(each) < 1e-12:
         return Interval(point, point, point, n, "bootstrap (all units equal)", level)
+    from scipy import stats
+
     rng = np.random.default_rng(seed)
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings():
@@ -105,6 +106,8 @@ def paired_permutation(first: Sequence[float], second: Sequence[float], *, seed:
         raise ValueError("paired values must be finite")
     if np.allclose(a, b, rtol=0, atol=1e-12):
         return 1.0
+    from scipy import stats
+
     result = stats.permutation_test(
         (a, b), _mean_difference, permutation_type="samples", vectorized=True, n_resamples=RESAMPLES,
         rng=np.random.default_rng(seed), batch=max(1, _CELLS // len(a)),

@@ -1,6 +1,7 @@
 """The step figures draw exactly what their table says: points, bounds, gaps and reasons."""
 
 import json
+import re
 from typing import Any
 
 import pandas as pd
