@@ -15,8 +15,6 @@ from transformers.utils import logging as library_logging
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.providers.local.organisms import organism_names
 
-SMALL = 20_000_000
-"""Weights below which one thread beats several: handing work around costs more than the work."""
 _HASHED = (
     "*.safetensors", "*.bin", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
     "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model", "chat_template.*",
@@ -66,8 +64,6 @@ def load(name: str, *, device: str = "cpu", dtype: str = "float32", start: str =
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConfigError(f"The model {name!r} cannot be loaded: {first}") from error
     model.eval().to(device)
-    if sum(p.numel() for p in model.parameters()) < SMALL:
-        torch.set_num_threads(1)
     return Loaded(model, tokenizer, _revision(folder, model, dtype), device, start)
 
 
