@@ -1,7 +1,7 @@
 """What step scores say of a whole run: RRR beside its ceiling, effects beside noise, and effects by position.
 
-A table of scores has the columns metric, item_id, step, sample, facet (canonical JSON), value (NaN where undefined)
-and status, as ``cotlab.store`` reads them.
+A table of scores has the columns metric, item_id, step, sample, facet (canonical JSON), value (NaN where undefined),
+status and reason, as ``cotlab.store`` reads them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from cotlab.core.program import over_run
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Estimate, Facet, MetricCard
 from cotlab.metrics import cards_ablation as cards
-from cotlab.stats.intervals import Interval
+from cotlab.stats.intervals import Interval, wilson
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
+
+POSITION_COLUMNS = ["metric", "facet", "step", "point", "lo", "hi", "variance", "n", "n_undefined", "method", "reason"]
 
 
 def facet_of(text: str, **more: str) -> Facet:
@@ -42,20 +44,26 @@ def item_means(table: pd.DataFrame) -> pd.DataFrame:
 def position_table(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """Mean and variance of CCS at each step position over items, with the number of items that define it.
 
-    Columns metric, facet, step, point, lo, hi, variance (of a population of items with n − 1; NaN below two), n,
-    n_undefined, method.
+    Columns metric, facet, step, point, lo, hi, variance (n − 1; None below two items), n, n_undefined, method, reason
+    (of the first undefined score where none is defined). One yes or no an item gets a Wilson interval, anything else a
+    bootstrap over items.
     """
+    gaps = table[table["step"].notna() & table["value"].isna()].groupby(["metric", "facet", "step"])["reason"].first()
     rows = []
     for (metric, facet, step), group in step_means(table).groupby(["metric", "facet", "step"], sort=True):
         values = group["value"].dropna()
-        found = bootstrap_mean(values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)))
+        yes_or_no = len(values) > 1 and group["draws"].max() == 1 and bool(values.isin((0.0, 1.0)).all())
+        found = (
+            wilson(int(values.sum()), len(values)) if yes_or_no
+            else bootstrap_mean(values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)))
+        )  # fmt: skip
         rows.append(
             {"metric": metric, "facet": facet, "step": int(step), "point": found.point, "lo": found.lo, "hi": found.hi,
              "variance": values.var(ddof=1) if len(values) > 1 else None, "n": len(values),
-             "n_undefined": len(group) - len(values), "method": found.method}
+             "n_undefined": len(group) - len(values), "method": found.method,
+             "reason": None if len(values) else gaps.get((metric, facet, step))}
         )  # fmt: skip
-    columns = ["metric", "facet", "step", "point", "lo", "hi", "variance", "n", "n_undefined", "method"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=POSITION_COLUMNS)
 
 
 def _ccs_groups(table: pd.DataFrame) -> Iterator[tuple[str, Facet, pd.DataFrame]]:

@@ -38,7 +38,7 @@ def by_position(row: dict[str, Any], metric: str) -> None:
         table,
         key="positions",
         evidence=(page("run"), {"run": row["id"]}),
-        note="Intervals: 95 %, bootstrap over items; n is the number of items that have that step.",
+        note="n is the number of items that have that step.",
     )
 
 

@@ -16,11 +16,12 @@ OTHER = '{"chain":"reference","given":"user","mode":"corrupt"}'
 PLAIN = '{"chain":"reference","given":"user"}'
 OPTIONS = {"ccs_threshold": 0.1}
 NONE = float("nan")
-COLUMNS = ["metric", "item_id", "step", "sample", "facet", "value", "status"]
+COLUMNS = ["metric", "item_id", "step", "sample", "facet", "value", "status", "reason"]
 
 
 def table(*rows: tuple[str, str, int | None, int, str, float]) -> pd.DataFrame:
-    made = pd.DataFrame([(*row, "ok" if row[5] == row[5] else "undefined") for row in rows], columns=COLUMNS)
+    states = {True: ("ok", None), False: ("undefined", "no rule")}
+    made = pd.DataFrame([(*row, *states[row[5] == row[5]]) for row in rows], columns=COLUMNS)
     return made.astype({"value": "float64", "step": "float64"})
 
 
@@ -156,6 +157,13 @@ def test_means_and_variances_by_position() -> None:
     assert (second["step"], second["point"], second["n"], second["n_undefined"]) == (1, 1.0, 1, 1)
     assert pd.isna(second["variance"]) and pd.isna(second["lo"])
     assert list(position_table(table())) == list(found)
+
+
+def test_a_position_that_nobody_defines_says_why_and_yes_or_no_gets_wilson() -> None:
+    """2 of 3: Wilson (0.2077, 0.9385) by statsmodels proportion_confint(2, 3, method="wilson")."""
+    found = position_table(chains({"a": [0, NONE], "b": [1, NONE], "c": [1]})).to_dict("records")
+    assert (found[0]["method"], round(found[0]["lo"], 4), round(found[0]["hi"], 4)) == ("Wilson", 0.2077, 0.9385)
+    assert (found[1]["n"], found[1]["reason"]) == (0, "no rule") and found[0]["reason"] is None
 
 
 def test_means_over_items() -> None:
