@@ -39,18 +39,14 @@ def steps() -> None:
 
 def totals() -> None:
     found = read.totals(data.store())
-    cells = st.columns(4)
-    for cell, (label, value) in zip(
-        cells,
+    parts.show_numbers(
         (
             ("Suites", f"{found['suites']}"),
             ("Runs", f"{found['runs']}"),
             ("Scores", f"{found['scores']:,}"),
             ("Spent", parts.money(found["spent_micro"])),
-        ),
-        strict=True,
-    ):
-        cell.metric(label, value)
+        )
+    )
 
 
 @st.fragment(run_every=2.0)

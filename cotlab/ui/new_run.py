@@ -110,10 +110,13 @@ def estimate(suite_choice: str, config: dict[str, Any]) -> None:
     except CotlabError as error:
         st.error(as_code(str(error)))
         return
-    cells = st.columns(3)
-    cells[0].metric("Items", items)
-    cells[1].metric("Requests, at most" if estimated else "Requests", f"{total:,}")
-    cells[2].metric("Estimated cost", f"~${micro / 1e6:,.4f}")
+    parts.show_numbers(
+        (
+            ("Items", str(items)),
+            ("Requests, about" if estimated else "Requests", f"{total:,}"),
+            ("Estimated cost", f"~${micro / 1e6:,.4f}"),
+        )
+    )
 
 
 @st.cache_data(show_spinner="Counting requests", max_entries=64)

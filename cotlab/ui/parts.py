@@ -146,6 +146,13 @@ def page_of(n: int, key: str, size: int = PAGE_ROWS) -> slice:
     return slice((at - 1) * size, at * size)
 
 
+def show_numbers(pairs: Sequence[tuple[str, str]]) -> None:
+    """Labelled numbers in a row that wraps where the page is narrow."""
+    with st.container(horizontal=True, gap="large"):
+        for label, value in pairs:
+            st.metric(label, value, width="content")
+
+
 def money(micro: float) -> str:
     return f"${micro / 1e6:,.4f}"
 

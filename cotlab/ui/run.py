@@ -72,7 +72,6 @@ def live_progress(run_id: str) -> None:
     elif watched and data.run_row(run_id)["status"] != "running":
         st.session_state[f"watched-{run_id}"] = False
         st.rerun()
-    cells = st.columns(6)
     eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
     cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
     shown = (
@@ -83,8 +82,7 @@ def live_progress(run_id: str) -> None:
         ("Spent", f"{parts.money(told.spent_micro)}{cap}"),
         ("Replies/s · left", f"{told.rate:.0f} · {eta}" if live.alive else "ended"),
     )
-    for cell, (label, value) in zip(cells, shown, strict=True):
-        cell.metric(label, value)
+    parts.show_numbers(shown)
     if told.last_errors:
         with st.expander(f"Last errors ({len(told.last_errors)})", expanded=live.alive):
             parts.plain_list(told.last_errors)
@@ -136,7 +134,10 @@ def findings(row: dict[str, Any]) -> None:
         hide_index=True,
         key="findings",
         height=420,
-        column_config={"estimate [95% interval]": st.column_config.TextColumn(alignment="right")},
+        column_config={
+            "estimate [95% interval]": st.column_config.TextColumn(alignment="right"),
+            "of": st.column_config.TextColumn(help="The CCS that a run-level figure is computed from.", width="medium"),
+        },
     )
     with st.container(horizontal=True):
         st.download_button(

@@ -16,7 +16,7 @@ from cotlab.run.config import KEYS
 from cotlab.run.plan import code_version
 from cotlab.store import read
 from cotlab.store.backup import back_up
-from cotlab.ui import data
+from cotlab.ui import data, parts
 from cotlab.ui.text import as_code
 
 
@@ -32,11 +32,14 @@ def the_store() -> None:
     store = data.store()
     found = read.totals(store)
     st.subheader("Store")
-    cells = st.columns(4)
-    cells[0].metric("Scores", f"{found['scores']:,}")
-    cells[1].metric("Runs", found["runs"])
-    cells[2].metric("Database", _size(store.path))
-    cells[3].metric("Response log", _size(store.log_path))
+    parts.show_numbers(
+        (
+            ("Scores", f"{found['scores']:,}"),
+            ("Runs", str(found["runs"])),
+            ("Database", _size(store.path)),
+            ("Response log", _size(store.log_path)),
+        )
+    )
     st.caption(as_code(f"{store.folder}, cotlab {code_version()}"))
     if st.button("Back up now", icon=":material/backup:"):
         try:

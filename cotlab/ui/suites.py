@@ -54,11 +54,14 @@ def pick() -> Suite | None:
 def show(suite: Suite) -> None:
     """Digest, lengths and a preview, page by page."""
     steps = [len(item.steps) for item in suite.items]
-    cells = st.columns(4)
-    cells[0].metric("Items", len(suite.items))
-    cells[1].metric("Steps per chain", f"{min(steps)} to {max(steps)}")
-    cells[2].metric("With an answer", sum(item.answer is not None for item in suite.items))
-    cells[3].metric("Categories", len({item.category for item in suite.items}))
+    parts.show_numbers(
+        (
+            ("Items", str(len(suite.items))),
+            ("Steps per chain", f"{min(steps)} to {max(steps)}"),
+            ("With an answer", str(sum(item.answer is not None for item in suite.items))),
+            ("Categories", str(len({item.category for item in suite.items}))),
+        )
+    )
     st.caption(f"SHA-256 of its items: {suite.digest}")
     lengths = pd.Series(steps).value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps")
     parts.show_figure("chain_lengths", lengths, key="lengths", note=f"n = {len(suite.items)} chains.")
