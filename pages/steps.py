@@ -7,7 +7,7 @@ from cotlab.ui import parts, steps
 parts.head("Steps", "Which steps does the answer depend on?")
 row = parts.pick_run("ablation")
 if row is not None:
-    metric, mode = steps.choose(row)
+    metric = steps.choose_metric(row)
     over_suite, one_chain = st.tabs(["Over the suite", "One chain"])
     with over_suite:
         steps.by_position(row, metric)
@@ -16,5 +16,5 @@ if row is not None:
     with one_chain:
         item = steps.pick_item(row)
         if item is not None:
-            steps.chain(row, item, metric, mode)
+            steps.chain(row, item, metric, steps.choose_mode(row))
     steps.fine_print(row, metric)

@@ -9,6 +9,6 @@ chosen, new = st.tabs(["Kept and shipped", "Upload"])
 with chosen:
     suite = suites.pick()
     if suite is not None:
-        suites.show(suite)
+        suites.show(suite, "kept")
 with new:
     suites.upload()

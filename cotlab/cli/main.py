@@ -52,7 +52,7 @@ def main() -> None:
     sys.excepthook = _crash
     load_dotenv(Path.cwd() / ".env")
     try:
-        app()
+        typer.main.get_command(app)()  # not app(): that would put its own hook in the place of ours
     except CotlabError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(3 if isinstance(error, StoreError) else 2)

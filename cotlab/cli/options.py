@@ -48,12 +48,27 @@ ConfigFile = Annotated[Optional[Path], typer.Option("--config", help="A YAML fil
 
 def given(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that were given, as fields of a RunConfig."""
-    found = {name: value for name, value in flags.items() if value not in (None, [], False)}
+    found = {name: value for name, value in flags.items() if value is not None and value is not False and value != []}
     if "tag" in found:
         found["tag"] = dict(_pair(text) for text in found["tag"])
     if "output" in found:
         found["output"] = str(found["output"])
     return found
+
+
+ON_RESUME = (
+    "max_cost", "max_concurrent", "max_requests_per_minute", "fail_on_error", "rr_threshold", "gate_on", "allow_unpriced",
+    "task_suite",
+)  # fmt: skip
+
+
+def check_resume(flags: Mapping[str, Any], *, dry_run: bool, config: Path | None, run_id: str | None) -> None:
+    """Raise where a flag would change what a run that is resumed measures; limits and the gate may change."""
+    wrong = [name for name in flags if name not in ON_RESUME]
+    wrong += [name for name, value in (("dry_run", dry_run), ("config", config), ("run_id", run_id)) if value]
+    if wrong:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
+        raise ConfigError(f"{names} cannot go with --resume: it carries out the stored plan. Start a new run instead.")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -29,7 +30,7 @@ def report(
         if output is None:
             raise ConfigError("parquet is not text: give --output FILE.parquet")
         build_report(store, run)
-        scores_table(store, run).to_parquet(output)
+        _written(lambda: scores_table(store, run).to_parquet(output), output)
         return
     if format == "csv":
         build_report(store, run)
@@ -40,7 +41,14 @@ def report(
     if output is None:
         sys.stdout.write(text)
     else:
-        output.write_text(text, "utf-8")
+        _written(lambda: output.write_text(text, "utf-8"), output)
+
+
+def _written(write: Callable[[], object], path: Path) -> None:
+    try:
+        write()
+    except OSError as error:
+        raise ConfigError(f"--output {path}: cannot be written: {error.strerror or error}.") from error
 
 
 def runs(

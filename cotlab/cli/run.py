@@ -8,6 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from cotlab.cli import options as o
+from cotlab.core.errors import ConfigError
 
 _NOT_CONFIG = ("dry_run", "run_id", "resume", "retry_refused", "config")
 
@@ -52,6 +53,10 @@ def run(
     from cotlab.run.config import read_config
     from cotlab.store.gate import Store
 
+    if resume is not None:
+        o.check_resume(flags, dry_run=dry_run, config=config, run_id=run_id)
+    elif retry_refused:
+        raise ConfigError("--retry-refused goes with --resume RUN.")
     if resume is None:
         settings = read_config(flags, config)
         if dry_run:
@@ -66,8 +71,7 @@ def run(
             done = launch.start(settings, Store(), tell=bar.tell, announce=bar.announce, run_id=run_id)
     else:
         with ProgressBar() as bar:
-            bar.announce(resume)
-            done = launch.resume(resume, flags, Store(), retry_refused=retry_refused, tell=bar.tell)
+            done = launch.resume(resume, flags, Store(), retry_refused=retry_refused, tell=bar.tell, announce=bar.announce)
     print_estimates(done.report)
     print(f"Report: {done.output / 'report.md'}")
     if done.message:

@@ -112,7 +112,7 @@ def rrr_by_mode(table: pd.DataFrame) -> Any:
     if ceilings:
         fig.add_scatter(
             x=[x for x, _ in ceilings], y=[found for _, found in ceilings], mode="markers+text", name=CEILING,
-            text=[style.number(found) for _, found in ceilings], textposition="middle left",
+            text=[style.number(found) for _, found in ceilings], textposition="top center",
             textfont={"size": style.TEXT_SIZE - 1},
             marker={"symbol": "line-ew", "size": 32, "line": {"width": 2, "color": style.INK}}, cliponaxis=False,
             hoverinfo="text", hovertext=[f"(n − 1)/n = {style.number(found)}" for _, found in ceilings], showlegend=True,
@@ -165,10 +165,16 @@ def ccs_ranking(table: pd.DataFrame) -> Any:
     style.apply_style(fig, "Steps of this chain by CCS (0 to 1)", subtitle=small, x="CCS", height=140 + 42 * len(marks))
     fig.update_yaxes(
         tickvals=[mark.x for mark in marks], range=[len(marks) - 0.4, -0.6], ticks="", showgrid=False,
-        ticktext=[style.in_lines(f"{mark.at}: {style.shorten(mark.row['text'])}", 36) for mark in marks],
+        ticktext=[style.in_lines(_step_label(mark), 36) for mark in marks],
     )  # fmt: skip
     fig.update_xaxes(range=[-0.03, 1.03], tickvals=[0, 0.25, 0.5, 0.75, 1], showgrid=True)
     return fig.update_layout(margin={"r": 156})
+
+
+def _step_label(mark: _Mark) -> str:
+    """"Step 3: its words", without saying the number twice where the step's own text begins with it."""
+    text = style.shorten(mark.row["text"])
+    return text if text.lower().startswith(mark.at.lower()) else f"{mark.at}: {text}"
 
 
 def _records(table: pd.DataFrame) -> list[_Row]:

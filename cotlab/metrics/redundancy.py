@@ -91,7 +91,7 @@ def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Esti
     out = []
     for metric, group, steps in _ccs_groups(table):
         counts = _redundant(steps, options["ccs_threshold"])
-        found = bootstrap_mean((counts["low"] / counts["n"]).tolist(), seed=derive_seed("rrr", seed, metric))
+        found = bootstrap_mean((counts["low"] / counts["n"]).tolist(), seed=derive_seed("rrr", seed, metric), share=True)
         out.append(_estimate(cards.RRR_MACRO, group, found, int(steps["value"].isna().sum())))
     return out
 
@@ -102,7 +102,8 @@ def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> lis
     out = []
     for metric, group, steps in _ccs_groups(table):
         counts = _redundant(steps, options["ccs_threshold"])
-        found = bootstrap_ratio(counts["low"].tolist(), counts["n"].tolist(), seed=derive_seed("rrr_micro", seed, metric))
+        low, n = counts["low"].tolist(), counts["n"].tolist()
+        found = bootstrap_ratio(low, n, seed=derive_seed("rrr_micro", seed, metric), share=True)
         out.append(_estimate(cards.RRR_MICRO, group, found, int(steps["value"].isna().sum())))
     return out
 

@@ -43,6 +43,9 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
+    """The recipe of a checkpoint, by its name or by a mode that it holds."""
+    if name in RECIPES["control"].modes:
+        return RECIPES["control"]
     if name not in RECIPES:
-        raise UnknownName("organism", name, tuple(RECIPES))
+        raise UnknownName("organism", name, (*RECIPES, *RECIPES["control"].modes))
     return RECIPES[name]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import AliasChoices, Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
@@ -16,7 +17,7 @@ from pydantic_settings import (
     YamlConfigSettingsSource,
 )
 
-from cotlab.core.errors import ConfigError
+from cotlab.core.errors import ConfigError, UnknownName
 
 DEFAULT_PROVIDER, DEFAULT_MODEL = "organism", "r100"
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_COMPAT_API_KEY")
@@ -52,6 +53,7 @@ class RunConfig(BaseSettings):
         0.0,
         ge=0,
         le=2,
+        allow_inf_nan=False,
         validation_alias=AliasChoices("temperature", "COTLAB_TEMPERATURE", "FAITHCHECK_TEMPERATURE"),
         description="Sampling temperature.",
     )
@@ -64,6 +66,7 @@ class RunConfig(BaseSettings):
     max_cost: float = Field(
         10.0,
         ge=0,
+        allow_inf_nan=False,
         validation_alias=AliasChoices("max_cost", "COTLAB_MAX_COST", "FAITHCHECK_MAX_COST"),
         description="Cap on the spend in US dollars.",
     )
@@ -119,10 +122,12 @@ def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig
     ConfigError
         If a value cannot be used; the message names each option.
     """
+    _check_names(flags, "the options")
     kind: type[RunConfig] = RunConfig
     if file is not None:
         if not file.is_file():
             raise ConfigError(f"{file}: no such configuration file.")
+        _check_names(_yaml_names(file), str(file))
         kind = type("RunConfig", (RunConfig,), {"model_config": RunConfig.model_config | {"yaml_file": file}})
     try:
         return kind(**{name: value for name, value in flags.items() if value is not None and value != []})
@@ -131,3 +136,20 @@ def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig
         raise ConfigError("The configuration cannot be used.\n" + "\n".join(lines)) from wrong
     except (ValueError, TypeError, OSError) as wrong:
         raise ConfigError(f"The configuration cannot be read: {wrong}") from wrong
+
+
+def _yaml_names(file: Path) -> list[str]:
+    """The options that a YAML file sets; ConfigError where it is not a mapping of them."""
+    try:
+        told = yaml.safe_load(file.read_text("utf-8"))
+    except (yaml.YAMLError, ValueError, OSError) as wrong:
+        raise ConfigError(f"{file}: not a YAML file: {' '.join(str(wrong).split())[:200]}") from wrong
+    if told is not None and not isinstance(told, dict):
+        raise ConfigError(f"{file}: options are written as name: value, one a line.")
+    return [str(name) for name in told or {}]
+
+
+def _check_names(names: Iterable[str], where: str) -> None:
+    for name in names:
+        if name not in RunConfig.model_fields:
+            raise UnknownName(f"option in {where}", name, tuple(RunConfig.model_fields))

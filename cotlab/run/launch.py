@@ -34,7 +34,7 @@ from cotlab.store.live import LiveState, Progress
 from cotlab.suites.jsonl import file_sha256, load_suite
 from cotlab.suites.shipped import find_suite
 
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 DONE, GATE_FAILED, USAGE, UNFINISHED, BUDGET, INCONCLUSIVE = 0, 1, 2, 3, 4, 5
 
 
@@ -97,6 +97,7 @@ def start(
     plan = make_plan(config, suite, {"subject": provider.ref})
     run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3] + f"-{plan.digest[:4]}"
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
+    _check_output(output)
     with store.writing() as connection:
         write.add_suite(connection, suite, file_sha256=sha, redact=config.redact_prompts)
         write.add_run(
@@ -120,15 +121,17 @@ def resume(
     *,
     retry_refused: bool = False,
     tell: Callable[[Progress], None] = lambda p: None,
+    announce: Callable[[str], None] = lambda run_id: None,
 ) -> Finished:
     """Go on with a run: what ended stays, the rest replays through the response log. ``flags`` may raise its limits."""
     row = read.run(store, run_id)
     live = LiveState(store.log_path)
     try:
-        if (now := live.get(run_id)) is not None and now.alive:
-            raise ConfigError(f"Run {run_id} is still going, in process {now.pid}: stop it before it is resumed.")
+        if (holder := live.claim(run_id)) is not None:
+            raise ConfigError(f"Run {run_id} is still going, in process {holder}: stop it before it is resumed.")
     finally:
         live.close()
+    announce(run_id)
     plan = read.plan_of(row)
     config = RunConfig(**{**json.loads(row["config"]), **{k: v for k, v in flags.items() if v is not None and v != []}})
     if read.is_redacted(store, plan.suite_digest):
@@ -149,8 +152,17 @@ def _price(provider: AnyProvider, config: RunConfig) -> Price:
     return FREE if isinstance(provider, BatchProvider) else price_of(provider.ref, allow_unpriced=config.allow_unpriced)
 
 
+def _check_output(folder: Path) -> None:
+    """Say before anything is asked that the reports could not be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.md").touch()
+    except OSError as error:
+        raise ConfigError(f"--output {folder}: reports cannot be written there: {error.strerror}.") from error
+
+
 def _check_new(store: Store, run_id: str) -> None:
-    if not _RUN_ID.fullmatch(run_id):
+    if not RUN_ID.fullmatch(run_id):
         raise ConfigError(f"--run-id takes up to 80 letters, digits, dots, dashes and underscores, got {run_id!r}.")
     if run_id in set(read.runs(store)["id"]):
         raise ConfigError(f"There is a run {run_id!r} already: --resume goes on with it, another --run-id starts a new one.")

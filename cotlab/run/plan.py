@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -63,10 +62,6 @@ def params_of(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any] | None 
 def params_digest(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any]) -> str:
     """What must be equal for stored scores to count as done: version, models, settings, options and constants."""
     return digest([spec.version, params_of(plan, spec, constants)])
-
-
-def with_models(plan: Plan, models: Mapping[str, ModelRef]) -> Plan:
-    return replace(plan, models=dict(models))
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from cotlab.core.keys import digest
 from cotlab.core.types import Plan
 from cotlab.metrics.redundancy import position_table, step_means
 from cotlab.store import read
@@ -56,7 +57,7 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
         "spent_usd": row["spent_micro"] / 1e6,
     }
     if spec is not None:
-        head |= _ablation(store, table, estimates, plan, spec.params)
+        head |= _ablation(store, table, estimates, plan, spec.params, redacted=bool(row["redacted"]))
     head["estimates"] = [
         {**{k: v for k, v in e.items() if k not in ("facet", "over_")}, "facet": json.loads(e["facet"]), "over": e["over_"]}
         for e in _records(estimates)
@@ -74,7 +75,7 @@ def headline(estimates: pd.DataFrame, params: Mapping[str, Any], metric: str = "
 
 
 def _ablation(
-    store: Store, table: pd.DataFrame, estimates: pd.DataFrame, plan: Plan, params: Mapping[str, Any]
+    store: Store, table: pd.DataFrame, estimates: pd.DataFrame, plan: Plan, params: Mapping[str, Any], *, redacted: bool
 ) -> dict[str, Any]:
     """FaithCheck's part of the report: one metric and one mode, by item and by position."""
     mode, metric = params["modes"][0], params["metric"]
@@ -104,7 +105,7 @@ def _ablation(
         }
         for p in sorted(_records(positions), key=lambda p: (-(p["point"] if p["point"] is not None else -1), p["step"]))
     ]
-    texts = _texts(store, own)
+    texts = _texts(store, own, redacted=redacted)
     means = {(m.item_id, int(m.step)): m.value for m in step_means(own).itertuples()}
     first = own[own["sample"] == 0]
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -142,15 +143,18 @@ def _item(
     return {"item_id": item_id, "step_scores": steps, "baseline_output": baseline, "ablated_outputs": outputs}
 
 
-def _texts(store: Store, rows: pd.DataFrame) -> dict[str, str]:
+def _texts(store: Store, rows: pd.DataFrame, *, redacted: bool) -> dict[str, str]:
     """The text of every reply that the scores rest on, by key; its SHA-256 where the text was redacted."""
     keys = sorted({key for evidence in rows["evidence"] for key in evidence})
     log, texts = ResponseLog(store.log_path), {}
     try:
         for start in range(0, len(keys), 500):
             for key, (_, said) in log.requests(keys[start : start + 500]).items():
-                if said is not None:
-                    texts[key] = said.get("text", "") if "text_sha256" not in said else f"sha256:{said['text_sha256']}"
+                if said is None:
+                    continue
+                told = said.get("text", "")
+                hashed = said.get("text_sha256") or (digest(told) if redacted else None)
+                texts[key] = f"sha256:{hashed}" if hashed else told
     finally:
         log.close()
     return texts

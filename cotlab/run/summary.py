@@ -24,7 +24,8 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]
         own = table[table["scorer"] == spec.name]
-        estimates += mean_estimates(own, plan.seed)
+        shares = frozenset(card.name for card in scorer.cards if (card.lo, card.hi) == (0, 1))
+        estimates += mean_estimates(own, plan.seed, shares)
         for statistic in scorer.statistics:
             estimates += statistic.compute(own[own["metric"].isin(statistic.reads)], spec.params, plan.seed)
     with store.writing() as connection:
@@ -32,10 +33,11 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     return estimates
 
 
-def mean_estimates(table: pd.DataFrame, seed: int) -> list[Estimate]:
+def mean_estimates(table: pd.DataFrame, seed: int, shares: frozenset[str] = frozenset()) -> list[Estimate]:
     """Mean over items of each item's mean score, for each metric and facet.
 
-    One yes-or-no value an item gets a Wilson interval, anything else a bootstrap over items.
+    ``shares`` names the metrics in [0, 1]. One yes-or-no value an item gets a Wilson interval, anything else a
+    bootstrap over items.
     """
     out = []
     for (metric, facet), group in item_means(table).groupby(["metric", "facet"], sort=True):
@@ -43,7 +45,7 @@ def mean_estimates(table: pd.DataFrame, seed: int) -> list[Estimate]:
         binary = bool(len(values)) and group["n"].max() == 1 and values.isin((0.0, 1.0)).all()
         found: Interval = (
             wilson(int(values.sum()), len(values)) if binary
-            else bootstrap_mean(values.tolist(), seed=derive_seed("mean", seed, metric, facet))
+            else bootstrap_mean(values.tolist(), seed=derive_seed("mean", seed, metric, facet), share=metric in shares)
         )  # fmt: skip
         pairs = tuple(sorted(json.loads(facet).items()))
         out.append(

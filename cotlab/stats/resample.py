@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.stats.intervals import Interval, no_interval
+from cotlab.stats.intervals import Interval, no_interval, wilson
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
@@ -16,7 +17,7 @@ _CELLS = 4_000_000
 """Most array cells held at once while resampling: memory stays small however many units there are."""
 
 
-def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95) -> Interval:
+def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False) -> Interval:
     """Mean of independent values with a BCa bootstrap interval.
 
     Parameters
@@ -25,6 +26,9 @@ def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95) -
         One value per independent unit (an item's mean, not its steps).
     seed : int
         Of the resampling; the same seed gives the same interval.
+    share : bool
+        The values lie in [0, 1]: where all are 0 or all are 1, a resample has no spread to show, and the interval is
+        Wilson's for n units.
 
     Returns
     -------
@@ -37,11 +41,11 @@ def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95) -
     ----------
     Efron (1987), JASA 82:171 (BCa); scipy.stats.bootstrap.
     """
-    return bootstrap_ratio(values, [1.0] * len(values), seed=seed, level=level)
+    return bootstrap_ratio(values, [1.0] * len(values), seed=seed, level=level, share=share)
 
 
 def bootstrap_ratio(
-    numerators: Sequence[float], denominators: Sequence[float], *, seed: int, level: float = 0.95
+    numerators: Sequence[float], denominators: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False
 ) -> Interval:
     """Pooled ratio sum(numerators) / sum(denominators), resampling whole units (clusters).
 
@@ -72,6 +76,8 @@ def bootstrap_ratio(
     if n == 1:
         return no_interval(point, 1, "one unit has no spread", level=level)
     each = top / bottom
+    if share and np.ptp(each) < 1e-12 and point in (0.0, 1.0):
+        return replace(wilson(round(point * n), n, level=level), method="Wilson (all units equal)")
     if np.ptp(each) < 1e-12:
         return Interval(point, point, point, n, "bootstrap (all units equal)", level)
     from scipy import stats

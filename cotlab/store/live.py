@@ -14,6 +14,8 @@ from cotlab.store.responses import connect, is_alive
 
 STALE_S = 10.0
 """Without a heartbeat for so long a run counts as interrupted."""
+LOADING_S = 600.0
+"""A process that claimed a run may take so long to load its model before its first heartbeat."""
 
 
 @dataclass(slots=True)
@@ -71,6 +73,23 @@ class LiveState:
         """Claim a run for this process and forget an earlier wish that it stops."""
         self.beat(run, progress)
         self._connection.execute("UPDATE live SET stop = 0 WHERE run = ?", (run,))
+
+    def claim(self, run: str) -> int | None:
+        """Take a run for this process before its model is loaded; the process that has it already, where one does.
+
+        One transaction: of several processes that try at once, one gets it.
+        """
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            row = self._connection.execute("SELECT pid, state, heartbeat FROM live WHERE run = ?", (run,)).fetchone()
+            if row is not None and row[0] != os.getpid():
+                pid, state, beat = row
+                if _progress(state).status == "running" and time.time() - beat < LOADING_S and is_alive(pid):
+                    return int(pid)
+            self.begin(run, Progress(started_at=time.time()))
+            return None
+        finally:
+            self._connection.execute("COMMIT")
 
     def ask_stop(self, run: str) -> bool:
         """Ask a living run to stop: a flag for its next heartbeat and a signal for now. False if it is not alive."""

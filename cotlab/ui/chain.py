@@ -70,14 +70,13 @@ def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
     for r in scores.sort_values("sample").itertuples():
         base, told = (found.get(key, (None, None)) for key in list(r.evidence)[:2])
         shown = f"CCS {number(None if pd.isna(r.value) else r.value)}" + (f" ({r.reason})" if pd.isna(r.value) else "")
-        show_blocks(
-            [
-                Block(0, "Baseline", data.said(base[1])),
-                Block(1, "Ablated", data.said(told[1]), score=shown),
-                Block(2, "Asked with", asked_with(told[0])),
-            ],
-            key=f"exchange-{item.id}-{step}-{r.sample}-{r.Index}",
-        )
+        left, right = st.columns(2)
+        for place, title, (asked, reply), score in ((left, "Baseline", base, ""), (right, "Ablated", told, shown)):
+            with place:
+                show_blocks(
+                    [Block(0, title, data.said(reply), score=score), Block(1, "Asked with", asked_with(asked))],
+                    key=f"{title}-{item.id}-{step}-{r.sample}-{r.Index}",
+                )
         st.caption(
             f"Draw {int(r.sample) + 1}. Ground truth: {'none' if item.answer is None else as_code(shorten(item.answer))}."
         )

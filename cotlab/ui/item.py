@@ -36,20 +36,19 @@ def links(row: dict[str, Any], item: Item) -> None:
     at = order.index(item.id) if item.id in order else None
     with st.container(horizontal=True):
         st.page_link(page("run"), label="Run", icon=":material/monitoring:", query_params={"run": row["id"]})
-        if at is not None and at > 0:
-            st.page_link(
-                page("item"),
-                label="Previous",
-                icon=":material/arrow_back:",
-                query_params={"run": row["id"], "item": order[at - 1]},
+        for label, icon, step in (("Previous", "arrow_back", -1), ("Next", "arrow_forward", 1)):
+            place = at + step if at is not None else -1
+            st.button(
+                label,
+                icon=f":material/{icon}:",
+                disabled=not 0 <= place < len(order),
+                on_click=_go,
+                args=(row["id"], order[place] if 0 <= place < len(order) else ""),
             )
-        if at is not None and at + 1 < len(order):
-            st.page_link(
-                page("item"),
-                label="Next",
-                icon=":material/arrow_forward:",
-                query_params={"run": row["id"], "item": order[at + 1]},
-            )
+
+
+def _go(run_id: str, item_id: str) -> None:
+    st.query_params.from_dict({"run": run_id, "item": item_id})
 
 
 def read(row: dict[str, Any], item: Item, step: str | None) -> None:
@@ -78,7 +77,7 @@ def read(row: dict[str, Any], item: Item, step: str | None) -> None:
     if ranked.empty:
         st.info(f"No step has a score here: {as_code(str(rows['reason'].iloc[0]))}.")
         return
-    first = int(step) if step is not None and step.isdigit() else None
+    first = int(step) if step is not None and step.isdecimal() and int(step) in set(ranked["step"]) else None
     chosen = pick_block(step_blocks(ranked), key=f"item-{row['id']}-{item.id}-{metric}-{mode}", selected=first)
     if chosen is not None:
         show_exchange(rows[rows["step"] == chosen], item, chosen)

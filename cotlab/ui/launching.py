@@ -12,11 +12,13 @@ from typing import Any
 
 from cotlab.core.types import Suite
 from cotlab.run.config import RunConfig
+from cotlab.run.launch import RUN_ID
 from cotlab.store import write
 from cotlab.store.gate import Store
 from cotlab.suites.jsonl import write_suite
 
 ROOT = Path(__file__).parents[2]
+_STARTED: dict[str, subprocess.Popen[bytes]] = {}
 
 
 _UNSET = {f"COTLAB_{name.upper()}": "" for name in RunConfig.model_fields}
@@ -64,7 +66,7 @@ def last_words(store: Store, run_id: str, lines: int = 6) -> str:
 
 
 def has_started(store: Store, run_id: str) -> bool:
-    return _folder(store, run_id).exists()
+    return RUN_ID.fullmatch(run_id) is not None and _folder(store, run_id).exists()
 
 
 def _flags(config: Mapping[str, Any]) -> list[str]:
@@ -80,6 +82,12 @@ def _flags(config: Mapping[str, Any]) -> list[str]:
     return words
 
 
+def has_ended(run_id: str) -> bool:
+    """Whether the process that this server started for a run is gone."""
+    process = _STARTED.get(run_id)
+    return process is not None and process.poll() is not None
+
+
 def _folder(store: Store, run_id: str) -> Path:
     return store.folder / "processes" / Path(run_id).name
 
@@ -88,7 +96,7 @@ def _start(store: Store, run_id: str, words: list[str]) -> None:
     folder = _folder(store, run_id)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "output.log").open("wb") as log:
-        subprocess.Popen(
+        _STARTED[run_id] = subprocess.Popen(
             [sys.executable, "-m", "cotlab", *words],
             stdin=subprocess.DEVNULL,
             stdout=log,

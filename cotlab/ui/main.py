@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 from dotenv import load_dotenv
 
 from cotlab.ui.links import PAGES
+
+ICON = Path(__file__).parent / "icon.png"
 
 
 def _page(
@@ -38,5 +42,5 @@ def sections() -> dict[str, list[st.Page]]:
 
 
 load_dotenv(PAGES.parent / ".env")
-st.set_page_config(page_title="cotlab", page_icon=":material/stairs:", layout="wide", initial_sidebar_state=220)
+st.set_page_config(page_title="cotlab", page_icon=str(ICON), layout="wide", initial_sidebar_state=220)
 st.navigation(sections()).run()

@@ -127,7 +127,9 @@ def _count(folder: str, suite_choice: str, config: str) -> tuple[int, int, int, 
 
 
 def start_buttons(suite_choice: str, config: dict[str, Any]) -> None:
-    ready = bool(config["scorer"] and config["mode"])
+    ready = bool(config["scorer"] and config["mode"] and str(config["model"]).strip())
+    if not str(config["model"]).strip():
+        st.warning("Name a model.")
     with st.container(horizontal=True):
         if st.button(f"Pilot of {PILOT}", icon=":material/science:", disabled=not ready, help="The first five items only."):
             _start(suite_choice, {**config, "limit": PILOT})

@@ -15,7 +15,7 @@ from cotlab.run.report import disarmed
 from cotlab.store import read
 from cotlab.ui import data
 from cotlab.ui.links import page
-from cotlab.ui.text import as_code
+from cotlab.ui.text import as_code, shorten
 
 PAGE_ROWS = 50
 STATUS = {
@@ -98,11 +98,18 @@ def pick(label: str, labels: Mapping[str, str], name: str, default: str | None =
 
     A bound widget would put its label into the address, and leave it out where it is the first: no address to share.
     """
-    options, wanted = list(labels), st.query_params.get(name)
-    start = next((options.index(i) for i in (wanted, default) if i in options), 0)
-    chosen: str = st.selectbox(label, options, start, format_func=labels.__getitem__, key=f"pick-{name}-{wanted}")
-    if chosen != wanted:
-        st.query_params[name] = chosen
+    key, options, wanted = f"pick-{name}", list(labels), st.query_params.get(name)
+
+    def chose() -> None:
+        st.query_params[name] = str(st.session_state[key])
+
+    if wanted is not None and wanted not in labels:
+        st.warning(f"{label} {as_code(shorten(wanted))} is not here; another one is shown.")
+    found: str = next((i for i in (wanted, default) if i is not None and i in labels), options[0])
+    if wanted != found:
+        st.query_params[name] = found
+    st.session_state[key] = found  # the address decides, so that back and forward do too
+    chosen: str = st.selectbox(label, options, format_func=labels.__getitem__, key=key, on_change=chose)
     return chosen
 
 

@@ -38,7 +38,7 @@ def _starting(run_id: str) -> None:
         data.run_row(run_id)
     except UnknownName:
         words = launching.last_words(data.store(), run_id)
-        if "error:" in words:
+        if "error:" in words or launching.has_ended(run_id):
             st.error(as_code(words))
             st.page_link(page("new_run"), label="Back to New run", icon=":material/arrow_back:")
         else:
@@ -49,7 +49,8 @@ def _starting(run_id: str) -> None:
 
 def banner(row: dict[str, Any]) -> None:
     status = parts.status_of(row)
-    st.subheader(f"{parts.STATUS.get(status, status)}")
+    errors = " with errors" if status == "done" and int(row["n_errors"]) else ""
+    st.subheader(f"{parts.STATUS.get(status, status)}{errors}")
     st.caption(as_code(f"{row['model']} on {row['suite_name']}, run {row['id']}"))
     if row["note"]:
         st.warning(as_code(str(row["note"])))
@@ -58,20 +59,20 @@ def banner(row: dict[str, Any]) -> None:
 
 
 @st.fragment(run_every=1.0)
-def live_progress(run_id: str) -> None:
-    """Counters of a run; while it goes they move once a second, and the page is drawn anew when it ends."""
+def live_progress(run_id: str, drawn: str) -> None:
+    """Counters of a run; while it goes they move once a second, and the page is drawn anew when what it says is old.
+
+    ``drawn`` is the state (``state_of``) that the rest of the page was drawn with.
+    """
+    if state_of(data.run_row(run_id)) != drawn:
+        st.rerun()
     live = data.live(run_id)
     if live is None:
         return
     told = live.progress
-    watched = st.session_state.setdefault(f"watched-{run_id}", live.alive)
     if live.alive:
-        st.session_state[f"watched-{run_id}"] = True
         share = told.items_done / told.items_total if told.items_total else 0.0
         st.progress(min(1.0, share), text="stopping …" if live.stopping else f"{told.items_done} of {told.items_total} items")
-    elif watched and data.run_row(run_id)["status"] != "running":
-        st.session_state[f"watched-{run_id}"] = False
-        st.rerun()
     eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
     cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
     shown = (
@@ -86,6 +87,12 @@ def live_progress(run_id: str) -> None:
     if told.last_errors:
         with st.expander(f"Last errors ({len(told.last_errors)})", expanded=live.alive):
             parts.plain_list(told.last_errors)
+
+
+def state_of(row: dict[str, Any]) -> str:
+    """What the page depends on: the status as it is now and, once nothing runs, the store's revision."""
+    status = parts.status_of(row)
+    return status if status == "running" else f"{status} {row['revision']}"
 
 
 def actions(row: dict[str, Any]) -> None:
@@ -106,7 +113,6 @@ def actions(row: dict[str, Any]) -> None:
 
 def _resume(run_id: str) -> None:
     launching.spawn_resume(data.store(), run_id)
-    st.session_state[f"watched-{run_id}"] = True
     st.toast("Resuming: the model is being loaded.")
 
 
@@ -115,8 +121,10 @@ def findings(row: dict[str, Any]) -> None:
     found = data.estimates(row["id"], int(row["revision"]))
     st.subheader("Findings")
     if found.empty:
-        st.info("No estimates yet: they are made when the run ends or is stopped.")
+        st.info("No estimates yet: they are made a moment after the run ends or is stopped.")
         return
+    first = {"rrr": 0, "rrr_ceiling": 1, "baseline_correct": 2}
+    found = found.sort_values("metric", key=lambda names: names.map(lambda name: first.get(name, 3)), kind="stable")
     frame = pd.DataFrame(
         {
             "metric": found["metric"],

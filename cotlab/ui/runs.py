@@ -9,14 +9,17 @@ from cotlab.store import read
 from cotlab.ui import data, parts
 from cotlab.ui.runs_table import show_runs
 
-STATUSES = ("any", "done", "running", "stopped", "budget", "failed", "planned")
+STATUSES = ("any", "done", "running", "stopped", "budget", "failed", "interrupted", "planned")
 
 
 def filtered() -> pd.DataFrame:
     left, right = st.columns([1, 3])
     status = left.selectbox("Status", STATUSES, key="status", bind="query-params")
     words = right.text_input("Search", key="q", bind="query-params", placeholder="model, suite, tag or id")
-    return read.runs(data.store(), None if status == "any" else status, words or "")
+    table = read.runs(data.store(), words=words or "")
+    if status == "any":
+        return table
+    return table[[parts.status_of(row) == status for row in table.to_dict("records")]]
 
 
 def show(table: pd.DataFrame) -> list[str]:

@@ -16,16 +16,19 @@ from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 
-def choose(row: dict[str, Any]) -> tuple[str, str]:
-    """The CCS and the mode to look at, both in the address."""
+def choose_metric(row: dict[str, Any]) -> str:
+    """The CCS to look at, in the address."""
     table = data.scores(row["id"], int(row["revision"]))
     metrics = [m for m in CCS_METRICS if m in set(table["metric"])]
-    spec = next(s for s in data.plan_of(row["id"]).scorers if s.name == "ablation")
-    left, right = st.columns(2)
-    metric = left.selectbox("CCS", metrics or list(CCS_METRICS), key="metric", bind="query-params", persist_state="session")
-    mode = right.selectbox("Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session")
+    metric: str = st.selectbox("CCS", metrics or list(CCS_METRICS), key="metric", bind="query-params", persist_state="session")
     parts.show_card(metric)
-    return metric, mode
+    return metric
+
+
+def choose_mode(row: dict[str, Any]) -> str:
+    """The mode to look at in one chain, in the address."""
+    spec = next(s for s in data.plan_of(row["id"]).scorers if s.name == "ablation")
+    return str(st.selectbox("Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session"))
 
 
 def by_position(row: dict[str, Any], metric: str) -> None:
@@ -44,7 +47,7 @@ def by_position(row: dict[str, Any], metric: str) -> None:
 
 def modes(row: dict[str, Any]) -> None:
     found = data.estimates(row["id"], int(row["revision"]))
-    shown = found[found["metric"].isin(("accuracy_delta", "answer_change", "total_variation"))]
+    shown = found[found["metric"].isin(CCS_METRICS)]
     if shown.empty or shown["mode"].nunique() < 2:
         return
     parts.show_figure(

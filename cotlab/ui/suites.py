@@ -51,7 +51,7 @@ def pick() -> Suite | None:
     return suite
 
 
-def show(suite: Suite) -> None:
+def show(suite: Suite, where: str) -> None:
     """Digest, lengths and a preview, page by page."""
     steps = [len(item.steps) for item in suite.items]
     parts.show_numbers(
@@ -64,13 +64,13 @@ def show(suite: Suite) -> None:
     )
     st.caption(f"SHA-256 of its items: {suite.digest}")
     lengths = pd.Series(steps).value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps")
-    parts.show_figure("chain_lengths", lengths, key="lengths", note=f"n = {len(suite.items)} chains.")
-    preview(suite)
+    parts.show_figure("chain_lengths", lengths, key=f"lengths-{where}", note=f"n = {len(suite.items)} chains.")
+    preview(suite, where)
 
 
-def preview(suite: Suite) -> None:
+def preview(suite: Suite, where: str) -> None:
     st.subheader("Items")
-    part = suite.items[parts.page_of(len(suite.items), "suite-page")]
+    part = suite.items[parts.page_of(len(suite.items), f"suite-page-{where}")]
     frame = pd.DataFrame(
         [
             {
@@ -84,7 +84,11 @@ def preview(suite: Suite) -> None:
         ]
     )
     event = st.dataframe(
-        frame, hide_index=True, key=f"items-{suite.digest[:8]}-{part[0].id}", on_select="rerun", selection_mode="single-row"
+        frame,
+        hide_index=True,
+        key=f"items-{where}-{suite.digest[:8]}-{part[0].id}",
+        on_select="rerun",
+        selection_mode="single-row",
     )
     st.caption(f"{len(part)} of {len(suite.items)} items. Choose a row to read it.")
     if event.selection.rows:
@@ -95,7 +99,7 @@ def preview(suite: Suite) -> None:
                 *(Block(s.index, f"{s.index + 1}", s.text) for s in item.steps),
                 Block(-2, "Answer", item.answer if item.answer is not None else "n/a: no ground truth"),
             ],
-            key=f"read-{suite.digest[:8]}-{item.id}",
+            key=f"read-{where}-{suite.digest[:8]}-{item.id}",
         )
 
 
@@ -118,7 +122,7 @@ def upload() -> None:
     launching.keep_suite(data.store(), suite)
     st.success(f"Kept {len(suite.items)} items.")
     st.page_link(page("new_run"), label="Run this suite", icon=":material/play_arrow:", query_params={"suite": suite.digest})
-    show(suite)
+    show(suite, "upload")
 
 
 def _show_errors(errors: SuiteErrors) -> None:
