@@ -68,6 +68,8 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         page.get_by_role("tab", name="Upload").click()
         page.locator("input[type=file]").set_input_files(suite)
         expect(page.get_by_text("Kept 8 items.")).to_be_visible()
+        expect(page.get_by_text("Chain length: number of chains").last).to_be_visible()
+        assert page.get_by_text("This page failed").count() == 0
         page.get_by_role("tabpanel", name="Upload").get_by_role("link", name="Run this suite").click()
 
         expect(page.get_by_role("heading", name="New run")).to_be_visible()
@@ -80,6 +82,8 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         expect(page.get_by_role("heading", name="Run", exact=True)).to_be_visible()
         expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
         expect(page.get_by_text("5 / 5")).to_be_visible()
+        expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
+        expect(page.get_by_text("No estimates yet")).to_have_count(0)
         page.get_by_test_id("stMain").get_by_role("link", name="Steps").click()
 
         expect(page.get_by_role("heading", name="Steps", exact=True)).to_be_visible()

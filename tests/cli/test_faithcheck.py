@@ -206,3 +206,66 @@ def test_reports_in_every_format(ran: tuple[Path, Path, Done], tmp_path: Path) -
     flat, parquet = pd.read_csv(tmp_path / "s.csv"), pd.read_parquet(tmp_path / "s.parquet")
     assert len(flat) == len(parquet) > 0 and flat["value"].isna().sum() == parquet["value"].isna().sum()
     assert run in cotlab("runs", store=store).stdout
+
+
+def test_a_flag_that_is_zero_is_a_flag(tmp_path: Path) -> None:
+    """0 == False in Python, but not on a command line: it beats the environment, and the limits are checked."""
+    told = cotlab(
+        "plan", "--task-suite", "math", "--seed", "0", "--temperature", "0", store=tmp_path, FAITHCHECK_TEMPERATURE="0.9"
+    )
+    plan = json.loads(told.stdout)["plan"]
+    assert plan["seed"] == 0 and plan["temperature"] == 0
+    for flag in ("--limit", "--repeats", "--max-concurrent"):
+        assert flag[2:].replace("-", "_") in cotlab("run", "--task-suite", "math", flag, "0", store=tmp_path, code=2).stderr
+
+
+@pytest.mark.parametrize("words", [["--max-cost", "inf"], ["--output", "/proc/nope"], ["--retry-refused"]])
+def test_what_cannot_be_done_is_said_before_anything_is_asked(words: list[str], tmp_path: Path) -> None:
+    cotlab("run", "--task-suite", "math", "--provider", "echo", "--model", "echo", *words, store=tmp_path / "s", code=2)
+    assert not cotlab("runs", store=tmp_path / "s").stdout.count("planned")
+
+
+@pytest.mark.parametrize(("text", "said"), [("[1,2", "YAML"), ("sede: 4", "seed"), ("- a", "name: value")])
+def test_a_wrong_yaml_file_is_one_message(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(text)
+    assert said in cotlab("run", "--config", tmp_path / "run.yaml", "--task-suite", "math", store=tmp_path / "s", code=2).stderr
+
+
+def test_resume_takes_no_flag_that_changes_the_plan(ran: tuple[Path, Path, Done]) -> None:
+    run = read(ran[1])["run_id"]
+    for words in (["--dry-run"], ["--temperature", "1"], ["--limit", "2"]):
+        assert words[0] in cotlab("run", "--resume", run, *words, store=ran[1].parent / "store", code=2).stderr
+
+
+def test_a_redacted_report_stays_redacted_beside_a_plain_run(ran: tuple[Path, Path, Done], tmp_path: Path) -> None:
+    """The log of this store holds every reply in plain; the report of a redacted run hashes them all the same."""
+    suite = ran[0]
+    cotlab(
+        "run",
+        "--task-suite",
+        suite,
+        "--model",
+        "faithful-a",
+        "--redact-prompts",
+        "--output",
+        tmp_path,
+        store=ran[1].parent / "store",
+    )
+    for item in read(tmp_path)["items"]:
+        assert item["baseline_output"].startswith("sha256:")
+        assert all(text.startswith("sha256:") for text in item["ablated_outputs"].values())
+
+
+def test_a_crash_is_not_a_failed_gate(tmp_path: Path) -> None:
+    """A scorer with a bug in it: loud, and code 3."""
+    package = tmp_path / "broken"
+    (package / "broken-1.dist-info").mkdir(parents=True)
+    (package / "broken-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (package / "broken-1.dist-info" / "entry_points.txt").write_text("[cotlab.scorers]\nbroken = broken:nothing_here\n")
+    (package / "broken.py").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "cotlab", "run", "--task-suite", "math", "--scorer", "broken"], cwd=ROOT, capture_output=True,
+        text=True, check=False, timeout=120,
+        env={**os.environ, "COTLAB_STORE": str(tmp_path / "s"), "PYTHONPATH": str(package)},
+    )  # fmt: skip
+    assert done.returncode == 3 and "AttributeError" in done.stderr

@@ -70,7 +70,7 @@ def test_every_type_is_frozen_and_has_slots(module: ModuleType) -> None:
     [
         (SuiteError("s.jsonl", 3, "answer", "is empty"), "s.jsonl:3: answer: is empty"),
         (SuiteError("s.jsonl", None, "", "no items"), "s.jsonl: no items"),
-        (BudgetReached(10, 2_000_000, 7), "The budget of $2.00 is reached: $0.000010 spent or reserved and 7 requests left."),
+        (BudgetReached(10, 2_000_000, 7), "The budget of $2.0000 is reached: $0.000010 spent or reserved and 7 requests left."),
         (StoreBusy(10, "process 7"), "The store stayed locked for 10 s by process 7. Close that process and try again."),
         (RateLimited("slow down", 3.0), "slow down"),
     ],
