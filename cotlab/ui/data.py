@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.core.keys import digest
 from cotlab.core.types import Item, Plan, Suite
 from cotlab.metrics import redundancy
 from cotlab.store import read
@@ -128,11 +126,3 @@ def said(reply: dict[str, Any] | None) -> str:
     if "text_sha256" in reply:
         return f"redacted, SHA-256 {reply['text_sha256']}"
     return "the model refused" if reply.get("refused") else str(reply.get("text", "")).strip() or "(empty)"
-
-
-def key_is_present(name: str) -> bool:
-    return bool(os.environ.get(name))
-
-
-def text_digest(text: str) -> str:
-    return digest(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -156,20 +157,14 @@ def findings(row: dict[str, Any]) -> None:
             icon=":material/download:",
             on_click="ignore",
         )
-        st.download_button(
-            "report.md",
-            lambda: _report(row, "report.md"),
-            f"report-{row['id']}.md",
-            icon=":material/download:",
-            on_click="ignore",
-        )
-        st.download_button(
-            "report.json",
-            lambda: _report(row, "report.json"),
-            f"report-{row['id']}.json",
-            icon=":material/download:",
-            on_click="ignore",
-        )
+        for name in ("report.md", "report.json"):
+            st.download_button(
+                name,
+                partial(_report, row, name),
+                f"{row['id']}-{name}",
+                icon=":material/download:",
+                on_click="ignore",
+            )
 
 
 def _report(row: dict[str, Any], name: str) -> str:
