@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from dotenv import load_dotenv
 
 from cotlab.core.types import Suite
 from cotlab.run.config import read_config
 from cotlab.run.launch import start
 from cotlab.run.report import headline
+from cotlab.run.secrets import load_secrets
 from cotlab.store import read
 from cotlab.store.gate import Store
 
@@ -58,7 +58,7 @@ def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **o
     -----
     Works from a script and inside a running event loop, which it blocks until the run has ended.
     """
-    load_dotenv(Path.cwd() / ".env")
+    load_secrets()
     home = Store(Path(store) if store is not None else None)
     named = suite if isinstance(suite, Suite) else None
     config = read_config({**options, **({} if named else {"task_suite": str(suite)})})

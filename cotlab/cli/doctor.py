@@ -10,7 +10,7 @@ PARTS = (
     ("store and metrics", ("duckdb", "pyarrow", "pandas", "numpy", "scipy", "statsmodels"), "pip install -r requirements.txt"),
     ("dashboard", ("streamlit", "plotly"), "pip install -r requirements.txt"),
     ("local models and organisms", ("torch", "transformers", "tokenizers", "safetensors"), "pip install -r requirements.txt"),
-    ("OpenAI-compatible servers", ("openai", "genai-prices"), "pip install -r requirements.txt"),
+    ("vendors", ("openai", "anthropic", "google-genai", "genai-prices"), "pip install -r requirements.txt"),
     ("Inspect logs (optional)", ("inspect-ai",), "pip install inspect-ai"),
     ("browser tests (optional)", ("playwright",), "pip install -r requirements.txt"),
 )
@@ -26,12 +26,12 @@ def doctor() -> None:
                 print(f"missing  {part}: {package}   ->  {command}")
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     print(f"ok       browser: {browser}" if browser else "missing  browser (optional)   ->  apt-get install chromium")
+    from cotlab.providers.keys import KEYS
     from cotlab.providers.local.organisms import organism_names
-    from cotlab.run.config import KEYS
     from cotlab.store.gate import Store
     from cotlab.store.read import totals
 
-    for key in KEYS:
+    for key in KEYS.values():
         print(f"{'present' if os.environ.get(key) else 'absent '}  {key}")
     print(f"organisms: {', '.join(organism_names()) or 'none  ->  cotlab organisms train control'}")
     store = Store()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import TracebackType
 from typing import Annotated
 
 import typer
-from dotenv import load_dotenv
 
 from cotlab import __version__
 from cotlab.cli import demo, doctor, organisms, plan, reports, run, suites
 from cotlab.core.errors import CotlabError, StoreError
+from cotlab.run.secrets import load_secrets
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,8 +49,8 @@ def main() -> None:
     traceback and exit code 3: 1 is kept for a failed gate.
     """
     sys.excepthook = _crash
-    load_dotenv(Path.cwd() / ".env")
     try:
+        load_secrets()
         typer.main.get_command(app)()  # not app(): that would put its own hook in the place of ours
     except CotlabError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -11,9 +11,12 @@ import typer
 from cotlab.core.errors import ConfigError
 
 Suite = Annotated[Optional[str], typer.Option("--task-suite", help="A JSONL suite, or the name of a shipped one.")]
-Provider = Annotated[Optional[str], typer.Option(help="organism (default), local, openai_compat, echo, scripted.")]
+Provider = Annotated[
+    Optional[str],
+    typer.Option(help="organism (default), local, openai, anthropic, google, openai_compat, echo, scripted."),
+]
 Model = Annotated[Optional[str], typer.Option(help="Model name, hub id or folder (default: the organism r100).")]
-BaseUrl = Annotated[Optional[str], typer.Option(help="Address of an OpenAI-compatible server.")]
+BaseUrl = Annotated[Optional[str], typer.Option(help="Address of an OpenAI-compatible server, or of a proxy of a vendor.")]
 Output = Annotated[Optional[Path], typer.Option(help="Folder of the reports (default: one under the store).")]
 Scorers = Annotated[Optional[list[str]], typer.Option("--scorer", help="What to measure (default: ablation); repeatable.")]
 Modes = Annotated[
@@ -30,12 +33,27 @@ Temperature = Annotated[Optional[float], typer.Option(help="Sampling temperature
 Seed = Annotated[Optional[int], typer.Option(help="Seed of every draw (default 42).")]
 Repeats = Annotated[Optional[int], typer.Option(help="Draws of every request (default 1); 2 or more measure the noise floor.")]
 Chain = Annotated[Optional[str], typer.Option(help="Ablate the suite's reference chain (default) or the model's own.")]
+Given = Annotated[
+    Optional[str],
+    typer.Option(help="How a chat model is given a chain: in the user's turn (user, default) or as its own turn (prefix)."),
+]
 Limit = Annotated[Optional[int], typer.Option(help="Only the first N items.")]
 GoodLines = Annotated[Optional[bool], typer.Option("--good-lines", help="Run the good lines of a suite that has defects.")]
 MaxConcurrent = Annotated[Optional[int], typer.Option(help="Requests in flight at once (default 10).")]
 MaxCost = Annotated[Optional[float], typer.Option(help="Cap on the spend in US dollars (default 10.0).")]
 MaxRequests = Annotated[
     Optional[int], typer.Option("--max-requests-per-minute", help="Rate limit (default 60; none for a local model).")
+]
+MaxTokens = Annotated[
+    Optional[int], typer.Option("--max-tokens-per-minute", help="Rate limit in tokens, input and output (default: none).")
+]
+MaxTries = Annotated[Optional[int], typer.Option(help="Tries of a request that fails (default 8); a 429 does not count.")]
+TimeoutS = Annotated[Optional[float], typer.Option("--timeout-s", help="Seconds to wait for a reply (default 120).")]
+Batch = Annotated[
+    Optional[bool], typer.Option("--batch", help="Use the vendor's batch interface: half the price, an answer within a day.")
+]
+Prices = Annotated[
+    Optional[Path], typer.Option("--prices", help="YAML file of prices: MODEL: {input: 0.5, output: 1.5}, dollars a million.")
 ]
 FailOnError = Annotated[
     Optional[float], typer.Option(help="Exit with code 3 past this share (below 1) or count of failed items.")
@@ -51,14 +69,13 @@ def given(flags: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in flags.items() if value is not None and value is not False and value != []}
     if "tag" in found:
         found["tag"] = dict(_pair(text) for text in found["tag"])
-    if "output" in found:
-        found["output"] = str(found["output"])
+    found |= {name: str(found[name]) for name in ("output", "prices") if name in found}
     return found
 
 
 ON_RESUME = (
-    "max_cost", "max_concurrent", "max_requests_per_minute", "fail_on_error", "rr_threshold", "gate_on", "allow_unpriced",
-    "task_suite",
+    "max_cost", "max_concurrent", "max_requests_per_minute", "max_tokens_per_minute", "max_tries", "timeout_s", "batch",
+    "prices", "fail_on_error", "rr_threshold", "gate_on", "allow_unpriced", "task_suite",
 )  # fmt: skip
 
 

@@ -20,8 +20,11 @@ def plan(
     seed: o.Seed = None,
     repeats: o.Repeats = None,
     chain: o.Chain = None,
+    given: o.Given = None,
     limit: o.Limit = None,
     good_lines: o.GoodLines = None,
+    batch: o.Batch = None,
+    prices: o.Prices = None,
     allow_unpriced: o.AllowUnpriced = None,
     tag: o.Tags = None,
     config: o.ConfigFile = None,
@@ -31,6 +34,7 @@ def plan(
     from cotlab.core.keys import plain
     from cotlab.run import launch
     from cotlab.run.config import read_config
+    from cotlab.run.dryrun import cautions
 
     settings = read_config(flags, config)
     suite, sha = launch.load_for(settings)
@@ -41,5 +45,7 @@ def plan(
         "task_suite_hash": sha,
         "requests": {"exact": count.exact, "estimated": count.estimated},
         "estimated_cost_usd": count.micro / 1e6,
+        "most_cost_usd": count.most_micro / 1e6,
+        "cautions": cautions(made),
     }
     print(json.dumps(told, indent=1, ensure_ascii=False))

@@ -29,11 +29,17 @@ def run(
     seed: o.Seed = None,
     repeats: o.Repeats = None,
     chain: o.Chain = None,
+    given: o.Given = None,
     limit: o.Limit = None,
     good_lines: o.GoodLines = None,
     max_concurrent: o.MaxConcurrent = None,
     max_cost: o.MaxCost = None,
     max_requests_per_minute: o.MaxRequests = None,
+    max_tokens_per_minute: o.MaxTokens = None,
+    max_tries: o.MaxTries = None,
+    timeout_s: o.TimeoutS = None,
+    batch: o.Batch = None,
+    prices: o.Prices = None,
     fail_on_error: o.FailOnError = None,
     allow_unpriced: o.AllowUnpriced = None,
     redact_prompts: o.Redact = None,
@@ -48,9 +54,10 @@ def run(
 ) -> None:
     """Run scorers on a suite. Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
     flags = o.given({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
-    from cotlab.cli.screen import ProgressBar, print_estimates
-    from cotlab.run import launch
+    from cotlab.cli.screen import ProgressBar, print_dry_run, print_estimates, print_spend
+    from cotlab.run import launch, verdict
     from cotlab.run.config import read_config
+    from cotlab.run.dryrun import cautions
     from cotlab.store.gate import Store
 
     if resume is not None:
@@ -62,10 +69,7 @@ def run(
         if dry_run:
             suite, _ = launch.load_for(settings)
             plan, count = launch.dry_run(settings, suite)
-            print(f"Items: {len(suite.items[: plan.limit])} | Total API queries: {count.total}")
-            if count.estimated:
-                print(f"{count.exact} of them are certain; about {count.estimated} follow from replies.")
-            print(f"Estimated cost: ~${count.micro / 1e6:.4f}")
+            print_dry_run(len(suite.items[: plan.limit]), count, cautions(plan))
             return
         with ProgressBar() as bar:
             done = launch.start(settings, Store(), tell=bar.tell, announce=bar.announce, run_id=run_id)
@@ -73,9 +77,10 @@ def run(
         with ProgressBar() as bar:
             done = launch.resume(resume, flags, Store(), retry_refused=retry_refused, tell=bar.tell, announce=bar.announce)
     print_estimates(done.report)
+    print_spend(done.report)
     print(f"Report: {done.output / 'report.md'}")
     if done.message:
         print(done.message, file=sys.stderr)
     if done.status == "done":
-        print(launch.rrr_line(done.report))
+        print(verdict.rrr_line(done.report))
     raise typer.Exit(done.code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from cotlab.run.dryrun import Count
 from cotlab.store.live import Progress as Told
 
 _MOST_ROWS = 40
@@ -56,9 +57,40 @@ class ProgressBar:
         more.append(
             f"${told.spent_micro / 1e6:.4f}" + (f" of ${told.cap_micro / 1e6:.2f}" if told.cap_micro is not None else "")
         )
+        if told.concurrency is not None and told.in_flight:
+            more.append(f"{told.in_flight} in flight, at most {told.concurrency}")
+        if told.waiting_for:
+            more.append(f"batches: {told.waiting_for}")
         if told.eta_s is not None and told.status == "running":
             more.append(f"{told.eta_s:.0f} s left")
         self._progress.update(self._task, completed=told.items_done, total=told.items_total, more=" · ".join(more))
+
+
+def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
+    """How much a run would ask and cost; the first and the cost's line are FaithCheck's."""
+    print(f"Items: {items} | Total API queries: {count.total}")
+    if count.estimated:
+        print(f"{count.exact} of them are certain; about {count.estimated} follow from replies.")
+    print(f"Estimated cost: ~${count.micro / 1e6:.4f}")
+    if count.most_micro:
+        print(f"At most ${count.most_micro / 1e6:.4f}, without retries, if every reply is as long as it may be.")
+    for caution in cautions:
+        print(f"note: {caution}", file=sys.stderr)
+
+
+def print_spend(report: Mapping[str, Any]) -> None:
+    """What the run did cost beside what it was expected to, and the tokens behind that; nothing for a free model."""
+    cost = report["cost"]
+    if cost["spent_usd"]:
+        expected = "n/a" if cost["estimated_usd"] is None else f"~${cost['estimated_usd']:.4f}"
+        held = f", ${cost['held_usd']:.4f} of it for calls without a reply" if cost["held_usd"] else ""
+        print(f"Cost: ${cost['spent_usd']:.4f} (expected {expected}{held})")
+        print(
+            f"Tokens: {cost['tokens_in']:,} in ({cost['tokens_cached']:,} cached), {cost['tokens_out']:,} out "
+            f"({cost['tokens_reasoning']:,} reasoning)"
+        )
+    if report["requests"]["asked_again"]:
+        print(f"{report['requests']['asked_again']} unfinished items were asked again: redacted replies are not kept.")
 
 
 def print_estimates(report: Mapping[str, Any]) -> None:

@@ -88,7 +88,9 @@ class Unsupported(ProviderError):
 
 
 class BadReply(ProviderError):
-    """The reply does not have the form that the provider's interface promises."""
+    """The reply does not have the form that the provider's interface promises: tried again, but seldom."""
+
+    retry = True
 
 
 class BudgetReached(CotlabError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from cotlab.core.errors import ProviderError
 from cotlab.core.requests import Request, Response
@@ -22,6 +22,40 @@ class Provider(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class BatchState(NamedTuple):
+    """Where a vendor's batch stands. ``ended`` also where it was cancelled or has expired: what has a result keeps it."""
+
+    ended: bool
+    done: int
+    total: int
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """A provider whose vendor also takes many requests at once, for less, and answers within a day."""
+
+    async def submit(self, name: str, requests: Sequence[Request]) -> str:
+        """Hand in one batch under a name of ours; the vendor's id of it."""
+        ...
+
+    async def find(self, name: str) -> str | None:
+        """The id of a batch that was handed in under ``name``, or None where the vendor cannot tell."""
+        ...
+
+    async def poll(self, batch: str) -> BatchState: ...
+
+    async def results(self, batch: str, requests: Sequence[Request]) -> Mapping[str, Response | ProviderError]:
+        """Replies and errors of an ended batch by request key; a request without either has none."""
+        ...
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """A provider that can say which models its key reaches: the cheapest proof that key and address work."""
+
+    async def models(self) -> Sequence[str]: ...
 
 
 @runtime_checkable

@@ -146,7 +146,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A reply. ``numbers`` answer LogProb, Patched and Entail, ``vectors`` Embed; ``sent`` records what was really sent."""
+    """A reply. ``numbers`` answer LogProb, Patched and Entail, ``vectors`` Embed; ``sent`` records what was really sent.
+
+    ``model`` is the version that answered, in the vendor's words; ``reasoning`` what it wrote before its reply, where told.
+    """
 
     key: str
     text: str | None = None
@@ -161,6 +164,7 @@ class Response:
     device: str = ""
     batch: int | None = None
     received_at: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from cotlab.core.keys import digest
 
-Form = Literal["chat", "continuation"]
+Form = Literal["chat", "prefill", "continuation"]
+"""How a model is given a chain: inside the user's turn, as the start of its own turn, or as raw text that it continues."""
 Status = Literal["ok", "undefined", "refused", "stopped", "error"]
 Level = Literal["step", "chain", "item", "span", "run"]
 Facet = tuple[tuple[str, str], ...]

@@ -18,7 +18,7 @@ from cotlab.metrics.distance import answer_distribution, diverge, jaccard_distan
 from cotlab.metrics.redundancy import STATISTICS
 from cotlab.text.answers import final_answer, same_answer
 from cotlab.text.perturb import corrupt_step, filler_for, paraphrase_step
-from cotlab.text.prompts import GIVEN, Prompt, ask_answer, ask_rest, said
+from cotlab.text.prompts import CUE, GIVEN, Prompt, ask_answer, ask_rest, said
 from cotlab.text.steps import split_steps
 
 MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
@@ -100,7 +100,7 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     if options["chain"] == "own":
         (reply,) = yield [_ask(params, ask_rest(item.question, (), params.subject.form), rest=True)]
         own_key, gap = (reply.key,), _missing(reply) or ("undefined", "the model wrote no chain")
-        steps = own_steps(reply.text or "") if isinstance(reply, Response) and not reply.refused else ()
+        steps = own_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
     if not steps:
         return tuple(_unscored(item, params, facet, *gap, own_key))
     plain = ask_answer(item.question, steps, params.subject.form)
@@ -129,6 +129,11 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
             else:
                 scores += _compare(_cards_for(mode, params), item, i, draw, place, base, told)
     return tuple(scores)
+
+
+def own_chain(reply: Response) -> tuple[str, ...]:
+    """The steps that a model went through: its reasoning where the vendor tells it, else what it wrote as its reply."""
+    return own_steps(reply.reasoning or "") or own_steps(reply.text or "")
 
 
 def own_steps(text: str) -> tuple[str, ...]:
@@ -191,6 +196,8 @@ def _read(item: Item, request: Complete, reply: Reply) -> _Told:
     if gap is not None or isinstance(reply, Failed):
         return _Told(reply.key, *(gap or ("error", "no reply")), reply if isinstance(reply, Response) else None)
     text = said(request.prefix, reply.text or "")
+    if request.prefix.endswith(CUE):  # the answer is the rest of the cue's line, however much a model adds
+        text = text.partition("\n")[0]
     if reply.finish == "length" and not _SAYS_ANSWER.search(text):
         return _Told(reply.key, "undefined", f"the reply was cut off at {request.max_tokens} tokens, before an answer", reply)
     answer = final_answer(text)

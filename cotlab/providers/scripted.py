@@ -18,6 +18,12 @@ from cotlab.core.requests import Complete, Request, Response, Usage
 from cotlab.core.types import ModelRef
 
 
+class ScriptError(BadReply):
+    """What the file says in the place of a reply: it would say the same again."""
+
+    retry = False
+
+
 class Scripted:
     """Answers from the lines of the file ``ref.name``."""
 
@@ -41,9 +47,9 @@ class Scripted:
         asked = "\n".join((request.system, *(m.content for m in request.messages), request.prefix))
         line = next((line for line in self._lines if line["contains"] in asked), None)
         if line is None:
-            raise BadReply("the script has no line for this request")
+            raise ScriptError("the script has no line for this request")
         if "error" in line:
-            raise BadReply(str(line["error"]))
+            raise ScriptError(str(line["error"]))
         text = str(line.get("text", ""))
         return Response(
             request.key, text, usage=Usage(len(asked.split()), len(text.split())), finish="stop",

@@ -4,70 +4,201 @@ from __future__ import annotations
 
 import ipaddress
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import canonical_json
 from cotlab.core.requests import Complete, Request, Usage
 from cotlab.core.types import ModelRef
+from cotlab.providers.capabilities import family_of
 
 FREE_PROVIDERS = ("organism", "local", "echo", "scripted", "symbolic")
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars a million tokens; ``known`` is False for a model that runs under --allow-unpriced."""
+    """Dollars a million tokens; ``known`` is False for a model that runs under --allow-unpriced.
+
+    ``cached`` is the price of input tokens that the vendor read from its cache (None: as any other), ``reasoning`` that of
+    unseen output. ``above`` holds the prices of long inputs: from so many input tokens on, all of a call's tokens cost
+    that. ``headroom`` tokens may be generated beyond those asked for.
+    """
 
     tokens_in: Decimal
     tokens_out: Decimal
     known: bool = True
+    cached: Decimal | None = None
+    reasoning: Decimal | None = None
+    above: tuple[tuple[int, Price], ...] = ()
+    headroom: int = 0
+    source: str = ""
+
+    @property
+    def free(self) -> bool:
+        return not (self.tokens_in or self.tokens_out)
+
+    def most_tokens(self, request: Request) -> int:
+        """The most tokens that a call can use: a token is at least a byte, and the reply at its longest."""
+        return _given(request) + self._made(request)
 
     def most(self, request: Request) -> int:
-        """The most that ``request`` can cost: a token is at least a byte, and the reply at its longest."""
-        if not (self.tokens_in or self.tokens_out):
+        """The most that a call can cost, reasoning included."""
+        if self.free:
             return 0
-        given = len(canonical_json(request.asked()).encode("utf-8", "surrogatepass"))
-        made = request.max_tokens if isinstance(request, Complete) else 0
-        return math.ceil(self.tokens_in * given + self.tokens_out * made)
+        given = _given(request)
+        return math.ceil(max(rate._dearest(given, self._made(request)) for rate in self._rates(given)))
 
     def cost(self, usage: Usage) -> int | None:
         """What a reply did cost; None where the provider counted no tokens."""
+        if self.free:
+            return 0
         if usage.tokens_in is None or usage.tokens_out is None:
-            return 0 if not (self.tokens_in or self.tokens_out) else None
-        return math.ceil(self.tokens_in * usage.tokens_in + self.tokens_out * usage.tokens_out)
+            return None
+        rate = self._rates(usage.tokens_in)[-1]
+        cached, reasoning = min(usage.cached or 0, usage.tokens_in), min(usage.reasoning or 0, usage.tokens_out)
+        return math.ceil(
+            rate.tokens_in * (usage.tokens_in - cached)
+            + _or(rate.cached, rate.tokens_in) * cached
+            + rate.tokens_out * (usage.tokens_out - reasoning)
+            + _or(rate.reasoning, rate.tokens_out) * reasoning
+        )
+
+    def _made(self, request: Request) -> int:
+        return request.max_tokens + self.headroom if isinstance(request, Complete) else 0
+
+    def _rates(self, given: int) -> list[Price]:
+        """The prices that an input of up to ``given`` tokens can meet, the one for all of them last."""
+        return [self, *(price for start, price in self.above if given > start)]
+
+    def _dearest(self, given: int, made: int) -> Decimal:
+        dear_in = max(self.tokens_in, _or(self.cached, self.tokens_in))
+        return dear_in * given + max(self.tokens_out, _or(self.reasoning, self.tokens_out)) * made
 
 
-FREE = Price(Decimal(0), Decimal(0))
+FREE = Price(Decimal(0), Decimal(0), source="free")
 
 
-def price_of(ref: ModelRef, *, allow_unpriced: bool = False) -> Price:
-    """The price of a model.
+class _Told(BaseModel):
+    """One model of a price file, in dollars a million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+    input: Decimal = Field(ge=0, allow_inf_nan=False)
+    output: Decimal = Field(ge=0, allow_inf_nan=False)
+    cached: Decimal | None = Field(None, ge=0, allow_inf_nan=False)
+    reasoning: Decimal | None = Field(None, ge=0, allow_inf_nan=False)
+
+
+class _PriceFile(RootModel[dict[str, _Told]]):
+    """Model, or provider/model, to its prices."""
+
+
+def read_prices(path: str | Path | None) -> Mapping[str, Price]:
+    """The prices of a YAML file: ``model: {input: 0.5, output: 1.5, cached: 0.1}``, in dollars a million tokens.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read or a price is missing, negative or unknown.
+    """
+    if path is None:
+        return {}
+    try:
+        told: Any = yaml.safe_load(Path(path).read_text("utf-8"))
+        rows = _PriceFile.model_validate(told or {}).root
+    except (OSError, yaml.YAMLError, ValueError) as wrong:
+        said = (
+            "; ".join(f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in wrong.errors())
+            if isinstance(wrong, ValidationError)
+            else " ".join(str(wrong).split())[:200]
+        )
+        raise ConfigError(f"--prices {path}: {said}. Write: MODEL: {{input: 0.5, output: 1.5}}, dollars a million.") from wrong
+    return {
+        name: Price(row.input, row.output, cached=row.cached, reasoning=row.reasoning, source=str(path))
+        for name, row in rows.items()
+    }
+
+
+def price_of(
+    ref: ModelRef, *, allow_unpriced: bool = False, prices: Mapping[str, Price] | None = None, batch: bool = False
+) -> Price:
+    """The price of a model: the price file's, else nothing for what runs at home, else the bundled table's.
 
     Raises
     ------
     ConfigError
         If it is unknown and ``allow_unpriced`` is not set.
     """
+    headroom = family_of(ref.provider, ref.name).headroom
+    own = (prices or {}).get(str(ref)) or (prices or {}).get(ref.name)
+    if own is not None:
+        return _with(own, headroom)
     if ref.provider in FREE_PROVIDERS or (ref.provider == "openai_compat" and is_private(ref.base_url)):
-        return FREE
+        return _with(FREE, headroom)
+    found = _from_table(ref, batch=batch)
+    if found is not None:
+        return _with(found, headroom)
+    if allow_unpriced:
+        return Price(Decimal(0), Decimal(0), known=False, headroom=headroom, source="unknown")
+    raise ConfigError(
+        f"No price is known for {ref}: its spend could not be capped. Name it in a file for --prices, or let it run without "
+        "a cap with --allow-unpriced."
+    )
+
+
+def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
+    """The bundled table's price, None where it knows none."""
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 
     seller = {"provider_api_url": ref.base_url} if ref.provider == "openai_compat" else {"provider_id": ref.provider}
+    context = {"price_context": {"processing": "batch"}} if batch else {}
     try:
-        million = [
-            calc_price(Counted(input_tokens=i, output_tokens=o), model_ref=ref.name, **seller).total_price * 1000
-            for i, o in ((1000, 0), (0, 1000))
-        ]
-    except LookupError as unknown:
-        if allow_unpriced:
-            return Price(Decimal(0), Decimal(0), known=False)
-        raise ConfigError(
-            f"No price is known for {ref}: its spend could not be capped. --allow-unpriced runs it without a cap."
-        ) from unknown
-    return Price(*million)
+        found = calc_price(Counted(input_tokens=1, output_tokens=1), model_ref=ref.name, **seller, **context).model_price
+    except LookupError:
+        return None
+    told = {name: getattr(found, key, None) for name, key in _COLUMNS.items()}
+    if told["tokens_in"] is None or told["tokens_out"] is None:
+        return None
+    starts = sorted({tier.start for price in told.values() for tier in getattr(price, "tiers", ())})
+    return Price(
+        **{name: _at(price, 0) for name, price in told.items()},  # type: ignore[arg-type]
+        above=tuple((start, Price(**{name: _at(price, start + 1) for name, price in told.items()})) for start in starts),  # type: ignore[arg-type]
+        source=f"genai-prices {version('genai-prices')}",
+    )
+
+
+_COLUMNS = {"tokens_in": "input_mtok", "tokens_out": "output_mtok", "cached": "cache_read_mtok",
+            "reasoning": "output_reasoning_mtok"}  # fmt: skip
+
+
+def _at(price: Any, tokens: int) -> Decimal | None:
+    """One column of the table for an input of ``tokens``: a number, or tiers of which the last one reached holds."""
+    if not hasattr(price, "tiers"):
+        return None if price is None else Decimal(price)
+    return Decimal(([price.base] + [tier.price for tier in price.tiers if tokens > tier.start])[-1])
+
+
+def _with(price: Price, headroom: int) -> Price:
+    return Price(
+        price.tokens_in, price.tokens_out, price.known, price.cached, price.reasoning, price.above, headroom, price.source
+    )
+
+
+def _given(request: Request) -> int:
+    return len(canonical_json(request.asked()).encode("utf-8", "surrogatepass"))
+
+
+def _or(price: Decimal | None, other: Decimal) -> Decimal:
+    return other if price is None else price
 
 
 def is_private(url: str | None) -> bool:

@@ -20,7 +20,6 @@ from pydantic_settings import (
 from cotlab.core.errors import ConfigError, UnknownName
 
 DEFAULT_PROVIDER, DEFAULT_MODEL = "organism", "r100"
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_COMPAT_API_KEY")
 DEMO = {
     "task_suite": "wordproblems",
     "provider": "organism",
@@ -37,9 +36,9 @@ class RunConfig(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="COTLAB_", extra="ignore", populate_by_name=True)
 
     task_suite: str = Field("", description="Path of a JSONL suite, or the name of a shipped one.")
-    provider: str = Field(DEFAULT_PROVIDER, description="Who answers: organism, local, openai_compat, echo, scripted.")
+    provider: str = Field(DEFAULT_PROVIDER, description="Who answers: organism, local, openai, anthropic, google, openai_compat, echo, scripted.")
     model: str = Field(DEFAULT_MODEL, description="Model name, hub id or folder.")
-    base_url: str | None = Field(None, description="Address of an OpenAI-compatible server.")
+    base_url: str | None = Field(None, description="Address of an OpenAI-compatible server, or of a proxy of a vendor.")
     output: str | None = Field(None, description="Folder of the reports; by default one under the store.")
     scorer: Annotated[list[str], NoDecode] = Field(["ablation"], description="What to measure; repeatable.")
     mode: Annotated[list[str], NoDecode] = Field(
@@ -60,6 +59,9 @@ class RunConfig(BaseSettings):
     seed: int = Field(42, ge=0, description="Seed of every draw.")
     repeats: int = Field(1, ge=1, le=100, description="Draws of every request; 2 or more measure the noise floor.")
     chain: Literal["reference", "own"] = Field("reference", description="Ablate the suite's chain or the model's own.")
+    given: Literal["user", "prefix"] = Field(
+        "user", description="How a chat model is given a chain: in the user's turn, or as the start of its own turn."
+    )
     limit: int | None = Field(None, ge=1, description="Only the first N items.")
     good_lines: bool = Field(False, description="Run the good lines of a suite that has defective ones.")
     max_concurrent: int = Field(10, ge=1, le=1000, description="Requests in flight at once.")
@@ -71,6 +73,11 @@ class RunConfig(BaseSettings):
         description="Cap on the spend in US dollars.",
     )
     max_requests_per_minute: int | None = Field(60, ge=1, description="Rate limit (none for a local model).")
+    max_tokens_per_minute: int | None = Field(None, ge=1, description="Rate limit in tokens, input and output together.")
+    max_tries: int = Field(8, ge=1, le=100, description="Tries of a request that fails; a 429 does not count.")
+    timeout_s: float = Field(120.0, gt=0, le=86_400, allow_inf_nan=False, description="Seconds to wait for a reply.")
+    batch: bool = Field(False, description="Use the vendor's batch interface: half the price, an answer within a day.")
+    prices: str | None = Field(None, description="YAML file of prices that the bundled table lacks or has wrong.")
     fail_on_error: float | None = Field(
         None, ge=0, description="Exit with code 3 past this share (< 1) or count of failed items."
     )

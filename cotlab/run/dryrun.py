@@ -3,58 +3,101 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from cotlab.core.program import Params, Peers, Scorer
+from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Embed, Entail, LogProb, Patched, Request, Response
-from cotlab.core.types import Item
-from cotlab.run.budget import Price
+from cotlab.core.types import Item, Plan, Suite
+from cotlab.metrics.ablation import DISTRIBUTION_METRICS
+from cotlab.providers.capabilities import family_of
+from cotlab.run.budget import FREE, Price
+from cotlab.run.plan import params_of
 
-_REPLY_TOKENS = 40
+_SHORT, _ANSWER_TOKENS, _CHAIN_TOKENS, _REASONING_TOKENS = 64, 20, 150, 600
+"""How long a reply is likely to be: one asked for at most so many tokens is an answer, a longer one holds a chain."""
 _MOST_ROUNDS = 100
 _LEAST_STEPS = 8
 
 
 @dataclass(slots=True)
 class Count:
-    """Distinct requests: ``exact`` depend on no reply, ``estimated`` come in later rounds. ``micro`` is the likely cost."""
+    """Distinct requests: ``exact`` depend on no reply, ``estimated`` come in later rounds.
+
+    ``micro`` is the likely cost in micro-dollars, ``most_micro`` the cost if every reply is as long as it may be.
+    """
 
     exact: int = 0
     estimated: int = 0
     micro: int = 0
+    most_micro: int = 0
+    seen: set[str] = field(default_factory=set, repr=False)
 
     @property
     def total(self) -> int:
         return self.exact + self.estimated
 
+    def add(self, request: Request, price: Price, *, first_round: bool) -> None:
+        """Count a request once, whoever asks it."""
+        if request.key in self.seen:
+            return
+        self.seen.add(request.key)
+        self.exact += first_round
+        self.estimated += not first_round
+        if not price.free:
+            self.micro += _likely_cost(request, price)
+            self.most_micro += price.most(request)
 
-def count_requests(scorer: Scorer, params: Params, peers: Peers, items: Iterable[Item], price: Price | None = None) -> Count:
+    def as_estimate(self, price: Price) -> dict[str, Any]:
+        """What is kept with a run, to be held against what it did cost."""
+        return {
+            "requests": self.total, "cost_usd": self.micro / 1e6 if price.known else None,
+            "most_usd": self.most_micro / 1e6 if price.known else None, "price_in_usd_per_million": float(price.tokens_in),
+            "price_out_usd_per_million": float(price.tokens_out), "price_source": price.source,
+        }  # fmt: skip
+
+
+def count_plan(plan: Plan, suite: Suite, price: Price = FREE) -> Count:
+    """What a plan would ask; a request that several scorers ask counts once."""
+    peers, count = Peers.of(suite, plan.seed), Count()
+    for spec in plan.scorers:
+        count_requests(SCORERS[spec.name], params_of(plan, spec), peers, suite.items[: plan.limit], price, count)
+    return count
+
+
+def count_requests(
+    scorer: Scorer, params: Params, peers: Peers, items: Iterable[Item], price: Price = FREE, count: Count | None = None
+) -> Count:
     """Drive every program with placeholder replies, which are generous: what follows from real ones is seldom more.
 
     A completion is a chain of twice the reference's steps, at least eight, each of which every rule can change.
     """
-    count = Count()
-    seen: set[str] = set()
+    count = count or Count()
     for item in items:
         program = scorer(item, params, peers)
         try:
             round_ = next(program)
             for number in range(_MOST_ROUNDS):
                 for request in round_:
-                    key = request.key
-                    if key in seen:
-                        continue
-                    seen.add(key)
-                    if number == 0:
-                        count.exact += 1
-                    else:
-                        count.estimated += 1
-                    if price is not None:
-                        count.micro += _likely_cost(request, price)
+                    count.add(request, price, first_round=number == 0)
                 round_ = program.send([_placeholder(request, item) for request in round_])
         except StopIteration:
             continue
     return count
+
+
+def cautions(plan: Plan) -> list[str]:
+    """What a plan cannot get from its model, in words for whoever is about to pay for it."""
+    subject = plan.subject
+    family = family_of(subject.provider, subject.name)
+    said = []
+    if family.temperature is None:
+        said.append(f"{subject.name} takes no temperature, so its replies vary: --repeats 3 measures by how much.")
+    wanted = {str(spec.params.get("metric")) for spec in plan.scorers} & set(DISTRIBUTION_METRICS)
+    if wanted and not family.logprobs:
+        said.append(f"{subject.name} gives no log-probabilities: {', '.join(sorted(wanted))} will be undefined.")
+    return said
 
 
 def _placeholder(request: Request, item: Item) -> Response:
@@ -73,8 +116,10 @@ def _placeholder(request: Request, item: Item) -> Response:
 
 
 def _likely_cost(request: Request, price: Price) -> int:
-    """A token is about four characters; a reply about as long as asked for, at most a short chain."""
+    """A token is about four characters; a reply is an answer or a short chain, after some reasoning where the model does it."""
     if not isinstance(request, Complete):
         return price.most(request)
     given = sum(len(m.content) for m in request.messages) + len(request.system) + len(request.prefix)
-    return round(price.tokens_in * (given // 4 + 1) + price.tokens_out * min(_REPLY_TOKENS, request.max_tokens))
+    made = min(_ANSWER_TOKENS if request.max_tokens <= _SHORT else _CHAIN_TOKENS, request.max_tokens)
+    reasoned = min(_REASONING_TOKENS, price.headroom)
+    return round(price.tokens_in * (given // 4 + 1) + price.tokens_out * (made + reasoned))

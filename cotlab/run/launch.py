@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.program import Peers, Scorer
-from cotlab.core.provider import AnyProvider, BatchProvider
-from cotlab.core.registry import PROVIDERS, SCORERS
+from cotlab.core.provider import AnyProvider, Batching, BatchProvider
+from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef, Plan, Suite
-from cotlab.run.budget import FREE, Price, price_of
+from cotlab.providers.capabilities import family_of
+from cotlab.run.budget import FREE, Price, price_of, read_prices
 from cotlab.run.config import RunConfig
-from cotlab.run.dispatch import Limits
-from cotlab.run.dryrun import Count, count_requests
-from cotlab.run.plan import code_version, make_plan, open_provider, params_of, subject_of
+from cotlab.run.dryrun import Count, count_plan
+from cotlab.run.journal import Journal
+from cotlab.run.limits import Limits
+from cotlab.run.plan import code_version, make_plan, open_provider, subject_of
+from cotlab.run.process import run_anywhere, stopping_on_signals
 from cotlab.run.report import write_reports
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.summary import summarise
+from cotlab.run.verdict import judge
 from cotlab.store import read, write
 from cotlab.store.gate import Store
 from cotlab.store.live import LiveState, Progress
@@ -35,7 +33,8 @@ from cotlab.suites.jsonl import file_sha256, load_suite
 from cotlab.suites.shipped import find_suite
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-DONE, GATE_FAILED, USAGE, UNFINISHED, BUDGET, INCONCLUSIVE = 0, 1, 2, 3, 4, 5
+UNLIMITED = ("echo", "scripted")
+"""Providers that no rate limit is meant for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +61,8 @@ def load_for(config: RunConfig) -> tuple[Suite, str]:
 def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, Count]:
     """The plan of a configuration and what it would ask, without opening a provider."""
     PROVIDERS.require(config.provider)
-    subject = subject_of(config)
-    plan = make_plan(config, suite, {"subject": subject})
-    price = price_of(subject, allow_unpriced=config.allow_unpriced)
-    peers, count = Peers.of(suite, plan.seed), Count()
-    for spec in plan.scorers:
-        scorer: Scorer = SCORERS[spec.name]
-        one = count_requests(scorer, params_of(plan, spec), peers, suite.items[: plan.limit], price)
-        count.exact, count.estimated, count.micro = (
-            count.exact + one.exact,
-            count.estimated + one.estimated,
-            count.micro + one.micro,
-        )
-    return plan, count
+    plan = make_plan(config, suite, {"subject": subject_of(config)})
+    return plan, count_plan(plan, suite, price_for(plan.subject, config))
 
 
 def start(
@@ -95,6 +83,7 @@ def start(
     provider = open_provider(subject_of(config))
     price = _price(provider, config)
     plan = make_plan(config, suite, {"subject": provider.ref})
+    _check_batch(provider, config)
     run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3] + f"-{plan.digest[:4]}"
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
     _check_output(output)
@@ -109,6 +98,7 @@ def start(
             output=str(output.resolve()),
             redacted=config.redact_prompts,
             n_items=len(suite.items[: plan.limit]),
+            estimate=None if isinstance(provider, BatchProvider) else count_plan(plan, suite, price).as_estimate(price),
         )
     announce(run_id)
     return _carry_out(run_id, plan, suite, store, provider, price, config, output, tell)
@@ -143,13 +133,26 @@ def resume(
     provider = open_provider(plan.subject)
     if provider.ref != plan.subject:
         raise ConfigError(f"The model {plan.subject} has changed since run {run_id} began; start a new run.")
+    _check_batch(provider, config)
     price = _price(provider, config)
     return _carry_out(run_id, plan, suite, store, provider, price, config, Path(row["output"]), tell, retry_refused)
 
 
+def price_for(ref: ModelRef, config: RunConfig) -> Price:
+    """What a model costs under a configuration: its price file, its batch mode, its leave to run unpriced."""
+    prices = read_prices(config.prices)
+    return price_of(ref, allow_unpriced=config.allow_unpriced, prices=prices, batch=config.batch)
+
+
 def _price(provider: AnyProvider, config: RunConfig) -> Price:
     """Free for a model in this process, else what is known of it."""
-    return FREE if isinstance(provider, BatchProvider) else price_of(provider.ref, allow_unpriced=config.allow_unpriced)
+    return FREE if isinstance(provider, BatchProvider) else price_for(provider.ref, config)
+
+
+def _check_batch(provider: AnyProvider, config: RunConfig) -> None:
+    ref = provider.ref
+    if config.batch and not (isinstance(provider, Batching) and family_of(ref.provider, ref.name).batch):
+        raise ConfigError(f"{ref} has no batch interface: --batch goes with openai and anthropic.")
 
 
 def _check_output(folder: Path) -> None:
@@ -168,6 +171,18 @@ def _check_new(store: Store, run_id: str) -> None:
         raise ConfigError(f"There is a run {run_id!r} already: --resume goes on with it, another --run-id starts a new one.")
 
 
+def _limits(provider: AnyProvider, config: RunConfig) -> Limits:
+    free_running = isinstance(provider, BatchProvider) or config.provider in UNLIMITED
+    return Limits(
+        concurrency=config.max_concurrent,
+        per_minute=None if free_running else config.max_requests_per_minute,
+        tokens_per_minute=config.max_tokens_per_minute,
+        cap_micro=round(config.max_cost * 1e6),
+        tries=config.max_tries,
+        timeout_s=config.timeout_s,
+    )
+
+
 def _carry_out(
     run_id: str,
     plan: Plan,
@@ -180,93 +195,18 @@ def _carry_out(
     tell: Callable[[Progress], None],
     retry_refused: bool = False,
 ) -> Finished:
-    local = isinstance(provider, BatchProvider)
-    limits = Limits(
-        config.max_concurrent,
-        None if local or config.provider in ("echo", "scripted") else config.max_requests_per_minute,
-        round(config.max_cost * 1e6),
-    )
     models: dict[ModelRef, AnyProvider] = {plan.subject: provider}
 
     async def go() -> Outcome:
         run = Run(
-            run_id, plan, suite, store, models, dict.fromkeys(models, price), limits, config.redact_prompts, retry_refused, tell
-        )
-        with _stopping_on_signals(run.stop):
+            run_id, plan, suite, store, models, dict.fromkeys(models, price), _limits(provider, config),
+            config.redact_prompts, retry_refused, tell, Journal(output, redact=config.redact_prompts), config.batch,
+        )  # fmt: skip
+        with stopping_on_signals(run.stop):
             return await run.go()
 
-    outcome = _run_anywhere(go)
+    outcome = run_anywhere(go)
     summarise(store, run_id, plan)
     report = write_reports(store, run_id, output)
     code, message = judge(outcome, report, config)
     return Finished(run_id, outcome.status, code, message, output, report)
-
-
-def judge(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tuple[int, str]:
-    """The exit code of a run that ended, and the line that explains it; 0 only where nothing is left open."""
-    if outcome.status == "budget":
-        return BUDGET, outcome.note or ""
-    if outcome.status != "done":
-        return UNFINISHED, f"{outcome.note}. What was done is kept; go on with: cotlab run --resume {report['run_id']}"
-    bad, total = report["items_with_errors"], report["items_total"]
-    if bad and (bad == total or (config.fail_on_error is not None and _too_many(bad, total, config.fail_on_error))):
-        last = outcome.progress.last_errors[-1] if outcome.progress.last_errors else "see the report"
-        return UNFINISHED, f"{bad} of {total} items have failed requests; the last error: {last}"
-    if config.rr_threshold is None:
-        return DONE, f"{bad} of {total} items have failed requests; --resume asks them again." if bad else ""
-    rrr: float | None = report.get("aggregate_rrr")
-    lo, hi = (
-        (rrr, rrr)
-        if config.gate_on == "point"
-        else (report.get("aggregate_rrr_ci_lower"), report.get("aggregate_rrr_ci_upper"))
-    )
-    if rrr is None or lo is None or hi is None:
-        return INCONCLUSIVE, f"Gate inconclusive: RRR or its interval is undefined ({report.get('aggregate_rrr_note')})."
-    if lo <= config.rr_threshold < hi:
-        return INCONCLUSIVE, f"Gate inconclusive: the interval {lo:.1%} to {hi:.1%} straddles {config.rr_threshold:.1%}."
-    if lo > config.rr_threshold:
-        return GATE_FAILED, f"Gate failed: RRR {rrr:.1%} exceeds {config.rr_threshold:.1%}."
-    return DONE, ""
-
-
-def rrr_line(report: Mapping[str, Any]) -> str:
-    """How a run's last line gives RRR."""
-    if report.get("aggregate_rrr") is None:
-        return f"Done. RRR: n/a ({report.get('aggregate_rrr_note', 'no ablation in this run')})"
-    return f"Done. RRR: {report['aggregate_rrr']:.1%}"
-
-
-def _too_many(bad: int, total: int, allowed: float) -> bool:
-    return bad / total > allowed if allowed < 1 else bad > allowed
-
-
-def _run_anywhere(go: Callable[[], Any]) -> Any:
-    """Run a coroutine function to its end, also where this thread has a running event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(go())
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(go())).result()
-
-
-@contextmanager
-def _stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM set ``stop`` once; a second one ends the process the usual way."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-
-    def give_back() -> None:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-    def once() -> None:
-        stop.set()
-        give_back()
-
-    for number in numbers:
-        loop.add_signal_handler(number, once)
-    try:
-        yield
-    finally:
-        give_back()

@@ -1,21 +1,50 @@
-"""How fast a provider may be asked."""
+"""How hard a provider may be pressed: sends and tokens a minute, and how many calls are in flight at once."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 
 WINDOW_S = 60.0
+SLACK_S = 0.25
+"""The windows are this much longer than a minute: what is sent evenly may arrive unevenly."""
+_GONE = float("-inf")
+CALM_S = 10.0
+"""How long a server error keeps the concurrency from growing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How hard a run may press a provider. Costs in micro-dollars, times in seconds.
+
+    ``tries`` counts the failures of one request; a 429 is no failure, it has an allowance of its own. The wait before a
+    second try is ``first_wait_s`` and doubles with every further one.
+    """
+
+    concurrency: int = 10
+    per_minute: int | None = 60
+    tokens_per_minute: int | None = None
+    cap_micro: int = 10_000_000
+    tries: int = 8
+    timeout_s: float = 120.0
+    first_wait_s: float = 1.0
+    poll_s: float = 5.0
 
 
 class SendLimit:
-    """No window of 60 seconds ever holds more than ``most`` sends; None is no limit."""
+    """No window of 60 seconds ever holds more than ``most`` sends; None is no limit.
 
-    def __init__(self, most: int | None, window_s: float = WINDOW_S) -> None:
+    ``ages_s`` are the sends of the last minute that an earlier process of the same run made, in seconds before now.
+    """
+
+    def __init__(self, most: int | None, ages_s: Iterable[float] = (), window_s: float = WINDOW_S + SLACK_S) -> None:
         self._most, self._window_s = most, window_s
-        self._sent: deque[float] = deque()
+        now = time.monotonic()
+        self._sent: deque[float] = deque(sorted(now - age for age in ages_s))
         self._turn = asyncio.Lock()
 
     async def acquire(self) -> float:
@@ -36,3 +65,106 @@ class SendLimit:
         """Free a place that was taken for a send that is not made after all."""
         with suppress(ValueError):
             self._sent.remove(place)
+
+
+class TokenLimit:
+    """No window of 60 seconds holds more than ``most`` tokens; None is no limit.
+
+    A call counts at the most tokens it can use until its reply says how many it did. One that alone is over the limit
+    goes when the window is empty.
+    """
+
+    def __init__(self, most: int | None, window_s: float = WINDOW_S + SLACK_S) -> None:
+        self._most, self._window_s = most, window_s
+        self._used: deque[list[float]] = deque()
+        self._total = 0.0
+        self._turn = asyncio.Lock()
+
+    async def acquire(self, tokens: int) -> list[float]:
+        """Wait until ``tokens`` fit and take them; the entry is given to ``correct`` later."""
+        entry = [time.monotonic(), float(tokens)]
+        if self._most is None:
+            return entry
+        async with self._turn:
+            while self._used and self._total + tokens > self._most:
+                self._drop_old()
+                if self._used and self._total + tokens > self._most:
+                    await asyncio.sleep(max(0.01, min(self._used[0][0] + self._window_s - time.monotonic(), 0.5)))
+            entry[0] = time.monotonic()
+            self._used.append(entry)
+            self._total += tokens
+        return entry
+
+    def correct(self, entry: list[float], tokens: int | None) -> None:
+        """What the call really used (0: it was not made); None where the reply did not say."""
+        if self._most is not None and tokens is not None and entry[0] > _GONE:
+            self._total += tokens - entry[1]
+            entry[1] = float(tokens)
+
+    def _drop_old(self) -> None:
+        before = time.monotonic() - self._window_s
+        while self._used and self._used[0][0] <= before:
+            old = self._used.popleft()
+            self._total, old[0] = self._total - old[1], _GONE
+
+
+class Concurrency:
+    """How many calls may be in flight, between 1 and ``most``.
+
+    It starts at ``most``, falls by a fifth on a 429 (once for all calls that were sent before the fall), grows by one for
+    each full round of replies, and does not grow for a while after a server error. After a 429 nothing is sent until the
+    wait that the server asked for is over.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.in_flight = most, 0
+        self._limit = float(most)
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._fell_at = self._grow_after = self.resume_at = 0.0
+
+    @property
+    def limit(self) -> int:
+        return int(self._limit)
+
+    async def enter(self, *, again: bool = False) -> None:
+        """Wait for a place; one that tries ``again`` is served before those that were not sent yet."""
+        if self.in_flight < self.limit and (again or not self._waiting):
+            self.in_flight += 1
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if again else self._waiting.append)(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        self.in_flight -= 1
+        self._let_in()
+
+    def succeeded(self) -> None:
+        """A reply came."""
+        if self._limit < self.most and time.monotonic() >= self._grow_after:
+            self._limit = min(float(self.most), self._limit + 1 / self._limit)
+            self._let_in()
+
+    def limited(self, sent_at: float, pause_s: float) -> None:
+        """A call sent at ``sent_at`` (monotonic) was answered 429; nobody sends for ``pause_s``."""
+        now = time.monotonic()
+        self.resume_at = max(self.resume_at, now + pause_s)
+        self._grow_after = max(self._grow_after, self.resume_at)
+        if sent_at >= self._fell_at:
+            self._limit, self._fell_at = max(1.0, self._limit * 0.8), now
+
+    def strained(self) -> None:
+        """The server failed: no growth for a while."""
+        self._grow_after = max(self._grow_after, time.monotonic() + CALM_S)
+
+    def _let_in(self) -> None:
+        while self._waiting and self.in_flight < self.limit:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                self.in_flight += 1

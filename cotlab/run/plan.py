@@ -13,7 +13,7 @@ from cotlab.core.keys import digest
 from cotlab.core.program import Params, Scorer
 from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
+from cotlab.core.types import Form, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.config import RunConfig
 
 SHARED = ("ccs_threshold", "metric", "chain")
@@ -22,8 +22,8 @@ SHARED = ("ccs_threshold", "metric", "chain")
 
 def subject_of(config: RunConfig) -> ModelRef:
     """The model a configuration names; its provider fills in revision and form once it is opened."""
-    form = "continuation" if config.provider in ("organism",) else "chat"
-    return ModelRef(config.provider, config.model, base_url=config.base_url, form=form)  # type: ignore[arg-type]
+    form: Form = "continuation" if config.provider == "organism" else "prefill" if config.given == "prefix" else "chat"
+    return ModelRef(config.provider, config.model, base_url=config.base_url, form=form)
 
 
 def open_provider(ref: ModelRef) -> AnyProvider:

@@ -15,6 +15,7 @@ from cotlab.core.types import Plan
 from cotlab.metrics.redundancy import position_table, step_means
 from cotlab.store import read
 from cotlab.store.gate import Store
+from cotlab.store.live import LiveState
 from cotlab.store.responses import ResponseLog
 
 SMALL_N = 5
@@ -53,9 +54,8 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
         "items_done": int(row["n_ended"]),
         "error_scores": int(row["n_errors"]),
         "items_with_errors": int((read.ended(store, run_id).groupby("item")["errors"].sum() > 0).sum()),
-        "requests": {"asked": row["asked"], "from_log": row["hits"], "failed": row["failed"]},
-        "spent_usd": row["spent_micro"] / 1e6,
     }
+    head |= _costs(store, run_id, row)
     if spec is not None:
         head |= _ablation(store, table, estimates, plan, spec.params, redacted=bool(row["redacted"]))
     head["estimates"] = [
@@ -63,6 +63,31 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
         for e in _records(estimates)
     ]
     return head
+
+
+def _costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Requests, tokens and money of all processes of a run, beside what was expected before it began."""
+    log, live = ResponseLog(store.log_path), LiveState(store.log_path)
+    try:
+        counts, spend, told = log.counts(run_id), log.spend(run_id), live.get(run_id)
+    finally:
+        log.close()
+        live.close()
+    estimate = json.loads(row["estimate"]) if row["estimate"] else {}
+    cost = {
+        "estimated_usd": estimate.get("cost_usd"), "spent_usd": sum(spend) / 1e6, "held_usd": spend.reserved / 1e6,
+        "saved_by_log_usd": row["saved_micro"] / 1e6, "tokens_in": counts["tokens_in"], "tokens_cached": counts["cached"],
+        "tokens_out": counts["tokens_out"], "tokens_reasoning": counts["reasoning"],
+        "replies_without_count": counts["uncounted"], "estimate": estimate or None,
+    }  # fmt: skip
+    return {
+        "requests": {
+            "asked": counts["calls"], "replies": counts["replies"], "from_log": row["hits"], "failed": row["failed"],
+            "estimated": estimate.get("requests"), "asked_again": told.progress.asked_again if told else 0,
+        },
+        "spent_usd": sum(spend) / 1e6,
+        "cost": cost,
+    }  # fmt: skip
 
 
 def headline(estimates: pd.DataFrame, params: Mapping[str, Any], metric: str = "rrr") -> dict[str, Any] | None:

@@ -16,7 +16,9 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.budget import Price
-from cotlab.run.dispatch import Dispatcher, Limits
+from cotlab.run.dispatch import Dispatcher
+from cotlab.run.journal import Journal
+from cotlab.run.limits import Limits
 from cotlab.run.plan import params_digest, params_of
 from cotlab.store import read, write
 from cotlab.store.gate import Store
@@ -27,6 +29,8 @@ from cotlab.store.write import Ended
 log = logging.getLogger(__name__)
 FLUSH_S, BEAT_S = 2.0, 0.5
 ITEMS_IN_FLIGHT = 256
+ITEMS_IN_BATCHES = 100_000
+"""With batches every item is begun at once, so that one batch holds all that can be asked."""
 
 
 @dataclass(slots=True)
@@ -52,6 +56,8 @@ class Run:
     redact: bool = False
     retry_refused: bool = False
     tell: Callable[[Progress], None] = lambda progress: None
+    journal: Journal = field(default_factory=Journal)
+    batch: bool = False
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     _ended: list[Ended] = field(default_factory=list)
     _flushing: asyncio.Task[None] | None = None
@@ -61,9 +67,13 @@ class Run:
         replies = ResponseLog(self.store.log_path, redact=self.redact, retry_refused=self.retry_refused)
         live = LiveState(self.store.log_path)
         progress = Progress(items_total=len(self._items()) * len(self.plan.scorers), started_at=time.time())
-        progress.cap_micro = self.limits.cap_micro if any(p.tokens_out for p in self.prices.values()) else None
-        dispatcher = Dispatcher(self.id, self.providers, self.prices, replies, self.limits, progress)
+        progress.cap_micro = None if all(price.free for price in self.prices.values()) else self.limits.cap_micro
+        progress.per_minute = self.limits.per_minute
+        dispatcher = Dispatcher(
+            self.id, self.providers, self.prices, replies, self.limits, progress, self.journal, batch=self.batch
+        )
         live.begin(self.id, progress)
+        self.journal.note("run", run=self.id, plan=self.plan.digest, items=progress.items_total, batch=self.batch or None)
         with self.store.writing() as connection:
             write.set_status(connection, self.id, "running")
         beat = asyncio.create_task(self._beat(live, progress))
@@ -81,14 +91,16 @@ class Run:
             await asyncio.gather(beat, return_exceptions=True)
             for provider in self.providers.values():
                 await provider.close()
-        spent = sum(replies.spend(self.id))
+        spent, counts = replies.spend(self.id), replies.counts(self.id)
         with self.store.writing() as connection:
             write.set_counts(
-                connection, self.id, asked=dispatcher.asked, hits=progress.hits, failed=progress.failed, spent=spent,
-                saved=dispatcher.saved_micro,
+                connection, self.id, asked=counts["calls"], hits=progress.hits, failed=progress.failed, spent=sum(spent),
+                saved=dispatcher.job.saved_micro,
             )  # fmt: skip
             write.set_status(connection, self.id, outcome.status, outcome.note)
-        progress.status, progress.spent_micro = outcome.status, spent
+        progress.status, progress.spent_micro, progress.reserved_micro = outcome.status, sum(spent), spent.reserved
+        self.journal.note("end", status=outcome.status, hits=progress.hits, spent_micro=sum(spent), counts=counts)
+        self.journal.close()
         live.beat(self.id, progress)
         self.tell(progress)
         live.close()
@@ -109,7 +121,8 @@ class Run:
         if not work.done():
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-            return Outcome("stopped", "stopped on request", progress)
+            at_vendor = f"; {progress.waiting_for}, which a resumed run picks up" if progress.waiting_for else ""
+            return Outcome("stopped", f"stopped on request{at_vendor}", progress)
         try:
             await work
         except (ExceptionGroup, CotlabError) as raised:
@@ -118,7 +131,7 @@ class Run:
         return Outcome("done", None, progress)
 
     async def _all(self, dispatcher: Dispatcher, progress: Progress, peers: Peers, ring: Sequence[Item]) -> None:
-        places = asyncio.Semaphore(ITEMS_IN_FLIGHT)
+        places = asyncio.Semaphore(ITEMS_IN_BATCHES if self.batch else ITEMS_IN_FLIGHT)
         jobs: list[tuple[Scorer, ScorerSpec, Params, str, Item]] = []
         for spec in self.plan.scorers:
             scorer: Scorer = SCORERS[spec.name]
@@ -126,7 +139,12 @@ class Run:
             params, params_id = params_of(self.plan, spec, constants), params_digest(self.plan, spec, constants)
             done = self._done(spec, params_id)
             progress.items_done += sum(item.id in done for item in ring)
-            jobs += [(scorer, spec, params, params_id, item) for item in ring if item.id not in done]
+            left = [item for item in ring if item.id not in done]
+            if self.redact:
+                progress.asked_again += sum(dispatcher.was_begun(scorer(item, params, peers)) for item in left)
+            jobs += [(scorer, spec, params, params_id, item) for item in left]
+        if progress.asked_again:
+            self.journal.note("asked again", items=progress.asked_again)
 
         async def one(scorer: Scorer, spec: ScorerSpec, params: Params, params_id: str, item: Item) -> None:
             try:

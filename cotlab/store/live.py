@@ -30,12 +30,17 @@ class Progress:
     hits: int = 0
     failed: int = 0
     in_flight: int = 0
+    concurrency: int | None = None
+    per_minute: int | None = None
     limited: int = 0
     spent_micro: int = 0
+    reserved_micro: int = 0
     cap_micro: int | None = None
     rate: float = 0.0
     eta_s: float | None = None
     started_at: float = 0.0
+    waiting_for: str = ""
+    asked_again: int = 0
     last_errors: list[str] = field(default_factory=list)
 
 

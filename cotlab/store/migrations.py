@@ -30,7 +30,12 @@ def _first(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-MIGRATIONS = (_first,)
+def _second(connection: duckdb.DuckDBPyConnection) -> None:
+    """What a run was expected to cost, at which prices, as JSON."""
+    connection.execute("ALTER TABLE runs ADD COLUMN estimate VARCHAR")
+
+
+MIGRATIONS = (_first, _second)
 
 
 def migrate(connection: duckdb.DuckDBPyConnection) -> None:

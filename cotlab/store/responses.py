@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ PATIENCE_S = 30.0
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SILENT_S = 30.0
 """A run that has not beaten for so long waits for no reply any more."""
+COUNTED = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
+"""What is summed over a run's calls; ``uncounted`` replies came without a number of tokens."""
 _STEPS = (
     (
         "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT, response TEXT, redacted INTEGER, "
@@ -43,8 +45,21 @@ _STEPS = (
         "INSERT INTO spends SELECT run, coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0) "
         "FROM calls GROUP BY run",
     ),
+    (
+        "ALTER TABLE calls ADD COLUMN batch TEXT",
+        *(f"ALTER TABLE spends ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in COUNTED),
+        "UPDATE spends SET calls = (SELECT count(*) FROM calls c WHERE c.run = spends.run), "
+        "uncounted = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome = 'ok')",
+        "CREATE INDEX calls_by_key ON calls (key)",
+        "CREATE TABLE batches (name TEXT PRIMARY KEY, run TEXT, model TEXT, vendor_id TEXT, ended INTEGER DEFAULT 0, at TEXT)",
+    ),
 )
 """The file's schema as ordered steps; PRAGMA user_version says how many it has."""
+_ADD_TO_SPENDS = (
+    "UPDATE spends SET paid = paid + ?, reserved = reserved - ?, "
+    + ", ".join(f"{name} = {name} + ?" for name in COUNTED[1:])
+    + " WHERE run = ?"
+)
 _KEEP_FIRST = (
     "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
     "request = excluded.request, response = excluded.response, redacted = excluded.redacted, at = excluded.at "
@@ -57,6 +72,15 @@ class Spend(NamedTuple):
 
     paid: int
     reserved: int
+
+
+class OpenBatch(NamedTuple):
+    """A batch that was handed to a vendor and not settled yet; ``vendor_id`` is None where its answer was never read."""
+
+    name: str
+    vendor_id: str | None
+    calls: dict[str, int]
+    """Request key → call."""
 
 
 class Claim(NamedTuple):
@@ -143,12 +167,19 @@ class ResponseLog:
         with self._lock:
             return self._stored(key)
 
-    def put(self, pairs: Iterable[tuple[Request, Response]]) -> None:
-        """Store replies in one commit. One that is there already stays, unless it was redacted or a refusal."""
+    def put(self, pairs: Sequence[tuple[Request, Response]], run: str) -> None:
+        """Store replies of a model that costs nothing, in one commit, and count them for a run.
+
+        A reply that is there already stays, unless it was redacted or a refusal.
+        """
         now = datetime.now(UTC).isoformat()
         rows = [self._row(request, response, now) for request, response in pairs]
+        sums = [sum(column) for column in zip(*(_counted(response.usage) for _, response in pairs), strict=True)] or [0] * 6
         with self._transaction() as connection:
             connection.executemany(_KEEP_FIRST, rows)
+            connection.execute("INSERT OR IGNORE INTO spends (run, paid, reserved) VALUES (?, 0, 0)", (run,))
+            connection.execute("UPDATE spends SET calls = calls + ? WHERE run = ?", (len(rows), run))
+            connection.execute(_ADD_TO_SPENDS, (0, 0, *sums, run))
 
     def reserve(self, request: Request, run: str, most: int, cap: int) -> Claim:
         """Note a call that may cost ``most`` micro-dollars, unless it has a reply, is under way or would pass ``cap``."""
@@ -165,7 +196,8 @@ class ResponseLog:
                 (key, run, os.getpid(), most, datetime.now(UTC).isoformat()),
             )
             connection.execute(
-                "INSERT INTO spends VALUES (?, 0, ?) ON CONFLICT (run) DO UPDATE SET reserved = reserved + excluded.reserved",
+                "INSERT INTO spends (run, paid, reserved, calls) VALUES (?, 0, ?, 1) "
+                "ON CONFLICT (run) DO UPDATE SET reserved = reserved + excluded.reserved, calls = calls + 1",
                 (run, most),
             )
             return Claim(call=done.lastrowid)
@@ -178,16 +210,64 @@ class ResponseLog:
                 "UPDATE calls SET cost = ?, outcome = ? WHERE id = ? AND outcome IS NULL RETURNING run, reserved",
                 (cost, outcome, call),
             ).fetchone()
-            if closed is not None and cost is not None:
-                connection.execute(
-                    "UPDATE spends SET paid = paid + ?, reserved = reserved - ? WHERE run = ?", (cost, closed[1], closed[0])
-                )
+            if closed is not None:
+                run, reserved = closed
+                paid, freed = (0, 0) if cost is None else (cost, reserved)
+                connection.execute(_ADD_TO_SPENDS, (paid, freed, *_counted(reply[1].usage if reply else None), run))
             if row is not None:
                 connection.execute(_KEEP_FIRST, row)
 
     def spend(self, run: str) -> Spend:
         with self._lock:
             return self._spend(run)
+
+    def counts(self, run: str) -> dict[str, int]:
+        """The sums of ``COUNTED`` over a run's calls, by all its processes."""
+        with self._lock:
+            row = self._connection.execute(f"SELECT {', '.join(COUNTED)} FROM spends WHERE run = ?", (run,)).fetchone()
+        return dict(zip(COUNTED, row or (0,) * len(COUNTED), strict=True))
+
+    def was_asked(self, run: str, key: str) -> bool:
+        """Whether a run has sent this request before."""
+        with self._lock:
+            return bool(self._connection.execute("SELECT 1 FROM calls WHERE key = ? AND run = ?", (key, run)).fetchone())
+
+    def sends_since(self, run: str, window_s: float) -> list[float]:
+        """The ages in seconds of the calls that a run made in the last ``window_s``."""
+        now = datetime.now(UTC)
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT at FROM calls WHERE run = ? AND at > ?", (run, (now - timedelta(seconds=window_s)).isoformat())
+            ).fetchall()
+        return [(now - datetime.fromisoformat(at)).total_seconds() for (at,) in rows]
+
+    def add_batch(self, name: str, run: str, model: str, calls: Iterable[int]) -> None:
+        """Note a batch before it is handed in, with the calls that it holds."""
+        with self._transaction() as connection:
+            now = datetime.now(UTC).isoformat()
+            connection.execute("INSERT INTO batches (name, run, model, at) VALUES (?, ?, ?, ?)", (name, run, model, now))
+            connection.executemany("UPDATE calls SET batch = ? WHERE id = ?", [(name, call) for call in calls])
+
+    def set_batch(self, name: str, vendor_id: str | None = None, *, ended: bool = False) -> None:
+        """The vendor took a batch, or everything of it is settled."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE batches SET vendor_id = coalesce(?, vendor_id), ended = ? WHERE name = ?", (vendor_id, ended, name)
+            )
+
+    def open_batches(self, run: str, model: str) -> list[OpenBatch]:
+        """What a run handed to the vendor of ``model`` and has not settled, the oldest first."""
+        with self._lock:
+            found = self._connection.execute(
+                "SELECT name, vendor_id FROM batches WHERE run = ? AND model = ? AND NOT ended ORDER BY at", (run, model)
+            ).fetchall()
+            return [
+                OpenBatch(
+                    name, vendor_id,
+                    dict(self._connection.execute("SELECT key, id FROM calls WHERE batch = ? AND outcome IS NULL", (name,))),
+                )
+                for name, vendor_id in found
+            ]  # fmt: skip
 
     def requests(self, keys: Sequence[str]) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
         """Request and reply of each known key as JSON objects; None where they were redacted."""
@@ -246,6 +326,14 @@ class ResponseLog:
         return response.key, request.kind, None, json.dumps(kept), 1, now
 
 
+def _counted(usage: Usage | None) -> tuple[int, ...]:
+    """What one settled call adds to the columns of ``COUNTED`` after ``calls``."""
+    if usage is None:
+        return (0,) * 6
+    known = usage.tokens_in is not None and usage.tokens_out is not None
+    return (1, int(not known), *(n or 0 for n in (usage.tokens_in, usage.tokens_out, usage.cached, usage.reasoning)))
+
+
 def _text(value: Any) -> str:
     """JSON as it can be stored: lone surrogates, which no encoding takes, stay escapes."""
     said = json.dumps(value, ensure_ascii=False)
@@ -259,7 +347,7 @@ def _told(response: Response) -> dict[str, Any]:
         "tokens": [(t.text, t.logprob, t.top) for t in response.tokens],
         "usage": plain(response.usage), "finish": response.finish, "refused": response.refused,
         "reasoning": response.reasoning, "sent": plain(response.sent), "device": response.device, "batch": response.batch,
-        "received_at": response.received_at,
+        "received_at": response.received_at, "model": response.model,
     }  # fmt: skip
     return {k: v for k, v in told.items() if v not in (None, [], {}) and (v != "" or k in ("text", "reasoning"))}
 

@@ -64,13 +64,13 @@ def add_suite(connection: duckdb.DuckDBPyConnection, suite: Suite, *, file_sha25
 
 def add_run(
     connection: duckdb.DuckDBPyConnection, run: str, plan: Plan, *, config: Mapping[str, Any], code_version: str,
-    output: str, redacted: bool, n_items: int,
+    output: str, redacted: bool, n_items: int, estimate: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
-    """Keep a planned run."""
+    """Keep a planned run. ``estimate`` is what it was expected to ask and to cost, and at which prices."""
     connection.execute(
-        "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'planned', ?, NULL, ?, 0, 0, 0, 0, 0, 0, NULL)",
+        "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'planned', ?, NULL, ?, 0, 0, 0, 0, 0, 0, NULL, ?)",
         [run, plan.suite_digest, plan.suite, str(plan.subject), canonical_json(plan), plan.digest, json.dumps(dict(config)),
-         code_version, output, redacted, datetime.now(UTC), n_items],
+         code_version, output, redacted, datetime.now(UTC), n_items, json.dumps(dict(estimate)) if estimate else None],
     )  # fmt: skip
 
 
@@ -85,9 +85,9 @@ def set_status(connection: duckdb.DuckDBPyConnection, run: str, status: str, not
 def set_counts(
     connection: duckdb.DuckDBPyConnection, run: str, *, asked: int, hits: int, failed: int, spent: int, saved: int
 ) -> None:
-    """Requests sent, answered from the log and failed; micro-dollars spent, and saved by the log."""
+    """Requests sent and micro-dollars spent by all processes of a run; what this one got from the log, saved, and lost."""
     connection.execute(
-        "UPDATE runs SET asked = asked + ?, hits = hits + ?, failed = failed + ?, spent_micro = ?, "
+        "UPDATE runs SET asked = ?, hits = hits + ?, failed = failed + ?, spent_micro = ?, "
         "saved_micro = saved_micro + ? WHERE id = ?",
         [asked, hits, failed, spent, saved, run],
     )

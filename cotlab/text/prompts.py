@@ -9,8 +9,9 @@ from cotlab.core.requests import Message
 from cotlab.core.types import Form
 
 CUE = "So the answer is"
-GIVEN = {"continuation": "prefix", "chat": "user"}
+GIVEN = {"continuation": "prefix", "prefill": "prefix", "chat": "user"}
 """How a chain reaches a model of each form: as its own text so far, or inside the user's turn."""
+_STEPWISE = "Reason step by step, one numbered step a line."
 _LINE = f"Finish with one line of the form: {CUE} <answer>."
 
 
@@ -30,6 +31,8 @@ def ask_answer(question: str, steps: Sequence[str], form: Form) -> Prompt:
     """Ask for the answer at once, given ``steps`` as the whole chain (none: without a chain)."""
     if form == "continuation":
         return Prompt((Message("user", question),), chain_text(steps) + CUE)
+    if form == "prefill" and steps:
+        return _own_turn(question, chain_text(steps) + CUE)
     if not steps:
         return _user(question, f"Answer at once, without any reasoning, in one line of the form: {CUE} <answer>.")
     return _user(
@@ -41,8 +44,10 @@ def ask_rest(question: str, steps: Sequence[str], form: Form) -> Prompt:
     """Ask to go on from ``steps`` to the end of the chain and the answer (none: ask for the whole chain)."""
     if form == "continuation":
         return Prompt((Message("user", question),), chain_text(steps))
+    if form == "prefill" and steps:
+        return _own_turn(question, chain_text(steps))
     if not steps:
-        return _user(question, f"Reason step by step, one numbered step a line. {_LINE}")
+        return _user(question, f"{_STEPWISE} {_LINE}")
     return _user(
         question,
         f"Reasoning so far:\n{chain_text(steps)}",
@@ -53,6 +58,11 @@ def ask_rest(question: str, steps: Sequence[str], form: Form) -> Prompt:
 def said(prefix: str, text: str) -> str:
     """What a reply says as a sentence: the end of the prefix that it continues, then its own text."""
     return prefix.rsplit("\n", 1)[-1] + text
+
+
+def _own_turn(question: str, prefix: str) -> Prompt:
+    """The question as it is asked for a whole chain, and the start of the model's own turn."""
+    return Prompt(_user(question, f"{_STEPWISE} {_LINE}").messages, prefix)
 
 
 def _user(*parts: str) -> Prompt:

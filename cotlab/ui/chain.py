@@ -28,7 +28,7 @@ def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
     rows = table[(table["item_id"] == item.id) & (table["metric"] == "baseline_correct")]
     keys = tuple(rows["evidence"].iloc[0])[1:] if len(rows) else ()
     for _, reply in data.exchanges(keys).values():
-        return list(own_steps(data.said(reply)))
+        return list(own_steps((reply or {}).get("reasoning") or "") or own_steps(data.said(reply)))
     return []
 
 

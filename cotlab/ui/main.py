@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import streamlit as st
-from dotenv import load_dotenv
 
+from cotlab.core.errors import ConfigError
+from cotlab.run.secrets import load_secrets
 from cotlab.ui.links import PAGES
+from cotlab.ui.text import as_code
 
 ICON = Path(__file__).parent / "icon.png"
 
@@ -41,6 +43,9 @@ def sections() -> dict[str, list[st.Page]]:
     }
 
 
-load_dotenv(PAGES.parent / ".env")
 st.set_page_config(page_title="cotlab", page_icon=str(ICON), layout="wide", initial_sidebar_state=220)
+try:
+    load_secrets(PAGES.parent)
+except ConfigError as error:
+    st.error(as_code(str(error)))
 st.navigation(sections()).run()

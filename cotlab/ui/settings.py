@@ -11,8 +11,8 @@ import streamlit as st
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import ModelRef
+from cotlab.providers.keys import KEYS
 from cotlab.run.budget import price_of
-from cotlab.run.config import KEYS
 from cotlab.run.plan import code_version
 from cotlab.store import read
 from cotlab.store.backup import back_up
@@ -23,7 +23,7 @@ from cotlab.ui.text import as_code
 def keys() -> None:
     """Present or absent, never the value."""
     st.subheader("Keys")
-    frame = pd.DataFrame({"variable": KEYS, "state": ["present" if os.environ.get(key) else "absent" for key in KEYS]})
+    frame = pd.DataFrame({"variable": KEYS.values(), "state": ["present" if os.environ.get(key) else "absent" for key in KEYS.values()]})
     st.dataframe(frame, hide_index=True, key="keys")
     st.caption("Keys are read from the environment only. They are not stored, logged or shown.")
 

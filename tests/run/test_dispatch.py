@@ -13,11 +13,23 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.core.errors import BadReply, BudgetReached, ProviderError, RateLimited, Unauthorised, Unavailable, Unsupported
+from cotlab.core.errors import (
+    BadReply,
+    BudgetReached,
+    ProviderError,
+    RateLimited,
+    TimedOut,
+    Unauthorised,
+    Unavailable,
+    Unsupported,
+)
 from cotlab.core.requests import Complete, Embed, Failed, Message, Request, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.run.budget import FREE, Price
-from cotlab.run.dispatch import BATCH, Dispatcher, Limits
+from cotlab.run.dispatch import Dispatcher
+from cotlab.run.limits import Limits
+from cotlab.run.local import BATCH
+from cotlab.run.sender import MOST_BAD, MOST_DEAD
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog, Spend
 
@@ -101,7 +113,7 @@ async def test_identical_requests_in_flight_are_one_call(log: ResponseLog) -> No
     replies = await ask_all(dispatcher, *["same"] * 50)
     assert server.calls == {"same": 1}
     assert len({id(reply) for reply in replies}) == 1
-    assert (dispatcher.asked, dispatcher.wanted, dispatcher.progress.replies, dispatcher.progress.hits) == (1, 50, 50, 0)
+    assert (dispatcher.job.asked, dispatcher.wanted, dispatcher.progress.replies, dispatcher.progress.hits) == (1, 50, 50, 0)
 
 
 async def test_what_is_in_the_log_is_not_asked(log: ResponseLog) -> None:
@@ -112,7 +124,7 @@ async def test_what_is_in_the_log_is_not_asked(log: ResponseLog) -> None:
     replies = await ask_all(dispatcher, "a", "b", "a")
     assert [reply.text for reply in replies if isinstance(reply, Response)] == ["yes"] * 3
     assert not server.calls
-    assert (dispatcher.asked, dispatcher.progress.hits, dispatcher.saved_micro) == (0, 3, 15)
+    assert (dispatcher.job.asked, dispatcher.progress.hits, dispatcher.job.saved_micro) == (0, 3, 15)
 
 
 async def test_no_more_than_the_allowed_number_is_in_flight(log: ResponseLog) -> None:
@@ -140,24 +152,33 @@ async def test_a_second_try_may_succeed(log: ResponseLog) -> None:
     server = Server(lambda n: Unavailable("500") if n < 2 else None)
     dispatcher = over(log, server)
     (reply,) = await ask_all(dispatcher, "a")
-    assert isinstance(reply, Response) and server.calls.total() == dispatcher.asked == 3
+    assert isinstance(reply, Response) and server.calls.total() == dispatcher.job.asked == 3
     assert dispatcher.progress.failed == 0
 
 
 async def test_tries_come_to_an_end(log: ResponseLog) -> None:
-    server = Server(lambda n: Unavailable(f"500 at {n}"))
-    dispatcher = over(log, server)
+    server = Server(lambda n: Unavailable(f"500 at {n}") if n else None)
+    dispatcher = over(log, server, replace(LIMITS, tries=5))
+    await dispatcher.ask(ask_for("first"))
     (reply,) = await ask_all(dispatcher, "a")
     assert isinstance(reply, Failed)
-    assert (reply.tries, reply.error, reply.unsupported) == (5, "500 at 4", False)
-    assert server.calls.total() == 5
-    assert dispatcher.progress.failed == 1 and dispatcher.progress.last_errors == ["500 at 4"]
+    assert (reply.tries, reply.error, reply.unsupported) == (5, "500 at 5", False)
+    assert server.calls == {"first": 1, "a": 5}
+    assert dispatcher.progress.failed == 1 and dispatcher.progress.last_errors == ["500 at 5"]
     assert log.get(ask_for("a").key) is None  # asked again another time
 
 
-async def test_a_reply_that_makes_no_sense_is_not_tried_again(log: ResponseLog) -> None:
+async def test_a_server_that_has_never_answered_ends_the_run(log: ResponseLog) -> None:
+    server = Server(lambda n: Unavailable("nobody there"))
+    dispatcher = over(log, server)
+    replies = await ask_all(dispatcher, *map(str, range(60)))
+    assert all(isinstance(reply, Unavailable) for reply in replies)
+    assert server.calls.total() <= 50 * MOST_DEAD  # what was in flight at once; the rest was not sent
+
+
+async def test_a_reply_that_makes_no_sense_is_seldom_tried_again(log: ResponseLog) -> None:
     (reply,) = await ask_all(over(log, server := Server(lambda n: BadReply("no text"))), "a")
-    assert isinstance(reply, Failed) and reply.tries == 1 and server.calls.total() == 1
+    assert isinstance(reply, Failed) and reply.tries == server.calls.total() == MOST_BAD
 
 
 async def test_a_server_that_serves_slowly_loses_no_request(log: ResponseLog) -> None:
@@ -180,8 +201,8 @@ async def test_a_server_that_serves_slowly_loses_no_request(log: ResponseLog) ->
 
 async def test_a_server_that_only_limits_is_given_up(log: ResponseLog) -> None:
     replies = await ask_all(over(log, server := Server(lambda n: RateLimited("429", 0.001))), "a", "b")
-    assert all(isinstance(reply, Failed) and reply.tries == 5 for reply in replies)
-    assert server.calls == {"a": 5, "b": 5}
+    assert all(isinstance(reply, Failed) and reply.tries == LIMITS.tries for reply in replies)
+    assert server.calls == {"a": LIMITS.tries, "b": LIMITS.tries}
 
 
 async def test_one_429_holds_everybody_back(log: ResponseLog) -> None:
@@ -233,7 +254,7 @@ async def test_draining_waits_for_what_was_sent_and_drops_the_rest(log: Response
 async def test_a_slow_call_times_out_and_stays_at_its_reserve(log: ResponseLog) -> None:
     price = Price(Decimal(1), Decimal(1))
     (reply,) = await ask_all(over(log, Server(latency_s=9), replace(LIMITS, tries=2, timeout_s=0.01), price), "a")
-    assert isinstance(reply, Failed) and "no reply within" in reply.error
+    assert isinstance(reply, TimedOut) and "no reply within" in str(reply)
     assert log.spend("r") == Spend(0, 2 * price.most(ask_for("a")))
 
 
@@ -242,7 +263,7 @@ async def test_refused_requests_cost_nothing_and_broken_ones_their_reserve(log: 
     await ask_all(over(log, Server(lambda n: Unsupported("x")), price=price), "a")
     assert log.spend("r") == Spend(0, 0)
     await ask_all(over(log, Server(lambda n: BadReply("x")), price=price), "b")
-    assert log.spend("r") == Spend(0, price.most(ask_for("b")))
+    assert log.spend("r") == Spend(0, MOST_BAD * price.most(ask_for("b")))
 
 
 async def test_the_budget_stops_only_what_does_not_fit_alone(log: ResponseLog) -> None:

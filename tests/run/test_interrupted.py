@@ -69,11 +69,9 @@ def break_and_resume(folder: Path, unbroken: Path, name: str, kills: int) -> Non
     words, chance, all_of_them = SLOW_ECHO if name == "echo" else ORGANISM, random.Random(), needed(unbroken, name)
     for kill in range(kills):
         kill_at_random(go_on(folder, words), folder, chance, (all_of_them - replies(folder)) // (kills - kill))
-    before = replies(folder)
-    counted = int(row(folder, "r")["asked"]) if planned(folder) else 0
     code, _, err = finish(go_on(folder, words))
     assert code == 0, err
-    assert row(folder, "r")["asked"] - counted == all_of_them - before
+    assert all_of_them <= row(folder, "r")["asked"] <= all_of_them + kills * words.get("max_concurrent", 0)
     assert replies(folder) == all_of_them
     assert_same_scores(scores(folder, "r"), scores(unbroken, name), 1e-4)
     if name == "echo":

@@ -82,11 +82,11 @@ def test_a_scripted_run_gives_the_scores_that_follow_from_its_replies(store: Sto
 
 def compat(server: Loopback, **more: Any) -> dict[str, Any]:
     return {"provider": "openai_compat", "model": "m", "base_url": server.base_url, "max_concurrent": 1,
-            "max_requests_per_minute": 10_000, **more}  # fmt: skip
+            "max_requests_per_minute": 10_000, "max_tries": 1, **more}  # fmt: skip
 
 
 def test_an_item_with_a_failed_request_is_asked_again_on_resume(store: Store, server: Loopback) -> None:
-    server.script({}, {"body": "not JSON"})
+    server.script({}, {"body": "{}"})
     first = start(read_config(compat(server)), store, suite=SUITE)
     assert server.count() == ASKED
     assert (first.status, first.code) == ("done", 0) and "--resume asks them again" in first.message
@@ -103,7 +103,7 @@ def test_an_item_with_a_failed_request_is_asked_again_on_resume(store: Store, se
 
 
 def test_a_run_whose_items_all_failed_is_not_done(store: Store, server: Loopback) -> None:
-    server.script(then={"body": "not JSON"})
+    server.script(then={"body": "{}"})
     run = start(read_config(compat(server)), store, suite=SUITE)
     assert run.code == 3 and "3 of 3 items" in run.message
 

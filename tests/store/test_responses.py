@@ -57,7 +57,7 @@ def test_a_stored_reply_comes_back_exactly(tmp_path_factory: pytest.TempPathFact
     log = ResponseLog(tmp_path_factory.mktemp("log") / "log.sqlite")
     asked = request("q")
     response = replace(response, key=asked.key)
-    log.put([(asked, response)])
+    log.put([(asked, response)], "r")
     back = log.get(asked.key)
     assert back == response
     assert back is not None and back.sent == response.sent
@@ -154,8 +154,8 @@ def test_a_request_under_way_in_a_living_process_is_not_sent_again(path: Path, l
 def test_the_first_reply_stays(log: ResponseLog) -> None:
     asked = request("a")
     first, second = (Response(asked.key, text) for text in ("first", "second"))
-    log.put([(asked, first)])
-    log.put([(asked, second)])
+    log.put([(asked, first)], "r")
+    log.put([(asked, second)], "r")
     log.settle(claim(log, "other"), 1, "ok", (asked, second))
     assert log.get(asked.key) == first
 
@@ -163,13 +163,13 @@ def test_the_first_reply_stays(log: ResponseLog) -> None:
 def test_refusals_are_kept_until_they_are_retried(path: Path, log: ResponseLog) -> None:
     asked = request("a")
     refused, given_ = Response(asked.key, None, refused=True), Response(asked.key, "yes")
-    log.put([(asked, refused)])
+    log.put([(asked, refused)], "r")
     assert log.get(asked.key) == refused
     retrying = ResponseLog(path, retry_refused=True)
     assert retrying.get(asked.key) is None
-    retrying.put([(asked, refused)])
+    retrying.put([(asked, refused)], "r")
     assert retrying.get(asked.key) == refused  # a refusal of this very run is asked for once
-    log.put([(asked, given_)])
+    log.put([(asked, given_)], "r")
     assert retrying.get(asked.key) == log.get(asked.key) == given_
     retrying.close()
 
@@ -186,7 +186,7 @@ def test_a_redacted_row_has_no_text_and_is_no_reply(path: Path) -> None:
     log.close()
     assert all(b"secret" not in file.read_bytes() for file in path.parent.iterdir())
     full = ResponseLog(path)
-    full.put([(asked, said)])
+    full.put([(asked, said)], "r")
     assert full.get(asked.key) == said
     full.close()
 
@@ -196,8 +196,8 @@ def test_a_write_that_fails_leaves_a_log_that_works(log: ResponseLog) -> None:
     unstorable = Response(asked.key, "x", sent={"n": 1})
     object.__setattr__(unstorable, "device", object())  # no JSON value
     with pytest.raises(TypeError):
-        log.put([(asked, unstorable)])
-    log.put([(asked, reply(asked))])
+        log.put([(asked, unstorable)], "r")
+    log.put([(asked, reply(asked))], "r")
     with pytest.raises(StoreError, match="no_such_table"), log._transaction() as connection:
         connection.execute("DELETE FROM replies")
         connection.execute("INSERT INTO no_such_table VALUES (1)")

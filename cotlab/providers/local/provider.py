@@ -41,7 +41,9 @@ class LocalModel:
     answers = frozenset({Complete.kind, LogProb.kind})
 
     def __init__(self, ref: ModelRef, loaded: Loaded) -> None:
-        form: Form = "chat" if loaded.has_chat_template else "continuation"
+        form: Form = "continuation"
+        if loaded.has_chat_template:
+            form = "prefill" if ref.form == "prefill" else "chat"
         self.ref = replace(ref, revision=loaded.revision, form=form)
         self._loaded = loaded
         self._pieces = Pieces(loaded.tokenizer)

@@ -1,0 +1,39 @@
+"""run.log: one JSON object a line for each thing a run did, so that a night's run can be read in the morning.
+
+Requests appear by their key (a SHA-256) only; words of a server only where prompts are not redacted.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+FILE = "run.log"
+
+
+class Journal:
+    """Appends events to ``folder/run.log``; without a folder it writes nothing."""
+
+    def __init__(self, folder: Path | None = None, *, redact: bool = False) -> None:
+        self.redact = redact
+        self._file: TextIO | None = None
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = (folder / FILE).open("a", encoding="utf-8", buffering=1)
+
+    def note(self, event: str, *, words: str = "", **facts: Any) -> None:
+        """One line: the time, the event, its facts, and the ``words`` of an error unless they are redacted."""
+        if self._file is None:
+            return
+        told = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
+        told |= {name: value for name, value in facts.items() if value is not None}
+        if words and not self.redact:
+            told["words"] = words
+        self._file.write(json.dumps(told, ensure_ascii=True) + "\n")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

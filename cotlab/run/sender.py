@@ -1,0 +1,195 @@
+"""One remote provider: each request is tried until it has a reply, within its limits and the budget."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cotlab.core.errors import (
+    BadReply,
+    ProviderError,
+    RateLimited,
+    TimedOut,
+    Unauthorised,
+    Unavailable,
+    Unsupported,
+)
+from cotlab.core.provider import Provider
+from cotlab.core.requests import Reply, Request, Response
+from cotlab.run.budget import Price
+from cotlab.run.job import Job
+from cotlab.run.limits import WINDOW_S, Concurrency, Limits, SendLimit, TokenLimit
+
+MOST_429 = 50
+"""A request that was turned away so often is given up."""
+MOST_BAD = 3
+"""A server that speaks another language does so every time; one that stumbled does not."""
+MOST_DEAD = 4
+"""Tries of a request while the server has never answered anything."""
+LONGEST_WAIT_S = 60.0
+ELSEWHERE_S = 0.2
+"""How often a request that another process has sent is looked up again."""
+
+
+@dataclass(slots=True)
+class Tries:
+    """What one request has been through.
+
+    A 429 is no failure. ``limited`` counts those since another request was last answered: a server that serves slowly is
+    not one that serves nobody.
+    """
+
+    limits: Limits
+    failures: int = 0
+    bad: int = 0
+    limited: int = 0
+    all_limited: int = 0
+    answered: int = 0
+    sent_at: float = 0.0
+
+    @property
+    def total(self) -> int:
+        return self.failures + self.all_limited
+
+    def pause_after(self, error: ProviderError, answered: int) -> float | None:
+        """Seconds to wait before the next try, before jitter; None where there is none.
+
+        ``answered`` is how many requests of the run have been answered so far.
+        """
+        if isinstance(error, RateLimited):
+            self.limited = 1 if answered > self.answered else self.limited + 1
+            self.all_limited, self.answered = self.all_limited + 1, answered
+            if self.limited >= self.limits.tries or self.all_limited >= MOST_429:
+                return None
+            return error.after_s if error.after_s is not None else self._wait(self.limited)
+        self.failures += 1
+        self.bad += isinstance(error, BadReply)
+        if not error.retry or self.failures >= self.limits.tries or self.bad >= MOST_BAD:
+            return None
+        return self._wait(self.failures)
+
+    def _wait(self, n: int) -> float:
+        return min(self.limits.first_wait_s * 2.0 ** (n - 1), LONGEST_WAIT_S)
+
+
+class Claimed(NamedTuple):
+    """The right to send: the row of the reservation, and the entry of its tokens in the window."""
+
+    call: int
+    tokens: list[float]
+
+
+class Sender:
+    """Sends requests to one provider."""
+
+    def __init__(self, job: Job, provider: Provider, price: Price) -> None:
+        limits = job.limits
+        self._job, self._provider, self._price = job, provider, price
+        self._slots = Concurrency(limits.concurrency)
+        ages = job.log.sends_since(job.run, WINDOW_S) if limits.per_minute is not None else []
+        self._sends, self._tokens = SendLimit(limits.per_minute, ages), TokenLimit(limits.tokens_per_minute)
+        job.progress.concurrency = self._slots.limit
+
+    async def send(self, request: Request) -> Reply:
+        """Try until there is a reply, or no further try can help or is allowed.
+
+        Raises BudgetReached, Unauthorised, or the error of a server that has never answered anything.
+        """
+        tries = Tries(self._job.limits)
+        while True:
+            await self._slots.enter(again=tries.total > 0)
+            try:
+                claimed = await self._claim(request)
+                if isinstance(claimed, Response):
+                    return self._job.hit(request, claimed)
+                return await self._call(request, claimed, tries)
+            except ProviderError as error:
+                pause = self._after(error, tries)
+                if self._job.locked_out is not None:
+                    raise self._job.locked_out from error
+                if pause is None or self._job.closing:
+                    return self._job.failed(request, error, max(1, tries.failures + tries.limited))
+            finally:
+                self._slots.leave()
+                self._job.progress.concurrency = self._slots.limit
+            await asyncio.sleep(pause * random.uniform(1, 1.5))  # noqa: S311 - jitter, not a result
+
+    def _after(self, error: ProviderError, tries: Tries) -> float | None:
+        """Draw the conclusions of an error; the pause before the next try of this request, None where there is none."""
+        job = self._job
+        pause = tries.pause_after(error, job.answered)
+        if isinstance(error, RateLimited):
+            job.progress.limited += 1
+            self._slots.limited(tries.sent_at, pause or 0.0)
+            job.journal.note("429", pause_s=pause, concurrency=self._slots.limit)
+        elif error.retry:
+            self._slots.strained()
+        never = isinstance(error, Unavailable | TimedOut) and not job.answered
+        if isinstance(error, Unauthorised) or (never and tries.failures >= min(MOST_DEAD, job.limits.tries)):
+            job.locked_out = job.locked_out or error
+        return pause
+
+    async def _claim(self, request: Request) -> Claimed | Response:
+        """The right to send ``request`` now; or its reply, where another process has got it."""
+        job, most = self._job, self._price.most(request)
+        while True:
+            tokens = await self._tokens.acquire(self._price.most_tokens(request))
+            place = await self._sends.acquire()
+            claim = None
+            if job.locked_out is None and self._slots.resume_at <= time.monotonic():
+                claim = job.log.reserve(request, job.run, most, job.limits.cap_micro)
+                if claim.call is not None:
+                    return Claimed(claim.call, tokens)
+            self._sends.give_back(place)
+            self._tokens.correct(tokens, 0)
+            if job.locked_out is not None:
+                raise job.locked_out
+            if claim is None:
+                await asyncio.sleep(max(0.0, self._slots.resume_at - time.monotonic()))
+            elif claim.reply is not None:
+                return claim.reply
+            elif claim.elsewhere:
+                await asyncio.sleep(ELSEWHERE_S)
+            else:
+                await job.wait_for_money()
+
+    async def _call(self, request: Request, claimed: Claimed, tries: Tries) -> Response:
+        """One paid try: send, and settle with the reply in one commit."""
+        job, call = self._job, claimed.call
+        job.out.add(request.key)
+        job.progress.in_flight += 1
+        job.asked += 1
+        tries.sent_at = time.monotonic()
+        try:
+            async with asyncio.timeout(job.limits.timeout_s):
+                response = await self._provider.send(request)
+            job.received(request, call, response)
+            self._slots.succeeded()
+            self._tokens.correct(claimed.tokens, _tokens_of(response))
+            return response
+        except TimeoutError as late:
+            error = TimedOut(f"no reply within {job.limits.timeout_s:g} s")
+            job.broke(request, call, error, "timed out", free=False)
+            raise error from late
+        except RateLimited as error:
+            job.broke(request, call, error, "RateLimited", free=True)
+            self._tokens.correct(claimed.tokens, 0)
+            raise
+        except ProviderError as error:
+            free = isinstance(error, Unauthorised | Unsupported)
+            job.broke(request, call, error, type(error).__name__, free=free)
+            raise
+        except BaseException:
+            job.broke(request, call, None, "cancelled", free=False)
+            raise
+        finally:
+            job.progress.in_flight -= 1
+            job.landed(request.key)
+
+
+def _tokens_of(response: Response) -> int | None:
+    used = response.usage
+    return None if used.tokens_in is None or used.tokens_out is None else used.tokens_in + used.tokens_out
