@@ -15,6 +15,7 @@ else:
         run.banner(row)
         run.live_progress(run_id, run.state_of(row))
         run.actions(row)
+        run.cost(row)
         run.findings(row)
         run.items(row)
         run.repeat_it(row)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.metadata as metadata
 import os
 import shutil
+from typing import Annotated, Optional
+
+import typer
 
 PARTS = (
     ("store and metrics", ("duckdb", "pyarrow", "pandas", "numpy", "scipy", "statsmodels"), "pip install -r requirements.txt"),
@@ -16,8 +19,19 @@ PARTS = (
 )
 
 
-def doctor() -> None:
-    """Say what is installed, what is missing, and what to type for it."""
+def doctor(
+    connect: Annotated[
+        Optional[str], typer.Option(metavar="PROVIDER", help="Only test the connection to openai, anthropic, google, …")
+    ] = None,
+    base_url: Annotated[Optional[str], typer.Option(help="With --connect: the server's address.")] = None,
+) -> None:
+    """Say what is installed, what is missing, and what to type for it; or whether a vendor can be reached."""
+    if connect is not None:
+        from cotlab.run import connect as connecting
+
+        found = connecting.connect(connect, base_url)
+        print(f"{connect}: reached in {found.took_s:.1f} s, {len(found.models)} models: {', '.join(found.models[:20])}")
+        return
     for part, packages, command in PARTS:
         for package in packages:
             try:

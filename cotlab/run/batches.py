@@ -225,9 +225,7 @@ class BatchQueue:
         else:
             one.future.set_result(job.failed(one.request, result, one.tries))
 
-    async def _patiently(
-        self, call: Callable[[], Awaitable[Told]], *kinds: type[ProviderError]
-    ) -> Told:
+    async def _patiently(self, call: Callable[[], Awaitable[Told]], *kinds: type[ProviderError]) -> Told:
         """What ``call`` gives, tried again after errors (of these ``kinds``) that may pass."""
         for tried in range(PATIENCE):
             try:

@@ -36,7 +36,10 @@ class RunConfig(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="COTLAB_", extra="ignore", populate_by_name=True)
 
     task_suite: str = Field("", description="Path of a JSONL suite, or the name of a shipped one.")
-    provider: str = Field(DEFAULT_PROVIDER, description="Who answers: organism, local, openai, anthropic, google, openai_compat, echo, scripted.")
+    provider: str = Field(
+        DEFAULT_PROVIDER,
+        description="Who answers: organism, local, openai, anthropic, google, openai_compat, echo, scripted.",
+    )
     model: str = Field(DEFAULT_MODEL, description="Model name, hub id or folder.")
     base_url: str | None = Field(None, description="Address of an OpenAI-compatible server, or of a proxy of a vendor.")
     output: str | None = Field(None, description="Folder of the reports; by default one under the store.")
@@ -143,6 +146,13 @@ def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig
         raise ConfigError("The configuration cannot be used.\n" + "\n".join(lines)) from wrong
     except (ValueError, TypeError, OSError) as wrong:
         raise ConfigError(f"The configuration cannot be read: {wrong}") from wrong
+
+
+def as_yaml(config: Mapping[str, Any]) -> str:
+    """The file for ``--config`` that repeats a run: every option of its stored configuration, unknown ones left out."""
+    known = {name: config[name] for name in RunConfig.model_fields if name in config}
+    text: str = yaml.safe_dump(known, allow_unicode=True, sort_keys=False)
+    return text
 
 
 def _yaml_names(file: Path) -> list[str]:

@@ -16,7 +16,7 @@ from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef, Plan, Suite
 from cotlab.providers.capabilities import family_of
 from cotlab.run.budget import FREE, Price, price_of, read_prices
-from cotlab.run.config import RunConfig
+from cotlab.run.config import RunConfig, as_yaml
 from cotlab.run.dryrun import Count, count_plan
 from cotlab.run.journal import Journal
 from cotlab.run.limits import Limits
@@ -100,6 +100,7 @@ def start(
             n_items=len(suite.items[: plan.limit]),
             estimate=None if isinstance(provider, BatchProvider) else count_plan(plan, suite, price).as_estimate(price),
         )
+    (output / "run.yaml").write_text(as_yaml(config.model_dump(mode="json")), "utf-8")
     announce(run_id)
     return _carry_out(run_id, plan, suite, store, provider, price, config, output, tell)
 

@@ -55,7 +55,7 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
         "error_scores": int(row["n_errors"]),
         "items_with_errors": int((read.ended(store, run_id).groupby("item")["errors"].sum() > 0).sum()),
     }
-    head |= _costs(store, run_id, row)
+    head |= costs(store, run_id, row)
     if spec is not None:
         head |= _ablation(store, table, estimates, plan, spec.params, redacted=bool(row["redacted"]))
     head["estimates"] = [
@@ -65,7 +65,7 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     return head
 
 
-def _costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Requests, tokens and money of all processes of a run, beside what was expected before it began."""
     log, live = ResponseLog(store.log_path), LiveState(store.log_path)
     try:

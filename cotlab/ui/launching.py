@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cotlab.core.types import Suite
-from cotlab.run.config import RunConfig
+from cotlab.run.config import RunConfig, as_yaml
 from cotlab.run.launch import RUN_ID
 from cotlab.store import write
 from cotlab.store.gate import Store
@@ -21,7 +21,10 @@ ROOT = Path(__file__).parents[2]
 _STARTED: dict[str, subprocess.Popen[bytes]] = {}
 
 
-_UNSET = {f"COTLAB_{name.upper()}": "" for name in RunConfig.model_fields}
+_UNSET = {f"COTLAB_{name.upper()}": "" for name in RunConfig.model_fields} | {
+    "FAITHCHECK_TEMPERATURE": "",
+    "FAITHCHECK_MAX_COST": "",
+}
 """What the page says is all that holds: options of the environment do not reach a run that it starts."""
 
 
@@ -45,8 +48,11 @@ def suite_path(store: Store, suite: Suite) -> Path:
 
 
 def spawn(store: Store, run_id: str, config: Mapping[str, Any]) -> None:
-    """``cotlab run`` with these settings, in a new session of the system."""
-    _start(store, run_id, ["run", *_flags(config), "--run-id", run_id])
+    """``cotlab run`` with these settings, as a file that repeats it, in a new session of the system."""
+    folder = _folder(store, run_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.yaml").write_text(as_yaml(config), "utf-8")
+    _start(store, run_id, ["run", "--config", str(folder / "run.yaml"), "--run-id", run_id])
 
 
 def spawn_resume(store: Store, run_id: str, *, retry_refused: bool = False, max_cost: float | None = None) -> None:
@@ -67,19 +73,6 @@ def last_words(store: Store, run_id: str, lines: int = 6) -> str:
 
 def has_started(store: Store, run_id: str) -> bool:
     return RUN_ID.fullmatch(run_id) is not None and _folder(store, run_id).exists()
-
-
-def _flags(config: Mapping[str, Any]) -> list[str]:
-    words: list[str] = []
-    for name, value in config.items():
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif isinstance(value, list | tuple):
-            words += [word for part in value for word in (flag, str(part))]
-        elif value is not None and value is not False:
-            words += [flag, str(value)]
-    return words
 
 
 def has_ended(run_id: str) -> bool:

@@ -12,21 +12,20 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.metrics.ablation import MODES
 from cotlab.metrics.cards_ablation import CCS_METRICS
+from cotlab.providers.keys import KEYS
 from cotlab.providers.local.organisms import organism_names
-from cotlab.run.config import read_config
+from cotlab.run.budget import is_private
+from cotlab.run.config import DEFAULT_PROVIDER, read_config
+from cotlab.run.dryrun import cautions
 from cotlab.run.launch import dry_run
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import data, launching, parts, suites
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
-KEYS = {
-    "openai_compat": "OPENAI_COMPAT_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "google": "GOOGLE_API_KEY",
-}
 PILOT = 5
+NOT_ON_THE_FORM = ("task_suite", "good_lines")
+"""The suite is chosen above the form, and a kept suite has good lines only."""
 
 
 def form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
@@ -40,60 +39,133 @@ def form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
     with left:
         st.subheader("Suite and model")
         suite = parts.pick("Suite", labels, "suite", before.get("_suite", "wordproblems"))
-        provider = st.selectbox(
-            "Provider", list(PROVIDERS), _index(list(PROVIDERS), before.get("provider")), key="new-provider"
+        config = _subject(before)
+        config["limit"] = st.number_input(
+            "Items (empty: all)", 1, None, before.get("limit"), key="new-limit", placeholder="all"
         )
-        model = _model(provider, before)
-        base_url = None
-        if provider == "openai_compat":
-            base_url = st.text_input("Server's address", before.get("base_url") or "http://127.0.0.1:8000/v1", key="new-url")
-        _missing_key(provider)
-        limit = st.number_input("Items (empty: all)", 1, None, before.get("limit"), key="new-limit", placeholder="all")
     with right:
         st.subheader("What to measure")
-        scorers = st.multiselect("Scorers", list(SCORERS), before.get("scorer", ["ablation"]), key="new-scorers")
-        modes = st.multiselect("Modes", MODES, before.get("mode", ["remove", "corrupt"]), key="new-modes", help=MODES_HELP)
-        metric = st.selectbox("CCS for RRR", CCS_METRICS, _index(CCS_METRICS, before.get("metric")), key="new-metric")
-        repeats = st.number_input(
-            "Draws of every request",
-            1,
-            100,
-            before.get("repeats", 1),
-            key="new-repeats",
+        config |= _measures(before)
+    with st.expander("Sampling and chain"):
+        config |= _sampling(before)
+    with st.expander("Limits and money"):
+        config |= _limits(before)
+    with st.expander("Gate, tags and privacy"):
+        config |= _gate_and_tags(before)
+    return suite, config
+
+
+def _subject(before: dict[str, Any]) -> dict[str, Any]:
+    names = list(PROVIDERS)
+    provider = st.selectbox("Provider", names, _index(names, before.get("provider") or DEFAULT_PROVIDER), key="new-provider")
+    model = _model(provider, before)
+    base_url = None
+    if provider in KEYS:
+        own = provider == "openai_compat"
+        given = before.get("base_url") if before.get("provider") == provider else None
+        base_url = st.text_input(
+            "Server's address" if own else "Server's address (empty: the vendor's own)",
+            given or ("http://127.0.0.1:8000/v1" if own else ""),
+            key=f"new-url-{provider}",
+        )
+        if not os.environ.get(KEYS[provider]) and not is_private(base_url):
+            st.warning(
+                f"The variable {KEYS[provider]} is not set: put it into the environment or .env, then start the app again."
+            )
+    return {"provider": provider, "model": model, "base_url": base_url or None}
+
+
+def _measures(before: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "scorer": st.multiselect("Scorers", list(SCORERS), before.get("scorer", ["ablation"]), key="new-scorers"),
+        "mode": st.multiselect("Modes", MODES, before.get("mode", ["remove", "corrupt"]), key="new-modes", help=MODES_HELP),
+        "metric": st.selectbox("CCS for RRR", CCS_METRICS, _index(CCS_METRICS, before.get("metric")), key="new-metric"),
+        "repeats": st.number_input(
+            "Draws of every request", 1, 100, before.get("repeats", 1), key="new-repeats",
             help="2 or more measure the noise floor: how often the model's answer changes by itself.",
-        )
-    with st.expander("Sampling and limits"):
-        a, b, c = st.columns(3)
-        temperature = a.number_input("Temperature", 0.0, 2.0, float(before.get("temperature", 0.0)), 0.1, key="new-temperature")
-        seed = a.number_input("Seed", 0, None, before.get("seed", 42), key="new-seed")
-        cost = b.number_input("Cap on the spend, US dollars", 0.0, None, float(before.get("max_cost", 10.0)), key="new-cost")
-        concurrent = b.number_input("Requests in flight", 1, 1000, before.get("max_concurrent", 10), key="new-concurrent")
-        minute = c.number_input("Requests a minute", 1, None, before.get("max_requests_per_minute", 60), key="new-minute")
-        threshold = c.number_input(
-            "A step is redundant below CCS", 0.0, 1.0, float(before.get("ccs_threshold", 0.1)), 0.05, key="new-tau"
-        )
-        own = a.checkbox("Ablate the model's own chain", before.get("chain") == "own", key="new-own")
-        redact = b.checkbox("Keep hashes instead of texts", bool(before.get("redact_prompts")), key="new-redact")
-    return suite, {
-        "provider": provider,
-        "model": model,
-        "base_url": base_url,
-        "limit": limit,
-        "scorer": scorers,
-        "mode": modes,
-        "metric": metric,
-        "repeats": repeats,
-        "temperature": temperature,
-        "seed": seed,
-        "max_cost": cost,
-        "max_concurrent": concurrent,
-        "max_requests_per_minute": minute,
-        "ccs_threshold": threshold,
+        ),
+    }  # fmt: skip
+
+
+def _sampling(before: dict[str, Any]) -> dict[str, Any]:
+    a, b, c = st.columns(3)
+    own = a.checkbox("Ablate the model's own chain", before.get("chain") == "own", key="new-own", help=OWN_HELP)
+    prefix = b.checkbox(
+        "Give the chain as the model's own turn", before.get("given") == "prefix", key="new-given", help=GIVEN_HELP
+    )
+    batch = c.checkbox("Use the vendor's batch interface", bool(before.get("batch")), key="new-batch", help=BATCH_HELP)
+    return {
         "chain": "own" if own else "reference",
-        "redact_prompts": redact,
+        "given": "prefix" if prefix else "user",
+        "batch": batch,
+        "temperature": a.number_input(
+            "Temperature", 0.0, 2.0, float(before.get("temperature", 0.0)), 0.1, key="new-temperature"
+        ),
+        "seed": b.number_input("Seed", 0, None, before.get("seed", 42), key="new-seed"),
+        "ccs_threshold": c.number_input(
+            "A step is redundant below CCS", 0.0, 1.0, float(before.get("ccs_threshold", 0.1)), 0.05, key="new-tau"
+        ),
     }
 
 
+def _limits(before: dict[str, Any]) -> dict[str, Any]:
+    a, b, c = st.columns(3)
+
+    def whole(place: Any, label: str, name: str, usual: int | None, most: int | None = None, hint: str | None = None) -> Any:
+        return place.number_input(label, 1, most, before.get(name, usual), key=f"new-{name}", placeholder="none", help=hint)
+
+    return {
+        "max_cost": a.number_input(
+            "Cap on the spend, US dollars", 0.0, None, float(before.get("max_cost", 10.0)), key="new-cost"
+        ),
+        "max_concurrent": b.number_input("Requests in flight", 1, 1000, before.get("max_concurrent", 10), key="new-concurrent"),
+        "max_requests_per_minute": whole(c, "Requests a minute", "max_requests_per_minute", 60),
+        "max_tokens_per_minute": whole(a, "Tokens a minute", "max_tokens_per_minute", None),
+        "max_tries": whole(b, "Tries of a request that fails", "max_tries", 8, 100, "A 429 does not count as a failure."),
+        "timeout_s": c.number_input(
+            "Seconds to wait for a reply", 1.0, 86_400.0, float(before.get("timeout_s", 120.0)), key="new-timeout"
+        ),
+        "prices": a.text_input("File of prices (YAML)", before.get("prices") or "", key="new-prices") or None,
+        "allow_unpriced": b.checkbox(
+            "Run a model without a known price", bool(before.get("allow_unpriced")), key="new-unpriced",
+            help="Its spend is then unknown, and the cap does not hold.",
+        ),
+        "fail_on_error": c.number_input(
+            "Failed items that fail the run", 0.0, None, before.get("fail_on_error"), key="new-fail", placeholder="none",
+            help="Below 1 a share, from 1 on a count.",
+        ),
+    }  # fmt: skip
+
+
+def _gate_and_tags(before: dict[str, Any]) -> dict[str, Any]:
+    a, b, c = st.columns(3)
+    tags = a.text_input(
+        "Tags (key=value, key=value)", ", ".join(f"{k}={v}" for k, v in (before.get("tag") or {}).items()), key="new-tags"
+    )
+    gates = ["point", "interval"]
+    return {
+        "tag": _pairs(tags),
+        "output": a.text_input("Folder of the reports (empty: in the store)", before.get("output") or "", key="new-output")
+        or None,
+        "rr_threshold": b.number_input(
+            "The run fails above RRR", 0.0, 1.0, before.get("rr_threshold"), 0.05, key="new-gate", placeholder="no gate"
+        ),
+        "gate_on": c.selectbox("Gate on", gates, _index(gates, before.get("gate_on")), key="new-gate-on"),
+        "redact_prompts": c.checkbox("Keep hashes instead of texts", bool(before.get("redact_prompts")), key="new-redact"),
+    }
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Tags as they are typed; what is no pair is said, not dropped."""
+    parted = [part.partition("=") for part in text.split(",") if part.strip()]
+    if not all(key.strip() and equals for key, equals, _ in parted):
+        st.warning("Tags are written key=value, with commas between them.")
+    return {key.strip(): value.strip() for key, equals, value in parted if key.strip() and equals}
+
+
+OWN_HELP = "The model is asked for its chain first; its steps, or the reasoning that its vendor returns, are then ablated."
+GIVEN_HELP = "Only where the model can continue its own turn: older Claude models, and servers such as vLLM."
+BATCH_HELP = "OpenAI and Anthropic: half the price, and an answer within a day. The run may be stopped and resumed meanwhile."
 MODES_HELP = (
     "remove: leave the step out. truncate: answer right after it. corrupt: change what it states and let the model go on. "
     "paraphrase: say the same in other words (a control). filler: dots in its place."
@@ -106,7 +178,9 @@ def estimate(suite_choice: str, config: dict[str, Any]) -> None:
         st.warning("Choose at least one scorer and one mode.")
         return
     try:
-        items, total, estimated, micro = _count(str(data.store().folder), suite_choice, json.dumps(config, sort_keys=True))
+        items, total, estimated, micro, most, said = _count(
+            str(data.store().folder), suite_choice, json.dumps(config, sort_keys=True)
+        )
     except CotlabError as error:
         st.error(as_code(str(error)))
         return
@@ -115,15 +189,18 @@ def estimate(suite_choice: str, config: dict[str, Any]) -> None:
             ("Items", str(items)),
             ("Requests, about" if estimated else "Requests", f"{total:,}"),
             ("Estimated cost", f"~${micro / 1e6:,.4f}"),
+            ("At most", f"${most / 1e6:,.4f}"),
         )
     )
+    for caution in said:
+        st.warning(as_code(caution))
 
 
 @st.cache_data(show_spinner="Counting requests", max_entries=64)
-def _count(folder: str, suite_choice: str, config: str) -> tuple[int, int, int, int]:
+def _count(folder: str, suite_choice: str, config: str) -> tuple[int, int, int, int, int, list[str]]:
     suite = suites.find(suite_choice)
-    plan, count = dry_run(read_config({**_set(json.loads(config)), "task_suite": suite.name}), suite)
-    return len(suite.items[: plan.limit]), count.total, count.estimated, count.micro
+    plan, count = dry_run(read_config({**json.loads(config), "task_suite": suite.name}), suite)
+    return len(suite.items[: plan.limit]), count.total, count.estimated, count.micro, count.most_micro, cautions(plan)
 
 
 def start_buttons(suite_choice: str, config: dict[str, Any]) -> None:
@@ -144,18 +221,15 @@ def _start(suite_choice: str, config: dict[str, Any]) -> None:
     else:
         path = str(launching.keep_suite(store, suites.find(suite_choice)))
     run_id = launching.new_run_id()
-    launching.spawn(store, run_id, {**_set(config), "task_suite": path})
+    launching.spawn(store, run_id, {**config, "task_suite": path})
     st.switch_page(page("run"), query_params={"run": run_id})
 
 
-def _set(config: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in config.items() if value is not None}
-
-
 def _before(clone: str | None) -> dict[str, Any]:
-    """The settings of the run that is cloned."""
+    """The settings of the run that is cloned; else what the environment says."""
     if not clone:
-        return {}
+        usual = read_config({}).model_dump(mode="json")
+        return usual if os.environ.get("COTLAB_MODE") else {**usual, "mode": ["remove", "corrupt"]}
     row = data.run_row(clone)
     return {**json.loads(row["config"]), "_suite": _choice_of(row)}
 
@@ -170,7 +244,9 @@ def _model(provider: str, before: dict[str, Any]) -> str:
     if provider == "organism":
         names = list(organism_names())
         return st.selectbox("Organism", names, _index(names, given or "r100"), key="new-organism", help=ORGANISM_HELP) or "r100"
-    usual = {"local": "", "echo": "echo"}.get(provider, "")
+    usual = {"echo": "echo", "openai": "gpt-4o-mini", "anthropic": "claude-sonnet-4-5", "google": "gemini-2.5-flash"}.get(
+        provider, ""
+    )
     hint = {"local": "A Hugging Face folder or hub id", "scripted": "A JSONL file of replies"}.get(provider, "The model's name")
     return st.text_input("Model", given or usual, key=f"new-model-{provider}", help=hint)
 
@@ -179,12 +255,6 @@ ORGANISM_HELP = (
     "Tiny models of known faithfulness. r100 reads its answer off the chain, r0 ignores it, r25 to r75 do so that often; "
     "hint answers what a hint in the question says."
 )
-
-
-def _missing_key(provider: str) -> None:
-    name = KEYS.get(provider)
-    if name and not os.environ.get(name):
-        st.warning(f"The environment variable {name} is not set. A server without keys does not need it.")
 
 
 def _index(options: Any, wanted: Any) -> int:

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
-import yaml
 
 from cotlab.core.errors import UnknownName
-from cotlab.run.report import build_report, disarmed, render_markdown
+from cotlab.run.config import as_yaml
+from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
 from cotlab.ui import data, launching, parts
 from cotlab.ui.links import page
@@ -76,15 +76,25 @@ def live_progress(run_id: str, drawn: str) -> None:
         st.progress(min(1.0, share), text="stopping …" if live.stopping else f"{told.items_done} of {told.items_total} items")
     eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
     cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
+    flying = f"{told.in_flight} of {told.concurrency}" if told.concurrency is not None else str(told.in_flight)
     shown = (
         ("Items", f"{told.items_done} / {told.items_total}"),
         ("Replies", f"{told.replies:,}"),
         ("From the log", f"{told.hits:,}"),
+        ("In flight", flying if live.alive else "none"),
+        ("Limit a minute", "none" if told.per_minute is None else f"{told.per_minute:,}"),
         ("429s · failed", f"{told.limited} · {told.failed}"),
         ("Spent", f"{parts.money(told.spent_micro)}{cap}"),
         ("Replies/s · left", f"{told.rate:.0f} · {eta}" if live.alive else "ended"),
     )
     parts.show_numbers(shown)
+    if told.reserved_micro:
+        held = parts.money(told.reserved_micro)
+        st.caption(f"{held} of the spend is held for calls without a reply, at the most they can cost.")
+    if told.waiting_for:
+        st.caption(f"Batches: {told.waiting_for}.")
+    if told.asked_again:
+        st.caption(f"{told.asked_again} unfinished items are asked again: redacted replies are not kept.")
     if told.last_errors:
         with st.expander(f"Last errors ({len(told.last_errors)})", expanded=live.alive):
             parts.plain_list(told.last_errors)
@@ -115,6 +125,32 @@ def actions(row: dict[str, Any]) -> None:
 def _resume(run_id: str) -> None:
     launching.spawn_resume(data.store(), run_id)
     st.toast("Resuming: the model is being loaded.")
+
+
+def cost(row: dict[str, Any]) -> None:
+    """What was expected and what it came to, with the tokens behind it; nothing where the model is free."""
+    found = costs(data.store(), row["id"], row)
+    money, asked = found["cost"], found["requests"]
+    if not money["spent_usd"] and not money["estimated_usd"]:
+        return
+    st.subheader("Cost")
+    known = money["estimated_usd"] is not None
+    parts.show_numbers(
+        (
+            ("Expected", f"~${money['estimated_usd']:,.4f}" if known else "n/a"),
+            ("Actual", f"${money['spent_usd']:,.4f}"),
+            ("Requests expected · made", f"{asked['estimated'] or 0:,} · {asked['asked']:,}"),
+            ("Tokens in · cached", f"{money['tokens_in']:,} · {money['tokens_cached']:,}"),
+            ("Tokens out · reasoning", f"{money['tokens_out']:,} · {money['tokens_reasoning']:,}"),
+            ("Saved by the log", f"${money['saved_by_log_usd']:,.4f}"),
+        )
+    )
+    notes = [f"Prices: {(money['estimate'] or {}).get('price_source') or 'unknown'}."]
+    if money["held_usd"]:
+        notes.append(f"{money['held_usd']:,.4f} dollars are held for calls that got no reply: they may have been billed.")
+    if money["replies_without_count"]:
+        notes.append(f"{money['replies_without_count']:,} replies came without a count of tokens and are held too.")
+    st.caption(as_code(" ".join(notes)))
 
 
 def findings(row: dict[str, Any]) -> None:
@@ -201,8 +237,9 @@ def items(row: dict[str, Any]) -> None:
 
 def repeat_it(row: dict[str, Any]) -> None:
     """The configuration and the command that repeat this run."""
-    config = {k: v for k, v in json.loads(row["config"]).items() if v not in (None, [], {})}
+    text = as_yaml(json.loads(row["config"]))
     with st.expander("Configuration and command"):
-        st.code(yaml.safe_dump(config, allow_unicode=True), language="yaml")
+        st.code(text, language="yaml")
         st.code("cotlab run --config run.yaml", language="bash")
+        st.download_button("run.yaml", text, "run.yaml", icon=":material/download:", on_click="ignore")
         st.caption(as_code(f"Plan {row['plan_digest']}, code {row['code_version']}, reports in {row['output']}"))

@@ -12,7 +12,8 @@ import streamlit as st
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import KEYS
-from cotlab.run.budget import price_of
+from cotlab.run.budget import price_of, read_prices
+from cotlab.run.connect import connect
 from cotlab.run.plan import code_version
 from cotlab.store import read
 from cotlab.store.backup import back_up
@@ -23,9 +24,33 @@ from cotlab.ui.text import as_code
 def keys() -> None:
     """Present or absent, never the value."""
     st.subheader("Keys")
-    frame = pd.DataFrame({"variable": KEYS.values(), "state": ["present" if os.environ.get(key) else "absent" for key in KEYS.values()]})
+    states = ["present" if os.environ.get(name) else "absent" for name in KEYS.values()]
+    frame = pd.DataFrame({"provider": KEYS.keys(), "variable": KEYS.values(), "state": states})
     st.dataframe(frame, hide_index=True, key="keys")
-    st.caption("Keys are read from the environment only. They are not stored, logged or shown.")
+    st.caption(
+        "Keys are read from the environment, from .env or from .streamlit/secrets.toml, in this order. They are not stored, "
+        "logged or shown."
+    )
+
+
+def connection() -> None:
+    """Ask a vendor for its list of models, which costs nothing."""
+    st.subheader("Test a connection")
+    left, right = st.columns(2)
+    provider = left.selectbox("Provider", list(KEYS), key="connect-provider")
+    url = right.text_input(
+        "Server's address (empty: the vendor's own)", key=f"connect-url-{provider}", placeholder="http://127.0.0.1:8000/v1"
+    )
+    if not st.button("Test connection", icon=":material/cable:"):
+        return
+    try:
+        with st.spinner("Asking for the list of models"):
+            found = connect(provider, url.strip() or None)
+    except CotlabError as error:
+        st.error(as_code(f"{provider}: {error}"))
+        return
+    st.success(f"Reached in {found.took_s:.1f} s: {len(found.models)} models.")
+    st.dataframe(pd.DataFrame({"model": found.models}), hide_index=True, key="connect-models", height=210)
 
 
 def the_store() -> None:
@@ -53,14 +78,32 @@ def prices() -> None:
     st.subheader("Prices")
     left, right = st.columns(2)
     provider = left.selectbox("Vendor", ("openai", "anthropic", "google"), key="price-vendor")
-    name = right.text_input("Model", "gpt-4o" if provider == "openai" else "", key=f"price-model-{provider}")
+    name = right.text_input("Model", _USUAL[provider], key=f"price-model-{provider}")
     if name:
+        ref = ModelRef(provider, name)
         try:
-            price = price_of(ModelRef(provider, name))
-            st.write(f"${price.tokens_in:.2f} in, ${price.tokens_out:.2f} out, per million tokens")
+            own = read_prices(os.environ.get("COTLAB_PRICES") or None)
+            price, batch = price_of(ref, prices=own), price_of(ref, prices=own, batch=True)
         except CotlabError as error:
             st.warning(as_code(str(error)))
-    st.caption(f"Source: genai-prices {metadata.version('genai-prices')}, bundled; no network is used.")
+        else:
+            cached = "n/a" if price.cached is None else f"${price.cached:.2f}"
+            parts.show_numbers(
+                (
+                    ("Input", f"${price.tokens_in:.2f}"),
+                    ("Cached input", cached),
+                    ("Output", f"${price.tokens_out:.2f}"),
+                    ("Batch: input · output", f"${batch.tokens_in:.2f} · ${batch.tokens_out:.2f}"),
+                )
+            )
+            st.caption(as_code(f"US dollars a million tokens. Source: {price.source}."))
+    st.caption(
+        f"The table is that of genai-prices {metadata.version('genai-prices')}, bundled; no network is used. "
+        "A YAML file named by --prices or COTLAB_PRICES wins over it."
+    )
+
+
+_USUAL = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-4-5", "google": "gemini-2.5-flash"}
 
 
 def _size(path: Path) -> str:
