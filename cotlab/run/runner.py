@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cotlab.core.errors import BudgetReached, CotlabError, StoreError
+from cotlab.core.errors import BudgetReached, CotlabError, ProviderError, StoreError
 from cotlab.core.program import Params, Peers, Preparation, Program, Scorer
 from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import SCORERS
@@ -127,7 +127,9 @@ class Run:
             await work
         except (ExceptionGroup, CotlabError) as raised:
             error = _cause(raised) if isinstance(raised, ExceptionGroup) else raised
-            return Outcome("budget" if isinstance(error, BudgetReached) else "failed", str(error), progress)
+            redacted = self.redact and isinstance(error, ProviderError)
+            said = f"{type(error).__name__} (its words are redacted)" if redacted else str(error)
+            return Outcome("budget" if isinstance(error, BudgetReached) else "failed", said, progress)
         return Outcome("done", None, progress)
 
     async def _all(self, dispatcher: Dispatcher, progress: Progress, peers: Peers, ring: Sequence[Item]) -> None:

@@ -366,11 +366,14 @@ def _read(text: str) -> Response:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of this number runs on this machine."""
+    """Whether a process of this number runs on this machine; one that ended and was not waited for does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (OSError, IndexError):
+        return True

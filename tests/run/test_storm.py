@@ -1,0 +1,113 @@
+"""Servers that fail: a storm of errors, and kills −9, end with the scores of a quiet run."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forked import Forking, forking, printed
+from loopback import Loopback, serving
+from running import assert_same_scores, report, scores, step_scores
+from test_attack import PROVIDERS, small_suite
+
+TRIES, MOST_429 = 8, 50
+STORM = {"share": 0.3, "slow_s": 1.5, "retry_after_s": 0.05,
+         "kinds": ["429", "500", "529", "cut", "reset", "malformed", "shape", "slow"]}  # fmt: skip
+ANSWERS = {"Part 1 is 2.": "So the answer is 7.", "number 2": "So the answer is 7.", "": "So the answer is 8."}
+
+
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Forking]:
+    with forking() as warm:
+        yield warm
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Loopback]:
+    with serving() as running:
+        yield running
+
+
+def words_for(provider: str, server: Loopback, suite: str, concurrent: int = 10) -> tuple[str, ...]:
+    base = server.root if provider in ("anthropic", "google") else server.base_url
+    return (
+        "--task-suite", suite, "--provider", provider, "--model", PROVIDERS[provider], "--base-url", base, "--run-id", "r",
+        "--max-requests-per-minute", "100000", "--max-cost", "1000", "--max-concurrent", str(concurrent), "--timeout-s", "1",
+        "--mode", "remove", "--mode", "filler",
+    )  # fmt: skip
+
+
+def weather(provider: str, items: int, folder: Path, runs: Forking, server: Loopback) -> None:
+    """The same run in quiet and in a storm."""
+    suite = small_suite(folder, items)
+    server.script(answers=ANSWERS)
+    assert runs.run(folder / "quiet", *words_for(provider, server, suite)) == 0, printed(folder / "quiet")
+    needed = server.count()
+    server.script(answers=ANSWERS, storm={**STORM, "seed": items}, remember=False)
+    assert runs.run(folder / "storm", *words_for(provider, server, suite)) == 0, printed(folder / "storm")
+    assert server.count() > needed
+    assert server.asked_most() <= TRIES + MOST_429
+    told = report(folder / "storm", "r")
+    assert told["status"] == "done" and told["items_done"] == items and told["error_scores"] == 0
+    assert_same_scores(scores(folder / "storm", "r"), scores(folder / "quiet", "r"))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_storm_changes_no_score(provider: str, tmp_path: Path, runs: Forking, server: Loopback) -> None:
+    weather(provider, 4, tmp_path, runs, server)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_long_storm_changes_no_score(provider: str, tmp_path: Path, runs: Forking, server: Loopback) -> None:
+    weather(provider, 120, tmp_path, runs, server)
+
+
+def kill_and_resume(kills: int, items: int, folder: Path, runs: Forking, server: Loopback) -> None:
+    """Kill −9 at random moments, resume each time: nothing paid for is asked again, and the report is that of a quiet run."""
+    chance, concurrent, suite = random.Random(), 8, small_suite(folder, items)
+    words = words_for("openai_compat", server, suite, concurrent)
+    server.script(answers=ANSWERS)
+    assert runs.run(folder / "quiet", *words) == 0, printed(folder / "quiet")
+    needed = server.count()
+    server.script(answers=ANSWERS, latency_s=0.05)
+    store = folder / "killed"
+
+    def go_on() -> int:
+        planned = (store / "reports" / "r" / "run.yaml").exists()
+        return runs.start(store, *(("--resume", "r") if planned else words))
+
+    for _ in range(kills):
+        pid, seen = go_on(), server.count()
+        more = chance.randint(0, max(1, 2 * needed // kills))
+        until = time.monotonic() + 2
+        while server.count() < seen + more and time.monotonic() < until:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.1))
+        runs.kill(pid)
+    assert runs.wait(go_on()) == 0, printed(store)
+    assert needed <= server.count() <= needed + kills * concurrent
+    assert_same_scores(scores(store, "r"), scores(folder / "quiet", "r"))
+    assert step_scores(store, "r") == step_scores(folder / "quiet", "r")
+    assert without_times(report(store, "r")) == without_times(report(folder / "quiet", "r"))
+    assert report(store, "r")["requests"]["asked"] <= needed + kills * concurrent
+
+
+def without_times(told: dict[str, Any]) -> str:
+    """A report without what a second run must have otherwise: its time, its folder's counts and money."""
+    gone = ("run_timestamp", "requests", "cost", "spent_usd", "note", "items")
+    return json.dumps({k: v for k, v in told.items() if k not in gone}, sort_keys=True)
+
+
+def test_a_run_that_is_killed_three_times(tmp_path: Path, runs: Forking, server: Loopback) -> None:
+    kill_and_resume(3, 8, tmp_path, runs, server)
+
+
+@pytest.mark.soak
+def test_a_run_that_is_killed_fifty_times(tmp_path: Path, runs: Forking, server: Loopback) -> None:
+    kill_and_resume(50, 80, tmp_path, runs, server)

@@ -1,0 +1,63 @@
+"""A process that has imported everything and forks a child for each command line: runs that start in milliseconds and can
+be killed. One JSON object a line comes in: ``{"words": […], "env": {…}, "output": FILE}`` starts a run and answers with its
+process number, ``{"wait": PID}`` waits for its end and answers with its exit code (a signal's number below zero).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+import anthropic  # noqa: F401 - imported once, for all children
+import google.genai  # noqa: F401
+import openai  # noqa: F401
+
+from cotlab.cli import screen  # noqa: F401
+from cotlab.cli.main import main
+from cotlab.core.registry import PROVIDERS, SCORERS
+from cotlab.run import launch
+
+LIMITS = launch._limits
+
+
+def soon(*given: Any) -> Any:
+    """The limits of a run, with a first wait that a test can wait for."""
+    return replace(LIMITS(*given), first_wait_s=0.02, poll_s=0.05)
+
+
+def child(job: dict[str, Any]) -> None:
+    output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    os.environ.update(job["env"])
+    sys.argv = ["cotlab", *job["words"]]
+    code = 3
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    launch._limits = soon
+    for name in ("openai", "anthropic", "google", "openai_compat", "echo"):
+        PROVIDERS[name]
+    SCORERS["ablation"]
+    print("ready", flush=True)
+    for line in sys.stdin:
+        job = json.loads(line)
+        if "wait" in job:
+            _, status = os.waitpid(job["wait"], 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+        elif (pid := os.fork()) == 0:
+            child(job)
+        else:
+            print(pid, flush=True)
