@@ -1,8 +1,9 @@
 """10,000 requests at 50 in flight through each vendor's SDK, against a loopback server that speaks its protocol.
 
-The whole way of a run is on: programs, response log, limits, budget, journal, scores, store. Two clocks are told: the whole run,
-and the asking (first reservation to last reply, as the log dates them). The ideal time is requests × latency / concurrency.
-CPU is this process's, imports and reports included; memory is its resident size when a fifth, and when all, was answered.
+The whole way of a run is on: programs, response log, limits, budget, journal, scores, store. Two clocks are told: the whole
+run, and the asking (first reservation to last reply, as the log dates them). The ideal time is requests × latency / concurrency.
+CPU is this process's, imports and reports included; memory is its resident size when a fifth and when all was answered, before
+the reports.
 Usage: ``python benchmarks/load.py [latency_s] [items]``: 0.5 and 1,667 items of five steps by default.
 """
 
@@ -53,7 +54,7 @@ def measure(provider: str, server: Loopback, latency_s: float, items: int) -> st
     total, sizes = items * (STEPS + 1), list[float]()
 
     def tell(progress: Progress) -> None:
-        if not sizes and progress.replies >= total / 5:
+        if len(sizes) < 5 and progress.replies >= total * (len(sizes) + 1) / 5:
             sizes.append(resident_mb())
 
     with TemporaryDirectory() as folder:
@@ -61,7 +62,6 @@ def measure(provider: str, server: Loopback, latency_s: float, items: int) -> st
         began, cpu = time.perf_counter(), time.process_time()
         done = start(config, store, suite=make_suite(items), tell=tell)
         whole_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
-        sizes.append(resident_mb())
         with closing(sqlite3.connect(store.log_path)) as log:
             first, last, n = log.execute(
                 "SELECT (SELECT min(at) FROM calls), max(json_extract(response, '$.received_at')), count(*) FROM replies"

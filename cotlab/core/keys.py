@@ -40,4 +40,9 @@ def _whole(value: Any) -> Any:
 
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON, as 64 hexadecimal digits. Lone surrogates are hashed as they stand."""
-    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(encoded(value)).hexdigest()
+
+
+def encoded(value: Any) -> bytes:
+    """The canonical JSON in UTF-8."""
+    return canonical_json(value).encode("utf-8", "surrogatepass")

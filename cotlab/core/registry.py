@@ -64,6 +64,9 @@ PROVIDERS = Registry(
     {
         "organism": "cotlab.providers.local.provider:open_organism",
         "local": "cotlab.providers.local.provider:open_local",
+        "openai": "cotlab.providers.openai:OpenAI",
+        "anthropic": "cotlab.providers.anthropic:Anthropic",
+        "google": "cotlab.providers.google:Google",
         "openai_compat": "cotlab.providers.openai_compat:OpenAICompat",
         "echo": "cotlab.providers.echo:Echo",
         "scripted": "cotlab.providers.scripted:Scripted",

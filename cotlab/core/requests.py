@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from hashlib import sha256
 from typing import Any, ClassVar, Literal
 
-from cotlab.core.keys import digest, plain
+from cotlab.core.keys import encoded, plain
 from cotlab.core.types import ModelRef
 
 Role = Literal["user", "assistant"]
@@ -26,17 +27,25 @@ class Request:
     model: ModelRef
     sample: int = field(default=0, kw_only=True)
     _key: str = field(default="", init=False, repr=False, compare=False)
+    _size: int = field(default=0, init=False, repr=False, compare=False)
 
     @property
     def key(self) -> str:
         """SHA-256 of the request as asked, before a provider drops what its model cannot take; computed once."""
         if not self._key:
-            object.__setattr__(self, "_key", digest(self.asked()))
+            coded = encoded(self.asked())
+            object.__setattr__(self, "_key", sha256(coded).hexdigest())
+            object.__setattr__(self, "_size", len(coded))
         return self._key
+
+    @property
+    def size(self) -> int:
+        """Bytes of the request as asked: more than it has tokens, whatever a model's template adds."""
+        return self._size if self.key else 0
 
     def asked(self) -> dict[str, Any]:
         """The request as JSON values, its kind among them."""
-        return {"kind": self.kind, **{f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "_key"}}
+        return {"kind": self.kind, **{f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name[0] != "_"}}
 
 
 @dataclass(frozen=True, slots=True)

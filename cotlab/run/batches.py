@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from cotlab.core.errors import BadReply, ProviderError, RateLimited, Unauthorised, Unavailable
-from cotlab.core.keys import canonical_json
 from cotlab.core.provider import Batching, BatchState
 from cotlab.core.requests import Reply, Request, Response
 from cotlab.core.types import ModelRef
@@ -144,7 +143,7 @@ class BatchQueue:
         job, price = self._job, self._job.prices[self._ref]
         chosen, calls, later, size, elsewhere = list[_Waiting](), dict[str, int](), list[_Waiting](), 0, False
         for one in self._queue:
-            size += len(canonical_json(one.request.asked()))
+            size += one.request.size
             if len(chosen) == MOST_REQUESTS or (chosen and size > MOST_BYTES):
                 later.append(one)
                 continue

@@ -16,7 +16,6 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.keys import canonical_json
 from cotlab.core.requests import Complete, Request, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import family_of
@@ -48,13 +47,13 @@ class Price:
 
     def most_tokens(self, request: Request) -> int:
         """The most tokens that a call can use: a token is at least a byte, and the reply at its longest."""
-        return _given(request) + self._made(request)
+        return request.size + self._made(request)
 
     def most(self, request: Request) -> int:
         """The most that a call can cost, reasoning included."""
         if self.free:
             return 0
-        given = _given(request)
+        given = request.size
         return math.ceil(max(rate._dearest(given, self._made(request)) for rate in self._rates(given)))
 
     def cost(self, usage: Usage) -> int | None:
@@ -191,10 +190,6 @@ def _with(price: Price, headroom: int) -> Price:
     return Price(
         price.tokens_in, price.tokens_out, price.known, price.cached, price.reasoning, price.above, headroom, price.source
     )
-
-
-def _given(request: Request) -> int:
-    return len(canonical_json(request.asked()).encode("utf-8", "surrogatepass"))
 
 
 def _or(price: Decimal | None, other: Decimal) -> Decimal:

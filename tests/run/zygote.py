@@ -48,9 +48,9 @@ def child(job: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     launch._limits = soon
-    for name in ("openai", "anthropic", "google", "openai_compat", "echo"):
-        PROVIDERS[name]
-    SCORERS["ablation"]
+    for registry in (PROVIDERS, SCORERS):
+        for name in registry:
+            registry[name]
     print("ready", flush=True)
     for line in sys.stdin:
         job = json.loads(line)
