@@ -1,9 +1,8 @@
 """10,000 requests at 50 in flight through each vendor's SDK, against a loopback server that speaks its protocol.
 
 The whole way of a run is on: programs, response log, limits, budget, journal, scores, store. Two clocks are told: the whole
-run, and the asking (first reservation to last reply, as the log dates them). The ideal time is requests × latency / concurrency.
-CPU is this process's, imports and reports included; memory is its resident size when a fifth and when all was answered, before
-the reports.
+run, and the asking (first reservation to last reply, as the log dates them). Ideal is requests × latency / concurrency.
+CPU is this process's, imports and reports included; memory is its resident size when a fifth and when all was answered.
 Usage: ``python benchmarks/load.py [latency_s] [items]``: 0.5 and 1,667 items of five steps by default.
 """
 

@@ -40,6 +40,7 @@ from cotlab.core.requests import Complete, Response, Usage
 
 class Theirs:
     answers = frozenset({Complete.kind})
+    free = True
 
     def __init__(self, ref):
         self.ref = ref
@@ -87,7 +88,7 @@ def test_extensions_are_small() -> None:
 
 def test_an_outside_scorer_runs_on_an_outside_provider(outside: Path) -> None:
     done = cotlab(outside, "run", "--task-suite", "suite.jsonl", "--scorer", "mine", "--provider", "theirs", "--model", "x",
-                  "--allow-unpriced", "--run-id", "first")  # fmt: skip
+                  "--run-id", "first")  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "repeats_question" in done.stdout
 
@@ -104,12 +105,12 @@ def test_an_outside_scorer_runs_on_an_outside_provider(outside: Path) -> None:
 
 def test_a_dry_run_counts_what_an_outside_scorer_asks(outside: Path) -> None:
     done = cotlab(outside, "run", "--task-suite", "suite.jsonl", "--scorer", "mine", "--provider", "theirs", "--model", "x",
-                  "--allow-unpriced", "--dry-run")  # fmt: skip
+                  "--dry-run")  # fmt: skip
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Items: 4 | Total API queries: 4"), done.stderr
 
 
 def test_a_name_that_is_nearly_theirs_gets_a_suggestion(outside: Path) -> None:
     done = cotlab(outside, "run", "--task-suite", "suite.jsonl", "--scorer", "mime", "--provider", "theirs", "--model", "x",
-                  "--allow-unpriced")  # fmt: skip
+                  )  # fmt: skip
     assert done.returncode == 2
     assert "Unknown scorer 'mime'. Did you mean 'mine'?" in done.stderr and "ablation" in done.stderr

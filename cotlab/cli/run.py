@@ -54,7 +54,7 @@ def run(
 ) -> None:
     """Run scorers on a suite. Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
     flags = o.given({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
-    from cotlab.cli.screen import ProgressBar, print_dry_run, print_estimates, print_spend
+    from cotlab.cli.screen import ProgressBar, print_caution, print_dry_run, print_estimates, print_spend
     from cotlab.run import launch, verdict
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import cautions
@@ -72,7 +72,7 @@ def run(
             print_dry_run(len(suite.items[: plan.limit]), count, cautions(plan))
             return
         with ProgressBar() as bar:
-            done = launch.start(settings, Store(), tell=bar.tell, announce=bar.announce, run_id=run_id)
+            done = launch.start(settings, Store(), tell=bar.tell, announce=bar.announce, warn=print_caution, run_id=run_id)
     else:
         with ProgressBar() as bar:
             done = launch.resume(resume, flags, Store(), retry_refused=retry_refused, tell=bar.tell, announce=bar.announce)

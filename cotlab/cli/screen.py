@@ -66,6 +66,10 @@ class ProgressBar:
         self._progress.update(self._task, completed=told.items_done, total=told.items_total, more=" · ".join(more))
 
 
+def print_caution(caution: str) -> None:
+    print(f"note: {caution}", file=sys.stderr)
+
+
 def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
     """How much a run would ask and cost; the first and the cost's line are FaithCheck's."""
     print(f"Items: {items} | Total API queries: {count.total}")
@@ -75,7 +79,7 @@ def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
     if count.most_micro:
         print(f"At most ${count.most_micro / 1e6:.4f}, without retries, if every reply is as long as it may be.")
     for caution in cautions:
-        print(f"note: {caution}", file=sys.stderr)
+        print_caution(caution)
 
 
 def print_spend(report: Mapping[str, Any]) -> None:

@@ -1,8 +1,13 @@
-"""Which variable holds the key of which vendor, and how a text is kept free of keys."""
+"""Which variable holds the key of which vendor, when one is needed, and how a text is kept free of keys."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import re
+from urllib.parse import urlsplit
+
+from cotlab.core.errors import ConfigError
 
 KEYS = {
     "openai": "OPENAI_API_KEY",
@@ -11,11 +16,50 @@ KEYS = {
     "openai_compat": "OPENAI_COMPAT_API_KEY",
 }
 """Provider → environment variable. A key is read when a provider is opened and is never stored, logged or shown."""
+PLACEHOLDER = "none"
+"""Stands in for a key where none is needed: the vendors' packages insist on one."""
+_SHORTEST = 4
+"""What is shorter is no key, and may well be a word of the text."""
+_LOOKS_LIKE_ONE = re.compile(r"\bsk-[\w-]{8,}|\bAIza[\w-]{16,}|\bBearer\s+\S+")
+
+
+def key_for(provider: str, base_url: str | None) -> str:
+    """The key that opens ``provider``; the placeholder for a server at home, and for one that only may want a key.
+
+    Raises
+    ------
+    ConfigError
+        If there is none, or if it cannot be sent.
+    """
+    name = KEYS[provider]
+    key = os.environ.get(name, "").strip()
+    if not key and (provider == "openai_compat" or is_private(base_url)):
+        return PLACEHOLDER
+    if not key:
+        raise ConfigError(
+            f"{provider} needs a key: set {name} in the environment, in .env or in .streamlit/secrets.toml of this folder."
+        )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ConfigError(f"{name} holds a character that no key has: copy the key anew.")
+    return key
+
+
+def is_private(url: str | None) -> bool:
+    """Whether an address is this machine or a private network."""
+    host = urlsplit(url or "").hostname or ""
+    if host == "localhost" or host.endswith((".localhost", ".local")):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_private
 
 
 def without_keys(text: str) -> str:
-    """``text`` with every known key replaced, for words that come from a server."""
+    """``text`` with every known key, and whatever looks like one, replaced: for words that come from a server."""
     for name in KEYS.values():
-        if key := os.environ.get(name):
+        key = os.environ.get(name, "").strip()
+        if len(key) >= _SHORTEST and key != PLACEHOLDER:
             text = text.replace(key, "***")
-    return text
+    return _LOOKS_LIKE_ONE.sub("***", text)

@@ -2,177 +2,159 @@
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, ClassVar
 
+import httpx2
 import openai
 
-from cotlab.core.errors import (
-    BadReply,
-    ConfigError,
-    ProviderError,
-    RateLimited,
-    TimedOut,
-    Unauthorised,
-    Unavailable,
-    Unsupported,
-)
+from cotlab.core.errors import BadReply, ConfigError, ProviderError
 from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
+from cotlab.providers import wire
+from cotlab.providers.capabilities import Family, family_of, taken
+from cotlab.providers.keys import key_for
 
-KEY = "OPENAI_COMPAT_API_KEY"
-TIMEOUT_S = 120.0
-MOST_LOGPROBS = 20
+ERRORS = (openai.OpenAIError, *wire.LOST)
+"""All that a call through the SDK may raise, but for our own faults."""
+_FINISH = {"stop": "stop", "length": "length", "content_filter": "content_filter"}
+_REFUSALS = ("content_filter", "content_policy_violation", "invalid_prompt")
+"""Codes of a 400 that turns away the prompt for what it says."""
+_NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 
 
 class OpenAICompat:
-    """One model behind ``ref.base_url``. The key comes from OPENAI_COMPAT_API_KEY; a local server needs none."""
+    """One model behind ``ref.base_url``. The key comes from OPENAI_COMPAT_API_KEY; a server may need none."""
 
     answers = frozenset({Complete.kind})
+    home: ClassVar[str | None] = None
+    """Where the vendor lives; None where only the user knows."""
+    limit: ClassVar[str] = "max_tokens"
+    """What the limit of the output is called."""
 
     def __init__(self, ref: ModelRef) -> None:
-        if not ref.base_url:
-            raise ConfigError("The provider openai_compat needs --base-url, e.g. http://127.0.0.1:8000/v1")
-        address = urlsplit(ref.base_url)
-        if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
-            raise ConfigError(
-                f"--base-url takes http://HOST/PATH or https://HOST/PATH without a password; a key goes into {KEY}."
-            )
-        self.ref = replace(ref, form="chat")
+        if not ref.base_url and not self.home:
+            raise ConfigError(f"The provider {ref.provider} needs --base-url, e.g. http://127.0.0.1:8000/v1")
+        url = wire.address(ref.base_url or self.home or "")
+        self._family = family_of(ref.provider, ref.name)
+        self.ref = replace(ref, form=wire.form_of(ref, self._family))
         self._client = openai.AsyncOpenAI(
-            base_url=ref.base_url, api_key=os.environ.get(KEY) or "none", max_retries=0, timeout=TIMEOUT_S
-        )
+            base_url=url, api_key=key_for(ref.provider, ref.base_url), max_retries=0, timeout=None,
+            http_client=openai.DefaultAioHttpClient(limits=wire.LIMITS, timeout=None),
+        )  # fmt: skip
 
     async def send(self, request: Request) -> Response:
         assert isinstance(request, Complete)
-        sent = _parameters(request)
+        asked = parameters(request, self._family, self.limit)
         try:
-            reply = await self._client.chat.completions.create(**sent)
-        except openai.BadRequestError as error:
-            if error.code != "content_filter":
-                raise map_error(error) from error
-            return _response(request, sent, finish="content_filter", refused=True)
-        except openai.OpenAIError as error:
-            raise map_error(error) from error
-        except ValueError as error:
-            raise BadReply(f"the server's reply is not JSON: {error}") from error
-        try:
-            return _read(request, reply, sent)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise BadReply(f"the server's reply does not have the promised form: {error}") from error
+            reply = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=asked.body)
+        except ERRORS as error:
+            if isinstance(error, openai.APIStatusError) and is_refusal(error.status_code, error.code):
+                return refusal(request, asked.sent)
+            raise map_error(error, self.ref.provider) from error
+        return read(request, wire.decoded(reply.content), asked.sent, self.ref.provider)
+
+    async def models(self) -> Sequence[str]:
+        """The names of the models that the key reaches."""
+        listed = wire.listing((await self._get("/models")).get("data"), "data")
+        return sorted(wire.words(wire.mapping(row, "model").get("id"), "model's id") for row in listed)
 
     async def close(self) -> None:
         await self._client.close()
 
-
-def map_error(error: openai.OpenAIError) -> ProviderError:
-    """The house's error for one of the SDK's, with the server's words shortened and without the key.
-
-    What no request of the run could get past is Unauthorised: the key, a used-up quota, a model or path that is not there.
-    """
-    said = str(error)
-    if key := os.environ.get(KEY):
-        said = said.replace(key, "***")
-    said = said[:300]
-    if isinstance(error, openai.APITimeoutError):
-        return TimedOut(f"no reply within {TIMEOUT_S:.0f} s")
-    if isinstance(error, openai.APIResponseValidationError):
-        return BadReply(f"the server's reply does not have the promised form: {said}")
-    if isinstance(error, openai.APIConnectionError):
-        return Unavailable(f"the server cannot be reached: {error.__cause__ or said}")
-    if not isinstance(error, openai.APIStatusError):
-        return BadReply(said)
-    if error.code == "insufficient_quota":
-        return Unauthorised(f"the account behind the key has no quota left ({error.status_code})")
-    if isinstance(error, openai.RateLimitError):
-        return RateLimited("too many requests (429)", _after_s(error.response.headers))
-    if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
-        return Unauthorised(f"the server refused the key ({error.status_code}): set {KEY}")
-    if isinstance(error, openai.NotFoundError):
-        return Unauthorised(f"the server knows no such model, or --base-url is wrong (404): {said}")
-    if error.status_code >= 500 or error.status_code in (408, 409):
-        return Unavailable(f"the server answered {error.status_code}")
-    return Unsupported(f"the server answered {error.status_code}: {said}")
-
-
-def _after_s(headers: Mapping[str, str]) -> float | None:
-    """Retry-After in seconds, given as a number or as a date; None where there is no usable one."""
-    told = headers.get("retry-after", "")
-    try:
-        after = float(told)
-    except ValueError:
+    async def _get(self, path: str, **query: object) -> Mapping[str, Any]:
         try:
-            after = (parsedate_to_datetime(told) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return after if 0 <= after < math.inf else None
+            reply = await self._client.get(path, cast_to=httpx2.Response, options={"params": query})
+        except ERRORS as error:
+            raise map_error(error, self.ref.provider) from error
+        return wire.mapping(wire.decoded(reply.content), "it")
 
 
-def _parameters(request: Complete) -> dict[str, Any]:
-    messages = [{"role": "system", "content": request.system}] if request.system else []
-    messages += [{"role": m.role, "content": m.content} for m in request.messages]
+def parameters(request: Complete, family: Family, limit: str) -> wire.Asked:
+    """The request as the chat interface takes it; the same for a single call and for a line of a batch."""
+    take = taken(request, family)
+    messages = [{"role": "system", "content": wire.clean(request.system)}] if request.system else []
+    messages += [{"role": m.role, "content": wire.clean(m.content)} for m in request.messages]
+    body: dict[str, Any] = {"model": request.model.name, limit: take.max_tokens}
+    if family.effort:
+        body["reasoning_effort"] = family.effort
+    if take.temperature is not None:
+        body["temperature"] = take.temperature
+    if take.seed is not None:
+        body["seed"] = take.seed
+    if take.stop:
+        body["stop"] = list(take.stop)
+    if take.top_logprobs:
+        body |= {"logprobs": True, "top_logprobs": take.top_logprobs}
     if request.prefix:
-        messages.append({"role": "assistant", "content": request.prefix})
-    sent: dict[str, Any] = {
-        "model": request.model.name, "messages": messages, "max_tokens": request.max_tokens,
-        "temperature": request.temperature,
-    }  # fmt: skip
-    if request.seed is not None:
-        sent["seed"] = request.seed + request.sample
-    if request.stop:
-        sent["stop"] = list(request.stop)
-    if request.top_logprobs:
-        sent |= {"logprobs": True, "top_logprobs": min(request.top_logprobs, MOST_LOGPROBS)}
-    return sent
+        messages.append({"role": "assistant", "content": wire.clean(request.prefix)})
+        # vLLM and llama.cpp begin a new turn without these; other servers do not know them.
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
+    return wire.asked({"messages": messages}, body, prefix=bool(request.prefix), not_sent=take.not_sent)
 
 
-def _read(request: Complete, reply: Any, sent: dict[str, Any]) -> Response:
-    choice = reply.choices[0]
-    message = choice.message
-    content = message.content
-    refused = choice.finish_reason == "content_filter" or bool(getattr(message, "refusal", None))
-    if not isinstance(content, str) and not (content is None and refused):
-        raise TypeError("it holds no text")
-    listed = getattr(choice.logprobs, "content", None) or () if choice.logprobs else ()
-    used = reply.usage
-    details = getattr(used, "prompt_tokens_details", None)
-    out = getattr(used, "completion_tokens_details", None)
-    reasoning = getattr(message, "reasoning_content", None)
-    return _response(
-        request, sent, text=None if content is None else _clean(content), tokens=tuple(map(_token, listed)),
+def read(request: Complete, body: Any, sent: Mapping[str, Any], provider: str) -> Response:
+    """A chat completion. Some routers answer 200 and tell the error in the body."""
+    body = wire.mapping(body, "it")
+    if not body.get("choices") and isinstance(error := body.get("error"), dict):
+        raise told_error(wire.count(error.get("code")) or 500, error, provider)
+    choice = wire.mapping(next(iter(wire.listing(body.get("choices"), "choices")), None), "choice")
+    message = wire.mapping(choice.get("message"), "message")
+    finish = _FINISH.get(wire.maybe_words(choice.get("finish_reason")), "other")
+    refused = finish == "content_filter" or bool(message.get("refusal"))
+    content = message.get("content")
+    if content is None and finish == "length":
+        content = ""  # all of the allowance went into reasoning
+    used = wire.maybe(body.get("usage"))
+    return wire.answered(
+        request, sent, text=None if content is None and refused else wire.words(content, "content"), finish=finish,
+        refused=refused, tokens=_tokens(choice.get("logprobs")),
         usage=Usage(
-            _count(used, "prompt_tokens"), _count(used, "completion_tokens"), _count(details, "cached_tokens"),
-            _count(out, "reasoning_tokens"),
+            wire.count(used.get("prompt_tokens")), wire.count(used.get("completion_tokens")),
+            wire.count(wire.maybe(used.get("prompt_tokens_details")).get("cached_tokens")),
+            wire.count(wire.maybe(used.get("completion_tokens_details")).get("reasoning_tokens")),
         ),
-        finish=str(choice.finish_reason or ""), refused=refused,
-        reasoning=_clean(reasoning) if isinstance(reasoning, str) else None,
+        reasoning=wire.maybe_words(message.get("reasoning_content")) or wire.maybe_words(message.get("reasoning")) or None,
+        model=wire.maybe_words(body.get("model")),
     )  # fmt: skip
 
 
-def _response(request: Complete, sent: dict[str, Any], **said: Any) -> Response:
-    told = {k: v for k, v in sent.items() if k != "messages"}
-    return Response(request.key, sent=told, received_at=datetime.now(UTC).isoformat(), **said)
+def refusal(request: Complete, sent: Mapping[str, Any]) -> Response:
+    """A prompt that was turned away for what it says."""
+    return wire.answered(request, sent, finish="content_filter", refused=True)
 
 
-def _token(told: Any) -> Token:
-    if not math.isfinite(told.logprob):
-        raise ValueError("a log-probability is not finite")
-    top = ((str(o.token), float(o.logprob)) for o in told.top_logprobs or () if math.isfinite(o.logprob))
-    return Token(_clean(told.token), float(told.logprob), tuple((_clean(text), logprob) for text, logprob in top))
+def is_refusal(status: int, code: object) -> bool:
+    return status == 400 and code in _REFUSALS
 
 
-def _count(used: Any, name: str) -> int | None:
-    """A count of tokens, or None where the server gives none or no number."""
-    count = getattr(used, name, None)
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+def map_error(error: BaseException, provider: str = "openai_compat") -> ProviderError:
+    """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
+    if isinstance(error, openai.APIStatusError):
+        told = {"code": error.code, "message": error.message}
+        return told_error(error.status_code, told, provider, wire.after_s(error.response.headers))
+    if isinstance(error, openai.APIConnectionError) or not isinstance(error, openai.OpenAIError):
+        return wire.lost(error)
+    return BadReply(wire.shortened(f"{type(error).__name__}: {error}"))
 
 
-def _clean(text: str) -> str:
-    """``text`` without lone surrogates, which no file and no database takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def told_error(status: int, told: Mapping[str, Any], provider: str, after_s: float | None = None) -> ProviderError:
+    """The error for a status and the vendor's error object."""
+    said = wire.maybe_words(told.get("message")) or "no words"
+    if told.get("code") in _NO_MONEY:
+        return wire.out_of_money(said)
+    return wire.by_status(status, said, provider, after_s)
+
+
+def _tokens(logprobs: Any) -> tuple[Token, ...]:
+    listed = wire.maybe(logprobs).get("content")
+    return tuple(_token(wire.mapping(one, "token")) for one in wire.listing(listed, "logprobs")) if listed else ()
+
+
+def _token(told: Mapping[str, Any]) -> Token:
+    others = (wire.mapping(other, "alternative") for other in wire.listing(told.get("top_logprobs") or [], "top_logprobs"))
+    top = tuple(
+        (wire.words(o.get("token"), "token"), wire.nats(o.get("logprob"))) for o in others if wire.finite(o.get("logprob"))
+    )
+    return Token(wire.words(told.get("token"), "token"), wire.nats(told.get("logprob")), top)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,17 +9,19 @@ from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cotlab.core.errors import ConfigError
+from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Request, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import family_of
+from cotlab.providers.keys import KEYS, is_private
 
 FREE_PROVIDERS = ("organism", "local", "echo", "scripted", "symbolic")
+"""Ours that cost nothing; a provider of another package says so with ``free = True``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def price_of(
     own = (prices or {}).get(str(ref)) or (prices or {}).get(ref.name)
     if own is not None:
         return _with(own, headroom)
-    if ref.provider in FREE_PROVIDERS or (ref.provider == "openai_compat" and is_private(ref.base_url)):
+    if _is_free(ref):
         return _with(FREE, headroom)
     found = _from_table(ref, batch=batch)
     if found is not None:
@@ -151,6 +152,12 @@ def price_of(
         f"No price is known for {ref}: its spend could not be capped. Name it in a file for --prices, or let it run without "
         "a cap with --allow-unpriced."
     )
+
+
+def _is_free(ref: ModelRef) -> bool:
+    if ref.provider in KEYS:
+        return ref.provider == "openai_compat" and is_private(ref.base_url)
+    return ref.provider in FREE_PROVIDERS or (ref.provider in PROVIDERS and getattr(PROVIDERS[ref.provider], "free", False))
 
 
 def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
@@ -194,15 +201,3 @@ def _with(price: Price, headroom: int) -> Price:
 
 def _or(price: Decimal | None, other: Decimal) -> Decimal:
     return other if price is None else price
-
-
-def is_private(url: str | None) -> bool:
-    """Whether an address is this machine or a private network, where a server costs nothing."""
-    host = urlsplit(url or "").hostname or ""
-    if host == "localhost" or host.endswith((".localhost", ".local")):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_private

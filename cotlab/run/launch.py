@@ -17,7 +17,7 @@ from cotlab.core.types import ModelRef, Plan, Suite
 from cotlab.providers.capabilities import family_of
 from cotlab.run.budget import FREE, Price, price_of, read_prices
 from cotlab.run.config import RunConfig, as_yaml
-from cotlab.run.dryrun import Count, count_plan
+from cotlab.run.dryrun import Count, cautions, count_plan
 from cotlab.run.journal import Journal
 from cotlab.run.limits import Limits
 from cotlab.run.plan import code_version, make_plan, open_provider, subject_of
@@ -72,9 +72,13 @@ def start(
     suite: Suite | None = None,
     tell: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
+    warn: Callable[[str], None] = lambda caution: None,
     run_id: str | None = None,
 ) -> Finished:
-    """Plan and carry out a run; ``announce`` is told its id (``run_id``, or a new one) before the first request."""
+    """Plan and carry out a run.
+
+    Before the first request ``warn`` is told what the model cannot give, and ``announce`` the run's id.
+    """
     if run_id is not None:
         _check_new(store, run_id)
     sha = ""
@@ -83,7 +87,7 @@ def start(
     provider = open_provider(subject_of(config))
     price = _price(provider, config)
     plan = make_plan(config, suite, {"subject": provider.ref})
-    _check_batch(provider, config)
+    _check_model(provider, config)
     run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3] + f"-{plan.digest[:4]}"
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
     _check_output(output)
@@ -101,6 +105,8 @@ def start(
             estimate=None if isinstance(provider, BatchProvider) else count_plan(plan, suite, price).as_estimate(price),
         )
     (output / "run.yaml").write_text(as_yaml(config.model_dump(mode="json")), "utf-8")
+    for caution in cautions(plan):
+        warn(caution)
     announce(run_id)
     return _carry_out(run_id, plan, suite, store, provider, price, config, output, tell)
 
@@ -134,7 +140,7 @@ def resume(
     provider = open_provider(plan.subject)
     if provider.ref != plan.subject:
         raise ConfigError(f"The model {plan.subject} has changed since run {run_id} began; start a new run.")
-    _check_batch(provider, config)
+    _check_model(provider, config)
     price = _price(provider, config)
     return _carry_out(run_id, plan, suite, store, provider, price, config, Path(row["output"]), tell, retry_refused)
 
@@ -150,10 +156,14 @@ def _price(provider: AnyProvider, config: RunConfig) -> Price:
     return FREE if isinstance(provider, BatchProvider) else price_for(provider.ref, config)
 
 
-def _check_batch(provider: AnyProvider, config: RunConfig) -> None:
+def _check_model(provider: AnyProvider, config: RunConfig) -> None:
+    """Say before anything is asked what the model would turn away every time."""
     ref = provider.ref
-    if config.batch and not (isinstance(provider, Batching) and family_of(ref.provider, ref.name).batch):
+    family = family_of(ref.provider, ref.name)
+    if config.batch and not (isinstance(provider, Batching) and family.batch):
         raise ConfigError(f"{ref} has no batch interface: --batch goes with openai and anthropic.")
+    if family.temperature is not None and config.temperature > family.temperature:
+        raise ConfigError(f"{ref} takes temperatures up to {family.temperature:g}, not {config.temperature:g}.")
 
 
 def _check_output(folder: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 WINDOW_S = 60.0
 SLACK_S = 0.25
 """The windows are this much longer than a minute: what is sent evenly may arrive unevenly."""
+LATE_S = 0.02
 _GONE = float("-inf")
 CALM_S = 10.0
 """How long a server error keeps the concurrency from growing."""
@@ -61,6 +62,13 @@ class SendLimit:
             self._sent.append(time.monotonic())
             return self._sent[-1]
 
+    def sent(self, place: float) -> None:
+        """The send that ``place`` was taken for is made now; where it had to wait meanwhile, the window counts from now."""
+        now = time.monotonic()
+        if self._most is not None and now - place > LATE_S:
+            self.give_back(place)
+            self._sent.append(now)
+
     def give_back(self, place: float) -> None:
         """Free a place that was taken for a send that is not made after all."""
         with suppress(ValueError):
@@ -94,6 +102,11 @@ class TokenLimit:
             self._used.append(entry)
             self._total += tokens
         return entry
+
+    def sent(self, entry: list[float]) -> None:
+        """The call that ``entry`` was taken for is made now: the window counts from now."""
+        if entry[0] > _GONE:
+            entry[0] = time.monotonic()
 
     def correct(self, entry: list[float], tokens: int | None) -> None:
         """What the call really used (0: it was not made); None where the reply did not say."""

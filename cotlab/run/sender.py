@@ -76,10 +76,11 @@ class Tries:
 
 
 class Claimed(NamedTuple):
-    """The right to send: the row of the reservation, and the entry of its tokens in the window."""
+    """The right to send: the row of the reservation, and its places in the windows of tokens and of sends."""
 
     call: int
     tokens: list[float]
+    place: float
 
 
 class Sender:
@@ -142,7 +143,7 @@ class Sender:
             if job.locked_out is None and self._slots.resume_at <= time.monotonic():
                 claim = job.log.reserve(request, job.run, most, job.limits.cap_micro)
                 if claim.call is not None:
-                    return Claimed(claim.call, tokens)
+                    return Claimed(claim.call, tokens, place)
             self._sends.give_back(place)
             self._tokens.correct(tokens, 0)
             if job.locked_out is not None:
@@ -163,6 +164,8 @@ class Sender:
         job.progress.in_flight += 1
         job.asked += 1
         tries.sent_at = time.monotonic()
+        self._sends.sent(claimed.place)
+        self._tokens.sent(claimed.tokens)
         try:
             async with asyncio.timeout(job.limits.timeout_s):
                 response = await self._provider.send(request)

@@ -130,12 +130,38 @@ def evidence(row: dict[str, Any], item: Item) -> None:
     found = data.exchanges(tuple(part))
     for key in part:
         request, reply = found.get(key, (None, None))
-        show_blocks([Block(0, "Asked", asked_with(request)), Block(1, "Replied", data.said(reply))], key=f"evidence-{key[:16]}")
+        show_blocks(_exchange(request, reply), key=f"evidence-{key[:16]}")
+        if reply is not None:
+            st.caption(as_code(_how(reply)))
         with st.expander(f"Request {key[:12]} as stored"):
             st.code(
                 json.dumps({"request": request, "reply": _without_tokens(reply)}, indent=1, ensure_ascii=False), language=None
             )
     st.caption(f"{len(part)} of {len(keys)} requests.")
+
+
+def _exchange(request: dict[str, Any] | None, reply: dict[str, Any] | None) -> list[Block]:
+    """What a model was shown, the start of its own turn, what it reasoned and what it said, where there is any of it."""
+    asked = asked_with(request and {**request, "prefix": ""})
+    told = [("Asked", asked), ("Its turn so far", (request or {}).get("prefix")), ("Reasoned", (reply or {}).get("reasoning"))]
+    rows = [(title, text) for title, text in told if text] + [("Replied", data.said(reply))]
+    return [Block(i, title, str(text)) for i, (title, text) in enumerate(rows)]
+
+
+def _how(reply: dict[str, Any]) -> str:
+    """Who answered, what was sent along and what was not, and what it used."""
+    sent = dict(reply.get("sent") or {})
+    given, dropped = sent.pop("given", None), sent.pop("not_sent", ())
+    used = {name: count for name, count in (reply.get("usage") or {}).items() if count}
+    parts_ = [
+        f"answered by {reply['model']}" if reply.get("model") else "",
+        f"sent {', '.join(f'{k} {v}' for k, v in sorted(sent.items()) if k != 'model')}" if sent else "",
+        f"not sent, for the model does not take it: {', '.join(dropped)}" if dropped else "",
+        {"user": "chain in the user's turn", "prefix": "chain as the model's own turn"}.get(given or "", ""),
+        ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in used.items()),
+        f"ended by {reply['finish']}" if reply.get("finish") else "",
+    ]
+    return "; ".join(part for part in parts_ if part)
 
 
 def _without_tokens(reply: dict[str, Any] | None) -> dict[str, Any] | None:

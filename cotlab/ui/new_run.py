@@ -12,9 +12,8 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.metrics.ablation import MODES
 from cotlab.metrics.cards_ablation import CCS_METRICS
-from cotlab.providers.keys import KEYS
+from cotlab.providers.keys import KEYS, is_private
 from cotlab.providers.local.organisms import organism_names
-from cotlab.run.budget import is_private
 from cotlab.run.config import DEFAULT_PROVIDER, read_config
 from cotlab.run.dryrun import cautions
 from cotlab.run.launch import dry_run
@@ -88,12 +87,12 @@ def _measures(before: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sampling(before: dict[str, Any]) -> dict[str, Any]:
-    a, b, c = st.columns(3)
-    own = a.checkbox("Ablate the model's own chain", before.get("chain") == "own", key="new-own", help=OWN_HELP)
-    prefix = b.checkbox(
+    own = st.checkbox("Ablate the model's own chain", before.get("chain") == "own", key="new-own", help=OWN_HELP)
+    prefix = st.checkbox(
         "Give the chain as the model's own turn", before.get("given") == "prefix", key="new-given", help=GIVEN_HELP
     )
-    batch = c.checkbox("Use the vendor's batch interface", bool(before.get("batch")), key="new-batch", help=BATCH_HELP)
+    batch = st.checkbox("Use the vendor's batch interface", bool(before.get("batch")), key="new-batch", help=BATCH_HELP)
+    a, b, c = st.columns(3)
     return {
         "chain": "own" if own else "reference",
         "given": "prefix" if prefix else "user",
@@ -126,11 +125,7 @@ def _limits(before: dict[str, Any]) -> dict[str, Any]:
             "Seconds to wait for a reply", 1.0, 86_400.0, float(before.get("timeout_s", 120.0)), key="new-timeout"
         ),
         "prices": a.text_input("File of prices (YAML)", before.get("prices") or "", key="new-prices") or None,
-        "allow_unpriced": b.checkbox(
-            "Run a model without a known price", bool(before.get("allow_unpriced")), key="new-unpriced",
-            help="Its spend is then unknown, and the cap does not hold.",
-        ),
-        "fail_on_error": c.number_input(
+        "fail_on_error": b.number_input(
             "Failed items that fail the run", 0.0, None, before.get("fail_on_error"), key="new-fail", placeholder="none",
             help="Below 1 a share, from 1 on a count.",
         ),
@@ -138,6 +133,14 @@ def _limits(before: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gate_and_tags(before: dict[str, Any]) -> dict[str, Any]:
+    unpriced = st.checkbox(
+        "Run a model without a known price", bool(before.get("allow_unpriced")), key="new-unpriced",
+        help="Its spend is then unknown, and the cap does not hold.",
+    )  # fmt: skip
+    redact = st.checkbox(
+        "Keep hashes instead of texts", bool(before.get("redact_prompts")), key="new-redact",
+        help="In log, store and reports of this run. A suite that was uploaded stays in the store as it is.",
+    )  # fmt: skip
     a, b, c = st.columns(3)
     tags = a.text_input(
         "Tags (key=value, key=value)", ", ".join(f"{k}={v}" for k, v in (before.get("tag") or {}).items()), key="new-tags"
@@ -151,7 +154,8 @@ def _gate_and_tags(before: dict[str, Any]) -> dict[str, Any]:
             "The run fails above RRR", 0.0, 1.0, before.get("rr_threshold"), 0.05, key="new-gate", placeholder="no gate"
         ),
         "gate_on": c.selectbox("Gate on", gates, _index(gates, before.get("gate_on")), key="new-gate-on"),
-        "redact_prompts": c.checkbox("Keep hashes instead of texts", bool(before.get("redact_prompts")), key="new-redact"),
+        "redact_prompts": redact,
+        "allow_unpriced": unpriced,
     }
 
 

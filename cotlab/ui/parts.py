@@ -155,7 +155,7 @@ def page_of(n: int, key: str, size: int = PAGE_ROWS) -> slice:
 
 def show_numbers(pairs: Sequence[tuple[str, str]]) -> None:
     """Labelled numbers in a row that wraps where the page is narrow."""
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         for label, value in pairs:
             st.metric(label, value, width="content")
 

@@ -77,16 +77,19 @@ def live_progress(run_id: str, drawn: str) -> None:
     eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
     cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
     flying = f"{told.in_flight} of {told.concurrency}" if told.concurrency is not None else str(told.in_flight)
-    shown = (
+    shown = [
         ("Items", f"{told.items_done} / {told.items_total}"),
         ("Replies", f"{told.replies:,}"),
         ("From the log", f"{told.hits:,}"),
-        ("In flight", flying if live.alive else "none"),
-        ("Limit a minute", "none" if told.per_minute is None else f"{told.per_minute:,}"),
         ("429s · failed", f"{told.limited} · {told.failed}"),
         ("Spent", f"{parts.money(told.spent_micro)}{cap}"),
-        ("Replies/s · left", f"{told.rate:.0f} · {eta}" if live.alive else "ended"),
-    )
+    ]
+    if live.alive:
+        shown += [
+            ("In flight", flying),
+            ("Limit a minute", "none" if told.per_minute is None else f"{told.per_minute:,}"),
+            ("Replies/s · left", f"{told.rate:.0f} · {eta}"),
+        ]
     parts.show_numbers(shown)
     if told.reserved_micro:
         held = parts.money(told.reserved_micro)
@@ -142,10 +145,11 @@ def cost(row: dict[str, Any]) -> None:
             ("Requests expected · made", f"{asked['estimated'] or 0:,} · {asked['asked']:,}"),
             ("Tokens in · cached", f"{money['tokens_in']:,} · {money['tokens_cached']:,}"),
             ("Tokens out · reasoning", f"{money['tokens_out']:,} · {money['tokens_reasoning']:,}"),
-            ("Saved by the log", f"${money['saved_by_log_usd']:,.4f}"),
         )
     )
     notes = [f"Prices: {(money['estimate'] or {}).get('price_source') or 'unknown'}."]
+    if money["saved_by_log_usd"]:
+        notes.append(f"Replies from the log saved {money['saved_by_log_usd']:,.4f} dollars.")
     if money["held_usd"]:
         notes.append(f"{money['held_usd']:,.4f} dollars are held for calls that got no reply: they may have been billed.")
     if money["replies_without_count"]:

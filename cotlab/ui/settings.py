@@ -50,7 +50,12 @@ def connection() -> None:
         st.error(as_code(f"{provider}: {error}"))
         return
     st.success(f"Reached in {found.took_s:.1f} s: {len(found.models)} models.")
-    st.dataframe(pd.DataFrame({"model": found.models}), hide_index=True, key="connect-models", height=210)
+    st.dataframe(
+        pd.DataFrame({"model": found.models}),
+        hide_index=True,
+        key="connect-models",
+        height=min(420, 40 + 35 * len(found.models)),
+    )
 
 
 def the_store() -> None:
@@ -87,13 +92,13 @@ def prices() -> None:
         except CotlabError as error:
             st.warning(as_code(str(error)))
         else:
-            cached = "n/a" if price.cached is None else f"${price.cached:.2f}"
+            cached = "n/a" if price.cached is None else f"${price.cached:.4g}"
             parts.show_numbers(
                 (
-                    ("Input", f"${price.tokens_in:.2f}"),
+                    ("Input", f"${price.tokens_in:.4g}"),
                     ("Cached input", cached),
-                    ("Output", f"${price.tokens_out:.2f}"),
-                    ("Batch: input · output", f"${batch.tokens_in:.2f} · ${batch.tokens_out:.2f}"),
+                    ("Output", f"${price.tokens_out:.4g}"),
+                    ("Batch: input · output", f"${batch.tokens_in:.4g} · ${batch.tokens_out:.4g}"),
                 )
             )
             st.caption(as_code(f"US dollars a million tokens. Source: {price.source}."))

@@ -1,4 +1,4 @@
-"""A chat-completions server in its own process, scripted by the test that starts it."""
+"""OpenAI, Anthropic and Google on this machine: a server in its own process, scripted by the test that starts it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,33 +18,59 @@ SERVER = Path(__file__).with_name("server.py")
 
 @dataclass(frozen=True)
 class Loopback:
-    """A running server. ``base_url`` is what a client is given."""
+    """A running server; what a script may hold is told in ``server.py``."""
 
     port: int
 
     @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+    def root(self) -> str:
+        """The address that clients of Anthropic and Google are given."""
+        return f"http://127.0.0.1:{self.port}"
 
-    def script(self, *turns: Mapping[str, Any], then: Mapping[str, Any] | None = None) -> None:
-        """What the next calls get, one turn each, and ``then`` every later one. Forgets the calls so far."""
-        body = json.dumps({"turns": turns, "then": then or {}}).encode()
-        urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.port}/script", body), timeout=10).close()
+    @property
+    def base_url(self) -> str:
+        """The address that clients of OpenAI are given."""
+        return f"{self.root}/v1"
+
+    def script(self, *turns: Mapping[str, Any], then: Mapping[str, Any] | None = None, **more: Any) -> None:
+        """What the next calls get, one turn each, and ``then`` every later one. Forgets all that was before."""
+        body = json.dumps({"turns": turns, "then": then or {}, **more}).encode()
+        urllib.request.urlopen(urllib.request.Request(f"{self.root}/script", body), timeout=10).close()
 
     def seen(self) -> list[dict[str, Any]]:
-        """Every call since the script: ``headers`` (names in lower case), ``body`` and ``at`` (seconds)."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/seen", timeout=10) as reply:
-            calls: list[dict[str, Any]] = json.load(reply)
+        """Every call of a vendor's address since the script, lists and polls of batches too.
+
+        Each has ``method``, ``path``, ``headers`` (names in lower case), ``body``, ``at`` (time.time()) and ``monotonic``.
+        """
+        calls: list[dict[str, Any]] = self._told("seen")
         return calls
 
     def count(self) -> int:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/count", timeout=10) as reply:
-            return int(reply.read())
+        """How often a model was asked, each request of a batch counted once."""
+        return int(self._told("count"))
+
+    def spend(self) -> Fraction:
+        """The bill so far in micro-dollars, exact."""
+        return Fraction(self._told("spend")["micro"])
+
+    def asked_most(self) -> int:
+        """How often the request that was asked most was asked."""
+        return max(self._told("keys_count").values(), default=0)
+
+    def cpu_s(self) -> float:
+        """Processor time of the server so far."""
+        return float(self._told("cpu"))
+
+    def _told(self, what: str) -> Any:
+        with urllib.request.urlopen(f"{self.root}/{what}", timeout=10) as reply:
+            return json.load(reply)
 
 
 @contextmanager
 def serving() -> Iterator[Loopback]:
-    process = subprocess.Popen([sys.executable, str(SERVER)], stdout=subprocess.PIPE, text=True)
+    """A server of its own; it ends with the block, and with this process however that ends."""
+    command = [sys.executable, str(SERVER), "--until-stdin-ends"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield Loopback(int(process.stdout.readline()))

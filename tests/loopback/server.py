@@ -1,96 +1,210 @@
-"""A small server that speaks OpenAI's chat-completions protocol and misbehaves on request; prints its port.
+"""A server that speaks the wire protocols of OpenAI, Anthropic and Google and misbehaves on request; prints its port.
 
-POST /script takes ``{"turns": [TURN, …], "then": TURN}``: each call takes the next turn, and ``then`` once they are used up.
-A turn may have: ``latency_s``; ``text`` (default: the last line of what was asked); ``status`` with ``headers`` and ``error``;
-``body`` (sent as it is, with ``type`` as its content type); ``cut`` (the connection is closed in the middle of the reply);
-``finish``, ``refusal``, ``reasoning``, ``logprobs`` (a list of [token, logprob, [[alternative, logprob], …]]), ``usage``.
+POST /script sets what happens from then on and forgets all that was before. Each call of a model takes the next of ``turns``
+and ``then`` once they are used up. What a turn may hold:
+
+    text, reasoning, refusal (words or true), finish, logprobs ([[token, logprob, [[token, logprob], ...]], ...])
+    usage            {"in", "out", "cached", "reasoning"}, each vendor gets its own fields; or OpenAI's own form, or null
+    status           with error (merged into the vendor's form), headers, retry_delay ("2s", Google's RetryInfo)
+    body, type       sent as they are, with ``status``, which is 200 if not given
+    latency_s        before the reply
+    cut              half of the reply is sent and the connection closed; reset: nothing is sent; malformed: JSON cut short
+
+What else a script may hold:
+
+    latency_s, jitter_s   for every call; the jitter is drawn from 0 to this
+    answers               {part of what is asked: reply}, the first that fits
+    usage                 "random", or as in a turn; without it words are counted
+    prices                {"in", "out", "cached" (else as in)}: dollars a million tokens, as strings
+    bill_errors           500, 529 and reset calls are billed too
+    storm                 {"seed", "share", "kinds", "slow_s", "retry_after_s"}: some calls get no proper reply
+    batch_s, batch_errors, batch_expire   seconds that a batch takes; shares of its requests that fail and that expire
+    models                names to list, or {"status": ...} for a list that fails
+    seed, remember        for all that is drawn; false: /seen stays empty
+
+GET /seen, /count, /spend and /keys_count tell what was asked and what it cost; /cpu the seconds of processor time so far.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import threading
+import re
+import socket
+import struct
+import sys
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
 from typing import Any
 
-LOCK = threading.Lock()
-STATE: dict[str, Any] = {"turns": [], "then": {}, "seen": []}
+import anthropic_batches
+import anthropic_wire
+import google_wire
+import http1
+import openai_batches
+import openai_wire
+from http1 import Reply, Request
+from state import State, wrong_with
+
+ID = "([^/]+)"
+AT_ONCE = struct.pack("ii", 1, 0)
+"""Of SO_LINGER: closing a socket resets its connection."""
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        return None
-
-    def do_GET(self) -> None:
-        with LOCK:
-            told = STATE["seen"] if self.path == "/seen" else len(STATE["seen"])
-        self.reply(200, json.dumps(told).encode())
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path == "/script":
-            with LOCK:
-                STATE.update(asked, seen=[])
-            return self.reply(200, b"{}")
-        with LOCK:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            STATE["seen"].append({"headers": headers, "body": asked, "at": time.monotonic()})
-            turn = STATE["turns"].pop(0) if STATE["turns"] else STATE["then"]
-        time.sleep(turn.get("latency_s", 0))
-        if turn.get("cut"):
-            self.send_response(200)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
-            self.wfile.write(b'{"choices"')
-            self.wfile.flush()
-            self.close_connection = True
-        elif "body" in turn:
-            self.reply(200, turn["body"].encode(), turn.get("type", "application/json"))
-        elif "status" in turn:
-            error = {"error": {"message": "no", "type": "x", "code": None, **turn.get("error", {})}}
-            self.reply(turn["status"], json.dumps(error).encode(), headers=turn.get("headers", {}))
-        else:
-            self.reply(200, json.dumps(completion(asked, turn)).encode())
-        return None
-
-    def reply(self, status: int, body: bytes, kind: str = "application/json", headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+def model_call(wire: ModuleType, state: State, request: Request, *_: str) -> Reply:
+    try:
+        asked = json.loads(request.body)
+    except ValueError:
+        return Reply(400, json.dumps(wire.invalid("the body is not JSON")).encode())
+    state.saw(request, asked)
+    return state.call(wire, request.path, asked)
 
 
-def completion(asked: dict[str, Any], turn: dict[str, Any]) -> dict[str, Any]:
-    question = asked["messages"][-1]["content"]
-    text = turn.get("text", question.strip().splitlines()[-1] if question.strip() else "")
-    message = {"role": "assistant", "content": text, "refusal": turn.get("refusal")}
-    if "reasoning" in turn:
-        message["reasoning_content"] = turn["reasoning"]
-    listed = [
-        {"token": token, "logprob": logprob, "bytes": None,
-         "top_logprobs": [{"token": t, "logprob": p, "bytes": None} for t, p in top]}
-        for token, logprob, top in turn.get("logprobs", [])
-    ]  # fmt: skip
-    words = sum(len(m["content"].split()) for m in asked["messages"])
-    out = len((text or "").split())
-    choice = {"index": 0, "message": message, "finish_reason": turn.get("finish", "stop"),
-              "logprobs": {"content": listed} if listed else None}  # fmt: skip
-    return {
-        "id": "c", "object": "chat.completion", "created": 0, "model": asked["model"], "choices": [choice],
-        "usage": turn.get("usage", {"prompt_tokens": words, "completion_tokens": out, "total_tokens": words + out}),
-    }  # fmt: skip
+def models(wire: ModuleType, state: State, request: Request) -> Reply:
+    state.saw(request, None)
+    told = state.script.get("models", wire.MODELS)
+    if isinstance(told, dict):
+        return Reply(told["status"], json.dumps(wire.error(told["status"], told)).encode())
+    return Reply(200, json.dumps(wire.models(tuple(told))).encode())
 
 
-class Server(ThreadingHTTPServer):
-    request_queue_size = 128
-    daemon_threads = True
+def vendor(request: Request) -> ModuleType:
+    """Whose client asks, by its headers, where the path does not tell."""
+    if "anthropic-version" in request.headers:
+        return anthropic_wire
+    return google_wire if "x-goog-api-key" in request.headers else openai_wire
+
+
+def shared_models(state: State, request: Request) -> Reply:
+    return models(vendor(request), state, request)
+
+
+def tell(read: Callable[[State], Any], state: State, request: Request) -> Reply:
+    return Reply(200, json.dumps(read(state)).encode())
+
+
+def spent(state: State) -> dict[str, Any]:
+    micro = state.spend()
+    return {"micro": f"{micro.numerator}/{micro.denominator}", "float": float(micro)}
+
+
+Handler = Callable[..., Reply]
+ROUTES: dict[str, Handler] = {
+    "POST /v1/chat/completions": partial(model_call, openai_wire),
+    "POST /v1/messages": partial(model_call, anthropic_wire),
+    f"POST /v1(?:beta)?/models/{ID}:generateContent": partial(model_call, google_wire),
+    "GET /v1/models": shared_models,
+    "GET /v1beta/models": partial(models, google_wire),
+    "POST /v1/files": openai_batches.upload,
+    f"GET /v1/files/{ID}": openai_batches.file,
+    f"GET /v1/files/{ID}/content": openai_batches.content,
+    "POST /v1/batches": openai_batches.create,
+    "GET /v1/batches": openai_batches.listed,
+    f"GET /v1/batches/{ID}": openai_batches.retrieve,
+    f"POST /v1/batches/{ID}/cancel": openai_batches.cancel,
+    "POST /v1/messages/batches": anthropic_batches.create,
+    "GET /v1/messages/batches": anthropic_batches.listed,
+    f"GET /v1/messages/batches/{ID}": anthropic_batches.retrieve,
+    f"GET /v1/messages/batches/{ID}/results": anthropic_batches.results,
+    f"POST /v1/messages/batches/{ID}/cancel": anthropic_batches.cancel,
+    "GET /seen": partial(tell, lambda state: state.seen),
+    "GET /count": partial(tell, lambda state: state.count),
+    "GET /spend": partial(tell, spent),
+    "GET /keys_count": partial(tell, lambda state: state.asked),
+    "GET /cpu": partial(tell, lambda state: time.process_time()),
+}
+_PATTERNS = [(re.compile(route), handler) for route, handler in ROUTES.items() if ID in route]
+
+
+def find(request: Request) -> tuple[Handler, tuple[str, ...]] | None:
+    asked = f"{request.method} {request.path}"
+    if asked in ROUTES:
+        return ROUTES[asked], ()
+    for pattern, handler in _PATTERNS:
+        if match := pattern.fullmatch(asked):
+            return handler, match.groups()
+    return None
+
+
+class Server:
+    """The state between two scripts, and the way from a request to its reply."""
+
+    def __init__(self) -> None:
+        self.state = State({})
+
+    def answer(self, request: Request) -> Reply:
+        if request.path == "/script":
+            return self.start(json.loads(request.body))
+        if found := find(request):
+            handler, parts = found
+            return handler(self.state, request, *parts)
+        return Reply(404, json.dumps(vendor(request).error(404, {"error": {"message": f"no {request.path}"}})).encode())
+
+    def start(self, script: dict[str, Any]) -> Reply:
+        if why := wrong_with(script):
+            return Reply(400, json.dumps(why).encode())
+        self.state = State(script)
+        return Reply(200, b"{}")
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection: a request is answered before the next is read."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.buffer = bytearray()
+        self.busy = False
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        self.advance()
+
+    def advance(self) -> None:
+        while not self.busy and (request := http1.take(self.buffer)) is not None:
+            self.busy = True
+            try:
+                reply = self.server.answer(request)
+            except BaseException:  # a fault of this server: the client must not wait for ever, and the fault is to be seen
+                self.transport.abort()
+                raise
+            last = request.headers.get("connection", "").lower() == "close"
+            if reply.delay > 0:
+                asyncio.get_running_loop().call_later(reply.delay, self.later, reply, last)
+            else:
+                self.send(reply, last)
+
+    def later(self, reply: Reply, last: bool) -> None:
+        self.send(reply, last)
+        self.advance()
+
+    def send(self, reply: Reply, last: bool) -> None:
+        self.busy = False
+        if self.transport.is_closing():
+            return
+        if reply.reset:
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+            self.transport.abort()
+            return
+        self.transport.write(http1.encode(reply))
+        if last or reply.cut:
+            self.transport.close()
+
+
+async def serve() -> None:
+    server, loop = Server(), asyncio.get_running_loop()
+    listening = await loop.create_server(lambda: Connection(server), "127.0.0.1", 0, backlog=1024)
+    if "--until-stdin-ends" in sys.argv:  # so that it does not outlive a test that was killed
+        loop.add_reader(sys.stdin, loop.stop)
+    print(listening.sockets[0].getsockname()[1], flush=True)
 
 
 if __name__ == "__main__":
-    server = Server(("127.0.0.1", 0), Handler)
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
+    LOOP = asyncio.new_event_loop()
+    LOOP.run_until_complete(serve())
+    LOOP.run_forever()

@@ -31,9 +31,8 @@ def server() -> Iterator[Loopback]:
 def small_suite(folder: Path, items: int = 4, steps: int = 3) -> str:
     path = folder / "suite.jsonl"
     chain = [{"index": i, "text": f"Part {i} is {i + 1}."} for i in range(steps)]
-    rows = [
-        {"item_id": f"i{k}", "prompt": f"What is number {k}?", "reference_cot": chain, "ground_truth": "7"} for k in range(items)
-    ]
+    common = {"reference_cot": chain, "ground_truth": "7"}
+    rows = [{"item_id": f"i{k}", "prompt": f"What is number {k}?", **common} for k in range(items)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return str(path)
 

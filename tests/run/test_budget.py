@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from cotlab.core.errors import ConfigError
 from cotlab.core.requests import Complete, LogProb, Message, Usage
 from cotlab.core.types import ModelRef
-from cotlab.run.budget import FREE, Price, is_private, price_of
+from cotlab.providers.keys import is_private
+from cotlab.run.budget import FREE, Price, price_of
 
 TEXT = st.text(max_size=60)
 RATES = st.decimals(0, 100, places=4)

@@ -1,0 +1,196 @@
+"""Google: Gemini models through the google-genai SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.request import getproxies
+
+import aiohttp
+from google import genai
+from google.genai import errors, types
+from pydantic import ValidationError
+
+from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unauthorised, Unavailable
+from cotlab.core.requests import Complete, Request, Response, Token, Usage
+from cotlab.core.types import ModelRef
+from cotlab.providers import wire
+from cotlab.providers.capabilities import Family, family_of, taken
+from cotlab.providers.keys import key_for
+
+ERRORS = (errors.APIError, errors.UnknownApiResponseError, ValidationError, json.JSONDecodeError, *wire.LOST)
+"""All that a call through the SDK may raise, but for our own faults."""
+HOME = "https://generativelanguage.googleapis.com"
+_VERSION = "v1beta"
+_REFUSED = (
+    "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY", "IMAGE_RECITATION",
+    "IMAGE_PROHIBITED_CONTENT", "ESCALATION",
+)  # fmt: skip
+_FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length", **dict.fromkeys(_REFUSED, "content_filter")}
+_BAD_KEY = ("api key not valid", "api key expired", "api_key_invalid")
+_NO_CALLS = types.AutomaticFunctionCallingConfig(disable=True)
+_SEEDS = 2**31
+"""A seed is a signed number of 32 bits."""
+
+
+class Google:
+    """One of Google's models. The key comes from GOOGLE_API_KEY; ``ref.base_url`` may name a proxy."""
+
+    answers = frozenset({Complete.kind})
+
+    def __init__(self, ref: ModelRef) -> None:
+        if not ref.name or any(part in ref.name for part in ("..", "?", "&")):
+            raise ConfigError(f"{ref}: this cannot be the name of a model.")
+        self._url = wire.address(ref.base_url or HOME, without=("/v1beta", "/v1"))
+        self._key = key_for(ref.provider, ref.base_url)
+        self._family = family_of(ref.provider, ref.name)
+        self.ref = replace(ref, form=wire.form_of(ref, self._family))
+        self._session: aiohttp.ClientSession | None = None
+        self._client: genai.Client | None = None
+
+    async def send(self, request: Request) -> Response:
+        assert isinstance(request, Complete)
+        asked = parameters(request, self._family)
+        try:
+            reply = await self._open().aio.models.generate_content(**asked.body)
+        except ERRORS as error:
+            raise map_error(error) from error
+        http = reply.sdk_http_response
+        return read(request, wire.decoded(http.body if http and http.body else ""), asked.sent)
+
+    async def models(self) -> Sequence[str]:
+        """The names of the models that the key reaches and that generate text."""
+        try:
+            pages = await self._open().aio.models.list(config={"page_size": 1000})
+            listed = [model async for model in pages]
+        except ERRORS as error:
+            raise map_error(error) from error
+        writers = [model for model in listed if "generateContent" in (model.supported_actions or ())]
+        return sorted((model.name or "").removeprefix("models/") for model in writers)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _open(self) -> genai.Client:
+        """The client, made at the first call: a session belongs to the event loop that it is used in."""
+        if self._client is None:
+            proxied = bool(getproxies().keys() & {"http", "https", "all"})  # asking at each request would double its cost
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=proxied
+            )
+            options = types.HttpOptions(
+                base_url=self._url, api_version=_VERSION, aiohttp_client=self._session,
+                retry_options=types.HttpRetryOptions(attempts=1),  # without it a lost connection is tried again in silence
+            )  # fmt: skip
+            self._client = genai.Client(vertexai=False, api_key=self._key, http_options=options)
+        return self._client
+
+
+def parameters(request: Complete, family: Family) -> wire.Asked:
+    """The request as arguments of ``generate_content``."""
+    take = taken(request, family)
+    body: dict[str, Any] = {"max_output_tokens": take.max_tokens}
+    if take.temperature is not None:
+        body["temperature"] = take.temperature
+    if take.seed is not None:
+        body["seed"] = take.seed % _SEEDS
+    if take.stop:
+        body["stop_sequences"] = list(take.stop)
+    if take.top_logprobs:
+        body |= {"response_logprobs": True, "logprobs": take.top_logprobs}
+    config = types.GenerateContentConfig(
+        **body, system_instruction=wire.clean(request.system) or None, should_return_http_response=True,
+        automatic_continuation=False, automatic_function_calling=_NO_CALLS,
+    )  # fmt: skip
+    contents = [_content("model" if m.role == "assistant" else "user", m.content) for m in request.messages]
+    asked = wire.asked({}, {"model": request.model.name, **body}, prefix=False, not_sent=take.not_sent)
+    return wire.Asked({"model": request.model.name, "contents": contents, "config": config}, asked.sent)
+
+
+def _content(role: str, text: str) -> types.Content:
+    return types.Content(role=role, parts=[types.Part(text=wire.clean(text))])
+
+
+def read(request: Complete, body: Any, sent: Mapping[str, Any]) -> Response:
+    """A generated reply. Without a part it is empty where a limit or a stop sequence ended it, else it is no reply."""
+    body = wire.mapping(body, "it")
+    candidates = body.get("candidates") or []
+    if not candidates and wire.maybe(body.get("promptFeedback")).get("blockReason"):
+        return _answered(request, body, sent, finish="content_filter", refused=True)
+    one = wire.mapping(next(iter(wire.listing(candidates, "candidates")), None), "candidate")
+    finish = _FINISH.get(wire.maybe_words(one.get("finishReason")), "other")
+    refused = finish == "content_filter"
+    told = wire.maybe(one.get("content")).get("parts")
+    parts = [wire.mapping(part, "part") for part in wire.listing(told, "parts")] if told else []
+    texts = [wire.words(part["text"], "text") for part in parts if "text" in part and not part.get("thought")]
+    thoughts = [wire.maybe_words(part.get("text")) for part in parts if part.get("thought")]
+    if not texts and not refused and not (finish == "length" or (finish == "stop" and request.stop)):
+        ended = wire.maybe_words(one.get("finishReason")) or "no reason"
+        raise BadReply(f"the server's reply holds no text and ended with {ended}")
+    return _answered(
+        request, body, sent, text="".join(texts) if texts or not refused else None, finish=finish, refused=refused,
+        tokens=_tokens(wire.maybe(one.get("logprobsResult"))), reasoning="".join(thoughts) or None,
+    )  # fmt: skip
+
+
+def _answered(request: Complete, body: Mapping[str, Any], sent: Mapping[str, Any], **said: Any) -> Response:
+    used = wire.maybe(body.get("usageMetadata"))
+    thoughts = wire.count(used.get("thoughtsTokenCount"))
+    usage = Usage(
+        wire.count(used.get("promptTokenCount")), wire.total(wire.count(used.get("candidatesTokenCount")), thoughts),
+        wire.count(used.get("cachedContentTokenCount")), thoughts,
+    )  # fmt: skip
+    return wire.answered(request, sent, usage=usage, model=wire.maybe_words(body.get("modelVersion")), **said)
+
+
+def _tokens(told: Mapping[str, Any]) -> tuple[Token, ...]:
+    """The tokens that were chosen, each with the likeliest ones of its place where they are told."""
+    chosen = wire.listing(told.get("chosenCandidates") or [], "chosenCandidates")
+    others = wire.listing(told.get("topCandidates") or [], "topCandidates")
+    tops = [wire.listing(wire.maybe(place).get("candidates") or [], "candidates") for place in others]
+    tops += [[]] * (len(chosen) - len(tops))
+    return tuple(
+        Token(*_likely(one), tuple(_likely(other) for other in top if wire.finite(wire.maybe(other).get("logProbability"))))
+        for one, top in zip(chosen, tops, strict=False)
+    )
+
+
+def _likely(told: Any) -> tuple[str, float]:
+    told = wire.mapping(told, "token")
+    return wire.words(told.get("token"), "token"), wire.nats(told.get("logProbability"))
+
+
+def map_error(error: BaseException) -> ProviderError:
+    """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
+    if isinstance(error, errors.APIError):
+        return _told_error(error)
+    if isinstance(error, ValidationError):
+        return BadReply(wire.shortened(f"the server's reply does not have the promised form: {error}"))
+    if isinstance(error, ValueError) and not isinstance(error, wire.LOST):
+        return Unavailable(wire.shortened(f"the server's reply was cut or is not JSON: {error}"))
+    return wire.lost(error)
+
+
+def _told_error(error: errors.APIError) -> ProviderError:
+    status, said = error.code, wire.maybe_words(error.message) or str(error)
+    if status == 400 and (error.status == "FAILED_PRECONDITION" or any(words in said.lower() for words in _BAD_KEY)):
+        return Unauthorised(f"the server refused the key (400): {wire.shortened(said)}")
+    details = _details(error.details)
+    if status == 429 and any("PerDay" in str(v.get("quotaId")) for d in details for v in _violations(d)):
+        return wire.out_of_money(said)
+    waits = [wire.seconds(str(d["retryDelay"]).removesuffix("s")) for d in details if "retryDelay" in d]
+    after_s = wire.after_s(getattr(error.response, "headers", None) or {})
+    return wire.by_status(status, said, "google", max((w for w in (*waits, after_s) if w is not None), default=None))
+
+
+def _details(told: Any) -> list[Mapping[str, Any]]:
+    listed = wire.maybe(wire.maybe(told).get("error")).get("details")
+    return [wire.maybe(detail) for detail in listed] if isinstance(listed, list) else []
+
+
+def _violations(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    listed = detail.get("violations")
+    return [wire.maybe(violation) for violation in listed] if isinstance(listed, list) else []

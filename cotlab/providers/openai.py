@@ -1,0 +1,131 @@
+"""OpenAI: its chat interface as any server's that speaks it, and its batches, which cost half and take up to a day."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import httpx2
+
+from cotlab.core.errors import ProviderError, RateLimited, Unavailable
+from cotlab.core.provider import BatchState
+from cotlab.core.requests import Complete, Request, Response
+from cotlab.providers import wire
+from cotlab.providers.openai_compat import (
+    ERRORS,
+    OpenAICompat,
+    is_refusal,
+    map_error,
+    parameters,
+    read,
+    refusal,
+    told_error,
+)
+
+_PATH = "/v1/chat/completions"
+_ENDED = ("completed", "failed", "expired", "cancelled")
+_QUEUE_FULL = ("token_limit_exceeded", "request_limit_exceeded")
+"""Codes of a batch that failed only because too much else is waiting."""
+_NAME = "cotlab"
+"""Under this key of its metadata a batch carries our name for it."""
+
+
+class OpenAI(OpenAICompat):
+    """One of OpenAI's models. The key comes from OPENAI_API_KEY; ``ref.base_url`` may name a proxy."""
+
+    home: ClassVar[str | None] = "https://api.openai.com/v1"
+    limit: ClassVar[str] = "max_completion_tokens"
+
+    async def submit(self, name: str, requests: Sequence[Request]) -> str:
+        """Hand in a batch: a file with one request a line, keyed by ``request.key``."""
+        lines = "".join(
+            json.dumps({"custom_id": key, "method": "POST", "url": _PATH, "body": asked.body}) + "\n"
+            for key, asked in self._sendable(requests).items()
+        )
+        try:
+            uploaded = await self._client.files.with_raw_response.create(
+                file=(f"{name}.jsonl", lines.encode(), "application/jsonl"), purpose="batch"
+            )
+            made = await self._client.post(
+                "/batches", cast_to=httpx2.Response,
+                body={"input_file_id": _id(wire.decoded(uploaded.content)), "endpoint": _PATH, "completion_window": "24h",
+                      "metadata": {_NAME: name}},
+            )  # fmt: skip
+        except ERRORS as error:
+            raise map_error(error, self.ref.provider) from error
+        return _id(wire.decoded(made.content))
+
+    async def find(self, name: str) -> str | None:
+        """The id of the batch that carries ``name``; the newest are looked at first."""
+        after: dict[str, str] = {}
+        while True:
+            page = await self._get("/batches", limit=100, **after)
+            batches = [wire.mapping(batch, "batch") for batch in wire.listing(page.get("data"), "data")]
+            for batch in batches:
+                if wire.maybe(batch.get("metadata")).get(_NAME) == name:
+                    return _id(batch)
+            if not batches or not page.get("has_more"):
+                return None
+            after = {"after": _id(batches[-1])}
+
+    async def poll(self, batch: str) -> BatchState:
+        told = await self._get(f"/batches/{batch}")
+        counts = wire.maybe(told.get("request_counts"))
+        done = wire.total(wire.count(counts.get("completed")), wire.count(counts.get("failed")))
+        return BatchState(told.get("status") in _ENDED, done or 0, wire.count(counts.get("total")) or 0)
+
+    async def results(self, batch: str, requests: Sequence[Request]) -> Mapping[str, Response | ProviderError]:
+        """What became of each request: the file of replies and the file of errors, line by line."""
+        asked = {request.key: request for request in requests if isinstance(request, Complete)}
+        told = await self._get(f"/batches/{batch}")
+        if told.get("status") == "failed":
+            return dict.fromkeys(asked, _whole(told, self.ref.provider))
+        found: dict[str, Response | ProviderError] = {}
+        for name in ("output_file_id", "error_file_id"):
+            if file_id := told.get(name):
+                await self._read_file(str(file_id), asked, found)
+        return found
+
+    def _sendable(self, requests: Sequence[Request]) -> dict[str, wire.Asked]:
+        """The requests in the vendor's form by key; Unsupported where the model cannot take one of them."""
+        return {r.key: parameters(r, self._family, self.limit) for r in requests if isinstance(r, Complete)}
+
+    async def _read_file(self, file_id: str, asked: Mapping[str, Complete], found: dict[str, Response | ProviderError]) -> None:
+        try:
+            async with self._client.files.with_streaming_response.content(file_id) as reply:
+                async for line in wire.lines(reply.iter_bytes()):
+                    if (request := asked.get(wire.maybe_words(line.get("custom_id")))) is not None:
+                        found[request.key] = self._result(request, line)
+        except ERRORS as error:
+            raise map_error(error, self.ref.provider) from error
+
+    def _result(self, request: Complete, line: Mapping[str, Any]) -> Response | ProviderError:
+        reply = wire.maybe(line.get("response"))
+        if not reply:  # the batch expired or was cancelled before its turn came
+            failed = wire.maybe(line.get("error"))
+            return Unavailable(wire.shortened(f"{failed.get('code')}: {failed.get('message')}"))
+        status, body = wire.count(reply.get("status_code")) or 500, reply.get("body")
+        told = wire.maybe(wire.maybe(body).get("error"))
+        sent = parameters(request, self._family, self.limit).sent
+        if is_refusal(status, told.get("code")):
+            return refusal(request, sent)
+        if status != 200:
+            return told_error(status, told, self.ref.provider)
+        try:
+            return read(request, body, sent, self.ref.provider)
+        except ProviderError as error:
+            return error
+
+
+def _id(told: Any) -> str:
+    return wire.words(wire.mapping(told, "it").get("id"), "id")
+
+
+def _whole(batch: Mapping[str, Any], provider: str) -> ProviderError:
+    """Why a batch was refused whole, after it was taken in."""
+    listed = wire.maybe(batch.get("errors")).get("data")
+    first = wire.maybe(listed[0]) if isinstance(listed, list) and listed else {}
+    if first.get("code") in _QUEUE_FULL:
+        return RateLimited(wire.shortened(wire.maybe_words(first.get("message"))))
+    return told_error(400, first, provider)

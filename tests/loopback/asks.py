@@ -1,0 +1,91 @@
+"""What is the same for every vendor: what a request asks, and the tokens that its reply took."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, NamedTuple
+
+MOST = 4096
+"""Tokens of a reply where the request sets no limit."""
+SILENT = ("safety", "content_filter")
+"""Values of ``finish`` that leave no text unless the turn gives one."""
+
+
+class Ask(NamedTuple):
+    model: str
+    texts: list[str]
+    """The system text, if any, and then each message."""
+    prefill: bool
+    """The last message is the start of the model's own reply."""
+    most: int | None
+    """Tokens that the reply may have."""
+
+
+class Used(NamedTuple):
+    """Tokens; ``cached`` is part of ``into``, ``reasoning`` part of ``out``. None: not told."""
+
+    into: int
+    out: int
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, given as a string or as a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or "" for part in content or () if isinstance(part, dict))
+
+
+def text_for(ask: Ask, turn: dict[str, Any], answers: dict[str, str]) -> str | None:
+    if "text" in turn:
+        return turn["text"]
+    if turn.get("refusal") or turn.get("finish") in SILENT:
+        return None
+    if answers:
+        asked = "\n".join(ask.texts)
+        for key, text in answers.items():
+            if key in asked:
+                return text
+    if ask.prefill:
+        return " 7."
+    question = ask.texts[-1].strip() if ask.texts else ""
+    return question.splitlines()[-1] if question else ""
+
+
+def refusal_of(turn: dict[str, Any]) -> str:
+    return turn["refusal"] if isinstance(turn["refusal"], str) else "I cannot help with that."
+
+
+def used_for(told: Any, ask: Ask, text: str | None, draw: Random | None) -> Used:
+    """The tokens as told by the script, drawn, or else counted in words."""
+    if isinstance(told, dict):
+        return _told(told)
+    if told == "random" and draw is not None:
+        return _drawn(ask, draw)
+    return Used(sum(len(said.split()) for said in ask.texts), len((text or "").split()))
+
+
+def in_openai_form(told: Any) -> bool:
+    return isinstance(told, dict) and not ("in" in told or "out" in told)
+
+
+def _told(told: dict[str, Any]) -> Used:
+    if in_openai_form(told):
+        prompt, reply = told.get("prompt_tokens_details") or {}, told.get("completion_tokens_details") or {}
+        told = {"in": told.get("prompt_tokens"), "out": told.get("completion_tokens"),
+                "cached": prompt.get("cached_tokens"), "reasoning": reply.get("reasoning_tokens")}  # fmt: skip
+    into, out, cached, reasoning = (_count(told.get(name)) for name in ("in", "out", "cached", "reasoning"))
+    return Used(into or 0, out or 0, cached, reasoning)
+
+
+def _count(told: Any) -> int | None:
+    return told if type(told) is int and told >= 0 else None
+
+
+def _drawn(ask: Ask, draw: Random) -> Used:
+    """No more than a vendor could count: a token is at least one byte."""
+    most_in = sum(len(said.encode("utf-8", "replace")) for said in ask.texts)
+    most_out = MOST if ask.most is None else ask.most
+    into, out = draw.randint(min(1, most_in), most_in), draw.randint(min(1, most_out), most_out)
+    return Used(into, out, draw.randint(0, into), draw.randint(0, out))
