@@ -27,21 +27,21 @@ class Request:
     model: ModelRef
     sample: int = field(default=0, kw_only=True)
     _key: str = field(default="", init=False, repr=False, compare=False)
-    _size: int = field(default=0, init=False, repr=False, compare=False)
+    _coded: bytes = field(default=b"", init=False, repr=False, compare=False)
 
     @property
     def key(self) -> str:
         """SHA-256 of the request as asked, before a provider drops what its model cannot take; computed once."""
         if not self._key:
-            coded = encoded(self.asked())
-            object.__setattr__(self, "_key", sha256(coded).hexdigest())
-            object.__setattr__(self, "_size", len(coded))
+            object.__setattr__(self, "_key", sha256(self.coded).hexdigest())
         return self._key
 
     @property
-    def size(self) -> int:
-        """Bytes of the request as asked: more than it has tokens, whatever a model's template adds."""
-        return self._size if self.key else 0
+    def coded(self) -> bytes:
+        """The request as asked, as canonical JSON; it is longer than it has tokens, whatever a model's template adds."""
+        if not self._coded:
+            object.__setattr__(self, "_coded", encoded(self.asked()))
+        return self._coded
 
     def asked(self) -> dict[str, Any]:
         """The request as JSON values, its kind among them."""

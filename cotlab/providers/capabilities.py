@@ -1,7 +1,14 @@
 """What each family of models takes. Read before a request: what a model does not take is not sent.
 
-Sources, read in November 2026: the vendors' parameter references, their guides to moving to a newer model, and the 400s
-that their models answer with. A model that no row knows is treated as the newest of its vendor, which takes least.
+A model that no row knows is treated as the newest of its vendor, which takes least. Sources, read in November 2026:
+
+- OpenAI: the reference of chat completions ("stop: not supported with latest reasoning models"), the guide to the latest
+  model ("parameter compatibility": gpt-5.1, 5.2 and 5.4 take temperature and logprobs with reasoning effort none, which is
+  their default), the 400s that users of gpt-5, gpt-5.6 and the o-series report.
+- Anthropic: the migration guides (prefill is a 400 from 4.6 on, temperature from 4.7 on, thinking is on by default from 5
+  on), the 400 "each stop sequence must contain non-whitespace"; no model gives log-probabilities or takes a seed.
+- Google: "What's new in Gemini 3.6" (temperature is ignored from 3.5 flash-lite on, and an error later), the thinking guide
+  (2.5 flash-lite does not think by default), the 400 "Logprobs is not enabled for models/gemini-2.5-flash".
 """
 
 from __future__ import annotations

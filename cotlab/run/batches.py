@@ -143,7 +143,7 @@ class BatchQueue:
         job, price = self._job, self._job.prices[self._ref]
         chosen, calls, later, size, elsewhere = list[_Waiting](), dict[str, int](), list[_Waiting](), 0, False
         for one in self._queue:
-            size += one.request.size
+            size += len(one.request.coded)
             if len(chosen) == MOST_REQUESTS or (chosen and size > MOST_BYTES):
                 later.append(one)
                 continue

@@ -48,13 +48,13 @@ class Price:
 
     def most_tokens(self, request: Request) -> int:
         """The most tokens that a call can use: a token is at least a byte, and the reply at its longest."""
-        return request.size + self._made(request)
+        return len(request.coded) + self._made(request)
 
     def most(self, request: Request) -> int:
         """The most that a call can cost, reasoning included."""
         if self.free:
             return 0
-        given = request.size
+        given = len(request.coded)
         return math.ceil(max(rate._dearest(given, self._made(request)) for rate in self._rates(given)))
 
     def cost(self, usage: Usage) -> int | None:

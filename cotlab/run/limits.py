@@ -13,7 +13,8 @@ WINDOW_S = 60.0
 SLACK_S = 0.25
 """The windows are this much longer than a minute: what is sent evenly may arrive unevenly."""
 LATE_S = 0.02
-_GONE = float("-inf")
+_HELD, _GONE = float("inf"), float("-inf")
+"""The times of a call that is not sent so far, and of one that has left the window."""
 CALM_S = 10.0
 """How long a server error keeps the concurrency from growing."""
 
@@ -78,8 +79,8 @@ class SendLimit:
 class TokenLimit:
     """No window of 60 seconds holds more than ``most`` tokens; None is no limit.
 
-    A call counts at the most tokens it can use until its reply says how many it did. One that alone is over the limit
-    goes when the window is empty.
+    A call counts at the most tokens it can use until its reply says how many it did, and from the time that it is taken:
+    its window begins when it is sent. One that alone is over the limit goes when the window is empty.
     """
 
     def __init__(self, most: int | None, window_s: float = WINDOW_S + SLACK_S) -> None:
@@ -89,24 +90,24 @@ class TokenLimit:
         self._turn = asyncio.Lock()
 
     async def acquire(self, tokens: int) -> list[float]:
-        """Wait until ``tokens`` fit and take them; the entry is given to ``correct`` later."""
-        entry = [time.monotonic(), float(tokens)]
+        """Wait until ``tokens`` fit and take them; the entry is given to ``sent`` and ``correct`` later."""
+        entry = [_HELD, float(tokens)]
         if self._most is None:
             return entry
         async with self._turn:
-            while self._used and self._total + tokens > self._most:
+            self._drop_old()
+            while self._total and self._total + tokens > self._most:
+                oldest = self._used[0][0] if self._used else _HELD
+                await asyncio.sleep(max(0.01, min(oldest + self._window_s - time.monotonic(), 0.5)))
                 self._drop_old()
-                if self._used and self._total + tokens > self._most:
-                    await asyncio.sleep(max(0.01, min(self._used[0][0] + self._window_s - time.monotonic(), 0.5)))
-            entry[0] = time.monotonic()
-            self._used.append(entry)
             self._total += tokens
         return entry
 
     def sent(self, entry: list[float]) -> None:
-        """The call that ``entry`` was taken for is made now: the window counts from now."""
-        if entry[0] > _GONE:
-            entry[0] = time.monotonic()
+        """The call that ``entry`` was taken for is made now: its window begins."""
+        entry[0] = time.monotonic()
+        if self._most is not None:
+            self._used.append(entry)
 
     def correct(self, entry: list[float], tokens: int | None) -> None:
         """What the call really used (0: it was not made); None where the reply did not say."""

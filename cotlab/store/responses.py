@@ -320,7 +320,7 @@ class ResponseLog:
     def _row(self, request: Request, response: Response, now: str) -> tuple[str, str, str | None, str, int, str]:
         said = _told(response)
         if not self.redact:
-            return response.key, request.kind, _text(request.asked()), _text(said), 0, now
+            return response.key, request.kind, _asked(request), _text(said), 0, now
         kept: dict[str, Any] = {k: said[k] for k in ("key", "usage", "finish", "refused", "received_at") if k in said}
         kept["text_sha256"] = digest(response.text)
         return response.key, request.kind, None, json.dumps(kept), 1, now
@@ -332,6 +332,14 @@ def _counted(usage: Usage | None) -> tuple[int, ...]:
         return (0,) * 6
     known = usage.tokens_in is not None and usage.tokens_out is not None
     return (1, int(not known), *(n or 0 for n in (usage.tokens_in, usage.tokens_out, usage.cached, usage.reasoning)))
+
+
+def _asked(request: Request) -> str:
+    """The request as it can be stored."""
+    try:
+        return request.coded.decode("utf-8")
+    except UnicodeDecodeError:
+        return _text(request.asked())
 
 
 def _text(value: Any) -> str:

@@ -144,7 +144,7 @@ def test_the_key_is_computed_once_and_is_no_part_of_the_request() -> None:
     used, fresh = Complete(MODEL, ASK), Complete(MODEL, ASK)
     assert used.key is used.key
     assert used == fresh and hash(used) == hash(fresh) and repr(used) == repr(fresh)
-    assert not {"_key", "_size"} & used.asked().keys()
+    assert not {"_key", "_coded"} & used.asked().keys()
     assert replace(used, sample=1).key != used.key
 
 
