@@ -44,7 +44,8 @@ class Price:
 
     @property
     def free(self) -> bool:
-        return not (self.tokens_in or self.tokens_out)
+        own = self.tokens_in or self.tokens_out or self.cached or self.reasoning
+        return not own and all(price.free for _, price in self.above)
 
     def most_tokens(self, request: Request) -> int:
         """The most tokens that a call can use: a token is at least a byte, and the reply at its longest."""

@@ -79,6 +79,11 @@ def kill_at_random(process: subprocess.Popen[str], folder: Path, chance: random.
     process.communicate()
 
 
+def planned(folder: Path, run_id: str = "r") -> bool:
+    """Whether the store knows the run, so that it is resumed and not started anew."""
+    return (folder / "cotlab.duckdb").exists() and run_id in set(read.runs(Store(folder))["id"])
+
+
 def row(folder: Path, run_id: str) -> dict[str, Any]:
     return read.run(Store(folder), run_id)
 

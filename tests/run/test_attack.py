@@ -5,27 +5,21 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
-from forked import Forking, forking, printed
-from loopback import Loopback, serving
+from forked import Forking, printed
+from loopback import Loopback
+from running import planned
 
 PROVIDERS = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-4-5", "google": "gemini-2.0-flash", "openai_compat": "m"}
 
 
-@pytest.fixture(scope="module")
-def runs() -> Iterator[Forking]:
-    with forking() as warm:
-        yield warm
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
+def quick(*providers: str) -> list[Any]:
+    """All providers as parameters: these for every test run, the others for the long one."""
+    return [p if p in providers else pytest.param(p, marks=pytest.mark.soak) for p in PROVIDERS]
 
 
 def small_suite(folder: Path, items: int = 4, steps: int = 3) -> str:
@@ -57,15 +51,12 @@ def attack(seed: int, folder: Path, runs: Forking, server: Loopback) -> None:
         "--max-requests-per-minute", "100000", "--max-tries", str(chance.choice((2, 8))), "--run-id", "r",
     )  # fmt: skip
     store = folder / "store"
-    for kill in range(chance.choice((0, 1, 2))):
-        pid = runs.start(store, *(words if kill == 0 else ("--resume", "r")))
+    for _ in range(chance.choice((0, 1, 2))):
+        pid = runs.start(store, *(("--resume", "r") if planned(store) else words))
         time.sleep(chance.uniform(0.05, 0.8))
         runs.kill(pid)
         assert server.spend() <= Fraction(round(cap * 1e6)), "after a kill"
-        if "r" not in "".join(p.name for p in (store / "reports").glob("r")):
-            break
-    planned = (store / "reports" / "r" / "run.yaml").exists()
-    code = runs.run(store, *(("--resume", "r") if planned else words))
+    code = runs.run(store, *(("--resume", "r") if planned(store) else words))
     assert code in (0, 3, 4), printed(store)
     assert "Traceback" not in printed(store), printed(store)
     assert server.spend() <= Fraction(round(cap * 1e6)), (seed, float(server.spend()), cap * 1e6)

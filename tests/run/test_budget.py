@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.requests import Complete, LogProb, Message, Usage
+from cotlab.core.keys import canonical_json
+from cotlab.core.requests import Complete, LogProb, Message, Request, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import is_private
 from cotlab.run.budget import FREE, Price, price_of
 
 TEXT = st.text(max_size=60)
 RATES = st.decimals(0, 100, places=4)
+
+
+def size(request: Request) -> int:
+    """Bytes of the request as asked: more than it can have tokens."""
+    return len(canonical_json(request.asked()).encode())
 
 
 def compat(url: str | None, name: str = "gpt-4o-mini") -> ModelRef:
@@ -62,7 +70,13 @@ def test_a_known_model_has_its_price_and_no_other() -> None:
 def test_an_unknown_price_is_an_error_and_never_zero_in_silence(ref: ModelRef) -> None:
     with pytest.raises(ConfigError, match="--allow-unpriced"):
         price_of(ref)
-    assert not price_of(ref, allow_unpriced=True).known
+    unknown = price_of(ref, allow_unpriced=True)
+    assert not unknown.known and unknown.source == "unknown"
+
+
+def test_leave_to_run_unpriced_changes_nothing_where_a_price_is_known() -> None:
+    for ref in (ModelRef("openai", "gpt-4o-mini"), ModelRef("echo", "echo"), compat("http://127.0.0.1/v1")):
+        assert price_of(ref, allow_unpriced=True) == price_of(ref) and price_of(ref).known
 
 
 def test_a_reply_without_a_count_has_no_cost_unless_it_is_free() -> None:
@@ -87,6 +101,96 @@ def test_no_reply_costs_more_than_its_reserve(
     used = Usage(data.draw(st.integers(0, given_bytes + 30)), data.draw(st.integers(0, max_tokens)))
     cost = price.cost(used)
     assert cost is not None and cost <= price.most(request)
+
+
+@st.composite
+def prices(draw: st.DrawFn) -> Price:
+    """Any price: with and without one of its own for cached and for reasoning tokens, and for long inputs."""
+
+    def rates(**more: Any) -> Price:
+        own = {name: draw(st.none() | RATES) for name in ("cached", "reasoning")}
+        return Price(draw(RATES), draw(RATES), **own, **more)
+
+    starts = draw(st.lists(st.integers(0, 1000), unique=True, max_size=3))
+    return rates(above=tuple((start, rates()) for start in sorted(starts)), headroom=draw(st.integers(0, 500)))
+
+
+@given(prices(), TEXT, st.integers(1, 500), st.data())
+def test_no_reply_costs_more_than_its_reserve_whatever_is_cached_reasoned_or_long(
+    price: Price, question: str, max_tokens: int, data: st.DataObject
+) -> None:
+    request = Complete(ModelRef("p", "m"), (Message("user", question),), max_tokens=max_tokens)
+    given_ = data.draw(st.integers(0, size(request)))
+    made = data.draw(st.integers(0, max_tokens + price.headroom))
+    cached, reasoning = (data.draw(st.none() | st.integers(0, most)) for most in (given_, made))
+    cost = price.cost(Usage(given_, made, cached, reasoning))
+    assert cost is not None and 0 <= cost <= price.most(request)
+    assert given_ + made <= price.most_tokens(request)
+
+
+def test_each_kind_of_token_costs_its_own_price() -> None:
+    price = Price(Decimal(2), Decimal(8), cached=Decimal("0.5"), reasoning=Decimal(4))
+    assert price.cost(Usage(1000, 100)) == 2800  # 1000 · 2 + 100 · 8
+    assert price.cost(Usage(1000, 100, cached=400)) == 2200  # 600 · 2 + 400 · 0.5 + 100 · 8
+    assert price.cost(Usage(1000, 100, cached=400, reasoning=50)) == 2000  # … and 50 · 8 + 50 · 4
+    assert price.cost(Usage(1000, 100, cached=2000)) == 1300  # no more can be cached than was sent: 1000 · 0.5 + 100 · 8
+    plain = Price(Decimal(2), Decimal(8))
+    assert plain.cost(Usage(1000, 100, cached=400, reasoning=50)) == 2800  # without prices of their own: as any other
+
+
+@given(RATES, RATES, RATES, st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))
+def test_what_was_cached_is_never_dearer_where_its_price_is_lower(
+    rate_in: Decimal, rate_out: Decimal, rate_cached: Decimal, given_: int, made: int, cached: int
+) -> None:
+    price = Price(max(rate_in, rate_cached), rate_out, cached=min(rate_in, rate_cached))
+    with_cache, without = price.cost(Usage(given_, made, cached)), price.cost(Usage(given_, made))
+    assert with_cache is not None and without is not None and with_cache <= without
+
+
+@pytest.mark.parametrize(
+    "price",
+    [
+        Price(Decimal(0), Decimal(0), cached=Decimal(1)),
+        Price(Decimal(0), Decimal(0), reasoning=Decimal(1)),
+        Price(Decimal(0), Decimal(0), above=((100, Price(Decimal(1), Decimal(0))),)),
+    ],
+)
+def test_what_costs_something_for_some_tokens_is_not_free(price: Price) -> None:
+    assert not price.free and price.cost(Usage(200, 200, 200, 200)) == 200
+    assert price.most(Complete(ModelRef("p", "m"), (Message("user", "q" * 200),), max_tokens=200)) >= 200
+
+
+def test_tokens_that_a_model_may_use_unseen_are_reserved() -> None:
+    # genai-prices 0.2.3: gpt-5 at 1.25 and 10 dollars a million; it may reason for 8,192 tokens on top
+    ref = ModelRef("openai", "gpt-5")
+    price, request = price_of(ref), Complete(ref, (Message("user", "q"),), max_tokens=64)
+    assert price.headroom == 8192
+    assert price.most(request) == math.ceil(Decimal("1.25") * size(request)) + 10 * (64 + 8192)
+    assert price.most_tokens(request) == size(request) + 64 + 8192
+
+
+def test_a_long_input_has_the_price_of_long_inputs() -> None:
+    # genai-prices 0.2.3: gemini-2.5-pro at 1.25, 10 and, from the cache, 0.125; above 200,000 tokens 2.50, 15 and 0.25
+    ref = ModelRef("google", "gemini-2.5-pro")
+    price = price_of(ref)
+    assert price.cost(Usage(200_000, 1_000)) == 260_000  # 250,000 + 10,000
+    assert price.cost(Usage(200_001, 1_000)) == 515_003  # 500,002.5 + 15,000
+    assert price.cost(Usage(300_000, 1_000)) == 765_000  # 750,000 + 15,000
+    assert price.cost(Usage(300_000, 1_000, cached=100_000)) == 540_000  # 500,000 + 25,000 + 15,000
+    long = Complete(ref, (Message("user", "q" * 300_000),), max_tokens=1_000)
+    assert price.most(long) == math.ceil(Decimal("2.5") * size(long)) + 15 * (1_000 + 8_192)
+
+
+@pytest.mark.parametrize(
+    ("ref", "batch_in", "batch_out"),
+    [
+        (ModelRef("openai", "gpt-4o-mini"), Decimal("0.075"), Decimal("0.3")),  # half of 0.15 and 0.60
+        (ModelRef("anthropic", "claude-sonnet-4-5"), Decimal("1.5"), Decimal("7.5")),  # half of 3 and 15
+    ],
+)
+def test_a_batch_costs_half(ref: ModelRef, batch_in: Decimal, batch_out: Decimal) -> None:
+    price, usual = price_of(ref, batch=True), price_of(ref)
+    assert (price.tokens_in, price.tokens_out) == (batch_in, batch_out) == (usual.tokens_in / 2, usual.tokens_out / 2)
 
 
 def test_a_reserve_does_not_depend_on_what_was_asked_of_the_request_before() -> None:

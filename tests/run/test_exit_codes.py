@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loopback import Loopback, serving
+from loopback import Loopback
 from running import REQUESTS, own_suite, report, row, run
 
 ECHO = ("--provider", "echo", "--model", "echo")
@@ -26,12 +25,6 @@ class Priced:
     async def close(self):
         return None
 '''
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 def test_0_a_dry_run_and_a_gate_that_holds(tmp_path: Path) -> None:

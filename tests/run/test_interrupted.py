@@ -15,6 +15,7 @@ from running import (
     assert_same_scores,
     finish,
     kill_at_random,
+    planned,
     replies,
     report,
     row,
@@ -53,10 +54,6 @@ def flags(settings: dict[str, Any]) -> Iterator[str]:
 
 def needed(unbroken: Path, name: str) -> int:
     return int(row(unbroken, name)["asked"])
-
-
-def planned(folder: Path) -> bool:
-    return (folder / "cotlab.duckdb").exists() and "r" in set(read.runs(Store(folder))["id"])
 
 
 def go_on(folder: Path, words: dict[str, Any]) -> subprocess.Popen[str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forked import Forking, forking, printed
-from loopback import Loopback, serving
+from forked import Forking, printed
+from loopback import Loopback
 from running import report, scores
 from streamlit.testing.v1 import AppTest
-from test_attack import PROVIDERS
+from test_attack import PROVIDERS, quick
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 KEYS = {
@@ -20,18 +19,6 @@ KEYS = {
     "GOOGLE_API_KEY": "AIza-planted-9e3", "OPENAI_COMPAT_API_KEY": "tok-planted-1f4",
 }  # fmt: skip
 WORDS = ("plantedquestion", "plantedstep", "plantedanswer", "plantedreply", "plantedmeta", "plantederror", "plantedthought")
-
-
-@pytest.fixture(scope="module")
-def runs() -> Iterator[Forking]:
-    with forking() as warm:
-        yield warm
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 def planted_suite(folder: Path) -> str:
@@ -75,7 +62,7 @@ def shown_on(store: Path, page: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return frames + "".join(str(element.proto) for element in app.main) + str([e.value for e in app.error])
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", quick("openai_compat", "anthropic"))
 def test_a_redacted_run_leaves_no_word_behind(
     provider: str, tmp_path: Path, runs: Forking, server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +93,7 @@ def test_a_redacted_run_leaves_no_word_behind(
         assert [word for word in (*WORDS, *KEYS.values()) if word in shown] == [], page
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", quick("google"))
 def test_a_plain_run_keeps_words_and_never_a_key(provider: str, tmp_path: Path, runs: Forking, server: Loopback) -> None:
     store, suite = tmp_path / "store", planted_suite(tmp_path)
     server.script({"status": 401, "error": {"message": f"bad key {' '.join(KEYS.values())}"}})

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from loopback import Loopback, serving
+from loopback import Loopback
 
 from cotlab.core.errors import ConfigError, StoreBusy
 from cotlab.core.requests import Complete, Message
@@ -35,12 +34,6 @@ ASKED = 1 + 2 + 1 + 2 + 1 + 1  # each item's whole chain and each chain without 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 def scripted(folder: Path, *lines: dict[str, Any]) -> dict[str, Any]:

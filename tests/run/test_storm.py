@@ -5,39 +5,26 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forking, forking, printed
-from loopback import Loopback, serving
-from running import assert_same_scores, report, scores, step_scores
+from forked import Forking, printed
+from loopback import Loopback
+from running import assert_same_scores, planned, report, scores, step_scores
 from test_attack import PROVIDERS, small_suite
 
 TRIES, MOST_429 = 8, 50
-STORM = {"share": 0.3, "slow_s": 1.5, "retry_after_s": 0.05,
+STORM = {"share": 0.3, "slow_s": 0.8, "retry_after_s": 0.05,
          "kinds": ["429", "500", "529", "cut", "reset", "malformed", "shape", "slow"]}  # fmt: skip
 ANSWERS = {"Part 1 is 2.": "So the answer is 7.", "number 2": "So the answer is 7.", "": "So the answer is 8."}
-
-
-@pytest.fixture(scope="module")
-def runs() -> Iterator[Forking]:
-    with forking() as warm:
-        yield warm
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 def words_for(provider: str, server: Loopback, suite: str, concurrent: int = 10) -> tuple[str, ...]:
     base = server.root if provider in ("anthropic", "google") else server.base_url
     return (
         "--task-suite", suite, "--provider", provider, "--model", PROVIDERS[provider], "--base-url", base, "--run-id", "r",
-        "--max-requests-per-minute", "100000", "--max-cost", "1000", "--max-concurrent", str(concurrent), "--timeout-s", "1",
+        "--max-requests-per-minute", "100000", "--max-cost", "1000", "--max-concurrent", str(concurrent), "--timeout-s", "0.5",
         "--mode", "remove", "--mode", "filler",
     )  # fmt: skip
 
@@ -59,7 +46,7 @@ def weather(provider: str, items: int, folder: Path, runs: Forking, server: Loop
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_storm_changes_no_score(provider: str, tmp_path: Path, runs: Forking, server: Loopback) -> None:
-    weather(provider, 4, tmp_path, runs, server)
+    weather(provider, 3, tmp_path, runs, server)
 
 
 @pytest.mark.soak
@@ -79,8 +66,7 @@ def kill_and_resume(kills: int, items: int, folder: Path, runs: Forking, server:
     store = folder / "killed"
 
     def go_on() -> int:
-        planned = (store / "reports" / "r" / "run.yaml").exists()
-        return runs.start(store, *(("--resume", "r") if planned else words))
+        return runs.start(store, *(("--resume", "r") if planned(store) else words))
 
     for _ in range(kills):
         pid, seen = go_on(), server.count()

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forking, forking, printed
-from loopback import Loopback, serving
+from forked import Forking, printed
+from loopback import Loopback
 from running import report, scores
-from test_attack import PROVIDERS, small_suite
+from test_attack import PROVIDERS, quick, small_suite
 
 ITEMS, STEPS = 3, 3
 SEVEN = {"text": "So the answer is 7."}
 LOGPROBS = [[word, -0.01, [[word, -0.01]]] for word in ("So", " the", " answer", " is", " 7", ".")]
 LOGPROBS[4] = [" 7", -0.5, [[" 7", -0.5], [" 8", -1.5]]]
-
-
-@pytest.fixture(scope="module")
-def runs() -> Iterator[Forking]:
-    with forking() as warm:
-        yield warm
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 def words_for(provider: str, server: Loopback, folder: Path, *more: str, model: str | None = None) -> tuple[str, ...]:
@@ -77,7 +64,7 @@ def test_what_cannot_be_paid_or_opened_is_said_before_anything_is_asked(
     assert server.count() == 0
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", quick("anthropic"))
 def test_a_refusal_is_a_status_and_no_answer(provider: str, tmp_path: Path, runs: Forking, server: Loopback) -> None:
     server.script({"refusal": "I will not."}, then=SEVEN)
     words = words_for(provider, server, tmp_path, "--run-id", "r", "--max-concurrent", "1")
@@ -91,7 +78,7 @@ def test_a_refusal_is_a_status_and_no_answer(provider: str, tmp_path: Path, runs
     assert set(scores(tmp_path / "s", "r")["status"]) == {"ok"}
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", quick("openai", "anthropic"))
 def test_distributions_come_with_the_mass_they_leave_out(
     provider: str, tmp_path: Path, runs: Forking, server: Loopback
 ) -> None:
@@ -108,7 +95,7 @@ def test_distributions_come_with_the_mass_they_leave_out(
         assert rest["value"].round(4).eq(round(1 - 0.6065307 - 0.2231302, 4)).all()  # 1 - e^-0.5 - e^-1.5
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", quick("google"))
 def test_the_models_own_chain_is_asked_for_stored_and_ablated(
     provider: str, tmp_path: Path, runs: Forking, server: Loopback
 ) -> None:

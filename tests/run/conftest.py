@@ -1,0 +1,21 @@
+"""One warm process and one server for all runs of these tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from forked import Forking, forking
+from loopback import Loopback, serving
+
+
+@pytest.fixture(scope="session")
+def runs() -> Iterator[Forking]:
+    with forking() as warm:
+        yield warm
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Loopback]:
+    with serving() as running:
+        yield running
