@@ -47,7 +47,7 @@ MaxRequests = Annotated[
 MaxTokens = Annotated[
     Optional[int], typer.Option("--max-tokens-per-minute", help="Rate limit in tokens, input and output (default: none).")
 ]
-MaxTries = Annotated[Optional[int], typer.Option(help="Tries of a request that fails (default 8); a 429 does not count.")]
+MaxTries = Annotated[Optional[int], typer.Option(help="Tries of a request that fails (default 10); a 429 does not count.")]
 TimeoutS = Annotated[Optional[float], typer.Option("--timeout-s", help="Seconds to wait for a reply (default 120).")]
 Batch = Annotated[
     Optional[bool], typer.Option("--batch", help="Use the vendor's batch interface: half the price, an answer within a day.")

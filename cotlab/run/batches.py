@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -58,7 +59,7 @@ class BatchQueue:
         self._out: dict[str, _Out] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._collector: asyncio.Task[None] | None = None
-        self._grew, self._handing_in = asyncio.Event(), asyncio.Lock()
+        self._grew, self._leaving, self._handing_in = asyncio.Event(), asyncio.Event(), asyncio.Lock()
         self._looked_back = False
 
     def send(self, request: Request) -> asyncio.Future[Reply]:
@@ -68,6 +69,7 @@ class BatchQueue:
 
     async def drain(self) -> None:
         """Let everything go: batches that are out stay with the vendor, and a resumed run picks them up."""
+        self._leaving.set()
         async with self._handing_in:
             for task in self._tasks:
                 task.cancel()
@@ -76,6 +78,11 @@ class BatchQueue:
             one.future.cancel()
 
     def _add(self, one: _Waiting) -> None:
+        key = one.request.key
+        for batch in self._out.values():  # one of an earlier process may hold it already
+            if key in batch.calls and key not in batch.waiting and not batch.state.ended:
+                batch.waiting[key] = one
+                return
         self._queue.append(one)
         self._grew.set()
         if self._collector is None or self._collector.done():
@@ -103,6 +110,7 @@ class BatchQueue:
 
     async def _collect(self) -> None:
         """Wait until nothing new comes, then hand in what waits; again until nothing does."""
+        lost = 0
         while self._queue:
             self._grew.clear()
             await asyncio.sleep(QUIET_S)
@@ -112,10 +120,16 @@ class BatchQueue:
                 await self._look_back()
             async with self._handing_in:
                 chosen, calls, elsewhere = self._reserve()
-                if chosen:
-                    await self._submit(chosen, calls)
-                    continue
-            if elsewhere:
+                try:
+                    lost = 0 if not chosen or await self._submit(chosen, calls) else lost + 1
+                except BaseException:
+                    self._queue += chosen  # so that they are told
+                    raise
+            if lost:
+                await asyncio.sleep(min(self._job.limits.first_wait_s * 2.0 ** (lost - 1), LONGEST_POLL_S))
+            elif chosen:
+                continue
+            elif elsewhere:
                 await asyncio.sleep(self._job.limits.poll_s)
             elif self._queue:
                 await self._job.wait_for_money()
@@ -159,7 +173,8 @@ class BatchQueue:
         self._queue = later
         return chosen, calls, elsewhere
 
-    async def _submit(self, chosen: Sequence[_Waiting], calls: dict[str, int]) -> None:
+    async def _submit(self, chosen: Sequence[_Waiting], calls: dict[str, int]) -> bool:
+        """Hand in one batch; False where it did not arrive, as far as the vendor can tell, and is to be tried again."""
         job, name = self._job, f"{self._job.run}-{uuid4().hex[:8]}"
         job.log.add_batch(name, job.run, str(self._ref), calls.values())
         requests = [one.request for one in chosen]
@@ -167,18 +182,19 @@ class BatchQueue:
         try:
             vendor_id = await self._patiently(lambda: self._provider.submit(name, requests), RateLimited)
         except ProviderError as error:
-            vendor_id = await self._provider.find(name) if error.retry else None
+            vendor_id = await self._patiently(lambda: self._provider.find(name)) if error.retry else None
             if vendor_id is None:
                 job.log.set_batch(name, ended=True)
                 for one in chosen:
-                    self._settle(one, calls[one.request.key], error, free=not error.retry)
+                    self._settle(one, calls[one.request.key], error, free=isinstance(error, RateLimited) or not error.retry)
                 if isinstance(error, Unauthorised):
                     raise
-                return
+                return not error.retry
         job.log.set_batch(name, vendor_id)
         job.asked += len(chosen)
         job.journal.note("batch submitted", batch=name, vendor_id=vendor_id, requests=len(chosen))
         self._follow_up(_Out(name, vendor_id, calls, {one.request.key: one for one in chosen}))
+        return True
 
     def _follow_up(self, batch: _Out) -> None:
         self._out[batch.name] = batch
@@ -235,11 +251,24 @@ class BatchQueue:
                 error.__cause__ = late
             except ProviderError as raised:
                 error = raised
-            if not error.retry or self._job.closing or tried == PATIENCE - 1 or not isinstance(error, kinds or ProviderError):
+            if (
+                not error.retry
+                or self._leaving.is_set()
+                or tried == PATIENCE - 1
+                or not isinstance(error, kinds or ProviderError)
+            ):
                 raise error
             asked_s = error.after_s if isinstance(error, RateLimited) else None
-            await asyncio.sleep(max(asked_s or 0.0, min(self._job.limits.first_wait_s * 2**tried, LONGEST_POLL_S)))
+            await self._nap(max(asked_s or 0.0, min(self._job.limits.first_wait_s * 2**tried, LONGEST_POLL_S)))
+            if self._leaving.is_set():
+                raise error
         raise AssertionError("unreachable")
+
+    async def _nap(self, seconds: float) -> None:
+        """Sleep, but not longer than the run goes on."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._leaving.wait()
 
     def _tell(self) -> None:
         out = self._out.values()

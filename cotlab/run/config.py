@@ -77,7 +77,7 @@ class RunConfig(BaseSettings):
     )
     max_requests_per_minute: int | None = Field(60, ge=1, description="Rate limit (none for a local model).")
     max_tokens_per_minute: int | None = Field(None, ge=1, description="Rate limit in tokens, input and output together.")
-    max_tries: int = Field(8, ge=1, le=100, description="Tries of a request that fails; a 429 does not count.")
+    max_tries: int = Field(10, ge=1, le=100, description="Tries of a request that fails; a 429 does not count.")
     timeout_s: float = Field(120.0, gt=0, le=86_400, allow_inf_nan=False, description="Seconds to wait for a reply.")
     batch: bool = Field(False, description="Use the vendor's batch interface: half the price, an answer within a day.")
     prices: str | None = Field(None, description="YAML file of prices that the bundled table lacks or has wrong.")
@@ -152,7 +152,13 @@ def as_yaml(config: Mapping[str, Any]) -> str:
     """The file for ``--config`` that repeats a run: every option of its stored configuration, unknown ones left out."""
     known = {name: config[name] for name in RunConfig.model_fields if name in config}
     text: str = yaml.safe_dump(known, allow_unicode=True, sort_keys=False)
+    if set(text) & _BREAKS:
+        text = yaml.safe_dump(known, allow_unicode=False, sort_keys=False)
     return text
+
+
+_BREAKS = set("\x85\u2028\u2029")
+"""Ends of a line to YAML, which folds them unless they are escaped."""
 
 
 def _yaml_names(file: Path) -> list[str]:

@@ -32,6 +32,8 @@ class Job:
     locked_out: ProviderError | None = None
     asked: int = 0
     answered: int = 0
+    lost: int = 0
+    """Requests that were given up since the last reply."""
     saved_micro: int = 0
     out: set[str] = field(default_factory=set)
     """Keys of the requests that are at a provider now: their replies may free some of what they reserve."""
@@ -47,7 +49,7 @@ class Job:
         """Settle a call with its reply in one commit."""
         cost = self.prices[request.model].cost(response.usage)
         self.log.settle(call, cost, "ok", (request, response))
-        self.answered += 1
+        self.answered, self.lost = self.answered + 1, 0
         used = response.usage
         self.journal.note(
             "reply", key=request.key, cost_micro=cost, tokens_in=used.tokens_in, tokens_out=used.tokens_out,

@@ -6,10 +6,12 @@ Requests appear by their key (a SHA-256) only; words of a server only where prom
 from __future__ import annotations
 
 import json
+import logging
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+log = logging.getLogger(__name__)
 FILE = "run.log"
 
 
@@ -31,7 +33,11 @@ class Journal:
         told |= {name: value for name, value in facts.items() if value is not None}
         if words and not self.redact:
             told["words"] = words
-        self._file.write(json.dumps(told, ensure_ascii=True) + "\n")
+        try:
+            self._file.write(json.dumps(told, ensure_ascii=True) + "\n")
+        except OSError as error:  # a full disk: the run goes on, for its replies are kept elsewhere
+            log.warning("run.log cannot be written any more: %s", error)
+            self._file = None
 
     def close(self) -> None:
         if self._file is not None:

@@ -31,7 +31,7 @@ class Limits:
     per_minute: int | None = 60
     tokens_per_minute: int | None = None
     cap_micro: int = 10_000_000
-    tries: int = 8
+    tries: int = 10
     timeout_s: float = 120.0
     first_wait_s: float = 1.0
     poll_s: float = 5.0

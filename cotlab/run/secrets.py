@@ -20,10 +20,13 @@ def load_secrets(folder: Path | None = None) -> None:
     Raises
     ------
     ConfigError
-        If ``secrets.toml`` is no TOML; its text is never repeated.
+        If ``secrets.toml`` is no TOML or ``.env`` no text; what they say is never repeated.
     """
     folder = folder or Path.cwd()
-    load_dotenv(folder / ".env")
+    try:
+        load_dotenv(folder / ".env")
+    except (ValueError, OSError):
+        raise ConfigError(f"{folder / '.env'}: not a text file. Keys are written NAME=value.") from None
     path = folder / ".streamlit" / "secrets.toml"
     try:
         told = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}

@@ -14,7 +14,6 @@ from cotlab.core.errors import (
     RateLimited,
     TimedOut,
     Unauthorised,
-    Unavailable,
     Unsupported,
 )
 from cotlab.core.provider import Provider
@@ -23,12 +22,16 @@ from cotlab.run.budget import Price
 from cotlab.run.job import Job
 from cotlab.run.limits import WINDOW_S, Concurrency, Limits, SendLimit, TokenLimit
 
-MOST_429 = 50
-"""A request that was turned away so often is given up."""
-MOST_BAD = 3
+MOST_429, MOST_429_ALONE = 50, 10
+"""A request that was turned away so often is given up; the second number while no other request is answered."""
+LONGEST_PAUSE_S = 3600.0
+"""A server that asks for a longer wait is out of quota: the run ends, and is resumed another time."""
+MOST_BAD = 5
 """A server that speaks another language does so every time; one that stumbled does not."""
 MOST_DEAD = 4
 """Tries of a request while the server has never answered anything."""
+MOST_LOST = 3
+"""Requests given up one after the other, with no reply to any other between: the server is gone."""
 LONGEST_WAIT_S = 60.0
 ELSEWHERE_S = 0.2
 """How often a request that another process has sent is looked up again."""
@@ -62,7 +65,7 @@ class Tries:
         if isinstance(error, RateLimited):
             self.limited = 1 if answered > self.answered else self.limited + 1
             self.all_limited, self.answered = self.all_limited + 1, answered
-            if self.limited >= self.limits.tries or self.all_limited >= MOST_429:
+            if self.limited >= MOST_429_ALONE or self.all_limited >= MOST_429:
                 return None
             return error.after_s if error.after_s is not None else self._wait(self.limited)
         self.failures += 1
@@ -97,7 +100,7 @@ class Sender:
     async def send(self, request: Request) -> Reply:
         """Try until there is a reply, or no further try can help or is allowed.
 
-        Raises BudgetReached, Unauthorised, or the error of a server that has never answered anything.
+        Raises BudgetReached, Unauthorised, or the error of a server that answers nobody.
         """
         tries = Tries(self._job.limits)
         while True:
@@ -123,13 +126,17 @@ class Sender:
         job = self._job
         pause = tries.pause_after(error, job.answered)
         if isinstance(error, RateLimited):
+            if pause is not None and pause > LONGEST_PAUSE_S:
+                job.locked_out = job.locked_out or error
             job.progress.limited += 1
             self._slots.limited(tries.sent_at, pause or 0.0)
             job.journal.note("429", pause_s=pause, concurrency=self._slots.limit)
         elif error.retry:
             self._slots.strained()
-        never = isinstance(error, Unavailable | TimedOut) and not job.answered
-        if isinstance(error, Unauthorised) or (never and tries.failures >= min(MOST_DEAD, job.limits.tries)):
+        never = not job.answered and tries.failures >= min(MOST_DEAD, job.limits.tries)
+        if pause is None and error.retry:
+            job.lost += 1
+        if isinstance(error, Unauthorised) or (error.retry and (never or job.lost >= MOST_LOST)):
             job.locked_out = job.locked_out or error
         return pause
 

@@ -69,6 +69,8 @@ class Store:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise StoreError(f"{self.folder}: the store's folder cannot be made: {error.strerror}") from error
+            if not self.path.exists():
+                self._make()
             connection = self._open(read_only=False)
             try:
                 if not self._current:
@@ -99,6 +101,19 @@ class Store:
         with self.writing():
             pass
         return self._open(read_only=True)
+
+    def _make(self) -> None:
+        """Make the file elsewhere and move it here whole: a process killed meanwhile leaves none that cannot be opened."""
+        new = self.folder / f".{self.path.name}.{os.getpid()}-{threading.get_ident()}"
+        try:
+            with duckdb.connect(new) as connection:
+                migrate(connection)
+            with suppress(FileExistsError):
+                os.link(new, self.path)
+        except (duckdb.Error, OSError) as error:
+            raise StoreError(f"{self.path}: cannot be made: {str(error).splitlines()[0][:300]}") from error
+        finally:
+            new.unlink(missing_ok=True)
 
     def _open(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         started, wait = time.monotonic(), 0.005

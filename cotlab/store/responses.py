@@ -49,6 +49,7 @@ _STEPS = (
         "ALTER TABLE calls ADD COLUMN batch TEXT",
         *(f"ALTER TABLE spends ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in COUNTED),
         "UPDATE spends SET calls = (SELECT count(*) FROM calls c WHERE c.run = spends.run), "
+        "replies = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome = 'ok'), "
         "uncounted = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome = 'ok')",
         "CREATE INDEX calls_by_key ON calls (key)",
         "CREATE TABLE batches (name TEXT PRIMARY KEY, run TEXT, model TEXT, vendor_id TEXT, ended INTEGER DEFAULT 0, at TEXT)",

@@ -120,7 +120,7 @@ def _limits(before: dict[str, Any]) -> dict[str, Any]:
         "max_concurrent": b.number_input("Requests in flight", 1, 1000, before.get("max_concurrent", 10), key="new-concurrent"),
         "max_requests_per_minute": whole(c, "Requests a minute", "max_requests_per_minute", 60),
         "max_tokens_per_minute": whole(a, "Tokens a minute", "max_tokens_per_minute", None),
-        "max_tries": whole(b, "Tries of a request that fails", "max_tries", 8, 100, "A 429 does not count as a failure."),
+        "max_tries": whole(b, "Tries of a request that fails", "max_tries", 10, 100, "A 429 does not count as a failure."),
         "timeout_s": c.number_input(
             "Seconds to wait for a reply", 1.0, 86_400.0, float(before.get("timeout_s", 120.0)), key="new-timeout"
         ),

@@ -29,7 +29,7 @@ from cotlab.run.budget import FREE, Price
 from cotlab.run.dispatch import Dispatcher
 from cotlab.run.limits import Limits
 from cotlab.run.local import BATCH
-from cotlab.run.sender import MOST_BAD, MOST_DEAD
+from cotlab.run.sender import MOST_429_ALONE, MOST_BAD, MOST_DEAD
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog, Spend
 
@@ -177,8 +177,9 @@ async def test_a_server_that_has_never_answered_ends_the_run(log: ResponseLog) -
 
 
 async def test_a_reply_that_makes_no_sense_is_seldom_tried_again(log: ResponseLog) -> None:
-    (reply,) = await ask_all(over(log, server := Server(lambda n: BadReply("no text"))), "a")
-    assert isinstance(reply, Failed) and reply.tries == server.calls.total() == MOST_BAD
+    server = Server(lambda n: BadReply("no text") if n else None)
+    _, reply = await ask_all(over(log, server, replace(LIMITS, concurrency=1)), "good", "a")
+    assert isinstance(reply, Failed) and reply.tries == server.calls["a"] == MOST_BAD
 
 
 async def test_a_server_that_serves_slowly_loses_no_request(log: ResponseLog) -> None:
@@ -201,8 +202,8 @@ async def test_a_server_that_serves_slowly_loses_no_request(log: ResponseLog) ->
 
 async def test_a_server_that_only_limits_is_given_up(log: ResponseLog) -> None:
     replies = await ask_all(over(log, server := Server(lambda n: RateLimited("429", 0.001))), "a", "b")
-    assert all(isinstance(reply, Failed) and reply.tries == LIMITS.tries for reply in replies)
-    assert server.calls == {"a": LIMITS.tries, "b": LIMITS.tries}
+    assert all(isinstance(reply, Failed) and reply.tries == MOST_429_ALONE for reply in replies)
+    assert server.calls == {"a": MOST_429_ALONE, "b": MOST_429_ALONE}
 
 
 async def test_one_429_holds_everybody_back(log: ResponseLog) -> None:
@@ -263,7 +264,7 @@ async def test_refused_requests_cost_nothing_and_broken_ones_their_reserve(log: 
     await ask_all(over(log, Server(lambda n: Unsupported("x")), price=price), "a")
     assert log.spend("r") == Spend(0, 0)
     await ask_all(over(log, Server(lambda n: BadReply("x")), price=price), "b")
-    assert log.spend("r") == Spend(0, MOST_BAD * price.most(ask_for("b")))
+    assert log.spend("r") == Spend(0, MOST_DEAD * price.most(ask_for("b")))
 
 
 async def test_the_budget_stops_only_what_does_not_fit_alone(log: ResponseLog) -> None:
@@ -332,8 +333,8 @@ async def test_a_local_model_that_breaks_lets_nobody_wait(log: ResponseLog) -> N
 
 async def test_a_redacted_run_keeps_no_words_of_an_error(tmp_path: Path) -> None:
     log = ResponseLog(tmp_path / "redacted.sqlite", redact=True)
-    dispatcher = over(log, Server(lambda n: BadReply("secret words")))
-    (reply,) = await ask_all(dispatcher, "a")
+    dispatcher = over(log, Server(lambda n: BadReply("secret words") if n else None), replace(LIMITS, concurrency=1))
+    _, reply = await ask_all(dispatcher, "good", "a")
     assert isinstance(reply, Failed) and "secret" not in f"{reply.error} {dispatcher.progress.last_errors}"
     assert "BadReply" in reply.error
     log.close()

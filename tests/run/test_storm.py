@@ -14,7 +14,7 @@ from loopback import Loopback
 from running import assert_same_scores, planned, report, scores, step_scores
 from test_attack import PROVIDERS, small_suite
 
-TRIES, MOST_429 = 8, 50
+TRIES, MOST_429 = 10, 50
 STORM = {"share": 0.3, "slow_s": 0.8, "retry_after_s": 0.05,
          "kinds": ["429", "500", "529", "cut", "reset", "malformed", "shape", "slow"]}  # fmt: skip
 ANSWERS = {"Part 1 is 2.": "So the answer is 7.", "number 2": "So the answer is 7.", "": "So the answer is 8."}
@@ -29,14 +29,14 @@ def words_for(provider: str, server: Loopback, suite: str, concurrent: int = 10)
     )  # fmt: skip
 
 
-def weather(provider: str, items: int, folder: Path, runs: Forking, server: Loopback) -> None:
+def weather(provider: str, items: int, folder: Path, runs: Forking, server: Loopback, *more: str) -> None:
     """The same run in quiet and in a storm."""
     suite = small_suite(folder, items)
     server.script(answers=ANSWERS)
     assert runs.run(folder / "quiet", *words_for(provider, server, suite)) == 0, printed(folder / "quiet")
     needed = server.count()
     server.script(answers=ANSWERS, storm={**STORM, "seed": items}, remember=False)
-    assert runs.run(folder / "storm", *words_for(provider, server, suite)) == 0, printed(folder / "storm")
+    assert runs.run(folder / "storm", *words_for(provider, server, suite), *more) == 0, printed(folder / "storm")
     assert server.count() > needed
     assert server.asked_most() <= TRIES + MOST_429
     told = report(folder / "storm", "r")
@@ -52,7 +52,7 @@ def test_a_storm_changes_no_score(provider: str, tmp_path: Path, runs: Forking, 
 @pytest.mark.soak
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_long_storm_changes_no_score(provider: str, tmp_path: Path, runs: Forking, server: Loopback) -> None:
-    weather(provider, 120, tmp_path, runs, server)
+    weather(provider, 120, tmp_path, runs, server, "--timeout-s", "0.7")
 
 
 def kill_and_resume(kills: int, items: int, folder: Path, runs: Forking, server: Loopback) -> None:

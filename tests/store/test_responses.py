@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,13 @@ from store_worker import reply, request
 
 from cotlab.core.errors import SchemaMismatch, StoreError
 from cotlab.core.requests import Response, Token, Usage
+from cotlab.store import responses
 from cotlab.store.live import LiveState, Progress
-from cotlab.store.responses import Claim, ResponseLog, Spend
+from cotlab.store.responses import COUNTED, Claim, OpenBatch, ResponseLog, Spend
 
 TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)  # lone surrogates too
 LOGP = st.floats(-100, 0)
+ZERO = dict.fromkeys(COUNTED, 0)
 COUNT = st.none() | st.integers(0, 10**6)
 RESPONSES = st.builds(
     Response, st.just("k"), text=st.none() | TEXT, numbers=st.none() | st.lists(LOGP, max_size=3).map(tuple),
@@ -221,6 +224,104 @@ def test_an_older_log_is_migrated_with_its_sums(path: Path) -> None:
     assert log.spend("s") == Spend(5, 0)
     assert log.get("k") == Response("k", "kept")
     log.close()
+
+
+def test_a_log_of_before_batches_keeps_its_sums_and_counts_its_calls(path: Path) -> None:
+    old = sqlite3.connect(path)
+    for step in responses._STEPS[:2]:
+        for statement in step:
+            old.execute(statement)
+    old.executescript(
+        "INSERT INTO calls VALUES (1, 'k', 'r', 1, 100, 30, 'ok', ''), (2, 'l', 'r', 1, 100, NULL, NULL, ''),"
+        " (3, 'l', 'r', 1, 100, 0, 'RateLimited', ''), (4, 'm', 'r', 1, 9, NULL, 'ok', ''), (5, 'k', 's', 1, 5, 5, 'ok', '');"
+        "INSERT INTO spends VALUES ('r', 30, 109), ('s', 5, 0);"
+        "PRAGMA user_version = 2;"
+    )
+    old.close()
+    log = ResponseLog(path)
+    assert log.spend("r") == Spend(30, 109) and log.spend("s") == Spend(5, 0)
+    before = log.counts("r")
+    # four calls, two of them with a reply; how many tokens those had was not summed then
+    assert (before["calls"], before["uncounted"], before["tokens_in"], before["tokens_out"]) == (4, 2, 0, 0)
+    assert (log.counts("s")["calls"], log.counts("s")["uncounted"]) == (1, 1)
+    assert log.open_batches("r", "m") == [] and log.was_asked("r", "l")
+    log.settle(2, 40, "ok", (request("a"), replace(reply(request("a")), usage=Usage(10, 5))))
+    assert log.spend("r") == Spend(70, 9)
+    assert log.counts("r") == before | {"replies": before["replies"] + 1, "tokens_in": 10, "tokens_out": 5}
+    log.close()
+
+
+def test_the_counts_of_a_run_add_up(path: Path, log: ResponseLog) -> None:
+    assert log.counts("r") == ZERO
+    for i, usage in enumerate([Usage(10, 5, 4, 2), Usage(20, 7), Usage(None, 3), Usage()]):
+        asked = request(str(i))
+        call = claim(log, str(i))
+        log.settle(call, 1, "ok", (asked, replace(reply(asked), usage=usage)))
+        log.settle(call, 1, "ok", (asked, replace(reply(asked), usage=usage)))  # closed already: counts nothing
+    log.settle(claim(log, "broken"), None, "timed out")
+    claim(log, "open")
+    # six calls, four replies, two of them without both numbers; 10 + 20 tokens in, 5 + 7 + 3 out, 4 cached, 2 reasoned
+    told = {"calls": 6, "replies": 4, "uncounted": 2, "tokens_in": 30, "tokens_out": 15, "cached": 4, "reasoning": 2}
+    assert log.counts("r") == told
+    free = [(request(f"free {i}"), replace(reply(request(f"free {i}")), usage=Usage(1, 2))) for i in range(3)]
+    log.put(free, "r")
+    log.put([], "r")
+    assert log.counts("r") == told | {"calls": 9, "replies": 7, "tokens_in": 33, "tokens_out": 21}
+    assert log.spend("r") == Spend(4, 20) and log.counts("another") == ZERO
+    again = ResponseLog(path)
+    assert again.counts("r") == log.counts("r")
+    again.close()
+
+
+@given(st.lists(st.tuples(COUNT, COUNT, COUNT, COUNT, st.booleans()), max_size=8))
+@settings(max_examples=25, deadline=None)
+def test_the_counts_are_those_of_the_replies(
+    tmp_path_factory: pytest.TempPathFactory, told: list[tuple[int | None, int | None, int | None, int | None, bool]]
+) -> None:
+    log = ResponseLog(tmp_path_factory.mktemp("log") / "log.sqlite")
+    for i, (*usage, free) in enumerate(told):
+        asked = request(str(i))
+        said = replace(reply(asked), usage=Usage(*usage))
+        if free:
+            log.put([(asked, said)], "r")
+        else:
+            log.settle(claim(log, str(i)), 0, "ok", (asked, said))
+    sums = [sum(row[k] or 0 for row in told) for k in range(4)]
+    uncounted = sum(row[0] is None or row[1] is None for row in told)
+    assert tuple(log.counts("r").values()) == (len(told), len(told), uncounted, *sums)
+    log.close()
+
+
+def test_the_sends_of_the_last_minute_are_those_of_one_run(path: Path, log: ResponseLog) -> None:
+    for text, run in (("old", "r"), ("a", "r"), ("b", "r"), ("c", "another")):
+        claim(log, text, run=run)
+    rows = sqlite3.connect(path, isolation_level=None)
+    rows.execute("UPDATE calls SET at = ? WHERE id = 1", ((datetime.now(UTC) - timedelta(seconds=40)).isoformat(),))
+    rows.close()
+    ages = sorted(log.sends_since("r", 60))
+    assert len(ages) == 3 and 0 <= ages[0] <= ages[1] < 10 and 40 <= ages[2] < 50
+    assert len(log.sends_since("r", 30)) == 2 and log.sends_since("nobody", 60) == []
+
+
+def test_a_batch_is_open_until_it_ended(path: Path, log: ResponseLog) -> None:
+    calls = {request(text).key: claim(log, text) for text in "abc"}
+    log.add_batch("first", "r", "p/m", calls.values())
+    assert log.open_batches("r", "p/m") == [OpenBatch("first", None, calls)]
+    log.set_batch("first", "id-1")
+    log.add_batch("second", "r", "p/m", [claim(log, "d")])
+    log.add_batch("third", "r", "p/other", [claim(log, "e")])
+    log.add_batch("fourth", "s", "p/m", [claim(log, "e", run="s")])
+    log.settle(calls[request("b").key], 3, "ok", (request("b"), reply(request("b"))))
+    later = ResponseLog(path)  # another process finds what is not settled, the oldest batch first
+    first, second = later.open_batches("r", "p/m")
+    assert first == OpenBatch("first", "id-1", {key: call for key, call in calls.items() if key != request("b").key})
+    assert (second.name, second.vendor_id, len(second.calls)) == ("second", None, 1)
+    later.set_batch("first", ended=True)
+    later.close()
+    assert [batch.name for batch in log.open_batches("r", "p/m")] == ["second"]
+    assert [batch.name for batch in log.open_batches("s", "p/m")] == ["fourth"]
+    log.set_batch("second")  # nothing new is known: it stays as it was
+    assert log.open_batches("r", "p/m") == [second]
 
 
 def test_a_newer_log_is_refused_by_name(path: Path, log: ResponseLog) -> None:

@@ -1,0 +1,158 @@
+"""One configuration: the same from a file as from flags, and every option of it on the command and on the New run form."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
+
+from cotlab.cli import run as command
+from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.run.config import RunConfig, as_yaml, read_config
+from cotlab.ui.new_run import NOT_ON_THE_FORM
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
+    ["null", "~", "1.0", "yes", "2026-01-01", "- a", "a: b", "#", "'", '"', "a\r\nb\u2028c\x85", "\x00", " ", "=", "<<"]
+)
+SHARE, POSITIVE = st.floats(0, 1), st.integers(1, 10**12)
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "task_suite": TEXT, "provider": TEXT, "model": TEXT, "base_url": st.none() | TEXT, "output": st.none() | TEXT,
+    "scorer": st.lists(TEXT, max_size=3), "mode": st.lists(TEXT, max_size=3), "metric": TEXT, "ccs_threshold": SHARE,
+    "rr_threshold": st.none() | SHARE, "gate_on": st.sampled_from(["point", "interval"]), "temperature": st.floats(0, 2),
+    "seed": st.integers(0, 10**12), "repeats": st.integers(1, 100), "chain": st.sampled_from(["reference", "own"]),
+    "given": st.sampled_from(["user", "prefix"]), "limit": st.none() | POSITIVE, "good_lines": st.booleans(),
+    "max_concurrent": st.integers(1, 1000), "max_cost": st.floats(0, 1e12), "max_requests_per_minute": st.none() | POSITIVE,
+    "max_tokens_per_minute": st.none() | POSITIVE, "max_tries": st.integers(1, 100),
+    "timeout_s": st.floats(0, 86_400, exclude_min=True), "batch": st.booleans(), "prices": st.none() | TEXT,
+    "fail_on_error": st.none() | st.floats(0, 1e6), "allow_unpriced": st.booleans(), "redact_prompts": st.booleans(),
+    "tag": st.dictionaries(TEXT, TEXT, max_size=3),
+}  # fmt: skip
+NO_LIMIT = ("max_requests_per_minute", "max_tokens_per_minute", "limit", "rr_threshold", "fail_on_error")
+
+
+@given(st.fixed_dictionaries(FIELDS))
+@settings(max_examples=40, deadline=None)
+def test_a_run_s_file_gives_its_configuration_again(tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any]) -> None:
+    config = RunConfig(**fields)
+    assert config.model_dump() == fields  # nothing is changed on the way in
+    path = tmp_path_factory.getbasetemp() / "run.yaml"
+    path.write_text(as_yaml(config.model_dump(mode="json")), "utf-8")
+    assert read_config({}, path).model_dump() == fields
+
+
+@pytest.mark.parametrize("mark", ["\x85", "\u2028", "\u2029", "\n", "\r\n"])
+def test_a_line_end_in_a_text_stays_what_it_is(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(as_yaml({"tag": {"": mark, f"a{mark}b": f" {mark} "}, "model": f"{mark}é"}), "utf-8")
+    config = read_config({}, path)
+    assert (config.tag, config.model) == ({"": mark, f"a{mark}b": f" {mark} "}, f"{mark}é")
+
+
+def test_every_field_is_drawn() -> None:
+    assert FIELDS.keys() == RunConfig.model_fields.keys()
+
+
+def test_no_limit_stays_no_limit(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("".join(f"{name}: null\n" for name in NO_LIMIT))
+    config = read_config({}, path)
+    assert [getattr(config, name) for name in NO_LIMIT] == [None] * 5
+    assert read_config({}).max_requests_per_minute == 60  # what is not said is the default
+
+
+def test_a_file_leaves_out_what_no_option_is_called(tmp_path: Path) -> None:
+    assert yaml.safe_load(as_yaml({"model": "m", "of_tomorrow": 1})) == {"model": "m"}
+    path = tmp_path / "run.yaml"
+    path.write_text("temprature: 1\n")
+    with pytest.raises(UnknownName, match="Did you mean 'temperature'"):
+        read_config({}, path)
+
+
+def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("seed: 1\nrepeats: 2\nmode: [filler]\nmodel: of the file\n")
+    monkeypatch.setenv("COTLAB_SEED", "3")
+    monkeypatch.setenv("COTLAB_REPEATS", "4")
+    monkeypatch.setenv("COTLAB_MODE", "remove, corrupt")
+    monkeypatch.setenv("COTLAB_MODEL", "")  # empty: not set
+    config = read_config({"seed": 5}, path)
+    assert (config.seed, config.repeats, config.mode, config.model) == (5, 4, ["remove", "corrupt"], "of the file")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_cost", -1.0), ("max_cost", float("nan")), ("timeout_s", 0), ("timeout_s", float("inf")), ("max_tries", 0),
+        ("max_requests_per_minute", 0), ("max_tokens_per_minute", 0), ("given", "system"), ("max_concurrent", 1001),
+        ("temperature", 2.1), ("fail_on_error", -0.1),
+    ],
+)  # fmt: skip
+def test_a_value_that_cannot_be_used_is_said_with_its_option(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: "):
+        read_config({name: value})
+
+
+def test_every_option_is_a_flag_of_the_command_and_may_be_left_out() -> None:
+    flags = inspect.signature(command.run).parameters
+    assert flags.keys() - {*command._NOT_CONFIG} == RunConfig.model_fields.keys()
+    assert all(flags[name].default is None for name in RunConfig.model_fields)
+    named = typing.get_type_hints(command.run, include_extras=True)
+    for name in RunConfig.model_fields:
+        (option,) = typing.get_args(named[name])[1:]
+        spelt = option.default if isinstance(option.default, str) else None  # typer keeps a given name in the default
+        assert spelt in (None, "--" + name.replace("_", "-"))
+
+
+def _form() -> None:
+    import streamlit as st
+
+    from cotlab.ui import new_run
+
+    st.session_state["suite"], st.session_state["told"] = new_run.form(None)
+
+
+@pytest.fixture(scope="module")
+def form(tmp_path_factory: pytest.TempPathFactory) -> AppTest:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COTLAB_STORE", str(tmp_path_factory.mktemp("form")))
+        app = AppTest.from_function(_form, default_timeout=90).run()
+    assert not app.exception
+    return app
+
+
+def test_every_option_is_on_the_form_and_as_usual_there(form: AppTest) -> None:
+    told = form.session_state["told"]
+    assert told.keys() == RunConfig.model_fields.keys() - {*NOT_ON_THE_FORM}
+    usual = RunConfig().model_dump()
+    assert {name: value for name, value in told.items() if value != usual[name]} == {"mode": ["remove", "corrupt"]}
+
+
+def started_from(form: AppTest, folder: Path) -> RunConfig:
+    """What a run started now would be told."""
+    form.run()
+    (folder / "run.yaml").write_text(as_yaml(form.session_state["told"]), "utf-8")
+    return read_config({}, folder / "run.yaml")
+
+
+def test_what_is_set_on_the_form_reaches_the_run(form: AppTest, tmp_path: Path) -> None:
+    form.number_input(key="new-max_requests_per_minute").set_value(500)
+    form.number_input(key="new-max_tokens_per_minute").set_value(9_000)
+    form.number_input(key="new-max_tries").set_value(3)
+    form.number_input(key="new-timeout").set_value(7.5)
+    form.checkbox(key="new-batch").set_value(True)
+    form.checkbox(key="new-given").set_value(True)
+    form.text_input(key="new-prices").set_value("prices.yaml")
+    form.text_input(key="new-tags").set_value("who=me, why=a test")
+    config = started_from(form, tmp_path)
+    assert (config.max_requests_per_minute, config.max_tokens_per_minute, config.max_tries) == (500, 9_000, 3)
+    assert (config.timeout_s, config.batch, config.given, config.prices) == (7.5, True, "prefix", "prices.yaml")
+    assert config.tag == {"who": "me", "why": "a test"}
+    form.number_input(key="new-max_tokens_per_minute").set_value(None)
+    assert started_from(form, tmp_path).max_tokens_per_minute is None

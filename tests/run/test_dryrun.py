@@ -1,0 +1,125 @@
+"""What a plan would ask and cost: each request once, the likely cost below the most, and what its model cannot give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cotlab.core.keys import canonical_json
+from cotlab.core.program import Params, Peers, Program, Scorer
+from cotlab.core.requests import Complete, Message, Reply, Request
+from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
+from cotlab.run.budget import FREE, Price
+from cotlab.run.dryrun import Count, cautions, count_plan, count_requests
+
+MODEL = ModelRef("openai", "gpt-4o-mini")
+STEPS = tuple(Step(i, f"Part {i} is {i + 1}.") for i in range(3))
+SUITE = Suite.of("own", [Item(f"i{k}", f"What is number {k}?", "7", STEPS) for k in range(4)])
+OPTIONS = {"metric": "accuracy_delta", "ccs_threshold": 0.1, "chain": "reference"}
+RATES = st.decimals(0, 100, places=4)
+
+
+def plan(*modes: Sequence[str], metric: str = "accuracy_delta", model: ModelRef = MODEL, **more: int) -> Plan:
+    """A plan with one ablation for each list of modes."""
+    specs = tuple(ScorerSpec("ablation", 1, {**OPTIONS, "modes": list(one), "metric": metric}) for one in modes)
+    return Plan("own", SUITE.digest, {"subject": model}, specs, **more)
+
+
+def ask(text: str, max_tokens: int = 64) -> Complete:
+    return Complete(MODEL, (Message("user", text),), max_tokens=max_tokens)
+
+
+def asking(*rounds: Sequence[Request]) -> Scorer:
+    """A scorer that asks these rounds of every item."""
+
+    def program(item: Item, params: Params, peers: Peers) -> Program:
+        for requests in rounds:
+            replies: Sequence[Reply] = yield requests
+            assert len(replies) == len(requests)
+        return ()
+
+    return Scorer("asking", 1, (), program)
+
+
+def count(*scorers: Scorer, price: Price = FREE) -> Count:
+    total, params, peers = Count(), Params({"subject": MODEL}), Peers.of(SUITE, 42)
+    for one in scorers:
+        count_requests(one, params, peers, SUITE.items, price, total)
+    return total
+
+
+def size(request: Request) -> int:
+    return len(canonical_json(request.asked()).encode())
+
+
+def test_a_request_that_two_scorers_ask_counts_once() -> None:
+    shared, mine, yours = ask("shared"), ask("mine"), ask("yours")
+    first, second = asking([shared, mine]), asking([shared, yours], [mine, ask("later"), shared])
+    price = Price(Decimal(1), Decimal(1))
+    alone, both = count(first, price=price), count(first, second, price=price)
+    assert (alone.exact, alone.estimated, alone.total) == (2, 0, 2)  # every item of the suite asks the same
+    assert (both.exact, both.estimated, both.total) == (3, 1, 4)
+    assert both.most_micro == sum(price.most(request) for request in (shared, mine, yours, ask("later")))
+
+
+def test_a_plan_s_scorers_share_the_whole_chain() -> None:
+    # of each of four items the whole chain, and one request for each of its three steps and each mode
+    assert count_plan(plan(["remove"]), SUITE).total == 4 * (1 + 3)
+    assert count_plan(plan(["remove"], ["remove"]), SUITE).total == 4 * (1 + 3)
+    assert count_plan(plan(["remove"], ["filler"]), SUITE).total == 4 * (1 + 3 + 3)
+    assert count_plan(plan(["remove"], limit=2), SUITE).total == 2 * (1 + 3)
+    assert count_plan(plan(["remove"], repeats=3), SUITE).total == 3 * 4 * (1 + 3)
+
+
+def test_the_cost_by_hand() -> None:
+    price = Price(Decimal(4), Decimal(100), headroom=8192)
+    short, long = ask("q" * 80, 64), ask("q" * 80, 512)
+    # 80 characters are about 21 tokens: 84; an answer of 20 or a chain of 150, after 600 tokens of reasoning
+    assert count(asking([short]), price=price).micro == 84 + 100 * (20 + 600)
+    assert count(asking([long]), price=price).micro == 84 + 100 * (150 + 600)
+    assert count(asking([short]), price=replace(price, headroom=0)).micro == 84 + 100 * 20
+    assert count(asking([short]), price=price).most_micro == 4 * size(short) + 100 * (64 + 8192)
+    assert count(asking([short])).micro == count(asking([short])).most_micro == 0
+
+
+@given(RATES, RATES, st.integers(0, 1000), st.text(max_size=200), st.integers(1, 1000), st.none() | RATES, st.none() | RATES)
+@settings(deadline=None)
+def test_the_likely_cost_is_never_above_the_most(
+    rate_in: Decimal, rate_out: Decimal, headroom: int, text: str, max_tokens: int, cached: Decimal | None,
+    reasoning: Decimal | None,
+) -> None:  # fmt: skip
+    price = Price(rate_in, rate_out, cached=cached, reasoning=reasoning, headroom=headroom)
+    found = count(asking([ask(text, max_tokens)], [ask(text + "?", max_tokens)]), price=price)
+    assert found.total == 2 and 0 <= found.micro <= found.most_micro
+
+
+def test_an_estimate_keeps_its_prices_and_says_nothing_of_money_it_does_not_know() -> None:
+    price = Price(Decimal("0.15"), Decimal("0.6"), source="a file")
+    told = count_plan(plan(["remove"]), SUITE, price).as_estimate(price)
+    assert (told["requests"], told["price_in_usd_per_million"], told["price_out_usd_per_million"]) == (16, 0.15, 0.6)
+    assert told["price_source"] == "a file" and 0 < told["cost_usd"] < told["most_usd"]
+    unknown = Price(Decimal(0), Decimal(0), known=False, source="unknown")
+    told = count_plan(plan(["remove"]), SUITE, unknown).as_estimate(unknown)
+    assert told["cost_usd"] is None and told["most_usd"] is None
+
+
+@pytest.mark.parametrize(
+    ("model", "metric", "said"),
+    [
+        (ModelRef("openai", "gpt-4o-mini"), "kl_divergence", []),
+        (ModelRef("openai", "gpt-5"), "accuracy_delta", ["gpt-5 takes no temperature"]),
+        (ModelRef("openai", "gpt-5"), "kl_divergence", ["gpt-5 takes no temperature", "gpt-5 gives no log-probabilities"]),
+        (ModelRef("anthropic", "claude-sonnet-4-5"), "accuracy_delta", []),
+        (ModelRef("anthropic", "claude-sonnet-4-5"), "total_variation", ["claude-sonnet-4-5 gives no log-probabilities"]),
+        (ModelRef("organism", "r100", form="continuation"), "kl_divergence", []),
+    ],
+)
+def test_what_a_model_cannot_give_is_said_before_it_is_paid(model: ModelRef, metric: str, said: list[str]) -> None:
+    told = cautions(plan(["remove"], metric=metric, model=model))
+    assert len(told) == len(said) and all(one.startswith(start) for one, start in zip(told, said, strict=True))
+    assert all(metric in one for one in told if "log-probabilities" in one)

@@ -1,0 +1,73 @@
+"""Keys: the environment wins over .env, which wins over secrets.toml; what is wrong with a file never repeats it."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cotlab.core.errors import ConfigError
+from cotlab.providers.keys import KEYS
+from cotlab.run.secrets import load_secrets
+
+
+@pytest.fixture(autouse=True)
+def environment_as_it_was() -> Iterator[None]:
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def after(folder: Path, env: str | bytes | None = None, toml: str | bytes | None = None) -> dict[str, str]:
+    """The keys that are set once both files were read."""
+    (folder / ".streamlit").mkdir()
+    for path, text in ((folder / ".env", env), (folder / ".streamlit" / "secrets.toml", toml)):
+        if text is not None:
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    load_secrets(folder)
+    return {name: os.environ[name] for name in KEYS.values() if name in os.environ}
+
+
+def test_the_environment_wins_over_env_which_wins_over_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of-the-shell")
+    env = "OPENAI_API_KEY=of-env\nANTHROPIC_API_KEY=of-env\n"
+    toml = "".join(f'{name} = "of-toml"\n' for name in KEYS.values())
+    assert after(tmp_path, env, toml) == {
+        "OPENAI_API_KEY": "of-the-shell", "ANTHROPIC_API_KEY": "of-env", "GOOGLE_API_KEY": "of-toml",
+        "OPENAI_COMPAT_API_KEY": "of-toml",
+    }  # fmt: skip
+
+
+def test_without_files_nothing_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert after(tmp_path) == {}
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("GOOGLE_API_KEY=of-this-folder\n")
+    load_secrets()
+    assert os.environ["GOOGLE_API_KEY"] == "of-this-folder"
+
+
+def test_env_may_hold_options_and_secrets_only_keys(tmp_path: Path) -> None:
+    toml = 'COTLAB_METRIC = "answer_change"\nOPENAI_API_KEY = 7\nGOOGLE_API_KEY = ""\n[table]\nANTHROPIC_API_KEY = "within"\n'
+    assert after(tmp_path, "COTLAB_SEED=7\n", toml) == {}  # a number, nothing, and a key of a table are no keys
+    assert os.environ["COTLAB_SEED"] == "7" and "COTLAB_METRIC" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("secrets.toml", "OPENAI_API_KEY = sk-planted-1"),
+        ("secrets.toml", 'OPENAI_API_KEY = "sk-planted-1'),
+        ("secrets.toml", 'sk-planted-1 = "a"\nsk-planted-1 = "b"\n'),
+        ("secrets.toml", b'OPENAI_API_KEY = "sk-planted-1\xff"'),
+        (".env", b"OPENAI_API_KEY=sk-planted-1\xff"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_and_not_repeated(tmp_path: Path, name: str, text: str | bytes) -> None:
+    with pytest.raises(ConfigError) as caught:
+        after(tmp_path, **{"env" if name == ".env" else "toml": text})
+    assert name in str(caught.value)
+    assert "planted" not in "".join(traceback.format_exception(caught.value))
