@@ -39,9 +39,7 @@ def form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
         st.subheader("Suite and model")
         suite = parts.pick("Suite", labels, "suite", before.get("_suite", "wordproblems"))
         config = _subject(before)
-        config["limit"] = st.number_input(
-            "Items (empty: all)", 1, None, before.get("limit"), key="new-limit", placeholder="all"
-        )
+        config["limit"] = _maybe(st, "Items (empty: all)", "new-limit", before.get("limit"), 1, empty="all")
     with right:
         st.subheader("What to measure")
         config |= _measures(before)
@@ -109,25 +107,25 @@ def _sampling(before: dict[str, Any]) -> dict[str, Any]:
 
 def _limits(before: dict[str, Any]) -> dict[str, Any]:
     a, b, c = st.columns(3)
-
-    def whole(place: Any, label: str, name: str, usual: int | None, most: int | None = None, hint: str | None = None) -> Any:
-        return place.number_input(label, 1, most, before.get(name, usual), key=f"new-{name}", placeholder="none", help=hint)
-
+    minute, tokens = before.get("max_requests_per_minute", 60), before.get("max_tokens_per_minute")
     return {
         "max_cost": a.number_input(
             "Cap on the spend, US dollars", 0.0, None, float(before.get("max_cost", 10.0)), key="new-cost"
         ),
         "max_concurrent": b.number_input("Requests in flight", 1, 1000, before.get("max_concurrent", 10), key="new-concurrent"),
-        "max_requests_per_minute": whole(c, "Requests a minute", "max_requests_per_minute", 60),
-        "max_tokens_per_minute": whole(a, "Tokens a minute", "max_tokens_per_minute", None),
-        "max_tries": whole(b, "Tries of a request that fails", "max_tries", 10, 100, "A 429 does not count as a failure."),
+        "max_requests_per_minute": _maybe(c, "Requests a minute", "new-max_requests_per_minute", minute, 1),
+        "max_tokens_per_minute": _maybe(a, "Tokens a minute", "new-max_tokens_per_minute", tokens, 1),
+        "max_tries": b.number_input(
+            "Tries of a request that fails", 1, 100, before.get("max_tries", 10), key="new-max_tries",
+            help="A 429 does not count as a failure.",
+        ),
         "timeout_s": c.number_input(
             "Seconds to wait for a reply", 1.0, 86_400.0, float(before.get("timeout_s", 120.0)), key="new-timeout"
         ),
         "prices": a.text_input("File of prices (YAML)", before.get("prices") or "", key="new-prices") or None,
-        "fail_on_error": b.number_input(
-            "Failed items that fail the run", 0.0, None, before.get("fail_on_error"), key="new-fail", placeholder="none",
-            help="Below 1 a share, from 1 on a count.",
+        "fail_on_error": _maybe(
+            b, "Failed items that fail the run", "new-fail", before.get("fail_on_error"), 0.0,
+            hint="Below 1 a share, from 1 on a count.",
         ),
     }  # fmt: skip
 
@@ -150,13 +148,21 @@ def _gate_and_tags(before: dict[str, Any]) -> dict[str, Any]:
         "tag": _pairs(tags),
         "output": a.text_input("Folder of the reports (empty: in the store)", before.get("output") or "", key="new-output")
         or None,
-        "rr_threshold": b.number_input(
-            "The run fails above RRR", 0.0, 1.0, before.get("rr_threshold"), 0.05, key="new-gate", placeholder="no gate"
-        ),
+        "rr_threshold": _maybe(b, "The run fails above RRR", "new-gate", before.get("rr_threshold"), 0.0, 1.0, empty="no gate"),
         "gate_on": c.selectbox("Gate on", gates, _index(gates, before.get("gate_on")), key="new-gate-on"),
         "redact_prompts": redact,
         "allow_unpriced": unpriced,
     }
+
+
+def _maybe(
+    place: Any, label: str, key: str, start: float | None, low: float, most: float | None = None, *, empty: str = "none",
+    hint: str | None = None,
+) -> Any:  # fmt: skip
+    """A number that may be left empty; an emptied one stays empty, whatever it began with."""
+    if key not in st.session_state:
+        st.session_state[key] = start
+    return place.number_input(label, low, most, None, key=key, placeholder=empty, help=hint)
 
 
 def _pairs(text: str) -> dict[str, str]:
