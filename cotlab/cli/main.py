@@ -13,6 +13,8 @@ from cotlab.cli import demo, doctor, organisms, plan, reports, run, suites
 from cotlab.core.errors import CotlabError, StoreError
 from cotlab.run.secrets import load_secrets
 
+INTERRUPTED = 130
+"""What the command line's package makes of Ctrl-C; with us that is a run that could not finish."""
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -55,8 +57,10 @@ def main() -> None:
     except CotlabError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(3 if isinstance(error, StoreError) else 2)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except (KeyboardInterrupt, SystemExit) as end:
+        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
+            raise
+        print("interrupted; a run that had begun goes on with: cotlab run --resume RUN", file=sys.stderr)
         sys.exit(3)
 
 

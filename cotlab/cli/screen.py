@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -59,6 +60,8 @@ class ProgressBar:
         )
         if told.concurrency is not None and told.in_flight:
             more.append(f"{told.in_flight} in flight, at most {told.concurrency}")
+        if (pause_s := told.paused_until - time.time()) > 1:
+            more.append(f"pausing {pause_s:.0f} s, as the server asks")
         if told.waiting_for:
             more.append(f"batches: {told.waiting_for}")
         if told.eta_s is not None and told.status == "running":

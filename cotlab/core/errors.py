@@ -83,6 +83,10 @@ class Unauthorised(ProviderError):
     """The key is missing or was refused."""
 
 
+class NotFound(Unauthorised):
+    """The model, the address or the batch is not there."""
+
+
 class Unsupported(ProviderError):
     """The model cannot take this request: an unknown word, a missing ability, too long a text."""
 

@@ -40,8 +40,11 @@ class Batching(Protocol):
         """Hand in one batch under a name of ours; the vendor's id of it."""
         ...
 
-    async def find(self, name: str) -> str | None:
-        """The id of a batch that was handed in under ``name``, or None where the vendor cannot tell."""
+    async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
+        """The id of the batch of the requests ``keys`` that was handed in under ``name`` after ``since`` (ISO time).
+
+        None where there is none, or where it cannot be told from others.
+        """
         ...
 
     async def poll(self, batch: str) -> BatchState: ...

@@ -196,7 +196,7 @@ def _read(item: Item, request: Complete, reply: Reply) -> _Told:
     if gap is not None or isinstance(reply, Failed):
         return _Told(reply.key, *(gap or ("error", "no reply")), reply if isinstance(reply, Response) else None)
     text = said(request.prefix, reply.text or "")
-    if request.prefix.endswith(CUE):  # the answer is the rest of the cue's line, however much a model adds
+    if request.prefix.endswith(CUE) and not request.stop:  # the answer is the rest of the cue's line, however much a model adds
         text = text.partition("\n")[0]
     if reply.finish == "length" and not _SAYS_ANSWER.search(text):
         return _Told(reply.key, "undefined", f"the reply was cut off at {request.max_tokens} tokens, before an answer", reply)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import anthropic
@@ -20,6 +21,8 @@ from cotlab.providers.keys import key_for
 ERRORS = (anthropic.AnthropicError, *wire.LOST)
 """All that a call through the SDK may raise, but for our own faults."""
 HOME = "https://api.anthropic.com"
+EARLY = timedelta(minutes=2)
+"""How far the vendor's clock may be behind ours."""
 _PATH = "/v1/messages"
 _FINISH = {
     "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",
@@ -49,7 +52,7 @@ class Anthropic:
         self.ref = replace(ref, form=wire.form_of(ref, self._family))
         self._client = anthropic.AsyncAnthropic(
             base_url=url, api_key=key_for(ref.provider, ref.base_url), max_retries=0, timeout=None,
-            http_client=anthropic.DefaultAioHttpClient(limits=wire.LIMITS, timeout=None),
+            http_client=anthropic.DefaultAioHttpClient(limits=wire.LIMITS, timeout=None, follow_redirects=False),
         )  # fmt: skip
 
     async def send(self, request: Request) -> Response:
@@ -81,9 +84,30 @@ class Anthropic:
             raise map_error(error) from error
         return wire.words(wire.mapping(wire.decoded(made.content), "it").get("id"), "id")
 
-    async def find(self, name: str) -> str | None:
-        """None: a batch cannot be looked up by a name of ours."""
-        return None
+    async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
+        """The batch of as many requests that was made since then: by its results' keys, or as the only one without any yet."""
+        begun, pending = datetime.fromisoformat(since) - EARLY, list[str]()
+        for batch in wire.listing((await self._get(f"{_PATH}/batches", limit=100)).get("data"), "data"):
+            told = wire.mapping(batch, "batch")
+            made, counts = wire.moment(told.get("created_at")), wire.maybe(told.get("request_counts"))
+            if made is None or made < begun or sum(wire.count(n) or 0 for n in counts.values()) != len(keys):
+                continue
+            batch_id = wire.words(told.get("id"), "id")
+            if told.get("processing_status") != "ended":
+                pending.append(batch_id)
+            elif await self._holds(batch_id, frozenset(keys)):
+                return batch_id
+        return pending[0] if len(pending) == 1 else None
+
+    async def _holds(self, batch: str, keys: Container[str]) -> bool:
+        """Whether the first result of an ended batch answers one of ``keys``."""
+        try:
+            async with self._client.messages.batches.with_streaming_response.results(batch) as reply:
+                async for line in wire.lines(reply.iter_bytes()):
+                    return line.get("custom_id") in keys
+        except ERRORS as error:
+            raise map_error(error) from error
+        return False
 
     async def poll(self, batch: str) -> BatchState:
         told = await self._get(f"{_PATH}/batches/{batch}")

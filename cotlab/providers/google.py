@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import aiohttp
@@ -68,18 +69,25 @@ class Google:
         except ERRORS as error:
             raise map_error(error) from error
         writers = [model for model in listed if "generateContent" in (model.supported_actions or ())]
-        return sorted((model.name or "").removeprefix("models/") for model in writers)
+        return sorted(wire.clean(model.name or "").removeprefix("models/") for model in writers)
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+    async def _stay(self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        """Follow no redirect to another host: it would be given the key."""
+        if request.url.host != urlsplit(self._url).hostname:
+            raise aiohttp.ClientConnectionError(f"the server redirects to another host: {request.url.host}")
+        return await handler(request)
 
     def _open(self) -> genai.Client:
         """The client, made at the first call: a session belongs to the event loop that it is used in."""
         if self._client is None:
             proxied = bool(getproxies().keys() & {"http", "https", "all"})  # asking at each request would double its cost
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=proxied
+                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=proxied,
+                middlewares=(self._stay,),
             )
             options = types.HttpOptions(
                 base_url=self._url, api_version=_VERSION, aiohttp_client=self._session,

@@ -46,7 +46,10 @@ def key_for(provider: str, base_url: str | None) -> str:
 
 def is_private(url: str | None) -> bool:
     """Whether an address is this machine or a private network."""
-    host = urlsplit(url or "").hostname or ""
+    try:
+        host = urlsplit(url or "").hostname or ""
+    except ValueError:
+        return False
     if host == "localhost" or host.endswith((".localhost", ".local")):
         return True
     try:
@@ -56,10 +59,16 @@ def is_private(url: str | None) -> bool:
     return address.is_loopback or address.is_private
 
 
-def without_keys(text: str) -> str:
-    """``text`` with every known key, and whatever looks like one, replaced: for words that come from a server."""
+def without_known_keys(text: str) -> str:
+    """``text`` with every key of the environment replaced: for what a model says."""
     for name in KEYS.values():
         key = os.environ.get(name, "").strip()
         if len(key) >= _SHORTEST and key != PLACEHOLDER:
             text = text.replace(key, "***")
+    return text
+
+
+def without_keys(text: str) -> str:
+    """``text`` with every known key, and whatever looks like one, replaced: for words that come from a server."""
+    text = without_known_keys(text)
     return _LOOKS_LIKE_ONE.sub("***", text)

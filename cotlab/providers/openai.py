@@ -56,7 +56,7 @@ class OpenAI(OpenAICompat):
             raise map_error(error, self.ref.provider) from error
         return _id(wire.decoded(made.content))
 
-    async def find(self, name: str) -> str | None:
+    async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
         """The id of the batch that carries ``name``; the newest are looked at first."""
         after: dict[str, str] = {}
         while True:

@@ -41,7 +41,7 @@ class OpenAICompat:
         self.ref = replace(ref, form=wire.form_of(ref, self._family))
         self._client = openai.AsyncOpenAI(
             base_url=url, api_key=key_for(ref.provider, ref.base_url), max_retries=0, timeout=None,
-            http_client=openai.DefaultAioHttpClient(limits=wire.LIMITS, timeout=None),
+            http_client=openai.DefaultAioHttpClient(limits=wire.LIMITS, timeout=None, follow_redirects=False),
         )  # fmt: skip
 
     async def send(self, request: Request) -> Response:

@@ -18,6 +18,7 @@ import httpx2
 from cotlab.core.errors import (
     BadReply,
     ConfigError,
+    NotFound,
     ProviderError,
     RateLimited,
     TimedOut,
@@ -125,6 +126,15 @@ def maybe_words(value: Any) -> str:
     return clean(value) if isinstance(value, str) else ""
 
 
+def moment(value: Any) -> datetime | None:
+    """A time with its zone, None where it is none."""
+    try:
+        told = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+    return told if told.tzinfo else None
+
+
 def count(value: Any) -> int | None:
     """A count of tokens, or None where the server gives none or no number."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
@@ -176,7 +186,7 @@ def by_status(status: int, said: str, provider: str, after_s: float | None = Non
     if status == 402:
         return out_of_money(said)
     if status == 404:
-        return Unauthorised(f"the server knows no such model, or --base-url is wrong (404): {said}")
+        return NotFound(f"the server knows no such model, or --base-url is wrong (404): {said}")
     if status == 429:
         return RateLimited(f"too many requests (429): {said}", after_s)
     if status >= 500 or status < 400 or status in (408, 409):

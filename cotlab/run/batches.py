@@ -8,13 +8,14 @@ possible, its calls stay at their full reserve and its requests are asked anew.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from cotlab.core.errors import BadReply, ProviderError, RateLimited, Unauthorised, Unavailable
+from cotlab.core.errors import BadReply, NotFound, ProviderError, RateLimited, Unauthorised, Unavailable
 from cotlab.core.provider import Batching, BatchState
 from cotlab.core.requests import Reply, Request, Response
 from cotlab.core.types import ModelRef
@@ -27,6 +28,8 @@ QUIET_S = 0.25
 LONGEST_POLL_S = 60.0
 PATIENCE = 30
 """Polls that may fail one after the other; what is at the vendor stays there for a resumed run."""
+READS = 3
+"""How often results are read where some are missing: a stream may have been cut."""
 Told = TypeVar("Told")
 
 
@@ -137,8 +140,8 @@ class BatchQueue:
     async def _look_back(self) -> None:
         """Find the batches of an earlier process of this run; requests that are in one of them wait for it."""
         job, found = self._job, list[_Out]()
-        for name, vendor_id, calls in job.log.open_batches(job.run, str(self._ref)):
-            known = vendor_id or await self._patiently(lambda name=name: self._provider.find(name))  # type: ignore[misc]
+        for name, vendor_id, at, calls in job.log.open_batches(job.run, str(self._ref)):
+            known = vendor_id or await self._find(name, tuple(calls), at)
             job.journal.note("batch found again", batch=name, vendor_id=known, requests=len(calls))
             if known is None:
                 for call in calls.values():
@@ -177,12 +180,13 @@ class BatchQueue:
         """Hand in one batch; False where it did not arrive, as far as the vendor can tell, and is to be tried again."""
         job, name = self._job, f"{self._job.run}-{uuid4().hex[:8]}"
         job.log.add_batch(name, job.run, str(self._ref), calls.values())
-        requests = [one.request for one in chosen]
+        requests, begun = [one.request for one in chosen], datetime.now(UTC).isoformat()
         vendor_id: str | None
         try:
             vendor_id = await self._patiently(lambda: self._provider.submit(name, requests), RateLimited)
         except ProviderError as error:
-            vendor_id = await self._patiently(lambda: self._provider.find(name)) if error.retry else None
+            unclear = error.retry and not isinstance(error, RateLimited)
+            vendor_id = await self._find(name, tuple(calls), begun) if unclear else None
             if vendor_id is None:
                 job.log.set_batch(name, ended=True)
                 for one in chosen:
@@ -196,6 +200,15 @@ class BatchQueue:
         self._follow_up(_Out(name, vendor_id, calls, {one.request.key: one for one in chosen}))
         return True
 
+    async def _find(self, name: str, keys: Sequence[str], since: str) -> str | None:
+        """The vendor's id of a batch whose hand-in was not answered; looked for twice, for it may come late."""
+        for wait in (0.0, 2 * self._job.limits.first_wait_s):
+            await self._nap(wait)
+            found = await self._patiently(lambda: self._provider.find(name, keys, since))
+            if found is not None and not self._job.log.knows_batch(found):
+                return found
+        return None
+
     def _follow_up(self, batch: _Out) -> None:
         self._out[batch.name] = batch
         self._job.out |= batch.calls.keys()
@@ -205,13 +218,23 @@ class BatchQueue:
     async def _follow(self, batch: _Out) -> None:
         """Poll until the batch ended, then give everybody their reply, or another try."""
         job, wait = self._job, self._job.limits.poll_s
-        while not batch.state.ended:
-            self._tell()
-            await asyncio.sleep(wait)
-            wait = max(job.limits.poll_s, min(wait * 1.5, LONGEST_POLL_S))
-            batch.state = await self._patiently(lambda: self._provider.poll(batch.vendor_id))
-        asked = [one.request for one in batch.waiting.values()]
-        results = await self._patiently(lambda: self._provider.results(batch.vendor_id, asked))
+        results: dict[str, Response | ProviderError] = {}
+        try:
+            while not batch.state.ended:
+                self._tell()
+                await asyncio.sleep(wait)
+                wait = max(job.limits.poll_s, min(wait * 1.5, LONGEST_POLL_S))
+                batch.state = await self._patiently(lambda: self._provider.poll(batch.vendor_id))
+            asked = [one.request for one in batch.waiting.values()]
+            for _ in range(READS):
+                left = [request for request in asked if request.key not in results]
+                if not left:
+                    break
+                if results:
+                    await asyncio.sleep(job.limits.poll_s)
+                results |= await self._results(batch.vendor_id, left)
+        except NotFound:  # the vendor has forgotten it: its calls keep their reserve, and are asked anew
+            asked = []
         for key, one in batch.waiting.items():
             result = results.get(key, _MISSING)
             self._settle(one, batch.calls[key], result, free=not isinstance(result, BadReply) and result is not _MISSING)
@@ -224,12 +247,14 @@ class BatchQueue:
         job.landed(*batch.calls)
         self._tell()
 
+    async def _results(self, vendor_id: str, asked: Sequence[Request]) -> Mapping[str, Response | ProviderError]:
+        return await self._patiently(lambda: self._provider.results(vendor_id, asked))
+
     def _settle(self, one: _Waiting, call: int, result: Response | ProviderError, *, free: bool) -> None:
         """Close a call; vendors bill the replies of a batch only, so what failed in it (``free``) cost nothing."""
         job = self._job
         if isinstance(result, Response):
-            job.received(one.request, call, result)
-            one.future.set_result(result)
+            one.future.set_result(job.received(one.request, call, result))
             return
         one.tries += 1
         job.broke(one.request, call, result, type(result).__name__, free=free)

@@ -73,6 +73,11 @@ class Price:
             + _or(rate.reasoning, rate.tokens_out) * reasoning
         )
 
+    def plausible(self, request: Request, usage: Usage) -> Usage:
+        """What a reply says it used; no count where that is far beyond what the request can use."""
+        bounds = ((usage.tokens_in, len(request.coded)), (usage.tokens_out, self._made(request)))
+        return Usage() if any(said is not None and said > 10 * most + 10_000 for said, most in bounds) else usage
+
     def _made(self, request: Request) -> int:
         return request.max_tokens + self.headroom if isinstance(request, Complete) else 0
 
@@ -88,14 +93,18 @@ class Price:
 FREE = Price(Decimal(0), Decimal(0), source="free")
 
 
+MOST_DOLLARS = 1_000_000
+"""A million tokens cost less than this."""
+
+
 class _Told(BaseModel):
     """One model of a price file, in dollars a million tokens."""
 
     model_config = ConfigDict(extra="forbid")
-    input: Decimal = Field(ge=0, allow_inf_nan=False)
-    output: Decimal = Field(ge=0, allow_inf_nan=False)
-    cached: Decimal | None = Field(None, ge=0, allow_inf_nan=False)
-    reasoning: Decimal | None = Field(None, ge=0, allow_inf_nan=False)
+    input: Decimal = Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)
+    output: Decimal = Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)
+    cached: Decimal | None = Field(None, ge=0, le=MOST_DOLLARS, allow_inf_nan=False)
+    reasoning: Decimal | None = Field(None, ge=0, le=MOST_DOLLARS, allow_inf_nan=False)
 
 
 class _PriceFile(RootModel[dict[str, _Told]]):
@@ -115,7 +124,7 @@ def read_prices(path: str | Path | None) -> Mapping[str, Price]:
     try:
         told: Any = yaml.safe_load(Path(path).read_text("utf-8"))
         rows = _PriceFile.model_validate(told or {}).root
-    except (OSError, yaml.YAMLError, ValueError) as wrong:
+    except (OSError, yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as wrong:
         said = (
             "; ".join(f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in wrong.errors())
             if isinstance(wrong, ValidationError)

@@ -139,8 +139,18 @@ def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig
             raise ConfigError(f"{file}: no such configuration file.")
         _check_names(_yaml_names(file), str(file))
         kind = type("RunConfig", (RunConfig,), {"model_config": RunConfig.model_config | {"yaml_file": file}})
+    return _validated(kind, {name: value for name, value in flags.items() if value is not None and value != []})
+
+
+def config_again(stored: Mapping[str, Any], flags: Mapping[str, Any]) -> RunConfig:
+    """The configuration of a run that is resumed: as it was stored, with the limits and gates that are given now."""
+    given = {name: value for name, value in flags.items() if value is not None and value != []}
+    return _validated(RunConfig, {**{n: v for n, v in stored.items() if n in RunConfig.model_fields}, **given})
+
+
+def _validated(kind: type[RunConfig], values: Mapping[str, Any]) -> RunConfig:
     try:
-        return kind(**{name: value for name, value in flags.items() if value is not None and value != []})
+        return kind(**values)
     except ValidationError as wrong:
         lines = [f"{'.'.join(map(str, e['loc'])) or 'configuration'}: {e['msg']} (got {e['input']!r})" for e in wrong.errors()]
         raise ConfigError("The configuration cannot be used.\n" + "\n".join(lines)) from wrong
@@ -165,7 +175,7 @@ def _yaml_names(file: Path) -> list[str]:
     """The options that a YAML file sets; ConfigError where it is not a mapping of them."""
     try:
         told = yaml.safe_load(file.read_text("utf-8"))
-    except (yaml.YAMLError, ValueError, OSError) as wrong:
+    except (yaml.YAMLError, ValueError, OSError, RecursionError) as wrong:
         raise ConfigError(f"{file}: not a YAML file: {' '.join(str(wrong).split())[:200]}") from wrong
     if told is not None and not isinstance(told, dict):
         raise ConfigError(f"{file}: options are written as name: value, one a line.")

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from cotlab.core.program import Program
 from cotlab.core.provider import AnyProvider, Batching, BatchProvider
-from cotlab.core.requests import Failed, Reply, Request
+from cotlab.core.requests import Failed, Reply, Request, Response
 from cotlab.core.types import ModelRef
 from cotlab.run.batches import BatchQueue
 from cotlab.run.budget import Price
@@ -38,6 +38,8 @@ class Dispatcher:
         self._providers = providers
         self._ways = {ref: self._way(ref, provider, batch) for ref, provider in providers.items()}
         self._flying: dict[str, asyncio.Future[Reply]] = {}
+        self._said: dict[str, Response] = {}
+        """Replies of a redacted run, whose log keeps none: equal requests are asked once a process."""
         self.wanted = 0
 
     async def ask(self, request: Request) -> Reply:
@@ -46,7 +48,7 @@ class Dispatcher:
         self.wanted += 1
         flying = self._flying.get(key)
         if flying is None:
-            stored = self._log.get(key)
+            stored = self._said.get(key) or self._log.get(key)
             if stored is not None:
                 self.progress.replies += 1
                 return self.job.hit(request, stored)
@@ -54,6 +56,8 @@ class Dispatcher:
             self._flying[key] = flying
             flying.add_done_callback(lambda done: self._landed(key, done))
         reply = await asyncio.shield(flying)
+        if self._log.redact and isinstance(reply, Response):
+            self._said[key] = reply
         self.progress.replies += 1
         return reply
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cotlab.core.errors import BudgetReached, ProviderError, Unsupported
 from cotlab.core.requests import Failed, Request, Response
 from cotlab.core.types import ModelRef
+from cotlab.providers.keys import without_known_keys
 from cotlab.run.budget import Price
 from cotlab.run.journal import Journal
 from cotlab.run.limits import Limits
@@ -45,8 +46,11 @@ class Job:
         self.saved_micro += self.prices[request.model].cost(stored.usage) or 0
         return stored
 
-    def received(self, request: Request, call: int, response: Response) -> None:
-        """Settle a call with its reply in one commit."""
+    def received(self, request: Request, call: int, response: Response) -> Response:
+        """Settle a call with its reply in one commit; the reply as it is kept."""
+        usage = self.prices[request.model].plausible(request, response.usage)
+        text, reasoning = response.text and without_known_keys(response.text), response.reasoning
+        response = replace(response, usage=usage, text=text, reasoning=reasoning and without_known_keys(reasoning))
         cost = self.prices[request.model].cost(response.usage)
         self.log.settle(call, cost, "ok", (request, response))
         self.answered, self.lost = self.answered + 1, 0
@@ -55,6 +59,7 @@ class Job:
             "reply", key=request.key, cost_micro=cost, tokens_in=used.tokens_in, tokens_out=used.tokens_out,
             refused=response.refused or None,
         )  # fmt: skip
+        return response
 
     def broke(self, request: Request, call: int, error: ProviderError | None, outcome: str, *, free: bool) -> None:
         """Settle a call without a reply: at nothing where the provider turned it away, else at its full reserve."""
@@ -80,8 +85,8 @@ class Job:
         """A request that is given up."""
         said = f"{type(error).__name__} (its words are redacted)" if self.log.redact else str(error)
         unsupported = isinstance(error, Unsupported)
-        if not unsupported:
-            self.progress.failed += 1
+        self.progress.failed += not unsupported
+        if not unsupported or tries:
             self.progress.last_errors = [*self.progress.last_errors, said][-KEPT_ERRORS:]
         self.journal.note("given up", key=request.key, tries=tries, unsupported=unsupported or None, words=str(error))
         return Failed(request.key, said, tries, unsupported)

@@ -16,7 +16,7 @@ from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef, Plan, Suite
 from cotlab.providers.capabilities import family_of
 from cotlab.run.budget import FREE, Price, price_of, read_prices
-from cotlab.run.config import RunConfig, as_yaml
+from cotlab.run.config import RunConfig, as_yaml, config_again
 from cotlab.run.dryrun import Count, cautions, count_plan
 from cotlab.run.journal import Journal
 from cotlab.run.limits import Limits
@@ -29,6 +29,7 @@ from cotlab.run.verdict import judge
 from cotlab.store import read, write
 from cotlab.store.gate import Store
 from cotlab.store.live import LiveState, Progress
+from cotlab.store.responses import ResponseLog
 from cotlab.suites.jsonl import file_sha256, load_suite
 from cotlab.suites.shipped import find_suite
 
@@ -62,6 +63,7 @@ def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, Count]:
     """The plan of a configuration and what it would ask, without opening a provider."""
     PROVIDERS.require(config.provider)
     plan = make_plan(config, suite, {"subject": subject_of(config)})
+    _check_model(plan.subject, config)
     return plan, count_plan(plan, suite, price_for(plan.subject, config))
 
 
@@ -87,7 +89,7 @@ def start(
     provider = open_provider(subject_of(config))
     price = _price(provider, config)
     plan = make_plan(config, suite, {"subject": provider.ref})
-    _check_model(provider, config)
+    _check_model(provider.ref, config)
     run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3] + f"-{plan.digest[:4]}"
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
     _check_output(output)
@@ -104,7 +106,7 @@ def start(
             n_items=len(suite.items[: plan.limit]),
             estimate=None if isinstance(provider, BatchProvider) else count_plan(plan, suite, price).as_estimate(price),
         )
-    (output / "run.yaml").write_text(as_yaml(config.model_dump(mode="json")), "utf-8")
+    (output / "run.yaml").write_text(as_yaml(config.model_dump(mode="json") | {"output": None}), "utf-8")
     for caution in cautions(plan):
         warn(caution)
     announce(run_id)
@@ -130,7 +132,7 @@ def resume(
         live.close()
     announce(run_id)
     plan = read.plan_of(row)
-    config = RunConfig(**{**json.loads(row["config"]), **{k: v for k, v in flags.items() if v is not None and v != []}})
+    config = config_again(json.loads(row["config"]), flags)
     if read.is_redacted(store, plan.suite_digest):
         suite, _ = load_for(config)
         if suite.digest != plan.suite_digest:
@@ -140,9 +142,19 @@ def resume(
     provider = open_provider(plan.subject)
     if provider.ref != plan.subject:
         raise ConfigError(f"The model {plan.subject} has changed since run {run_id} began; start a new run.")
-    _check_model(provider, config)
+    if isinstance(provider, Batching) and _has_open_batches(store, run_id, provider.ref):
+        config = config.model_copy(update={"batch": True})  # what is at the vendor is picked up, whatever is said now
+    _check_model(provider.ref, config)
     price = _price(provider, config)
     return _carry_out(run_id, plan, suite, store, provider, price, config, Path(row["output"]), tell, retry_refused)
+
+
+def _has_open_batches(store: Store, run_id: str, ref: ModelRef) -> bool:
+    log = ResponseLog(store.log_path)
+    try:
+        return bool(log.open_batches(run_id, str(ref)))
+    finally:
+        log.close()
 
 
 def price_for(ref: ModelRef, config: RunConfig) -> Price:
@@ -156,14 +168,15 @@ def _price(provider: AnyProvider, config: RunConfig) -> Price:
     return FREE if isinstance(provider, BatchProvider) else price_for(provider.ref, config)
 
 
-def _check_model(provider: AnyProvider, config: RunConfig) -> None:
+def _check_model(ref: ModelRef, config: RunConfig) -> None:
     """Say before anything is asked what the model would turn away every time."""
-    ref = provider.ref
     family = family_of(ref.provider, ref.name)
-    if config.batch and not (isinstance(provider, Batching) and family.batch):
+    if config.batch and not family.batch:
         raise ConfigError(f"{ref} has no batch interface: --batch goes with openai and anthropic.")
     if family.temperature is not None and config.temperature > family.temperature:
         raise ConfigError(f"{ref} takes temperatures up to {family.temperature:g}, not {config.temperature:g}.")
+    if ref.form == "prefill" and not family.prefill:
+        raise ConfigError(f"{ref} does not go on from the start of its own turn: leave out --given prefix.")
 
 
 def _check_output(folder: Path) -> None:

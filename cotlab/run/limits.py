@@ -80,13 +80,17 @@ class TokenLimit:
     """No window of 60 seconds holds more than ``most`` tokens; None is no limit.
 
     A call counts at the most tokens it can use until its reply says how many it did, and from the time that it is taken:
-    its window begins when it is sent. One that alone is over the limit goes when the window is empty.
+    its window begins when it is sent. One that alone is over the limit goes when the window is empty. ``used`` holds age in
+    seconds and tokens of the calls that an earlier process of the run made.
     """
 
-    def __init__(self, most: int | None, window_s: float = WINDOW_S + SLACK_S) -> None:
+    def __init__(
+        self, most: int | None, window_s: float = WINDOW_S + SLACK_S, used: Iterable[tuple[float, int]] = ()
+    ) -> None:
         self._most, self._window_s = most, window_s
-        self._used: deque[list[float]] = deque()
-        self._total = 0.0
+        now = time.monotonic()
+        self._used = deque([now - age, float(tokens)] for age, tokens in sorted(used, reverse=True))
+        self._total = sum(tokens for _, tokens in self._used)
         self._turn = asyncio.Lock()
 
     async def acquire(self, tokens: int) -> list[float]:

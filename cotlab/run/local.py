@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from cotlab.core.errors import Unsupported
 from cotlab.core.provider import BatchProvider
 from cotlab.core.requests import Complete, Reply, Request, Response
 from cotlab.run.job import Job
@@ -60,7 +61,8 @@ class LocalQueue:
             job.journal.note("batch", requests=len(batch))
             for (request, future), reply in zip(batch, replies, strict=True):
                 if not future.done():
-                    future.set_result(reply if isinstance(reply, Response) else job.failed(request, reply, 1))
+                    tries = 0 if isinstance(reply, Unsupported) else 1
+                    future.set_result(reply if isinstance(reply, Response) else job.failed(request, reply, tries))
 
 
 def _batch_size(waiting: Iterable[Request]) -> int:

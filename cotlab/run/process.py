@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,7 @@ def stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
     def once() -> None:
+        print("Stopping: what was sent is waited for, for it is paid for. Once more ends at once.", file=sys.stderr)
         stop.set()
         give_back()
 

@@ -91,6 +91,8 @@ class Run:
             await asyncio.gather(beat, return_exceptions=True)
             for provider in self.providers.values():
                 await provider.close()
+        if outcome.status == "done":
+            self._forget_batches(replies)
         spent, counts = replies.spend(self.id), replies.counts(self.id)
         with self.store.writing() as connection:
             write.set_counts(
@@ -106,6 +108,14 @@ class Run:
         live.close()
         replies.close()
         return outcome
+
+    def _forget_batches(self, replies: ResponseLog) -> None:
+        """Close what nobody waits for any more: its replies came another way, and it keeps its reserve."""
+        for ref in self.providers:
+            for batch in replies.open_batches(self.id, str(ref)):
+                for call in batch.calls.values():
+                    replies.settle(call, None, "unclaimed")
+                replies.set_batch(batch.name, ended=True)
 
     def _items(self) -> tuple[Item, ...]:
         return self.suite.items[: self.plan.limit]

@@ -67,7 +67,7 @@ class Tries:
             self.all_limited, self.answered = self.all_limited + 1, answered
             if self.limited >= MOST_429_ALONE or self.all_limited >= MOST_429:
                 return None
-            return error.after_s if error.after_s is not None else self._wait(self.limited)
+            return max(error.after_s or 0.0, self._wait(self.limited) * (1.0 if error.after_s is None else 0.25))
         self.failures += 1
         self.bad += isinstance(error, BadReply)
         if not error.retry or self.failures >= self.limits.tries or self.bad >= MOST_BAD:
@@ -93,8 +93,9 @@ class Sender:
         limits = job.limits
         self._job, self._provider, self._price = job, provider, price
         self._slots = Concurrency(limits.concurrency)
-        ages = job.log.sends_since(job.run, WINDOW_S) if limits.per_minute is not None else []
-        self._sends, self._tokens = SendLimit(limits.per_minute, ages), TokenLimit(limits.tokens_per_minute)
+        before = job.log.sends_since(job.run, WINDOW_S)
+        self._sends = SendLimit(limits.per_minute, [age for age, _ in before])
+        self._tokens = TokenLimit(limits.tokens_per_minute, used=before)
         job.progress.concurrency = self._slots.limit
 
     async def send(self, request: Request) -> Reply:
@@ -130,6 +131,7 @@ class Sender:
                 job.locked_out = job.locked_out or error
             job.progress.limited += 1
             self._slots.limited(tries.sent_at, pause or 0.0)
+            job.progress.paused_until = time.time() + max(0.0, self._slots.resume_at - time.monotonic())
             job.journal.note("429", pause_s=pause, concurrency=self._slots.limit)
         elif error.retry:
             self._slots.strained()
@@ -142,13 +144,13 @@ class Sender:
 
     async def _claim(self, request: Request) -> Claimed | Response:
         """The right to send ``request`` now; or its reply, where another process has got it."""
-        job, most = self._job, self._price.most(request)
+        job, most, most_tokens = self._job, self._price.most(request), self._price.most_tokens(request)
         while True:
-            tokens = await self._tokens.acquire(self._price.most_tokens(request))
+            tokens = await self._tokens.acquire(most_tokens)
             place = await self._sends.acquire()
             claim = None
             if job.locked_out is None and self._slots.resume_at <= time.monotonic():
-                claim = job.log.reserve(request, job.run, most, job.limits.cap_micro)
+                claim = job.log.reserve(request, job.run, most, job.limits.cap_micro, most_tokens)
                 if claim.call is not None:
                     return Claimed(claim.call, tokens, place)
             self._sends.give_back(place)
@@ -176,7 +178,7 @@ class Sender:
         try:
             async with asyncio.timeout(job.limits.timeout_s):
                 response = await self._provider.send(request)
-            job.received(request, call, response)
+            response = job.received(request, call, response)
             self._slots.succeeded()
             self._tokens.correct(claimed.tokens, _tokens_of(response))
             return response

@@ -18,6 +18,9 @@ def judge(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tup
     if outcome.status != "done":
         return UNFINISHED, f"{outcome.note}. What was done is kept; go on with: cotlab run --resume {report['run_id']}"
     bad, total = report["items_with_errors"], report["items_total"]
+    errors = outcome.progress.last_errors
+    if errors and not report["requests"]["replies"] and not report["requests"]["from_log"]:
+        return UNFINISHED, f"The model answered no request at all; the last error: {errors[-1]}"
     if bad and (bad == total or (config.fail_on_error is not None and _too_many(bad, total, config.fail_on_error))):
         last = outcome.progress.last_errors[-1] if outcome.progress.last_errors else "see the report"
         return UNFINISHED, f"{bad} of {total} items have failed requests; the last error: {last}"

@@ -40,6 +40,7 @@ class Progress:
     eta_s: float | None = None
     started_at: float = 0.0
     waiting_for: str = ""
+    paused_until: float = 0.0
     asked_again: int = 0
     last_errors: list[str] = field(default_factory=list)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -20,11 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
-from cotlab.core.keys import digest, plain
-from cotlab.core.requests import Request, Response, Token, Usage
+from cotlab.core.keys import digest
+from cotlab.core.requests import Request, Response, Usage
+from cotlab.store.coding import as_text, asked_text, read_reply, told
 
 PATIENCE_S = 30.0
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _SILENT_S = 30.0
 """A run that has not beaten for so long waits for no reply any more."""
 COUNTED = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
@@ -47,6 +46,7 @@ _STEPS = (
     ),
     (
         "ALTER TABLE calls ADD COLUMN batch TEXT",
+        "ALTER TABLE calls ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0",
         *(f"ALTER TABLE spends ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in COUNTED),
         "UPDATE spends SET calls = (SELECT count(*) FROM calls c WHERE c.run = spends.run), "
         "replies = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome = 'ok'), "
@@ -80,6 +80,7 @@ class OpenBatch(NamedTuple):
 
     name: str
     vendor_id: str | None
+    at: str
     calls: dict[str, int]
     """Request key → call."""
 
@@ -182,19 +183,22 @@ class ResponseLog:
             connection.execute("UPDATE spends SET calls = calls + ? WHERE run = ?", (len(rows), run))
             connection.execute(_ADD_TO_SPENDS, (0, 0, *sums, run))
 
-    def reserve(self, request: Request, run: str, most: int, cap: int) -> Claim:
-        """Note a call that may cost ``most`` micro-dollars, unless it has a reply, is under way or would pass ``cap``."""
+    def reserve(self, request: Request, run: str, most: int, cap: int, tokens: int = 0) -> Claim:
+        """Note a call that may cost ``most`` micro-dollars, unless it has a reply, is under way or would pass ``cap``.
+
+        ``tokens`` is the most that it can use.
+        """
         key = request.key
         with self._transaction() as connection:
             if (stored := self._stored(key)) is not None:
                 return Claim(reply=stored)
-            if self._in_flight_elsewhere(key):
+            if self._in_flight_elsewhere(key, run):
                 return Claim(elsewhere=True)
             if sum(self._spend(run)) + most > cap:
                 return Claim()
             done = connection.execute(
-                "INSERT INTO calls (key, run, pid, reserved, at) VALUES (?, ?, ?, ?, ?)",
-                (key, run, os.getpid(), most, datetime.now(UTC).isoformat()),
+                "INSERT INTO calls (key, run, pid, reserved, tokens, at) VALUES (?, ?, ?, ?, ?, ?)",
+                (key, run, os.getpid(), most, tokens, datetime.now(UTC).isoformat()),
             )
             connection.execute(
                 "INSERT INTO spends (run, paid, reserved, calls) VALUES (?, 0, ?, 1) "
@@ -214,7 +218,10 @@ class ResponseLog:
             if closed is not None:
                 run, reserved = closed
                 paid, freed = (0, 0) if cost is None else (cost, reserved)
-                connection.execute(_ADD_TO_SPENDS, (paid, freed, *_counted(reply[1].usage if reply else None), run))
+                counted = _counted(reply[1].usage if reply else None)
+                connection.execute(_ADD_TO_SPENDS, (paid, freed, *counted, run))
+                if cost is not None or counted[0] > counted[1]:
+                    connection.execute("UPDATE calls SET tokens = ? WHERE id = ?", (counted[2] + counted[3], call))
             if row is not None:
                 connection.execute(_KEEP_FIRST, row)
 
@@ -233,14 +240,14 @@ class ResponseLog:
         with self._lock:
             return bool(self._connection.execute("SELECT 1 FROM calls WHERE key = ? AND run = ?", (key, run)).fetchone())
 
-    def sends_since(self, run: str, window_s: float) -> list[float]:
-        """The ages in seconds of the calls that a run made in the last ``window_s``."""
+    def sends_since(self, run: str, window_s: float) -> list[tuple[float, int]]:
+        """Age in seconds and tokens of each call that a run made in the last ``window_s``."""
         now = datetime.now(UTC)
         with self._lock:
             rows = self._connection.execute(
-                "SELECT at FROM calls WHERE run = ? AND at > ?", (run, (now - timedelta(seconds=window_s)).isoformat())
+                "SELECT at, tokens FROM calls WHERE run = ? AND at > ?", (run, (now - timedelta(seconds=window_s)).isoformat())
             ).fetchall()
-        return [(now - datetime.fromisoformat(at)).total_seconds() for (at,) in rows]
+        return [((now - datetime.fromisoformat(at)).total_seconds(), tokens) for at, tokens in rows]
 
     def add_batch(self, name: str, run: str, model: str, calls: Iterable[int]) -> None:
         """Note a batch before it is handed in, with the calls that it holds."""
@@ -256,18 +263,23 @@ class ResponseLog:
                 "UPDATE batches SET vendor_id = coalesce(?, vendor_id), ended = ? WHERE name = ?", (vendor_id, ended, name)
             )
 
+    def knows_batch(self, vendor_id: str) -> bool:
+        """Whether a batch of the vendor's is one that was noted under its id already."""
+        with self._lock:
+            return bool(self._connection.execute("SELECT 1 FROM batches WHERE vendor_id = ?", (vendor_id,)).fetchone())
+
     def open_batches(self, run: str, model: str) -> list[OpenBatch]:
         """What a run handed to the vendor of ``model`` and has not settled, the oldest first."""
         with self._lock:
             found = self._connection.execute(
-                "SELECT name, vendor_id FROM batches WHERE run = ? AND model = ? AND NOT ended ORDER BY at", (run, model)
+                "SELECT name, vendor_id, at FROM batches WHERE run = ? AND model = ? AND NOT ended ORDER BY at", (run, model)
             ).fetchall()
             return [
                 OpenBatch(
-                    name, vendor_id,
+                    name, vendor_id, at,
                     dict(self._connection.execute("SELECT key, id FROM calls WHERE batch = ? AND outcome IS NULL", (name,))),
                 )
-                for name, vendor_id in found
+                for name, vendor_id, at in found
             ]  # fmt: skip
 
     def requests(self, keys: Sequence[str]) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
@@ -301,15 +313,15 @@ class ResponseLog:
         row = self._connection.execute("SELECT response, at FROM replies WHERE key = ? AND redacted = 0", (key,)).fetchone()
         if row is None:
             return None
-        reply = _read(row[0])
+        reply = read_reply(row[0])
         return None if reply.refused and row[1] < self._refused_before else reply
 
-    def _in_flight_elsewhere(self, key: str) -> bool:
-        """Whether another living process waits for this reply; a run that stopped beating or moved on does not."""
+    def _in_flight_elsewhere(self, key: str, run: str) -> bool:
+        """Whether another run, or process, that lives waits for this reply; one that stopped beating or moved on does not."""
         rows = self._connection.execute(
             "SELECT c.pid, l.pid, l.heartbeat FROM calls c LEFT JOIN live l ON l.run = c.run "
-            "WHERE c.key = ? AND c.outcome IS NULL AND c.pid != ?",
-            (key, os.getpid()),
+            "WHERE c.key = ? AND c.outcome IS NULL AND NOT (c.pid = ? AND c.run = ?)",
+            (key, os.getpid(), run),
         ).fetchall()
         now = time.time()
         return any(is_alive(pid) and (owner is None or (owner == pid and now - beat < _SILENT_S)) for pid, owner, beat in rows)
@@ -319,9 +331,9 @@ class ResponseLog:
         return Spend(*row) if row else Spend(0, 0)
 
     def _row(self, request: Request, response: Response, now: str) -> tuple[str, str, str | None, str, int, str]:
-        said = _told(response)
+        said = told(response)
         if not self.redact:
-            return response.key, request.kind, _asked(request), _text(said), 0, now
+            return response.key, request.kind, asked_text(request), as_text(said), 0, now
         kept: dict[str, Any] = {k: said[k] for k in ("key", "usage", "finish", "refused", "received_at") if k in said}
         kept["text_sha256"] = digest(response.text)
         return response.key, request.kind, None, json.dumps(kept), 1, now
@@ -333,45 +345,6 @@ def _counted(usage: Usage | None) -> tuple[int, ...]:
         return (0,) * 6
     known = usage.tokens_in is not None and usage.tokens_out is not None
     return (1, int(not known), *(n or 0 for n in (usage.tokens_in, usage.tokens_out, usage.cached, usage.reasoning)))
-
-
-def _asked(request: Request) -> str:
-    """The request as it can be stored."""
-    try:
-        return request.coded.decode("utf-8")
-    except UnicodeDecodeError:
-        return _text(request.asked())
-
-
-def _text(value: Any) -> str:
-    """JSON as it can be stored: lone surrogates, which no encoding takes, stay escapes."""
-    said = json.dumps(value, ensure_ascii=False)
-    return said if said.isascii() or not _SURROGATE.search(said) else json.dumps(value)
-
-
-def _told(response: Response) -> dict[str, Any]:
-    """A reply as JSON values without what is empty; tokens as [text, logprob, alternatives]."""
-    told: dict[str, Any] = {
-        "key": response.key, "text": response.text, "numbers": response.numbers, "vectors": response.vectors,
-        "tokens": [(t.text, t.logprob, t.top) for t in response.tokens],
-        "usage": plain(response.usage), "finish": response.finish, "refused": response.refused,
-        "reasoning": response.reasoning, "sent": plain(response.sent), "device": response.device, "batch": response.batch,
-        "received_at": response.received_at, "model": response.model,
-    }  # fmt: skip
-    return {k: v for k, v in told.items() if v not in (None, [], {}) and (v != "" or k in ("text", "reasoning"))}
-
-
-def _read(text: str) -> Response:
-    row = json.loads(text)
-    row["usage"] = Usage(**row.get("usage", {}))
-    row["tokens"] = tuple(
-        Token(text, logprob, tuple((o[0], o[1]) for o in top)) for text, logprob, top in row.get("tokens", ())
-    )
-    if "numbers" in row:
-        row["numbers"] = tuple(row["numbers"])
-    if "vectors" in row:
-        row["vectors"] = tuple(map(tuple, row["vectors"]))
-    return Response(**row)
 
 
 def is_alive(pid: int) -> bool:

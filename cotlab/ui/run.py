@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -94,6 +95,8 @@ def live_progress(run_id: str, drawn: str) -> None:
     if told.reserved_micro:
         held = parts.money(told.reserved_micro)
         st.caption(f"{held} of the spend is held for calls without a reply, at the most they can cost.")
+    if live.alive and (pause_s := told.paused_until - time.time()) > 1:
+        st.caption(f"Pausing {pause_s:.0f} s, as the server asks.")
     if told.waiting_for:
         st.caption(f"Batches: {told.waiting_for}.")
     if told.asked_again:
@@ -241,7 +244,7 @@ def items(row: dict[str, Any]) -> None:
 
 def repeat_it(row: dict[str, Any]) -> None:
     """The configuration and the command that repeat this run."""
-    text = as_yaml(json.loads(row["config"]))
+    text = as_yaml(json.loads(row["config"]) | {"output": None})
     with st.expander("Configuration and command"):
         st.code(text, language="yaml")
         st.code("cotlab run --config run.yaml", language="bash")

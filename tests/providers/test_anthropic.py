@@ -166,7 +166,10 @@ async def test_a_batch_from_end_to_end(server: Loopback, model: Anthropic) -> No
                   batch_s=0.2)  # fmt: skip
     requests = several(8)
     batch = await model.submit("run-1", requests)
-    assert await model.find("run-1") is None
+    keys, long_ago = [request.key for request in requests], "2020-01-01T00:00:00+00:00"
+    assert await model.find("run-1", keys, long_ago) == batch  # the only one of that size
+    assert await model.find("run-1", keys[1:], long_ago) is None
+    assert await model.find("run-1", keys, "2999-01-01T00:00:00+00:00") is None
     assert (await model.poll(batch)).ended is False
     await ended(model, batch)
     assert await model.poll(batch) == (True, 8, 8)

@@ -26,6 +26,7 @@ from loopback import Loopback, serving
 
 from cotlab.core.errors import (
     BadReply,
+    NotFound,
     ProviderError,
     RateLimited,
     TimedOut,
@@ -45,7 +46,7 @@ from cotlab.providers.keys import KEYS
 
 SECRET = "sk-very-secret-0123456789"
 MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-4-5", "google": "gemini-2.5-flash", "openai_compat": "small"}
-LEAVES = (RateLimited, TimedOut, Unavailable, Unauthorised, Unsupported, BadReply)
+LEAVES = (RateLimited, TimedOut, Unavailable, Unauthorised, NotFound, Unsupported, BadReply)
 Mapper = Callable[[BaseException], ProviderError]
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -96,7 +97,7 @@ FAILURES: list[tuple[dict[str, Any], type[ProviderError]]] = [
     ({"status": 401}, Unauthorised),
     ({"status": 402}, Unauthorised),
     ({"status": 403}, Unauthorised),
-    ({"status": 404}, Unauthorised),
+    ({"status": 404}, NotFound),
     ({"status": 429}, RateLimited),
     ({"status": 400, "error": {"message": "context length exceeded"}}, Unsupported),
     ({"status": 413}, Unsupported),
@@ -147,7 +148,7 @@ async def test_every_status_has_a_leaf(server: Loopback, model: Any) -> None:
     server.script(*({"status": status} for status in statuses))
     kinds = {status: type(await failure(model)) for status in statuses}
     assert server.count() == len(statuses)
-    assert {status for status in statuses if kinds[status] is Unauthorised} == {401, 402, 403, 404}
+    assert {status for status in statuses if issubclass(kinds[status], Unauthorised)} == {401, 402, 403, 404}
     assert {status for status in statuses if kinds[status] is RateLimited} == {429}
     assert {status for status in statuses if kinds[status] is Unavailable} == {408, 409, *range(500, 600)}
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import Loopback, serving
 
-from cotlab.core.errors import BadReply, ConfigError, ProviderError, RateLimited, Unauthorised, Unsupported
+from cotlab.core.errors import BadReply, ConfigError, NotFound, ProviderError, RateLimited, Unauthorised, Unsupported
 from cotlab.core.requests import Complete, Message, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import THINKING
@@ -143,7 +143,7 @@ FAILURES: list[tuple[dict[str, Any], type[ProviderError]]] = [
     (error(400, "API key expired. Please renew the API key."), Unauthorised),
     (error(400, "User location is not supported. Please enable billing.", reason="FAILED_PRECONDITION"), Unauthorised),
     (error(400, "Logprobs is not enabled for models/gemini-2.5-pro"), Unsupported),
-    (error(404, "models/x is not found"), Unauthorised),
+    (error(404, "models/x is not found"), NotFound),
     (error(429, "quota", {**QUOTA, "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}]}), Unauthorised),
     (error(429, "quota", {**QUOTA, "violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel"}]}), RateLimited),
     (error(429, "quota", {**QUOTA, "violations": "x"}, {"retryDelay": None}), RateLimited),

@@ -101,7 +101,8 @@ async def test_a_batch_from_end_to_end(server: Loopback, model: OpenAI) -> None:
                   {"text": None}, then={"text": "a\u2028b"}, batch_s=0.2)  # fmt: skip
     requests = several(8)
     batch = await model.submit("run-1", requests)
-    assert await model.find("run-1") == batch and await model.find("run-2") is None
+    long_ago = "2020-01-01T00:00:00+00:00"
+    assert await model.find("run-1", (), long_ago) == batch and await model.find("run-2", (), long_ago) is None
     assert (await model.poll(batch)).ended is False
     await ended(model, batch)
     assert await model.poll(batch) == (True, 8, 8)
@@ -160,5 +161,5 @@ async def test_a_batch_is_found_behind_others(server: Loopback, model: OpenAI) -
     first = await model.submit("run-0", several(1))
     for k in range(1, 103):
         await model.submit(f"run-{k}", several(1))
-    assert await model.find("run-0") == first
+    assert await model.find("run-0", (), "2020-01-01T00:00:00+00:00") == first
     assert sum(call["path"] == "/v1/batches" and call["method"] == "GET" for call in server.seen()) == 2

@@ -66,7 +66,7 @@ class Vendor:
             raise error
         return taken
 
-    async def find(self, name: str) -> str | None:
+    async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
         self.broken_finds -= 1
         if self.broken_finds >= 0:
             raise Unavailable("no list today")
@@ -166,10 +166,9 @@ async def test_only_what_failed_goes_into_a_second_batch(log: ResponseLog) -> No
     replies = await ask(over(log, vendor, price=PRICED), "a", "server", "b", "senseless", "missing")
     assert [reply.text for reply in replies if isinstance(reply, Response)] == ["yes", "late", "yes", "late", "late"]
     assert [texts for _, texts in vendor.batches.values()] == [
-        ["a", "server", "b", "senseless", "missing"], ["server", "senseless", "missing"],
+        ["a", "server", "b", "senseless", "missing"], ["server", "senseless"],  # what was missing came at a second reading
     ]  # fmt: skip
-    unsure = sum(PRICED.most(ask_for(text)) for text in ("senseless", "missing"))  # they may have been billed
-    assert log.spend("r") == Spend(5 * 5, unsure)
+    assert log.spend("r") == Spend(5 * 5, PRICED.most(ask_for("senseless")))  # it may have been billed
 
 
 async def test_tries_come_to_an_end_and_what_no_try_helps_has_one(log: ResponseLog) -> None:

@@ -60,7 +60,7 @@ def test_3_requests_that_all_fail(tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(json.dumps({"contains": "", "error": "it burns"}) + "\n")
     code, _, err = run(tmp_path, *own_suite(tmp_path), "--provider", "scripted", "--model", str(script), "--run-id", "r")
-    assert code == 3 and "6 of 6 items have failed requests; the last error: it burns" in err
+    assert code == 3 and "The model answered no request at all; the last error: it burns" in err
     assert report(tmp_path, "r")["items_with_errors"] == 6
 
 

@@ -298,7 +298,7 @@ def test_the_sends_of_the_last_minute_are_those_of_one_run(path: Path, log: Resp
     rows = sqlite3.connect(path, isolation_level=None)
     rows.execute("UPDATE calls SET at = ? WHERE id = 1", ((datetime.now(UTC) - timedelta(seconds=40)).isoformat(),))
     rows.close()
-    ages = sorted(log.sends_since("r", 60))
+    ages = sorted(age for age, _ in log.sends_since("r", 60))
     assert len(ages) == 3 and 0 <= ages[0] <= ages[1] < 10 and 40 <= ages[2] < 50
     assert len(log.sends_since("r", 30)) == 2 and log.sends_since("nobody", 60) == []
 
@@ -306,15 +306,16 @@ def test_the_sends_of_the_last_minute_are_those_of_one_run(path: Path, log: Resp
 def test_a_batch_is_open_until_it_ended(path: Path, log: ResponseLog) -> None:
     calls = {request(text).key: claim(log, text) for text in "abc"}
     log.add_batch("first", "r", "p/m", calls.values())
-    assert log.open_batches("r", "p/m") == [OpenBatch("first", None, calls)]
+    (begun,) = log.open_batches("r", "p/m")
+    assert begun == OpenBatch("first", None, begun.at, calls)
     log.set_batch("first", "id-1")
     log.add_batch("second", "r", "p/m", [claim(log, "d")])
     log.add_batch("third", "r", "p/other", [claim(log, "e")])
-    log.add_batch("fourth", "s", "p/m", [claim(log, "e", run="s")])
+    log.add_batch("fourth", "s", "p/m", [claim(log, "f", run="s")])
     log.settle(calls[request("b").key], 3, "ok", (request("b"), reply(request("b"))))
     later = ResponseLog(path)  # another process finds what is not settled, the oldest batch first
     first, second = later.open_batches("r", "p/m")
-    assert first == OpenBatch("first", "id-1", {key: call for key, call in calls.items() if key != request("b").key})
+    assert first == OpenBatch("first", "id-1", begun.at, {key: call for key, call in calls.items() if key != request("b").key})
     assert (second.name, second.vendor_id, len(second.calls)) == ("second", None, 1)
     later.set_batch("first", ended=True)
     later.close()
