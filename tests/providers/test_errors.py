@@ -332,8 +332,6 @@ def test_a_refused_connection_is_no_time_out() -> None:
     assert type(our_openai.map_error(high)) is Unavailable
 
 
-# Whatever a server says
-
 BODY = json.dumps({
     "choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1},
     "content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn",

@@ -24,7 +24,7 @@ def batches(folder: Path) -> list[int]:
     return [line["requests"] for line in lines if line["event"] == "batch submitted"]
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.soak)])
 def test_a_round_is_one_batch_and_only_what_failed_is_asked_again(
     provider: str, tmp_path: Path, runs: Forking, server: Loopback
 ) -> None:
