@@ -17,7 +17,7 @@ demo: .venv/ready
 	$(BIN)/cotlab demo
 
 test: .venv/ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -27,4 +27,4 @@ bench: .venv/ready
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
 soak: .venv/ready
-	$(BIN)/python -m pytest -m soak
+	$(BIN)/python -m pytest -n 2 -m soak
