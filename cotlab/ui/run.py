@@ -120,16 +120,25 @@ def actions(row: dict[str, Any]) -> None:
                 data.ask_stop(run_id)
                 st.rerun()
         elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
+            cap = _new_cap(row) if status == "budget" else None
             if st.button("Resume", type="primary", icon=":material/play_arrow:"):
-                _resume(run_id)
+                _resume(run_id, cap)
         elif int(row["n_errors"]) and st.button("Retry failed", icon=":material/refresh:"):
             _resume(run_id)
         st.page_link(page("steps"), label="Steps", icon=":material/stairs:", query_params={"run": run_id})
         st.page_link(page("new_run"), label="Clone", icon=":material/content_copy:", query_params={"from": run_id})
 
 
-def _resume(run_id: str) -> None:
-    launching.spawn_resume(data.store(), run_id)
+def _new_cap(row: dict[str, Any]) -> float:
+    """A run that its budget stopped goes on under a higher cap."""
+    before = float(json.loads(row["config"]).get("max_cost") or 0.0)
+    return st.number_input(
+        "New cap, US dollars", 0.0, None, 2 * before, format="%.4f", key="resume-cap", width=180, help="For the whole run."
+    )
+
+
+def _resume(run_id: str, max_cost: float | None = None) -> None:
+    launching.spawn_resume(data.store(), run_id, max_cost=max_cost)
     st.toast("Resuming: the model is being loaded.")
 
 
