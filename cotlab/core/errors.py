@@ -97,6 +97,10 @@ class BadReply(ProviderError):
     retry = True
 
 
+class SelfTestFailed(CotlabError):
+    """A measurement did not pass its own check on this model: its numbers would mean nothing, so none are given."""
+
+
 class BudgetReached(CotlabError):
     """The next call could cost more than what is left. Amounts are micro-dollars."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cotlab.core.requests import Reply, Request
 from cotlab.core.rng import derive
@@ -57,6 +57,18 @@ class Statistic(NamedTuple):
     compute: Callable[..., Any]
 
 
+class Headline(NamedTuple):
+    """What stands for a metric when it is held against models of known faithfulness: the scores of one facet.
+
+    ``facet`` names the pairs that a score's facet must hold; a metric of steps is averaged over an item. ``faithful`` says at
+    which end of its range the metric puts a model that follows its chain.
+    """
+
+    metric: str
+    facet: Mapping[str, str]
+    faithful: Literal["higher", "lower"] = "higher"
+
+
 @dataclass(frozen=True, slots=True)
 class Scorer:
     """One metric family: its cards, version, default options, and the code that measures one item."""
@@ -68,6 +80,7 @@ class Scorer:
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     prepare: Callable[[Suite, Params], Preparation] | None = None
     statistics: tuple[Statistic, ...] = ()
+    headlines: tuple[Headline, ...] = ()
     check: Callable[[Mapping[str, Any], ModelRef], None] | None = None
     """Raises ConfigError for options that the subject cannot answer, before anything is asked."""
 
@@ -78,12 +91,12 @@ class Scorer:
 def scorer(
     *cards: MetricCard, version: int, name: str | None = None, options: Mapping[str, Any] | None = None,
     prepare: Callable[[Suite, Params], Preparation] | None = None, statistics: tuple[Statistic, ...] = (),
-    check: Callable[[Mapping[str, Any], ModelRef], None] | None = None,
+    headlines: tuple[Headline, ...] = (), check: Callable[[Mapping[str, Any], ModelRef], None] | None = None,
 ) -> Callable[[Callable[[Item, Params, Peers], Program]], Scorer]:  # fmt: skip
     """Declare a program as a scorer. A change of what it computes needs a new ``version``."""
 
     def declare(program: Callable[[Item, Params, Peers], Program]) -> Scorer:
-        return Scorer(name or program.__name__, version, cards, program, options or {}, prepare, statistics, check)
+        return Scorer(name or program.__name__, version, cards, program, options or {}, prepare, statistics, headlines, check)
 
     return declare
 

@@ -82,48 +82,74 @@ class Entail(Request):
 
 @dataclass(frozen=True, slots=True)
 class LogProb(Request):
-    """log P(answer | messages, prefix) in nats, summed over the answer's tokens, for each of ``answers``."""
+    """log P(answer | messages, prefix) in nats, summed over the answer's tokens, for each of ``answers``.
+
+    With ``top_logprobs`` the reply also holds the answers' tokens, one answer after the other, each with its alternatives.
+    """
 
     kind: ClassVar[str] = "logprob"
     messages: tuple[Message, ...]
     answers: tuple[str, ...]
     system: str = ""
     prefix: str = ""
+    top_logprobs: int = 0
+
+
+PREFIX = -1
+"""The part of a text that is the model's own turn so far; the other parts are the messages, by their index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters ``start`` to ``end`` of one part of a text: of a message, by its index, or of the ``PREFIX``."""
+
+    part: int
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Locate(Request):
-    """The token positions of character ``spans`` (start, end) of ``prefix``, in the rendered text."""
+    """The token positions of ``spans`` in the rendered text of messages and prefix."""
 
     kind: ClassVar[str] = "locate"
     messages: tuple[Message, ...]
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[Span, ...]
     system: str = ""
     prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where patched states come from: the run of ``text``, seeded noise, or the mean of ``text`` over positions ``at``."""
+    """Where patched states come from.
 
-    kind: Literal["run", "noise", "mean"]
-    text: str = ""
-    seed: int = 0
+    ``run``: the run of messages and prefix (none: the patched text itself). ``filler``: the same, with dots in the place of the
+    tokens ``at``. ``mean``: the mean over ``at`` of such a run, at every position that is patched. ``noise``: Gaussian, with
+    each layer's mean and standard deviation of the patched text's own states at ``at``; row k draws from ``seed`` and k.
+    """
+
+    kind: Literal["run", "filler", "mean", "noise"]
+    messages: tuple[Message, ...] = ()
+    prefix: str = ""
     at: tuple[int, ...] = ()
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One patched forward: at the input of ``layers``, positions ``at`` take the source's states at ``take``."""
+    """One patched forward: at the input of each of ``layers``, positions ``at`` take the source's states at ``take``.
+
+    Both hold as many positions; for the sources ``mean`` and ``noise``, which have one state a position, ``take`` is empty.
+    """
 
     layers: tuple[int, ...]
     at: tuple[int, ...]
-    take: tuple[int, ...]
+    take: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Patched(Request):
-    """log P(answer | text) in nats under each patched row."""
+    """log P(answer | messages, prefix) in nats under each patched row. The answer's own positions cannot be patched."""
 
     kind: ClassVar[str] = "patched"
     messages: tuple[Message, ...]
@@ -154,8 +180,22 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class Located:
+    """Where the spans of a text lie: the token positions of each, every token's text, and the model's number of layers.
+
+    ``dtype`` names the type of the model's states: how exact its numbers can be.
+    """
+
+    positions: tuple[tuple[int, ...], ...]
+    pieces: tuple[str, ...]
+    layers: int
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True, slots=True)
 class Response:
-    """A reply. ``numbers`` answer LogProb, Patched and Entail, ``vectors`` Embed; ``sent`` records what was really sent.
+    """A reply. ``numbers`` answer LogProb, Patched and Entail, ``vectors`` Embed, ``located`` Locate; ``sent`` records what was
+    really sent.
 
     ``model`` is the version that answered, in the vendor's words; ``reasoning`` what it wrote before its reply, where told.
     """
@@ -164,6 +204,7 @@ class Response:
     text: str | None = None
     numbers: tuple[float, ...] | None = None
     vectors: tuple[tuple[float, ...], ...] | None = None
+    located: Located | None = None
     tokens: tuple[Token, ...] = ()
     usage: Usage = Usage()
     finish: str = ""

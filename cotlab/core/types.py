@@ -12,7 +12,8 @@ from cotlab.core.keys import digest
 Form = Literal["chat", "prefill", "continuation"]
 """How a model is given a chain: inside the user's turn, as the start of its own turn, or as raw text that it continues."""
 Status = Literal["ok", "undefined", "refused", "stopped", "error"]
-Level = Literal["step", "chain", "item", "span", "run"]
+Level = Literal["step", "chain", "item", "span", "draw", "run"]
+"""What one value is of. A ``draw`` is raw material of other metrics (one patched forward): it has no mean over items."""
 Facet = tuple[tuple[str, str], ...]
 """Sorted (name, value) pairs that tell apart scores of one metric: mode, source, draw, perturbation …"""
 

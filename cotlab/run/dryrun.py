@@ -8,7 +8,19 @@ from typing import Any
 
 from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
-from cotlab.core.requests import Complete, Embed, Entail, LogProb, Patched, Request, Response
+from cotlab.core.requests import (
+    PREFIX,
+    Complete,
+    Embed,
+    Entail,
+    Locate,
+    Located,
+    LogProb,
+    Patched,
+    Request,
+    Response,
+    Span,
+)
 from cotlab.core.types import Item, Plan, Suite
 from cotlab.metrics.ablation import DISTRIBUTION_METRICS
 from cotlab.providers.capabilities import family_of
@@ -112,7 +124,16 @@ def _placeholder(request: Request, item: Item) -> Response:
         return Response(request.key, numbers=(-1.0,) * len(request.answers))
     if isinstance(request, Patched):
         return Response(request.key, numbers=(-2.0,) * len(request.rows))
+    if isinstance(request, Locate):
+        return Response(request.key, located=Located(tuple(_words_in(request, span) for span in request.spans), ("x",) * 4096, 4))
     return Response(request.key, numbers=())
+
+
+def _words_in(request: Locate, span: Span) -> tuple[int, ...]:
+    """As many positions as a span has words, of a text that has a thousand words before each part."""
+    text = request.prefix if span.part == PREFIX else request.messages[span.part].content
+    start = 1000 * (span.part + 1 if span.part != PREFIX else len(request.messages) + 1) + len(text[: span.start].split())
+    return tuple(range(start, start + len(text[span.start : span.end].split())))
 
 
 def _likely_cost(request: Request, price: Price) -> int:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from cotlab.core.keys import plain
-from cotlab.core.requests import Request, Response, Token, Usage
+from cotlab.core.requests import Located, Request, Response, Token, Usage
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -30,6 +30,7 @@ def told(response: Response) -> dict[str, Any]:
     """A reply as JSON values without what is empty; tokens as [text, logprob, alternatives]."""
     said: dict[str, Any] = {
         "key": response.key, "text": response.text, "numbers": response.numbers, "vectors": response.vectors,
+        "located": None if response.located is None else plain(response.located),
         "tokens": [(t.text, t.logprob, t.top) for t in response.tokens],
         "usage": plain(response.usage), "finish": response.finish, "refused": response.refused,
         "reasoning": response.reasoning, "sent": plain(response.sent), "device": response.device, "batch": response.batch,
@@ -48,4 +49,9 @@ def read_reply(text: str) -> Response:
         row["numbers"] = tuple(row["numbers"])
     if "vectors" in row:
         row["vectors"] = tuple(map(tuple, row["vectors"]))
+    if "located" in row:
+        found = row["located"]
+        row["located"] = Located(
+            tuple(map(tuple, found["positions"])), tuple(found["pieces"]), found["layers"], found["dtype"]
+        )
     return Response(**row)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.keys import canonical_json, digest, plain
-from cotlab.core.requests import Complete, Embed, Entail, Locate, LogProb, Message, Patched, Request, Row, Source
+from cotlab.core.requests import Complete, Embed, Entail, Locate, LogProb, Message, Patched, Request, Row, Source, Span
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
 
 MODEL = ModelRef("organism", "r100", revision="abc", form="continuation")
@@ -24,7 +24,7 @@ REQUESTS: tuple[Request, ...] = (
     Embed(MODEL, ("a", "b")),
     Entail(MODEL, "a", "b"),
     LogProb(MODEL, ASK, ("1", "2"), system="s", prefix="p"),
-    Locate(MODEL, ASK, ((0, 3),), prefix="p"),
+    Locate(MODEL, ASK, (Span(0, 0, 3),), prefix="p"),
     Patched(MODEL, ASK, "9", Source("noise", seed=1), (Row((0, 1), (4,), (5,)),), prefix="p"),
 )
 JSON = st.recursive(

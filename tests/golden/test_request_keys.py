@@ -30,7 +30,7 @@ def test_logprob() -> None:
     assert request.key == sha256(
         '{"answers":["9"],"kind":"logprob","messages":[{"content":"é?","role":"user"}],'
         '"model":{"base_url":null,"form":"continuation","name":"r100","provider":"organism","revision":"00ff"},'
-        '"prefix":"","sample":0,"system":""}'
+        '"prefix":"","sample":0,"system":"","top_logprobs":0}'
     )
 
 

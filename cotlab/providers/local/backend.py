@@ -1,0 +1,51 @@
+"""What patches activations: the residuals of a text, and the log-probability of its answer under patched rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import torch
+
+
+class PatchRow(NamedTuple):
+    """One patched forward: at the input of each of ``layers`` (ascending), position ``at[i]`` takes the bank's column ``take[i]``.
+
+    Without layers or positions it is the clean run.
+    """
+
+    layers: tuple[int, ...]
+    at: tuple[int, ...]
+    take: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        """The first layer that this row changes: what lies before it is the clean run's."""
+        return self.layers[0] if self.layers else 0
+
+
+class Backend(Protocol):
+    """One way to run a model with patched states. The ways agree to 1e-4 nats in float32."""
+
+    layers: int
+
+    def residuals(self, ids: Sequence[int]) -> torch.Tensor:
+        """The residual stream at the *input* of each layer: tensor (layers, tokens, width) in the model's dtype."""
+        ...
+
+    def patched(
+        self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
+    ) -> list[float]:
+        """log P of the last ``n_answer`` of ``ids`` in nats, float32, one number a row, in one batch.
+
+        Parameters
+        ----------
+        ids : token ids of the text and its answer
+        n_answer : int, at least 1
+        clean : tensor (layers, tokens, width)
+            ``residuals(ids)``.
+        bank : tensor (layers, columns, width)
+            The states that rows take.
+        rows : sorted by their first layer
+        """
+        ...
