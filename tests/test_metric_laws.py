@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replies import Body, answer, constant, distribution, following
 
 from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
-from cotlab.core.requests import Complete, Embed, Entail, Failed, LogProb, Patched, Reply, Request, Response, Token
+from cotlab.core.requests import (
+    Failed,
+    Reply,
+    Request,
+    Response,
+)
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Step, Suite
 from cotlab.suites.wordproblems import make_suite
 
 LAW_SETS: Mapping[str, frozenset[str]] = {
     "zero where no reply changes": frozenset(
-        {"accuracy_delta", "answer_change", "token_delta", "kl_divergence", "kl_nats", "total_variation", "baseline_flip"}
+        {"accuracy_delta", "answer_change", "token_delta", "kl_divergence", "kl_nats", "total_variation", "baseline_flip",
+         "no_cot_drop", "mass_lost", "drop_cot", "drop_control", "self_shuffle", "text_placebo", "patch_drop"}
     ),
     "describes one reply or its lists": frozenset({"baseline_correct", "topk_rest"}),
+    "a ratio of drops": frozenset(
+        {"cmi", "bypass", "share", "cmi_over_spans", "cmi_kept", "density", "placebo_cmi", "validity", "shuffled_cmi",
+         "sequentiality", "boundary_sensitivity", "boundary_deviation", "boundary_robust", "no_cot_effect"}
+    ),
+    "describes the patching": frozenset({"baseline_logp", "control_is_noop", "control_coverage", "spans_defined"}),
     "over a run": frozenset({"rrr", "rrr_micro", "rrr_ceiling", "ccs_above_noise"}),
 }
 NEEDS_NO_CHAIN: frozenset[str] = frozenset()
@@ -34,7 +45,12 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         {"modes": ["remove", "truncate", "corrupt", "paraphrase", "filler"]},
         {"modes": ["filler", "corrupt"], "chain": "own"},
         {"modes": ["remove", "paraphrase"], "metric": "kl_divergence"},
-    )
+    ),
+    "mediation": (
+        {"subsets": 2, "layers": ["1"], "donors": 2, "draws": 1},
+        {"subsets": 2, "sources": ["interchange", "right", "mean"], "chain": "own", "layers": ["0-1"], "donors": 2},
+        {"subsets": 2, "sources": ["literal"], "control": "own", "layers": ["0"], "donors": 2, "draws": 1},
+    ),
 }
 KINDS = {"complete", "embed", "entail", "logprob", "locate", "patched"}
 CASES = [(name, options) for name in SCORERS for options in OPTIONS.get(name, ({},))]
@@ -49,42 +65,15 @@ ALL_CARDS = [(name, card) for name in SCORERS for card in cards_of(SCORERS[name]
 each_card = pytest.mark.parametrize("card", [card for _, card in ALL_CARDS], ids=lambda card: card.name)
 
 
+OTHERS = tuple(replace(item, id=f"other {k}") for k, item in enumerate(make_suite(5, seed=77).items))
+"""Donors for the scorers that need some."""
+
+
 def sets_with(metric: str) -> list[str]:
     return [law for law, metrics in LAW_SETS.items() if metric in metrics]
 
 
-# --- replies that are a pure function of the request ----------------------------------------------
-
-
-@dataclass(frozen=True)
-class Body:
-    """A reply without its key."""
-
-    text: str | None = None
-    top: tuple[tuple[str, float], ...] | None = None
-    missing: str = ""
-
-
-def answer(request: Request, body: Body) -> Reply:
-    if body.missing in ("failed", "unsupported"):
-        return Failed(request.key, "the server was away", 3, unsupported=body.missing == "unsupported")
-    tokens = () if body.top is None else (Token(body.text or "x", -0.5, body.top), Token(".", -0.1, body.top))
-    spread = random.Random(request.key)
-    if isinstance(request, Embed):
-        vectors = tuple(tuple(spread.gauss(0, 1) for _ in range(3)) for _ in request.texts)
-        return Response(request.key, vectors=vectors)
-    if isinstance(request, Complete):
-        return Response(request.key, body.text, tokens=tokens, finish=spread.choice(("stop", "length")),
-                        refused=body.missing == "refused")  # fmt: skip
-    n = len(request.answers) if isinstance(request, LogProb) else len(request.rows) if isinstance(request, Patched) else 1
-    return Response(request.key, numbers=tuple((spread.random() if isinstance(request, Entail) else -spread.random() * 9)
-                                               for _ in range(n)))  # fmt: skip
-
-
-def distribution(weights: list[float], kept: int) -> tuple[tuple[str, float], ...]:
-    total = sum(weights)
-    listed = [(f" {i}", math.log(w / total)) for i, w in enumerate(weights) if w > 0]
-    return tuple(sorted(listed, key=lambda pair: -pair[1])[:kept])
+# --- what is drawn ------------------------------------------------------------------------------------
 
 
 TEXTS = st.sampled_from(
@@ -125,7 +114,7 @@ def drive(
     name: str, item: Item, params: Params, reply: Callable[[Request], Reply], peers: Peers | None = None
 ) -> tuple[tuple[Score, ...], dict[str, Reply]]:
     """Run one program to its end; its scores and every reply that it was sent."""
-    program = SCORERS[name](item, params, peers or Peers((item,)))
+    program = SCORERS[name](item, params, peers or Peers((item, *OTHERS)))
     sent: dict[str, Reply] = {}
     try:
         round_ = next(program)
@@ -172,7 +161,7 @@ def test_each_card_says_what_it_is(card: MetricCard) -> None:
         assert text.strip() == text != ""
     assert math.isfinite(card.lo) and math.isfinite(card.hi) and card.lo < card.hi
     assert card.better in ("higher", "lower", "neither")
-    assert card.level in ("step", "chain", "item", "span", "run")
+    assert card.level in ("step", "chain", "item", "span", "draw", "run")
     assert card.needs and set(card.needs) <= KINDS
 
 
@@ -299,19 +288,18 @@ def test_one_dead_request_costs_only_the_scores_that_need_it(name: str, given_op
         scores, _ = drive(
             name, item, params, lambda request, dead=dead: answer(request, constant("failed" if request.key == dead else ""))
         )
-        if len(scores) == len(whole):
-            for score, before in zip(scores, whole, strict=True):
-                assert score == before if dead not in before.evidence else score.status == "error"
-        else:  # without the model's own chain there is nothing to ask
-            assert {score.status for score in scores} == {"error"}
+        after, before = ({(s.metric, s.step, s.sample, s.facet): s for s in these} for these in (scores, whole))
+        if {score.status for score in scores} == {"error"}:
+            continue  # without the model's own chain, or its answer, there is nothing to ask
+        for place, score in before.items():
+            if dead not in score.evidence:
+                assert after[place] == score
+            elif place in after:
+                assert after[place].status == "error"
+        assert all(score.status == "error" for place, score in after.items() if place not in before)
 
 
 # --- what is known in advance -----------------------------------------------------------------------
-
-
-def constant(missing: str = "") -> Body:
-    text = "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nSo the answer is 9."
-    return Body(text, distribution([0.7, 0.2, 0.1], 3), missing)
 
 
 @each_case
@@ -322,7 +310,8 @@ def test_a_model_that_never_changes_its_reply_scores_zero(
 ) -> None:
     item = replace(make_suite(1, seed=seed).items[0], answer=key)
     params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), 2)
-    scores, _ = drive(name, item, params, lambda request: replace(answer(request, constant()), finish="stop"))
+    body = replace(constant(), number=-1.0)
+    scores, _ = drive(name, item, params, lambda request: replace(answer(request, body), finish="stop"))
     effects = [s for s in scores if s.metric in LAW_SETS["zero where no reply changes"]]
     defined = [s for s in effects if s.value is not None]
     assert defined and all(s.value == pytest.approx(0, abs=1e-12) for s in defined)
@@ -334,7 +323,7 @@ def test_a_model_that_never_changes_its_reply_scores_zero(
 def test_every_declared_card_is_measured_on_an_ordinary_item(name: str, given_options: Mapping[str, Any]) -> None:
     (item,) = make_suite(1, seed=3).items
     params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), 2)
-    scores, _ = drive(name, item, params, lambda request: replace(answer(request, constant()), finish="stop"))
+    scores, _ = drive(name, item, params, lambda request: replace(following(request), finish="stop"))
     expected = {card.name for card in SCORERS[name].cards}
     assert {score.metric for score in scores if score.value is not None} == expected
 

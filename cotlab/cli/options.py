@@ -37,6 +37,23 @@ Given = Annotated[
     Optional[str],
     typer.Option(help="How a chat model is given a chain: in the user's turn (user, default) or as its own turn (prefix)."),
 ]
+Sources = Annotated[
+    Optional[list[str]],
+    typer.Option("--source", help="Mediation: filler (default), interchange, right, mean, literal; repeatable."),
+]
+Control = Annotated[Optional[str], typer.Option(help="Mediation: control states from other items (other, default) or own.")]
+Layers = Annotated[
+    Optional[list[str]],
+    typer.Option("--layers", help="Mediation: a layer or a span, 3 or 0-7 (default: each, thirds, all); repeatable."),
+]
+Donors = Annotated[Optional[int], typer.Option(help="Mediation: other items whose runs serve as controls (default 4).")]
+Draws = Annotated[Optional[int], typer.Option(help="Mediation: random positions drawn for each control (default 2).")]
+Subsets = Annotated[Optional[int], typer.Option(help="Mediation: subsets, shuffles and noises of each chain (default 8).")]
+Device = Annotated[Optional[str], typer.Option(help="Where a local model runs: cpu (default), cuda, cuda:1.")]
+Dtype = Annotated[Optional[str], typer.Option(help="A local model's numbers: float32 (default), bfloat16, float16.")]
+Backend = Annotated[
+    Optional[str], typer.Option(help="How a local model is patched: auto (default), fast, hooks, transformer_lens.")
+]
 Limit = Annotated[Optional[int], typer.Option(help="Only the first N items.")]
 GoodLines = Annotated[Optional[bool], typer.Option("--good-lines", help="Run the good lines of a suite that has defects.")]
 MaxConcurrent = Annotated[Optional[int], typer.Option(help="Requests in flight at once (default 10).")]

@@ -73,7 +73,8 @@ PROVIDERS = Registry(
     },
     "cotlab.providers",
 )
-SCORERS = Registry("scorer", {"ablation": "cotlab.metrics.ablation:step_ablation"}, "cotlab.scorers")
+SCORERS = Registry("scorer", {"ablation": "cotlab.metrics.ablation:step_ablation",
+        "mediation": "cotlab.metrics.mediation:mediation"}, "cotlab.scorers")
 FIGURES = Registry(
     "figure",
     {
@@ -82,6 +83,11 @@ FIGURES = Registry(
         "modes_by_metric": "cotlab.figures.steps:modes_by_metric",
         "rrr_by_mode": "cotlab.figures.steps:rrr_by_mode",
         "chain_lengths": "cotlab.figures.suites:chain_lengths",
+        "cmi_density": "cotlab.figures.mediation:cmi_density",
+        "layer_profile": "cotlab.figures.mediation:layer_profile",
+        "span_heatmap": "cotlab.figures.span_heatmap:span_heatmap",
+        "mediation_indices": "cotlab.figures.mediation:mediation_indices",
+        "drops_by_donor": "cotlab.figures.mediation:drops_by_donor",
     },
     "cotlab.figures",
 )

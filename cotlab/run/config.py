@@ -65,6 +65,23 @@ class RunConfig(BaseSettings):
     given: Literal["user", "prefix"] = Field(
         "user", description="How a chat model is given a chain: in the user's turn, or as the start of its own turn."
     )
+    source: Annotated[list[str], NoDecode] = Field(
+        ["filler"], description="Mediation: where states come from: filler, interchange, right, mean, literal; repeatable."
+    )
+    control: Literal["other", "own"] = Field(
+        "other", description="Mediation: the control's states come from other items' runs, or from the item's own."
+    )
+    layers: Annotated[list[str], NoDecode] = Field(
+        [], description="Mediation: spans of layers, like 3 or 0-7; by default each layer, thirds of the depth, and all."
+    )
+    donors: int = Field(4, ge=2, le=64, description="Mediation: other items whose runs serve as controls.")
+    draws: int = Field(2, ge=1, le=64, description="Mediation: random positions drawn for each control.")
+    subsets: int = Field(8, ge=1, le=256, description="Mediation: random subsets, shuffles and noises of each chain.")
+    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="Where a local model runs: cpu, cuda, cuda:1 …")
+    dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Type of a local model's numbers.")
+    backend: Literal["auto", "fast", "hooks", "transformer_lens"] = Field(
+        "auto", description="How a local model is patched: auto, fast, hooks, transformer_lens."
+    )
     limit: int | None = Field(None, ge=1, description="Only the first N items.")
     good_lines: bool = Field(False, description="Run the good lines of a suite that has defective ones.")
     max_concurrent: int = Field(10, ge=1, le=1000, description="Requests in flight at once.")
@@ -90,7 +107,7 @@ class RunConfig(BaseSettings):
         default_factory=dict, description="key=value, kept with the run; repeatable."
     )
 
-    @field_validator("scorer", "mode", mode="before")
+    @field_validator("scorer", "mode", "source", "layers", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
         """In the environment a list is written with commas."""

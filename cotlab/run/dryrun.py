@@ -125,7 +125,8 @@ def _placeholder(request: Request, item: Item) -> Response:
     if isinstance(request, Patched):
         return Response(request.key, numbers=(-2.0,) * len(request.rows))
     if isinstance(request, Locate):
-        return Response(request.key, located=Located(tuple(_words_in(request, span) for span in request.spans), ("x",) * 4096, 4))
+        places = tuple(_words_in(request, span) for span in request.spans)
+        return Response(request.key, located=Located(places, ("x",) * 4096, 4))
     return Response(request.key, numbers=())
 
 

@@ -86,7 +86,7 @@ def start(
     sha = ""
     if suite is None:
         suite, sha = load_for(config)
-    provider = open_provider(subject_of(config))
+    provider = open_provider(subject_of(config), config)
     price = _price(provider, config)
     plan = make_plan(config, suite, {"subject": provider.ref})
     _check_model(provider.ref, config)
@@ -139,7 +139,7 @@ def resume(
             raise ConfigError(f"The suite {config.task_suite!r} has changed since run {run_id} began; start a new run.")
     else:
         suite = read.suite(store, plan.suite_digest)
-    provider = open_provider(plan.subject)
+    provider = open_provider(plan.subject, config)
     if provider.ref != plan.subject:
         raise ConfigError(f"The model {plan.subject} has changed since run {run_id} began; start a new run.")
     if isinstance(provider, Batching) and _has_open_batches(store, run_id, provider.ref):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from cotlab.core.errors import Unsupported
 from cotlab.core.provider import BatchProvider
-from cotlab.core.requests import Complete, Reply, Request, Response
+from cotlab.core.requests import Complete, Patched, Reply, Request, Response
 from cotlab.run.job import Job
 
 BATCH, BATCH_TOKENS = 384, 24_576
@@ -65,11 +65,18 @@ class LocalQueue:
                     future.set_result(reply if isinstance(reply, Response) else job.failed(request, reply, tries))
 
 
+def _weight(request: Request) -> int:
+    """What a request takes, in generated tokens; a patched row is about six of them."""
+    if isinstance(request, Complete):
+        return request.max_tokens
+    return 6 * len(request.rows) if isinstance(request, Patched) else 1
+
+
 def _batch_size(waiting: Iterable[Request]) -> int:
     """How many of the requests that wait make one batch, at least one."""
     size = tokens = 0
     for request in waiting:
-        tokens += request.max_tokens if isinstance(request, Complete) else 1
+        tokens += _weight(request)
         if size == BATCH or (size and tokens > BATCH_TOKENS):
             break
         size += 1

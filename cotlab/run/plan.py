@@ -16,8 +16,11 @@ from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Form, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.config import RunConfig
 
-SHARED = ("ccs_threshold", "metric", "chain")
+SHARED = ("ccs_threshold", "metric", "chain", "control", "layers", "donors", "draws", "subsets")
 """Configuration fields that a scorer takes as options of the same name, where it has one."""
+
+
+IN_PROCESS = ("organism", "local")
 
 
 def subject_of(config: RunConfig) -> ModelRef:
@@ -26,9 +29,14 @@ def subject_of(config: RunConfig) -> ModelRef:
     return ModelRef(config.provider, config.model, base_url=config.base_url, form=form)
 
 
-def open_provider(ref: ModelRef) -> AnyProvider:
-    """The provider that answers for ``ref``; UnknownName or ConfigError where there is none."""
-    provider: AnyProvider = PROVIDERS[ref.provider](ref)
+def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider:
+    """The provider that answers for ``ref``; UnknownName or ConfigError where there is none.
+
+    A model in this process is opened on the device, in the dtype and with the backend that the configuration names.
+    """
+    local = config is not None and ref.provider in IN_PROCESS
+    how = {"device": config.device, "dtype": config.dtype, "backend": config.backend} if local and config else {}
+    provider: AnyProvider = PROVIDERS[ref.provider](ref, **how)
     return provider
 
 
@@ -37,7 +45,8 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
     specs = []
     for name in dict.fromkeys(config.scorer):
         found: Scorer = SCORERS[name]
-        given = {"modes": list(dict.fromkeys(config.mode)), **{field: getattr(config, field) for field in SHARED}}
+        once = {"modes": list(dict.fromkeys(config.mode)), "sources": list(dict.fromkeys(config.source))}
+        given = once | {field: getattr(config, field) for field in SHARED}
         options = {key: given.get(key, value) for key, value in found.options.items()}
         if found.check is not None:
             found.check(options, models["subject"])

@@ -23,7 +23,8 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     estimates: list[Estimate] = []
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]
-        own = table[table["scorer"] == spec.name]
+        draws = [card.name for card in scorer.cards if card.level == "draw"]
+        own = table[(table["scorer"] == spec.name) & ~table["metric"].isin(draws)]
         shares = frozenset(card.name for card in scorer.cards if (card.lo, card.hi) == (0, 1))
         estimates += mean_estimates(own, plan.seed, shares)
         for statistic in scorer.statistics:

@@ -38,7 +38,7 @@ def sections() -> dict[str, list[st.Page]]:
             _page("run", "Run", "monitoring", hidden=True),
             _page("item", "Item", "article", hidden=True),
         ],
-        "Analyse": [_page("steps", "Steps", "stairs")],
+        "Analyse": [_page("steps", "Steps", "stairs"), _page("mediation", "Mediation", "conversion_path")],
         "More": [_page("settings", "Settings", "settings")],
     }
 

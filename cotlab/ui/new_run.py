@@ -20,6 +20,7 @@ from cotlab.run.launch import dry_run
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import data, launching, parts, suites
 from cotlab.ui.links import page
+from cotlab.ui.new_mediation import mediation_options
 from cotlab.ui.text import as_code
 
 PILOT = 5
@@ -45,6 +46,8 @@ def form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
         config |= _measures(before)
     with st.expander("Sampling and chain"):
         config |= _sampling(before)
+    with st.expander("Mediation and local models"):
+        config |= mediation_options(before)
     with st.expander("Limits and money"):
         config |= _limits(before)
     with st.expander("Gate, tags and privacy"):

@@ -32,7 +32,10 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "max_tokens_per_minute": st.none() | POSITIVE, "max_tries": st.integers(1, 100),
     "timeout_s": st.floats(0, 86_400, exclude_min=True), "batch": st.booleans(), "prices": st.none() | TEXT,
     "fail_on_error": st.none() | st.floats(0, 1e6), "allow_unpriced": st.booleans(), "redact_prompts": st.booleans(),
-    "tag": st.dictionaries(TEXT, TEXT, max_size=3),
+    "source": st.lists(TEXT, max_size=3), "control": st.sampled_from(["other", "own"]), "layers": st.lists(TEXT, max_size=3),
+    "donors": st.integers(2, 64), "draws": st.integers(1, 64), "subsets": st.integers(1, 256),
+    "device": st.sampled_from(["cpu", "cuda", "cuda:1"]), "dtype": st.sampled_from(["float32", "bfloat16", "float16"]),
+    "backend": st.sampled_from(["auto", "fast", "hooks", "transformer_lens"]), "tag": st.dictionaries(TEXT, TEXT, max_size=3),
 }  # fmt: skip
 NO_LIMIT = ("max_requests_per_minute", "max_tokens_per_minute", "limit", "rr_threshold", "fail_on_error")
 

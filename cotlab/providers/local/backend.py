@@ -9,7 +9,7 @@ import torch
 
 
 class PatchRow(NamedTuple):
-    """One patched forward: at the input of each of ``layers`` (ascending), position ``at[i]`` takes the bank's column ``take[i]``.
+    """One patched forward: at the input of each of ``layers`` (ascending), ``at[i]`` takes the bank's column ``take[i]``.
 
     Without layers or positions it is the clean run.
     """

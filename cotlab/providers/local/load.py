@@ -36,12 +36,12 @@ class Loaded:
         return bool(getattr(self.tokenizer, "chat_template", None))
 
 
-def load_organism(name: str, device: str = "cpu") -> Loaded:
+def load_organism(name: str, device: str = "cpu", dtype: str = "float32") -> Loaded:
     known = organism_names()
     if name not in known:
         raise UnknownName("organism", name, tuple(known))
     folder, start = known[name]
-    return load(str(folder), device=device, start=start)
+    return load(str(folder), device=device, dtype=dtype, start=start)
 
 
 def load(name: str, *, device: str = "cpu", dtype: str = "float32", start: str = "") -> Loaded:
@@ -55,6 +55,8 @@ def load(name: str, *, device: str = "cpu", dtype: str = "float32", start: str =
     folder = Path(name).expanduser()
     if (folder.exists() or name.startswith((".", "/", "~"))) and not (folder / "config.json").is_file():
         raise ConfigError(f"{name}: not a Hugging Face model folder (no config.json in it).")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(f"--device {device}: this machine has no such device, or torch was installed without it.")
     library_logging.disable_progress_bar()
     place = str(folder) if folder.is_dir() else name
     try:

@@ -12,11 +12,14 @@ from typing import TypeVar
 import torch
 
 from cotlab.core.errors import ProviderError, Unsupported
-from cotlab.core.requests import Complete, LogProb, Request, Response, Usage
+from cotlab.core.requests import Complete, Locate, LogProb, Patched, Request, Response, Usage
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Form, ModelRef
+from cotlab.providers.local.engine import open_backend
 from cotlab.providers.local.generate import Decoding, Pieces, generate, score
 from cotlab.providers.local.load import Loaded, load, load_organism
+from cotlab.providers.local.locate import locate
+from cotlab.providers.local.patching import Patcher
 from cotlab.providers.local.render import Scored, encode, encode_with_answers, render
 
 TOKENS_A_BATCH = 8192
@@ -25,27 +28,30 @@ SMALL = 10_000_000
 Place = TypeVar("Place")
 
 
-def open_organism(ref: ModelRef) -> LocalModel:
+def open_organism(ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto") -> LocalModel:
     """One of the shipped organisms by name."""
-    return LocalModel(ref, load_organism(ref.name))
+    return LocalModel(ref, load_organism(ref.name, device, dtype), backend)
 
 
-def open_local(ref: ModelRef) -> LocalModel:
+def open_local(ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto") -> LocalModel:
     """A Hugging Face folder or hub id; with a chat template it is spoken to in turns, else by continuation."""
-    return LocalModel(ref, load(ref.name))
+    return LocalModel(ref, load(ref.name, device=device, dtype=dtype), backend)
 
 
 class LocalModel:
-    """Answers ``Complete`` and ``LogProb``. Not thread-safe: one batch at a time."""
+    """Answers ``Complete``, ``LogProb``, ``Locate`` and ``Patched``. Not thread-safe: one batch at a time."""
 
-    answers = frozenset({Complete.kind, LogProb.kind})
+    answers = frozenset({Complete.kind, LogProb.kind, Locate.kind, Patched.kind})
 
-    def __init__(self, ref: ModelRef, loaded: Loaded) -> None:
+    def __init__(self, ref: ModelRef, loaded: Loaded, backend: str = "auto") -> None:
         form: Form = "continuation"
         if loaded.has_chat_template:
             form = "prefill" if ref.form == "prefill" else "chat"
-        self.ref = replace(ref, revision=loaded.revision, form=form)
+        way = "" if (loaded.device, backend) == ("cpu", "auto") else f":{loaded.device}:{backend}"
+        self.ref = replace(ref, revision=loaded.revision + way, form=form)  # no reply is taken for one of another device
         self._loaded = loaded
+        self._backend_name = backend
+        self._patcher_made: Patcher | None = None
         self._pieces = Pieces(loaded.tokenizer)
         self._small = sum(weights.numel() for weights in loaded.model.parameters()) < SMALL
 
@@ -57,6 +63,13 @@ class LocalModel:
 
     async def close(self) -> None:
         return None
+
+    @property
+    def _patcher(self) -> Patcher:
+        """Made when it is first needed: most runs patch nothing."""
+        if self._patcher_made is None:
+            self._patcher_made = Patcher(self._loaded, open_backend(self._backend_name, self._loaded))
+        return self._patcher_made
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
         with _one_thread() if self._small else nullcontext():
@@ -72,7 +85,10 @@ class LocalModel:
                     decodings[i] = self._decoding(request)
                 elif isinstance(request, LogProb):
                     scored[i] = encode_with_answers(self._loaded, render(self._loaded, request), request.answers)
-                else:
+                elif isinstance(request, Locate):
+                    located = locate(self._loaded, request, self._patcher.layers)
+                    out[i] = replace(self._response(request, 1), located=located)
+                elif not isinstance(request, Patched):
                     out[i] = Unsupported(f"a local model does not answer {request.kind!r} requests")
             except Unsupported as error:
                 out[i] = error
@@ -86,6 +102,12 @@ class LocalModel:
             numbers |= zip(pairs, score(self._loaded, [scored[i][k] for i, k in pairs]), strict=True)
         for i, rows in scored.items():
             out[i] = replace(self._response(requests[i], len(rows)), numbers=tuple(numbers[i, k] for k in range(len(rows))))
+        patched = [(i, request) for i, request in enumerate(requests) if isinstance(request, Patched)]
+        if patched:
+            found = self._patcher.answer([request for _, request in patched])
+            for (i, request), told in zip(patched, found, strict=True):
+                reply = self._response(request, len(request.rows))
+                out[i] = told if isinstance(told, Unsupported) else replace(reply, numbers=tuple(told))
         return [out[i] for i in range(len(requests))]
 
     def _decoding(self, request: Complete) -> Decoding:

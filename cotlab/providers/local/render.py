@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jinja2 import TemplateError
 
 from cotlab.core.errors import Unsupported
-from cotlab.core.requests import Complete, LogProb
+from cotlab.core.requests import Complete, Locate, LogProb, Patched
 from cotlab.providers.local.load import Loaded
 
 
@@ -19,7 +19,7 @@ class Scored(NamedTuple):
     n: int
 
 
-def render(loaded: Loaded, request: Complete | LogProb) -> str:
+def render(loaded: Loaded, request: Complete | LogProb | Locate | Patched) -> str:
     """The text that the model continues: its chat template, or ``Q: question`` and the prefix where it has none."""
     if loaded.has_chat_template:
         messages = [{"role": "system", "content": request.system}] if request.system else []

@@ -1,0 +1,87 @@
+"""``cotlab mediation``: published CMI scores, recomputed from their own drops."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from cotlab.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cotlab.metrics.mediation_import import PublishedFile, PublishedSummary
+
+app = typer.Typer(no_args_is_help=True, help="Look at mediation scores (CMI).")
+
+
+@app.callback()
+def _group() -> None:
+    """Look at mediation scores (CMI)."""
+
+
+@app.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="JSON files of published CMI rows.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    output: Annotated[Optional[Path], typer.Option(help="CSV of all rows to write.")] = None,
+    threshold: Annotated[float, typer.Option(help="Total drop in nats below which a CMI is undefined.")] = 0.01,
+) -> None:
+    """Recompute published CMI scores from their own drops, and say what does not hold."""
+    from cotlab.metrics.mediation_import import published_cmi, published_summary, published_warnings
+    from cotlab.suites.import_cmi import read_cmi
+    from cotlab.suites.shipped import shown
+
+    read = [published_cmi(shown(str(path)), read_cmi(path), least_drop=threshold) for path in files]
+    summaries, warnings = [published_summary(file) for file in read], published_warnings(read)
+    if output is not None:
+        if output.exists() and any(path.exists() and output.samefile(path) for path in files):
+            raise ConfigError(f"{output}: is one of the files to import; name another --output.")
+        _write(read, output)
+    if as_json:
+        print(json.dumps({"files": [asdict(s) for s in summaries], "warnings": warnings}, indent=2, allow_nan=False))
+        return
+    for summary in summaries:
+        _show(summary)
+    for told in warnings:
+        print(f"warning: {told}")
+
+
+def _show(found: PublishedSummary) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    mean = found.mean
+    table = Table(title=Text(found.file), title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    bounds = "no interval" if mean.lo is None else f"[{mean.lo:.3f}, {mean.hi:.3f}], n = {mean.n} items"
+    share = f"{found.within / found.compared:.1%}, {found.within} of {found.compared}" if found.compared else "n/a"
+    for name, value in (
+        ("rows", str(found.rows)), ("items", str(found.items)), ("layers", str(found.layers)), ("defined", str(found.defined)),
+        ("undefined: zero total drop", str(found.zero)), ("undefined: below the threshold", str(found.small)),
+        ("mean CMI of defined rows", "n/a" if mean.point is None else f"{mean.point:.3f}"), ("95% interval over items", bounds),
+        ("published within .02, of rows with a drop", share),
+    ):  # fmt: skip
+        table.add_row(name, Text(value))
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+
+
+def _write(files: list[PublishedFile], output: Path) -> None:
+    import pandas as pd
+
+    from cotlab.run.report import disarmed
+
+    rows = [
+        {"file": f.name, **asdict(row), "layers": " ".join(map(str, row.layers)), "reason": row.reason or ""}
+        for f in files
+        for row in f.rows
+    ]
+    try:
+        disarmed(pd.DataFrame(rows)).to_csv(output, index=False)
+    except (OSError, UnicodeEncodeError) as exc:
+        raise ConfigError(f"{output}: cannot be written: {exc}") from exc

@@ -1,0 +1,117 @@
+"""Sources (or metrics) against spans of layers, as cells with their value and n; drawn as bars, so that print stays vector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from cotlab.figures import style
+from cotlab.figures.declare import figure
+from cotlab.figures.mediation import SOURCES, Row, records, said, words
+
+METRICS = ("cmi", "share", "mass_lost")
+NARROW = 9
+"""With more columns than this the text of a cell stands upright."""
+
+
+@figure(
+    "span_heatmap", columns=("source", "metric", "span", "point", "lo", "hi", "n"),
+    caption="Each cell is a mean over the items where the span's value is defined; a span whose drops add up to less than "
+    "0.01 nat has none. The columns are single layers, thirds of the depth, and all layers.",
+    empty="no span has an estimate.",
+)  # fmt: skip
+def span_heatmap(table: pd.DataFrame) -> Any:
+    """Cells of viridis by value; a hatched cell is n/a."""
+    rows = records(table)
+    sources = sorted({str(row["source"]) for row in rows}, key=lambda s: SOURCES.index(s) if s in SOURCES else len(SOURCES))
+    metrics = sorted({str(row["metric"]) for row in rows}, key=lambda m: METRICS.index(m) if m in METRICS else len(METRICS))
+    lines = [(source, metric) for source in sources for metric in metrics]
+    spans = sorted({str(row["span"]) for row in rows}, key=span_order)
+    found = {(str(row["source"]), str(row["metric"]), str(row["span"])): row for row in rows}
+    cells = [(i, j, found.get((*line, span))) for i, line in enumerate(lines) for j, span in enumerate(spans)]
+    fills = [style.shade(_real(cell, "point")) for _, _, cell in cells]
+    upright = len(spans) > NARROW
+    fig = go.Figure()
+    fig.add_bar(
+        x=[j for _, j, _ in cells], y=[0.94] * len(cells), base=[i - 0.47 for i, _, _ in cells], width=0.96,
+        marker={
+            "color": fills, "line": {"width": 0},
+            "pattern": {
+                "shape": ["" if _real(cell, "point") is not None else "/" for _, _, cell in cells],
+                "fgcolor": "#d6d6d6", "size": 6, "solidity": 0.25, "fillmode": "overlay",
+            },
+        },
+        text=[_cell_text(cell, ", " if upright else "<br>") for _, _, cell in cells], textposition="inside",
+        insidetextanchor="middle", textangle=-90 if upright else 0, constraintext="none",
+        insidetextfont={"size": style.SMALL_SIZE, "color": [style.ink_on(fill) for fill in fills]},
+        hoverinfo="text", hovertext=[_hover(cell, lines[i], spans[j]) for i, j, cell in cells], showlegend=False,
+    )  # fmt: skip
+    what = words(metrics[0]) if len(metrics) == 1 else "Mediation"
+    missing: dict[str, list[str]] = {}
+    for _, j, cell in cells:
+        if _real(cell, "point") is None:
+            missing.setdefault(_why(cell), []).append(span_name(spans[j]))
+    small = ["Each cell: mean and number of items; intervals on hover and in the data. Dark is 0, bright is 1 (clamped)."]
+    small += [style.escape(style.shorten(f"n/a ({why}): {', '.join(dict.fromkeys(at))}", 200)) for why, at in missing.items()]
+    style.apply_style(
+        fig, style.escape(f"{what} by span of layers (mean over items, 0 to 1)"), subtitle=small,
+        x="Layers whose input was patched, the first is 0", height=150 + (92 if upright else 46) * len(lines),
+    )  # fmt: skip
+    fig.update_xaxes(
+        tickvals=list(range(len(spans))), ticktext=[style.escape(span_name(span)) for span in spans],
+        tickangle=-90 if upright else 0, range=[-0.52, len(spans) - 0.48], ticks="", showline=False,
+    )  # fmt: skip
+    labels = [_label(line, len(sources), len(metrics)) for line in lines]
+    fig.update_yaxes(
+        tickvals=list(range(len(lines))), ticktext=[style.in_lines(label, 20) for label in labels], ticks="",
+        range=[len(lines) - 0.45, -0.55], showgrid=False, showline=False,
+    )  # fmt: skip
+    return fig.update_layout(barmode="overlay")
+
+
+def span_order(span: str) -> tuple[int, int]:
+    """Single layers first, then ranges, then all."""
+    first = span.split("-")[0]
+    return (2, 0) if not first.isdecimal() else (int("-" in span), int(first))
+
+
+def span_name(span: str) -> str:
+    """A span as it is shown: "all", "3" or "0–7"."""
+    return span.replace("-", "–")
+
+
+def _label(line: tuple[str, str], sources: int, metrics: int) -> str:
+    source, metric = line
+    return words(metric) if sources == 1 else source if metrics == 1 else f"{source}, {words(metric)}"
+
+
+def _cell_text(cell: Row | None, between: str) -> str:
+    if cell is None:
+        return "n/a"
+    point = _real(cell, "point")
+    told = style.number(point)
+    if point is not None and 0 < abs(point) < 0.001:
+        told = "&lt; 0.001" if point > 0 else "&gt; −0.001"
+    return f"{told}{between}n = {int(_real(cell, 'n') or 0)}"
+
+
+def _hover(cell: Row | None, line: tuple[str, str], span: str) -> str:
+    head = f"<b>{style.escape(f'{words(line[1])}, source {line[0]}, layers {span_name(span)}')}</b>"
+    if cell is None:
+        return f"{head}<br>n/a: not asked"
+    point, lo, hi = (_real(cell, column) for column in ("point", "lo", "hi"))
+    undefined = int(_real(cell, "n_undefined") or 0)
+    counted = f"n = {int(_real(cell, 'n') or 0)} items, {undefined} undefined"
+    told = style.interval_text(point, lo, hi) if point is not None else style.in_lines(f"n/a: {_why(cell)}", 60, most=4)
+    return "<br>".join((head, told, counted))
+
+
+def _why(cell: Row | None) -> str:
+    return "not asked" if cell is None else said(cell, "reason") or "no item has a defined value"
+
+
+def _real(row: Row | None, column: str) -> float | None:
+    value = None if row is None else row.get(column)
+    return None if value is None or pd.isna(value) else float(value)

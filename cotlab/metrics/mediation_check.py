@@ -1,0 +1,113 @@
+"""What mediation proves on the model at hand before it measures: patching does what it says, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from cotlab.core.errors import SelfTestFailed
+from cotlab.core.program import Params, Preparation, Round
+from cotlab.core.requests import Failed, Located, Patched, Reply, Response, Row, Source
+from cotlab.core.types import Suite
+from cotlab.metrics.mediation_ask import Text
+
+TOLERANCE = 1e-4
+"""How far batch shapes may move a log-probability in float32, in nats."""
+NOISE_TIMES = 3
+"""In a shorter dtype: how many times the model's own noise between batch shapes."""
+MOST_TRIED = 12
+
+
+def self_test(suite: Suite, params: Params) -> Preparation:
+    """Check the patching on the first item that the model can take.
+
+    Raises
+    ------
+    SelfTestFailed
+        If patching a run with its own states moves its answer, a full patch is not the source's run, or the control's
+        states are those that it replaces.
+    """
+    items = [item for item in suite.items if item.steps][:MOST_TRIED]
+    for item, other in zip(items, [*items[1:], *items[:1]], strict=True):
+        steps = [step.text for step in item.steps]
+        text, back = Text.of(item, steps, params), Text.of(item, steps[::-1], params)
+        donor = Text.of(other, [step.text for step in other.steps], params)
+        replies = yield [text.locate(params), back.locate(params), donor.locate(params)]
+        if any(isinstance(reply, Failed) for reply in replies):
+            continue
+        here, there, far = (reply.located for reply in replies if isinstance(reply, Response))
+        if here is None or there is None or far is None:
+            continue
+        found = yield from _measure(text, back, donor, here, there, far, params)
+        return _judge(found, here.dtype, item.id)
+    return {"self_test": "not made: no item with a chain can be located"}
+
+
+def _measure(
+    text: Text, back: Text, donor: Text, here: Located, there: Located, far: Located, params: Params
+) -> Generator[Round, Sequence[Reply], dict[str, Any]]:
+    """Every number that the checks need, in nats, in rounds of their own so that batch shapes are known."""
+    n, every = len(here.pieces), tuple(range(here.layers))
+    whole, (chain, question, _) = tuple(range(n)), here.positions
+    answer = " 1"
+
+    def ask(source: Source, rows: Sequence[Row]) -> Patched:
+        return text.patched(params, answer, source, rows)
+
+    own = Source("run")
+    same = yield [ask(own, [Row((), whole, whole)])]
+    identity = yield [ask(own, [Row(every, whole, whole)])]
+    spans = [Row(tuple(range(layer, here.layers)), chain, chain) for layer in every]
+    base, shapes, none = yield [
+        text.logprob(params, answer), ask(own, spans), ask(own, [Row((), chain, chain)])
+    ]  # fmt: skip
+    k = min(len(question), len(far.positions[1]))
+    swap = Row(every, question[:k], far.positions[1][:k])
+    (control,) = yield [ask(Source("run", donor.messages, donor.prefix), [swap])]
+    found = {
+        "same": _numbers(same[0]), "identity": _numbers(identity[0]), "base": _numbers(base), "shapes": _numbers(shapes),
+        "none": _numbers(none), "control": _numbers(control), "full": None, "source": None,
+        "answer_apart": max(*chain, *question) < n,
+    }  # fmt: skip
+    if len(there.pieces) == n and back.prefix != text.prefix:
+        full, source = yield [
+            ask(Source("run", back.messages, back.prefix), [Row(every, whole, whole)]), back.logprob(params, answer)
+        ]
+        found |= {"full": _numbers(full), "source": _numbers(source)}
+    return found
+
+
+def _numbers(reply: Reply) -> Sequence[float]:
+    if isinstance(reply, Failed) or not reply.numbers:
+        why = reply.error if isinstance(reply, Failed) else "the reply holds none"
+        raise SelfTestFailed(f"The self-test of patching got no numbers: {why}.")
+    return reply.numbers
+
+
+def _judge(found: Mapping[str, Any], dtype: str, item: str) -> Mapping[str, Any]:
+    """The measured deviations where all are within bounds."""
+    same, base = found["same"][0], found["base"][0]
+    noise = abs(same - base)
+    noise = max(noise, abs(found["none"][0] - base))
+    most = TOLERANCE if dtype in ("float32", "float64") else max(TOLERANCE, NOISE_TIMES * noise)
+    identity = abs(found["identity"][0] - same)
+    shapes = max(abs(number - base) for number in found["shapes"])
+    full = None if found["full"] is None else abs(found["full"][0] - found["source"][0])
+    where = f"on item {item!r} in {dtype}"
+    if identity != 0:
+        raise SelfTestFailed(f"Patching a run with its own states moves its answer by {identity:.2g} nat {where}, not by 0.")
+    if shapes > most:
+        raise SelfTestFailed(f"The identity patch moves the answer by {shapes:.2g} nat across batch shapes {where}; "
+                             f"at most {most:.2g} is allowed.")  # fmt: skip
+    if full is not None and full > most:
+        raise SelfTestFailed(f"Patching every position is {full:.2g} nat off the source's run {where}; {most:.2g} is allowed.")
+    if not found["answer_apart"]:
+        raise SelfTestFailed(f"The answer's positions lie among those of the chain or the question {where}.")
+    if found["control"][0] == same or abs(found["control"][0] - base) <= 1e-7:
+        raise SelfTestFailed(f"The control changes nothing {where}: its states are those that it replaces.")
+    return {
+        "self_test": "passed", "item": item, "dtype": dtype, "identity_nats": identity, "across_shapes_nats": shapes,
+        "full_patch_nats": full, "batch_noise_nats": noise, "allowed_nats": most,
+    }  # fmt: skip
+
+

@@ -1,0 +1,193 @@
+"""From patched requests to numbers: rows of one text merged, packed to the memory that is free; runs are kept by bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cotlab.core.errors import Unsupported
+from cotlab.core.requests import Complete, Patched, Source
+from cotlab.core.rng import derive_seed
+from cotlab.providers.local.backend import Backend, PatchRow
+from cotlab.providers.local.load import Loaded
+from cotlab.providers.local.locate import filler_id
+from cotlab.providers.local.render import encode, encode_with_answers, render
+
+KEPT_BYTES = 1 << 30
+"""Residuals kept for later requests; the runs that one text needs at once may be more."""
+MOST_TOKENS = {"cpu": 8192, "cuda": 65_536}
+"""Tokens of one batch beyond which nothing gets faster."""
+
+
+class Runs:
+    """Residuals of texts, the least recently used forgotten first; a text is found in the run of any longer one it opens."""
+
+    def __init__(self, backend: Backend, most_bytes: int = KEPT_BYTES) -> None:
+        self._backend, self._most, self._bytes = backend, most_bytes, 0
+        self._kept: OrderedDict[tuple[int, ...], tuple[tuple[int, ...], torch.Tensor]] = OrderedDict()
+
+    def of(self, ids: Sequence[int], n_answer: int = 0) -> torch.Tensor:
+        """Tensor (layers, tokens, width) of ``ids``, whose last ``n_answer`` are an answer: kept by the text before it."""
+        wanted = tuple(ids)
+        text = wanted[: len(wanted) - n_answer]
+        kept = self._kept.get(text)
+        if kept is None or kept[0][: len(wanted)] != wanted:
+            kept = wanted, self._backend.residuals(wanted)
+            self._forget(text)
+            self._kept[text] = kept
+            self._bytes += _bytes(kept[1])
+            while self._bytes > self._most and len(self._kept) > 1:
+                self._forget(next(iter(self._kept)))
+        else:
+            self._kept.move_to_end(text)
+        return kept[1][:, : len(wanted)]
+
+    def _forget(self, text: tuple[int, ...]) -> None:
+        kept = self._kept.pop(text, None)
+        self._bytes -= _bytes(kept[1]) if kept else 0
+
+
+@dataclass(slots=True)
+class _Work:
+    """All rows of one text and answer, and the states that they take."""
+
+    ids: list[int]
+    n_answer: int
+    clean: torch.Tensor
+    states: list[torch.Tensor] = field(default_factory=list)
+    columns: int = 0
+    rows: list[tuple[int, int, PatchRow]] = field(default_factory=list)
+    known: dict[Source, tuple[int, int]] = field(default_factory=dict)
+    """Of each source but noise: the bank's column where it begins, and how many it has."""
+
+    def add(self, states: torch.Tensor) -> int:
+        """Put states into the bank; the column where they begin."""
+        self.states.append(states)
+        self.columns += states.shape[1]
+        return self.columns - states.shape[1]
+
+
+class Patcher:
+    """Answers ``Patched`` requests of one model by a backend."""
+
+    def __init__(self, loaded: Loaded, backend: Backend) -> None:
+        self._loaded, self._backend = loaded, backend
+        self._runs = Runs(backend)
+        self.layers = backend.layers
+
+    def answer(self, requests: Sequence[Patched]) -> list[list[float] | Unsupported]:
+        """Log-probabilities in nats of each request's rows, or why it cannot be answered."""
+        works: dict[tuple[str, str], _Work | Unsupported] = {}
+        out: list[list[float] | Unsupported] = []
+        for i, request in enumerate(requests):
+            place = render(self._loaded, request), request.answer
+            try:
+                if place not in works:
+                    works[place] = self._work(*place)
+                work = works[place]
+                if isinstance(work, Unsupported):
+                    raise work
+                work.rows += [(i, k, row) for k, row in enumerate(self._rows(request, work))]
+                out.append([0.0] * len(request.rows))
+            except Unsupported as error:
+                works.setdefault(place, error)
+                out.append(error)
+        for work in works.values():
+            if isinstance(work, _Work):
+                for i, k, number in self._numbers(work):
+                    found = out[i]
+                    assert isinstance(found, list)
+                    found[k] = number
+        return out
+
+    def _work(self, text: str, answer: str) -> _Work:
+        (scored,) = encode_with_answers(self._loaded, text, [answer])
+        if encode(self._loaded, text) != scored.ids[: -scored.n]:
+            raise Unsupported("the answer's first token merges with the text before it, so positions would not hold")
+        return _Work(scored.ids, scored.n, self._runs.of(scored.ids, scored.n))
+
+    def _rows(self, request: Patched, work: _Work) -> Iterator[PatchRow]:
+        source, text = request.source, len(work.ids) - work.n_answer
+        begin = width = 0
+        if source.kind != "noise":
+            if source not in work.known:
+                states = self._states(request, source, work)
+                work.known[source] = work.add(states), states.shape[1]
+            begin, width = work.known[source]
+        for k, row in enumerate(request.rows):
+            if row.at and not 0 <= min(row.at) <= max(row.at) < text:
+                raise Unsupported("a row patches positions of the answer, or beyond the text")
+            if any(not 0 <= layer < self._backend.layers for layer in row.layers):
+                raise Unsupported(f"a row patches a layer that the model's {self._backend.layers} do not have")
+            if source.kind == "noise":
+                noise = _noise(work.clean[:, list(source.at)], len(row.at), derive_seed("noise", source.seed, k))
+                first = work.add(noise)
+                take = tuple(range(first, first + len(row.at)))
+            elif source.kind == "mean":
+                take = (begin,) * len(row.at)
+            else:
+                if len(row.take) != len(row.at) or (row.take and not 0 <= min(row.take) <= max(row.take) < width):
+                    raise Unsupported("a row takes states from outside its source, which ends before any answer")
+                take = tuple(begin + t for t in row.take)
+            yield PatchRow(tuple(sorted(row.layers)), row.at, take)
+
+    def _states(self, request: Patched, source: Source, work: _Work) -> torch.Tensor:
+        """The states of a source: tensor (layers, columns, width). No answer is part of a run."""
+        if source.messages:
+            ids = encode(self._loaded, render(self._loaded, Complete(request.model, source.messages, prefix=source.prefix)))
+        else:
+            ids = work.ids[: len(work.ids) - work.n_answer]
+        if source.kind == "filler":
+            if not source.at or not 0 <= min(source.at) <= max(source.at) < len(ids):
+                raise Unsupported("the filler's positions lie outside its text")
+            dots, at = filler_id(self._loaded.tokenizer), set(source.at)
+            ids = [dots if i in at else token for i, token in enumerate(ids)]
+        states = self._runs.of(ids) if source.messages or source.kind == "filler" else work.clean[:, : len(ids)]
+        return states[:, list(source.at)].mean(1, keepdim=True) if source.kind == "mean" else states
+
+    def _numbers(self, work: _Work) -> Iterator[tuple[int, int, float]]:
+        bank = torch.cat(work.states, 1) if work.states else work.clean[:, :0]
+        size = max(1, token_budget(self._loaded.model, work.n_answer / len(work.ids)) // len(work.ids))
+        later_first = sorted(work.rows, key=lambda r: -min(r[2].at, default=0))  # rows that leave as much untouched go together
+        for begin in range(0, len(later_first), size):
+            pack = sorted(later_first[begin : begin + size], key=lambda r: r[2].first)
+            numbers = self._backend.patched(work.ids, work.n_answer, work.clean, bank, [row for _, _, row in pack])
+            yield from ((i, k, number) for (i, k, _), number in zip(pack, numbers, strict=True))
+
+
+def token_budget(model: Any, answers: float = 0.1) -> int:
+    """How many tokens one batch may hold: half the free memory over what a token needs, up to ``MOST_TOKENS``.
+
+    ``answers`` is the share of tokens that need logits.
+    """
+    config, weights = model.config, next(model.parameters())
+    wide = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
+    each = (16 * config.hidden_size + 4 * wide) * weights.element_size() + answers * 8 * config.vocab_size
+    free = torch.cuda.mem_get_info(weights.device)[0] if weights.is_cuda else _free_bytes()
+    return max(256, min(MOST_TOKENS.get(weights.device.type, 8192), int(free / 2 / each)))
+
+
+def _free_bytes() -> int:
+    try:
+        told = Path("/proc/meminfo").read_text()
+        return int(told.split("MemAvailable:")[1].split()[0]) * 1024
+    except (OSError, IndexError, ValueError):
+        return 1 << 30
+
+
+def _noise(own: torch.Tensor, n: int, seed: int) -> torch.Tensor:
+    """Gaussian states (layers, n, width) with each layer's mean and standard deviation of ``own``, the same on any device."""
+    wide = own.float()
+    mean, spread = wide.mean((1, 2), keepdim=True), wide.std((1, 2), keepdim=True)
+    drawn = torch.randn(own.shape[0], n, own.shape[2], generator=torch.Generator().manual_seed(seed))
+    return (mean + spread * drawn.to(own.device)).to(own.dtype)
+
+
+def _bytes(states: torch.Tensor) -> int:
+    return states.numel() * states.element_size()
+

@@ -1,0 +1,241 @@
+"""The parts of the page Mediation that are about the whole suite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.figures.mediation import words
+from cotlab.ui import data, parts
+from cotlab.ui.links import page
+from cotlab.ui.text import as_code
+
+HEADLINE = (("cmi", "CMI, all layers"), ("share", "Share"), ("mass_lost", "Mass lost"), ("no_cot_drop", "No-CoT drop (nats)"))
+OF_SPAN = ("cmi", "share", "mass_lost")
+INDICES = (
+    "cmi", "bypass", "share", "mass_lost", "cmi_over_spans", "spans_defined", "no_cot_effect", "validity",
+    "placebo_cmi", "text_placebo",
+    "density", "sequentiality", "shuffled_cmi", "self_shuffle", "boundary_sensitivity", "boundary_robust",
+    "boundary_deviation", "control_coverage",
+)  # fmt: skip
+NATS = ("drop_cot", "drop_control", "no_cot_drop", "baseline_logp")
+SOURCE_WORDS = {
+    "filler": "dots in the chain's place",
+    "interchange": "another item's chain",
+    "right": "the run without a chain, right-aligned",
+    "mean": "mean of the question",
+    "literal": "the same index of the run without a chain",
+}
+CONTROL_WORDS = {"other": "control from another item", "own": "control from the item's own run"}
+RAW_ITEMS = 20
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+class Setting(NamedTuple):
+    """What tells apart the measurements of one run: whose chain, how it was given, whose states, and which control."""
+
+    chain: str
+    given: str
+    source: str
+    control: str
+
+    def of(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of this setting, those that hold for every source and control among them."""
+        wanted = pd.Series(True, index=table.index)
+        for name, value in self._asdict().items():
+            wanted &= table[name].isin((value, ""))
+        return table[wanted]
+
+    def any_source(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of this setting's chain and control, from every source; the literal one has its own control always."""
+        control = (table["control"] == self.control) | (table["source"] == "literal")
+        return table[(table["chain"] == self.chain) & (table["given"] == self.given) & control]
+
+
+def choose(row: dict[str, Any]) -> Setting | None:
+    """The source and control to look at, in the address; None (after saying why) where nothing is scored."""
+    table = data.mediated(row["id"], int(row["revision"]), ("cmi",))
+    found = list(table[list(Setting._fields)].drop_duplicates().itertuples(index=False, name=None))
+    if not found:
+        st.info("No item has been scored for mediation yet.")
+        return None
+    order = list(SOURCE_WORDS)
+    found.sort(key=lambda f: (order.index(f[2]) if f[2] in order else len(order), f[3] != "other", f))
+    several = len({(chain, given) for chain, given, _, _ in found}) > 1
+    settings = {"~".join(f): Setting(*f) for f in found}
+    labels = {key: _label(setting, several) for key, setting in settings.items()}
+    return settings[parts.pick("Source and control", labels, "source")]
+
+
+def _label(setting: Setting, several: bool) -> str:
+    source = SOURCE_WORDS.get(setting.source, "")
+    text = f"{setting.source}{f' ({source})' if source else ''}, {CONTROL_WORDS.get(setting.control, setting.control)}"
+    return f"{text} · {setting.chain} chain, given as {setting.given}" if several else text
+
+
+def headline(row: dict[str, Any], setting: Setting) -> None:
+    """The four numbers of all layers, with interval and n."""
+    found = _whole(means(row, setting))
+    if found.empty:
+        st.info("The means are estimated when the run ends or is stopped. Single items are under One item.")
+        return
+    by_metric = {str(r["metric"]): r for r in found.to_dict("records")}
+    numbers, missing = [], []
+    for metric, label in HEADLINE:
+        r = by_metric.get(metric)
+        n = 0 if r is None else int(r["n"])
+        numbers.append((f"{label}, n = {n}", "n/a" if r is None else parts.estimate_text(r)))
+        if r is None or pd.isna(r["point"]):
+            missing.append(f"{label}: n/a, {'not asked' if r is None else r['reason'] or 'no item has a defined value'}.")
+    parts.show_numbers(numbers)
+    parts.plain_list(missing)
+    level = float(found["confidence"].iloc[0])
+    st.caption(
+        f"Means over n items with {100 * level:g} % intervals. CMI is clamped and blind to small doses; mass lost is not."
+    )
+    with st.container(horizontal=True):
+        for metric, _ in HEADLINE:
+            parts.show_card(metric)
+
+
+def flags(row: dict[str, Any], setting: Setting) -> None:
+    """What makes the numbers above worth little."""
+    table = setting.of(data.mediated(row["id"], int(row["revision"]), ("control_is_noop",)))
+    noop = table[(table["span"] == "all") & table["value"].notna()]
+    dead = int((noop["value"] > 0).sum())
+    if dead:
+        st.warning(
+            f"The control changes nothing in {dead} of {len(noop)} items: its states are those that were there already. "
+            "With a control that does nothing CMI is 1 for everything, faithful or not. Read the drop and mass lost, or take "
+            "a control from another item."
+        )
+    if setting.source == "literal":
+        st.warning(
+            "The source literal is degenerate: up to the chain its states are the same in both runs, and past the end of the "
+            "short run there are none. It is kept for comparison; filler and interchange are the sources to trust."
+        )
+    elif setting.source == "right":
+        st.info(
+            "The source right has an artefact at single early layers, where its states stand at other positions than theirs."
+        )
+
+
+def density(row: dict[str, Any], setting: Setting) -> None:
+    """CMI by share of positions, of every source with this control."""
+    tables = (
+        data.mediated_means(row["id"], int(row["revision"])),
+        data.mediated(row["id"], int(row["revision"]), ("cmi", "cmi_kept")),
+    )
+    curve, raw = (t[t["metric"].isin(("cmi", "cmi_kept")) & (t["span"] == "all")] for t in map(setting.any_source, tables))
+    if not (curve["metric"] == "cmi_kept").any():
+        return
+    values = raw.groupby("facet")["value"].apply(list)
+    lists = [values.get(facet, []) if n <= RAW_ITEMS else [] for facet, n in zip(curve["facet"], curve["n"], strict=True)]
+    shares = pd.to_numeric(curve["keep"].replace("", "1.0"))
+    _show("cmi_density", _with_reasons(row, curve).assign(keep=shares, values=lists), "density", row)
+
+
+def spans(row: dict[str, Any], setting: Setting) -> None:
+    """CMI, share and mass lost of this source by span; then CMI of every source."""
+    found = means(row, setting)
+    cells = found[found["metric"].isin(OF_SPAN) & (found["span"] != "") & (found["keep"] == "")]
+    if cells.empty:
+        return
+    _show("span_heatmap", _with_reasons(row, cells), "spans", row, note=f"Source {setting.source}.")
+    same = setting.any_source(data.mediated_means(row["id"], int(row["revision"])))
+    same = same[(same["metric"] == "cmi") & (same["span"] != "")]
+    if same["source"].nunique() > 1:
+        with st.expander("CMI by span, all sources"):
+            _show("span_heatmap", _with_reasons(row, same), "sources", row)
+
+
+def layers(row: dict[str, Any], setting: Setting) -> None:
+    found = means(row, setting)
+    found = found[found["metric"].isin(("drop_cot", "drop_control")) & found["span"].str.isdecimal()]
+    if not found.empty:
+        _show("layer_profile", _with_reasons(row, found), "layers", row)
+
+
+def indices(row: dict[str, Any], setting: Setting) -> None:
+    """Every index of all layers as a figure and as a table with what is undefined and why."""
+    found = _whole(means(row, setting))
+    order = (*INDICES, *NATS)
+    found = found[found["metric"].isin(order)]
+    if found.empty:
+        return
+    found = found.sort_values("metric", key=lambda names: names.map(order.index))
+    why = undefined(row, setting)
+    told = _with_reasons(row, found)
+    _show("mediation_indices", told[~told["metric"].isin(("spans_defined", *NATS))], "indices", row)
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "index": [f"{words(m)} (nats)" if m in NATS else words(m) for m in found["metric"]],
+                "mean [interval]": [parts.estimate_text(r) for r in found.to_dict("records")],
+                "n": found["n"].tolist(),
+                "undefined": found["n_undefined"].tolist(),
+                "why undefined": ["; ".join(f"{text} ({k})" for text, k in why.get(m, {}).items()) for m in found["metric"]],
+            }
+        ),
+        hide_index=True,
+        height="content",
+        key="index-table",
+        column_config={"mean [interval]": st.column_config.TextColumn(alignment="right")},
+    )
+
+
+def undefined(row: dict[str, Any], setting: Setting) -> dict[str, dict[str, int]]:
+    """Metric to reason to the number of items without a value for that reason, the commonest first."""
+    table = _whole(setting.of(data.mediated(row["id"], int(row["revision"]), (*INDICES, *NATS))))
+    gone = table[table["value"].isna()]
+    return {str(metric): in_common(own) for metric, own in gone.groupby("metric")["reason"]}
+
+
+def in_common(reasons: Iterable[Any]) -> dict[str, int]:
+    """Reasons counted, the commonest first; those that differ in their numbers only are one, with "…" where they differ."""
+    alike: dict[str, list[str]] = {}
+    for reason in map(str, reasons):
+        alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    found: dict[str, int] = {}
+    for own in alike.values():
+        columns = zip(*map(_NUMBER.findall, own), strict=True)
+        values = [column[0] if len(set(column)) == 1 else "…" for column in columns]
+        between = _NUMBER.split(own[0])
+        found["".join(text + value for text, value in zip(between, [*values, ""], strict=True))] = len(own)
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def means(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
+    """The run's estimates of this setting."""
+    return setting.of(data.mediated_means(row["id"], int(row["revision"])))
+
+
+def fine_print(setting: Setting) -> None:
+    st.caption(
+        f"States at the input of the layers are replaced at the chain's positions (source {as_code(setting.source)}) and, as a "
+        "control, at as many positions of the question. A drop shows that log P of the answer depends on these states. No drop "
+        "does not show that the chain is decorative: the answer may be known twice. Items whose two drops add up to less than "
+        "0.01 nat are undefined, not 0."
+    )
+
+
+def _whole(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of all layers, or of no span at all, with every position kept."""
+    return table[table["span"].isin(("all", "")) & (table["keep"] == "")]
+
+
+def _with_reasons(row: dict[str, Any], means_: pd.DataFrame) -> pd.DataFrame:
+    """Estimates whose missing points say what the commonest reason of their items is."""
+    scores = data.mediated(row["id"], int(row["revision"]), tuple(sorted(set(means_["metric"]))))
+    gone = scores[scores["value"].isna()].groupby(["metric", "facet"])["reason"]
+    commonest = {pair: next(iter(in_common(reasons))) for pair, reasons in gone}
+    pairs = zip(means_["metric"], means_["facet"], means_["reason"], means_["point"], strict=True)
+    return means_.assign(reason=[commonest.get((m, f), r) if pd.isna(point) else r for m, f, r, point in pairs])
+
+
+def _show(name: str, table: pd.DataFrame, key: str, row: dict[str, Any], note: str = "") -> None:
+    parts.show_figure(name, table, key=key, note=note, evidence=(page("run"), {"run": row["id"]}))

@@ -1,0 +1,26 @@
+"""Mediation: whether the states at the chain's positions carry the answer, over the suite and in one item."""
+
+import streamlit as st
+
+from cotlab.ui import mediation, mediation_item, parts
+from cotlab.ui.steps import pick_item
+
+parts.head("Mediation", "Does the answer run through the chain's activations?")
+row = parts.pick_run("mediation")
+setting = mediation.choose(row) if row is not None else None
+if row is not None and setting is not None:
+    over_suite, one_item = st.tabs(["Over the suite", "One item"])
+    with over_suite:
+        mediation.headline(row, setting)
+        mediation.flags(row, setting)
+        mediation.density(row, setting)
+        mediation.spans(row, setting)
+        mediation.layers(row, setting)
+        mediation.indices(row, setting)
+    with one_item:
+        item = pick_item(row)
+        if item is not None:
+            mediation_item.tokens(row, item, setting)
+            mediation_item.numbers(row, item, setting)
+            mediation_item.draws(row, item, setting)
+    mediation.fine_print(setting)

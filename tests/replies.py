@@ -1,0 +1,79 @@
+"""Replies that are a pure function of the request: what the laws of metrics send to programs."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, replace
+
+from cotlab.core.requests import (
+    Complete,
+    Embed,
+    Entail,
+    Failed,
+    Locate,
+    Located,
+    LogProb,
+    Patched,
+    Reply,
+    Request,
+    Response,
+    Token,
+)
+
+
+@dataclass(frozen=True)
+class Body:
+    """A reply without its key."""
+
+    text: str | None = None
+    top: tuple[tuple[str, float], ...] | None = None
+    missing: str = ""
+    number: float | None = None
+
+
+def answer(request: Request, body: Body) -> Reply:
+    if body.missing in ("failed", "unsupported"):
+        return Failed(request.key, "the server was away", 3, unsupported=body.missing == "unsupported")
+    tokens = () if body.top is None else (Token(body.text or "x", -0.5, body.top), Token(".", -0.1, body.top))
+    spread = random.Random(request.key)
+    if isinstance(request, Embed):
+        vectors = tuple(tuple(spread.gauss(0, 1) for _ in range(3)) for _ in request.texts)
+        return Response(request.key, vectors=vectors)
+    if isinstance(request, Complete):
+        return Response(request.key, body.text, tokens=tokens, finish=spread.choice(("stop", "length")),
+                        refused=body.missing == "refused")  # fmt: skip
+    if isinstance(request, Locate):
+        places = [(100 * (span.part + 2) + span.start, max(1, (span.end - span.start) // 3)) for span in request.spans]
+        pieces = ("x",) * (100 * (len(request.messages) + 2))
+        positions = tuple(tuple(range(a, a + n)) for a, n in places)
+        return Response(request.key, located=Located(positions, pieces, 3))
+    n = len(request.answers) if isinstance(request, LogProb) else len(request.rows) if isinstance(request, Patched) else 1
+    return Response(request.key, numbers=tuple(
+        spread.random() if isinstance(request, Entail) else body.number or -spread.random() * 9 for _ in range(n)
+    ))  # fmt: skip
+
+
+def distribution(weights: list[float], kept: int) -> tuple[tuple[str, float], ...]:
+    total = sum(weights)
+    listed = [(f" {i}", math.log(w / total)) for i, w in enumerate(weights) if w > 0]
+    return tuple(sorted(listed, key=lambda pair: -pair[1])[:kept])
+
+
+def constant(missing: str = "") -> Body:
+    text = "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nSo the answer is 9."
+    return Body(text, distribution([0.7, 0.2, 0.1], 3), missing)
+
+
+def following(request: Request) -> Response:
+    """A model that follows its chain: every question has another answer, and patching the chain costs it most."""
+    if isinstance(request, Complete) and request.prefix.endswith("So the answer is"):
+        told = sum(map(ord, request.prefix + request.messages[0].content)) % 1000
+        reply = answer(request, replace(constant(), text=f" {told}."))
+    elif isinstance(request, Patched):
+        numbers = tuple(-0.5 if row.at and row.at[0] >= 200 else -1.0 for row in request.rows)
+        reply = Response(request.key, numbers=numbers)
+    else:
+        reply = answer(request, replace(constant(), number=-0.1))
+    assert isinstance(reply, Response)
+    return reply
