@@ -77,7 +77,8 @@ def published_cmi(name: str, parsed: object, *, least_drop: float = LEAST_DROP) 
     name : str
         Of the file, for messages.
     parsed : object
-        Item -> list of rows with ``layers`` (list) or ``layer``, ``cot_drop``, ``control_drop``, ``cmi_score``, ``bypass_score``.
+        Item -> list of rows with ``layers`` (list) or ``layer``, ``cot_drop``, ``control_drop``, ``cmi_score`` and
+        ``bypass_score``.
     least_drop : float, finite, at least 0, nats
         A total drop c + q below it is undefined; so is 0 in any case, under a reason of its own.
 
@@ -124,7 +125,8 @@ def published_summary(file: PublishedFile, *, seed: int = 0) -> PublishedSummary
 
 def published_warnings(files: Sequence[PublishedFile]) -> tuple[str, ...]:
     """What a reader of these files should know, as plain sentences: within each file first, then between files."""
-    return (*(told for file in files for told in _within(file)), *(t for a, b in combinations(files, 2) for t in _between(a, b)))
+    pairs = combinations(files, 2)
+    return (*(told for file in files for told in _within(file)), *(told for a, b in pairs for told in _between(a, b)))
 
 
 def _within(file: PublishedFile) -> Iterator[str]:
@@ -157,7 +159,7 @@ def _between(a: PublishedFile, b: PublishedFile) -> Iterator[str]:
         one = other[0]
         yield (
             f"Layer count: {len(other)} items have another number of layer rows in {a.name} than in {b.name}, first "
-            f"{_short(one)} ({a.counts[one]} and {b.counts[one]}): they do not come from the same model or run."
+            f"{_short(one)} ({a.counts[one]} and {b.counts[one]}): the models or the spans differ."
         )
 
 

@@ -43,7 +43,7 @@ def mean_estimates(table: pd.DataFrame, seed: int, shares: frozenset[str] = froz
     out = []
     for (metric, facet), group in item_means(table).groupby(["metric", "facet"], sort=True):
         values = group["value"].dropna()
-        binary = bool(len(values)) and group["n"].max() == 1 and values.isin((0.0, 1.0)).all()
+        binary = metric in shares and bool(len(values)) and group["n"].max() == 1 and values.isin((0.0, 1.0)).all()
         found: Interval = (
             wilson(int(values.sum()), len(values)) if binary
             else bootstrap_mean(values.tolist(), seed=derive_seed("mean", seed, metric, facet), share=metric in shares)

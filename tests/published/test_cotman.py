@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "cotman"
 SPANS, LAYERS, STRATEGY = (
     "cmi_layers_all_qwen3_4B", "cmi_layers_per_layer_all_qwen3_4B", "strategyqa_qwen_cmi_layers_per_layer_all",
 )  # fmt: skip
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the CMI rows are not beside the repository (../shared/data/cotman)")
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no CMI rows beside the repository (../shared/data/cotman)")
 
 
 def read(name: str) -> PublishedFile:

@@ -117,7 +117,7 @@ class Fast:
             mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         x = x[:, -asked:] + F.linear(mixed.transpose(1, 2).reshape(batch, asked, cut), w.out, w.out_bias)
         gate, up = F.linear(self._norm(x, w.norm_mid), w.gate_up).chunk(2, -1)
-        return x + F.linear(F.silu(gate) * up, w.down)
+        return x + F.linear(F.silu(gate).mul_(up), w.down)
 
     def _keys_values(self, w: _Layer, normed: torch.Tensor) -> torch.Tensor:
         cut = self._heads * self._size
@@ -139,10 +139,10 @@ class Fast:
         if self._cos.shape[0] < end:
             at = torch.arange(max(end, 256), device=x.device)[None]
             cos, sin = self._inner.rotary_emb(x, at)
-            self._cos, self._sin = cos[0], sin[0]
-        half = self._size // 2
-        turned = torch.cat([-x[..., half:], x[..., :half]], -1)
-        return x * self._cos[start:end] + turned * self._sin[start:end]
+            half = self._size // 2
+            self._cos, self._sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
+        first, second = x.chunk(2, -1)
+        return torch.addcmul(x * self._cos[start:end], torch.cat([second, first], -1), self._sin[start:end])
 
     def _norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         wide = x.float()

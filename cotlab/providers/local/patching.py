@@ -20,8 +20,9 @@ from cotlab.providers.local.render import encode, encode_with_answers, render
 
 KEPT_BYTES = 1 << 30
 """Residuals kept for later requests; the runs that one text needs at once may be more."""
-MOST_TOKENS = {"cpu": 8192, "cuda": 65_536}
-"""Tokens of one batch beyond which nothing gets faster."""
+MOST_ON_CUDA = 65_536
+CACHED_NUMBERS = 98_304
+"""On a CPU a batch is fastest while a layer's states (tokens × width) stay in each core's cache."""
 
 
 class Runs:
@@ -161,7 +162,7 @@ class Patcher:
 
 
 def token_budget(model: Any, answers: float = 0.1) -> int:
-    """How many tokens one batch may hold: half the free memory over what a token needs, up to ``MOST_TOKENS``.
+    """How many tokens one batch may hold: half the free memory over what a token needs, and no more than is fast.
 
     ``answers`` is the share of tokens that need logits.
     """
@@ -169,7 +170,8 @@ def token_budget(model: Any, answers: float = 0.1) -> int:
     wide = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
     each = (16 * config.hidden_size + 4 * wide) * weights.element_size() + answers * 8 * config.vocab_size
     free = torch.cuda.mem_get_info(weights.device)[0] if weights.is_cuda else _free_bytes()
-    return max(256, min(MOST_TOKENS.get(weights.device.type, 8192), int(free / 2 / each)))
+    fast = MOST_ON_CUDA if weights.is_cuda else max(1024, CACHED_NUMBERS // config.hidden_size) * torch.get_num_threads()
+    return max(256, min(fast, int(free / 2 / each)))
 
 
 def _free_bytes() -> int:

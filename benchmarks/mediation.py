@@ -1,0 +1,165 @@
+"""Patched rows a second against one forward a patch, same model, items and numbers; and the share of the FLOP bound.
+
+Prints, on one thread and on two: rows/s of the batched engine, of one hooked forward a row, their ratio, and the largest
+difference in nats. Then, on a Llama of d = 1024 with random weights: achieved over peak floating-point operations, the peak
+being that of a matrix product on the same machine in the same run. Where there is a CUDA device, ``--cuda`` measures a
+Llama of 0.5B shapes there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from typing import Any
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from cotlab.core.types import ModelRef
+from cotlab.providers.local.backend import PatchRow
+from cotlab.providers.local.fast import Fast
+from cotlab.providers.local.patching import token_budget
+from cotlab.providers.local.provider import open_organism
+from cotlab.providers.local.render import encode
+from cotlab.suites.wordproblems import make_suite
+from cotlab.text.prompts import CUE, chain_text
+
+Case = tuple[list[int], torch.Tensor, torch.Tensor, list[PatchRow]]
+
+
+@torch.inference_mode()
+def one_by_one(model: Any, ids: list[int], bank: torch.Tensor, rows: list[PatchRow]) -> list[float]:
+    """What everybody writes first: one whole forward a patch, the states put in by hooks."""
+    out = []
+    for row in rows:
+        def put(layer: int, row: PatchRow = row) -> Any:
+            def hook(module: Any, args: Any, kwargs: Any) -> Any:
+                state = (args[0] if args else kwargs["hidden_states"]).clone()
+                state[0, list(row.at)] = bank[layer, list(row.take)]
+                return ((state, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": state})
+            return hook
+
+        handles = [model.model.layers[layer].register_forward_pre_hook(put(layer), with_kwargs=True) for layer in row.layers]
+        logp = model(torch.tensor([ids]), use_cache=False).logits[0].float().log_softmax(-1)
+        out.append(float(logp[-2, ids[-1]]))
+        for handle in handles:
+            handle.remove()
+    return out
+
+
+def organism_cases(name: str, n: int) -> tuple[Any, list[Case]]:
+    loaded = open_organism(ModelRef("organism", name, form="continuation"))._loaded
+    fast, cases, rng = Fast(loaded.model), [], random.Random(1)
+    for item in make_suite(n, seed=5).items:
+        question, chain = f"{loaded.start}Q: {item.question}\n", chain_text([s.text for s in item.steps])
+        start, text = len(encode(loaded, question)), encode(loaded, question + chain + CUE)
+        ids = [*text, 95]
+        length = len(encode(loaded, question + chain)) - start
+        cases.append((ids, *_rows(fast, ids, range(start, start + length), range(len(encode(loaded, f"{loaded.start}Q:")), start - 1), loaded.model, rng)))
+    return loaded.model, cases
+
+
+def _rows(fast: Fast, ids: list[int], chain: range, question: range, model: Any, rng: random.Random) -> Any:
+    """As the scorer's defaults: six spans, subsets and shuffles of the chain, and controls in the question."""
+    dots = [17 if i in chain else t for i, t in enumerate(ids)]
+    clean, bank = fast.residuals(ids), fast.residuals(dots)
+    every = tuple(range(fast.layers))
+    spans = [(layer,) for layer in every] + [every[1:3], every]
+    rows = [PatchRow(span, tuple(chain), tuple(chain)) for span in spans]
+    for k in range(8):
+        for share in (0.8, 0.6, 0.4):
+            at = tuple(sorted(rng.sample(chain, max(1, round(share * len(chain))))))
+            rows.append(PatchRow(every, at, at))
+        rows += [PatchRow(every, tuple(chain), tuple(rng.sample(chain, len(chain)))) for _ in range(3)]
+    for _ in range(8):
+        at = tuple(sorted(rng.sample(question, min(len(chain), len(question)))))
+        rows += [PatchRow(span, at, tuple(rng.sample(at, len(at)))) for span in spans]
+        rows += [PatchRow(every, at[: len(at) // 2], at[: len(at) // 2]) for _ in range(5)]
+    return clean, bank, rows
+
+
+def batched(fast: Fast, model: Any, case: Case) -> list[float]:
+    ids, clean, bank, rows = case
+    size = max(1, token_budget(model) // len(ids))
+    order = sorted(range(len(rows)), key=lambda i: -min(rows[i].at))
+    out = [0.0] * len(rows)
+    for begin in range(0, len(rows), size):
+        pack = sorted(order[begin : begin + size], key=lambda i: rows[i].first)
+        for i, number in zip(pack, fast.patched(ids, 1, clean, bank, [rows[i] for i in pack]), strict=True):
+            out[i] = number
+    return out
+
+
+def compare(threads: int, model: Any, cases: list[Case]) -> None:
+    torch.set_num_threads(threads)
+    fast, best, slow = Fast(model), [], []
+    batched(fast, model, cases[0])
+    one_by_one(model, cases[0][0], cases[0][2], cases[0][3][:5])
+    worst = 0.0
+    for _ in range(3):
+        a = time.perf_counter()
+        quick = [batched(fast, model, case) for case in cases]
+        b = time.perf_counter()
+        plain = [one_by_one(model, ids, bank, rows[::8]) for ids, _, bank, rows in cases]
+        c = time.perf_counter()
+        best.append(sum(map(len, quick)) / (b - a))
+        slow.append(sum(map(len, plain)) / (c - b))
+        worst = max(worst, *(abs(x - y) for q, p in zip(quick, plain, strict=True) for x, y in zip(q[::8], p, strict=True)))
+    ratios = sorted(x / y for x, y in zip(best, slow, strict=True))
+    print(f"{threads} thread(s): {sorted(best)[1]:.0f} rows/s batched, {sorted(slow)[1]:.0f} one by one, "
+          f"ratio {ratios[1]:.2f} [{ratios[0]:.2f}, {ratios[2]:.2f}], largest difference {worst:.1e} nat")  # fmt: skip
+
+
+def bound(device: str, dtype: torch.dtype, width: int, inner: int, layers: int, heads: int, kv: int, vocabulary: int) -> None:
+    """The share of the machine's own peak on all-layers patches of a chain of 128 in a text of 256."""
+    torch.manual_seed(0)
+    config = LlamaConfig(vocab_size=vocabulary, hidden_size=width, intermediate_size=inner, num_hidden_layers=layers,
+                         num_attention_heads=heads, num_key_value_heads=kv, max_position_embeddings=512)  # fmt: skip
+    model = LlamaForCausalLM(config).eval().to(device, dtype)
+    fast, rng = Fast(model), random.Random(2)
+    ids = [rng.randrange(vocabulary) for _ in range(256)]
+    other = [rng.randrange(vocabulary) for _ in range(256)]
+    clean, bank = fast.residuals(ids), fast.residuals(other)
+    rows = [PatchRow(tuple(range(layers)), tuple(range(100, 228)), tuple(range(100, 228)))] * max(8, token_budget(model) // 256)
+    sync = torch.cuda.synchronize if device == "cuda" else lambda: None
+    size = 8192 if device == "cuda" else 2048
+    left, right = torch.randn(size, width, device=device, dtype=dtype), torch.randn(width, 4 * width, device=device, dtype=dtype)
+
+    def timed(work: Any) -> float:
+        work(), sync()
+        a = time.perf_counter()
+        for _ in range(5):
+            work()
+        sync()
+        return (time.perf_counter() - a) / 5
+
+    peak = 2 * size * width * 4 * width / timed(lambda: left @ right)
+    took = timed(lambda: fast.patched(ids, 1, clean, bank, rows))
+    head = width // heads
+    each = 2 * width * (heads * head * 2 + kv * head * 2) + 6 * width * inner
+    attention = 4 * heads * head * 156 * 178  # queries after the prefix, keys up to them, on average
+    flops = len(rows) * ((layers - 1) * (156 * each + attention) + 156 * 4 * width * kv * head + 2 * width * vocabulary)
+    print(f"{device} {dtype}, d = {width}, {layers} layers: {len(rows) / took:.1f} rows/s, {flops / took / 1e9:.0f} GFLOP/s of "
+          f"{peak / 1e9:.0f} for a plain matrix product: {flops / took / peak:.2f} of the bound")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--items", type=int, default=12)
+    parser.add_argument("--cuda", action="store_true")
+    told = parser.parse_args()
+    if told.cuda:
+        for dtype in (torch.float32, torch.bfloat16):
+            bound("cuda", dtype, 896, 4864, 24, 14, 2, 151_936)
+        return
+    for name in ("faithful-a", "r100"):
+        model, cases = organism_cases(name, told.items)
+        print(f"{name}, d = {model.config.hidden_size}, {sum(len(rows) for *_, rows in cases)} rows of {len(cases)} items")
+        for threads in (1, 2):
+            compare(threads, model, cases)
+    bound("cpu", torch.float32, 1024, 2816, 6, 16, 4, 32_000)
+
+
+if __name__ == "__main__":
+    main()
