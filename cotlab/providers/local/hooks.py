@@ -1,0 +1,121 @@
+"""Patching by hooks on the library's own model: any causal language model whose blocks stand in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import nn
+
+from cotlab.core.errors import ConfigError
+from cotlab.providers.local.backend import PatchRow
+
+Change = Callable[[int, torch.Tensor], torch.Tensor]
+
+
+class Hooks:
+    """A ``Backend`` for any architecture. Rows with one first layer run together, and no block before it is computed."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._blocks = _blocks(model)
+        self.layers = len(self._blocks)
+        self._tuples: dict[int, bool] = {}
+
+    @torch.inference_mode()
+    def residuals(self, ids: Sequence[int]) -> torch.Tensor:
+        states: list[torch.Tensor] = []
+
+        def keep(layer: int, state: torch.Tensor) -> torch.Tensor:
+            states.append(state[0].clone())
+            return state
+
+        with self._changing(keep, 0):
+            self._run(ids, 1, 1)
+        return torch.stack(states)
+
+    @torch.inference_mode()
+    def patched(
+        self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
+    ) -> list[float]:
+        if not self._tuples:
+            self.residuals(ids)  # tells what each block returns
+        numbers: list[float] = []
+        for first, group in groupby(rows, key=lambda row: row.first):
+            numbers += self._together(ids, n_answer, clean, bank, first, list(group))
+        return numbers
+
+    def _together(
+        self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, first: int, rows: Sequence[PatchRow]
+    ) -> list[float]:
+        def change(layer: int, state: torch.Tensor) -> torch.Tensor:
+            if layer < first:
+                return state
+            state = clean[first].expand(len(rows), -1, -1).clone() if layer == first else state.clone()
+            for number, row in enumerate(rows):
+                if layer in row.layers and row.at:
+                    state[number, list(row.at)] = bank[layer, list(row.take)]
+            return state
+
+        with self._changing(change, first):
+            logits = self._run(ids, len(rows), n_answer + 1)[:, -n_answer - 1 : -1].float()
+        wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
+        found: list[float] = logits.log_softmax(-1).gather(2, wanted[..., None])[..., 0].sum(1).tolist()
+        return found
+
+    def _run(self, ids: Sequence[int], batch: int, tail: int) -> torch.Tensor:
+        given = torch.tensor([list(ids)], device=self._model.device).expand(batch, -1)
+        logits: torch.Tensor = self._model(input_ids=given, use_cache=False, logits_to_keep=tail).logits
+        return logits
+
+    @contextmanager
+    def _changing(self, change: Change, first: int) -> Iterator[None]:
+        """Every block is given ``change(layer, state)`` for its input; those before ``first`` hand on what they are given."""
+        handles = []
+        try:
+            for layer, block in enumerate(self._blocks):
+                if layer < first:
+                    block.forward = _passing(self._tuples[layer])
+                handles.append(block.register_forward_pre_hook(_before(layer, change), with_kwargs=True))
+                handles.append(block.register_forward_hook(self._seen(layer)))
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+            for block in self._blocks[:first]:
+                block.__dict__.pop("forward", None)  # the class's own stands behind it
+
+    def _seen(self, layer: int) -> Callable[..., None]:
+        def note(module: nn.Module, args: Any, output: Any) -> None:
+            self._tuples.setdefault(layer, isinstance(output, tuple))
+
+        return note
+
+
+def _before(layer: int, change: Change) -> Callable[..., Any]:
+    def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if args:
+            return (change(layer, args[0]), *args[1:]), kwargs
+        return args, {**kwargs, "hidden_states": change(layer, kwargs["hidden_states"])}
+
+    return hook
+
+
+def _passing(as_tuple: bool) -> Callable[..., Any]:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        state = args[0] if args else kwargs["hidden_states"]
+        return (state,) if as_tuple else state
+
+    return forward
+
+
+def _blocks(model: Any) -> Sequence[Any]:
+    """The list of decoder blocks: the one module list that has as many entries as the configuration has layers."""
+    depth = model.config.num_hidden_layers
+    found = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == depth]
+    if not found:
+        raise ConfigError(f"No list of {depth} blocks was found in a {model.config.model_type} model, so it cannot be patched.")
+    return list(found[0])
