@@ -56,18 +56,19 @@ def organism_cases(name: str, n: int) -> tuple[Any, list[Case]]:
         start, text = len(encode(loaded, question)), encode(loaded, question + chain + CUE)
         ids = [*text, 95]
         length = len(encode(loaded, question + chain)) - start
-        cases.append((ids, *_rows(fast, ids, range(start, start + length), range(len(encode(loaded, f"{loaded.start}Q:")), start - 1), loaded.model, rng)))
+        question_at = range(len(encode(loaded, f"{loaded.start}Q:")), start - 1)
+        cases.append((ids, *_rows(fast, ids, range(start, start + length), question_at, rng)))
     return loaded.model, cases
 
 
-def _rows(fast: Fast, ids: list[int], chain: range, question: range, model: Any, rng: random.Random) -> Any:
+def _rows(fast: Fast, ids: list[int], chain: range, question: range, rng: random.Random) -> Any:
     """As the scorer's defaults: six spans, subsets and shuffles of the chain, and controls in the question."""
     dots = [17 if i in chain else t for i, t in enumerate(ids)]
     clean, bank = fast.residuals(ids), fast.residuals(dots)
     every = tuple(range(fast.layers))
     spans = [(layer,) for layer in every] + [every[1:3], every]
     rows = [PatchRow(span, tuple(chain), tuple(chain)) for span in spans]
-    for k in range(8):
+    for _ in range(8):
         for share in (0.8, 0.6, 0.4):
             at = tuple(sorted(rng.sample(chain, max(1, round(share * len(chain))))))
             rows.append(PatchRow(every, at, at))
@@ -122,9 +123,10 @@ def bound(device: str, dtype: torch.dtype, width: int, inner: int, layers: int, 
     other = [rng.randrange(vocabulary) for _ in range(256)]
     clean, bank = fast.residuals(ids), fast.residuals(other)
     rows = [PatchRow(tuple(range(layers)), tuple(range(100, 228)), tuple(range(100, 228)))] * max(8, token_budget(model) // 256)
-    sync = torch.cuda.synchronize if device == "cuda" else lambda: None
+    sync = torch.cuda.synchronize if device == "cuda" else bool
     size = 8192 if device == "cuda" else 2048
-    left, right = torch.randn(size, width, device=device, dtype=dtype), torch.randn(width, 4 * width, device=device, dtype=dtype)
+    left = torch.randn(size, width, device=device, dtype=dtype)
+    right = torch.randn(width, 4 * width, device=device, dtype=dtype)
 
     def timed(work: Any) -> float:
         work(), sync()
