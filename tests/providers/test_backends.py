@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
+import warnings
 from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer, models, trainers
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen3Config,
@@ -20,8 +24,17 @@ from transformers import (
 
 from cotlab.core.errors import ConfigError
 from cotlab.providers.local.backend import PatchRow
+from cotlab.providers.local.bridge import Bridge
 from cotlab.providers.local.fast import Fast
 from cotlab.providers.local.hooks import Hooks
+from cotlab.providers.local.load import Loaded
+
+
+def byte_tokenizer() -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.train_from_iterator(["a b c"], trainers.BpeTrainer(vocab_size=60, special_tokens=["<end>"], show_progress=False))
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
+
 
 LAYERS, TOKENS, ANSWER = 3, 24, 2
 WIDE: dict[str, Any] = {
@@ -47,7 +60,16 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 
 def ways(model: Any) -> list[Any]:
-    return [Hooks(model), *([Fast(model)] if Fast.takes(model) else [])]
+    return [Hooks(model), *([Fast(model)] if Fast.takes(model) else []), *lens(model)]
+
+
+def lens(model: Any) -> list[Any]:
+    """TransformerLens where it is installed; it warns on import and of models without a tokenizer."""
+    if importlib.util.find_spec("transformer_lens") is None:
+        return []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [Bridge(Loaded(model, byte_tokenizer(), "", "cpu"))]
 
 
 def texts() -> tuple[list[int], list[int]]:

@@ -1,0 +1,72 @@
+"""Patching through TransformerLens's TransformerBridge: another implementation of the same numbers, by choice."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from cotlab.core.errors import ConfigError, MissingExtra
+from cotlab.providers.local.backend import PatchRow
+from cotlab.providers.local.load import Loaded
+
+
+class Bridge:
+    """A ``Backend`` on TransformerLens. It computes every block of every row, so it is slower than the others.
+
+    The model is copied, for the library rebuilds what it is given.
+    """
+
+    def __init__(self, loaded: Loaded) -> None:
+        try:
+            from transformer_lens.model_bridge import TransformerBridge
+        except ModuleNotFoundError as missing:
+            raise MissingExtra("--backend transformer_lens", "transformer-lens") from missing
+        name, weights = loaded.model.config.name_or_path, next(loaded.model.parameters())
+        try:
+            self._bridge: Any = TransformerBridge.boot_transformers(
+                name, hf_model=copy.deepcopy(loaded.model), tokenizer=loaded.tokenizer, device=loaded.device,
+                dtype=weights.dtype,
+            )  # fmt: skip
+        except (ValueError, KeyError, NotImplementedError) as error:
+            first = str(error).splitlines()[0]
+            raise ConfigError(f"TransformerLens does not take {name!r}: {first}") from error
+        self.layers: int = loaded.model.config.num_hidden_layers
+
+    @torch.inference_mode()
+    def residuals(self, ids: Sequence[int]) -> torch.Tensor:
+        states: list[torch.Tensor] = []
+
+        def keep(state: torch.Tensor, hook: Any) -> torch.Tensor:
+            states.append(state[0].clone())
+            return state
+
+        self._run(ids, 1, [keep] * self.layers)
+        return torch.stack(states)
+
+    @torch.inference_mode()
+    def patched(
+        self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
+    ) -> list[float]:
+        def changing(layer: int) -> Callable[[torch.Tensor, Any], torch.Tensor]:
+            def change(state: torch.Tensor, hook: Any) -> torch.Tensor:
+                state = state.clone()
+                for number, row in enumerate(rows):
+                    if layer in row.layers and row.at:
+                        state[number, list(row.at)] = bank[layer, list(row.take)]
+                return state
+
+            return change
+
+        logits = self._run(ids, len(rows), [changing(layer) for layer in range(self.layers)])[:, -n_answer - 1 : -1].float()
+        wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
+        found: list[float] = logits.log_softmax(-1).gather(2, wanted[..., None])[..., 0].sum(1).tolist()
+        return found
+
+    def _run(self, ids: Sequence[int], batch: int, changes: Sequence[Callable[..., Any]]) -> torch.Tensor:
+        given = torch.tensor([list(ids)], device=self._bridge.cfg.device).expand(batch, -1)
+        hooks = [(f"blocks.{layer}.hook_in", change) for layer, change in enumerate(changes)]
+        logits: torch.Tensor = self._bridge.run_with_hooks(given, fwd_hooks=hooks, return_type="logits")
+        return logits
