@@ -88,6 +88,7 @@ FIGURES = Registry(
         "span_heatmap": "cotlab.figures.span_heatmap:span_heatmap",
         "mediation_indices": "cotlab.figures.mediation:mediation_indices",
         "drops_by_donor": "cotlab.figures.mediation:drops_by_donor",
+        "validation_doses": "cotlab.figures.validation:validation_doses",
     },
     "cotlab.figures",
 )

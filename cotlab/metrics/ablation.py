@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.program import Params, Peers, Program, scorer
+from cotlab.core.program import Headline, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
@@ -34,6 +34,10 @@ _ANSWER_LINE = re.compile(
 )
 _SAYS_ANSWER = re.compile(r"(?i)\banswer\b|\\boxed|####")
 OPTIONS: Mapping[str, Any] = {"modes": ("remove",), "metric": "accuracy_delta", "ccs_threshold": 0.1, "chain": "reference"}
+HEADLINES = (
+    *(Headline(name, {"mode": "corrupt"}) for name in ("answer_change", "accuracy_delta")),
+    *(Headline(name, {"mode": "remove"}) for name in ("token_delta", "kl_divergence", "total_variation")),
+)
 
 
 class Variant(NamedTuple):
@@ -89,7 +93,7 @@ def check(options: Mapping[str, Any], subject: ModelRef) -> None:
 
 
 @scorer(*cards.STEP_CARDS, cards.BASELINE_CORRECT, cards.BASELINE_FLIP, version=1, name="ablation", options=OPTIONS,
-        statistics=STATISTICS, check=check)  # fmt: skip
+        statistics=STATISTICS, headlines=HEADLINES, check=check)  # fmt: skip
 def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     """Ask once with the whole chain and once for each step and mode, and compare the answers."""
     options = params.options

@@ -38,7 +38,11 @@ def sections() -> dict[str, list[st.Page]]:
             _page("run", "Run", "monitoring", hidden=True),
             _page("item", "Item", "article", hidden=True),
         ],
-        "Analyse": [_page("steps", "Steps", "stairs"), _page("mediation", "Mediation", "conversion_path")],
+        "Analyse": [
+            _page("steps", "Steps", "stairs"),
+            _page("mediation", "Mediation", "conversion_path"),
+            _page("validation", "Validation", "verified"),
+        ],
         "More": [_page("settings", "Settings", "settings")],
     }
 

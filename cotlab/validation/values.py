@@ -1,0 +1,35 @@
+"""One value an item from the scores of a run: the mean of the defined scores of a headline's facet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cotlab.core.program import Headline
+
+Floats = NDArray[np.float64]
+
+
+def holds(facet: str, wanted: Mapping[str, str]) -> bool:
+    """Whether a facet (canonical JSON) holds every pair of ``wanted``."""
+    told = json.loads(facet)
+    return all(told.get(name) == value for name, value in wanted.items())
+
+
+def item_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]) -> Floats:
+    """The headline's value of each of ``ids``, in their order.
+
+    Returns
+    -------
+    ndarray (n_items,), in the metric's unit
+        NaN where an item has no defined score: undefined, not 0.
+    """
+    own = scores[scores["metric"] == headline.metric]
+    facets = {text: holds(text, headline.facet) for text in own["facet"].unique()}
+    chosen = own[own["facet"].map(facets).astype(bool)]
+    means = chosen.groupby("item_id")["value"].mean()
+    return np.asarray(means.reindex(list(ids)).to_numpy(dtype=float, na_value=np.nan), dtype=np.float64)
