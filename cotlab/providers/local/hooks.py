@@ -41,7 +41,7 @@ class Hooks:
     def patched(
         self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
     ) -> list[float]:
-        if not self._tuples:
+        if len(self._tuples) < self.layers:
             self.residuals(ids)  # tells what each block returns
         numbers: list[float] = []
         for first, group in groupby(rows, key=lambda row: row.first):
@@ -75,6 +75,7 @@ class Hooks:
     def _changing(self, change: Change, first: int) -> Iterator[None]:
         """Every block is given ``change(layer, state)`` for its input; those before ``first`` hand on what they are given."""
         handles = []
+        own = [block.__dict__.get("forward") for block in self._blocks[:first]]
         try:
             for layer, block in enumerate(self._blocks):
                 if layer < first:
@@ -85,8 +86,10 @@ class Hooks:
         finally:
             for handle in handles:
                 handle.remove()
-            for block in self._blocks[:first]:
+            for block, forward in zip(self._blocks, own, strict=False):
                 block.__dict__.pop("forward", None)  # the class's own stands behind it
+                if forward is not None:
+                    block.forward = forward
 
     def _seen(self, layer: int) -> Callable[..., None]:
         def note(module: nn.Module, args: Any, output: Any) -> None:
