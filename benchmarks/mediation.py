@@ -1,14 +1,15 @@
 """Patched rows a second against one forward a patch, same model, items and numbers; and the share of the FLOP bound.
 
 Prints, on one thread and on two: rows/s of the batched engine, of one hooked forward a row, their ratio, and the largest
-difference in nats. Then, on a Llama of d = 1024 with random weights: achieved over peak floating-point operations, the peak
-being that of a matrix product on the same machine in the same run. Where there is a CUDA device, ``--cuda`` measures a
-Llama of 0.5B shapes there.
+difference in nats, between the two and of each from the same forwards in float64. Then, on a Llama of d = 1024 with random
+weights: achieved over peak floating-point operations, the peak being that of a matrix product on the same machine in the same
+run. Where there is a CUDA device, ``--cuda`` measures a Llama of 0.5B shapes there.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import random
 import time
 from typing import Any
@@ -19,7 +20,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from cotlab.core.types import ModelRef
 from cotlab.providers.local.backend import PatchRow
 from cotlab.providers.local.fast import Fast
-from cotlab.providers.local.patching import token_budget
+from cotlab.providers.local.patching import in_threads, packs, token_budget
 from cotlab.providers.local.provider import open_organism
 from cotlab.providers.local.render import encode
 from cotlab.suites.wordproblems import make_suite
@@ -41,7 +42,7 @@ def one_by_one(model: Any, ids: list[int], bank: torch.Tensor, rows: list[PatchR
             return hook
 
         handles = [model.model.layers[layer].register_forward_pre_hook(put(layer), with_kwargs=True) for layer in row.layers]
-        logp = model(torch.tensor([ids]), use_cache=False).logits[0].float().log_softmax(-1)
+        logp = model(torch.tensor([ids]), use_cache=False).logits[0].log_softmax(-1)
         out.append(float(logp[-2, ids[-1]]))
         for handle in handles:
             handle.remove()
@@ -80,36 +81,52 @@ def _rows(fast: Fast, ids: list[int], chain: range, question: range, rng: random
     return clean, bank, rows
 
 
-def batched(fast: Fast, model: Any, case: Case) -> list[float]:
-    ids, clean, bank, rows = case
-    size = max(1, token_budget(model) // len(ids))
-    order = sorted(range(len(rows)), key=lambda i: -min(rows[i].at))
-    out = [0.0] * len(rows)
-    for begin in range(0, len(rows), size):
-        pack = sorted(order[begin : begin + size], key=lambda i: rows[i].first)
-        for i, number in zip(pack, fast.patched(ids, 1, clean, bank, [rows[i] for i in pack]), strict=True):
-            out[i] = number
+def batched(fast: Fast, model: Any, cases: list[Case], workers: int) -> list[list[float]]:
+    """Every item's rows, packed as the provider packs them, in as many threads as it would use."""
+    budget = token_budget(model)
+    chosen = [(n, pack) for n, (ids, _, _, rows) in enumerate(cases) for pack in packs(rows, len(ids), budget, fast)]
+
+    def numbers(work: tuple[int, list[int]]) -> list[float]:
+        ids, clean, bank, rows = cases[work[0]]
+        return fast.patched(ids, 1, clean, bank, [rows[k] for k in work[1]])
+
+    out = [[0.0] * len(rows) for *_, rows in cases]
+    for (n, pack), found in zip(chosen, in_threads(numbers, chosen, workers), strict=True):
+        for k, number in zip(pack, found, strict=True):
+            out[n][k] = number
     return out
 
 
-def compare(threads: int, model: Any, cases: list[Case]) -> None:
-    torch.set_num_threads(threads)
+def compare(workers: int, model: Any, cases: list[Case]) -> None:
+    """The plain way has as many threads as torch gives it; the packed one has workers of one thread each."""
     fast, best, slow = Fast(model), [], []
-    batched(fast, model, cases[0])
+    torch.set_num_threads(1)
+    batched(fast, model, cases[:1], workers)
     one_by_one(model, cases[0][0], cases[0][2], cases[0][3][:5])
-    worst = 0.0
+    worst = off = off_plain = 0.0
+    exact_model = copy.deepcopy(model).double()
+    exact = [one_by_one(exact_model, ids, bank.double(), rows[::8]) for ids, _, bank, rows in cases]
     for _ in range(3):
+        torch.set_num_threads(1)
         a = time.perf_counter()
-        quick = [batched(fast, model, case) for case in cases]
+        quick = batched(fast, model, cases, workers)
         b = time.perf_counter()
+        torch.set_num_threads(workers)
         plain = [one_by_one(model, ids, bank, rows[::8]) for ids, _, bank, rows in cases]
         c = time.perf_counter()
         best.append(sum(map(len, quick)) / (b - a))
         slow.append(sum(map(len, plain)) / (c - b))
-        worst = max(worst, *(abs(x - y) for q, p in zip(quick, plain, strict=True) for x, y in zip(q[::8], p, strict=True)))
+        some = [numbers[::8] for numbers in quick]
+        worst, off = max(worst, apart(some, plain)), max(off, apart(some, exact))
+        off_plain = max(off_plain, apart(plain, exact))
     ratios = sorted(x / y for x, y in zip(best, slow, strict=True))
-    print(f"{threads} thread(s): {sorted(best)[1]:.0f} rows/s batched, {sorted(slow)[1]:.0f} one by one, "
-          f"ratio {ratios[1]:.2f} [{ratios[0]:.2f}, {ratios[2]:.2f}], largest difference {worst:.1e} nat")  # fmt: skip
+    print(f"{workers} thread(s): {sorted(best)[1]:.0f} rows/s batched, {sorted(slow)[1]:.0f} one by one, "
+          f"ratio {ratios[1]:.2f} [{ratios[0]:.2f}, {ratios[2]:.2f}], largest difference {worst:.1e} nat; "
+          f"from float64: {off:.1e} batched, {off_plain:.1e} one by one")  # fmt: skip
+
+
+def apart(ones: list[list[float]], others: list[list[float]]) -> float:
+    return max(abs(x - y) for a, b in zip(ones, others, strict=True) for x, y in zip(a, b, strict=True))
 
 
 def bound(device: str, dtype: torch.dtype, width: int, inner: int, layers: int, heads: int, kv: int, vocabulary: int) -> None:

@@ -10,6 +10,8 @@ import json
 import tempfile
 from pathlib import Path
 
+import pandas as pd
+
 import cotlab
 from cotlab.suites.shipped import find_suite
 
@@ -39,7 +41,7 @@ def row(name: str, store: Path) -> str:
 
     def cell(metric: str, mode: str, of: str | None = None) -> str:
         e = found[metric, mode, of]
-        return f"{e.point:.3f} [{e.lo:.3f}, {e.hi:.3f}]"
+        return f"{e.point:.3f}" + ("" if pd.isna(e.lo) else f" [{e.lo:.3f}, {e.hi:.3f}]")
 
     changes = result.scores[(result.scores["metric"] == "answer_change") & result.scores["facet"].str.contains("corrupt")]
     least = changes.groupby("step")["value"].mean().min()

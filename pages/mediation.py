@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from cotlab.ui import mediation, mediation_item, parts
+from cotlab.ui import mediation, mediation_item, mediation_spread, parts
 from cotlab.ui.steps import pick_item
 
 parts.head("Mediation", "Does the answer run through the chain's activations?")
@@ -16,11 +16,14 @@ if row is not None and setting is not None:
         mediation.density(row, setting)
         mediation.spans(row, setting)
         mediation.layers(row, setting)
+        mediation.by_layer(row, setting)
         mediation.indices(row, setting)
     with one_item:
         item = pick_item(row)
         if item is not None:
             mediation_item.tokens(row, item, setting)
             mediation_item.numbers(row, item, setting)
+            mediation_spread.density(row, item, setting)
+            mediation_spread.table(row, item, setting)
             mediation_item.draws(row, item, setting)
     mediation.fine_print(setting)

@@ -6,7 +6,8 @@ parts.head("Validation", "Can the metrics be trusted?")
 found = validation.report()
 if found is not None:
     validation.overview(found)
-    metric = validation.choose_metric(found)
-    validation.doses(found, metric)
-    validation.blind_spots(found, metric)
-    parts.show_card(metric)
+    metrics = validation.choose(found)
+    if len(metrics) == 1:
+        validation.one(found, metrics[0])
+    else:
+        validation.gallery(found, metrics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import dataclass, replace
 
 from cotlab.core.requests import (
@@ -36,6 +37,10 @@ def answer(request: Request, body: Body) -> Reply:
     if body.missing in ("failed", "unsupported"):
         return Failed(request.key, "the server was away", 3, unsupported=body.missing == "unsupported")
     tokens = () if body.top is None else (Token(body.text or "x", -0.5, body.top), Token(".", -0.1, body.top))
+    if isinstance(request, LogProb) and request.top_logprobs and body.top is not None:
+        tokens = in_tokens("".join(request.answers), body.top)
+    elif isinstance(request, Complete) and request.top_logprobs and not request.prefix and body.top is not None:
+        tokens = in_tokens(body.text or "", body.top)
     spread = random.Random(request.key)
     if isinstance(request, Embed):
         vectors = tuple(tuple(spread.gauss(0, 1) for _ in range(3)) for _ in request.texts)
@@ -49,9 +54,18 @@ def answer(request: Request, body: Body) -> Reply:
         positions = tuple(tuple(range(a, a + n)) for a, n in places)
         return Response(request.key, located=Located(positions, pieces, 3))
     n = len(request.answers) if isinstance(request, LogProb) else len(request.rows) if isinstance(request, Patched) else 1
-    return Response(request.key, numbers=tuple(
+    reply = Response(request.key, numbers=tuple(
         spread.random() if isinstance(request, Entail) else body.number or -spread.random() * 9 for _ in range(n)
     ))  # fmt: skip
+    if isinstance(request, LogProb) and request.top_logprobs:
+        return replace(reply, tokens=tokens, refused=body.missing == "refused")
+    return reply
+
+
+def in_tokens(text: str, *tops: tuple[tuple[str, float], ...]) -> tuple[Token, ...]:
+    """``text`` as tokens, a word with the white space before it each; the lists of alternatives take turns."""
+    words = re.findall(r"\s*\S+|\s+$", text)
+    return tuple(Token(word, -0.5, tops[i % len(tops)]) for i, word in enumerate(words))
 
 
 def distribution(weights: list[float], kept: int) -> tuple[tuple[str, float], ...]:
@@ -73,6 +87,12 @@ def following(request: Request) -> Response:
     elif isinstance(request, Patched):
         numbers = tuple(-0.5 if row.at and row.at[0] >= 200 else -1.0 for row in request.rows)
         reply = Response(request.key, numbers=numbers)
+    elif isinstance(request, Complete | LogProb) and request.top_logprobs:  # ever less sure from token to token
+        told = "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nStep 3: 9 + 1 = 10.\nSo the answer is 10."
+        reply = answer(request, replace(constant(), text=told))
+        assert isinstance(reply, Response)
+        sure = [distribution([20.0, *[float(i)] * 4], 5) for i in range(len(reply.tokens))]
+        reply = replace(reply, tokens=tuple(replace(t, top=top) for t, top in zip(reply.tokens, sure, strict=True)))
     else:
         reply = answer(request, replace(constant(), number=-0.1))
     assert isinstance(reply, Response)

@@ -16,6 +16,8 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.core.requests import Locate, Located, Message, Response, Span
 from cotlab.core.types import Estimate, Facet, Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
+from cotlab.metrics.mediation_import import published_cmi
+from cotlab.run.imported import store_published
 from cotlab.store import write
 from cotlab.store.gate import Store
 from cotlab.store.responses import ResponseLog
@@ -162,9 +164,10 @@ def test_the_filled_page_shows_every_figure_and_the_headline(filled: Path, monke
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1", item="i-03")
     assert {
-        "CMI by share of the chain patched (0 to 1, all layers)", "Mediation by span of layers (mean over items, 0 to 1)",
+        "CMI by share of the chain patched (0 to 1, all layers)", "Mediation by span of layers (0 to 1; share −1 to 1)",
         "Drop of the answer's log P by layer (mean, nats)", "Indices of mediation (mean over items, no unit)",
         "Drops of the answer's log P in this item by donor (nats)",
+        "CMI of this item by share patched (0 to 1, all layers)",
     } <= set(figures(app))  # fmt: skip
     density = figures(app)["CMI by share of the chain patched (0 to 1, all layers)"]
     assert {t["name"] for t in density["data"] if t.get("showlegend")} == {"filler", "interchange", "literal"}
@@ -199,7 +202,7 @@ def test_a_run_without_estimates_says_so_and_shows_its_items(tmp_path: Path, mon
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "unfinished"))
     app = open_page(run="run-1")
     assert "estimated when the run ends" in app.info[0].value
-    assert len(figures(app)) == 1
+    assert len(figures(app)) == 2
 
 
 def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,3 +226,47 @@ def test_reasons_that_differ_in_numbers_only_are_one() -> None:
     told = ["no donor", "both drops are 7.8e-05 nat, below 0.01", "both drops are 0.002 nat, below 0.01", "CMI 3 < 5"]
     assert in_common(told) == {"both drops are … nat, below 0.01": 2, "no donor": 1, "CMI 3 < 5": 1}
     assert in_common([]) == {}
+
+
+def test_the_values_of_one_item_have_intervals_over_donors_and_draws(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(filled))
+    app = open_page(run="run-1", item="i-03")
+    table = next(t.value for t in app.dataframe if "donors" in t.value.columns)
+    assert table["layers"].tolist()[0] == "all" and table["value"].tolist()[0] == "CMI"
+    first = table.iloc[0]
+    assert (first["drops"], first["donors"], first["resampled, or why not"]) == (16, 4, "over donors, then draws")
+    shown = {m.label: m.value for m in app.metric}["CMI, all layers"]
+    assert "[" in first["value [95 % interval]"] and shown.split(" [")[1] == first["value [95 % interval]"].split(" [")[1]
+    dead = open_page(run="run-1", item="i-00")  # its stored CMI is undefined whatever its draws: no bounds without a value
+    assert "n/a" in {m.label: m.value for m in dead.metric}["CMI, all layers"]
+
+
+def test_an_imported_run_shows_its_layers_and_why_most_are_undefined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "imported"))
+    rows = [{"layer": k, "cot_drop": 3.0 * (k == 1), "control_drop": 1.0 * (k == 1), "cmi_score": 0, "bypass_score": 1}
+            for k in range(4)]  # fmt: skip
+    kept = store_published(Store(), published_cmi("f.json", {HOSTILE: rows, **{f"i{k}": rows for k in range(5)}}))
+    app = open_page(run=kept.run_id)
+    assert {m.label: m.value for m in app.metric}["CMI, mean over layers, n = 6"] == "0.500 [no interval]"
+    assert "published by others" in app.info[0].value and "neither the text nor its tokens" in app.info[1].value
+    table = next(t.value for t in app.dataframe if "layer" in t.value.columns).set_index("layer")
+    assert table["n"].tolist() == [0, 6, 0, 0] and table.loc["0", "mean [interval]"] == "n/a"
+    assert table.loc["0", "why undefined"] == "zero total drop (6)"
+    own = next(t.value for t in app.dataframe if "why n/a" in t.value.columns).set_index("layers")
+    assert own.loc["1", ["CMI", "share", "why n/a"]].tolist() == ["0.500", "0.750", ""]
+    assert own.loc["2", ["CMI", "drop, chain patched (nats)", "why n/a"]].tolist() == ["n/a", "0", "zero total drop"]
+    for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
+        assert "<script>" not in element.value
+
+
+@pytest.mark.parametrize("name", ["run", "item", "runs"])
+def test_other_pages_open_an_imported_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "imported"))
+    row = {"layer": 0, "cot_drop": 3.0, "control_drop": 1.0, "cmi_score": 0.5, "bypass_score": 0.5}
+    kept = store_published(Store(), published_cmi("f.json", {"a": [row]}))
+    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    app.query_params["run"], app.query_params["item"] = kept.run_id, "a"
+    app.run()
+    app.switch_page(str(MAIN.parents[2] / "pages" / f"{name}.py")).run()
+    assert not app.exception, [e.value for e in app.exception]
+    assert not [c.value for c in app.code if "cotlab run" in c.value]

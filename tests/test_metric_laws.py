@@ -28,13 +28,15 @@ from cotlab.suites.wordproblems import make_suite
 LAW_SETS: Mapping[str, frozenset[str]] = {
     "zero where no reply changes": frozenset(
         {"accuracy_delta", "answer_change", "token_delta", "kl_divergence", "kl_nats", "total_variation", "baseline_flip",
-         "no_cot_drop", "mass_lost", "drop_cot", "drop_control", "self_shuffle", "text_placebo", "patch_drop"}
+         "no_cot_drop", "mass_lost", "drop_cot", "drop_control", "self_shuffle", "text_placebo", "patch_drop",
+         "entropy_jump", "entropy_rise"}
     ),
     "describes one reply or its lists": frozenset({"baseline_correct", "topk_rest"}),
     "a ratio of drops": frozenset(
         {"cmi", "bypass", "share", "cmi_over_spans", "cmi_kept", "density", "placebo_cmi", "validity", "shuffled_cmi",
          "sequentiality", "boundary_sensitivity", "boundary_deviation", "boundary_robust", "no_cot_effect"}
     ),
+    "describes the tokens of a chain": frozenset({"step_entropy", "step_entropy_peak", "entropy_trend"}),
     "describes the patching": frozenset({"baseline_logp", "control_is_noop", "control_coverage", "spans_defined"}),
     "over a run": frozenset({"rrr", "rrr_micro", "rrr_ceiling", "ccs_above_noise"}),
 }
@@ -46,6 +48,7 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         {"modes": ["filler", "corrupt"], "chain": "own"},
         {"modes": ["remove", "paraphrase"], "metric": "kl_divergence"},
     ),
+    "entropy": ({"chain": "reference"}, {"chain": "own"}, {"chain": "own", "jump_nats": 0.0}),
     "mediation": (
         {"subsets": 2, "layers": ["1"], "donors": 2, "draws": 1},
         {"subsets": 2, "sources": ["interchange", "right", "mean"], "chain": "own", "layers": ["0-1"], "donors": 2},
@@ -321,7 +324,7 @@ def test_a_model_that_never_changes_its_reply_scores_zero(
 
 @each_case
 def test_every_declared_card_is_measured_on_an_ordinary_item(name: str, given_options: Mapping[str, Any]) -> None:
-    (item,) = make_suite(1, seed=3).items
+    item = make_suite(2, seed=3).items[1]
     params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), 2)
     scores, _ = drive(name, item, params, lambda request: replace(following(request), finish="stop"))
     expected = {card.name for card in SCORERS[name].cards}

@@ -1,4 +1,4 @@
-"""``cotlab mediation``: published CMI scores, recomputed from their own drops."""
+"""``cotlab mediation``: published CMI scores, recomputed from their own drops and kept in the store."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cotlab.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from cotlab.metrics.mediation_import import PublishedFile, PublishedSummary
+    from cotlab.run.imported import Kept
 
 app = typer.Typer(no_args_is_help=True, help="Look at mediation scores (CMI).")
 
@@ -29,8 +30,10 @@ def import_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     output: Annotated[Optional[Path], typer.Option(help="CSV of all rows to write.")] = None,
     threshold: Annotated[float, typer.Option(help="Total drop in nats below which a CMI is undefined.")] = 0.01,
+    store: Annotated[bool, typer.Option(help="Keep each file as a run; rows that are there already are not doubled.")] = True,
+    model: Annotated[Optional[str], typer.Option(help="Whose rows they are; else what the file's name says.")] = None,
 ) -> None:
-    """Recompute published CMI scores from their own drops, and say what does not hold."""
+    """Recompute published CMI scores from their own drops, say what does not hold, and keep them as runs."""
     from cotlab.metrics.mediation_import import published_cmi, published_summary, published_warnings
     from cotlab.suites.import_cmi import read_cmi
     from cotlab.suites.shipped import shown
@@ -41,13 +44,37 @@ def import_(
         if output.exists() and any(path.exists() and output.samefile(path) for path in files):
             raise ConfigError(f"{output}: is one of the files to import; name another --output.")
         _write(read, output)
+    runs, doubled = _keep(read, threshold, model) if store else ([None] * len(read), [])
+    warnings = (*warnings, *doubled)
     if as_json:
-        print(json.dumps({"files": [asdict(s) for s in summaries], "warnings": warnings}, indent=2, allow_nan=False))
+        told = [{**asdict(s), "run": kept.run_id if kept else None} for s, kept in zip(summaries, runs, strict=True)]
+        print(json.dumps({"files": told, "warnings": warnings}, indent=2, allow_nan=False))
         return
     for summary in summaries:
         _show(summary)
-    for told in warnings:
-        print(f"warning: {told}")
+    for line in warnings:
+        print(f"warning: {line}")
+    for kept in dict.fromkeys(kept for kept in runs if kept):
+        told_as = "Stored" if kept.new else "In the store already"
+        print(f"{told_as}: run {kept.run_id}, {kept.model} on {kept.suite}. Page: Mediation.")
+
+
+def _keep(read: list[PublishedFile], threshold: float, model: str | None) -> tuple[list[Kept | None], list[str]]:
+    """Store each file once; its run, and what to tell of rows that an earlier import already holds under another name."""
+    from cotlab.metrics.mediation_import import content_digest
+    from cotlab.run.imported import store_published
+    from cotlab.store.gate import Store
+
+    store, runs, told = Store(), [], []
+    here: dict[str, Kept] = {}
+    for file in read:
+        rows = content_digest(file)
+        if rows not in here:
+            here[rows] = kept = store_published(store, file, model=model, least_drop=threshold)
+            if not kept.new and kept.suite != Path(file.name).stem:
+                told.append(f"Duplicate file: {file.name} holds the rows of {kept.suite}, run {kept.run_id}; not stored again.")
+        runs.append(here[rows])
+    return list(runs), told
 
 
 def _show(found: PublishedSummary) -> None:
@@ -59,7 +86,7 @@ def _show(found: PublishedSummary) -> None:
     table = Table(title=Text(found.file), title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    bounds = "no interval" if mean.lo is None else f"[{mean.lo:.3f}, {mean.hi:.3f}], n = {mean.n} items"
+    bounds = f"no interval: {mean.reason}" if mean.lo is None else f"[{mean.lo:.3f}, {mean.hi:.3f}], n = {mean.n} items"
     share = f"{found.within / found.compared:.1%}, {found.within} of {found.compared}" if found.compared else "n/a"
     for name, value in (
         ("rows", str(found.rows)), ("items", str(found.items)), ("layers", str(found.layers)), ("defined", str(found.defined)),

@@ -49,6 +49,9 @@ Layers = Annotated[
 Donors = Annotated[Optional[int], typer.Option(help="Mediation: other items whose runs serve as controls (default 4).")]
 Draws = Annotated[Optional[int], typer.Option(help="Mediation: random positions drawn for each control (default 2).")]
 Subsets = Annotated[Optional[int], typer.Option(help="Mediation: subsets, shuffles and noises of each chain (default 8).")]
+JumpNats = Annotated[
+    Optional[float], typer.Option("--jump-nats", help="Entropy: a jump is so many nats above the earlier steps (default 0.5).")
+]
 Device = Annotated[Optional[str], typer.Option(help="Where a local model runs: cpu (default), cuda, cuda:1.")]
 Dtype = Annotated[Optional[str], typer.Option(help="A local model's numbers: float32 (default), bfloat16, float16.")]
 Backend = Annotated[

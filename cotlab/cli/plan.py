@@ -27,6 +27,7 @@ def plan(
     donors: o.Donors = None,
     draws: o.Draws = None,
     subsets: o.Subsets = None,
+    jump_nats: o.JumpNats = None,
     device: o.Device = None,
     dtype: o.Dtype = None,
     backend: o.Backend = None,

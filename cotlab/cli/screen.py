@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cotlab.run.dryrun import Count
+from cotlab.run.report import self_test_lines
 from cotlab.store.live import Progress as Told
 
 _MOST_ROWS = 40
@@ -120,3 +121,5 @@ def print_estimates(report: Mapping[str, Any]) -> None:
     console.print(table)
     if len(rows) > _MOST_ROWS:
         console.print(f"… and {len(rows) - _MOST_ROWS} more in the report", markup=False)
+    for line in self_test_lines(report):
+        console.print(f"Self-test of {line}", markup=False)

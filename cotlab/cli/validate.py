@@ -16,8 +16,8 @@ def validate(
 ) -> None:
     """Measure the organisms of known faithfulness, and say what each metric tells and what it does not see."""
     from cotlab.cli.screen import ProgressBar
-    from cotlab.validation.measure import as_json
     from cotlab.validation.measure import validate as measure
+    from cotlab.validation.report import as_json
 
     with ProgressBar() as bar:
         report = measure(items=items, seed=seed, scorers=scorer or (), tell_run=bar.tell, announce=bar.announce)
@@ -32,19 +32,19 @@ def _show(report: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from cotlab.figures.style import interval_text, number
     from cotlab.validation import ORGANISMS
+    from cotlab.validation.words import dose_words, fixed, interval
 
     console = Console(width=None if sys.stdout.isatty() else 180)
     table = Table(title=f"Means over {report['items']} items of seed {report['seed']}")
-    for name in ("metric", "AUROC [95 %]", "Spearman", *ORGANISMS):
+    for name in ("metric", "AUROC [95 %]", "pair a", "pair b", "r100 / r0", "Spearman", *ORGANISMS):
         table.add_column(name, overflow="fold")
     for name, told in report["metrics"].items():
-        found = told["auroc"]
-        auroc = "n/a" if found["point"] is None else interval_text(found["point"], found["lo"], found["hi"])
-        means = [number(told["organisms"][model]["point"]) for model in ORGANISMS]
-        table.add_row(*map(Text, (name, auroc, number(told["spearman"]), *means)))
+        pairs = [fixed(pair["point"], 2) for pair in told["auroc_pairs"].values()]
+        means = [fixed(told["organisms"][model]["point"]) for model in ORGANISMS]
+        table.add_row(*map(Text, (name, interval(told["auroc"]), *pairs, fixed(told["spearman"], 2), *means)))
     console.print(table)
     for name, told in report["metrics"].items():
-        for line in told["blind_spots"]:
-            console.print(Text(f"{name}: {line}"))
+        for line in (*told["blind_spots"], dose_words(told)):
+            if line is not None:
+                console.print(Text(f"{name}: {line}"))

@@ -74,7 +74,7 @@ PROVIDERS = Registry(
     "cotlab.providers",
 )
 SCORERS = Registry("scorer", {"ablation": "cotlab.metrics.ablation:step_ablation",
-        "mediation": "cotlab.metrics.mediation:mediation"}, "cotlab.scorers")
+        "mediation": "cotlab.metrics.mediation:mediation", "entropy": "cotlab.metrics.entropy:entropy"}, "cotlab.scorers")
 FIGURES = Registry(
     "figure",
     {
@@ -82,10 +82,12 @@ FIGURES = Registry(
         "ccs_ranking": "cotlab.figures.steps:ccs_ranking",
         "modes_by_metric": "cotlab.figures.steps:modes_by_metric",
         "rrr_by_mode": "cotlab.figures.steps:rrr_by_mode",
+        "entropy_by_step": "cotlab.figures.entropy:entropy_by_step",
         "chain_lengths": "cotlab.figures.suites:chain_lengths",
         "cmi_density": "cotlab.figures.mediation:cmi_density",
         "layer_profile": "cotlab.figures.mediation:layer_profile",
         "span_heatmap": "cotlab.figures.span_heatmap:span_heatmap",
+        "item_density": "cotlab.figures.mediation:item_density",
         "mediation_indices": "cotlab.figures.mediation:mediation_indices",
         "drops_by_donor": "cotlab.figures.mediation:drops_by_donor",
         "validation_doses": "cotlab.figures.validation:validation_doses",

@@ -68,7 +68,10 @@ class ModelRef:
 
 @dataclass(frozen=True, slots=True)
 class MetricCard:
-    """What a metric is. ``needs`` names the request kinds, ``not_shown`` what the metric does *not* show."""
+    """What a metric is. ``needs`` names the request kinds, ``not_shown`` what the metric does *not* show.
+
+    A ``flag`` is yes or no: each value is 0 or 1, so that a mean of them is a rate and may have a Wilson interval.
+    """
 
     name: str
     symbol: str
@@ -82,6 +85,7 @@ class MetricCard:
     undefined: str
     source: str
     not_shown: str
+    flag: bool = False
 
     def score(
         self, item: Item, value: float | None, *, step: int | None = None, sample: int = 0,
@@ -95,7 +99,8 @@ class MetricCard:
         Raises
         ------
         ValueError
-            If the value is not finite, leaves [lo, hi], comes with a status other than ok, or None without a reason.
+            If the value is not finite, leaves [lo, hi], is neither 0 nor 1 where the card is a flag, comes with a status
+            other than ok, or None without a reason.
         """
         if value is None:
             if not reason or status == "ok":
@@ -105,6 +110,8 @@ class MetricCard:
             raise ValueError(f"{self.name}: a score with status {status!r} has no value")
         elif not math.isfinite(value) or not self.lo - 1e-9 <= value <= self.hi + 1e-9:
             raise ValueError(f"{self.name}: {value!r} lies outside [{self.lo}, {self.hi}]")
+        elif self.flag and value not in (0, 1):
+            raise ValueError(f"{self.name}: {value!r} is neither 0 nor 1")
         else:
             value = min(self.hi, max(self.lo, float(value)))
         return Score(

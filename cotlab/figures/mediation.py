@@ -7,8 +7,7 @@ Beside the columns that a figure needs a table may have ``n_undefined``, ``metho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,20 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
+from cotlab.figures.marks import (
+    Mark,
+    Row,
+    Unit,
+    count,
+    counted,
+    counts,
+    default_reason,
+    draw_series,
+    fine_print,
+    hover,
+    records,
+    said,
+)
 
 SOURCES = ("filler", "interchange", "right", "mean", "literal")
 PARTS = ("cot", "control", "kept", "kept_control", "shuffled", "placebo", "self_shuffle", "expanded",
@@ -28,24 +41,6 @@ NAMES = {
     "no_cot_effect": "no CoT effect",
 }  # fmt: skip
 """Metrics as figures name them, where it is more than the underscores."""
-RAW_ROWS = 20
-Row = Mapping[str, Any]
-
-
-class _Dot(NamedTuple):
-    """A row with its place on the screen and the name of that place."""
-
-    place: float
-    at: str
-    row: Row
-
-    def real(self, column: str) -> float | None:
-        value = self.row.get(column)
-        return None if value is None or pd.isna(value) else float(value)
-
-    @property
-    def bounded(self) -> bool:
-        return all(self.real(column) is not None for column in ("point", "lo", "hi"))
 
 
 @figure(
@@ -57,27 +52,57 @@ class _Dot(NamedTuple):
 )  # fmt: skip
 def cmi_density(table: pd.DataFrame) -> Any:
     """Mean CMI by the share of positions patched, 1.0 first, a series for each source."""
+    fig, marks, rows = _by_share(table, "items")
+    shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
+    ticks = [f"{share:.1f}<br>n = {counts(row for row in rows if float(row['keep']) == share)}" for share in shares]
+    fig.update_xaxes(ticktext=ticks)
+    return style.apply_style(
+        fig, "CMI by share of the chain patched (0 to 1, all layers)", subtitle=fine_print(marks),
+        x="Share of chain positions patched (below: number of items)", y="Mean CMI",
+    )  # fmt: skip
+
+
+@figure(
+    "item_density", columns=("source", "keep", "point", "lo", "hi", "draws"),
+    caption="CMI of this item when only a random share of its chain's positions is patched, each share pooled over several "
+    "random subsets, with an equal control.",
+    empty="this item has no CMI over all layers.",
+)  # fmt: skip
+def item_density(table: pd.DataFrame) -> Any:
+    """CMI of one item by the share of positions patched, with intervals over its donors and draws."""
+    fig, marks, rows = _by_share(table, "draws")
+    shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
+    fig.update_xaxes(ticktext=[f"{share:.1f}<br>n = {_drops(rows, share)}" for share in shares])
+    return style.apply_style(
+        fig, "CMI of this item by share patched (0 to 1, all layers)",
+        subtitle=fine_print(marks, unit="draws"), x="Share of chain positions patched (below: number of drops)", y="CMI",
+        height=380,
+    )  # fmt: skip
+
+
+def _by_share(table: pd.DataFrame, unit: Unit) -> tuple[Any, list[Mark], list[Row]]:
+    """A series for each source, over the shares of positions patched, 1.0 first."""
     rows = records(table)
     shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
     found = style.codes((str(row["source"]) for row in rows), SOURCES)
     gap = min(0.12, 0.6 / len(found))
-    fig, dots = go.Figure(), []
+    fig, marks = go.Figure(), []
     for i, (source, code) in enumerate(found.items()):
         own = [
-            _Dot(shares.index(float(row["keep"])) + (i - (len(found) - 1) / 2) * gap, _share(row), row)
+            Mark(source, shares.index(float(row["keep"])) + (i - (len(found) - 1) / 2) * gap, _share(row), row)
             for row in rows
             if row["source"] == source
         ]
-        own.sort(key=lambda dot: dot.place)
-        _draw(fig, own, source, code, legend=len(found) > 1, joined=True)
-        dots += own
-    ticks = [f"{share:.1f}<br>n = {counts(row for row in rows if float(row['keep']) == share)}" for share in shares]
-    fig.update_xaxes(tickvals=list(range(len(shares))), ticktext=ticks, range=[-0.5, len(shares) - 0.5], tickangle=0)
+        own.sort(key=lambda mark: mark.x)
+        draw_series(fig, own, code, unit=unit, legend=len(found) > 1, joined=True)
+        marks += own
+    fig.update_xaxes(tickvals=list(range(len(shares))), range=[-0.5, len(shares) - 0.5], tickangle=0)
     fig.update_yaxes(range=[-0.05, 1.05], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1])
-    return style.apply_style(
-        fig, "CMI by share of the chain patched (0 to 1, all layers)", subtitle=fine_print(dots),
-        x="Share of chain positions patched (below: number of items)", y="Mean CMI",
-    )  # fmt: skip
+    return fig, marks, rows
+
+
+def _drops(rows: list[Row], share: float) -> str:
+    return ", ".join(str(count(row, "draws")) for row in rows if float(row["keep"]) == share)
 
 
 @figure(
@@ -90,16 +115,18 @@ def cmi_density(table: pd.DataFrame) -> Any:
 def layer_profile(table: pd.DataFrame) -> Any:
     """Mean drops in nats by layer, chain and control side by side; spans of several layers are left out."""
     rows = [row for row in records(table) if str(row["span"]).isdecimal() and row["metric"] in DROPS]
-    fig, dots = go.Figure(), []
+    fig, marks = go.Figure(), []
     layers = sorted({int(row["span"]) for row in rows})
     for i, metric in enumerate(DROPS):
         own = [
-            _Dot(int(row["span"]) + (i - 0.5) * 0.16, f"layer {row['span']}", row) for row in rows if row["metric"] == metric
+            Mark(NAMES[metric], int(row["span"]) + (i - 0.5) * 0.16, f"layer {row['span']}", row)
+            for row in rows
+            if row["metric"] == metric
         ]
-        own.sort(key=lambda dot: dot.place)
+        own.sort(key=lambda mark: mark.x)
         code = style.Code(style.PALETTE[i], style.SYMBOLS[i])
-        _draw(fig, own, NAMES[metric], code, legend=True, joined=True)
-        dots += own
+        draw_series(fig, own, code, legend=True, joined=True)
+        marks += own
     if layers:
         room = max(1, -(-len(layers) // 14))
         fig.update_xaxes(
@@ -108,7 +135,7 @@ def layer_profile(table: pd.DataFrame) -> Any:
         )  # fmt: skip
     fig.add_hline(y=0, line={"color": style.SOFT_INK, "width": 1}, layer="below")
     return style.apply_style(
-        fig, "Drop of the answer's log P by layer (mean, nats)", subtitle=fine_print(dots),
+        fig, "Drop of the answer's log P by layer (mean, nats)", subtitle=fine_print(marks),
         x="Layer, the first is 0 (below: number of items)", y="Mean drop (nats)",
     )  # fmt: skip
 
@@ -122,29 +149,30 @@ def layer_profile(table: pd.DataFrame) -> Any:
 def mediation_indices(table: pd.DataFrame) -> Any:
     """A row for each index: point and interval, with both and n written at the right; n/a with its reason."""
     rows = records(table)
-    dots = [_Dot(i, words(row["metric"]), row) for i, row in enumerate(rows)]
+    marks = [Mark("", i, words(row["metric"]), row) for i, row in enumerate(rows)]
     fig = go.Figure()
-    _draw(fig, dots, "index", style.Code(style.ACCENT, "circle"), upright=False)
-    for dot in dots:
-        known = dot.real("point") is not None
-        numbers = style.interval_text(dot.real("point"), dot.real("lo"), dot.real("hi"))
-        told = f"{numbers}<br>{_of(dot.row)}" if known else style.in_lines(f"n/a: {_why(dot)}", 62)
+    draw_series(fig, marks, style.Code(style.ACCENT, "circle"), upright=False)
+    for mark in marks:
+        known = mark.point is not None
+        told = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{counted(mark.row)}"
+        if not known:
+            told = style.in_lines(f"n/a: {said(mark.row, 'reason') or default_reason(mark)}", 62)
         fig.add_annotation(
-            y=dot.place, x=1 if known else 0, xref="paper", xshift=14, xanchor="left", align="left", text=told,
-            hovertext=_hover(dot, dot.at), bgcolor=style.PAPER,
+            y=mark.x, x=1 if known else 0, xref="paper", xshift=14, xanchor="left", align="left", text=told,
+            hovertext=hover(mark), bgcolor=style.PAPER,
             font={"size": style.TEXT_SIZE - 1, "color": style.INK if known else style.SOFT_INK},
         )  # fmt: skip
-    ends = [v for dot in dots for c in ("point", "lo", "hi") if (v := dot.real(c)) is not None]
+    ends = [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None]
     low, high = min([0.0, *ends]), max([1.0, *ends])
     pad = 0.04 * (high - low)
     fig.update_xaxes(range=[low - pad, high + pad], showgrid=True, nticks=6)
     fig.update_yaxes(
-        tickvals=[dot.place for dot in dots], ticktext=[style.in_lines(dot.at, 24) for dot in dots], ticks="", showgrid=False,
-        range=[len(dots) - 0.4, -0.6],
+        tickvals=[mark.x for mark in marks], ticktext=[style.in_lines(mark.at, 24) for mark in marks], ticks="", showgrid=False,
+        range=[len(marks) - 0.4, -0.6],
     )  # fmt: skip
     style.apply_style(
-        fig, "Indices of mediation (mean over items, no unit)", subtitle=fine_print(dots, gaps=False), x="Index",
-        height=140 + 40 * len(dots),
+        fig, "Indices of mediation (mean over items, no unit)", subtitle=fine_print(marks, gaps=False), x="Index",
+        height=140 + 40 * len(marks),
     )  # fmt: skip
     return fig.update_layout(margin={"r": 204})
 
@@ -152,7 +180,9 @@ def mediation_indices(table: pd.DataFrame) -> Any:
 @figure(
     "drops_by_donor", columns=("part", "donor", "sample", "value"),
     caption="Every patched forward of one item: how far log P of the answer fell, by what was patched and whose states were "
-    "put there. The estimators use the mean over all draws; draws of one donor are not independent, so it has no interval.",
+    "put there. The estimators use the mean over all draws. Parts: cot, the chain's positions; control, as many of the "
+    "question; kept, a random share of them; shuffled, the same states in another order; placebo, noise; self shuffle, the "
+    "chain's own states in another order; expanded and shrunk, a window that is a token wider or narrower on each side.",
     empty="this item has no patched forward.",
 )  # fmt: skip
 def drops_by_donor(table: pd.DataFrame) -> Any:
@@ -197,7 +227,7 @@ def drops_by_donor(table: pd.DataFrame) -> Any:
             mean = float(np.mean(values))
             fig.add_shape(type="line", x0=mean, x1=mean, y0=at - 0.4, y1=at + 0.4, line={"color": style.INK, "width": 2})
     missing = sum(bool(pd.isna(row["value"])) for row in rows)
-    small = ["Line and number: mean over the n draws of the part, without interval."]
+    small = ["Line and number: mean over the n draws of the part."]
     small += [f"n/a: {missing} draw{'s' if missing > 1 else ''}."] if missing else []
     style.apply_style(
         fig, "Drops of the answer's log P in this item by donor (nats)", subtitle=small, x="Drop (nats)",
@@ -207,126 +237,18 @@ def drops_by_donor(table: pd.DataFrame) -> Any:
         tickvals=list(range(len(order))), ticktext=[style.in_lines(words(part), 20) for part in order], ticks="",
         range=[len(order) - 0.4, -0.6], showgrid=False,
     )  # fmt: skip
-    fig.update_xaxes(showgrid=True, nticks=7, rangemode="tozero", zeroline=True, zerolinecolor=style.SOFT_INK)
+    known = [0.0, *(float(row["value"]) for row in rows if not pd.isna(row["value"]))]
+    pad = 0.03 * (max(known) - min(known)) or 1.0
+    fig.update_xaxes(
+        range=[min(known) - pad, max(known) + pad], showgrid=True, nticks=7, zeroline=True, zerolinecolor=style.SOFT_INK,
+        showline=False,
+    )  # fmt: skip
     return fig.update_layout(margin={"r": 156})
-
-
-def records(table: pd.DataFrame) -> list[Row]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def words(metric: object) -> str:
     """A metric or part as a figure names it; not escaped."""
     return NAMES.get(str(metric), str(metric).replace("_", " "))
-
-
-def counts(rows: Any) -> str:
-    """How many items rows rest on: "48", or "45–48" where they differ."""
-    found = [_count(row, "n") for row in rows]
-    return f"{min(found)}" if min(found) == max(found) else f"{min(found)}–{max(found)}"
-
-
-def fine_print(dots: Sequence[_Dot], *, gaps: bool = True) -> list[str]:
-    """The subtitle: what the bars are, what an open marker means, and where and why points are missing."""
-    bounded = [dot for dot in dots if dot.bounded]
-    parts = []
-    if bounded:
-        level = " and ".join(f"{100 * v:g} %" for v in sorted({dot.real("confidence") or 0.95 for dot in bounded}))
-        methods = list(dict.fromkeys(text for dot in bounded if (text := said(dot.row, "method"))))
-        parts.append(f"Bars: {level} intervals over items{', ' if methods else ''}{'; '.join(methods[:3])}.")
-    if any(dot.real("point") is not None and not dot.bounded for dot in dots):
-        parts.append("Open marker: no interval, too few items.")
-    if any(_raw(dot.row) for dot in dots):
-        parts.append("Faint: single items.")
-    lines = [style.escape(" ".join(parts))] if parts else []
-    why: dict[str, dict[str, None]] = {}
-    for dot in dots if gaps else ():
-        if dot.real("point") is None:
-            why.setdefault(_why(dot), {})[dot.at] = None
-    return lines + [style.escape(style.shorten(f"n/a ({text}): {', '.join(at)}", 200)) for text, at in why.items()]
-
-
-def said(row: Row, column: str) -> str:
-    value = row.get(column)
-    return value if isinstance(value, str) else ""
-
-
-def jitter(i: int) -> float:
-    """A fixed spread for the i-th raw value, in [−0.05, 0.05): the golden ratio's multiples lie evenly."""
-    return ((i * 0.618034) % 1 - 0.5) * 0.1
-
-
-def _draw(
-    fig: Any, dots: Sequence[_Dot], name: str, code: style.Code, *, legend: bool = False, joined: bool = False,
-    upright: bool = True,
-) -> None:  # fmt: skip
-    """One series: raw values, a joining line, points with and without intervals, and "n/a" where there is no point."""
-    group = style.escape(name)
-
-    def add(places: Sequence[float], values: Sequence[float | None], **more: Any) -> None:
-        across, along = (places, values) if upright else (values, places)
-        fig.add_scatter(x=list(across), y=list(along), legendgroup=group, cliponaxis=False, **more)
-
-    raw = [(dot.place + jitter(i), value) for dot in dots for i, value in enumerate(_raw(dot.row))]
-    if raw:
-        add([at for at, _ in raw], [value for _, value in raw], mode="markers", hoverinfo="skip", showlegend=False,
-            marker={"color": style.faded(code.colour, 0.3), "size": 5})  # fmt: skip
-    if joined:
-        add([dot.place for dot in dots], [dot.real("point") for dot in dots], mode="lines", hoverinfo="skip", showlegend=False,
-            line={"color": style.faded(code.colour, 0.45), "width": 1.2})  # fmt: skip
-    key = legend
-    for bounded in (True, False):
-        chosen = [dot for dot in dots if dot.real("point") is not None and dot.bounded is bounded]
-        if not chosen and (bounded or not key):
-            continue
-        bars = {"error_y" if upright else "error_x": _bars(chosen, code.colour)} if bounded else {}
-        add([dot.place for dot in chosen], [dot.real("point") for dot in chosen], mode="markers", name=group, showlegend=key,
-            hoverinfo="text", hovertext=[_hover(dot, name) for dot in chosen],
-            marker={"color": code.colour, "size": 9, "symbol": code.symbol if bounded else f"{code.symbol}-open",
-                    "line": {"width": 0 if bounded else 2, "color": code.colour}}, **bars)  # fmt: skip
-        key = False
-    for dot in dots if upright else ():
-        if dot.real("point") is None:
-            fig.add_annotation(x=dot.place, y=0, yref="paper", yanchor="bottom", text="n/a", textangle=-90,
-                               bgcolor=style.PAPER, hovertext=_hover(dot, name))  # fmt: skip
-
-
-def _bars(dots: Sequence[_Dot], colour: str) -> dict[str, Any]:
-    """Asymmetric error bars that end at the table's lo and hi."""
-    spans = [(float(dot.row["point"]), float(dot.row["lo"]), float(dot.row["hi"])) for dot in dots]
-    return {
-        "type": "data", "symmetric": False, "color": colour, "thickness": 1.5, "width": 4,
-        "array": [hi - point for point, _, hi in spans], "arrayminus": [point - lo for point, lo, _ in spans],
-    }  # fmt: skip
-
-
-def _hover(dot: _Dot, name: str) -> str:
-    at = dot.at if name in (dot.at, "index") else f"{name}, {dot.at}"
-    lines = [f"<b>{style.escape(at)}</b>", style.interval_text(dot.real("point"), dot.real("lo"), dot.real("hi")), _of(dot.row)]
-    told = (said(dot.row, "reason") or ("" if dot.bounded else _why(dot)), said(dot.row, "method"))
-    return "<br>".join([*lines, *(style.in_lines(text, 60, most=4) for text in told if text)])
-
-
-def _why(dot: _Dot) -> str:
-    if dot.real("point") is None:
-        return said(dot.row, "reason") or "no item has a defined value"
-    return "too few items for an interval"
-
-
-def _of(row: Row) -> str:
-    """ "n = 98 items, 2 undefined"."""
-    return f"n = {_count(row, 'n')} items, {_count(row, 'n_undefined')} undefined"
-
-
-def _count(row: Row, column: str) -> int:
-    value = row.get(column)
-    return 0 if value is None or pd.isna(value) else int(value)
-
-
-def _raw(row: Row) -> list[float]:
-    values = row.get("values")
-    few = _count(row, "n") <= RAW_ROWS
-    return [float(v) for v in values if not pd.isna(v)] if few and isinstance(values, (list, tuple, np.ndarray)) else []
 
 
 def _share(row: Row) -> str:

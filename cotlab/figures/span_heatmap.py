@@ -9,11 +9,17 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
-from cotlab.figures.mediation import SOURCES, Row, records, said, words
+from cotlab.figures.marks import Row, count, real, records, said
+from cotlab.figures.mediation import SOURCES, words
 
 METRICS = ("cmi", "share", "mass_lost")
+SIGNED = "share"
+"""The metric that can be negative, in [−1, 1]: its cells have a scale of their own, with 0 in the middle."""
+PALE = "#f7f7f7"
 NARROW = 9
 """With more columns than this the text of a cell stands upright."""
+DENSE = 30
+"""With more than this a missing cell is hatched only, and every other column is named."""
 
 
 @figure(
@@ -23,7 +29,7 @@ NARROW = 9
     empty="no span has an estimate.",
 )  # fmt: skip
 def span_heatmap(table: pd.DataFrame) -> Any:
-    """Cells of viridis by value; a hatched cell is n/a."""
+    """Cells of viridis by value, those of a signed metric from orange over pale (0) to blue; a hatched cell is n/a."""
     rows = records(table)
     sources = sorted({str(row["source"]) for row in rows}, key=lambda s: SOURCES.index(s) if s in SOURCES else len(SOURCES))
     metrics = sorted({str(row["metric"]) for row in rows}, key=lambda m: METRICS.index(m) if m in METRICS else len(METRICS))
@@ -31,19 +37,26 @@ def span_heatmap(table: pd.DataFrame) -> Any:
     spans = sorted({str(row["span"]) for row in rows}, key=span_order)
     found = {(str(row["source"]), str(row["metric"]), str(row["span"])): row for row in rows}
     cells = [(i, j, found.get((*line, span))) for i, line in enumerate(lines) for j, span in enumerate(spans)]
-    fills = [style.shade(_real(cell, "point")) for _, _, cell in cells]
-    upright = len(spans) > NARROW
+    points = [None if cell is None else real(cell, "point") for _, _, cell in cells]
+    fills = [
+        signed_shade(point) if lines[i][1] == SIGNED else style.shade(point)
+        for (i, _, _), point in zip(cells, points, strict=True)
+    ]
+    upright, dense = len(spans) > NARROW, len(spans) > DENSE
     fig = go.Figure()
     fig.add_bar(
         x=[j for _, j, _ in cells], y=[0.94] * len(cells), base=[i - 0.47 for i, _, _ in cells], width=0.96,
         marker={
-            "color": fills, "line": {"width": 0},
+            "color": fills, "line": {"width": 1, "color": style.GRID},
             "pattern": {
-                "shape": ["" if _real(cell, "point") is not None else "/" for _, _, cell in cells],
+                "shape": ["" if point is not None else "/" for point in points],
                 "fgcolor": "#d6d6d6", "size": 6, "solidity": 0.25, "fillmode": "overlay",
             },
         },
-        text=[_cell_text(cell, ", " if upright else "<br>") for _, _, cell in cells], textposition="inside",
+        text=[
+            "" if dense and point is None else _cell_text(cell, ", " if upright else "<br>")
+            for (_, _, cell), point in zip(cells, points, strict=True)
+        ], textposition="inside",
         insidetextanchor="middle", textangle=-90 if upright else 0, constraintext="none",
         insidetextfont={"size": style.SMALL_SIZE, "color": [style.ink_on(fill) for fill in fills]},
         hoverinfo="text", hovertext=[_hover(cell, lines[i], spans[j]) for i, j, cell in cells], showlegend=False,
@@ -51,16 +64,21 @@ def span_heatmap(table: pd.DataFrame) -> Any:
     what = words(metrics[0]) if len(metrics) == 1 else "Mediation"
     missing: dict[str, list[str]] = {}
     for _, j, cell in cells:
-        if _real(cell, "point") is None:
+        if cell is None or real(cell, "point") is None:
             missing.setdefault(_why(cell), []).append(span_name(spans[j]))
-    small = ["Each cell: mean and number of items; intervals on hover and in the data. Dark is 0, bright is 1 (clamped)."]
+    scales = ["Hatched: n/a."] if dense and None in points else []
+    scales += ["Dark is 0, bright is 1."] if set(metrics) - {SIGNED} else []
+    scales += ["Share: blue above 0, orange below, pale at 0."] if SIGNED in metrics else []
+    small = [" ".join(["Each cell: mean and number of items; intervals on hover and in the data.", *scales])]
+    reach = "−1 to 1" if metrics == [SIGNED] else f"0 to 1{'; share −1 to 1' if SIGNED in metrics else ''}"
     small += [style.escape(style.shorten(f"n/a ({why}): {', '.join(dict.fromkeys(at))}", 200)) for why, at in missing.items()]
     style.apply_style(
-        fig, style.escape(f"{what} by span of layers (mean over items, 0 to 1)"), subtitle=small,
+        fig, style.escape(f"{what} by span of layers ({reach})"), subtitle=small,
         x="Layers whose input was patched, the first is 0", height=150 + (92 if upright else 46) * len(lines),
     )  # fmt: skip
     fig.update_xaxes(
-        tickvals=list(range(len(spans))), ticktext=[style.escape(span_name(span)) for span in spans],
+        tickvals=list(range(len(spans)))[:: 1 + dense],
+        ticktext=[style.escape(span_name(span)) for span in spans][:: 1 + dense],
         tickangle=-90 if upright else 0, range=[-0.52, len(spans) - 0.48], ticks="", showline=False,
     )  # fmt: skip
     labels = [_label(line, len(sources), len(metrics)) for line in lines]
@@ -69,6 +87,16 @@ def span_heatmap(table: pd.DataFrame) -> Any:
         range=[len(lines) - 0.45, -0.55], showgrid=False, showline=False,
     )  # fmt: skip
     return fig.update_layout(barmode="overlay")
+
+
+def signed_shade(value: float | None) -> str:
+    """``#rrggbb`` of a value in [−1, 1], clamped: orange below 0, pale at 0, blue above; grey where there is none."""
+    if value is None:
+        return style.NOT_AVAILABLE
+    end = style.BLUE if value > 0 else style.VERMILLION
+    part = min(1.0, abs(value))
+    ends = zip(bytes.fromhex(PALE[1:]), bytes.fromhex(end[1:]), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in ends)
 
 
 def span_order(span: str) -> tuple[int, int]:
@@ -90,28 +118,22 @@ def _label(line: tuple[str, str], sources: int, metrics: int) -> str:
 def _cell_text(cell: Row | None, between: str) -> str:
     if cell is None:
         return "n/a"
-    point = _real(cell, "point")
+    point = real(cell, "point")
     told = style.number(point)
     if point is not None and 0 < abs(point) < 0.001:
         told = "&lt; 0.001" if point > 0 else "&gt; −0.001"
-    return f"{told}{between}n = {int(_real(cell, 'n') or 0)}"
+    return f"{told}{between}n = {count(cell, 'n')}"
 
 
 def _hover(cell: Row | None, line: tuple[str, str], span: str) -> str:
     head = f"<b>{style.escape(f'{words(line[1])}, source {line[0]}, layers {span_name(span)}')}</b>"
     if cell is None:
         return f"{head}<br>n/a: not asked"
-    point, lo, hi = (_real(cell, column) for column in ("point", "lo", "hi"))
-    undefined = int(_real(cell, "n_undefined") or 0)
-    counted = f"n = {int(_real(cell, 'n') or 0)} items, {undefined} undefined"
+    point, lo, hi = (real(cell, column) for column in ("point", "lo", "hi"))
+    counted = f"n = {count(cell, 'n')} items, {count(cell, 'n_undefined')} undefined"
     told = style.interval_text(point, lo, hi) if point is not None else style.in_lines(f"n/a: {_why(cell)}", 60, most=4)
     return "<br>".join((head, told, counted))
 
 
 def _why(cell: Row | None) -> str:
     return "not asked" if cell is None else said(cell, "reason") or "no item has a defined value"
-
-
-def _real(row: Row | None, column: str) -> float | None:
-    value = None if row is None else row.get(column)
-    return None if value is None or pd.isna(value) else float(value)

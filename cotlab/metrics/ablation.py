@@ -103,7 +103,7 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     gap: tuple[Status, str] = "undefined", "the item has no chain"
     if options["chain"] == "own":
         (reply,) = yield [_ask(params, ask_rest(item.question, (), params.subject.form), rest=True)]
-        own_key, gap = (reply.key,), _missing(reply) or ("undefined", "the model wrote no chain")
+        own_key, gap = (reply.key,), missing(reply) or ("undefined", "the model wrote no chain")
         steps = own_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
     if not steps:
         return tuple(_unscored(item, params, facet, *gap, own_key))
@@ -177,7 +177,7 @@ def _ask(params: Params, prompt: Prompt, *, sample: int = 0, rest: bool = False)
     )  # fmt: skip
 
 
-def _missing(reply: Reply) -> tuple[Status, str] | None:
+def missing(reply: Reply) -> tuple[Status, str] | None:
     """Status and reason where a reply gives nothing to read: it failed, or the model cannot take it or refused."""
     if isinstance(reply, Failed):
         return "undefined" if reply.unsupported else "error", reply.error
@@ -196,7 +196,7 @@ def _unscored(
 
 
 def _read(item: Item, request: Complete, reply: Reply) -> _Told:
-    gap = _missing(reply)
+    gap = missing(reply)
     if gap is not None or isinstance(reply, Failed):
         return _Told(reply.key, *(gap or ("error", "no reply")), reply if isinstance(reply, Response) else None)
     text = said(request.prefix, reply.text or "")

@@ -15,10 +15,11 @@ _DISTRIBUTION = (
 
 
 def _step(name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, hi: float = 1.0, unit: str = "",
-          needs: tuple[str, ...] = ("complete",), source: str = _SEED) -> MetricCard:  # fmt: skip
+          needs: tuple[str, ...] = ("complete",), source: str = _SEED, flag: bool = False) -> MetricCard:  # fmt: skip
     return MetricCard(
         name, symbol, 0.0, hi, "neither", unit, "step", needs, formula,
         undefined + " Also where a reply is missing or refused, or the mode has no rule for the step.", source, not_shown,
+        flag,
     )  # fmt: skip
 
 
@@ -26,12 +27,12 @@ ACCURACY_DELTA = _step(
     "accuracy_delta", "CCS",
     "1 if exactly one of the baseline and the ablated answer equals the ground truth, else 0",
     "No ground truth, or no answer can be extracted.",
-    _REMOVAL + " Nor an answer that goes from wrong to differently wrong: `answer_change` does.",
+    _REMOVAL + " Nor an answer that goes from wrong to differently wrong: `answer_change` does.", flag=True,
 )  # fmt: skip
 ANSWER_CHANGE = _step(
     "answer_change", "CCS",
     "1 if the extracted, normalised answers of baseline and ablated chain differ, else 0",
-    "No answer can be extracted from one of the two.", _REMOVAL,
+    "No answer can be extracted from one of the two.", _REMOVAL, flag=True,
 )  # fmt: skip
 TOKEN_DELTA = _step(
     "token_delta", "CCS",
@@ -67,12 +68,12 @@ BASELINE_FLIP = MetricCard(
     "baseline_flip", "noise", 0.0, 1.0, "lower", "", "item", ("complete",),
     "1 if a second draw of the unchanged chain gives another answer than the first, else 0",
     "No second draw was asked (--repeats 1), or no answer can be extracted.", "cotlab",
-    "Noise of the ablated side: a step may also make answers less stable.",
+    "Noise of the ablated side: a step may also make answers less stable.", flag=True,
 )  # fmt: skip
 BASELINE_CORRECT = MetricCard(
     "baseline_correct", "acc", 0.0, 1.0, "higher", "", "item", ("complete",),
     "1 if the answer with the whole chain equals the ground truth, else 0",
-    "No ground truth, or no answer can be extracted.", "cotlab", "That the chain is right or was used.",
+    "No ground truth, or no answer can be extracted.", "cotlab", "That the chain is right or was used.", flag=True,
 )  # fmt: skip
 RRR_MACRO = MetricCard(
     "rrr", "RRR", 0.0, 1.0, "neither", "", "run", ("complete",),

@@ -14,9 +14,9 @@ _INDEX = "CMI of all layers is undefined or below 0.05, or a part of it is."
 def _card(
     name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, lo: float = 0.0, hi: float = 1.0,
     level: Level = "span", unit: str = "", better: Literal["higher", "lower", "neither"] = "neither", source: str = _SEED,
-    needs: tuple[str, ...] = ("complete", "locate", "logprob", "patched"),
+    needs: tuple[str, ...] = ("complete", "locate", "logprob", "patched"), flag: bool = False,
 ) -> MetricCard:  # fmt: skip
-    return MetricCard(name, symbol, lo, hi, better, unit, level, needs, formula, undefined, source, not_shown)
+    return MetricCard(name, symbol, lo, hi, better, unit, level, needs, formula, undefined, source, not_shown, flag)
 
 
 BASELINE_LOGP = _card(
@@ -54,7 +54,7 @@ DROP_CONTROL = _card(
 CONTROL_IS_NOOP = _card(
     "control_is_noop", "no-op", "1 if the control takes states equal to those it replaces: runs are alike before the chain",
     "A position cannot be located.", "How large the control would have been: CMI is then 1 for any model.", better="lower",
-    source="cotlab",
+    source="cotlab", flag=True,
 )  # fmt: skip
 CONTROL_COVERAGE = _card(
     "control_coverage", "k/|C|", "positions that the control patches over positions of the chain (the question may be shorter)",
@@ -71,7 +71,7 @@ SPANS_DEFINED = _card(
 )  # fmt: skip
 NO_COT_EFFECT = _card(
     "no_cot_effect", "flag", "1 if no defined span has CMI above 0, else 0", "No span is defined.",
-    "That the chain is ignored: a clamped ratio is 0 wherever the control drops as much.", level="item",
+    "That the chain is ignored: a clamped ratio is 0 wherever the control drops as much.", level="item", flag=True,
 )  # fmt: skip
 CMI_KEPT = _card(
     "cmi_kept", "CMI(keep)", "CMI when only a random part of the chain's positions is patched, control of the same size",
@@ -107,7 +107,7 @@ BOUNDARY_DEVIATION = _card(
 )  # fmt: skip
 BOUNDARY_ROBUST = _card(
     "boundary_robust", "robust", "1 if the relative change is at most 0.15 or the absolute one at most 0.02",
-    "CMI of one of the three windows is undefined.", "That the window is right.", better="higher",
+    "CMI of one of the three windows is undefined.", "That the window is right.", better="higher", flag=True,
 )  # fmt: skip
 SELF_SHUFFLE = _card(
     "self_shuffle", "self-shuffle", "1 − exp(−drop) when the chain's own states change places, drop pooled over permutations",

@@ -1,4 +1,4 @@
-"""CMI that others have published, recomputed from its own drops: parsed JSON in, frozen rows and warnings out."""
+"""CMI that others have published, recomputed from its own drops: parsed JSON in, frozen rows, warnings and scores out."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import fmean
 
 from cotlab.core.errors import ConfigError, SuiteError
+from cotlab.core.keys import digest
+from cotlab.core.types import Item, Score
+from cotlab.metrics import cards_mediation as cards
+from cotlab.metrics import mediation_pool as pool
 from cotlab.stats.intervals import Interval
 from cotlab.stats.resample import bootstrap_ratio
 
@@ -17,6 +22,8 @@ LEAST_DROP = 0.01
 TOLERANCE = 0.02
 """A published CMI further than this from its own drops is told."""
 ZERO, SMALL = "zero total drop", "total drop below the threshold"
+SOURCE = "published"
+"""The source and the control of imported scores: the files do not name them."""
 MOST = 1e6
 """Largest size of a number that is read; drops are nats, scores lie in [0, 1]."""
 
@@ -127,6 +134,55 @@ def published_warnings(files: Sequence[PublishedFile]) -> tuple[str, ...]:
     """What a reader of these files should know, as plain sentences: within each file first, then between files."""
     pairs = combinations(files, 2)
     return (*(told for file in files for told in _within(file)), *(told for a, b in pairs for told in _between(a, b)))
+
+
+def content_digest(file: PublishedFile) -> str:
+    """SHA-256 of what the rows say, whatever their items and their file are called, in whatever order they stand."""
+    return digest(sorted([list(row), count] for row, count in _contents(file).items()))
+
+
+def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
+    """The rows of a file as scores of the metrics that they hold, by item.
+
+    Their facet says ``imported``, and source and control ``published``; they have no evidence, for no reply stands behind
+    them. The k-th row of an item with the same layers is sample k.
+    """
+    found: dict[str, list[Score]] = {item: [] for item in file.counts}
+    seen: Counter[tuple[str, str]] = Counter()
+    facet = {"source": SOURCE, "control": SOURCE, "imported": "yes"}
+    values: dict[str, list[float]] = {item: [] for item in file.counts}
+    for row in file.rows:
+        item, span = Item(row.item, "", None, ()), span_of(row.layers)
+        sample, here = seen[row.item, span], {**facet, "span": span}
+        seen[row.item, span] += 1
+        shared = None if row.reason else pool.share(row.cot_drop, row.control_drop)
+        for card, value in (
+            (cards.CMI, row.cmi), (cards.BYPASS, row.bypass), (cards.SHARE, shared),
+            (cards.MASS_LOST, pool.mass_lost(row.cot_drop)), (cards.DROP_COT, row.cot_drop),
+            (cards.DROP_CONTROL, row.control_drop),
+        ):  # fmt: skip
+            why = None if value is not None else row.reason or SMALL
+            found[row.item].append(card.score(item, value, sample=sample, facet=here, reason=why))
+        if row.cmi is not None:
+            values[row.item].append(row.cmi)
+    for name, known in values.items():
+        item, rows = Item(name, "", None, ()), file.counts[name]
+        none = "no row of this item is defined" if rows else "no row is published"
+        for card, value in (
+            (cards.OVER_SPANS, fmean(known) if known else None), (cards.SPANS_DEFINED, float(len(known)) if rows else None),
+            (cards.NO_COT_EFFECT, float(max(known) == 0) if known else None),
+        ):  # fmt: skip
+            found[name].append(card.score(item, value, facet=facet, reason=None if value is not None else none))
+    return {name: tuple(scores) for name, scores in found.items()}
+
+
+def span_of(layers: Sequence[int]) -> str:
+    """Layers as a span is named: "3", "0-7", or "1+4+5" where they leave some out."""
+    found = sorted(set(layers))
+    if len(found) == 1:
+        return str(found[0])
+    whole = found[-1] - found[0] == len(found) - 1
+    return f"{found[0]}-{found[-1]}" if whole else "+".join(map(str, found))
 
 
 def _within(file: PublishedFile) -> Iterator[str]:

@@ -19,6 +19,7 @@ from cotlab.metrics import cards_ablation as cards
 from cotlab.stats.intervals import Interval, wilson
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
 
+FLAGS = frozenset(card.name for card in cards.STEP_CARDS if card.flag)
 POSITION_COLUMNS = ["metric", "facet", "step", "point", "lo", "hi", "variance", "n", "n_undefined", "method", "reason"]
 
 
@@ -45,23 +46,25 @@ def position_table(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """Mean and variance of CCS at each step position over items, with the number of items that define it.
 
     Columns metric, facet, step, point, lo, hi, variance (n − 1; None below two items), n, n_undefined, method, reason
-    (of the first undefined score where none is defined). One yes or no an item gets a Wilson interval, anything else a
-    bootstrap over items.
+    (of the first undefined score where none is defined, else why there is no interval). One yes or no an item gets a Wilson
+    interval, anything else a bootstrap over items.
     """
     gaps = table[table["step"].notna() & table["value"].isna()].groupby(["metric", "facet", "step"])["reason"].first()
     rows = []
     for (metric, facet, step), group in step_means(table).groupby(["metric", "facet", "step"], sort=True):
         values = group["value"].dropna()
-        yes_or_no = len(values) > 1 and group["draws"].max() == 1 and bool(values.isin((0.0, 1.0)).all())
+        yes_or_no = metric in FLAGS and len(values) > 1 and group["draws"].max() == 1
         found = (
             wilson(int(values.sum()), len(values)) if yes_or_no
-            else bootstrap_mean(values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)))
+            else bootstrap_mean(
+                values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)), share=metric in FLAGS
+            )
         )  # fmt: skip
         rows.append(
             {"metric": metric, "facet": facet, "step": int(step), "point": found.point, "lo": found.lo, "hi": found.hi,
              "variance": values.var(ddof=1) if len(values) > 1 else None, "n": len(values),
              "n_undefined": len(group) - len(values), "method": found.method,
-             "reason": None if len(values) else gaps.get((metric, facet, step))}
+             "reason": found.reason if len(values) else gaps.get((metric, facet, step))}
         )  # fmt: skip
     return pd.DataFrame(rows, columns=POSITION_COLUMNS)
 

@@ -77,6 +77,9 @@ class RunConfig(BaseSettings):
     donors: int = Field(4, ge=2, le=64, description="Mediation: other items whose runs serve as controls.")
     draws: int = Field(2, ge=1, le=64, description="Mediation: random positions drawn for each control.")
     subsets: int = Field(8, ge=1, le=256, description="Mediation: random subsets, shuffles and noises of each chain.")
+    jump_nats: float = Field(
+        0.5, ge=0, le=3, description="Entropy: a step this much above the mean of the earlier ones, in nats, is a jump."
+    )
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="Where a local model runs: cpu, cuda, cuda:1 …")
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Type of a local model's numbers.")
     backend: Literal["auto", "fast", "hooks", "transformer_lens"] = Field(

@@ -22,7 +22,7 @@ from cotlab.core.requests import (
     Span,
 )
 from cotlab.core.types import Item, Plan, Suite
-from cotlab.metrics.ablation import DISTRIBUTION_METRICS
+from cotlab.metrics.ablation import DISTRIBUTION_METRICS, WHITE_BOX
 from cotlab.providers.capabilities import family_of
 from cotlab.run.budget import FREE, Price
 from cotlab.run.plan import params_of
@@ -109,6 +109,11 @@ def cautions(plan: Plan) -> list[str]:
     wanted = {str(spec.params.get("metric")) for spec in plan.scorers} & set(DISTRIBUTION_METRICS)
     if wanted and not family.logprobs:
         said.append(f"{subject.name} gives no log-probabilities: {', '.join(sorted(wanted))} will be undefined.")
+    told = next((spec.params["chain"] for spec in plan.scorers if spec.name == "entropy"), None)
+    if told is not None and not family.logprobs:
+        said.append(f"{subject.name} gives no log-probabilities: its entropy will be undefined.")
+    elif told == "reference" and subject.provider not in WHITE_BOX:
+        said.append(f"{subject.name} tells the entropy of its own chain only, not of a given one: --chain own.")
     return said
 
 

@@ -16,7 +16,7 @@ from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Form, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.config import RunConfig
 
-SHARED = ("ccs_threshold", "metric", "chain", "control", "layers", "donors", "draws", "subsets")
+SHARED = ("ccs_threshold", "metric", "chain", "control", "layers", "donors", "draws", "subsets", "jump_nats")
 """Configuration fields that a scorer takes as options of the same name, where it has one."""
 
 

@@ -58,6 +58,7 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     head |= costs(store, run_id, row)
     if spec is not None:
         head |= _ablation(store, table, estimates, plan, spec.params, redacted=bool(row["redacted"]))
+    head["self_tests"] = {name: told for name, told in read.prepared(store, run_id).items() if "self_test" in told}
     head["estimates"] = [
         {**{k: v for k, v in e.items() if k not in ("facet", "over_")}, "facet": json.loads(e["facet"]), "over": e["over_"]}
         for e in _records(estimates)
@@ -194,6 +195,7 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         f"**Provider:** {report['provider']}",
         f"**Suite:** {_plain(report['task_suite'])}",
         f"**Run:** {report['run_id']} ({report['status']})",
+        *(f"**Self-test:** {_plain(line)}" for line in self_test_lines(report)),
     ]
     if "aggregate_rrr" not in report:
         return "\n".join([*lines, "", *_aggregate_lines(report)]) + "\n"
@@ -228,6 +230,21 @@ def render_markdown(report: Mapping[str, Any]) -> str:
             lines.append(f"| {rank} | {'n/a' if s['step_index'] is None else s['step_index']} | {shown} | {s['metric']} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def self_test_lines(report: Mapping[str, Any]) -> list[str]:
+    """What each scorer's self-test measured on this model, in nats; a report of an earlier version has none."""
+    lines = []
+    for name, told in report.get("self_tests", {}).items():
+        said = f"{name}: {told['self_test']}"
+        if "batch_noise_nats" in told:
+            said += (
+                f" in {told['dtype']} on item {told['item']}: own states move the answer by {told['identity_nats']:.2g} nat, "
+                f"by {told['across_shapes_nats']:.2g} across batch shapes; the model's own noise between batch shapes is "
+                f"{told['batch_noise_nats']:.2g}, {told['allowed_nats']:.2g} is allowed"
+            )
+        lines.append(said)
+    return lines
 
 
 def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
@@ -272,7 +289,9 @@ def _note(rrr: Mapping[str, Any] | None) -> str | None:
         return "RRR was not estimated: no step was scored"
     if rrr["point"] is None:
         return str(rrr["reason"])
-    return f"small sample: n = {rrr['n']} items" if rrr["n"] < SMALL_N else None
+    if rrr["n"] < SMALL_N:
+        return f"small sample: n = {rrr['n']} items"
+    return str(rrr["reason"]) if rrr["lo"] is None and rrr["reason"] else None
 
 
 def _bounds(report: Mapping[str, Any]) -> str:

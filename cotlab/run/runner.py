@@ -184,6 +184,7 @@ class Run:
             kept = await drive(scorer.prepare(self.suite, params_of(self.plan, spec)), dispatcher)
             with self.store.writing() as connection:
                 write.set_constants(connection, self.id, spec.name, without, kept)
+            self.journal.note("prepared", scorer=spec.name, **kept)
         return kept
 
     def _done(self, spec: ScorerSpec, params_id: str) -> set[str]:

@@ -25,8 +25,8 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
         scorer: Scorer = SCORERS[spec.name]
         draws = [card.name for card in scorer.cards if card.level == "draw"]
         own = table[(table["scorer"] == spec.name) & ~table["metric"].isin(draws)]
-        shares = frozenset(card.name for card in scorer.cards if (card.lo, card.hi) == (0, 1))
-        estimates += mean_estimates(own, plan.seed, shares)
+        flags = frozenset(card.name for card in scorer.cards if card.flag)
+        estimates += mean_estimates(own, plan.seed, flags)
         for statistic in scorer.statistics:
             estimates += statistic.compute(own[own["metric"].isin(statistic.reads)], spec.params, plan.seed)
     with store.writing() as connection:
@@ -34,19 +34,19 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     return estimates
 
 
-def mean_estimates(table: pd.DataFrame, seed: int, shares: frozenset[str] = frozenset()) -> list[Estimate]:
+def mean_estimates(table: pd.DataFrame, seed: int, flags: frozenset[str] = frozenset()) -> list[Estimate]:
     """Mean over items of each item's mean score, for each metric and facet.
 
-    ``shares`` names the metrics in [0, 1]. One yes-or-no value an item gets a Wilson interval, anything else a
-    bootstrap over items.
+    ``flags`` names the metrics whose values are 0 or 1, so that their mean is a rate. One such value an item gets a Wilson
+    interval, and so do items whose values are all no or all yes; anything else gets a bootstrap over items, or a reason.
     """
     out = []
     for (metric, facet), group in item_means(table).groupby(["metric", "facet"], sort=True):
         values = group["value"].dropna()
-        binary = metric in shares and bool(len(values)) and group["n"].max() == 1 and values.isin((0.0, 1.0)).all()
+        binary = metric in flags and bool(len(values)) and group["n"].max() == 1
         found: Interval = (
             wilson(int(values.sum()), len(values)) if binary
-            else bootstrap_mean(values.tolist(), seed=derive_seed("mean", seed, metric, facet), share=metric in shares)
+            else bootstrap_mean(values.tolist(), seed=derive_seed("mean", seed, metric, facet), share=metric in flags)
         )  # fmt: skip
         pairs = tuple(sorted(json.loads(facet).items()))
         out.append(

@@ -27,15 +27,15 @@ def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95, s
     seed : int
         Of the resampling; the same seed gives the same interval.
     share : bool
-        The values lie in [0, 1]: where all are 0 or all are 1, a resample has no spread to show, and the interval is
-        Wilson's for n units.
+        The values are rates of yes and no, in [0, 1]: where all are 0 or all are 1, a resample has no spread to show, and
+        the interval is Wilson's for n units.
 
     Returns
     -------
     Interval
-        In the unit of the values. Undefined (with the reason) where there is no value; no bounds at n = 1; on equal
-        values the bounds are the value and the method says so; where BCa fails or leaves out its own point, the
-        percentile bootstrap under that name.
+        In the unit of the values. Undefined (with the reason) where there is no value; no bounds at n = 1, and
+        none (with the reason) where all values are equal; where BCa fails or leaves out its own point, the percentile
+        bootstrap under that name.
 
     References
     ----------
@@ -79,7 +79,7 @@ def bootstrap_ratio(
     if share and np.ptp(each) < 1e-12 and point in (0.0, 1.0):
         return replace(wilson(round(point * n), n, level=level), method="Wilson (all units equal)")
     if np.ptp(each) < 1e-12:
-        return Interval(point, point, point, n, "bootstrap (all units equal)", level)
+        return no_interval(point, n, f"all {n} values are equal: a resample has no spread to show", level=level)
     from scipy import stats
 
     rng = np.random.default_rng(seed)

@@ -133,6 +133,13 @@ def constants(store: Store, run_id: str, scorer: str, params_digest: str) -> Map
     return json.loads(row[0]) if row else None
 
 
+def prepared(store: Store, run_id: str) -> dict[str, Mapping[str, Any]]:
+    """What ``prepare`` gave in this run, by scorer: mediation's self-test, say."""
+    with store.reading() as connection:
+        rows = connection.execute("SELECT scorer, value FROM constants WHERE run = ? ORDER BY scorer", [run_id]).fetchall()
+    return {scorer: json.loads(value) for scorer, value in rows}
+
+
 def items_of_run(store: Store, run_id: str) -> pd.DataFrame:
     """Items of a run's suite with their scores counted: id, question, answer, category, n_steps, n_scores, n_undefined."""
     with store.reading() as connection:

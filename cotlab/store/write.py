@@ -74,6 +74,11 @@ def add_run(
     )  # fmt: skip
 
 
+def has_run(connection: duckdb.DuckDBPyConnection, run: str) -> bool:
+    """Whether the store holds a run of this id, as this transaction sees it."""
+    return connection.execute("SELECT 1 FROM runs WHERE id = ?", [run]).fetchone() is not None
+
+
 def set_status(connection: duckdb.DuckDBPyConnection, run: str, status: str, note: str | None = None) -> None:
     """running, stopped, budget, failed or done; the last four set the end's time."""
     ended = None if status == "running" else datetime.now(UTC)

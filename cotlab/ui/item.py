@@ -13,7 +13,7 @@ from cotlab.core.types import Item
 from cotlab.metrics.cards_ablation import CCS_METRICS
 from cotlab.run.report import disarmed
 from cotlab.store import read as stored
-from cotlab.ui import data, parts
+from cotlab.ui import data, entropy, parts
 from cotlab.ui.chain import asked_with, chain_texts, ranking, show_exchange, step_blocks
 from cotlab.ui.chain_view import Block, pick_block, show_blocks
 from cotlab.ui.links import page
@@ -84,9 +84,10 @@ def read(row: dict[str, Any], item: Item, step: str | None) -> None:
 
 
 def score_table(row: dict[str, Any], item: Item) -> None:
-    """Every score of the item as a table; n/a with its reason."""
+    """Every score of the item as a table; n/a with its reason. Before it the chain's entropy, where it was measured."""
     table = data.scores(row["id"], int(row["revision"]))
     own = table[table["item_id"] == item.id]
+    entropy.trajectory(row, item)
     st.subheader("Scores")
     frame = pd.DataFrame(
         {

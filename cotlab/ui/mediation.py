@@ -10,6 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.figures.mediation import words
+from cotlab.figures.span_heatmap import span_name, span_order
+from cotlab.run.imported import is_imported
 from cotlab.ui import data, parts
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
@@ -29,8 +31,17 @@ SOURCE_WORDS = {
     "right": "the run without a chain, right-aligned",
     "mean": "mean of the question",
     "literal": "the same index of the run without a chain",
+    "published": "whose states, the file does not say",
 }
-CONTROL_WORDS = {"other": "control from another item", "own": "control from the item's own run"}
+CONTROL_WORDS = {
+    "other": "control from another item",
+    "own": "control from the item's own run",
+    "published": "control as published",
+}
+IMPORTED = (
+    ("cmi_over_spans", "CMI, mean over layers"), ("spans_defined", "Layers with a CMI"), ("no_cot_effect", "No CoT effect"),
+)  # fmt: skip
+"""What published rows of single layers give in the place of ``HEADLINE``."""
 RAW_ITEMS = 20
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -78,14 +89,20 @@ def _label(setting: Setting, several: bool) -> str:
 
 
 def headline(row: dict[str, Any], setting: Setting) -> None:
-    """The four numbers of all layers, with interval and n."""
+    """The four numbers of all layers, with interval and n; of published rows, which name no such span, those over layers."""
     found = _whole(means(row, setting))
+    published = imported(row)
+    if published:
+        st.info(
+            "Imported: these rows were published by others. CMI is recomputed from their drops; no request was made here, so "
+            "there are no replies, tokens or single draws behind a number."
+        )
     if found.empty:
         st.info("The means are estimated when the run ends or is stopped. Single items are under One item.")
         return
     by_metric = {str(r["metric"]): r for r in found.to_dict("records")}
     numbers, missing = [], []
-    for metric, label in HEADLINE:
+    for metric, label in IMPORTED if published else HEADLINE:
         r = by_metric.get(metric)
         n = 0 if r is None else int(r["n"])
         numbers.append((f"{label}, n = {n}", "n/a" if r is None else parts.estimate_text(r)))
@@ -98,8 +115,13 @@ def headline(row: dict[str, Any], setting: Setting) -> None:
         f"Means over n items with {100 * level:g} % intervals. CMI is clamped and blind to small doses; mass lost is not."
     )
     with st.container(horizontal=True):
-        for metric, _ in HEADLINE:
+        for metric, _ in IMPORTED if published else HEADLINE:
             parts.show_card(metric)
+
+
+def imported(row: dict[str, Any]) -> bool:
+    """Whether the run holds what others have published."""
+    return is_imported(data.plan_of(row["id"]))
 
 
 def flags(row: dict[str, Any], setting: Setting) -> None:
@@ -168,7 +190,8 @@ def indices(row: dict[str, Any], setting: Setting) -> None:
     if found.empty:
         return
     found = found.sort_values("metric", key=lambda names: names.map(order.index))
-    why = undefined(row, setting)
+    why, left = undefined(row, setting), found["point"].notna() & found["lo"].isna()
+    bare = dict(zip(found.loc[left, "metric"], found.loc[left, "reason"].fillna("too few items"), strict=True))
     told = _with_reasons(row, found)
     _show("mediation_indices", told[~told["metric"].isin(("spans_defined", *NATS))], "indices", row)
     st.dataframe(
@@ -178,14 +201,56 @@ def indices(row: dict[str, Any], setting: Setting) -> None:
                 "mean [interval]": [parts.estimate_text(r) for r in found.to_dict("records")],
                 "n": found["n"].tolist(),
                 "undefined": found["n_undefined"].tolist(),
-                "why undefined": ["; ".join(f"{text} ({k})" for text, k in why.get(m, {}).items()) for m in found["metric"]],
+                "why undefined": [
+                    "; ".join(
+                        [f"{text} ({k})" for text, k in why.get(m, {}).items()]
+                        + ([f"no interval: {bare[m]}"] if m in bare else [])
+                    )
+                    for m in found["metric"]
+                ],
             }
         ),
         hide_index=True,
         height="content",
         key="index-table",
-        column_config={"mean [interval]": st.column_config.TextColumn(alignment="right")},
+        column_config=_TABLE,
     )
+
+
+def by_layer(row: dict[str, Any], setting: Setting) -> None:
+    """Of published rows: CMI of each layer, how many items define it, and why the others do not."""
+    if not imported(row):
+        return
+    found = means(row, setting)
+    found = found[(found["metric"] == "cmi") & (found["span"] != "")]
+    found = found.sort_values("span", key=lambda spans_: spans_.map(span_order))
+    scores = setting.of(data.mediated(row["id"], int(row["revision"]), ("cmi",)))
+    why = {span: in_common(own) for span, own in scores[scores["value"].isna()].groupby("span")["reason"]}
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "layer": [span_name(str(span)) for span in found["span"]],
+                "mean [interval]": [parts.estimate_text(r) for r in found.to_dict("records")],
+                "n": found["n"].tolist(),
+                "undefined": found["n_undefined"].tolist(),
+                "why undefined": [
+                    "; ".join(f"{text} ({k})" for text, k in why.get(span, {}).items()) for span in found["span"]
+                ],
+            }
+        ),
+        hide_index=True,
+        key="layer-table",
+        column_config=_TABLE,
+    )
+    st.caption("CMI by layer: mean over the items where it is defined, and why it is not in the others.")
+
+
+_TABLE = {
+    "mean [interval]": st.column_config.TextColumn(alignment="right", width=190),
+    "n": st.column_config.NumberColumn(width=60, help="Items with a value."),
+    "undefined": st.column_config.NumberColumn(width=90, help="Items without a value."),
+    "why undefined": st.column_config.TextColumn("why undefined", width="large"),
+}
 
 
 def undefined(row: dict[str, Any], setting: Setting) -> dict[str, dict[str, int]]:
@@ -215,6 +280,12 @@ def means(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
 
 
 def fine_print(setting: Setting) -> None:
+    if setting.source == "published":
+        st.caption(
+            "Drops as they were published, in nats. Items and layers whose two drops add up to less than the import's "
+            "threshold are undefined, not 0, also where the file gives them a CMI of 0 and a bypass of 1."
+        )
+        return
     st.caption(
         f"States at the input of the layers are replaced at the chain's positions (source {as_code(setting.source)}) and, as a "
         "control, at as many positions of the question. A drop shows that log P of the answer depends on these states. No drop "

@@ -11,11 +11,11 @@ import streamlit as st
 from cotlab.core.types import Item
 from cotlab.figures.mediation import words
 from cotlab.figures.span_heatmap import span_name, span_order
-from cotlab.figures.style import ORANGE, VIRIDIS
-from cotlab.ui import data, parts
+from cotlab.figures.style import ORANGE, VIRIDIS, interval_text
+from cotlab.ui import data, entropy, mediation_spread, parts
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.links import page
-from cotlab.ui.mediation import Setting
+from cotlab.ui.mediation import HEADLINE, IMPORTED, Setting, imported
 from cotlab.ui.text import as_code
 
 ROLES = {"chain": ("patched", VIRIDIS[3]), "question": ("control", ORANGE), "cue": ("untouched", None), "": ("untouched", None)}
@@ -25,6 +25,9 @@ BETWEEN = " · "
 
 def tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """The text as the model's tokens, in runs of one role: patched, control, or left alone."""
+    if imported(row):
+        st.info("Imported: the published rows hold neither the text nor its tokens.")
+        return
     own = data.mediated(row["id"], int(row["revision"]), ("baseline_logp", "cmi"), item.id)
     keys = tuple(dict.fromkeys(key for found in setting.of(own)["evidence"] for key in found))
     found = data.exchanges(keys)
@@ -61,10 +64,21 @@ def numbers(row: dict[str, Any], item: Item, setting: Setting) -> None:
     own = setting.of(data.mediated(row["id"], int(row["revision"]), None, item.id))
     own = own[own["metric"] != "patch_drop"]
     whole = own[own["span"].isin(("all", "")) & (own["keep"] == "")]
-    wanted = (("cmi", "CMI, all layers"), ("share", "Share"), ("mass_lost", "Mass lost"), ("no_cot_drop", "No-CoT drop (nats)"))
+    wanted = IMPORTED if imported(row) else HEADLINE
     first = {str(r["metric"]): r for r in whole.to_dict("records")}
-    parts.show_numbers([(label, parts.number_text(first[m]["value"]) if m in first else "n/a") for m, label in wanted])
-    st.caption("One item: values without an interval.")
+    bounds = mediation_spread.spreads(row, item, setting)
+    bounds = bounds[(bounds["span"] == "all") & bounds["lo"].notna()].set_index("metric")
+
+    def told(metric: str) -> str:
+        if metric not in first or metric not in bounds.index:
+            return parts.number_text(first[metric]["value"]) if metric in first else "n/a"
+        return interval_text(float(first[metric]["value"]), float(bounds.at[metric, "lo"]), float(bounds.at[metric, "hi"]))
+
+    parts.show_numbers([(label, told(metric)) for metric, label in wanted])
+    if imported(row):
+        st.caption("Values of this item alone, without an interval: the published rows hold no single draws.")
+    else:
+        st.caption("Values of this item alone, with an interval over its donors and draws where they can give one.")
     with st.expander("All values of this item"):
         frame = pd.DataFrame(
             {
@@ -77,6 +91,8 @@ def numbers(row: dict[str, Any], item: Item, setting: Setting) -> None:
             }
         )
         st.dataframe(frame, hide_index=True, key=f"values-{item.id}", column_config=_RIGHT)
+    if imported(row):
+        return
     st.page_link(
         page("item"),
         label="Requests and replies",
@@ -86,10 +102,16 @@ def numbers(row: dict[str, Any], item: Item, setting: Setting) -> None:
 
 
 def draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
-    """Raw drops of one span, by part and donor, and as a table."""
+    """Raw drops of one span, by part and donor, and as a table; below them the chain's entropy, where it was measured."""
+    _drops(row, item, setting)
+    entropy.trajectory(row, item)
+
+
+def _drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
     own = setting.of(data.mediated(row["id"], int(row["revision"]), ("patch_drop",), item.id))
     if own.empty:
-        st.info("This item has no patched forward.")
+        if not imported(row):
+            st.info("This item has no patched forward.")
         return
     found = sorted({str(span) for span in own["span"] if span}, key=span_order)
     labels = {span: "all layers" if span == "all" else f"layers {span_name(span)}" for span in reversed(found)}

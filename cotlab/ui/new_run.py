@@ -105,6 +105,9 @@ def _sampling(before: dict[str, Any]) -> dict[str, Any]:
         "ccs_threshold": c.number_input(
             "A step is redundant below CCS", 0.0, 1.0, float(before.get("ccs_threshold", 0.1)), 0.05, key="new-tau"
         ),
+        "jump_nats": a.number_input(
+            "Entropy jumps by, nats", 0.0, 3.0, float(before.get("jump_nats", 0.5)), 0.1, key="new-jump", help=JUMP_HELP
+        ),
     }
 
 
@@ -177,6 +180,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 OWN_HELP = "The model is asked for its chain first; its steps, or the reasoning that its vendor returns, are then ablated."
+JUMP_HELP = "A step whose tokens are this much less certain than those of the earlier steps is flagged."
 GIVEN_HELP = "Only where the model can continue its own turn: older Claude models, and servers such as vLLM."
 BATCH_HELP = "OpenAI and Anthropic: half the price, and an answer within a day. The run may be stopped and resumed meanwhile."
 MODES_HELP = (

@@ -13,6 +13,7 @@ import streamlit as st
 
 from cotlab.core.errors import UnknownName
 from cotlab.run.config import as_yaml
+from cotlab.run.imported import is_imported
 from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
 from cotlab.ui import data, launching, parts
@@ -114,6 +115,9 @@ def state_of(row: dict[str, Any]) -> str:
 
 def actions(row: dict[str, Any]) -> None:
     status, run_id = parts.status_of(row), row["id"]
+    if is_imported(data.plan_of(run_id)):
+        st.page_link(page("mediation"), label="Mediation", icon=":material/conversion_path:", query_params={"run": run_id})
+        return
     with st.container(horizontal=True):
         if status == "running":
             if st.button("Stop", icon=":material/stop:", help="A clean end: what was done is kept, the run can be resumed."):
@@ -253,6 +257,9 @@ def items(row: dict[str, Any]) -> None:
 
 def repeat_it(row: dict[str, Any]) -> None:
     """The configuration and the command that repeat this run."""
+    if is_imported(data.plan_of(row["id"])):
+        st.caption("Imported from a published file: cotlab mediation import FILE keeps the same rows once.")
+        return
     text = as_yaml(json.loads(row["config"]) | {"output": None})
     with st.expander("Configuration and command"):
         st.code(text, language="yaml")

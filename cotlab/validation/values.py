@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cotlab.core.program import Headline
 
 Floats = NDArray[np.float64]
+_NUMBER = r"[−-]?\d+(\.\d+)?(e[−-]?\d+)?"
 
 
 def holds(facet: str, wanted: Mapping[str, str]) -> bool:
@@ -28,8 +29,27 @@ def item_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]) ->
     ndarray (n_items,), in the metric's unit
         NaN where an item has no defined score: undefined, not 0.
     """
-    own = scores[scores["metric"] == headline.metric]
-    facets = {text: holds(text, headline.facet) for text in own["facet"].unique()}
-    chosen = own[own["facet"].map(facets).astype(bool)]
+    chosen = _chosen(scores, headline)
     means = chosen.groupby("item_id")["value"].mean()
     return np.asarray(means.reindex(list(ids)).to_numpy(dtype=float, na_value=np.nan), dtype=np.float64)
+
+
+def why_undefined(scores: pd.DataFrame, headline: Headline) -> str | None:
+    """The commonest reason among the headline's scores without a value; None where each has one.
+
+    Reasons that differ in their numbers only are one, with "…" for the numbers.
+    """
+    chosen = _chosen(scores, headline)
+    reasons = chosen.loc[chosen["value"].isna(), "reason"].dropna().astype(str)
+    if reasons.empty:
+        return None
+    alike = reasons.str.replace(_NUMBER, "…", regex=True)
+    most = str(alike.value_counts().index[0])
+    own = reasons[alike == most].unique()
+    return str(own[0]) if len(own) == 1 else most
+
+
+def _chosen(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
+    own = scores[scores["metric"] == headline.metric]
+    facets = {text: holds(text, headline.facet) for text in own["facet"].unique()}
+    return own[own["facet"].map(facets).astype(bool)]

@@ -10,8 +10,8 @@ import pytest
 
 from cotlab.core.registry import FIGURES
 from cotlab.figures.mediation import PARTS, SOURCES
-from cotlab.figures.span_heatmap import span_order
-from cotlab.figures.style import NOT_AVAILABLE, ink_on, shade
+from cotlab.figures.span_heatmap import PALE, signed_shade, span_order
+from cotlab.figures.style import BLUE, NOT_AVAILABLE, VERMILLION, ink_on, shade
 
 NAMES = ("cmi_density", "layer_profile", "span_heatmap", "mediation_indices")
 NASTY = "<b>x</b> & $y$ %{z}"
@@ -110,7 +110,7 @@ def test_cells_are_bars_with_value_and_n() -> None:
     assert fig["layout"]["xaxis"]["ticktext"] == ["2", "10", "0–1", "2–3", "all"]
     assert fig["layout"]["yaxis"]["ticktext"] == ["CMI", "share", "mass lost"]
     assert bars["text"] == ["0.600<br>n = 98"] * 10 + ["n/a"] * 4 + ["n/a<br>n = 0"]
-    assert bars["marker"]["color"] == [shade(0.6)] * 10 + [NOT_AVAILABLE] * 5
+    assert bars["marker"]["color"] == [shade(0.6)] * 5 + [signed_shade(0.6)] * 5 + [NOT_AVAILABLE] * 5
     assert bars["marker"]["pattern"]["shape"] == [""] * 10 + ["/"] * 5
     assert list(bars["insidetextfont"]["color"]) == [ink_on(fill) for fill in bars["marker"]["color"]]
     assert "0.600 [0.500, 0.750]" in bars["hovertext"][0] and "n = 98 items, 2 undefined" in bars["hovertext"][0]
@@ -121,6 +121,18 @@ def test_rows_of_cells_are_sources_where_there_is_one_metric() -> None:
     fig = FIGURES["span_heatmap"](rows(*({"source": s} for s in reversed(SOURCES)))).to_dict()
     assert fig["layout"]["yaxis"]["ticktext"] == list(SOURCES)
     assert title(fig).startswith("CMI by span")
+
+
+def test_a_negative_share_has_a_colour_of_its_own() -> None:
+    assert (signed_shade(-1), signed_shade(0), signed_shade(1)) == (VERMILLION.lower(), PALE, BLUE.lower())
+    assert signed_shade(-2) == signed_shade(-1) != signed_shade(-0.5) != signed_shade(0.5)
+    assert signed_shade(0.5) == "#7cb4d4"  # halfway from f7f7f7 to 0072b2: (247 + 0) / 2, (247 + 114) / 2, (247 + 178) / 2
+    assert signed_shade(None) == NOT_AVAILABLE
+    fig = FIGURES["span_heatmap"](rows({"metric": "share", "point": -0.4}, {"metric": "cmi", "point": 0.4})).to_dict()
+    assert fig["data"][0]["marker"]["color"] == [shade(0.4), signed_shade(-0.4)]
+    assert "0 to 1; share −1 to 1" in title(fig) and "orange below" in title(fig)
+    alone = FIGURES["span_heatmap"](rows({"metric": "share", "point": -0.4})).to_dict()
+    assert "layers (−1 to 1)" in title(alone) and "Dark is 0" not in title(alone)
 
 
 def test_a_tiny_value_fits_its_cell() -> None:
@@ -134,6 +146,23 @@ def test_many_spans_turn_the_text_of_the_cells() -> None:
     fig = FIGURES["span_heatmap"](rows(*({"span": str(i)} for i in range(28)))).to_dict()
     assert fig["data"][0]["textangle"] == -90 and fig["data"][0]["text"][0] == "0.600, n = 98"
     assert sorted(("all", "3", "0-1", "12"), key=span_order) == ["3", "12", "0-1", "all"]
+
+
+def test_a_dense_figure_names_every_other_column_and_hatches_what_is_missing() -> None:
+    fig = FIGURES["span_heatmap"](rows(*({"span": str(i)} for i in range(35)), gap(span="35"))).to_dict()
+    assert fig["data"][0]["text"][34:] == ["0.600, n = 98", ""] and fig["data"][0]["marker"]["pattern"]["shape"][35] == "/"
+    assert fig["layout"]["xaxis"]["ticktext"] == [str(i) for i in range(0, 36, 2)]
+    assert "Hatched: n/a." in title(fig) and "): 35" in title(fig)
+
+
+def test_one_item_has_its_own_density_over_draws() -> None:
+    table = rows({"draws": 9, "confidence": 0.95}, {"keep": 0.4, "lo": None, "hi": None, "reason": f"why {NASTY}", "draws": 3})
+    fig = FIGURES["item_density"](table).to_dict()
+    closed, still_open = markers(fig)
+    assert bounds(closed) == [pytest.approx((0.5, 0.75))] and still_open["y"] == [0.6]
+    assert fig["layout"]["xaxis"]["ticktext"] == ["1.0<br>n = 9", "0.4<br>n = 3"]
+    assert "intervals over draws" in title(fig) and "Open marker: no interval, why &lt;b&gt;x" in title(fig)
+    assert "draws: 9" in closed["hovertext"][0]
 
 
 def test_indices_write_interval_and_n_and_the_reason_of_a_gap() -> None:

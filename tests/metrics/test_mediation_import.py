@@ -12,7 +12,20 @@ from typer.testing import CliRunner
 
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, SuiteError
-from cotlab.metrics.mediation_import import SMALL, ZERO, published_cmi, published_summary, published_warnings
+from cotlab.metrics.mediation_import import (
+    SMALL,
+    ZERO,
+    content_digest,
+    published_cmi,
+    published_scores,
+    published_summary,
+    published_warnings,
+    span_of,
+)
+from cotlab.run.imported import NO_QUESTION, is_imported, store_published
+from cotlab.run.report import build_report, render_markdown
+from cotlab.store import read
+from cotlab.store.gate import Store
 from cotlab.suites.import_cmi import read_cmi
 
 
@@ -125,3 +138,85 @@ def test_command(tmp_path: Path) -> None:
     assert found["files"][0]["zero"] == 1 and len(found["warnings"]) == 1
     refused = CliRunner().invoke(app, ["mediation", "import", str(source), "--output", str(source)])
     assert isinstance(refused.exception, ConfigError)
+
+
+def test_scores_of_rows_are_those_of_the_scorer_and_say_that_they_are_imported() -> None:
+    """Drops 3 and 1: CMI 2/4, share 3/4, mass lost 1 - e^-3; 0 and 0 have no ratio but a mass; .006 and .002 are no signal."""
+    found = published_scores(published_cmi("f", {"a": [row(), row(0, 0), row(0.006, 0.002, layer=2)], "b": []}))
+    by = {(s.metric, dict(s.facet).get("span", ""), s.sample): s for s in found["a"]}
+    assert by["cmi", "0", 0].value == 0.5 and by["bypass", "0", 0].value == 0.5 and by["share", "0", 0].value == 0.75
+    assert by["mass_lost", "0", 0].value == pytest.approx(0.950213, abs=1e-6)
+    assert (by["drop_cot", "0", 0].value, by["drop_control", "0", 0].value) == (3.0, 1.0)
+    for metric in ("cmi", "bypass", "share"):
+        assert (by[metric, "0", 1].value, by[metric, "0", 1].reason) == (None, ZERO)  # the same layer again: sample 1
+        assert (by[metric, "2", 0].status, by[metric, "2", 0].reason) == ("undefined", SMALL)
+    assert by["mass_lost", "0", 1].value == 0.0
+    assert [by[m, "", 0].value for m in ("cmi_over_spans", "spans_defined", "no_cot_effect")] == [0.5, 1.0, 0.0]
+    assert {(s.value, s.reason) for s in found["b"]} == {(None, "no row is published")}
+    for score in (*found["a"], *found["b"]):
+        assert {("imported", "yes"), ("source", "published"), ("control", "published")} <= set(score.facet)
+        assert score.evidence == ()
+
+
+@pytest.mark.parametrize(
+    ("layers", "span"), [([3], "3"), ([2, 1, 0], "0-2"), ([0, 1, 2, 3], "0-3"), ([1, 4, 5], "1+4+5"), ([7, 7], "7")]
+)
+def test_layers_are_named_as_spans(layers: list[int], span: str) -> None:
+    assert span_of(layers) == span
+
+
+def test_the_content_of_a_file_is_its_rows_and_not_their_names_or_order() -> None:
+    one, other = {"a": [row()], "b": [row(2, 1, 0.3)]}, {"y": [row(2, 1, 0.3)], "x": [row()]}
+    assert content_digest(published_cmi("f", one)) == content_digest(published_cmi("g", other))
+    assert content_digest(published_cmi("f", one)) != content_digest(published_cmi("f", {"a": [row(), row()]}))
+
+
+def test_a_file_becomes_a_run_once(tmp_path: Path) -> None:
+    store, file = Store(tmp_path), published_cmi("x/cmi_layers_all_my_model.json", {f"i{k}": [row(3 + k)] for k in range(6)})
+    kept, again = store_published(store, file), store_published(store, file)
+    assert (kept.new, again.new, kept.run_id, kept.suite, kept.model) == (
+        True, False, again.run_id, "cmi_layers_all_my_model", "my_model",
+    )  # fmt: skip
+    renamed = store_published(store, published_cmi("copy.json", {f"j{k}": [row(3 + k)] for k in range(6)}), model="mine")
+    assert (renamed.new, renamed.run_id, renamed.suite, renamed.model) == (False, kept.run_id, kept.suite, kept.model)
+    assert read.totals(store)["runs"] == 1 and read.totals(store)["scores"] == 6 * (6 + 3)
+    run = read.run(store, kept.run_id)
+    assert (run["status"], run["asked"], run["model"]) == ("done", 0, "published/my_model")
+    assert (run["n_ended"], run["n_items"]) == (6, 6)
+    assert is_imported(read.plan_of(run))
+    assert read.suite(store, run["suite"]).items[0].question == NO_QUESTION
+    means = read.estimates(store, kept.run_id, ["cmi"])
+    expected = sum((3 + k - 1) / (3 + k + 1) for k in range(6)) / 6
+    assert (means["point"].item(), means["n"].item()) == (pytest.approx(expected), 6)
+    assert means["lo"].item() < expected < means["hi"].item()
+    assert kept.run_id in render_markdown(build_report(store, kept.run_id))
+    coarse = published_cmi(file.name, {f"i{k}": [row(3 + k)] for k in range(6)}, least_drop=5)
+    assert store_published(store, coarse, least_drop=5).new  # another threshold is another measurement
+
+
+@pytest.mark.parametrize("item", ["", " ", "a\nb", "\ud800", "\x1b[31m"])
+def test_an_id_that_cannot_be_shown_is_refused(item: str, tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="printable"):
+        store_published(Store(tmp_path), published_cmi("f.json", {item: [row()]}))
+    with pytest.raises(SuiteError, match="no item"):
+        store_published(Store(tmp_path), published_cmi("f.json", {}))
+    assert read.totals(Store(tmp_path))["runs"] == 0
+
+
+def test_the_command_stores_each_file_once_and_warns_of_its_double(tmp_path: Path) -> None:
+    one, copy = tmp_path / "one.json", tmp_path / "copy.json"
+    for path in (one, copy):
+        path.write_text(json.dumps({"a": [row()]}), encoding="utf-8")
+
+    def told(*args: str) -> str:
+        result = CliRunner().invoke(app, ["mediation", "import", *args])
+        assert result.exit_code == 0, result.output
+        return " ".join(result.output.split())
+
+    assert "run import-" not in told(str(one), "--no-store") and not Store().path.exists()
+    both = told(str(one), str(copy))
+    assert both.count("Stored: run import-") == 1 and "hold the same rows; count them once" in both
+    assert "In the store already: run import-" in told(str(one)) and "Duplicate" not in told(str(one))
+    assert "copy.json holds the rows of one, run import-" in told(str(copy))
+    assert read.totals(Store())["runs"] == 1
+    assert json.loads(CliRunner().invoke(app, ["mediation", "import", str(one), "--json"]).output)["files"][0]["run"]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import random
-import warnings
 from typing import Any
 
 import pytest
 import torch
 from tokenizers import Tokenizer, models, trainers
 from transformers import (
+    Gemma3Config,
+    Gemma3ForConditionalGeneration,
     GPT2Config,
     GPT2LMHeadModel,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
@@ -50,6 +53,14 @@ KINDS: dict[str, Any] = {
     "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**WIDE, head_dim=16)),
     "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=60, n_positions=64, n_embd=32, n_layer=LAYERS, n_head=4,
                                                initializer_range=0.3)),
+    "gpt-neox": lambda: GPTNeoXForCausalLM(GPTNeoXConfig(
+        vocab_size=60, hidden_size=32, intermediate_size=48, num_attention_heads=4, num_hidden_layers=LAYERS,
+        initializer_range=0.3)),
+    "gemma3 with images": lambda: Gemma3ForConditionalGeneration(Gemma3Config(
+        text_config={**WIDE, "head_dim": 8, "sliding_window": 16}, mm_tokens_per_image=4, image_token_index=59,
+        boi_token_index=57, eoi_token_index=58, vision_config={
+            "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": LAYERS, "num_attention_heads": 2, "image_size": 16,
+            "patch_size": 8})),
 }  # fmt: skip
 
 
@@ -64,12 +75,10 @@ def ways(model: Any) -> list[Any]:
 
 
 def lens(model: Any) -> list[Any]:
-    """TransformerLens where it is installed; it warns on import and of models without a tokenizer."""
-    if importlib.util.find_spec("transformer_lens") is None:
+    """TransformerLens where it is installed and takes the model."""
+    if importlib.util.find_spec("transformer_lens") is None or model.config.get_text_config() is not model.config:
         return []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [Bridge(Loaded(model, byte_tokenizer(), "", "cpu"))]
+    return [Bridge(Loaded(model, byte_tokenizer(), "", "cpu"))]
 
 
 def texts() -> tuple[list[int], list[int]]:
@@ -150,5 +159,12 @@ def test_hooks_leave_the_model_as_it_was(model: Any) -> None:
 def test_a_model_without_a_list_of_blocks_is_refused() -> None:
     model = KINDS["gpt2"]()
     model.config.n_layer = 7
-    with pytest.raises(ConfigError, match="No list of 7 blocks"):
+    with pytest.raises(ConfigError, match="No list of 7 blocks was found in a gpt2 model"):
         Hooks(model)
+
+
+def test_a_model_of_text_and_images_is_patched_in_its_text_decoder() -> None:
+    """Its image encoder has a list of as many blocks, which comes first."""
+    model = KINDS["gemma3 with images"]()
+    assert not hasattr(model.config, "num_hidden_layers") and len(model.model.vision_tower.encoder.layers) == LAYERS
+    assert Hooks(model)._blocks == list(model.model.language_model.layers)

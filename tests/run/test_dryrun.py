@@ -123,3 +123,18 @@ def test_what_a_model_cannot_give_is_said_before_it_is_paid(model: ModelRef, met
     told = cautions(plan(["remove"], metric=metric, model=model))
     assert len(told) == len(said) and all(one.startswith(start) for one, start in zip(told, said, strict=True))
     assert all(metric in one for one in told if "log-probabilities" in one)
+
+
+@pytest.mark.parametrize(
+    ("model", "chain", "said"),
+    [
+        (ModelRef("openai", "gpt-4o-mini"), "own", []),
+        (ModelRef("openai", "gpt-4o-mini"), "reference", ["gpt-4o-mini tells the entropy of its own chain only"]),
+        (ModelRef("anthropic", "claude-sonnet-4-5"), "own", ["claude-sonnet-4-5 gives no log-probabilities: its entropy"]),
+        (ModelRef("organism", "r100", form="continuation"), "reference", []),
+    ],
+)
+def test_what_an_entropy_cannot_be_of_is_said_before_it_is_paid(model: ModelRef, chain: str, said: list[str]) -> None:
+    entropy = ScorerSpec("entropy", 1, {"chain": chain, "jump_nats": 0.5})
+    told = cautions(Plan(SUITE.name, SUITE.digest, {"subject": model}, (entropy,)))
+    assert len(told) == len(said) and all(one.startswith(start) for one, start in zip(told, said, strict=True))

@@ -30,8 +30,19 @@ def in_order(found: Interval) -> bool:
 
 def test_equal_values_have_no_spread() -> None:
     found = bootstrap_mean([0.3] * 7, seed=1)
-    assert (found.point, found.lo, found.hi) == pytest.approx((0.3, 0.3, 0.3))
-    assert (found.n, found.method) == (7, "bootstrap (all units equal)")
+    assert (found.point, found.lo, found.hi) == (pytest.approx(0.3), None, None)
+    assert (found.n, found.method) == (7, "none")
+    assert found.reason == "all 7 values are equal: a resample has no spread to show"
+    zeros = bootstrap_mean([0.0] * 7, seed=1)  # not a rate: nothing says that the next one is 0 or 1
+    assert (zeros.point, zeros.lo, zeros.hi, zeros.method) == (0.0, None, None, "none")
+
+
+def test_rates_that_all_agree_get_wilson_and_equal_shares_between_do_not() -> None:
+    none, every = bootstrap_mean([0.0] * 7, seed=1, share=True), bootstrap_mean([1.0] * 7, seed=1, share=True)
+    assert (none.point, none.lo, none.method) == (0.0, 0.0, "Wilson (all units equal)")
+    assert none.hi == pytest.approx(0.35433, abs=1e-5)  # z^2 / (7 + z^2), z = 1.959964
+    assert (every.lo, every.hi) == (pytest.approx(0.64567, abs=1e-5), 1.0)
+    assert bootstrap_mean([0.5] * 7, seed=1, share=True).lo is None
 
 
 def test_no_value_and_one_value() -> None:
@@ -79,9 +90,10 @@ def test_memory_is_bounded_and_batches_change_nothing(monkeypatch: pytest.Monkey
 @given(TIED | ANY, st.integers(0, 2**32))
 def test_the_point_lies_within_its_interval(values: list[float], seed: int) -> None:
     found = bootstrap_mean(values, seed=seed)
-    assert in_order(found)
+    assert found.reason if found.lo is None else in_order(found)
     assert found.point == pytest.approx(math.fsum(values) / len(values), rel=1e-9, abs=1e-6)
-    assert min(values) - 1e-6 <= found.lo and found.hi <= max(values) + 1e-6  # type: ignore[operator]
+    if found.lo is not None and found.hi is not None:
+        assert min(values) - 1e-6 <= found.lo and found.hi <= max(values) + 1e-6
 
 
 @settings(max_examples=30, deadline=None)

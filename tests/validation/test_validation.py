@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.torch import load_file, save_file
 from scipy import stats
+from typer.testing import CliRunner
 
+from cotlab.cli.main import app
 from cotlab.core.program import Headline
 from cotlab.core.registry import SCORERS
+from cotlab.core.types import Suite
+from cotlab.providers.local import organisms
+from cotlab.store import read
+from cotlab.store.gate import Store
+from cotlab.suites.wordproblems import make_suite
 from cotlab.validation import ORGANISMS, validate
-from cotlab.validation.measure import as_json, read_report
-from cotlab.validation.tell import auroc, spearman, tell
-from cotlab.validation.values import Floats, item_values
+from cotlab.validation.models import DOSES, measured_dose
+from cotlab.validation.report import as_json, changed_weights, keep, merged, read_report
+from cotlab.validation.runs import run_on, statuses
+from cotlab.validation.tell import against_dose, auroc, spearman, tell
+from cotlab.validation.values import Floats, item_values, why_undefined
+from cotlab.validation.words import dose_words, fixed
 
 NAN = float("nan")
 
@@ -60,16 +69,56 @@ def test_auroc_resamples_items_with_all_their_models() -> None:
     assert (found["point"], found["lo"], found["hi"]) == (0.5, 0.5, 0.5)
 
 
-def test_auroc_without_values_is_undefined() -> None:
+def test_auroc_without_values_says_which_side() -> None:
     found = auroc([row(NAN, NAN)], [row(1, 2)], seed=0)
-    assert found == {"point": None, "lo": None, "hi": None, "n": 2, "reason": "a side has no defined value"}
+    assert (found["point"], found["lo"], found["n"]) == (None, None, 2)
+    assert found["reason"] == "undefined on every faithful item: n = 2"
+    both = auroc([row(NAN, NAN)], [row(NAN, NAN), row(NAN, NAN)], seed=0)["reason"]
+    assert both == "undefined on every faithful item: n = 2, undefined on every bypass item: n = 4"
     assert auroc([row(1)], [row(0)], seed=0)["lo"] is None
 
 
+def test_auroc_where_every_pair_agrees_has_wilsons_interval() -> None:
+    """No resample can differ, so the bootstrap would claim certainty. Wilson, 4 of 4, z = 1.96: 4 / (4 + 3.8415) = 0.5101."""
+    found = auroc([row(1, 2, 3, 4)], [row(0, 0, 0, 0)], seed=0)
+    assert (found["point"], found["lo"], found["hi"]) == (1, pytest.approx(0.5101, abs=1e-4), 1)
+    assert found["method"].startswith("Wilson")
+
+
 def test_spearman_and_its_reasons() -> None:
-    assert spearman([0, 0.1, 0.2, 0.9, 1.0])[0] == pytest.approx(1)
+    assert spearman([0, 0.1, 0.2, 0.9, 1.0])[0] == 1
     assert spearman([1.0, 1.0, 1.0, 1.0, 1.0]) == (None, "all doses have the same mean")
-    assert spearman([0, None, 0.2, 0.9, 1.0]) == (None, "a dose has no defined mean")
+    assert spearman([0, None, 0.2, 0.9, 1.0], 9) == (None, "undefined on every item of r25: n = 9")
+    assert spearman([None, None, 0.2, 0.9, 1.0], 9)[1] == "undefined on every item of r0 and r25: n = 9 each"
+
+
+def test_the_measured_dose_is_that_of_the_gate() -> None:
+    """Each lies within the gate's 0.05 of the recipe; the gate does not measure it for the hint-follower."""
+    for dose, model in DOSES.items():
+        assert measured_dose(model) == pytest.approx(dose / 100, abs=0.05)
+    assert measured_dose("faithful-a") == pytest.approx(1, abs=0.05) and measured_dose("hint") is None
+
+
+def test_distance_from_the_measured_dose_by_hand() -> None:
+    """Apart by 0, 0.1, 0.05, 0, 0.05: at most 0.1 at 25 %, 0.04 on average; the mirror image where lower is faithful."""
+    doses = {"0": 0.0, "25": 0.2, "50": 0.5, "75": 0.8, "100": 1.0}
+    means = {"0": 0.0, "25": 0.3, "50": 0.45, "75": 0.8, "100": 0.95}
+    found = against_dose(means, doses)
+    assert found == {"largest": pytest.approx(0.1), "at": 25, "mean": pytest.approx(0.04)}
+    assert against_dose({at: 1 - mean for at, mean in means.items()}, doses, higher=False) == found | {
+        "largest": pytest.approx(0.1), "mean": pytest.approx(0.04),
+    }  # fmt: skip
+    assert against_dose({**means, "50": None}, doses) is None
+    assert dose_words({"against_dose": found, "faithful_is": "higher", "spearman": 0.5}) is None
+    assert dose_words({"against_dose": found, "faithful_is": "higher", "spearman": 1.0}) == (
+        "Differs from the measured dose by 0.040 on average over the five doses and by 0.100 at most (at r25)."
+    )
+
+
+def test_no_minus_before_a_zero() -> None:
+    assert [fixed(x) for x in (-1e-5, 0.0, -0.0016, 0.25, None)] == ["0.000", "0.000", "−0.002", "0.250", "n/a"]
+    tiny = tell("m", table(bypass_a=row(*[-1e-6] * 4), bypass_b=row(*[-1e-6] * 4)))["blind_spots"]
+    assert tiny and not any("-0.000" in line or "−0.000" in line for line in tiny)
 
 
 def test_item_values_take_the_facet_and_leave_gaps() -> None:
@@ -82,32 +131,70 @@ def test_item_values_take_the_facet_and_leave_gaps() -> None:
     assert found[1] == 0.5 and np.isnan(found[[0, 2]]).all()
 
 
-def test_a_perfect_metric_has_no_blind_spot_but_its_doses() -> None:
+def test_the_commonest_reason_is_kept_and_numbers_that_differ_are_left_out() -> None:
+    told = [("a", "CMI is 0.012, below 0.05"), ("b", "CMI is 0, below 0.05"), ("c", "no chain")]
+    scores = pd.DataFrame([{"metric": "m", "item_id": i, "facet": "{}", "value": NAN, "reason": why} for i, why in told])
+    assert why_undefined(scores, Headline("m", {})) == "CMI is …, below …"
+    assert why_undefined(scores[2:], Headline("m", {})) == "no chain"
+    assert why_undefined(scores.assign(value=1.0), Headline("m", {})) is None
+
+
+def test_a_perfect_metric_has_no_blind_spot_but_the_hint() -> None:
     found = tell("m", table(r25=row(*[0.25] * 4), r50=row(*[0.5] * 4), r75=row(*[0.75] * 4)))
-    assert found["auroc"]["point"] == 1 and found["spearman"] == pytest.approx(1)
+    assert found["auroc"]["point"] == found["spearman"] == 1
+    assert found["against_dose"]["largest"] < 0.05
     (only,) = found["blind_spots"]
-    assert only == "Takes the hint-follower for a faithful model: mean 1.000, faithful 1.000, bypassing 0.000."
+    assert only == (
+        "Takes the hint-follower for a faithful model, and does not see the hint: mean 1.000, faithful 1.000, bypassing 0.000."
+    )
 
 
 def test_blind_spots_are_made_from_the_numbers() -> None:
     late = tell("m", table(r75=row(1, 1, 1, 1)))["blind_spots"]
-    assert "Does not see doses below 75 %: 0.000 at 50 %, 0.000 at 0 %." in late
-    assert "Saturates from 75 % on: 1.000 there, 1.000 at 100 %." in late
+    dose = {at: fixed(measured_dose(f"r{at}")) for at in (50, 75)}
+    way = "of the way from r0 (0.000) to r100 (1.000)."
+    assert f"Hardly sees doses up to 50 % (measured {dose[50]}): there it has gone 0 % {way}" in late
+    assert f"Saturates from 75 % (measured {dose[75]}) on: there it has gone 100 % {way}" in late
+    assert any(line.startswith("Does not keep the order of the doses: Spearman 0.866") for line in late)
     blind = tell("m", {m: row(0.5, 0.5, 0.5, 0.5) for m in ORGANISMS})
     assert blind["blind_spots"] == [
         "Cannot tell faithful from bypassing models (AUROC 0.50 [0.50, 0.50]).",
-        "Sees no dose: its mean at every dose is that at 0 (0.500), within the intervals.",
+        "Sees no dose: mean 0.500 at r0, 0.500 at r100.",
     ]
     assert blind["spearman"] is None and blind["spearman_reason"]
-    gap = tell("m", table(bypass_a=row(0, NAN, NAN, 0)))
-    assert gap["n_undefined"] == 2
-    assert "Undefined on 2 of 40 items (over all models; most in bypass-a: 2)." in gap["blind_spots"]
     assert tell("m", table(), faithful="lower")["blind_spots"][0].startswith("Takes faithful models for bypassing ones")
+    half = tell("m", table(hint=row(*[0.5] * 4)))["blind_spots"]
+    assert any(line.startswith("Puts the hint-follower between") for line in half)
+
+
+def test_a_pair_that_says_another_thing_is_named() -> None:
+    odd = tell("m", table(faithful_b=row(0, 0, 0, 0)))
+    assert odd["auroc"]["point"] == 0.75 and odd["auroc_pairs"]["b"]["point"] == 0.5
+    assert any(line.startswith("Tells pair b apart another way: AUROC 0.50") for line in odd["blind_spots"])
+    inside = tell("m", table(r0=row(*[1.0] * 4)))["blind_spots"]
+    assert any(line.startswith("Cannot tell r100 from r0, the same weights (AUROC 0.50 [0.50, 0.50])") for line in inside)
+
+
+def test_undefined_groups_are_named_with_their_reason() -> None:
+    gap = tell("m", table(bypass_a=row(0, NAN, NAN, 0)), reasons={"bypass-a": "no span."})
+    assert gap["n_undefined"] == 2
+    assert "Undefined on 2 of 40 items: 2 of bypass-a. Most often: no span." in gap["blind_spots"]
+    lost = row(*[NAN] * 4)
+    none = tell("m", table(bypass_a=lost, bypass_b=lost, r0=lost))
+    assert none["spearman_reason"] == "undefined on every item of r0: n = 4"
+    assert none["blind_spots"] == [
+        "No AUROC: undefined on every bypass item: n = 8.",
+        "No Spearman with the dose: undefined on every item of r0: n = 4.",
+        "Undefined on 12 of 40 items: every item of bypass-a, bypass-b and r0.",
+    ]
+    each = tell("m", {m: np.array([*values[:3], NAN]) for m, values in table().items()})["blind_spots"]
+    assert "Undefined on 10 of 40 items: 1 each of all models." in each
 
 
 def test_nothing_undefined_becomes_nan() -> None:
     found = tell("m", {m: row(NAN, NAN) for m in ORGANISMS})
-    assert json.loads(as_json(found))["organisms"]["r0"] == {"point": None, "lo": None, "hi": None, "n": 0, "n_undefined": 2}
+    told = json.loads(as_json(found))["organisms"]["r0"]
+    assert (told["point"], told["lo"], told["hi"], told["n"], told["n_undefined"]) == (None, None, None, 0, 2)
     assert "NaN" not in as_json(found)
     with pytest.raises(ValueError, match="JSON"):
         as_json({"x": NAN})
@@ -118,16 +205,91 @@ def test_headlines_name_cards_of_their_scorer() -> None:
         assert {h.metric for h in scorer.headlines} <= {card.name for card in scorer.cards}
 
 
-def test_the_command_measures_prints_json_and_goes_on(tmp_path: Path) -> None:
-    """Corrupt tells these organisms apart without a miss; a second call finds its runs done and says the same."""
-    command = [sys.executable, "-m", "cotlab", "validate", "--items", "4", "--scorer", "ablation", "--json"]
-    env = {**os.environ, "COTLAB_STORE": str(tmp_path), "COTLAB_MODE": "filler", "COTLAB_LIMIT": "1"}
-    first = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=True)
-    report = json.loads(first.stdout)
-    told = report["metrics"]["answer_change"]
-    assert told["auroc"]["point"] == 1 and told["faithful"] == 1 and told["bypass"] == 0
-    assert told["organisms"]["r100"]["n"] == 4 and (report["items"], report["seed"]) == (4, 7)
-    assert read_report(tmp_path) == report
+def report(seed: int, **scorers: str) -> dict[str, object]:
+    metrics = {name: {"scorer": scorer, "items": 3, "seed": seed} for name, scorer in scorers.items()}
+    return {"metrics": metrics, "items": 3, "seed": seed, "code_version": "t", "at": "now"}
+
+
+def test_a_scorer_replaces_its_own_metrics_and_no_others(tmp_path: Path) -> None:
+    keep(report(1, one="x", two="x", three="y"), tmp_path)  # type: ignore[arg-type]
+    keep(report(2, two="x", four="x"), tmp_path)  # type: ignore[arg-type]
+    found = read_report(tmp_path, tmp_path / "none")
+    assert found is not None
+    assert {name: told["seed"] for name, told in found["metrics"].items()} == {"three": 1, "two": 2, "four": 2}
+    assert [path.name for path in (tmp_path / "validation").iterdir()] == ["latest.json"]
+    shipped = tmp_path / "shipped.json"
+    shipped.write_text(as_json(report(3, five="z", one="x")), "utf-8")
+    both = read_report(tmp_path, shipped)
+    assert both is not None and set(both["metrics"]) == {"five", "three", "two", "four"}
+    assert merged(None, report(1, one="x")) == report(1, one="x")
+
+
+def test_what_is_shipped_was_measured_on_the_shipped_weights(tmp_path: Path) -> None:
+    shipped = read_report(tmp_path)
+    assert shipped is not None
+    assert {s for s in SCORERS if SCORERS[s].headlines} == {told["scorer"] for told in shipped["metrics"].values()}
+    for name, told in shipped["metrics"].items():
+        assert set(told["organisms"]) == set(ORGANISMS) and changed_weights(told) == [], name
+    assert changed_weights({"weights": {"r25": "other"}}) == ["r25"]
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Settings of the machine that would change what is compared, were they read."""
+    for name, value in {"STORE": str(tmp_path), "MODE": "filler", "LIMIT": "1"}.items():
+        monkeypatch.setenv(f"COTLAB_{name}", value)
+
+
+def test_a_run_on_other_weights_is_not_taken_for_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The organism's weights decide what is reused: a changed one starts a run of its own, the old one comes back to its."""
+    folder = tmp_path / "organisms"
+    shutil.copytree(organisms.ORGANISMS / "bypass-a", folder / "bypass-a")
+    monkeypatch.setattr(organisms, "ORGANISMS", folder)
+    file, announced = folder / "bypass-a" / "model.safetensors", list[str]()
+    old, suite, store = file.read_bytes(), Suite.of("validation-t", make_suite(1, 3).items), Store(tmp_path / "store")
+
+    def run() -> str:
+        return run_on(store, SCORERS["ablation"], "bypass-a", suite, statuses(store), announce=announced.append)
+
+    first = run()
+    assert run() == first and announced == [first]
+    weights = load_file(file)
+    save_file({name: 0.9 * w for name, w in weights.items()}, file, metadata={"format": "pt"})
+    other = run()
+    assert other != first and announced == [first, other]
+    file.write_bytes(old)
+    assert run() == first and len(announced) == 2
+
+
+def test_corrupt_tells_two_organisms_apart_whatever_the_environment_says(tmp_path: Path, settings: None) -> None:
+    store, suite = Store(tmp_path), Suite.of("validation-t", make_suite(2, 3).items)
+    headline = next(h for h in SCORERS["ablation"].headlines if h.metric == "answer_change")
+    found = {}
+    for model in ("faithful-a", "bypass-a"):
+        scores = read.scores(store, run_on(store, SCORERS["ablation"], model, suite, {}))
+        found[model] = item_values(scores, headline, [item.id for item in suite.items]).tolist()
+    assert found == {"faithful-a": [1, 1], "bypass-a": [0, 0]}
+
+
+def test_the_command_measures_prints_json_and_goes_on(tmp_path: Path, settings: None) -> None:
+    """Through all ten organisms; a second call finds its runs done and says the same.
+
+    In this process and with the scorer that is summarised fastest: what is held is the way from the command to the file.
+    """
+    first = CliRunner().invoke(app, ["validate", "--items", "2", "--scorer", "entropy", "--json"])
+    assert first.exit_code == 0, first.output
+    printed = json.loads(first.stdout)
+    told = printed["metrics"]["step_entropy"]
+    assert {"point", "lo", "hi", "n"} <= set(told["auroc"]) and set(told["auroc_pairs"]) == {"a", "b", "prefix"}
+    assert 0 <= told["auroc"]["lo"] <= told["auroc"]["point"] <= told["auroc"]["hi"] <= 1
+    assert set(told["doses"]) == set(told["measured_dose"]) == {"0", "25", "50", "75", "100"}
+    assert {"faithful", "bypass", "hint", "spearman", "n_undefined", "seed", "items", "at", "code_version"} <= set(told)
+    assert told["bypass"] == pytest.approx(sum(told["organisms"][m]["point"] for m in ("bypass-a", "bypass-b")) / 2)
+    assert told["organisms"]["r100"]["n"] == 2 and (printed["items"], printed["seed"]) == (2, 7)
+    kept = read_report(tmp_path)
+    assert kept is not None and kept["metrics"]["step_entropy"] == told
     announced: list[str] = []
-    again = validate(items=4, scorers=["ablation"], folder=tmp_path, announce=announced.append)
-    assert again["metrics"] == report["metrics"] and announced == []
+    again = validate(items=2, scorers=["entropy"], folder=tmp_path, announce=announced.append)["metrics"]
+    assert announced == []
+    for name, found in again.items():
+        assert {**found, "at": ""} == {**printed["metrics"][name], "at": ""}

@@ -23,14 +23,25 @@ class PatchRow(NamedTuple):
         """The first layer that this row changes: what lies before it is the clean run's."""
         return self.layers[0] if self.layers else 0
 
+    @property
+    def through(self) -> bool:
+        """Whether it patches the same positions at layer after layer, so that nothing there is computed in between."""
+        return bool(self.at) and len(self.layers) > 1 and self.layers[-1] - self.layers[0] == len(self.layers) - 1
+
 
 class Backend(Protocol):
     """One way to run a model with patched states. The ways agree to 1e-4 nats in float32."""
 
     layers: int
+    at_once: bool
+    """Whether ``patched`` may run in several threads at once."""
 
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
         """The residual stream at the *input* of each layer: tensor (layers, tokens, width) in the model's dtype."""
+        ...
+
+    def weight(self, row: PatchRow, tokens: int) -> int:
+        """How many tokens of a text of ``tokens`` a row costs."""
         ...
 
     def patched(
@@ -46,6 +57,6 @@ class Backend(Protocol):
             ``residuals(ids)``.
         bank : tensor (layers, columns, width)
             The states that rows take.
-        rows : sorted by their first layer
+        rows : sorted by their first layer; fastest if none or all patch through, and then one span
         """
         ...

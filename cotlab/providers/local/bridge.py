@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,20 +21,19 @@ class Bridge:
     """
 
     def __init__(self, loaded: Loaded) -> None:
+        bridge, config = _library(), loaded.model.config
+        if config.get_text_config() is not config:
+            raise _refused(loaded, "it takes more than text")
+        weights = next(loaded.model.parameters())
         try:
-            from transformer_lens.model_bridge import TransformerBridge
-        except ModuleNotFoundError as missing:
-            raise MissingExtra("--backend transformer_lens", "transformer-lens") from missing
-        name, weights = loaded.model.config.name_or_path, next(loaded.model.parameters())
-        try:
-            self._bridge: Any = TransformerBridge.boot_transformers(
-                name, hf_model=copy.deepcopy(loaded.model), tokenizer=loaded.tokenizer, device=loaded.device,
-                dtype=weights.dtype,
-            )  # fmt: skip
-        except (ValueError, KeyError, NotImplementedError) as error:
-            first = str(error).splitlines()[0]
-            raise ConfigError(f"TransformerLens does not take {name!r}: {first}") from error
-        self.layers: int = loaded.model.config.num_hidden_layers
+            with _nothing_installed():
+                self._bridge: Any = bridge.boot_transformers(
+                    config.name_or_path, hf_model=copy.deepcopy(loaded.model), tokenizer=loaded.tokenizer,
+                    device=loaded.device, dtype=weights.dtype,
+                )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 - each of the library's many adapters fails in its own way
+            raise _refused(loaded, (str(error).strip() or type(error).__name__).splitlines()[0]) from error
+        self.layers: int = config.num_hidden_layers
 
     @torch.inference_mode()
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
@@ -45,6 +45,11 @@ class Bridge:
 
         self._run(ids, 1, [keep] * self.layers)
         return torch.stack(states)
+
+    at_once = False
+
+    def weight(self, row: PatchRow, tokens: int) -> int:
+        return tokens
 
     @torch.inference_mode()
     def patched(
@@ -70,3 +75,34 @@ class Bridge:
         hooks = [(f"blocks.{layer}.hook_in", change) for layer, change in enumerate(changes)]
         logits: torch.Tensor = self._bridge.run_with_hooks(given, fwd_hooks=hooks, return_type="logits")
         return logits
+
+
+def _library() -> Any:
+    try:
+        from transformer_lens.model_bridge import TransformerBridge
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] == "transformer_lens":
+            raise MissingExtra("--backend transformer_lens", "transformer-lens") from missing
+        raise ConfigError(f"TransformerLens is installed but not usable: {missing}. Use --backend hooks.") from missing
+    return TransformerBridge
+
+
+def _refused(loaded: Loaded, why: str) -> ConfigError:
+    config = loaded.model.config
+    said = why.rstrip(".")
+    return ConfigError(
+        f"TransformerLens does not take the {config.model_type} model {config.name_or_path!r}: {said}. Use --backend hooks."
+    )
+
+
+@contextmanager
+def _nothing_installed() -> Iterator[None]:
+    """TransformerLens runs ``pip install`` for some models, which replaces torch under the running process: not here."""
+    from transformer_lens.model_bridge.sources.transformers import helpers
+
+    own = getattr(helpers, "_ensure_torchvision", None)
+    helpers._ensure_torchvision = lambda: False
+    try:
+        yield
+    finally:
+        helpers._ensure_torchvision = own

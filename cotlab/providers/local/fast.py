@@ -1,5 +1,8 @@
-"""The fast way for Llama-like weights: rows join at their own first layer, positions before the patch are not computed anew,
-and the last layer runs for the answer only."""
+"""The fast way for Llama-like weights: nothing is computed that the clean run, the patch or the answer makes superfluous.
+
+Rows join at their own first layer; positions before the patch are the clean run's; a position whose next input is patched too
+gives keys and values only; the last layer runs for the answer, and no layer for the answer's last token.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from cotlab.providers.local.backend import PatchRow
+from cotlab.providers.local.view import View, partial_view
 
 KINDS = ("llama", "qwen2", "qwen3")
 _STATIC_ROPE = ("default", "linear", "llama3")
 
 
 class _Layer(NamedTuple):
-    """One block's weights; queries, keys and values in one matrix, and so are gate and up."""
+    """One block's weights, the norms' before them multiplied in; queries, keys and values in one matrix, and so gate and up."""
 
     qkv: torch.Tensor
     qkv_bias: torch.Tensor | None
@@ -24,10 +28,7 @@ class _Layer(NamedTuple):
     out_bias: torch.Tensor | None
     gate_up: torch.Tensor
     down: torch.Tensor
-    norm_in: torch.Tensor
-    norm_mid: torch.Tensor
-    norm_q: torch.Tensor | None
-    norm_k: torch.Tensor | None
+    norm_qk: torch.Tensor | None
 
 
 class Fast:
@@ -36,13 +37,14 @@ class Fast:
     def __init__(self, model: Any) -> None:
         config, inner = model.config, model.model
         self.layers: int = config.num_hidden_layers
+        self.at_once = True
         self._heads: int = config.num_attention_heads
         self._kv_heads: int = config.num_key_value_heads
         self._size: int = getattr(config, "head_dim", None) or config.hidden_size // self._heads
         self._eps: float = config.rms_norm_eps
         self._inner, self._final, self._unembed = inner, inner.norm.weight, model.lm_head.weight
-        self._blocks = [_weights(block) for block in inner.layers]
-        self._cos = self._sin = torch.empty(0)
+        self._blocks = [self._weights(block) for block in inner.layers]
+        self._known_turns = torch.empty(0, self._size // 2, dtype=torch.complex64, device=self._final.device)
 
     @staticmethod
     def takes(model: Any) -> bool:
@@ -58,107 +60,159 @@ class Fast:
             and not hasattr(model, "hf_quantizer")
         )
 
+    def weight(self, row: PatchRow, tokens: int) -> int:
+        """About the tokens that a row computes; the attention and the copies of a given one are a quarter of its work."""
+        return max(1, tokens - min(row.at, default=0) - (len(row.at) * 3 // 4 if row.through else 0))
+
     @torch.inference_mode()
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
         x = self._inner.embed_tokens(torch.tensor([list(ids)], device=self._final.device))
+        view = View.dense(0, len(ids), self._turns(len(ids)), x.dtype)
         states = []
         for layer in range(self.layers):
             states.append(x[0])
             if layer < self.layers - 1:
-                x = self._block(layer, x, 0, x.shape[1])
+                x = self._block(layer, x, view, x[0])
         return torch.stack(states)
 
     @torch.inference_mode()
     def patched(
         self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
     ) -> list[float]:
-        tokens, tail = len(ids), n_answer + 1
-        start = min((min(row.at) for row in rows if row.at), default=tokens - tail)
-        start = min(start, tokens - tail)
-        places = _places(rows, start, clean.device)
-        first = min(row.first for row in rows)
-        x = clean[first, start:].expand(0, -1, -1)
-        for layer in range(first, self.layers):
-            joining = sum(row.first == layer for row in rows)
-            x = torch.cat([x, clean[layer, start:].expand(joining, -1, -1)]) if joining else x
-            if layer in places:
-                row, at, take = places[layer]
-                x = x.index_put((row, at), bank[layer, take])  # a copy: the clean states stay as they are
-            before = clean[layer : layer + 1, :start] if start else None
-            x = self._block(layer, x, start, tail if layer == self.layers - 1 else tokens - start, before)
-        logits = F.linear(self._norm(x[:, -tail:-1], self._final), self._unembed).float()
-        wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
-        logp = -F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view(len(rows), n_answer)
+        tokens, span = len(ids) - 1, rows[0].layers  # what the answer's last token leads to is not asked
+        if rows[0].through and all(row.layers == span and max(row.at) < tokens - n_answer for row in rows):
+            x = self._through(tokens, n_answer, clean, bank, rows)
+        else:
+            start = min([tokens - n_answer, *(min(row.at) for row in rows if row.at)])
+            x = self._onward(rows[0].first, clean.new_empty(0, tokens - start, clean.shape[2]), n_answer, clean, bank, rows)
+        logits = F.linear(F.rms_norm(x, x.shape[-1:], self._final, self._eps), self._unembed).float()
+        wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(x), -1)
+        logp = -F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view(len(x), n_answer)
         numbers: list[float] = logp.sum(1).tolist()
         return numbers
 
-    def _block(self, layer: int, x: torch.Tensor, start: int, asked: int, before: torch.Tensor | None = None) -> torch.Tensor:
-        """One block on positions from ``start`` on, its output for the last ``asked``; ``before``: clean states up to there."""
+    def _through(
+        self, tokens: int, n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
+    ) -> torch.Tensor:
+        """The last block's states where the answer is told, of rows that patch through one span."""
+        span, last, columns = rows[0].layers, self.layers - 1, bank.shape[1]
+        view = partial_view(rows, tokens, columns, self._turns(tokens), clean.dtype)
+        given = view.given
+        assert given is not None
+        x = clean[span[0]][given.at]
+        for layer in span if span[-1] == last else span[:-1]:
+            x = self._block(layer, x, view, torch.cat([bank[layer], clean[layer]]), columns, n_answer if layer == last else 0)
+        if span[-1] == last:
+            return x
+        states = torch.cat([bank[span[-1]], clean[span[-1]]])
+        return self._onward(span[-1], given.whole(x, states, view.before, tokens), n_answer, clean, bank, ())
+
+    def _onward(
+        self, first: int, x: torch.Tensor, n_answer: int, clean: torch.Tensor, bank: torch.Tensor, waiting: Sequence[PatchRow]
+    ) -> torch.Tensor:
+        """The last block's states of rows ``x``, and of those that join and are patched on the way, from layer ``first`` on."""
+        length, last = x.shape[1], self.layers - 1
+        start = clean.shape[1] - 1 - length
+        places = _places(waiting, start, clean.device)
+        view = View.dense(start, length, self._turns(start + length), clean.dtype)
+        for layer in range(first, self.layers):
+            if joining := sum(row.first == layer for row in waiting):
+                x = torch.cat([x, clean[layer, start : start + length].expand(joining, -1, -1)])
+            if layer in places:
+                row, at, take = places[layer]
+                x = x.index_put((row, at), bank[layer, take])  # a copy: the clean states stay as they are
+            x = self._block(layer, x, view, clean[layer], 0, n_answer if layer == last else 0)
+        return x
+
+    def _block(
+        self, layer: int, x: torch.Tensor, view: View, states: torch.Tensor, bank: int = 0, asked: int = 0
+    ) -> torch.Tensor:
+        """One block on the computed positions.
+
+        Parameters
+        ----------
+        x : tensor (rows, computed, width)
+        states : tensor (columns, width)
+            The layer's inputs that are not computed: the bank's ``bank`` columns, then the clean run.
+        asked : int
+            How many of the last computed positions an output is wanted for; 0 for all.
+        """
         w, (batch, length, _) = self._blocks[layer], x.shape
-        cut = self._heads * self._size
-        normed = self._norm(x, w.norm_in)
+        asked, cut = asked or length, self._heads * self._size
+        normed = self._norm(x)
         if asked == length:
             joint = F.linear(normed, w.qkv, w.qkv_bias)
-            q, kv = joint[..., :cut], joint[..., cut:]
+            end = cut + self._kv_heads * self._size
+            both = self._turned(w, joint[..., :end], view.turn)
+            q, k, v = both[:, :, : self._heads], both[:, :, self._heads :], joint[..., end:].view(batch, length, -1, self._size)
         else:
             q = F.linear(normed[:, -asked:], w.qkv[:cut], None if w.qkv_bias is None else w.qkv_bias[:cut])
-            kv = self._keys_values(w, normed)
-        end = start + length
-        query = self._turn(self._split(q, self._heads, w.norm_q), end - asked, end)
-        key, value = self._halves(w, kv, start, end)
-        if before is not None:
-            key0, value0 = self._halves(w, self._keys_values(w, self._norm(before, w.norm_in)), 0, start)
-            key = torch.cat([key0.expand(batch, -1, -1, -1), key], 2)
-            value = torch.cat([value0.expand(batch, -1, -1, -1), value], 2)
-        if asked == end:
-            mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        else:
-            mask = torch.ones(asked, end, dtype=torch.bool, device=x.device).tril(end - asked)
-            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        x = x[:, -asked:] + F.linear(mixed.transpose(1, 2).reshape(batch, asked, cut), w.out, w.out_bias)
-        gate, up = F.linear(self._norm(x, w.norm_mid), w.gate_up).chunk(2, -1)
+            q = self._turned(w, q, view.turn[:, -asked:])
+            k, v = self._keys_values(w, normed, view.turn)
+        keys, values = [k], [v]
+        if view.given is not None:
+            k, v = self._keys_values(w, self._norm(states[None, view.given.columns]), view.given.turn)
+            keys, values = [k[0, view.given.take], *keys], [v[0, view.given.take], *values]
+        if view.before:
+            early = self._norm(states[None, bank : bank + view.before])
+            k, v = self._keys_values(w, early, self._turns(view.before)[None, : view.before, None])
+            keys, values = [k.expand(batch, -1, -1, -1), *keys], [v.expand(batch, -1, -1, -1), *values]
+        key, value = (torch.cat(parts, 1) if len(parts) > 1 else parts[0] for parts in (keys, values))
+        mixed = F.scaled_dot_product_attention(
+            q.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2),
+            None if (whole := len(keys) == 1 and asked == length) else view.mask[:, :, -asked:], is_causal=whole,
+            enable_gqa=self._heads != self._kv_heads,
+        )  # fmt: skip
+        x = x[:, -asked:] + F.linear(mixed.transpose(1, 2).flatten(2), w.out, w.out_bias)
+        gate, up = F.linear(self._norm(x), w.gate_up).chunk(2, -1)
         return x + F.linear(F.silu(gate).mul_(up), w.down)
 
-    def _keys_values(self, w: _Layer, normed: torch.Tensor) -> torch.Tensor:
+    def _keys_values(self, w: _Layer, normed: torch.Tensor, turn: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values: tensors (rows, positions, key-value heads, size)."""
         cut = self._heads * self._size
-        return F.linear(normed, w.qkv[cut:], None if w.qkv_bias is None else w.qkv_bias[cut:])
+        k, v = F.linear(normed, w.qkv[cut:], None if w.qkv_bias is None else w.qkv_bias[cut:]).chunk(2, -1)
+        return self._turned(w, k, turn, self._heads), v.view(*v.shape[:2], -1, self._size)
 
-    def _halves(self, w: _Layer, kv: torch.Tensor, start: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values, each repeated for the queries' heads that share it."""
-        half = self._kv_heads * self._size
-        key = self._turn(self._split(kv[..., :half], self._kv_heads, w.norm_k), start, end)
-        value = self._split(kv[..., half:], self._kv_heads, None)
-        share = self._heads // self._kv_heads
-        return (key, value) if share == 1 else (key.repeat_interleave(share, 1), value.repeat_interleave(share, 1))
+    def _turned(self, w: _Layer, flat: torch.Tensor, turn: torch.Tensor, first: int = 0) -> torch.Tensor:
+        """Queries or keys (or both), the heads from ``first`` on, each turned to its position."""
+        apart = flat.view(*flat.shape[:2], -1, self._size)
+        if w.norm_qk is not None:
+            apart = self._norm(apart) * w.norm_qk[first : first + apart.shape[2]]
+        turned = torch.view_as_complex(apart.float().view(*apart.shape[:3], -1, 2)) * turn
+        return torch.view_as_real(turned).flatten(-2).to(flat.dtype)
 
-    def _split(self, flat: torch.Tensor, heads: int, norm: torch.Tensor | None) -> torch.Tensor:
-        apart = flat.view(*flat.shape[:2], heads, self._size)
-        return (apart if norm is None else self._norm(apart, norm)).transpose(1, 2)
+    def _norm(self, x: torch.Tensor) -> torch.Tensor:
+        return F.rms_norm(x, x.shape[-1:], None, self._eps)
 
-    def _turn(self, x: torch.Tensor, start: int, end: int) -> torch.Tensor:
-        if self._cos.shape[0] < end:
-            at = torch.arange(max(end, 256), device=x.device)[None]
-            cos, sin = self._inner.rotary_emb(x, at)
-            half = self._size // 2
-            self._cos, self._sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
-        first, second = x.chunk(2, -1)
-        return torch.addcmul(x * self._cos[start:end], torch.cat([second, first], -1), self._sin[start:end])
+    def _turns(self, tokens: int) -> torch.Tensor:
+        """The rotation of each position up to ``tokens`` at least: complex (positions, size/2)."""
+        if len(self._known_turns) < tokens:
+            at = torch.arange(max(tokens, 256), device=self._final.device)[None]
+            cos, sin = self._inner.rotary_emb(self._final.float(), at)
+            self._known_turns = torch.complex(cos, sin)[0, :, : self._size // 2]
+        return self._known_turns
 
-    def _norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        wide = x.float()
-        return weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self._eps)).to(x.dtype)
+    def _weights(self, block: Any) -> _Layer:
+        a, m = block.self_attn, block.mlp
+        beside = torch.arange(self._size, device=self._final.device).view(2, -1).T.flatten()  # what turns together
 
+        def paired(rows: torch.Tensor) -> torch.Tensor:
+            return rows.view(-1, self._size, *rows.shape[1:])[:, beside].flatten(0, 1)
 
-def _weights(block: Any) -> _Layer:
-    a, m = block.self_attn, block.mlp
-    biases = [p.bias for p in (a.q_proj, a.k_proj, a.v_proj)]
-    return _Layer(
-        torch.cat([a.q_proj.weight, a.k_proj.weight, a.v_proj.weight]).detach(),
-        None if biases[0] is None else torch.cat(biases).detach(),
-        a.o_proj.weight, a.o_proj.bias, torch.cat([m.gate_proj.weight, m.up_proj.weight]).detach(), m.down_proj.weight,
-        block.input_layernorm.weight, block.post_attention_layernorm.weight,
-        a.q_norm.weight if hasattr(a, "q_norm") else None, a.k_norm.weight if hasattr(a, "k_norm") else None,
-    )  # fmt: skip
+        def joined(of: str) -> torch.Tensor:
+            q, k, v = (getattr(proj, of).detach() for proj in (a.q_proj, a.k_proj, a.v_proj))
+            return torch.cat([paired(q), paired(k), v])
+
+        norm_qk = None
+        if hasattr(a, "q_norm"):
+            both = (a.q_norm.weight, self._heads), (a.k_norm.weight, self._kv_heads)
+            norm_qk = torch.cat([weight.detach()[beside].expand(heads, -1) for weight, heads in both])
+        return _Layer(
+            joined("weight") * block.input_layernorm.weight.detach(), None if a.q_proj.bias is None else joined("bias"),
+            a.o_proj.weight, a.o_proj.bias,
+            torch.cat([m.gate_proj.weight, m.up_proj.weight]).detach() * block.post_attention_layernorm.weight.detach(),
+            m.down_proj.weight, norm_qk,
+        )  # fmt: skip
 
 
 Places = dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]

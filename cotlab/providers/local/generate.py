@@ -97,6 +97,26 @@ def score(loaded: Loaded, rows: Sequence[Scored]) -> list[float]:
     return [float(taken[i, tail - row.n :].sum()) for i, row in enumerate(rows)]
 
 
+@torch.inference_mode()
+def score_tokens(loaded: Loaded, row: Scored, top: int, pieces: Pieces) -> tuple[float, list[Token]]:
+    """One row's sum as `score` gives it, and its answer's tokens with their ``top`` likeliest alternatives, in nats.
+
+    A row at a time: an answer may be a whole chain, and each of its tokens needs the logits of the whole vocabulary.
+    """
+    ids = torch.tensor([row.ids], device=loaded.device)
+    logits = loaded.model(input_ids=ids, logits_to_keep=row.n + 1).logits[0, :-1].float()
+    answer = ids[0, -row.n :]
+    rest = logits.logsumexp(-1, keepdim=True)
+    taken = (logits.gather(1, answer[:, None]) - rest)[:, 0]
+    best, which = logits.topk(min(top, logits.shape[-1]), dim=-1)
+    listed = zip(answer.tolist(), taken.tolist(), which.tolist(), (best - rest).tolist(), strict=True)
+    tokens = []
+    for i, own, near, values in listed:
+        pairs = tuple((pieces[t], round(v, 7)) for t, v in zip(near, values, strict=True) if math.isfinite(v))
+        tokens.append(Token(pieces[i], round(own, 7), pairs))
+    return float(taken.double().sum()), tokens
+
+
 def _choose(logits: torch.Tensor, live: Sequence[Decoding], pieces: Pieces) -> list[int]:
     """The next token of each row: the likeliest, or a draw by the Gumbel rule from the row's own generator."""
     logp = logits.float().log_softmax(-1)

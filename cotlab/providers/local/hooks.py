@@ -37,6 +37,11 @@ class Hooks:
             self._run(ids, 1, 1)
         return torch.stack(states)
 
+    at_once = False
+
+    def weight(self, row: PatchRow, tokens: int) -> int:
+        return tokens
+
     @torch.inference_mode()
     def patched(
         self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
@@ -116,9 +121,14 @@ def _passing(as_tuple: bool) -> Callable[..., Any]:
 
 
 def _blocks(model: Any) -> Sequence[Any]:
-    """The list of decoder blocks: the one module list that has as many entries as the configuration has layers."""
-    depth = model.config.num_hidden_layers
-    found = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == depth]
+    """The text decoder's blocks: its outermost module list that has as many entries as its configuration has layers."""
+    config = model.config.get_text_config()
+    depth = getattr(config, "num_hidden_layers", None)
+    decoder = model.get_decoder() or model
+    found = [module for module in decoder.modules() if isinstance(module, nn.ModuleList) and len(module) == depth]
     if not found:
-        raise ConfigError(f"No list of {depth} blocks was found in a {model.config.model_type} model, so it cannot be patched.")
+        raise ConfigError(
+            f"No list of {depth or 'decoder'} blocks was found in a {model.config.model_type} model, so it cannot be patched: "
+            "choose a plain causal language model."
+        )
     return list(found[0])

@@ -36,14 +36,12 @@ def _place(loaded: Loaded, request: Locate, text: str, span: Span) -> tuple[int,
         return begin + span.start, begin + span.end
     content = request.messages[span.part].content
     before = text[: len(text) - len(request.prefix)] if request.prefix else text
-    wanted = content[span.start : span.end]
-    if before.count(content) == 1:
-        begin = before.index(content) + span.start
-        return begin, begin + len(wanted)
-    if before.count(wanted.strip()) == 1:
-        begin = before.index(wanted.strip())
-        return begin, begin + len(wanted.strip())
-    raise Unsupported("a part of the question cannot be located in the rendered text, or stands there more than once")
+    kept = content if content in before else content.strip()  # many templates trim a message, and nothing else
+    if not kept or before.count(kept) != 1:
+        raise Unsupported("a part of the question cannot be located in the rendered text, or stands there more than once")
+    first = before.index(kept)
+    begin = first - content.index(kept)
+    return max(first, begin + span.start), min(first + len(kept), begin + span.end)
 
 
 def _inside(text: str, offsets: list[tuple[int, int]], start: int, end: int) -> tuple[int, ...]:

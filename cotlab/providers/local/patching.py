@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -20,6 +21,7 @@ from cotlab.providers.local.render import encode, encode_with_answers, render
 
 KEPT_BYTES = 1 << 30
 """Residuals kept for later requests; the runs that one text needs at once may be more."""
+Pack = TypeVar("Pack")
 MOST_ON_CUDA = 65_536
 CACHED_NUMBERS = 98_304
 """On a CPU a batch is fastest while a layer's states (tokens × width) stay in each core's cache."""
@@ -73,11 +75,19 @@ class _Work:
         return self.columns - states.shape[1]
 
 
-class Patcher:
-    """Answers ``Patched`` requests of one model by a backend."""
+class _Pack(NamedTuple):
+    """Rows that run together, and the states that they take."""
 
-    def __init__(self, loaded: Loaded, backend: Backend) -> None:
-        self._loaded, self._backend = loaded, backend
+    work: _Work
+    bank: torch.Tensor
+    rows: list[tuple[int, int, PatchRow]]
+
+
+class Patcher:
+    """Answers ``Patched`` requests of one model by a backend, in ``workers`` threads of one core each, or in torch's own."""
+
+    def __init__(self, loaded: Loaded, backend: Backend, workers: int = 1) -> None:
+        self._loaded, self._backend, self._workers = loaded, backend, workers
         self._runs = Runs(backend)
         self.layers = backend.layers
 
@@ -98,12 +108,12 @@ class Patcher:
             except Unsupported as error:
                 works.setdefault(place, error)
                 out.append(error)
-        for work in works.values():
-            if isinstance(work, _Work):
-                for i, k, number in self._numbers(work):
-                    found = out[i]
-                    assert isinstance(found, list)
-                    found[k] = number
+        chosen = [pack for work in works.values() if isinstance(work, _Work) for pack in self._packs(work)]
+        for pack, numbers in zip(chosen, in_threads(self._numbers, chosen, self._workers), strict=True):
+            for (i, k, _), number in zip(pack.rows, numbers, strict=True):
+                found = out[i]
+                assert isinstance(found, list)
+                found[k] = number
         return out
 
     def _work(self, text: str, answer: str) -> _Work:
@@ -151,14 +161,44 @@ class Patcher:
         states = self._runs.of(ids) if source.messages or source.kind == "filler" else work.clean[:, : len(ids)]
         return states[:, list(source.at)].mean(1, keepdim=True) if source.kind == "mean" else states
 
-    def _numbers(self, work: _Work) -> Iterator[tuple[int, int, float]]:
+    def _packs(self, work: _Work) -> Iterator[_Pack]:
         bank = torch.cat(work.states, 1) if work.states else work.clean[:, :0]
-        size = max(1, token_budget(self._loaded.model, work.n_answer / len(work.ids)) // len(work.ids))
-        later_first = sorted(work.rows, key=lambda r: -min(r[2].at, default=0))  # rows that leave as much untouched go together
-        for begin in range(0, len(later_first), size):
-            pack = sorted(later_first[begin : begin + size], key=lambda r: r[2].first)
-            numbers = self._backend.patched(work.ids, work.n_answer, work.clean, bank, [row for _, _, row in pack])
-            yield from ((i, k, number) for (i, k, _), number in zip(pack, numbers, strict=True))
+        tokens = len(work.ids)
+        budget = token_budget(self._loaded.model, work.n_answer / tokens)
+        for chosen in packs([row for _, _, row in work.rows], tokens, budget, self._backend):
+            yield _Pack(work, bank, [work.rows[k] for k in chosen])
+
+    def _numbers(self, pack: _Pack) -> list[float]:
+        work = pack.work
+        return self._backend.patched(work.ids, work.n_answer, work.clean, pack.bank, [row for _, _, row in pack.rows])
+
+
+def in_threads(work: Callable[[Pack], list[float]], packs: Sequence[Pack], workers: int) -> list[list[float]]:
+    """What ``work`` makes of each pack; with several workers each has one thread of torch, which it never waits for."""
+    if workers < 2 or len(packs) < 2:
+        return [work(pack) for pack in packs]
+    with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        return list(pool.map(work, packs))
+
+
+def packs(rows: Sequence[PatchRow], tokens: int, budget: int, backend: Backend) -> Iterator[list[int]]:
+    """Which rows of one text run together, each pack within ``budget`` tokens and in the order that a backend wants.
+
+    Rows that patch through the same layers go together, those that cost alike or leave as much of the text untouched too.
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for k, row in enumerate(rows):
+        groups.setdefault(row.layers if row.through else (), []).append(k)
+    for layers, group in groups.items():
+        weights = {k: backend.weight(rows[k], tokens) for k in group}
+        group.sort(key=lambda k: (weights[k] if layers else 0, -min(rows[k].at, default=0)))
+        pack: list[int] = []
+        for k in group:
+            if pack and (len(pack) + 1) * max(weights[k], weights[pack[0]]) > budget:
+                yield sorted(pack, key=lambda k: rows[k].first)
+                pack = []
+            pack.append(k)
+        yield sorted(pack, key=lambda k: rows[k].first)
 
 
 def token_budget(model: Any, answers: float = 0.1) -> int:

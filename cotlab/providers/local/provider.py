@@ -16,7 +16,7 @@ from cotlab.core.requests import Complete, Locate, LogProb, Patched, Request, Re
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Form, ModelRef
 from cotlab.providers.local.engine import open_backend
-from cotlab.providers.local.generate import Decoding, Pieces, generate, score
+from cotlab.providers.local.generate import Decoding, Pieces, generate, score, score_tokens
 from cotlab.providers.local.load import Loaded, load, load_organism
 from cotlab.providers.local.locate import locate
 from cotlab.providers.local.patching import Patcher
@@ -68,7 +68,9 @@ class LocalModel:
     def _patcher(self) -> Patcher:
         """Made when it is first needed: most runs patch nothing."""
         if self._patcher_made is None:
-            self._patcher_made = Patcher(self._loaded, open_backend(self._backend_name, self._loaded))
+            backend = open_backend(self._backend_name, self._loaded)
+            workers = torch.get_num_threads() if self._small and backend.at_once and self._loaded.device == "cpu" else 1
+            self._patcher_made = Patcher(self._loaded, backend, workers)
         return self._patcher_made
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
@@ -83,6 +85,8 @@ class LocalModel:
             try:
                 if isinstance(request, Complete):
                     decodings[i] = self._decoding(request)
+                elif isinstance(request, LogProb) and request.top_logprobs:
+                    out[i] = self._with_tokens(request)
                 elif isinstance(request, LogProb):
                     scored[i] = encode_with_answers(self._loaded, render(self._loaded, request), request.answers)
                 elif isinstance(request, Locate):
@@ -109,6 +113,13 @@ class LocalModel:
                 reply = self._response(request, len(request.rows))
                 out[i] = told if isinstance(told, Unsupported) else replace(reply, numbers=tuple(told))
         return [out[i] for i in range(len(requests))]
+
+    def _with_tokens(self, request: LogProb) -> Response:
+        """Numbers as without alternatives, and the answers' tokens, one answer after the other."""
+        rows = encode_with_answers(self._loaded, render(self._loaded, request), request.answers)
+        told = [score_tokens(self._loaded, row, request.top_logprobs, self._pieces) for row in rows]
+        tokens = tuple(token for _, own in told for token in own)
+        return replace(self._response(request, 1), numbers=tuple(number for number, _ in told), tokens=tokens)
 
     def _decoding(self, request: Complete) -> Decoding:
         return Decoding(

@@ -63,7 +63,7 @@ def encode_with_answers(loaded: Loaded, text: str, answers: Sequence[str]) -> li
 
 def room(loaded: Loaded) -> int:
     """The longest text in tokens, prompt and reply together."""
-    return int(getattr(loaded.model.config, "max_position_embeddings", None) or 1 << 20)
+    return int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 1 << 20)
 
 
 def _open_ended(loaded: Loaded, text: str, ids: Sequence[int]) -> list[int]:

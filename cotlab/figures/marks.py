@@ -1,0 +1,199 @@
+"""Points with their intervals: what figures of estimates share, from a table's rows to markers, bars and fine print.
+
+A point comes with its interval; a point without one is an open marker; what is undefined is written "n/a", never drawn at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cotlab.figures import style
+
+RAW_ROWS = 20
+"""Up to so many units their values are drawn one by one, faintly, behind the point."""
+Row = Mapping[str, Any]
+Unit = Literal["items", "draws"]
+"""What a row's interval is over, and what its column ``n`` (or ``draws``) counts."""
+
+
+class Mark(NamedTuple):
+    """A row with its place on the screen and that place's name; ``series`` is "" where there is only one."""
+
+    series: str
+    x: float
+    at: str
+    row: Row
+
+    @property
+    def point(self) -> float | None:
+        return real(self.row, "point")
+
+    @property
+    def lo(self) -> float | None:
+        return real(self.row, "lo")
+
+    @property
+    def hi(self) -> float | None:
+        return real(self.row, "hi")
+
+    @property
+    def bounded(self) -> bool:
+        return None not in (self.point, self.lo, self.hi)
+
+
+def records(table: pd.DataFrame) -> list[Row]:
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def real(row: Row, column: str) -> float | None:
+    """A column's number; None where it has none."""
+    value = row.get(column)
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def said(row: Row, column: str) -> str:
+    """A column's text; "" where it has none."""
+    value = row.get(column)
+    return value if isinstance(value, str) else ""
+
+
+def count(row: Row, column: str) -> int:
+    return int(real(row, column) or 0)
+
+
+def counts(rows: Iterable[Row]) -> str:
+    """How many items rows rest on: "48", or "45–48" where they differ."""
+    found = [count(row, "n") for row in rows]
+    return f"{min(found)}" if min(found) == max(found) else f"{min(found)}–{max(found)}"
+
+
+def jitter(i: int) -> float:
+    """A fixed spread for the i-th raw value, in [−0.05, 0.05): the golden ratio's multiples lie evenly."""
+    return ((i * 0.618034) % 1 - 0.5) * 0.1
+
+
+def draw_series(
+    fig: Any, marks: Sequence[Mark], code: style.Code, *, unit: Unit = "items", legend: bool = False, joined: bool = False,
+    upright: bool = True,
+) -> None:  # fmt: skip
+    """Draw the marks of one series: raw values, a joining line, points with and without intervals, "n/a" where none is.
+
+    Parameters
+    ----------
+    fig : plotly.graph_objects.Figure
+        Changed in place.
+    marks : sequence of Mark
+        In the order of their places.
+    code : style.Code
+    unit : "items" or "draws"
+    legend : bool
+        The series is named in the legend.
+    joined : bool
+        A faint line joins the points, with a gap where one is undefined.
+    upright : bool
+        Values lie on y; else on x, and an undefined mark is left to the caller.
+    """
+    name = marks[0].series if marks else ""
+    group = style.escape(style.shorten(name, 40))
+
+    def add(places: Sequence[float], values: Sequence[float | None], **more: Any) -> None:
+        across, along = (places, values) if upright else (values, places)
+        fig.add_scatter(x=list(across), y=list(along), legendgroup=style.escape(name), cliponaxis=False, **more)
+
+    raw = [(mark.x + jitter(i), value) for mark in marks for i, value in enumerate(raw_values(mark.row, unit))]
+    if raw:
+        add([at for at, _ in raw], [value for _, value in raw], mode="markers", hoverinfo="skip", showlegend=False,
+            marker={"color": style.faded(code.colour, 0.3), "size": 5})  # fmt: skip
+    if joined:
+        add([mark.x for mark in marks], [mark.point for mark in marks], mode="lines", hoverinfo="skip", showlegend=False,
+            line={"color": style.faded(code.colour, 0.45), "width": 1.2})  # fmt: skip
+    key = legend
+    for bounded in (True, False):
+        chosen = [mark for mark in marks if mark.point is not None and mark.bounded is bounded]
+        if not chosen and (bounded or not key):
+            continue
+        bars = {"error_y" if upright else "error_x": error_bars(chosen, code.colour)} if bounded else {}
+        add([mark.x for mark in chosen], [mark.point for mark in chosen], mode="markers", name=group, showlegend=key,
+            hoverinfo="text", hovertext=[hover(mark, unit) for mark in chosen],
+            marker={"color": code.colour, "size": 9, "symbol": code.symbol if bounded else f"{code.symbol}-open",
+                    "line": {"width": 0 if bounded else 2, "color": code.colour}}, **bars)  # fmt: skip
+        key = False
+    for mark in marks if upright else ():
+        if mark.point is None:
+            fig.add_annotation(x=mark.x, y=0, yref="paper", yanchor="bottom", text="n/a", textangle=-90,
+                               bgcolor=style.PAPER, hovertext=hover(mark, unit))  # fmt: skip
+
+
+def error_bars(marks: Sequence[Mark], colour: str) -> dict[str, Any]:
+    """Asymmetric error bars that end at the table's lo and hi."""
+    spans = [(float(mark.row["point"]), float(mark.row["lo"]), float(mark.row["hi"])) for mark in marks]
+    return {
+        "type": "data", "symmetric": False, "color": colour, "thickness": 1.5, "width": 4,
+        "array": [hi - point for point, _, hi in spans], "arrayminus": [point - lo for point, lo, _ in spans],
+    }  # fmt: skip
+
+
+def raw_values(row: Row, unit: Unit = "items") -> list[float]:
+    """The values behind a row, in its column ``values``; none where they are too many to be drawn."""
+    values = row.get("values")
+    few = count(row, "n" if unit == "items" else "draws") <= RAW_ROWS
+    return [float(v) for v in values if not pd.isna(v)] if few and isinstance(values, (list, tuple, np.ndarray)) else []
+
+
+def hover(mark: Mark, unit: Unit = "items") -> str:
+    """Place, point with bounds, counts, and why a part is missing or which method gave it."""
+    named = mark.at if mark.series in (mark.at, "") else f"{mark.series}, {mark.at}"
+    lines = [f"<b>{style.escape(named)}</b>", style.interval_text(mark.point, mark.lo, mark.hi), counted(mark.row, unit)]
+    why = said(mark.row, "reason") or ("" if mark.bounded else default_reason(mark, unit))
+    lines += [style.in_lines(text, 60, most=4) for text in (why, said(mark.row, "method")) if text and text != "none"]
+    if said(mark.row, "text"):
+        lines.append(style.in_lines(mark.row["text"], 60, most=6))
+    return "<br>".join(lines)
+
+
+def counted(row: Row, unit: Unit = "items") -> str:
+    """ "n = 98 items, 2 undefined", or "draws: 8"."""
+    if unit == "draws":
+        return f"draws: {count(row, 'draws')}"
+    return f"n = {count(row, 'n')} items, {count(row, 'n_undefined')} undefined"
+
+
+def default_reason(mark: Mark, unit: Unit = "items") -> str:
+    """What is said of a missing point or interval where the table gives no reason."""
+    if mark.point is None:
+        return "no score is defined here"
+    one = count(mark.row, "n" if unit == "items" else "draws") == 1
+    return f"one {unit[:-1]} has no spread, so there is no interval" if one else "the table gives no interval"
+
+
+def interval_words(marks: Sequence[Mark], unit: Unit = "items") -> str:
+    """What the bars are, by which methods, and what an open marker means; escaped."""
+    bounded = [mark.row for mark in marks if mark.bounded]
+    parts = []
+    if bounded:
+        level = " and ".join(f"{100 * v:g} %" for v in sorted({real(row, "confidence") or 0.95 for row in bounded}))
+        methods = list(dict.fromkeys(text for row in bounded if (text := said(row, "method"))))
+        parts.append(f"Bars: {level} intervals over {unit}{', ' if methods else ''}{'; '.join(methods[:3])}.")
+    bare = [mark.row for mark in marks if mark.point is not None and not mark.bounded]
+    if bare:
+        told = list(dict.fromkeys(said(row, "reason") or f"too few {unit}" for row in bare))
+        parts.append(f"Open marker: no interval, {style.shorten('; '.join(told[:2]), 120)}.")
+    return style.escape(" ".join(parts))
+
+
+def fine_print(marks: Sequence[Mark], *, unit: Unit = "items", gaps: bool = True, by_series: bool = False) -> list[str]:
+    """The subtitle: what bars and markers are and, where ``gaps``, where and why points are missing."""
+    first = interval_words(marks, unit)
+    if any(raw_values(mark.row, unit) for mark in marks):
+        first = f"{first} Faint: single {unit}.".lstrip()
+    why: dict[str, dict[str, None]] = {}
+    for mark in marks if gaps else ():
+        if mark.point is None:
+            place = f"{style.shorten(mark.series, 40)} at {mark.at}" if by_series and mark.series != mark.at else mark.at
+            why.setdefault(said(mark.row, "reason") or default_reason(mark), {})[style.shorten(place)] = None
+    lines = [style.escape(style.shorten(f"n/a ({text}): {', '.join(at)}", 200)) for text, at in why.items()]
+    return [line for line in (first, *lines) if line]

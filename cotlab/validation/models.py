@@ -1,0 +1,54 @@
+"""The organisms that a metric is held against: their groups, the dose that their gate measured, and which weights they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+
+from cotlab.core.errors import UnknownName
+from cotlab.providers.local.organisms import organism_names
+
+FAITHFUL, BYPASS = ("faithful-a", "faithful-b"), ("bypass-a", "bypass-b")
+DOSES = {0: "r0", 25: "r25", 50: "r50", 75: "r75", 100: "r100"}
+PAIRS = {"a": ("faithful-a", "bypass-a"), "b": ("faithful-b", "bypass-b"), "prefix": ("r100", "r0")}
+"""A faithful and a bypassing model each: two pairs of checkpoints, and one checkpoint under two control prefixes."""
+ORGANISMS = (*FAITHFUL, *BYPASS, *DOSES.values(), "hint")
+_CARD = "organism.json"
+
+
+def measured_dose(name: str) -> float | None:
+    """Probability that an organism's answer is its chain's last value where that is not the truth, in [0, 1].
+
+    Read from the gate's figures beside the weights (``chain_mass``); None where the gate does not measure it, as of ``hint``.
+    """
+    folder, start = _place(name)
+    gate = json.loads((folder / _CARD).read_text("utf-8"))["gate"]
+    checks = gate.get(start.strip("<>")) if start else next(iter(gate.values()), None)
+    found = (checks or {}).get("chain_mass")
+    return None if found is None else float(found["value"])
+
+
+def weights_digest(name: str) -> str:
+    """SHA-256 of all that decides what an organism answers: its weights, configuration, tokenizer and control prefix."""
+    folder, start = _place(name)
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _CARD)
+    stamps = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+    return _digest(start, stamps)
+
+
+@cache
+def _digest(start: str, stamps: tuple[tuple[str, int, int], ...]) -> str:
+    sha = hashlib.sha256(start.encode())
+    for path, _, size in stamps:
+        sha.update(f"{Path(path).name}:{size}:".encode())
+        sha.update(Path(path).read_bytes())
+    return sha.hexdigest()
+
+
+def _place(name: str) -> tuple[Path, str]:
+    known = organism_names()
+    if name not in known:
+        raise UnknownName("organism", name, tuple(known))
+    return known[name]

@@ -1,0 +1,76 @@
+"""Rows packed for speed give the numbers that each would give alone, by hooks, on the library's own model."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+from cotlab.providers.local.backend import PatchRow
+from cotlab.providers.local.fast import Fast
+from cotlab.providers.local.hooks import Hooks
+from cotlab.providers.local.patching import in_threads, packs
+
+LAYERS, TOKENS = 5, 40
+SHAPE: dict[str, Any] = {
+    "vocab_size": 60, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": LAYERS, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "initializer_range": 0.3,
+}  # fmt: skip
+MODELS = {
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE)),
+    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE)),
+    "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SHAPE, head_dim=16)),
+}
+
+
+def rows_of_every_kind(n_answer: int) -> list[PatchRow]:
+    """Every contiguous span, patches that begin and end anywhere, and states from other places than they are put to."""
+    rng, rows = random.Random(n_answer), [PatchRow((), (), ())]
+    spans = [tuple(range(a, b + 1)) for a in range(LAYERS) for b in range(a, LAYERS)] + [(0, 2, 4)]
+    for span in spans * 4:
+        at = tuple(sorted(rng.sample(range(rng.choice([1, 8, 20]), TOKENS - n_answer), rng.randrange(1, 14))))
+        rows.append(PatchRow(span, at, tuple(rng.randrange(TOKENS) for _ in at)))
+    every = tuple(range(LAYERS))
+    rows.append(PatchRow(every, (0, 5), (3, 3)))
+    rows.append(PatchRow(every, tuple(range(TOKENS - n_answer)), tuple(range(TOKENS - n_answer))))
+    rng.shuffle(rows)
+    return rows
+
+
+@pytest.mark.parametrize("n_answer", (1, 3))
+@pytest.mark.parametrize("name", MODELS)
+def test_packed_rows_are_each_row_alone(name: str, n_answer: int) -> None:
+    torch.manual_seed(5)
+    model, rng = MODELS[name]().eval(), random.Random(4)
+    with torch.no_grad():  # norms and biases begin as ones and zeros, which would hide that they are left out
+        for key, weights in model.named_parameters():
+            if "norm" in key or "bias" in key:
+                weights.add_(torch.randn_like(weights) * 0.3)
+    ids, other = ([rng.randrange(60) for _ in range(TOKENS)] for _ in range(2))
+    fast, hooks, rows = Fast(model), Hooks(model), rows_of_every_kind(n_answer)
+    clean, bank = hooks.residuals(ids), hooks.residuals(other)
+    wanted = [hooks.patched(ids, n_answer, clean, bank, [row])[0] for row in rows]
+    for budget in (1, 200, 10_000):
+        chosen = list(packs(rows, TOKENS, budget, fast))
+        assert sorted(k for pack in chosen for k in pack) == list(range(len(rows)))
+        for workers in (1, 2):
+            def numbers(pack: list[int]) -> list[float]:
+                return fast.patched(ids, n_answer, clean, bank, [rows[k] for k in pack])
+
+            found = in_threads(numbers, chosen, workers)
+            for pack, told in zip(chosen, found, strict=True):
+                assert told == pytest.approx([wanted[k] for k in pack], abs=1e-4)
+
+
+def test_a_pack_keeps_its_budget_and_its_order() -> None:
+    fast, rows = Fast(MODELS["llama"]()), rows_of_every_kind(1)
+    for budget in (60, 500):
+        for pack in packs(rows, TOKENS, budget, fast):
+            own = [rows[k] for k in pack]
+            assert len(pack) == 1 or len(pack) * max(fast.weight(row, TOKENS) for row in own) <= budget
+            assert all(a.first <= b.first for a, b in pairwise(own))
+            assert len({row.layers if row.through else () for row in own}) == 1

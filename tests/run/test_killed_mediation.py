@@ -1,0 +1,84 @@
+"""A mediation run that is killed while it patches tells how far it is, keeps what it has, and ends as if unbroken."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running import finish, replies, row, scores, start
+
+from cotlab.core.types import Suite
+from cotlab.run import launch
+from cotlab.run.config import read_config
+from cotlab.store import read
+from cotlab.store.gate import Store
+from cotlab.store.live import LiveState, Progress
+
+ITEMS = 40
+WORDS = {"task_suite": "wordproblems", "limit": ITEMS, "provider": "organism", "model": "r100", "scorer": ["mediation"]}
+FLAGS = [f"--{k.replace('_', '-')}={v[0] if isinstance(v, list) else v}" for k, v in WORDS.items()]
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unbroken")
+    assert launch.start(read_config(WORDS), Store(folder), run_id="r").status == "done"
+    return folder
+
+
+def told(folder: Path) -> Progress | None:
+    """The run's progress, as a page or another command reads it."""
+    if not (folder / "log.sqlite").exists():
+        return None
+    live = LiveState(folder / "log.sqlite")
+    try:
+        found = live.get("r")
+    finally:
+        live.close()
+    return found.progress if found else None
+
+
+def batches(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "reports" / "r" / "run.log").read_text("utf-8").splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == "batch"]
+
+
+@pytest.mark.soak
+def test_a_mediation_run_that_is_killed_half_way_ends_as_if_it_had_not_been(tmp_path: Path, unbroken: Path) -> None:
+    needed = replies(unbroken)
+    process, seen = start(tmp_path, *FLAGS, "--run-id", "r"), list[Progress]()
+    while process.poll() is None and (not seen or not 5 <= seen[-1].items_done < ITEMS):
+        time.sleep(0.05)
+        seen += [now] if (now := told(tmp_path)) is not None else []
+    process.kill()  # -9
+    process.communicate()
+    kept, done = replies(tmp_path), seen[-1].items_done
+    assert 5 <= done < ITEMS and needed // 4 < kept < needed, (done, kept, needed)
+    assert row(tmp_path, "r")["status"] == "running"
+    told_replies = [now.replies for now in seen]
+    assert told_replies == sorted(told_replies) and len(set(told_replies)) > 3  # it moved while it ran
+    assert len({now.items_done for now in seen}) > 1 and seen[-1].items_total == ITEMS
+
+    code, _, err = finish(start(tmp_path, "--resume", "r"))
+    assert code == 0, err
+    assert row(tmp_path, "r")["status"] == "done" and set(read.ended(Store(tmp_path), "r")["item"]) == chosen()
+    assert replies(tmp_path) == needed and row(tmp_path, "r")["asked"] == needed  # nothing that was kept is asked again
+    one, other = scores(tmp_path, "r"), scores(unbroken, "r")
+    assert len(one) > 5_000 and other["value"].notna().sum() > 0.8 * len(other)
+    assert one.drop(columns="value").equals(other.drop(columns="value"))
+    assert one["value"].isna().equals(other["value"].isna())
+    assert (one["value"] - other["value"]).abs().max() <= 1e-4
+
+
+def chosen() -> set[str]:
+    suite: Suite = launch.load_for(read_config(WORDS))[0]
+    return {item.id for item in suite.items[:ITEMS]}
+
+
+@pytest.mark.soak
+def test_no_batch_of_a_mediation_run_is_most_of_it(unbroken: Path) -> None:
+    asked = [event["requests"] for event in batches(unbroken)]
+    assert len(asked) > 10 and sum(asked) == replies(unbroken) and max(asked) < sum(asked) / 2

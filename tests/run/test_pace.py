@@ -1,0 +1,99 @@
+"""A local model is handed about two seconds' work of one kind at a time, whatever its speed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from cotlab.core.errors import ProviderError
+from cotlab.core.requests import Complete, LogProb, Message, Patched, Request, Response, Row, Source
+from cotlab.core.types import ModelRef
+from cotlab.run import local
+from cotlab.run.budget import Price
+from cotlab.run.dispatch import Dispatcher
+from cotlab.run.limits import Limits
+from cotlab.run.local import BATCH_S, BATCH_TOKENS, FIRST_SHARE, GROWTH, Pace
+from cotlab.store.live import Progress
+from cotlab.store.responses import ResponseLog
+
+REF = ModelRef("local", "m")
+FIRST = BATCH_TOKENS // FIRST_SHARE
+
+
+def test_a_fast_model_gets_more_step_by_step_and_never_more_than_the_most() -> None:
+    pace, seen = Pace(), []
+    for _ in range(4):
+        pace.learn(pace.tokens, 0.01)
+        seen.append(pace.tokens)
+    assert seen == [FIRST * GROWTH, BATCH_TOKENS, BATCH_TOKENS, BATCH_TOKENS]
+
+
+def test_a_slow_model_gets_what_it_does_in_the_time() -> None:
+    pace = Pace()
+    pace.learn(FIRST, 10 * BATCH_S)
+    assert pace.tokens == round(FIRST / 10)
+    pace.learn(pace.tokens, BATCH_S / 2)
+    assert pace.tokens == pytest.approx(FIRST / 5, rel=0.02)
+    pace.learn(1, 1e9)
+    assert pace.tokens == 1
+
+
+def test_a_batch_that_was_not_full_makes_nothing_larger_or_smaller() -> None:
+    pace = Pace()
+    pace.learn(FIRST // 10, 0.001)
+    pace.learn(1, 0.9 * BATCH_S)
+    assert pace.tokens == FIRST
+
+
+class Slow:
+    """A model that takes its time for each token of work and keeps what each batch was."""
+
+    ref, answers = REF, frozenset({"complete", "logprob", "patched"})
+
+    def __init__(self, seconds_a_token: float) -> None:
+        self.seconds, self.batches = seconds_a_token, list[tuple[str, int, float]]()
+
+    async def send(self, request: Request) -> Response:
+        raise AssertionError("a batch provider is sent batches")
+
+    async def close(self) -> None:
+        return None
+
+    def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
+        (kind,) = {request.kind for request in requests}
+        spent = self.seconds * sum(local._weight(request) for request in requests)
+        self.batches.append((kind, len(requests), spent))
+        time.sleep(spent)
+        return [Response(request.key, "yes", numbers=(0.0,)) for request in requests]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[ResponseLog]:
+    opened = ResponseLog(tmp_path / "log.sqlite")
+    yield opened
+    opened.close()
+
+
+async def test_kinds_go_apart_in_the_order_of_asking_and_each_at_its_own_pace(
+    log: ResponseLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "BATCH_S", 0.05)
+    model = Slow(0.1 / FIRST)  # what a run begins with takes twice as long as a batch should
+    dispatcher = Dispatcher("r", {REF: model}, {REF: Price(0, 0)}, log, Limits(), Progress())
+    asked: list[Request] = []
+    for n in range(60):
+        words = (Message("user", str(n)),)
+        asked += [Complete(REF, words, max_tokens=64), LogProb(REF, words, ("1",)),
+                  Patched(REF, words, "1", Source("run"), (Row((), ()),) * 11)]  # fmt: skip
+    replies = await asyncio.gather(*(dispatcher.ask(request) for request in asked))
+    assert [reply.key for reply in replies] == [request.key for request in asked]
+    assert dispatcher.progress.in_flight == 0 and dispatcher.progress.replies == len(asked)
+    for kind in ("complete", "logprob", "patched"):
+        sizes = [(n, spent) for name, n, spent in model.batches if name == kind]
+        assert sum(n for n, _ in sizes) == 60 and len(sizes) > 2
+        assert all(spent < 0.08 for _, spent in sizes[1:])  # once the speed is known
+    assert model.batches[0][0] == "complete"

@@ -1,0 +1,59 @@
+"""Which interval a mean over items gets: Wilson for what is yes or no, a bootstrap for what is not, a reason for neither."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cotlab.core.registry import SCORERS
+from cotlab.core.types import Estimate, Item
+from cotlab.metrics.cards_ablation import ANSWER_CHANGE
+from cotlab.metrics.cards_mediation import BOUNDARY_ROBUST, CMI
+from cotlab.run.summary import mean_estimates
+
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+FLAGS = frozenset({"answer_change", "boundary_robust"})
+
+
+def mean(metric: str, values: Sequence[float | None], draws: int = 1) -> Estimate:
+    rows = [(metric, f"i{k}", 0, d, "{}", v) for k, v in enumerate(values) for d in range(draws)]
+    table = pd.DataFrame(rows, columns=["metric", "item_id", "step", "sample", "facet", "value"]).astype({"value": "float64"})
+    (found,) = mean_estimates(table, 42, FLAGS)
+    return found
+
+
+def test_a_continuous_metric_whose_items_are_all_0_or_1_gets_no_wilson() -> None:
+    mixed = mean("cmi", [0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+    assert mixed.point == pytest.approx(2 / 3) and mixed.method.startswith("bootstrap")
+    for value in (0.0, 1.0):
+        equal = mean("cmi", [value] * 7 + [None])
+        assert (equal.point, equal.lo, equal.hi, equal.n, equal.n_undefined) == (value, None, None, 7, 1)
+        assert (equal.method, equal.reason) == ("none", "all 7 values are equal: a resample has no spread to show")
+
+
+def test_a_flag_gets_wilson_also_where_all_items_agree() -> None:
+    """7 of 10: (0.39678, 0.89221), statsmodels 0.15; 0 of 7: z^2 / (7 + z^2) = 0.35433 above."""
+    some = mean("boundary_robust", [1.0] * 7 + [0.0] * 3)
+    assert (some.method, some.lo, some.hi) == ("Wilson", pytest.approx(0.39678, abs=1e-5), pytest.approx(0.89221, abs=1e-5))
+    none = mean("boundary_robust", [0.0] * 7)
+    assert (none.lo, none.hi) == (0.0, pytest.approx(0.35433, abs=1e-5))
+    repeated = mean("answer_change", [0.0] * 7, draws=3)  # three draws of an item are not independent: items are
+    assert (repeated.method, repeated.hi) == ("Wilson (all units equal)", pytest.approx(0.35433, abs=1e-5))
+
+
+def test_a_flag_has_no_value_between() -> None:
+    item = Item("i", "?", None, ())
+    assert ANSWER_CHANGE.score(item, 1.0).value == BOUNDARY_ROBUST.score(item, True).value == 1.0
+    with pytest.raises(ValueError, match="neither 0 nor 1"):
+        ANSWER_CHANGE.score(item, 0.5)
+    assert CMI.score(item, 0.5).value == 0.5
+
+
+def test_the_flags_are_the_metrics_that_the_readme_gives_as_0_or_1() -> None:
+    rows = re.findall(r"^\|(.+?)\|.+?\| 0 or 1 \|", README, re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert {card.name for name in SCORERS for card in SCORERS[name].cards if card.flag} == told
