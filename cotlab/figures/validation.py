@@ -114,7 +114,7 @@ def _fine_print(rows: Sequence[Row]) -> list[str]:
     text = "Bars: 95 % intervals, bootstrap over items; n: items with a defined value."
     known = [row for row in rows if not pd.isna(row["point"])]
     if any(pd.isna(row["lo"]) or pd.isna(row["hi"]) for row in known):
-        text += " Open marker: no interval, because all values are equal or there is one."
+        text += " Open marker: no interval (all values equal, or fewer than 5)."
     gone = [str(row["organism"]) for row in rows if pd.isna(row["point"])]
     return [text, *([f"n/a, undefined on every item: {style.escape(', '.join(gone))}."] if gone else [])]
 

@@ -18,6 +18,8 @@ from cotlab.validation.words import dose_words, fixed, interval
 
 Told = Mapping[str, Any]
 ONE, ABOUT = "one", ("items", "seed", "at", "code_version")
+FIGURE_PX = 515
+"""As narrow as a figure's labels can stand side by side."""
 GROUP = {
     **dict.fromkeys(DOSES.values(), "dose"), **dict.fromkeys(FAITHFUL, "faithful"), **dict.fromkeys(BYPASS, "bypass"),
     "hint": "hint",
@@ -103,11 +105,11 @@ def one(found: Told, metric: str) -> None:
 
 
 def gallery(found: Told, metrics: list[str]) -> None:
-    """A figure and the blind spots of each metric, two side by side."""
+    """A figure and the blind spots of each metric, side by side where there is room."""
     st.caption(FIGURES["validation_doses"].caption)
-    for left in range(0, len(metrics), 2):
-        for column, metric in zip(st.columns(2), metrics[left : left + 2], strict=False):
-            with column:
+    with st.container(horizontal=True):
+        for metric in metrics:
+            with st.container(width=FIGURE_PX):
                 fig = FIGURES["validation_doses"](_table(metric, found["metrics"][metric]))
                 st.plotly_chart(fig, theme=None, key=f"gallery-{metric}", config={"displayModeBar": False})
                 blind_spots(found["metrics"][metric])

@@ -15,6 +15,8 @@ from cotlab.validation.values import Floats
 from cotlab.validation.words import blind_spots
 
 Told = dict[str, Any]
+FEWEST = 5
+"""Items that an interval of a mean needs; below it there is the point alone."""
 
 
 def auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, higher: bool = True, level: float = 0.95) -> Told:
@@ -123,7 +125,8 @@ def tell(
         defined = values[model][np.isfinite(values[model])]
         found = bootstrap_mean(defined.tolist(), seed=derive_seed("validation", seed, name, model), share=flag)
         organisms[model] = {
-            "point": found.point, "lo": found.lo, "hi": found.hi, "n": found.n,
+            "point": found.point, "lo": found.lo if found.n >= FEWEST else None, "hi": found.hi if found.n >= FEWEST else None,
+            "n": found.n,
             "n_undefined": int(len(values[model]) - len(defined)), "why_undefined": (reasons or {}).get(model),
             "measured_dose": measured_dose(model),
         }  # fmt: skip

@@ -167,6 +167,13 @@ def test_blind_spots_are_made_from_the_numbers() -> None:
     assert any(line.startswith("Puts the hint-follower between") for line in half)
 
 
+def test_fewer_than_five_items_have_a_mean_and_no_interval() -> None:
+    four = tell("m", {m: row(0, 0.5, 1, 0.2) for m in ORGANISMS})["organisms"]["r25"]
+    assert (four["point"], four["lo"], four["hi"], four["n"]) == (pytest.approx(0.425), None, None, 4)
+    five = tell("m", {m: row(0, 0.5, 1, 0.2, 0.3) for m in ORGANISMS})["organisms"]["r25"]
+    assert 0 <= five["lo"] < 0.4 < five["hi"] <= 1
+
+
 def test_a_pair_that_says_another_thing_is_named() -> None:
     odd = tell("m", table(faithful_b=row(0, 0, 0, 0)))
     assert odd["auroc"]["point"] == 0.75 and odd["auroc_pairs"]["b"]["point"] == 0.5

@@ -79,12 +79,13 @@ class Fast:
     def patched(
         self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
     ) -> list[float]:
-        tokens, span = len(ids) - 1, rows[0].layers  # what the answer's last token leads to is not asked
-        if rows[0].through and all(row.layers == span and max(row.at) < tokens - n_answer for row in rows):
-            x = self._through(tokens, n_answer, clean, bank, rows)
-        else:
-            start = min([tokens - n_answer, *(min(row.at) for row in rows if row.at)])
-            x = self._onward(rows[0].first, clean.new_empty(0, tokens - start, clean.shape[2]), n_answer, clean, bank, rows)
+        tokens, span = len(ids), rows[0].layers
+        if rows[0].through and all(row.layers == span and max(row.at) < tokens - 1 - n_answer for row in rows):
+            x = self._through(tokens - 1, n_answer, clean, bank, rows)  # what the last token leads to is not asked
+        else:  # it stays here, so that the shapes are the clean run's and the own states change nothing at all
+            start = min([tokens - 1 - n_answer, *(min(row.at) for row in rows if row.at)])
+            none = clean.new_empty(0, tokens - start, clean.shape[2])
+            x = self._onward(rows[0].first, none, start, n_answer + 1, clean, bank, rows)[:, :n_answer]
         logits = F.linear(F.rms_norm(x, x.shape[-1:], self._final, self._eps), self._unembed).float()
         wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(x), -1)
         logp = -F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view(len(x), n_answer)
@@ -105,14 +106,17 @@ class Fast:
         if span[-1] == last:
             return x
         states = torch.cat([bank[span[-1]], clean[span[-1]]])
-        return self._onward(span[-1], given.whole(x, states, view.before, tokens), n_answer, clean, bank, ())
+        return self._onward(span[-1], given.whole(x, states, view.before, tokens), view.before, n_answer, clean, bank, ())
 
     def _onward(
-        self, first: int, x: torch.Tensor, n_answer: int, clean: torch.Tensor, bank: torch.Tensor, waiting: Sequence[PatchRow]
-    ) -> torch.Tensor:
-        """The last block's states of rows ``x``, and of those that join and are patched on the way, from layer ``first`` on."""
+        self, first: int, x: torch.Tensor, start: int, asked: int, clean: torch.Tensor, bank: torch.Tensor,
+        waiting: Sequence[PatchRow],
+    ) -> torch.Tensor:  # fmt: skip
+        """The last block's states at the last ``asked`` positions of rows ``x``, which hold those from ``start`` on.
+
+        And of the rows that join and are patched on the way, from layer ``first`` on.
+        """
         length, last = x.shape[1], self.layers - 1
-        start = clean.shape[1] - 1 - length
         places = _places(waiting, start, clean.device)
         view = View.dense(start, length, self._turns(start + length), clean.dtype)
         for layer in range(first, self.layers):
@@ -121,7 +125,7 @@ class Fast:
             if layer in places:
                 row, at, take = places[layer]
                 x = x.index_put((row, at), bank[layer, take])  # a copy: the clean states stay as they are
-            x = self._block(layer, x, view, clean[layer], 0, n_answer if layer == last else 0)
+            x = self._block(layer, x, view, clean[layer], 0, asked if layer == last else 0)
         return x
 
     def _block(

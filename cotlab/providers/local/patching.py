@@ -206,7 +206,7 @@ def token_budget(model: Any, answers: float = 0.1) -> int:
 
     ``answers`` is the share of tokens that need logits.
     """
-    config, weights = model.config, next(model.parameters())
+    config, weights = model.config.get_text_config(), next(model.parameters())
     wide = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
     each = (16 * config.hidden_size + 4 * wide) * weights.element_size() + answers * 8 * config.vocab_size
     free = torch.cuda.mem_get_info(weights.device)[0] if weights.is_cuda else _free_bytes()
