@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 
 from cotlab.providers.local.backend import PatchRow
@@ -70,25 +72,37 @@ def partial_view(rows: Sequence[PatchRow], tokens: int, bank: int, turns: torch.
     rows : each leaves the last of the ``tokens`` positions alone
     bank : int, how many columns the bank has; a position of the clean run counts as column ``bank`` + position
     """
-    starts = [min(row.at) for row in rows]
-    before = min(starts)
-    live = [sorted(set(range(start, tokens)).difference(row.at)) for start, row in zip(starts, rows, strict=True)]
-    told = [
-        [(p, bank + p) for p in range(before, start)] + list(zip(row.at, row.take, strict=True))
-        for start, row in zip(starts, rows, strict=True)
-    ]
-    pairs = {pair: k for k, pair in enumerate(sorted({pair for own in told for pair in own}))}
-    most, widest = max(map(len, live)), max(map(len, told))
-    at = torch.tensor([[own[0]] * (most - len(own)) + own for own in live])
-    real = torch.tensor([[False] * (most - len(own)) + [True] * len(own) for own in live])
-    taken = [[pairs[pair] for pair in own] for own in told]
-    take = torch.tensor([own + own[:1] * (widest - len(own)) for own in taken])
-    absent = torch.tensor([[False] * len(own) + [True] * (widest - len(own)) for own in told])
-    places = torch.tensor([p for p, _ in pairs])
-    keys = torch.cat([places[take].masked_fill(absent, tokens), at.masked_fill(~real, tokens)], 1)
-    mask = torch.zeros(len(rows), 1, most, before + keys.shape[1], dtype=dtype)
-    mask[..., before:].masked_fill_((keys[:, None] > at[:, :, None])[:, None], -torch.inf)
-    device = turns.device
-    at, places, columns = at.to(device), places.to(device), torch.tensor([c for _, c in pairs], device=device)
-    given = Given(at, real.to(device), columns, turns[places][None, :, None], places, take.to(device))
-    return View(before, turns[at][:, :, None], mask.to(device), given)
+    columns = np.tile(np.arange(bank, bank + tokens), (len(rows), 1))  # what each position takes where it is not computed
+    patched = np.zeros((len(rows), tokens), bool)
+    for k, row in enumerate(rows):
+        patched[k, row.at] = True
+        columns[k, row.at] = row.take
+    places, start = np.arange(tokens), patched.argmax(1)[:, None]
+    before = int(start.min())
+    at, real = _side_by_side((places >= start) & ~patched, front=True)
+    given, told = _side_by_side((places >= before) & ((places < start) | patched), front=False)
+    codes = given * (bank + tokens) + np.take_along_axis(columns, given, 1)
+    pairs, take = np.unique(codes, return_inverse=True)
+    pair_at, pair_column = divmod(pairs, bank + tokens)
+    seen = np.concatenate([np.where(told, given, tokens), np.where(real, at, tokens)], 1)[:, None] <= at[:, :, None]
+    mask = np.zeros((len(rows), 1, at.shape[1], before + seen.shape[2]), np.float32)
+    mask[:, 0, :, before:][~seen] = -np.inf
+
+    def sent(array: Any) -> torch.Tensor:
+        return torch.from_numpy(array).to(turns.device)
+
+    here, spots = sent(at), sent(pair_at)
+    known = Given(
+        here, sent(real), sent(pair_column), turns[spots][None, :, None], spots, sent(take.reshape(given.shape))
+    )  # fmt: skip
+    return View(before, turns[here][:, :, None], sent(mask).to(dtype), known)
+
+
+def _side_by_side(chosen: Any, *, front: bool) -> tuple[Any, Any]:
+    """The chosen positions of each row in their order, padded at the front or the end by the row's first; which are real."""
+    counts = chosen.sum(1)
+    most = int(counts.max())
+    real = np.arange(most)[None] >= most - counts[:, None] if front else np.arange(most)[None] < counts[:, None]
+    out = np.repeat(chosen.argmax(1)[:, None], most, 1)
+    out[real] = chosen.nonzero()[1]
+    return out, real
