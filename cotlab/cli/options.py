@@ -52,6 +52,18 @@ Subsets = Annotated[Optional[int], typer.Option(help="Mediation: subsets, shuffl
 JumpNats = Annotated[
     Optional[float], typer.Option("--jump-nats", help="Entropy: a jump is so many nats above the earlier steps (default 0.5).")
 ]
+Embedder = Annotated[
+    Optional[str], typer.Option(help="Who turns texts into vectors: a sentence-transformers name or folder (all-MiniLM-L6-v2).")
+]
+Verifier = Annotated[
+    Optional[str],
+    typer.Option(help="Who judges links that cannot be computed: none (default), nli/FOLDER, subject, provider/model."),
+]
+Paraphraser = Annotated[Optional[str], typer.Option(help="Who rewords questions: rules (default), subject, provider/model.")]
+Sets = Annotated[
+    Optional[list[str]],
+    typer.Option("--set", help="SCORER.OPTION=value, what a scorer can be told beyond these flags; repeatable."),
+]
 Device = Annotated[Optional[str], typer.Option(help="Where a local model runs: cpu (default), cuda, cuda:1.")]
 Dtype = Annotated[Optional[str], typer.Option(help="A local model's numbers: float32 (default), bfloat16, float16.")]
 Backend = Annotated[
@@ -87,8 +99,9 @@ ConfigFile = Annotated[Optional[Path], typer.Option("--config", help="A YAML fil
 def given(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that were given, as fields of a RunConfig."""
     found = {name: value for name, value in flags.items() if value is not None and value is not False and value != []}
-    if "tag" in found:
-        found["tag"] = dict(_pair(text) for text in found["tag"])
+    for name in ("tag", "set"):
+        if name in found:
+            found[name] = dict(_pair(name, text) for text in found[name])
     found |= {name: str(found[name]) for name in ("output", "prices") if name in found}
     return found
 
@@ -108,8 +121,8 @@ def check_resume(flags: Mapping[str, Any], *, dry_run: bool, config: Path | None
         raise ConfigError(f"{names} cannot go with --resume: it carries out the stored plan. Start a new run instead.")
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(flag: str, text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise ConfigError(f"--tag needs key=value, got {text!r}")
+        raise ConfigError(f"--{flag} needs key=value, got {text!r}")
     return key.strip(), value.strip()

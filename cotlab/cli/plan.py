@@ -28,6 +28,9 @@ def plan(
     draws: o.Draws = None,
     subsets: o.Subsets = None,
     jump_nats: o.JumpNats = None,
+    embedder: o.Embedder = None,
+    verifier: o.Verifier = None,
+    paraphraser: o.Paraphraser = None,
     device: o.Device = None,
     dtype: o.Dtype = None,
     backend: o.Backend = None,
@@ -36,6 +39,7 @@ def plan(
     batch: o.Batch = None,
     prices: o.Prices = None,
     allow_unpriced: o.AllowUnpriced = None,
+    set: o.Sets = None,
     tag: o.Tags = None,
     config: o.ConfigFile = None,
 ) -> None:

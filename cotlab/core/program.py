@@ -83,6 +83,8 @@ class Scorer:
     headlines: tuple[Headline, ...] = ()
     check: Callable[[Mapping[str, Any], ModelRef], None] | None = None
     """Raises ConfigError for options that the subject cannot answer, before anything is asked."""
+    roles: tuple[str, ...] = ()
+    """Who else it may ask: embedder, symbolic, verifier, paraphraser. A role that a run leaves empty is not in the models."""
 
     def __call__(self, item: Item, params: Params, peers: Peers) -> Program:
         return self.program(item, params, peers)
@@ -92,11 +94,14 @@ def scorer(
     *cards: MetricCard, version: int, name: str | None = None, options: Mapping[str, Any] | None = None,
     prepare: Callable[[Suite, Params], Preparation] | None = None, statistics: tuple[Statistic, ...] = (),
     headlines: tuple[Headline, ...] = (), check: Callable[[Mapping[str, Any], ModelRef], None] | None = None,
+    roles: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Item, Params, Peers], Program]], Scorer]:  # fmt: skip
     """Declare a program as a scorer. A change of what it computes needs a new ``version``."""
 
     def declare(program: Callable[[Item, Params, Peers], Program]) -> Scorer:
-        return Scorer(name or program.__name__, version, cards, program, options or {}, prepare, statistics, headlines, check)
+        return Scorer(
+            name or program.__name__, version, cards, program, options or {}, prepare, statistics, headlines, check, roles
+        )  # fmt: skip
 
     return declare
 

@@ -20,7 +20,7 @@ from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import family_of
 from cotlab.providers.keys import KEYS, is_private
 
-FREE_PROVIDERS = ("organism", "local", "echo", "scripted", "symbolic")
+FREE_PROVIDERS = ("organism", "local", "echo", "scripted", "symbolic", "nli", "embedder")
 """Ours that cost nothing; a provider of another package says so with ``free = True``."""
 
 

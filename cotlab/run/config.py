@@ -80,6 +80,13 @@ class RunConfig(BaseSettings):
     jump_nats: float = Field(
         0.5, ge=0, le=3, description="Entropy: a step this much above the mean of the earlier ones, in nats, is a jump."
     )
+    embedder: str = Field(
+        "all-MiniLM-L6-v2", description="Who turns texts into vectors: a sentence-transformers name or folder."
+    )
+    verifier: str = Field(
+        "none", description="Who judges links that cannot be computed: none, nli/FOLDER, subject, or provider/model."
+    )
+    paraphraser: str = Field("rules", description="Who rewords questions: rules (offline), subject, or provider/model.")
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="Where a local model runs: cpu, cuda, cuda:1 …")
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Type of a local model's numbers.")
     backend: Literal["auto", "fast", "hooks", "transformer_lens"] = Field(
@@ -106,6 +113,9 @@ class RunConfig(BaseSettings):
     )
     allow_unpriced: bool = Field(False, description="Run a model whose price is unknown; its spend is then unknown too.")
     redact_prompts: bool = Field(False, description="Keep hashes instead of prompts, chains and replies.")
+    set: Annotated[dict[str, str], NoDecode] = Field(
+        default_factory=dict, description="SCORER.OPTION=value, for what a scorer can be told beyond the flags; repeatable."
+    )
     tag: Annotated[dict[str, str], NoDecode] = Field(
         default_factory=dict, description="key=value, kept with the run; repeatable."
     )
@@ -116,15 +126,15 @@ class RunConfig(BaseSettings):
         """In the environment a list is written with commas."""
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
-    @field_validator("tag", mode="before")
+    @field_validator("tag", "set", mode="before")
     @classmethod
     def _paired(cls, value: Any) -> Any:
-        """In the environment tags are written key=value, with commas between them."""
+        """In the environment pairs are written key=value, with commas between them."""
         if not isinstance(value, str):
             return value
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
         if not all(key.strip() and equals for key, equals, _ in pairs):
-            raise ValueError("tags are written key=value,key=value")
+            raise ValueError("they are written key=value,key=value")
         return {key.strip(): text.strip() for key, _, text in pairs}
 
     @classmethod

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from cotlab.core.program import Params, Peers, Scorer
@@ -21,7 +22,7 @@ from cotlab.core.requests import (
     Response,
     Span,
 )
-from cotlab.core.types import Item, Plan, Suite
+from cotlab.core.types import Item, ModelRef, Plan, Suite
 from cotlab.metrics.ablation import DISTRIBUTION_METRICS, WHITE_BOX
 from cotlab.providers.capabilities import family_of
 from cotlab.run.budget import FREE, Price
@@ -31,6 +32,10 @@ _SHORT, _ANSWER_TOKENS, _CHAIN_TOKENS, _REASONING_TOKENS = 64, 20, 150, 600
 """How long a reply is likely to be: one asked for at most so many tokens is an answer, a longer one holds a chain."""
 _MOST_ROUNDS = 100
 _LEAST_STEPS = 8
+
+
+Prices = Mapping[ModelRef, Price]
+NO_PRICES: Prices = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -50,13 +55,14 @@ class Count:
     def total(self) -> int:
         return self.exact + self.estimated
 
-    def add(self, request: Request, price: Price, *, first_round: bool) -> None:
-        """Count a request once, whoever asks it."""
+    def add(self, request: Request, prices: Prices, *, first_round: bool) -> None:
+        """Count a request once, whoever asks it; a model without a price is free."""
         if request.key in self.seen:
             return
         self.seen.add(request.key)
         self.exact += first_round
         self.estimated += not first_round
+        price = prices.get(request.model, FREE)
         if not price.free:
             self.micro += _likely_cost(request, price)
             self.most_micro += price.most(request)
@@ -70,16 +76,16 @@ class Count:
         }  # fmt: skip
 
 
-def count_plan(plan: Plan, suite: Suite, price: Price = FREE) -> Count:
+def count_plan(plan: Plan, suite: Suite, prices: Prices = NO_PRICES) -> Count:
     """What a plan would ask; a request that several scorers ask counts once."""
     peers, count = Peers.of(suite, plan.seed), Count()
     for spec in plan.scorers:
-        count_requests(SCORERS[spec.name], params_of(plan, spec), peers, suite.items[: plan.limit], price, count)
+        count_requests(SCORERS[spec.name], params_of(plan, spec), peers, suite.items[: plan.limit], prices, count)
     return count
 
 
 def count_requests(
-    scorer: Scorer, params: Params, peers: Peers, items: Iterable[Item], price: Price = FREE, count: Count | None = None
+    scorer: Scorer, params: Params, peers: Peers, items: Iterable[Item], prices: Prices = NO_PRICES, count: Count | None = None
 ) -> Count:
     """Drive every program with placeholder replies, which are generous: what follows from real ones is seldom more.
 
@@ -92,7 +98,7 @@ def count_requests(
             round_ = next(program)
             for number in range(_MOST_ROUNDS):
                 for request in round_:
-                    count.add(request, price, first_round=number == 0)
+                    count.add(request, prices, first_round=number == 0)
                 round_ = program.send([_placeholder(request, item) for request in round_])
         except StopIteration:
             continue

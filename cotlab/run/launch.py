@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +20,10 @@ from cotlab.run.config import RunConfig, as_yaml, config_again
 from cotlab.run.dryrun import Count, cautions, count_plan
 from cotlab.run.journal import Journal
 from cotlab.run.limits import Limits
-from cotlab.run.plan import code_version, make_plan, open_provider, subject_of
+from cotlab.run.plan import code_version, make_plan, open_provider
 from cotlab.run.process import run_anywhere, stopping_on_signals
 from cotlab.run.report import write_reports
+from cotlab.run.roles import models_of
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.summary import summarise
 from cotlab.run.verdict import judge
@@ -62,9 +63,9 @@ def load_for(config: RunConfig) -> tuple[Suite, str]:
 def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, Count]:
     """The plan of a configuration and what it would ask, without opening a provider."""
     PROVIDERS.require(config.provider)
-    plan = make_plan(config, suite, {"subject": subject_of(config)})
+    plan = make_plan(config, suite, models_of(config))
     _check_model(plan.subject, config)
-    return plan, count_plan(plan, suite, price_for(plan.subject, config))
+    return plan, count_plan(plan, suite, {ref: price_for(ref, config) for ref in plan.models.values()})
 
 
 def start(
@@ -86,10 +87,12 @@ def start(
     sha = ""
     if suite is None:
         suite, sha = load_for(config)
-    provider = open_provider(subject_of(config), config)
-    price = _price(provider, config)
-    plan = make_plan(config, suite, {"subject": provider.ref})
-    _check_model(provider.ref, config)
+    models = _opened(models_of(config), config)
+    plan = make_plan(config, suite, {role: provider.ref for role, provider in models.items()})
+    providers = {provider.ref: provider for provider in models.values()}
+    prices = {ref: _price(provider, config) for ref, provider in providers.items()}
+    price = prices[plan.subject]
+    _check_model(plan.subject, config)
     run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3] + f"-{plan.digest[:4]}"
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
     _check_output(output)
@@ -104,13 +107,13 @@ def start(
             output=str(output.resolve()),
             redacted=config.redact_prompts,
             n_items=len(suite.items[: plan.limit]),
-            estimate=None if isinstance(provider, BatchProvider) else count_plan(plan, suite, price).as_estimate(price),
+            estimate=None if all(map(_in_process, providers.values())) else count_plan(plan, suite, prices).as_estimate(price),
         )
     (output / "run.yaml").write_text(as_yaml(config.model_dump(mode="json") | {"output": None}), "utf-8")
     for caution in cautions(plan):
         warn(caution)
     announce(run_id)
-    return _carry_out(run_id, plan, suite, store, provider, price, config, output, tell)
+    return _carry_out(run_id, plan, suite, store, providers, prices, config, output, tell)
 
 
 def resume(
@@ -139,14 +142,26 @@ def resume(
             raise ConfigError(f"The suite {config.task_suite!r} has changed since run {run_id} began; start a new run.")
     else:
         suite = read.suite(store, plan.suite_digest)
-    provider = open_provider(plan.subject, config)
-    if provider.ref != plan.subject:
-        raise ConfigError(f"The model {plan.subject} has changed since run {run_id} began; start a new run.")
-    if isinstance(provider, Batching) and _has_open_batches(store, run_id, provider.ref):
-        config = config.model_copy(update={"batch": True})  # what is at the vendor is picked up, whatever is said now
-    _check_model(provider.ref, config)
-    price = _price(provider, config)
-    return _carry_out(run_id, plan, suite, store, provider, price, config, Path(row["output"]), tell, retry_refused)
+    models = _opened(plan.models, config)
+    providers = {provider.ref: provider for provider in models.values()}
+    for role, ref in plan.models.items():
+        if models[role].ref != ref:
+            raise ConfigError(f"The model {ref} has changed since run {run_id} began; start a new run.")
+        if isinstance(models[role], Batching) and _has_open_batches(store, run_id, ref):
+            config = config.model_copy(update={"batch": True})  # what is at the vendor is picked up, whatever is said now
+    _check_model(plan.subject, config)
+    prices = {ref: _price(provider, config) for ref, provider in providers.items()}
+    return _carry_out(run_id, plan, suite, store, providers, prices, config, Path(row["output"]), tell, retry_refused)
+
+
+def _opened(models: Mapping[str, ModelRef], config: RunConfig) -> dict[str, AnyProvider]:
+    """The provider of each role; two roles of one model share it."""
+    opened = {ref: open_provider(ref, config) for ref in dict.fromkeys(models.values())}
+    return {role: opened[ref] for role, ref in models.items()}
+
+
+def _in_process(provider: AnyProvider) -> bool:
+    return isinstance(provider, BatchProvider)
 
 
 def _has_open_batches(store: Store, run_id: str, ref: ModelRef) -> bool:
@@ -165,7 +180,7 @@ def price_for(ref: ModelRef, config: RunConfig) -> Price:
 
 def _price(provider: AnyProvider, config: RunConfig) -> Price:
     """Free for a model in this process, else what is known of it."""
-    return FREE if isinstance(provider, BatchProvider) else price_for(provider.ref, config)
+    return FREE if _in_process(provider) else price_for(provider.ref, config)
 
 
 def _check_model(ref: ModelRef, config: RunConfig) -> None:
@@ -195,8 +210,8 @@ def _check_new(store: Store, run_id: str) -> None:
         raise ConfigError(f"There is a run {run_id!r} already: --resume goes on with it, another --run-id starts a new one.")
 
 
-def _limits(provider: AnyProvider, config: RunConfig) -> Limits:
-    free_running = isinstance(provider, BatchProvider) or config.provider in UNLIMITED
+def _limits(providers: Iterable[AnyProvider], config: RunConfig) -> Limits:
+    free_running = all(_in_process(provider) or provider.ref.provider in UNLIMITED for provider in providers)
     return Limits(
         concurrency=config.max_concurrent,
         per_minute=None if free_running else config.max_requests_per_minute,
@@ -212,18 +227,16 @@ def _carry_out(
     plan: Plan,
     suite: Suite,
     store: Store,
-    provider: AnyProvider,
-    price: Price,
+    providers: Mapping[ModelRef, AnyProvider],
+    prices: Mapping[ModelRef, Price],
     config: RunConfig,
     output: Path,
     tell: Callable[[Progress], None],
     retry_refused: bool = False,
 ) -> Finished:
-    models: dict[ModelRef, AnyProvider] = {plan.subject: provider}
-
     async def go() -> Outcome:
         run = Run(
-            run_id, plan, suite, store, models, dict.fromkeys(models, price), _limits(provider, config),
+            run_id, plan, suite, store, providers, prices, _limits(providers.values(), config),
             config.redact_prompts, retry_refused, tell, Journal(output, redact=config.redact_prompts), config.batch,
         )  # fmt: skip
         with stopping_on_signals(run.stop):

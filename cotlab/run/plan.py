@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from collections.abc import Mapping
 from functools import cache
@@ -9,11 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.keys import digest
 from cotlab.core.program import Params, Scorer
 from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.core.types import Form, ModelRef, Plan, ScorerSpec, Suite
+from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.config import RunConfig
 
 SHARED = ("ccs_threshold", "metric", "chain", "control", "layers", "donors", "draws", "subsets", "jump_nats")
@@ -21,12 +23,6 @@ SHARED = ("ccs_threshold", "metric", "chain", "control", "layers", "donors", "dr
 
 
 IN_PROCESS = ("organism", "local")
-
-
-def subject_of(config: RunConfig) -> ModelRef:
-    """The model a configuration names; its provider fills in revision and form once it is opened."""
-    form: Form = "continuation" if config.provider == "organism" else "prefill" if config.given == "prefix" else "chat"
-    return ModelRef(config.provider, config.model, base_url=config.base_url, form=form)
 
 
 def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider:
@@ -47,7 +43,7 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
         found: Scorer = SCORERS[name]
         once = {"modes": list(dict.fromkeys(config.mode)), "sources": list(dict.fromkeys(config.source))}
         given = once | {field: getattr(config, field) for field in SHARED}
-        options = {key: given.get(key, value) for key, value in found.options.items()}
+        options = {key: given.get(key, value) for key, value in found.options.items()} | _told(config, found)
         if found.check is not None:
             found.check(options, models["subject"])
         specs.append(ScorerSpec(name, found.version, options))
@@ -62,6 +58,45 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
         repeats=config.repeats,
         tags=dict(sorted(config.tag.items())),
     )
+
+
+def _told(config: RunConfig, found: Scorer) -> dict[str, Any]:
+    """What ``--set`` says of one scorer's options, each of the type of its default.
+
+    Raises
+    ------
+    UnknownName, ConfigError
+        If a scorer that is not chosen or an option that it lacks is named, or the value is of another type.
+    """
+    out = {}
+    for name, text in config.set.items():
+        scorer, _, option = name.partition(".")
+        if scorer not in config.scorer:
+            raise UnknownName("scorer in --set", scorer, tuple(config.scorer))
+        if scorer != found.name:
+            continue
+        if option not in found.options:
+            raise UnknownName(f"option of {scorer}", option, tuple(found.options))
+        out[option] = _of_type(found.options[option], text, name)
+    return out
+
+
+def _of_type(default: Any, text: str, name: str) -> Any:
+    """The value that ``text`` says: a truth value, a number, a text, or texts with commas between them."""
+    if isinstance(default, list | tuple):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if isinstance(default, str) or default is None:
+        return text
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.strip().lower()]
+        number = type(default)(text)
+        if math.isfinite(number):
+            return number
+    except (KeyError, ValueError, OverflowError):
+        pass
+    kind = {bool: "true or false", int: "a whole number", float: "a number"}[type(default)]
+    raise ConfigError(f"--set {name}={text}: {name} is {kind}.")
 
 
 def params_of(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any] | None = None) -> Params:

@@ -105,6 +105,12 @@ def _sampling(before: dict[str, Any]) -> dict[str, Any]:
         "ccs_threshold": c.number_input(
             "A step is redundant below CCS", 0.0, 1.0, float(before.get("ccs_threshold", 0.1)), 0.05, key="new-tau"
         ),
+        "embedder": a.text_input(
+            "Embedder", before.get("embedder") or "all-MiniLM-L6-v2", key="new-embedder", help=EMBEDDER_HELP
+        ),
+        "verifier": b.text_input("Verifier", before.get("verifier") or "none", key="new-verifier", help=VERIFIER_HELP),
+        "paraphraser": c.text_input("Paraphraser", before.get("paraphraser") or "rules", key="new-rules", help=REWORD_HELP),
+        "set": _pairs(b.text_input("Other options (scorer.option=value)", _joined(before.get("set")), key="new-set")),
         "jump_nats": a.number_input(
             "Entropy jumps by, nats", 0.0, 3.0, float(before.get("jump_nats", 0.5)), 0.1, key="new-jump", help=JUMP_HELP
         ),
@@ -147,7 +153,7 @@ def _gate_and_tags(before: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
     a, b, c = st.columns(3)
     tags = a.text_input(
-        "Tags (key=value, key=value)", ", ".join(f"{k}={v}" for k, v in (before.get("tag") or {}).items()), key="new-tags"
+        "Tags (key=value, key=value)", _joined(before.get("tag")), key="new-tags"
     )
     gates = ["point", "interval"]
     return {
@@ -171,6 +177,10 @@ def _maybe(
     return place.number_input(label, low, most, None, key=key, placeholder=empty, help=hint)
 
 
+def _joined(pairs: dict[str, str] | None) -> str:
+    return ", ".join(f"{key}={value}" for key, value in (pairs or {}).items())
+
+
 def _pairs(text: str) -> dict[str, str]:
     """Tags as they are typed; what is no pair is said, not dropped."""
     parted = [part.partition("=") for part in text.split(",") if part.strip()]
@@ -181,6 +191,9 @@ def _pairs(text: str) -> dict[str, str]:
 
 OWN_HELP = "The model is asked for its chain first; its steps, or the reasoning that its vendor returns, are then ablated."
 JUMP_HELP = "A step whose tokens are this much less certain than those of the earlier steps is flagged."
+EMBEDDER_HELP = "Turns texts into vectors: a sentence-transformers name or a folder. The default works offline."
+VERIFIER_HELP = "Judges links between steps that cannot be computed: none, nli/FOLDER, subject, or provider/model."
+REWORD_HELP = "Rewords questions: rules (offline), subject, or provider/model."
 GIVEN_HELP = "Only where the model can continue its own turn: older Claude models, and servers such as vLLM."
 BATCH_HELP = "OpenAI and Anthropic: half the price, and an answer within a day. The run may be stopped and resumed meanwhile."
 MODES_HELP = (

@@ -34,7 +34,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "fail_on_error": st.none() | st.floats(0, 1e6), "allow_unpriced": st.booleans(), "redact_prompts": st.booleans(),
     "source": st.lists(TEXT, max_size=3), "control": st.sampled_from(["other", "own"]), "layers": st.lists(TEXT, max_size=3),
     "donors": st.integers(2, 64), "draws": st.integers(1, 64), "subsets": st.integers(1, 256),
-    "jump_nats": st.floats(0, 3),
+    "jump_nats": st.floats(0, 3), "embedder": TEXT, "verifier": TEXT, "paraphraser": TEXT,
+    "set": st.dictionaries(TEXT, TEXT, max_size=3),
     "device": st.sampled_from(["cpu", "cuda", "cuda:1"]), "dtype": st.sampled_from(["float32", "bfloat16", "float16"]),
     "backend": st.sampled_from(["auto", "fast", "hooks", "transformer_lens"]), "tag": st.dictionaries(TEXT, TEXT, max_size=3),
 }  # fmt: skip

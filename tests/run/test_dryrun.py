@@ -49,7 +49,7 @@ def asking(*rounds: Sequence[Request]) -> Scorer:
 def count(*scorers: Scorer, price: Price = FREE) -> Count:
     total, params, peers = Count(), Params({"subject": MODEL}), Peers.of(SUITE, 42)
     for one in scorers:
-        count_requests(one, params, peers, SUITE.items, price, total)
+        count_requests(one, params, peers, SUITE.items, {MODEL: price}, total)
     return total
 
 
@@ -100,11 +100,11 @@ def test_the_likely_cost_is_never_above_the_most(
 
 def test_an_estimate_keeps_its_prices_and_says_nothing_of_money_it_does_not_know() -> None:
     price = Price(Decimal("0.15"), Decimal("0.6"), source="a file")
-    told = count_plan(plan(["remove"]), SUITE, price).as_estimate(price)
+    told = count_plan(plan(["remove"]), SUITE, {MODEL: price}).as_estimate(price)
     assert (told["requests"], told["price_in_usd_per_million"], told["price_out_usd_per_million"]) == (16, 0.15, 0.6)
     assert told["price_source"] == "a file" and 0 < told["cost_usd"] < told["most_usd"]
     unknown = Price(Decimal(0), Decimal(0), known=False, source="unknown")
-    told = count_plan(plan(["remove"]), SUITE, unknown).as_estimate(unknown)
+    told = count_plan(plan(["remove"]), SUITE, {MODEL: unknown}).as_estimate(unknown)
     assert told["cost_usd"] is None and told["most_usd"] is None
 
 
