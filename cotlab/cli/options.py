@@ -60,6 +60,12 @@ Verifier = Annotated[
     typer.Option(help="Who judges links that cannot be computed: none (default), nli/FOLDER, subject, provider/model."),
 ]
 Paraphraser = Annotated[Optional[str], typer.Option(help="Who rewords questions: rules (default), subject, provider/model.")]
+Profile = Annotated[
+    Optional[str], typer.Option(help="Rollout phase, phase1 to phase5: adds the scorers of its parts and the composite.")
+]
+Weights = Annotated[
+    Optional[Path], typer.Option(help="YAML file of the composite's weights: category, then part: number.", dir_okay=False)
+]
 Sets = Annotated[
     Optional[list[str]],
     typer.Option("--set", help="SCORER.OPTION=value, what a scorer can be told beyond these flags; repeatable."),
@@ -102,7 +108,7 @@ def given(flags: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("tag", "set"):
         if name in found:
             found[name] = dict(_pair(name, text) for text in found[name])
-    found |= {name: str(found[name]) for name in ("output", "prices") if name in found}
+    found |= {name: str(found[name]) for name in ("output", "prices", "weights") if name in found}
     return found
 
 

@@ -39,6 +39,8 @@ def plan(
     batch: o.Batch = None,
     prices: o.Prices = None,
     allow_unpriced: o.AllowUnpriced = None,
+    profile: o.Profile = None,
+    weights: o.Weights = None,
     set: o.Sets = None,
     tag: o.Tags = None,
     config: o.ConfigFile = None,

@@ -56,6 +56,8 @@ def run(
     fail_on_error: o.FailOnError = None,
     allow_unpriced: o.AllowUnpriced = None,
     redact_prompts: o.Redact = None,
+    profile: o.Profile = None,
+    weights: o.Weights = None,
     set: o.Sets = None,
     tag: o.Tags = None,
     config: o.ConfigFile = None,

@@ -86,6 +86,9 @@ class Scorer:
     roles: tuple[str, ...] = ()
     """Who else it may ask: embedder, symbolic, verifier, paraphraser. A role that a run leaves empty is not in the models."""
 
+    parts: tuple[str, ...] = ()
+    """Scorers whose programs it runs: their options are handed to it as its option ``parts``, by name."""
+
     def __call__(self, item: Item, params: Params, peers: Peers) -> Program:
         return self.program(item, params, peers)
 
@@ -94,13 +97,14 @@ def scorer(
     *cards: MetricCard, version: int, name: str | None = None, options: Mapping[str, Any] | None = None,
     prepare: Callable[[Suite, Params], Preparation] | None = None, statistics: tuple[Statistic, ...] = (),
     headlines: tuple[Headline, ...] = (), check: Callable[[Mapping[str, Any], ModelRef], None] | None = None,
-    roles: tuple[str, ...] = (),
+    roles: tuple[str, ...] = (), parts: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Item, Params, Peers], Program]], Scorer]:  # fmt: skip
     """Declare a program as a scorer. A change of what it computes needs a new ``version``."""
 
     def declare(program: Callable[[Item, Params, Peers], Program]) -> Scorer:
         return Scorer(
-            name or program.__name__, version, cards, program, options or {}, prepare, statistics, headlines, check, roles
+            name or program.__name__, version, cards, program, options or {}, prepare, statistics, headlines, check, roles,
+            parts,
         )  # fmt: skip
 
     return declare

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -113,6 +113,10 @@ class RunConfig(BaseSettings):
     )
     allow_unpriced: bool = Field(False, description="Run a model whose price is unknown; its spend is then unknown too.")
     redact_prompts: bool = Field(False, description="Keep hashes instead of prompts, chains and replies.")
+    profile: Literal["", "phase1", "phase2", "phase3", "phase4", "phase5"] = Field(
+        "", description="Rollout phase: adds the scorers of its parts and the composite. phase1 is C and V, phase2 adds F."
+    )
+    weights: str | None = Field(None, description="YAML file of the composite's weights: category, then part: number.")
     set: Annotated[dict[str, str], NoDecode] = Field(
         default_factory=dict, description="SCORER.OPTION=value, for what a scorer can be told beyond the flags; repeatable."
     )
@@ -125,6 +129,13 @@ class RunConfig(BaseSettings):
     def _listed(cls, value: Any) -> Any:
         """In the environment a list is written with commas."""
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _only_the_profile(self) -> RunConfig:
+        """A profile brings its scorers, so that of a run that names none is not added to them."""
+        if self.profile and "scorer" not in self.model_fields_set:
+            self.scorer = []
+        return self
 
     @field_validator("tag", "set", mode="before")
     @classmethod

@@ -7,21 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from cotlab.core.placeholders import rounds_of
 from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
-from cotlab.core.requests import (
-    PREFIX,
-    Complete,
-    Embed,
-    Entail,
-    Locate,
-    Located,
-    LogProb,
-    Patched,
-    Request,
-    Response,
-    Span,
-)
+from cotlab.core.requests import Complete, Request
 from cotlab.core.types import Item, ModelRef, Plan, Suite
 from cotlab.metrics.ablation import DISTRIBUTION_METRICS, WHITE_BOX
 from cotlab.providers.capabilities import family_of
@@ -30,8 +19,6 @@ from cotlab.run.plan import params_of
 
 _SHORT, _ANSWER_TOKENS, _CHAIN_TOKENS, _REASONING_TOKENS = 64, 20, 150, 600
 """How long a reply is likely to be: one asked for at most so many tokens is an answer, a longer one holds a chain."""
-_MOST_ROUNDS = 100
-_LEAST_STEPS = 8
 
 
 Prices = Mapping[ModelRef, Price]
@@ -87,21 +74,12 @@ def count_plan(plan: Plan, suite: Suite, prices: Prices = NO_PRICES) -> Count:
 def count_requests(
     scorer: Scorer, params: Params, peers: Peers, items: Iterable[Item], prices: Prices = NO_PRICES, count: Count | None = None
 ) -> Count:
-    """Drive every program with placeholder replies, which are generous: what follows from real ones is seldom more.
-
-    A completion is a chain of twice the reference's steps, at least eight, each of which every rule can change.
-    """
+    """Walk every program with placeholders for replies."""
     count = count or Count()
     for item in items:
-        program = scorer(item, params, peers)
-        try:
-            round_ = next(program)
-            for number in range(_MOST_ROUNDS):
-                for request in round_:
-                    count.add(request, prices, first_round=number == 0)
-                round_ = program.send([_placeholder(request, item) for request in round_])
-        except StopIteration:
-            continue
+        for number, round_ in enumerate(rounds_of(scorer(item, params, peers), item)):
+            for request in round_:
+                count.add(request, prices, first_round=number == 0)
     return count
 
 
@@ -121,31 +99,6 @@ def cautions(plan: Plan) -> list[str]:
     elif told == "reference" and subject.provider not in WHITE_BOX:
         said.append(f"{subject.name} tells the entropy of its own chain only, not of a given one: --chain own.")
     return said
-
-
-def _placeholder(request: Request, item: Item) -> Response:
-    if isinstance(request, Complete):
-        steps = (f"Step {k}: {k} + 9 = {k + 9}." for k in range(1, 1 + max(_LEAST_STEPS, 2 * len(item.steps))))
-        return Response(request.key, "\n".join((*steps, f"So the answer is {item.answer or 'unknown'}.")))
-    if isinstance(request, Embed):
-        return Response(request.key, vectors=((1.0, 0.0),) * len(request.texts))
-    if isinstance(request, Entail):
-        return Response(request.key, numbers=(0.5,))
-    if isinstance(request, LogProb):
-        return Response(request.key, numbers=(-1.0,) * len(request.answers))
-    if isinstance(request, Patched):
-        return Response(request.key, numbers=(-2.0,) * len(request.rows))
-    if isinstance(request, Locate):
-        places = tuple(_words_in(request, span) for span in request.spans)
-        return Response(request.key, located=Located(places, ("x",) * 4096, 4))
-    return Response(request.key, numbers=())
-
-
-def _words_in(request: Locate, span: Span) -> tuple[int, ...]:
-    """As many positions as a span has words, of a text that has a thousand words before each part."""
-    text = request.prefix if span.part == PREFIX else request.messages[span.part].content
-    start = 1000 * (span.part + 1 if span.part != PREFIX else len(request.messages) + 1) + len(text[: span.start].split())
-    return tuple(range(start, start + len(text[span.start : span.end].split())))
 
 
 def _likely_cost(request: Request, price: Price) -> int:

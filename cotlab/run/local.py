@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cotlab.core.errors import Unsupported
 from cotlab.core.provider import BatchProvider
-from cotlab.core.requests import Complete, Patched, Reply, Request, Response
+from cotlab.core.requests import Complete, Embed, Patched, Reply, Request, Response
 from cotlab.run.job import Job
 
 BATCH, BATCH_TOKENS = 384, 24_576
@@ -101,9 +101,12 @@ class LocalQueue:
 
 
 def _weight(request: Request) -> int:
-    """What a request takes, in generated tokens; a patched row is about six of them, anything else a full batch's part."""
+    """What a request takes, in generated tokens; a patched row is about six of them, four letters to embed about one,
+    anything else a full batch's part."""
     if isinstance(request, Complete):
         return request.max_tokens
+    if isinstance(request, Embed):
+        return sum(len(text) // 4 + 1 for text in request.texts)
     return 6 * len(request.rows) if isinstance(request, Patched) else BATCH_TOKENS // BATCH
 
 

@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.keys import digest
 from cotlab.core.program import Params, Scorer
@@ -17,6 +19,7 @@ from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.config import RunConfig
+from cotlab.run.roles import chosen
 
 SHARED = ("ccs_threshold", "metric", "chain", "control", "layers", "donors", "draws", "subsets", "jump_nats")
 """Configuration fields that a scorer takes as options of the same name, where it has one."""
@@ -39,14 +42,16 @@ def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider
 def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -> Plan:
     """What a run of ``config`` on ``suite`` does. Every scorer checks its options here, before anything is asked."""
     specs = []
-    for name in dict.fromkeys(config.scorer):
-        found: Scorer = SCORERS[name]
-        once = {"modes": list(dict.fromkeys(config.mode)), "sources": list(dict.fromkeys(config.source))}
-        given = once | {field: getattr(config, field) for field in SHARED}
-        options = {key: given.get(key, value) for key, value in found.options.items()} | _told(config, found)
+    scorers = chosen(config)
+    known = list(dict.fromkeys(name for one in scorers for name in (one.name, *one.parts)))
+    for name in config.set:
+        if name.partition(".")[0] not in known:
+            raise UnknownName("scorer in --set", name.partition(".")[0], tuple(known))
+    for found in scorers:
+        options = _options(config, found)
         if found.check is not None:
             found.check(options, models["subject"])
-        specs.append(ScorerSpec(name, found.version, options))
+        specs.append(ScorerSpec(found.name, found.version, options))
     return Plan(
         suite.name,
         suite.digest,
@@ -60,19 +65,40 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
     )
 
 
+def _options(config: RunConfig, found: Scorer) -> dict[str, Any]:
+    """A scorer's options: its defaults, under the configuration's fields of the same name, under what ``--set`` says."""
+    given: dict[str, Any] = {"modes": list(dict.fromkeys(config.mode)), "sources": list(dict.fromkeys(config.source))}
+    given |= {field: getattr(config, field) for field in SHARED}
+    if config.profile:
+        given["profile"] = config.profile
+    if config.weights and "weights" in found.options:
+        given["weights"] = _weights(Path(config.weights))
+    given["parts"] = {name: _options(config, SCORERS[name]) for name in found.parts}
+    return {key: given.get(key, value) for key, value in found.options.items()} | _told(config, found)
+
+
+def _weights(file: Path) -> dict[str, dict[str, Any]]:
+    """Weights by category from a YAML file; ConfigError where it is no mapping of mappings."""
+    try:
+        told = yaml.safe_load(file.read_text("utf-8"))
+    except (yaml.YAMLError, ValueError, OSError, RecursionError) as wrong:
+        raise ConfigError(f"--weights {file}: {' '.join(str(wrong).split())[:200]}") from wrong
+    if not isinstance(told, dict) or not all(isinstance(of, dict) for of in told.values()):
+        raise ConfigError(f"--weights {file}: write a category (or default), and under it a part and its weight, like C: 0.3")
+    return {str(category): {str(part): weight for part, weight in of.items()} for category, of in told.items()}
+
+
 def _told(config: RunConfig, found: Scorer) -> dict[str, Any]:
     """What ``--set`` says of one scorer's options, each of the type of its default.
 
     Raises
     ------
     UnknownName, ConfigError
-        If a scorer that is not chosen or an option that it lacks is named, or the value is of another type.
+        If an option is named that the scorer lacks, or the value is of another type.
     """
     out = {}
     for name, text in config.set.items():
         scorer, _, option = name.partition(".")
-        if scorer not in config.scorer:
-            raise UnknownName("scorer in --set", scorer, tuple(config.scorer))
         if scorer != found.name:
             continue
         if option not in found.options:

@@ -6,6 +6,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.program import Scorer
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Form, ModelRef
+from cotlab.metrics.composite import CHEAP_FIRST, PROFILES, SCORER_OF
 from cotlab.run.config import RunConfig
 
 SYMBOLIC = ModelRef("symbolic", "arithmetic-and-units")
@@ -28,14 +29,17 @@ def models_of(config: RunConfig) -> dict[str, ModelRef]:
         If a role is given something that names no model.
     """
     subject = subject_of(config)
-    roles = dict.fromkeys(role for name in config.scorer for role in _scorer(name).roles)
+    roles = dict.fromkeys(role for one in chosen(config) for role in one.roles)
     told = {role: _model(role, config, subject) for role in roles}
     return {"subject": subject, **{role: ref for role, ref in told.items() if ref is not None}}
 
 
-def _scorer(name: str) -> Scorer:
-    found: Scorer = SCORERS[name]
-    return found
+def chosen(config: RunConfig) -> list[Scorer]:
+    """The scorers of a configuration, and those that its profile adds: the parts of its phase, then the composite."""
+    names = list(config.scorer)
+    if config.profile:
+        names += [SCORER_OF[part] for part in CHEAP_FIRST if part in PROFILES[config.profile]] + ["composite"]
+    return [SCORERS[name] for name in dict.fromkeys(names)]
 
 
 def _model(role: str, config: RunConfig, subject: ModelRef) -> ModelRef | None:

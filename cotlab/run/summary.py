@@ -24,11 +24,12 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]
         draws = [card.name for card in scorer.cards if card.level == "draw"]
-        own = table[(table["scorer"] == spec.name) & ~table["metric"].isin(draws)]
+        every = table[table["scorer"] == spec.name]
+        own = every[~every["metric"].isin(draws)]
         flags = frozenset(card.name for card in scorer.cards if card.flag)
         estimates += mean_estimates(own, plan.seed, flags)
         for statistic in scorer.statistics:
-            estimates += statistic.compute(own[own["metric"].isin(statistic.reads)], spec.params, plan.seed)
+            estimates += statistic.compute(every[every["metric"].isin(statistic.reads)], spec.params, plan.seed)
     with store.writing() as connection:
         write.set_estimates(connection, run_id, estimates)
     return estimates

@@ -12,6 +12,7 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.metrics.ablation import MODES
 from cotlab.metrics.cards_ablation import CCS_METRICS
+from cotlab.metrics.composite import PROFILES
 from cotlab.providers.keys import KEYS, is_private
 from cotlab.providers.local.organisms import organism_names
 from cotlab.run.config import DEFAULT_PROVIDER, read_config
@@ -78,6 +79,10 @@ def _subject(before: dict[str, Any]) -> dict[str, Any]:
 def _measures(before: dict[str, Any]) -> dict[str, Any]:
     return {
         "scorer": st.multiselect("Scorers", list(SCORERS), before.get("scorer", ["ablation"]), key="new-scorers"),
+        "profile": st.selectbox(
+            "Rollout phase", PHASES, _index(PHASES, before.get("profile")), key="new-profile", help=PROFILE_HELP,
+            format_func=lambda phase: phase or "none: only the scorers above",
+        ),
         "mode": st.multiselect("Modes", MODES, before.get("mode", ["remove", "corrupt"]), key="new-modes", help=MODES_HELP),
         "metric": st.selectbox("CCS for RRR", CCS_METRICS, _index(CCS_METRICS, before.get("metric")), key="new-metric"),
         "repeats": st.number_input(
@@ -111,6 +116,7 @@ def _sampling(before: dict[str, Any]) -> dict[str, Any]:
         "verifier": b.text_input("Verifier", before.get("verifier") or "none", key="new-verifier", help=VERIFIER_HELP),
         "paraphraser": c.text_input("Paraphraser", before.get("paraphraser") or "rules", key="new-rules", help=REWORD_HELP),
         "set": _pairs(b.text_input("Other options (scorer.option=value)", _joined(before.get("set")), key="new-set")),
+        "weights": c.text_input("Weights of the composite (YAML file)", before.get("weights") or "", key="new-weights") or None,
         "jump_nats": a.number_input(
             "Entropy jumps by, nats", 0.0, 3.0, float(before.get("jump_nats", 0.5)), 0.1, key="new-jump", help=JUMP_HELP
         ),
@@ -191,6 +197,8 @@ def _pairs(text: str) -> dict[str, str]:
 
 OWN_HELP = "The model is asked for its chain first; its steps, or the reasoning that its vendor returns, are then ablated."
 JUMP_HELP = "A step whose tokens are this much less certain than those of the earlier steps is flagged."
+PHASES = ("", *PROFILES)
+PROFILE_HELP = "Adds parts of the reliability suite and their composite. phase1: C and V. phase2: and F. From phase3: and R, D."
 EMBEDDER_HELP = "Turns texts into vectors: a sentence-transformers name or a folder. The default works offline."
 VERIFIER_HELP = "Judges links between steps that cannot be computed: none, nli/FOLDER, subject, or provider/model."
 REWORD_HELP = "Rewords questions: rules (offline), subject, or provider/model."

@@ -1,0 +1,200 @@
+"""The composite reliability score: its parts one after the other, cheap ones first, and their weighted mean."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.placeholders import rounds_of
+from cotlab.core.program import Headline, Params, Peers, Preparation, Program, Round, Scorer, scorer
+from cotlab.core.registry import SCORERS
+from cotlab.core.requests import Complete, Reply, Response
+from cotlab.core.types import Item, ModelRef, Score, Suite
+from cotlab.metrics import cards_composite as cards
+from cotlab.metrics.ablation import CHAIN_TOKENS, missing
+from cotlab.metrics.diagnosis import Feature, diagnose
+from cotlab.text.answers import final_answer, same_answer
+from cotlab.text.prompts import ask_answer, ask_rest, said
+
+WEIGHTS: Mapping[str, float] = {"C": 0.30, "R": 0.25, "V": 0.25, "D": 0.10, "F": 0.10}
+"""The seed's example weights: an illustration until they are tuned on labels."""
+CHEAP_FIRST = ("F", "V", "C", "D", "R")
+PROFILES: Mapping[str, str] = {"phase1": "CV", "phase2": "CVF", "phase3": "CVFRD", "phase4": "CVFRD", "phase5": "CVFRD"}
+SCORER_OF = {"C": "consistency", "R": "robustness", "V": "verification", "D": "diversity", "F": "flags"}
+Where = tuple[str, str, Mapping[str, str]]
+FEATURES: Mapping[str, Where] = {}
+OPTIONS: Mapping[str, Any] = {
+    "chain": "reference", "profile": "phase3", "progressive": False, "hard_floor": 0.2, "weights": {}, "parts": {},
+}  # fmt: skip
+Found = dict[str, Feature]
+
+
+def check(options: Mapping[str, Any], subject: ModelRef) -> None:
+    """Raise before anything is asked where the profile, the floor or a weight cannot be used."""
+    if options["profile"] not in PROFILES:
+        raise UnknownName("profile", options["profile"], tuple(PROFILES))
+    if not 0 <= options["hard_floor"] <= 1:
+        raise ConfigError(f"composite.hard_floor must lie in [0, 1], got {options['hard_floor']}")
+    for category, weights in options["weights"].items():
+        for part, weight in weights.items():
+            if part not in WEIGHTS:
+                raise UnknownName(f"part in the weights of {category!r}", part, tuple(WEIGHTS))
+            if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 <= weight < float("inf"):
+                raise ConfigError(f"The weight of {part} for {category!r} must be a number of at least 0, got {weight!r}")
+        if weights and not any(weights.values()):
+            raise ConfigError(f"The weights for {category!r} are all 0")
+
+
+def prepare(suite: Suite, params: Params) -> Preparation:
+    """What each part fits on the suite before its items, by the part's scorer."""
+    made: dict[str, Any] = {}
+    for part in _wanted(params):
+        one = _scorer(part)
+        if one.prepare is not None:
+            made[one.name] = yield from one.prepare(suite, _params_of(one, params))
+    return made
+
+
+@scorer(
+    *cards.ALL, version=1, name="composite", options=OPTIONS, prepare=prepare, check=check, parts=tuple(SCORER_OF.values()),
+    roles=("embedder", "symbolic", "verifier", "paraphraser"), headlines=(Headline("r_raw", {}),),
+)  # fmt: skip
+def composite(item: Item, params: Params, peers: Peers) -> Program:
+    """Measure the parts of the profile, stop at a hard floor where that is wanted, and weigh them."""
+    options, wanted = params.options, _wanted(params)
+    found: Found = {}
+    broken: tuple[str, float] | None = None
+    left: list[str] = list(wanted)
+    while left and broken is None:
+        part = left.pop(0)
+        one = _scorer(part)
+        scores = yield from one(item, _params_of(one, params), peers)
+        found |= _features(one.name, scores)
+        value = found[part].value
+        if options["progressive"] and value is not None and value < options["hard_floor"]:
+            broken = part, value
+    found["correct"] = yield from _correct(item, params)
+    saved = sum(len(round_) for part in left for round_ in rounds_of(_program(part, item, params, peers), item))
+    return tuple(_scores(item, params, found, wanted, broken, left, saved))
+
+
+def _wanted(params: Params) -> list[str]:
+    return [part for part in CHEAP_FIRST if part in PROFILES[params.options["profile"]]]
+
+
+def _scorer(part: str) -> Scorer:
+    found: Scorer = SCORERS[SCORER_OF[part]]
+    return found
+
+
+def _program(part: str, item: Item, params: Params, peers: Peers) -> Program:
+    one = _scorer(part)
+    return one(item, _params_of(one, params), peers)
+
+
+def _params_of(one: Scorer, params: Params) -> Params:
+    """A part's own parameters: its options as the run sets them, and the constants that were made for it."""
+    return replace(
+        params, options={**one.options, **params.options["parts"].get(one.name, {})},
+        constants=params.constants.get(one.name, {}),
+    )  # fmt: skip
+
+
+def _features(name: str, scores: Sequence[Score]) -> Iterator[tuple[str, Feature]]:
+    """The features that one scorer's scores hold."""
+    for feature, (of, metric, facet) in FEATURES.items():
+        if of == name:
+            own = [s for s in scores if s.metric == metric and s.step is None and facet.items() <= dict(s.facet).items()]
+            one = own[0] if own else None
+            yield feature, (
+                Feature(None, "undefined", f"{name} gives no {metric}", ()) if one is None
+                else Feature(one.value, one.status, one.reason, one.evidence)
+            )  # fmt: skip
+
+
+def _correct(item: Item, params: Params) -> Generator[Round, Sequence[Reply], Feature]:
+    """Whether the model's answer after its chain is right; asked as the parts ask it, so it is paid for once."""
+    if item.answer is None:
+        return Feature(None, "undefined", "the item has no answer to compare with", ())
+    own = params.options["chain"] == "own"
+    form = params.subject.form
+    steps = [step.text for step in item.steps]
+    prompt = ask_rest(item.question, (), form) if own else ask_answer(item.question, steps, form)
+    stop = (("\nQ:",) if own else ("\n",)) if form == "continuation" else ()
+    (reply,) = yield [
+        Complete(params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS, seed=params.seed,
+                 temperature=params.temperature, stop=stop)
+    ]  # fmt: skip
+    gap = missing(reply)
+    if gap is not None or not isinstance(reply, Response):
+        status, why = gap or ("error", "no reply")
+        return Feature(None, status, why, (reply.key,))
+    answer = final_answer(said(prompt.prefix, reply.text or ""))
+    same = None if answer is None else same_answer(answer, item.answer)
+    if same is None:
+        return Feature(None, "undefined", "the reply states no answer that can be compared", (reply.key,))
+    return Feature(float(same), "ok", None, (reply.key,))
+
+
+def _scores(
+    item: Item, params: Params, found: Found, wanted: Sequence[str], broken: tuple[str, float] | None, left: Sequence[str],
+    saved: int,
+) -> Iterator[Score]:  # fmt: skip
+    options = params.options
+    facet = {"chain": options["chain"], "profile": options["profile"]}
+    evidence = tuple(dict.fromkeys(key for one in found.values() for key in one.evidence))
+    halt = None if broken is None else f"{broken[0]} is {broken[1]:.3g}, below the hard floor {options['hard_floor']:g}"
+    weights = weights_for(item.category, options["weights"])
+    for feature, (of, _, _) in FEATURES.items():
+        one = found.get(feature)
+        if one is None and of in {SCORER_OF[part] for part in left}:
+            one = Feature(None, "stopped", halt, evidence)
+        if one is not None:
+            yield cards.FEATURE.score(item, one.value, facet={**facet, "feature": feature}, status=one.status,
+                                      reason=one.reason, evidence=one.evidence)  # fmt: skip
+    if halt is not None:
+        for card in (cards.R_RAW, cards.WEIGHT_DEFINED):
+            yield card.score(item, None, facet=facet, status="stopped", reason=halt, evidence=evidence)
+    else:
+        value, share, why = weighed({part: found[part].value for part in wanted}, weights)
+        reasons = "; ".join(f"{part}: {found[part].reason}" for part in wanted if found[part].value is None)
+        yield cards.R_RAW.score(item, value, facet=facet, reason=f"{why} ({reasons})" if reasons else None, evidence=evidence)
+        yield cards.WEIGHT_DEFINED.score(item, share, facet=facet, reason=why or None, evidence=evidence)
+    off = "progressive evaluation is off"
+    yield cards.REQUESTS_SAVED.score(item, float(saved) if options["progressive"] else None, facet=facet,
+                                     reason=None if options["progressive"] else off, evidence=evidence)  # fmt: skip
+    correct = found["correct"]
+    yield cards.ANSWER_CORRECT.score(item, correct.value, facet=facet, status=correct.status, reason=correct.reason,
+                                     evidence=correct.evidence)  # fmt: skip
+    for finding in diagnose(found):
+        yield cards.DIAGNOSIS.score(item, finding.value, facet={**facet, "rule": finding.rule}, status=finding.status,
+                                    reason=finding.reason, evidence=finding.evidence)  # fmt: skip
+
+
+def weights_for(category: str, told: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
+    """The weights of a category; those of ``default`` where it has none, else the example weights."""
+    return told.get(category) or told.get("default") or WEIGHTS
+
+
+def weighed(parts: Mapping[str, float | None], weights: Mapping[str, float]) -> tuple[float | None, float | None, str]:
+    """The weighted mean of the defined parts, each clipped to [0, 1].
+
+    Returns
+    -------
+    tuple
+        r_raw in [0, 1] or None; the share of the weight that is defined, None where all weights are 0; and in words what was
+        left out.
+    """
+    own = {part: max(0.0, weights.get(part, 0.0)) for part in parts}
+    whole = sum(own.values())
+    if whole <= 0:
+        return None, None, "no part of the profile has a weight"
+    defined = {part: min(1.0, max(0.0, value)) for part, value in parts.items() if value is not None}
+    weight = sum(own[part] for part in defined)
+    gone = ", ".join(part for part in parts if part not in defined)
+    if weight <= 0:
+        return None, 0.0, f"without {gone}, no part with a weight is defined"
+    value = sum(own[part] * value for part, value in defined.items()) / weight
+    return value, weight / whole, f"without {gone}, weights renormalised" if gone else ""
