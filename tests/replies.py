@@ -44,7 +44,7 @@ def answer(request: Request, body: Body) -> Reply:
     spread = random.Random(request.key)
     if isinstance(request, Embed):
         vectors = tuple(tuple(spread.gauss(0, 1) for _ in range(3)) for _ in request.texts)
-        return Response(request.key, vectors=vectors)
+        return Response(request.key, vectors=vectors, refused=body.missing == "refused")
     if isinstance(request, Complete):
         return Response(request.key, body.text, tokens=tokens, finish=spread.choice(("stop", "length")),
                         refused=body.missing == "refused")  # fmt: skip

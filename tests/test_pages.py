@@ -15,7 +15,7 @@ from cotlab.store.gate import Store
 from cotlab.ui.launching import keep_suite
 
 MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"
-PAGES = ("home", "suites", "new_run", "runs", "run", "item", "steps", "settings")
+PAGES = ("home", "suites", "new_run", "runs", "run", "item", "steps", "robustness", "settings")
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$ :red[no] =SUM(A1)"
 
 
@@ -45,7 +45,7 @@ def check(app: AppTest, title: str) -> None:
 
 TITLES = {
     "home": "cotlab", "suites": "Suites", "new_run": "New run", "runs": "Runs", "run": "Run", "item": "Item",
-    "steps": "Steps", "settings": "Settings",
+    "steps": "Steps", "robustness": "Robustness", "settings": "Settings",
 }  # fmt: skip
 
 

@@ -64,6 +64,9 @@ PROVIDERS = Registry(
     {
         "organism": "cotlab.providers.local.provider:open_organism",
         "local": "cotlab.providers.local.provider:open_local",
+        "embedder": "cotlab.providers.local.embedder:open_embedder",
+        "symbolic": "cotlab.providers.symbolic:Symbolic",
+        "nli": "cotlab.providers.local.nli:open_nli",
         "openai": "cotlab.providers.openai:OpenAI",
         "anthropic": "cotlab.providers.anthropic:Anthropic",
         "google": "cotlab.providers.google:Google",
@@ -74,7 +77,13 @@ PROVIDERS = Registry(
     "cotlab.providers",
 )
 SCORERS = Registry("scorer", {"ablation": "cotlab.metrics.ablation:step_ablation",
-        "mediation": "cotlab.metrics.mediation:mediation", "entropy": "cotlab.metrics.entropy:entropy"}, "cotlab.scorers")
+        "mediation": "cotlab.metrics.mediation:mediation", "entropy": "cotlab.metrics.entropy:entropy",
+        "diversity": "cotlab.metrics.diversity:diversity", "tool_trace": "cotlab.metrics.tool_trace:tool_trace",
+        "repair": "cotlab.metrics.repair:repair",
+        "verification": "cotlab.metrics.verification:verification",
+        "consistency": "cotlab.metrics.consistency:consistency",
+        "robustness": "cotlab.metrics.robustness:robustness", "causal": "cotlab.metrics.causal:causal",
+        "flags": "cotlab.metrics.flags:flags", "composite": "cotlab.metrics.composite:composite"}, "cotlab.scorers")
 FIGURES = Registry(
     "figure",
     {
@@ -90,6 +99,15 @@ FIGURES = Registry(
         "item_density": "cotlab.figures.mediation:item_density",
         "mediation_indices": "cotlab.figures.mediation:mediation_indices",
         "drops_by_donor": "cotlab.figures.mediation:drops_by_donor",
+        "robustness_by_perturbation": "cotlab.figures.robustness:robustness_by_perturbation",
+        "perturbation_cells": "cotlab.figures.robustness:perturbation_cells",
+        "item_cells": "cotlab.figures.robustness:item_cells",
+        "reliability_parts": "cotlab.figures.reliability:reliability_parts",
+        "item_parts": "cotlab.figures.reliability:item_parts",
+        "signal_correlation": "cotlab.figures.reliability:signal_correlation",
+        "chain_cosines": "cotlab.figures.reliability:chain_cosines",
+        "diagnosis_rates": "cotlab.figures.reliability:diagnosis_rates",
+        "verification_links": "cotlab.figures.reliability_links:verification_links",
         "validation_doses": "cotlab.figures.validation:validation_doses",
     },
     "cotlab.figures",

@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from cotlab.figures import style
+from cotlab.figures.cells import DENSE, NARROW, Cell, draw_cells, tiny
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import Row, count, real, records, said
 from cotlab.figures.mediation import SOURCES, words
@@ -16,10 +17,6 @@ METRICS = ("cmi", "share", "mass_lost")
 SIGNED = "share"
 """The metric that can be negative, in [−1, 1]: its cells have a scale of their own, with 0 in the middle."""
 PALE = "#f7f7f7"
-NARROW = 9
-"""With more columns than this the text of a cell stands upright."""
-DENSE = 30
-"""With more than this a missing cell is hatched only, and every other column is named."""
 
 
 @figure(
@@ -43,24 +40,14 @@ def span_heatmap(table: pd.DataFrame) -> Any:
         for (i, _, _), point in zip(cells, points, strict=True)
     ]
     upright, dense = len(spans) > NARROW, len(spans) > DENSE
+    drawn = [
+        Cell(
+            j, i, fill, "" if dense and point is None else _cell_text(cell, ", " if upright else "<br>"),
+            _hover(cell, lines[i], spans[j]), point is not None,
+        )
+        for (i, j, cell), fill, point in zip(cells, fills, points, strict=True)
+    ]  # fmt: skip
     fig = go.Figure()
-    fig.add_bar(
-        x=[j for _, j, _ in cells], y=[0.94] * len(cells), base=[i - 0.47 for i, _, _ in cells], width=0.96,
-        marker={
-            "color": fills, "line": {"width": 1, "color": style.GRID},
-            "pattern": {
-                "shape": ["" if point is not None else "/" for point in points],
-                "fgcolor": "#d6d6d6", "size": 6, "solidity": 0.25, "fillmode": "overlay",
-            },
-        },
-        text=[
-            "" if dense and point is None else _cell_text(cell, ", " if upright else "<br>")
-            for (_, _, cell), point in zip(cells, points, strict=True)
-        ], textposition="inside",
-        insidetextanchor="middle", textangle=-90 if upright else 0, constraintext="none",
-        insidetextfont={"size": style.SMALL_SIZE, "color": [style.ink_on(fill) for fill in fills]},
-        hoverinfo="text", hovertext=[_hover(cell, lines[i], spans[j]) for i, j, cell in cells], showlegend=False,
-    )  # fmt: skip
     what = words(metrics[0]) if len(metrics) == 1 else "Mediation"
     missing: dict[str, list[str]] = {}
     for _, j, cell in cells:
@@ -76,17 +63,8 @@ def span_heatmap(table: pd.DataFrame) -> Any:
         fig, style.escape(f"{what} by span of layers ({reach})"), subtitle=small,
         x="Layers whose input was patched, the first is 0", height=150 + (92 if upright else 46) * len(lines),
     )  # fmt: skip
-    fig.update_xaxes(
-        tickvals=list(range(len(spans)))[:: 1 + dense],
-        ticktext=[style.escape(span_name(span)) for span in spans][:: 1 + dense],
-        tickangle=-90 if upright else 0, range=[-0.52, len(spans) - 0.48], ticks="", showline=False,
-    )  # fmt: skip
     labels = [_label(line, len(sources), len(metrics)) for line in lines]
-    fig.update_yaxes(
-        tickvals=list(range(len(lines))), ticktext=[style.in_lines(label, 20) for label in labels], ticks="",
-        range=[len(lines) - 0.45, -0.55], showgrid=False, showline=False,
-    )  # fmt: skip
-    return fig.update_layout(barmode="overlay")
+    return draw_cells(fig, drawn, [span_name(span) for span in spans], labels, upright=upright, every=1 + dense)
 
 
 def signed_shade(value: float | None) -> str:
@@ -118,10 +96,7 @@ def _label(line: tuple[str, str], sources: int, metrics: int) -> str:
 def _cell_text(cell: Row | None, between: str) -> str:
     if cell is None:
         return "n/a"
-    point = real(cell, "point")
-    told = style.number(point)
-    if point is not None and 0 < abs(point) < 0.001:
-        told = "&lt; 0.001" if point > 0 else "&gt; −0.001"
+    told = tiny(real(cell, "point"))
     return f"{told}{between}n = {count(cell, 'n')}"
 
 

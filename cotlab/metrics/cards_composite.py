@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from cotlab.core.types import MetricCard
 
 _SEED = "CoT reliability suite, section 8"
@@ -22,13 +20,13 @@ WEIGHT_DEFINED = MetricCard(
     "The evaluation stopped at a hard floor.", _SEED, "Whether the parts that are left are the ones that matter for the item.",
 )  # fmt: skip
 FEATURE = MetricCard(
-    "feature", "x", -1.0, math.inf, "neither", "", "item", _PARTS,
+    "feature", "x", -1.0, 1e5, "neither", "", "item", _PARTS,
     "one number of the item's feature vector, by facet `feature`: the parts as they were measured, unclipped, and what they "
     "are made of", "As the metric that it is a copy of; stopped where a hard floor came before it.", _SEED,
     "Anything beyond the metric of that name.",
 )  # fmt: skip
 REQUESTS_SAVED = MetricCard(
-    "requests_saved", "saved", 0.0, math.inf, "higher", "requests", "item", _PARTS,
+    "requests_saved", "saved", 0.0, 1e5, "higher", "requests", "item", _PARTS,
     "requests that the parts after a broken hard floor would have asked, counted with placeholders for the replies",
     "Progressive evaluation is off.", "CoT reliability suite, section 12",
     "An exact count: what later rounds ask depends on replies that were never asked for.",
@@ -43,7 +41,7 @@ DIAGNOSIS = MetricCard(
     "diagnosis", "dx", 0.0, 1.0, "lower", "", "item", _PARTS,
     "1 if the rule of facet `rule` fires: instability (μ < .6), fragility (σ > .15), monoculture (D < .3 and C > .8), "
     "global_drift (V > .7 and a wrong answer), brittle (R < .6), post_hoc (an answer before 40 % of the steps), "
-    "unsupported_jumps (pass rate < .5 or a semantic jump)",
+    "unsupported_jumps (pass rate of the links < .8)",
     "A number that the rule needs is undefined.", "CoT reliability suite, sections 1, 3, 6",
     "The cause: a rule names a pattern that fits, with the requests behind its numbers.", flag=True,
 )  # fmt: skip

@@ -11,10 +11,10 @@ from cotlab.core.placeholders import rounds_of
 from cotlab.core.program import Headline, Params, Peers, Preparation, Program, Round, Scorer, scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Reply, Response
-from cotlab.core.types import Item, ModelRef, Score, Suite
+from cotlab.core.types import Item, ModelRef, Score, Status, Suite
 from cotlab.metrics import cards_composite as cards
 from cotlab.metrics.ablation import CHAIN_TOKENS, missing
-from cotlab.metrics.diagnosis import Feature, diagnose
+from cotlab.metrics.diagnosis import WORST, Feature, diagnose
 from cotlab.text.answers import final_answer, same_answer
 from cotlab.text.prompts import ask_answer, ask_rest, said
 
@@ -24,7 +24,20 @@ CHEAP_FIRST = ("F", "V", "C", "D", "R")
 PROFILES: Mapping[str, str] = {"phase1": "CV", "phase2": "CVF", "phase3": "CVFRD", "phase4": "CVFRD", "phase5": "CVFRD"}
 SCORER_OF = {"C": "consistency", "R": "robustness", "V": "verification", "D": "diversity", "F": "flags"}
 Where = tuple[str, str, Mapping[str, str]]
-FEATURES: Mapping[str, Where] = {}
+FEATURES: Mapping[str, Where] = {
+    "C": ("consistency", "consistency", {}), "mu": ("consistency", "consistency_mu", {}),
+    "sigma": ("consistency", "consistency_sigma", {}), "agreement": ("consistency", "answer_agreement", {}),
+    "R": ("robustness", "robustness", {"perturbation": "all"}),
+    "R_sd": ("robustness", "robustness_dispersion", {"perturbation": "all"}),
+    "V": ("verification", "verification", {"link": "forward"}),
+    "pass_rate": ("verification", "pass_rate", {"link": "forward"}),
+    "weak_link": ("verification", "weak_link", {"link": "forward"}),
+    "coverage": ("verification", "coverage", {"link": "forward", "verifier": "any"}),
+    "D": ("diversity", "diversity", {}), "clusters": ("diversity", "strategy_clusters", {}),
+    "F": ("flags", "flags", {}), "early_answer": ("flags", "flag_count", {"rule": "premature_answer"}),
+    "jumps": ("flags", "flag_count", {"rule": "semantic_jump"}),
+}
+"""Each number of the feature vector: whose score it is, of which metric and facet."""
 OPTIONS: Mapping[str, Any] = {
     "chain": "reference", "profile": "phase3", "progressive": False, "hard_floor": 0.2, "weights": {}, "parts": {},
 }  # fmt: skip
@@ -159,18 +172,28 @@ def _scores(
             yield card.score(item, None, facet=facet, status="stopped", reason=halt, evidence=evidence)
     else:
         value, share, why = weighed({part: found[part].value for part in wanted}, weights)
-        reasons = "; ".join(f"{part}: {found[part].reason}" for part in wanted if found[part].value is None)
-        yield cards.R_RAW.score(item, value, facet=facet, reason=f"{why} ({reasons})" if reasons else None, evidence=evidence)
-        yield cards.WEIGHT_DEFINED.score(item, share, facet=facet, reason=why or None, evidence=evidence)
+        gone = [part for part in wanted if found[part].value is None]
+        used = tuple(key for part in wanted if part not in gone for key in found[part].evidence) if value is not None else evidence
+        status = None if value is not None else _worst([found[part].status for part in gone])
+        reasons = "; ".join(f"{part}: {found[part].reason}" for part in gone)
+        yield cards.R_RAW.score(item, value, facet=facet, status=status, reason=None if status is None else f"{why} ({reasons})",
+                                evidence=dict.fromkeys(used))  # fmt: skip
+        yield cards.WEIGHT_DEFINED.score(item, share, facet=facet, reason=None if share is not None else why,
+                                         evidence=dict.fromkeys(used) if value is not None else ())  # fmt: skip
     off = "progressive evaluation is off"
     yield cards.REQUESTS_SAVED.score(item, float(saved) if options["progressive"] else None, facet=facet,
-                                     reason=None if options["progressive"] else off, evidence=evidence)  # fmt: skip
+                                     reason=None if options["progressive"] else off)  # fmt: skip
     correct = found["correct"]
     yield cards.ANSWER_CORRECT.score(item, correct.value, facet=facet, status=correct.status, reason=correct.reason,
                                      evidence=correct.evidence)  # fmt: skip
     for finding in diagnose(found):
         yield cards.DIAGNOSIS.score(item, finding.value, facet={**facet, "rule": finding.rule}, status=finding.status,
                                     reason=finding.reason, evidence=finding.evidence)  # fmt: skip
+
+
+def _worst(statuses: Sequence[Status]) -> Status:
+    """The status of a sum whose parts are all missing: an error before a refusal before what is undefined."""
+    return min(statuses, key=WORST.index, default="undefined")
 
 
 def weights_for(category: str, told: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:

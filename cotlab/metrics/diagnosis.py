@@ -35,6 +35,8 @@ class Finding(NamedTuple):
     evidence: tuple[str, ...]
 
 
+WORST: tuple[Status, ...] = ("error", "refused", "stopped", "undefined", "ok")
+"""Of several reasons for a gap the first of these is told."""
 RULES = (
     Rule("instability", ("mu",), lambda mu: mu < 0.6),
     Rule("fragility", ("sigma",), lambda sigma: sigma > 0.15),
@@ -42,7 +44,7 @@ RULES = (
     Rule("global_drift", ("V", "correct"), lambda v, correct: v > 0.7 and correct == 0),
     Rule("brittle", ("R",), lambda r: r < 0.6),
     Rule("post_hoc", ("early_answer",), lambda early: early > 0),
-    Rule("unsupported_jumps", ("pass_rate", "jumps"), lambda passed, jumps: passed < 0.5 or jumps > 0),
+    Rule("unsupported_jumps", ("pass_rate",), lambda passed: passed < 0.8),
 )
 
 
@@ -51,9 +53,9 @@ def diagnose(features: Mapping[str, Feature]) -> Iterator[Finding]:
     for rule in RULES:
         used = [features.get(name, Feature(None, "undefined", "it was not measured", ())) for name in rule.needs]
         evidence = tuple(dict.fromkeys(key for one in used for key in one.evidence))
-        gap = next(((name, one) for name, one in zip(rule.needs, used, strict=True) if one.value is None), None)
-        if gap is None:
+        gaps = [(name, one) for name, one in zip(rule.needs, used, strict=True) if one.value is None]
+        if not gaps:
             yield Finding(rule.name, float(rule.fires(*(one.value for one in used))), "ok", None, evidence)
         else:
-            name, one = gap
+            name, one = min(gaps, key=lambda gap: WORST.index(gap[1].status))
             yield Finding(rule.name, None, one.status, f"{name}: {one.reason}", evidence)

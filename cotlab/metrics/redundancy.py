@@ -42,22 +42,22 @@ def item_means(table: pd.DataFrame) -> pd.DataFrame:
     return grouped.reset_index().assign(undefined=lambda t: t["size"] - t["n"])
 
 
-def position_table(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Mean and variance of CCS at each step position over items, with the number of items that define it.
+def position_table(table: pd.DataFrame, seed: int = 0, flags: frozenset[str] = FLAGS) -> pd.DataFrame:
+    """Mean and variance of a step metric (CCS, say) at each step position over items, with the number of items that define it.
 
     Columns metric, facet, step, point, lo, hi, variance (n − 1; None below two items), n, n_undefined, method, reason
     (of the first undefined score where none is defined, else why there is no interval). One yes or no an item gets a Wilson
-    interval, anything else a bootstrap over items.
+    interval, anything else a bootstrap over items; ``flags`` names the metrics that are yes or no.
     """
     gaps = table[table["step"].notna() & table["value"].isna()].groupby(["metric", "facet", "step"])["reason"].first()
     rows = []
     for (metric, facet, step), group in step_means(table).groupby(["metric", "facet", "step"], sort=True):
         values = group["value"].dropna()
-        yes_or_no = metric in FLAGS and len(values) > 1 and group["draws"].max() == 1
+        yes_or_no = metric in flags and len(values) > 1 and group["draws"].max() == 1
         found = (
             wilson(int(values.sum()), len(values)) if yes_or_no
             else bootstrap_mean(
-                values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)), share=metric in FLAGS
+                values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)), share=metric in flags
             )
         )  # fmt: skip
         rows.append(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from typing import Any
 
 from cotlab.core.keys import plain
@@ -29,7 +32,8 @@ def as_text(value: Any) -> str:
 def told(response: Response) -> dict[str, Any]:
     """A reply as JSON values without what is empty; tokens as [text, logprob, alternatives]."""
     said: dict[str, Any] = {
-        "key": response.key, "text": response.text, "numbers": response.numbers, "vectors": response.vectors,
+        "key": response.key, "text": response.text, "numbers": response.numbers,
+        "vectors": None if response.vectors is None else tuple(map(_packed, response.vectors)),
         "located": None if response.located is None else plain(response.located),
         "tokens": [(t.text, t.logprob, t.top) for t in response.tokens],
         "usage": plain(response.usage), "finish": response.finish, "refused": response.refused,
@@ -48,10 +52,26 @@ def read_reply(text: str) -> Response:
     if "numbers" in row:
         row["numbers"] = tuple(row["numbers"])
     if "vectors" in row:
-        row["vectors"] = tuple(map(tuple, row["vectors"]))
+        row["vectors"] = tuple(map(_unpacked, row["vectors"]))
     if "located" in row:
         found = row["located"]
         row["located"] = Located(
             tuple(map(tuple, found["positions"])), tuple(found["pieces"]), found["layers"], found["dtype"]
         )
     return Response(**row)
+
+
+def _packed(vector: Sequence[float]) -> str | Sequence[float]:
+    """A vector as base64 of little-endian float32, a quarter of its size as JSON; as numbers where that would change it."""
+    try:
+        raw = struct.pack(f"<{len(vector)}f", *vector)
+    except (OverflowError, struct.error):
+        return vector
+    return b64encode(raw).decode() if vector and struct.unpack(f"<{len(vector)}f", raw) == tuple(vector) else vector
+
+
+def _unpacked(said: str | Sequence[float]) -> tuple[float, ...]:
+    if not isinstance(said, str):
+        return tuple(said)
+    raw = b64decode(said)
+    return struct.unpack(f"<{len(raw) // 4}f", raw)

@@ -6,7 +6,7 @@ import random
 import re
 from decimal import Decimal, localcontext
 
-_NUMBER = re.compile(r"(?<![\w.])(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?!\.?\d*(?:st|nd|rd|th)\b)")
+NUMBER = re.compile(r"(?<![\w.])(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?!\.?\d*(?:st|nd|rd|th)\b)")
 _LABEL = re.compile(
     r"\s*(?:[-*+•]\s+)?(?:(?:\*\*|__)?(?:step\s+\d+(?:\*\*|__)?\s*(?:[:.)]|[-–—](?=\s))|\(?\d{1,3}[.)](?=\s|\*\*|__))"
     r"(?:\*\*|__)?:?\s*)?",
@@ -46,11 +46,11 @@ def corrupt_step(text: str, rng: random.Random) -> str | None:
     str or None
         None where no rule applies: there is nothing to change that is known to change the meaning.
     """
-    start = _label_end(text)
-    numbers = list(_NUMBER.finditer(text, start))
+    start = label_end(text)
+    numbers = list(NUMBER.finditer(text, start))
     if not numbers:
-        return _negated(text, start)
-    stated = _stated(text, numbers)
+        return negated(text, start)
+    stated = stated_number(text, numbers)
     shifted = _shift(stated.group(), rng)
     for number in reversed(numbers):
         if number.start() >= stated.start() and number.group() == stated.group():
@@ -63,7 +63,7 @@ def paraphrase_step(text: str, rng: random.Random) -> str | None:
 
     None where the step holds nothing but its label, or begins with a word that no connective can precede or replace.
     """
-    start = _label_end(text)
+    start = label_end(text)
     label, body = text[:start], text[start:]
     if not body.strip():
         return None
@@ -87,12 +87,13 @@ def filler_for(text: str) -> str:
     return " ".join(["..."] * max(1, len(text.split())))
 
 
-def _label_end(text: str) -> int:
+def label_end(text: str) -> int:
+    """Where a step's own words begin: behind its label ("Step 2:", "3.", a bullet), 0 where it has none."""
     label = _LABEL.match(text)
     return label.end() if label else 0
 
 
-def _stated(text: str, numbers: list[re.Match[str]]) -> re.Match[str]:
+def stated_number(text: str, numbers: list[re.Match[str]]) -> re.Match[str]:
     """What the last "=" gives, unless a clause with a further number follows it; else the last number."""
     for number in reversed(numbers):
         if _EQUALS.search(text, max(0, number.start() - 12), number.start()):
@@ -100,7 +101,7 @@ def _stated(text: str, numbers: list[re.Match[str]]) -> re.Match[str]:
     return numbers[-1]
 
 
-def _negated(text: str, start: int) -> str | None:
+def negated(text: str, start: int = 0) -> str | None:
     """The first verb that can take "not" gains it, or loses it."""
     verb = _VERB.search(text, start)
     if verb is None:

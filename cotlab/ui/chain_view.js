@@ -20,7 +20,17 @@ export default function ({ data, parentElement, setStateValue }) {
     label.textContent = block.label;
     const text = document.createElement("span");
     text.className = "text";
-    text.textContent = block.text;
+    if (block.pieces?.length) {
+      for (const piece of block.pieces) {
+        const part = document.createElement(piece.shade ? "mark" : "span");
+        part.textContent = piece.text;
+        if (piece.shade) part.style.setProperty("--mark", piece.shade);
+        if (piece.hint) part.title = piece.hint;
+        text.append(part);
+      }
+    } else {
+      text.textContent = block.text;
+    }
     const score = document.createElement("span");
     score.className = "score";
     score.textContent = block.score ?? "";

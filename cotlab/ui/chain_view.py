@@ -14,8 +14,20 @@ _HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a block's text, marked with a colour where it has one; ``hint`` appears on hover."""
+
+    text: str
+    shade: str | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
-    """One row. ``index`` counts from 0; ``shade`` is a colour or None; ``hint`` appears on hover."""
+    """One row. ``index`` counts from 0; ``shade`` is a colour or None; ``hint`` appears on hover.
+
+    ``pieces``, where there are any, are the text in parts, some of them marked; they are set as text too.
+    """
 
     index: int
     label: str
@@ -23,6 +35,7 @@ class Block:
     shade: str | None = None
     score: str = ""
     hint: str = ""
+    pieces: tuple[Piece, ...] = ()
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from cotlab.core.requests import Response
 from cotlab.core.types import Item, Plan, Suite
 from cotlab.metrics import redundancy
 from cotlab.store import read
@@ -142,6 +143,16 @@ def exchanges(keys: tuple[str, ...]) -> dict[str, tuple[dict[str, Any] | None, d
         return log.requests(keys) if keys else {}
     finally:
         log.close()
+
+
+def responses(keys: tuple[str, ...]) -> dict[str, Response]:
+    """The whole reply of each key that the log holds in full."""
+    log = ResponseLog(store().log_path)
+    try:
+        found = {key: log.get(key) for key in keys}
+    finally:
+        log.close()
+    return {key: reply for key, reply in found.items() if reply is not None}
 
 
 def said(reply: dict[str, Any] | None) -> str:

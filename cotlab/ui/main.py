@@ -40,6 +40,8 @@ def sections() -> dict[str, list[st.Page]]:
         ],
         "Analyse": [
             _page("steps", "Steps", "stairs"),
+            _page("reliability", "Reliability", "shield"),
+            _page("robustness", "Robustness", "vibration"),
             _page("mediation", "Mediation", "conversion_path"),
             _page("validation", "Validation", "verified"),
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -66,11 +66,24 @@ def show_card(name: str) -> None:
 
 
 def show_figure(
-    name: str, table: pd.DataFrame, *, key: str, note: str = "", evidence: tuple[str, dict[str, str]] | None = None
-) -> None:
-    """A registered figure with its caption, a button for its data and a link to its evidence."""
-    builder = FIGURES[name]
-    st.plotly_chart(builder(table), theme=None, key=f"figure-{key}", config={"displaylogo": False, "displayModeBar": False})
+    name: str, table: pd.DataFrame, *, key: str, note: str = "", evidence: tuple[str, dict[str, str]] | None = None,
+    clicked: Callable[[Sequence[Any]], None] | None = None,
+) -> None:  # fmt: skip
+    """A registered figure with its caption, a button for its data and a link to its evidence.
+
+    ``clicked`` is given what a mark holds as its custom data when a reader clicks on it, before the page is drawn again.
+    """
+    builder, place = FIGURES[name], f"figure-{key}"
+
+    def chose() -> None:
+        found = st.session_state[place]["selection"]["points"]
+        if found and clicked is not None and found[0].get("customdata"):
+            clicked(found[0]["customdata"])
+
+    st.plotly_chart(
+        builder(table), theme=None, key=place, config={"displaylogo": False, "displayModeBar": False},
+        on_select="ignore" if clicked is None else chose, selection_mode="points",
+    )  # fmt: skip
     st.caption(" ".join(part for part in (builder.caption, note) if part))
     with st.container(horizontal=True):
         st.download_button(
@@ -113,12 +126,12 @@ def pick(label: str, labels: Mapping[str, str], name: str, default: str | None =
     return chosen
 
 
-def pick_run(scorer: str) -> dict[str, Any] | None:
-    """The run that a page is about, bound to the address; None (after saying why) where no run has this scorer."""
+def pick_run(*scorers: str) -> dict[str, Any] | None:
+    """The run that a page is about, bound to the address; None (after saying why) where no run has one of these scorers."""
     runs = read.runs(data.store())
-    rows = [row for row in runs.to_dict("records") if any(s.name == scorer for s in data._plan(row["plan"]).scorers)]
+    rows = [row for row in runs.to_dict("records") if any(s.name in scorers for s in data._plan(row["plan"]).scorers)]
     if not rows:
-        empty(f"No run has the scorer {scorer!r} yet.", page("new_run"), "Start one")
+        empty(f"No run has the scorer {' or '.join(map(repr, scorers))} yet.", page("new_run"), "Start one")
         return None
     by_id = {row["id"]: row for row in rows}
     labels = {i: f"{row['model']} · {row['suite_name']} · {i}" for i, row in by_id.items()}

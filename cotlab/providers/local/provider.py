@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -21,6 +21,7 @@ from cotlab.providers.local.load import Loaded, load, load_organism
 from cotlab.providers.local.locate import locate
 from cotlab.providers.local.patching import Patcher
 from cotlab.providers.local.render import Scored, encode, encode_with_answers, render
+from cotlab.providers.local.threads import one_thread
 
 TOKENS_A_BATCH = 8192
 SMALL = 10_000_000
@@ -74,7 +75,7 @@ class LocalModel:
         return self._patcher_made
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
-        with _one_thread() if self._small else nullcontext():
+        with one_thread() if self._small else nullcontext():
             return self._answer(requests)
 
     def _answer(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
@@ -137,16 +138,6 @@ class LocalModel:
 
     def _response(self, request: Request, batch: int) -> Response:
         return Response(request.key, device=self._loaded.device, batch=batch, received_at=datetime.now(UTC).isoformat())
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _packed(rows: Sequence[tuple[int, int, Place]]) -> Iterator[list[Place]]:

@@ -1,0 +1,78 @@
+"""Cells of a grid with a fill and a text each: bars on an empty plot, so that print stays vector; hatched is n/a."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from cotlab.figures import style
+
+NARROW = 9
+"""With more columns than this the text of a cell stands upright."""
+DENSE = 30
+"""With more than this a missing cell is hatched only, and every other column is named."""
+
+
+class Cell(NamedTuple):
+    """One cell, its column and row counted from 0; ``of`` is what a click on it is told, one length in all cells."""
+
+    column: int
+    row: int
+    fill: str
+    text: str
+    hover: str
+    known: bool = True
+    of: tuple[str | int, ...] = ()
+
+
+def draw_cells(
+    fig: Any, cells: Sequence[Cell], columns: Sequence[str], rows: Sequence[str], *, upright: bool = False, width: int = 20,
+    every: int = 1,
+) -> Any:  # fmt: skip
+    """Draw cells and name their columns and rows, the first row on top.
+
+    Parameters
+    ----------
+    fig : plotly.graph_objects.Figure
+        Changed in place; styled before or after.
+    cells : sequence of Cell
+        Texts and hovers may hold markup of the builder; text from data is escaped by it.
+    columns, rows : sequence of str
+        Names, escaped here; those of rows are broken at ``width`` characters.
+    upright : bool
+        Texts of cells and columns stand upright.
+    every : int
+        Each how many columns one is named.
+    """
+    fig.add_bar(
+        x=[cell.column for cell in cells], y=[0.94] * len(cells), base=[cell.row - 0.47 for cell in cells], width=0.96,
+        marker={
+            "color": [cell.fill for cell in cells], "line": {"width": 1, "color": style.GRID},
+            "pattern": {
+                "shape": ["" if cell.known else "/" for cell in cells],
+                "fgcolor": "#d6d6d6", "size": 6, "solidity": 0.25, "fillmode": "overlay",
+            },
+        },
+        text=[cell.text for cell in cells], textposition="inside", insidetextanchor="middle",
+        textangle=-90 if upright else 0, constraintext="none",
+        insidetextfont={"size": style.SMALL_SIZE, "color": [style.ink_on(cell.fill) for cell in cells]},
+        hoverinfo="text", hovertext=[cell.hover for cell in cells], showlegend=False,
+        customdata=[list(cell.of) for cell in cells] if any(cell.of for cell in cells) else None,
+        selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
+    )  # fmt: skip
+    fig.update_xaxes(
+        tickvals=list(range(len(columns)))[::every], ticktext=[style.escape(name) for name in columns][::every],
+        tickangle=-90 if upright else 0, range=[-0.52, len(columns) - 0.48], ticks="", showline=False,
+    )  # fmt: skip
+    fig.update_yaxes(
+        tickvals=list(range(len(rows))), ticktext=[style.in_lines(name, width) for name in rows], ticks="",
+        range=[len(rows) - 0.45, -0.55], showgrid=False, showline=False,
+    )  # fmt: skip
+    return fig.update_layout(barmode="overlay")
+
+
+def tiny(point: float | None) -> str:
+    """A number as a cell has room for it: three digits, "< 0.001" where they are too small to see; escaped."""
+    if point is not None and 0 < abs(point) < 0.001:
+        return "&lt; 0.001" if point > 0 else "&gt; −0.001"
+    return style.number(point)

@@ -1,0 +1,186 @@
+"""The parts of reliability over a suite and in one item, and how often each diagnosis fires."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from cotlab.figures import style
+from cotlab.figures.cells import Cell, draw_cells
+from cotlab.figures.declare import figure
+from cotlab.figures.marks import Mark, Row, count, counted, default_reason, draw_series, fine_print, hover, real, records, said
+from cotlab.figures.span_heatmap import signed_shade
+
+PARTS = ("C", "R", "V", "D", "F", "r_raw")
+"""Parts in the order of the source's section 11, the composite last."""
+NAMES = {
+    "C": "C consistency", "R": "R robustness", "V": "V verification", "D": "D diversity", "F": "F flags", "r_raw": "r_raw",
+}  # fmt: skip
+
+
+@figure(
+    "reliability_parts", columns=("part", "point", "lo", "hi", "n", "n_undefined", "reason"),
+    caption="The mean of each part over the items where it is defined, and of the composite. C and R lie in [−1, 1], the "
+    "others in [0, 1]; the parts are different quantities, so a longer way to the right is not more of the same. None of them "
+    "shows whether the model used its chain.",
+    empty="no part has been estimated.",
+)  # fmt: skip
+def reliability_parts(table: pd.DataFrame) -> Any:
+    """A row for each part: point and interval, with both and n written at the right; n/a with its reason."""
+    rows = ordered(records(table))
+    marks = [Mark("", i, NAMES.get(str(row["part"]), str(row["part"])), row) for i, row in enumerate(rows)]
+    fig = _rows(marks, "Parts of reliability (mean over items, no unit)", "Mean")
+    return fig.update_layout(margin={"r": 204})
+
+
+@figure(
+    "diagnosis_rates", columns=("rule", "point", "lo", "hi", "n", "n_undefined", "reason"),
+    caption="The share of items in which each rule fires, of those where all of its numbers are defined. A rule names a "
+    "pattern that fits, not its cause; an item may show several.",
+    empty="no diagnosis has been estimated.",
+)  # fmt: skip
+def diagnosis_rates(table: pd.DataFrame) -> Any:
+    """A row for each rule: the rate with its interval, written out at the right; n/a with its reason."""
+    rows = records(table)
+    marks = [Mark("", i, str(row["rule"]).replace("_", " "), row) for i, row in enumerate(rows)]
+    fig = _rows(marks, "Items in which each diagnosis fires (share, 0 to 1)", "Share of items")
+    return fig.update_layout(margin={"r": 204})
+
+
+def _rows(marks: Sequence[Mark], title: str, x: str) -> Any:
+    fig = go.Figure()
+    draw_series(fig, marks, style.Code(style.ACCENT, "circle"), upright=False)
+    for mark in marks:
+        known = mark.point is not None
+        told = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{counted(mark.row)}"
+        if not known:
+            told = style.in_lines(f"n/a: {said(mark.row, 'reason') or default_reason(mark)}", 62)
+        fig.add_annotation(
+            y=mark.x, x=1 if known else 0, xref="paper", xshift=14, xanchor="left", align="left", text=told,
+            hovertext=hover(mark), bgcolor=style.PAPER,
+            font={"size": style.TEXT_SIZE - 1, "color": style.INK if known else style.SOFT_INK},
+        )  # fmt: skip
+    _across(fig, [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None])
+    _names(fig, [mark.at for mark in marks])
+    return style.apply_style(
+        fig, title, subtitle=fine_print(marks, gaps=False), x=x, height=140 + 40 * len(marks)
+    )  # fmt: skip
+
+
+@figure(
+    "item_parts", columns=("part", "value", "mean", "reason"),
+    caption="The parts of one item as bars, and the suite's mean as a line. A bar is one measurement of one item: it has no "
+    "interval.",
+    empty="no part has been measured in this item.",
+)  # fmt: skip
+def item_parts(table: pd.DataFrame) -> Any:
+    """A bar for each part with its number at the right; a part that is undefined has its reason in the bar's place."""
+    rows = ordered(records(table))
+    fig = go.Figure()
+    known = [(i, row) for i, row in enumerate(rows) if real(row, "value") is not None]
+    fig.add_bar(
+        x=[float(row["value"]) for _, row in known], y=[i for i, _ in known], orientation="h", width=0.62, hoverinfo="text",
+        marker={"color": style.faded(style.ACCENT, 0.75)}, showlegend=False,
+        hovertext=[f"<b>{style.escape(_name(row))}</b><br>{style.number(real(row, 'value'))}" for _, row in known],
+    )  # fmt: skip
+    for i, row in enumerate(rows):
+        value, mean = real(row, "value"), real(row, "mean")
+        told, ink = f"{style.number(value)}{f'  (suite {style.number(mean)})' if mean is not None else ''}", style.INK
+        if value is None:
+            told, ink = style.in_lines(f"n/a: {said(row, 'reason') or 'not measured'}", 62), style.SOFT_INK
+        fig.add_annotation(
+            y=i, x=1 if value is not None else 0, xref="paper", xshift=14, xanchor="left", align="left", text=told,
+            bgcolor=style.PAPER, font={"size": style.TEXT_SIZE - 1, "color": ink},
+        )  # fmt: skip
+        if mean is not None and value is not None:
+            fig.add_shape(type="line", x0=mean, x1=mean, y0=i - 0.4, y1=i + 0.4, line={"color": style.INK, "width": 2})
+    ends = [v for row in rows for v in (real(row, "value"), real(row, "mean")) if v is not None]
+    _across(fig, ends)
+    _names(fig, [_name(row) for row in rows])
+    style.apply_style(
+        fig, "Parts of reliability in this item (no unit)", subtitle="Line: mean of the suite.", x="Value",
+        height=130 + 40 * len(rows),
+    )  # fmt: skip
+    return fig.update_layout(margin={"r": 150})
+
+
+def ordered(rows: Sequence[Row]) -> list[Row]:
+    """Rows in the order of ``PARTS``; others after them."""
+    return sorted(rows, key=lambda row: PARTS.index(str(row["part"])) if row["part"] in PARTS else len(PARTS))
+
+
+def _name(row: Row) -> str:
+    return NAMES.get(str(row["part"]), str(row["part"]))
+
+
+def _across(fig: Any, ends: Sequence[float]) -> None:
+    low, high = min([0.0, *ends]), max([1.0, *ends])
+    pad = 0.04 * (high - low)
+    fig.update_xaxes(range=[low - (pad if low < 0 else 0.01), high + pad], showgrid=True, nticks=6)
+
+
+def _names(fig: Any, names: Sequence[str]) -> None:
+    fig.update_yaxes(
+        tickvals=list(range(len(names))), ticktext=[style.in_lines(name, 24) for name in names], ticks="", showgrid=False,
+        range=[len(names) - 0.4, -0.6],
+    )  # fmt: skip
+
+
+@figure(
+    "signal_correlation", columns=("one", "other", "point", "lo", "hi", "n", "reason"),
+    caption="Spearman's rank correlation of each two parts over the items where both are defined. Signals that are to catch "
+    "each other's blind spots lie near 0; near ±1 one of the two adds nothing. It says nothing of which is right.",
+    empty="fewer than two parts have been measured.",
+)  # fmt: skip
+def signal_correlation(table: pd.DataFrame) -> Any:
+    """Cells from orange (−1) over pale (0) to blue (1) with rho and n; a hatched cell is n/a."""
+    small = ["Each cell: rho and number of items; intervals on hover. Blue above 0, orange below, pale at 0."]
+    return _matrix(records(table), "Rank correlation of the parts (Spearman's rho, −1 to 1)", small, "items")
+
+
+@figure(
+    "chain_cosines", columns=("one", "other", "point", "reason"),
+    caption="The cosine of each two chains: of the mean of the unit vectors of their steps. Their mean is μ and their standard "
+    "deviation σ. Sentences of one subject are alike whatever they conclude: see the rescaled consistency.",
+    empty="fewer than two chains have a vector.",
+)  # fmt: skip
+def chain_cosines(table: pd.DataFrame) -> Any:
+    """Cells from orange (−1) over pale (0) to blue (1) with the cosine; a hatched cell is n/a."""
+    return _matrix(records(table), "Cosine of the chains (−1 to 1)", ["One pair of chains a cell: a value, no estimate."], "")
+
+
+def _matrix(rows: Sequence[Row], title: str, small: list[str], unit: str) -> Any:
+    """The lower triangle of a symmetric table, without its diagonal of 1; as bars, so that print stays vector."""
+    names = list(dict.fromkeys(str(row[side]) for side in ("one", "other") for row in rows))
+    at = {name: i for i, name in enumerate(names)}
+    found = {(max(i, j), min(i, j)): row for row in rows for i, j in [(at[str(row["one"])], at[str(row["other"])])]}
+    cells, why = [], dict[str, list[str]]()
+    for (i, j), row in sorted(found.items()):
+        point = real(row, "point")
+        text = _two(point) + (f"<br>n = {count(row, 'n')}" if unit else "")
+        cells.append(Cell(j, i - 1, signed_shade(point), text, _cell_hover(row, unit), point is not None))
+        if point is None:
+            why.setdefault(said(row, "reason") or "not measured", []).append(f"{row['one']}–{row['other']}")
+    small += [style.escape(style.shorten(f"n/a ({text}): {', '.join(pairs)}", 200)) for text, pairs in why.items()]
+    fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
+    return style.apply_style(fig, title, subtitle=small, height=130 + 46 * max(1, len(names) - 1))
+
+
+def _two(value: float | None) -> str:
+    """Two decimals, as correlations are written."""
+    return "n/a" if value is None else f"{value:.2f}".replace("-", "−")
+
+
+def _cell_hover(row: Row, unit: str) -> str:
+    head = f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"
+    point = real(row, "point")
+    if point is None:
+        return f"{head}<br>{style.in_lines('n/a: ' + (said(row, 'reason') or 'not measured'), 60, most=4)}"
+    lo, hi = real(row, "lo"), real(row, "hi")
+    if not unit:
+        return f"{head}<br>{style.number(point)}"
+    why = f"<br>{style.in_lines(said(row, 'reason'), 60)}" if lo is None and said(row, "reason") else ""
+    return f"{head}<br>{style.interval_text(point, lo, hi)}<br>n = {count(row, 'n')} {unit}{why}"

@@ -1,0 +1,96 @@
+"""Which steps of a chain support which: arcs between the steps, coloured by support."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from cotlab.figures import style
+from cotlab.figures.declare import figure
+from cotlab.figures.marks import Row, real, records, said
+
+ORDER = ("reverse", "forward")
+MEANING = {
+    "reverse": "reverse: does a step support the one before",
+    "forward": "forward: do question and steps before support a step",
+}
+_POINTS = 24
+_REACH = 0.55
+"""How far an arc swings out, in widths of its column."""
+
+
+@figure(
+    "verification_links", columns=("link", "step", "value", "verifier", "reason"),
+    caption="Each arrow is a link that was checked, from the step that supports to the step that is supported; its number is "
+    "the confidence. A dashed grey arrow is undecided. A supported chain may still not be the one that the model used.",
+    empty="no link of this chain was checked.",
+)  # fmt: skip
+def verification_links(table: pd.DataFrame) -> Any:
+    """One column of arcs for each direction; colour and number are the support, hover says who decided and why.
+
+    The table may have ``text`` and ``before``, the step's text and that of the one before, and ``quote``, what decided it.
+    """
+    rows = records(table)
+    sides = [link for link in ORDER if any(row["link"] == link for row in rows)]
+    sides += [link for link in dict.fromkeys(str(row["link"]) for row in rows) if link not in ORDER]
+    steps = max(int(row["step"]) for row in rows) + 1
+    fig = go.Figure()
+    for side, link in enumerate(sides):
+        fig.add_scatter(
+            x=[side] * steps, y=list(range(steps)), mode="markers+text", text=[str(i + 1) for i in range(steps)],
+            marker={"size": 22, "color": style.PAPER, "line": {"color": style.SOFT_INK, "width": 1}}, hoverinfo="skip",
+            textfont={"size": style.SMALL_SIZE, "color": style.INK}, showlegend=False, cliponaxis=False,
+        )  # fmt: skip
+        for row in rows:
+            if row["link"] == link:
+                _arc(fig, side, row)
+    style.apply_style(
+        fig, "Links between the steps (support, 0 to 1)",
+        subtitle=["Dark is 0, bright is 1; dashed: undecided. Circles are steps, from 1; hover on a number for the reason."],
+        height=130 + 54 * steps,
+    )  # fmt: skip
+    fig.update_xaxes(
+        tickvals=list(range(len(sides))), ticktext=[style.in_lines(MEANING.get(link, link), 30) for link in sides],
+        range=[-0.2, len(sides) - 0.05], ticks="", showline=False, tickangle=0,
+    )  # fmt: skip
+    texts = {int(row["step"]) - back: said(row, name) for row in rows for back, name in ((1, "before"), (0, "text"))}
+    return fig.update_yaxes(
+        tickvals=list(range(steps)), ticktext=[style.in_lines(texts.get(i, ""), 34) for i in range(steps)], ticks="",
+        showline=False, showgrid=False, range=[steps - 0.4, -0.6],
+    )  # fmt: skip
+
+
+def _arc(fig: Any, side: int, row: Row) -> None:
+    """From the supporting to the supported step: half an ellipse to the right, an arrow head, and the number at its top."""
+    value, at = real(row, "value"), int(row["step"])
+    colour = style.SOFT_INK if value is None else style.shade(value)
+    start, end = (at, at - 1) if row["link"] == "reverse" else (at - 1, at)
+    angles = [math.pi * k / _POINTS for k in range(_POINTS + 1)]
+    x = [side + 0.06 + _REACH * 0.4 * math.sin(a) for a in angles]
+    y = [start + (end - start) * (0.16 + 0.68 * (1 - math.cos(a)) / 2) for a in angles]
+    fig.add_scatter(
+        x=x, y=y, mode="lines", hoverinfo="skip", showlegend=False, cliponaxis=False,
+        line={"color": colour, "width": 2 if value is None else 4, "dash": "dash" if value is None else "solid"},
+    )  # fmt: skip
+    fig.add_scatter(
+        x=[x[-1] - 0.004], y=[y[-1]], mode="markers", hoverinfo="skip", showlegend=False, cliponaxis=False,
+        marker={"symbol": "triangle-left", "size": 11, "color": colour},
+    )  # fmt: skip
+    fig.add_scatter(
+        x=[max(x) + 0.03], y=[(start + end) / 2], mode="text", text=[style.number(value)], textposition="middle right",
+        hoverinfo="text", hovertext=[_hover(row)], showlegend=False, cliponaxis=False,
+        textfont={"size": style.TEXT_SIZE, "color": style.INK if value is not None else style.SOFT_INK},
+    )  # fmt: skip
+
+
+def _hover(row: Row) -> str:
+    at, value = int(row["step"]), real(row, "value")
+    named = f"step {at + 1} → step {at}" if row["link"] == "reverse" else f"steps before → step {at + 1}"
+    lines = [f"<b>{style.escape(named)}</b>", f"support {style.number(value)}"]
+    lines += [f"decided by {style.escape(style.shorten(row['verifier']))}"] if value is not None else []
+    lines += [style.in_lines(said(row, "reason"), 60, most=4)] if said(row, "reason") else []
+    lines += [f"at “{style.in_lines(said(row, 'quote'), 60)}”"] if said(row, "quote") else []
+    return "<br>".join(lines)

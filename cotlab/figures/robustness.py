@@ -1,0 +1,215 @@
+"""What perturbed steps do: robustness by perturbation, and effects as cells by position, perturbation and item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from cotlab.figures import style
+from cotlab.figures.cells import DENSE, NARROW, Cell, draw_cells, tiny
+from cotlab.figures.declare import figure
+from cotlab.figures.marks import Mark, Row, count, counted, draw_series, fine_print, hover, real, records, said
+from cotlab.text.perturbations import PERTURBATIONS
+
+MEASURES = {"divergence": "Divergence", "perturbed_answer_change": "Answer changes"}
+"""What a step under a perturbation is measured by, as figures name it."""
+SERIES = {"robustness": "R", "divergence": "Divergence", "perturbed_answer_change": "Answer changes"}
+RATES = ("perturbed_answer_change",)
+"""Measures that are yes or no, so that their mean over items is a share."""
+GROUPS = {"all": "all chosen", "none": "step as it is"}
+"""Facets that are no perturbation: all that were chosen together, and regeneration from the unchanged step."""
+TOPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
+WIDE = 16
+"""With more positions than this the cells of items hold no text."""
+_ORDER = (*sorted(PERTURBATIONS, key=lambda name: not PERTURBATIONS[name].keeps), *GROUPS)
+
+
+@figure(
+    "robustness_by_perturbation", columns=("metric", "perturbation", "point", "lo", "hi", "n", "n_undefined", "reason"),
+    caption="R is 1 minus the mean divergence of what the model writes after a perturbed step from what the chain said there. "
+    "The row of the step as it is shows how far the model's own wording diverges without any perturbation. After a change of "
+    "meaning a model that reads its chain diverges and changes its answer: there a low R is no fault.",
+    empty="no perturbation has an estimate.",
+)  # fmt: skip
+def robustness_by_perturbation(table: pd.DataFrame) -> Any:
+    """A row for each perturbation; R and the rate of changed answers with their intervals."""
+    rows = [row for row in records(table) if row["metric"] in SERIES]
+    names = in_order(str(row["perturbation"]) for row in rows)
+    found = style.codes((SERIES[str(row["metric"])] for row in rows), tuple(SERIES.values()))
+    fig, marks = go.Figure(), []
+    for i, (series, code) in enumerate(found.items()):
+        shift = (i - (len(found) - 1) / 2) * 0.24
+        own = [
+            Mark(series, names.index(str(row["perturbation"])) + shift, words(row["perturbation"]), row)
+            for row in rows
+            if SERIES[str(row["metric"])] == series
+        ]
+        draw_series(fig, sorted(own, key=lambda mark: mark.x), code, legend=True, upright=False)
+        marks += own
+    for i, name in enumerate(names):
+        own = [mark for mark in marks if mark.row["perturbation"] == name]
+        if all(mark.point is None for mark in own):
+            fig.add_annotation(x=0, y=i, xanchor="left", text="n/a", bgcolor=style.PAPER, hovertext=hover(own[0]))
+    ends = [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None]
+    low, high = min([0.0, *ends]), max([1.0, *ends])
+    pad = 0.04 * (high - low)
+    fig.update_xaxes(range=[low - pad, high + pad], showgrid=True, nticks=6)
+    fig.update_yaxes(
+        tickvals=list(range(len(names))), ticktext=[style.in_lines(words(name), 20) for name in names], ticks="",
+        showgrid=False, range=[len(names) - 0.4, -0.6],
+    )  # fmt: skip
+    small = [*_meaning(names), *fine_print(marks)]
+    return style.apply_style(
+        fig, "Robustness by perturbation (mean over items, no unit)", subtitle=small, x="Mean over items",
+        height=170 + 40 * len(names),
+    )  # fmt: skip
+
+
+@figure(
+    "perturbation_cells", columns=("metric", "perturbation", "step", "point", "lo", "hi", "n", "n_undefined", "reason"),
+    caption="What a perturbation of the step at each position does, mean over the items whose step there was chosen. Chains "
+    "differ in length, so later positions rest on fewer and longer chains: read n before comparing columns.",
+    empty="no step was perturbed.",
+)  # fmt: skip
+def perturbation_cells(table: pd.DataFrame) -> Any:
+    """Perturbations against positions: viridis by mean, with n; a hatched cell is n/a, where there is none nothing was chosen.
+
+    A column ``chosen`` frames the cells where it is true.
+    """
+    rows = records(table)
+    metric = str(rows[0]["metric"])
+    names, steps = in_order(str(row["perturbation"]) for row in rows), _steps(rows)
+    top = scale_top(metric, (real(row, "point") for row in rows))
+    upright, dense = len(steps) > NARROW, len(steps) > DENSE
+    cells = []
+    for row in rows:
+        point, name, step = real(row, "point"), str(row["perturbation"]), int(row["step"])
+        text = f"{tiny(point)}{', ' if upright else '<br>'}n = {count(row, 'n')}"
+        told = [style.interval_text(point, real(row, "lo"), real(row, "hi")), counted(row)] if point is not None else []
+        hovered = _hover(f"{words(name)}, step {step + 1}", told, _gap(row))
+        cells.append(
+            Cell(steps.index(step), names.index(name), style.shade(point, 0, top), "" if dense else text, hovered,
+                 point is not None, (step, name))
+        )  # fmt: skip
+    gaps = dict.fromkeys((_gap(row), words(row["perturbation"])) for row in rows if real(row, "point") is None)
+    small = ["Each cell: mean and number of items; intervals on hover and in the data.", _scale(top), *_meaning(names)]
+    small += _gaps(gaps)
+    fig = _frame(go.Figure(), rows, cells)
+    style.apply_style(
+        fig, f"{MEASURES.get(metric, metric)} by position and perturbation ({_reach(metric)})", subtitle=small,
+        x="Position of the perturbed step", height=140 + (92 if upright else 46) * len(names),
+    )  # fmt: skip
+    return draw_cells(
+        fig, cells, [str(step + 1) for step in steps], [words(name) for name in names], every=1 + dense, upright=upright
+    )
+
+
+@figure(
+    "item_cells", columns=("metric", "item_id", "step", "value", "reason"),
+    caption="Each item's perturbed steps. One item is one chain: a bright cell is a lead to read, not an estimate; its value "
+    "has no interval.",
+    empty="no item has a perturbed step here.",
+)  # fmt: skip
+def item_cells(table: pd.DataFrame) -> Any:
+    """Items against positions: viridis by the mean over draws; a hatched cell is n/a, where there is none nothing was chosen.
+
+    A column ``chosen`` frames the cells where it is true; ``top``, the same in every row, ends the scale.
+    """
+    rows = records(table)
+    metric = str(rows[0]["metric"])
+    items, steps = list(dict.fromkeys(str(row["item_id"]) for row in rows)), _steps(rows)
+    top = real(rows[0], "top") or scale_top(metric, (real(row, "value") for row in rows))
+    cells = []
+    for row in rows:
+        value, item, step = real(row, "value"), str(row["item_id"]), int(row["step"])
+        text = "n/a" if value is None else style.escape(yes_no(metric, value))
+        hovered = _hover(f"{style.shorten(item)}, step {step + 1}", [text] if value is not None else [], _gap(row))
+        cells.append(
+            Cell(steps.index(step), items.index(item), style.shade(value, 0, top), text if len(steps) <= WIDE else "", hovered,
+                 value is not None, (step, item))
+        )  # fmt: skip
+    gaps = dict.fromkeys((_gap(row), f"step {int(row['step']) + 1}") for row in rows if real(row, "value") is None)
+    fig = _frame(go.Figure(), rows, cells)
+    style.apply_style(
+        fig, f"{MEASURES.get(metric, metric)} by item and position ({'0 or 1' if metric in RATES else _reach(metric)})",
+        subtitle=[f"{len(items)} items. {_scale(top)}", *_gaps(gaps)],
+        x="Position of the perturbed step", height=120 + 26 * len(items),
+    )  # fmt: skip
+    labels = [style.shorten(item, 22) for item in items]
+    return draw_cells(fig, cells, [str(step + 1) for step in steps], labels, width=24, every=1 + (len(steps) > DENSE))
+
+
+def words(perturbation: object) -> str:
+    """A perturbation as a figure names it; not escaped."""
+    return GROUPS.get(str(perturbation), str(perturbation).replace("_", " "))
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Perturbations that keep the meaning first, then those that change it, any others, and last the groups."""
+    places = {name: i for i, name in enumerate(_ORDER)}
+    return sorted(dict.fromkeys(names), key=lambda name: (name in GROUPS, places.get(name, len(places))))
+
+
+def yes_no(metric: str, value: float) -> str:
+    """A value in a cell, not escaped; whether an answer changed is a word, a mean over draws a number."""
+    told = style.number(value) if not 0 < value < 0.001 else "< 0.001"
+    return {0.0: "same", 1.0: "changed"}.get(value, told) if metric in RATES else told
+
+
+def scale_top(metric: str, values: Iterable[float | None]) -> float:
+    """Where the scale of a measure ends: 1 for a rate, else the first of ``TOPS`` that no value exceeds."""
+    high = max((value for value in values if value is not None), default=0.0)
+    return 1.0 if metric in RATES else next((top for top in TOPS if high <= top), TOPS[-1])
+
+
+def _steps(rows: Sequence[Row]) -> list[int]:
+    """Every position up to the last, so that a column's place is its number."""
+    return list(range(max(int(row["step"]) for row in rows) + 1))
+
+
+def _reach(metric: str) -> str:
+    return "share of items, 0 to 1" if metric in RATES else "1 − cosine, 0 to 2"
+
+
+def _scale(top: float) -> str:
+    return f"Dark is 0, bright is {top:g}. Hatched: n/a. Blank: not chosen, or no such step."
+
+
+def _meaning(names: Sequence[str]) -> list[str]:
+    kept = [words(name) for name in names if name in PERTURBATIONS and PERTURBATIONS[name].keeps]
+    lost = [words(name) for name in names if name in PERTURBATIONS and not PERTURBATIONS[name].keeps]
+    told = [f"meaning kept by {', '.join(kept)}"] * bool(kept) + [f"changed by {', '.join(lost)}"] * bool(lost)
+    text = "; ".join(told)
+    return [style.escape(f"{text[:1].upper()}{text[1:]}.")] if text else []
+
+
+def _gap(row: Row) -> str:
+    return said(row, "reason") or "no item has a defined value"
+
+
+def _gaps(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each of the three commonest reasons, with where it holds; escaped."""
+    places: dict[str, list[str]] = {}
+    for why, at in pairs:
+        places.setdefault(why, []).append(at)
+    most = sorted(places.items(), key=lambda pair: -len(pair[1]))
+    lines = [style.escape(style.shorten(f"n/a ({why}): {', '.join(at)}", 150)) for why, at in most[:3]]
+    return lines + [f"n/a for {len(most) - 3} more reasons: on hover."] * (len(most) > 3)
+
+
+def _hover(head: str, told: Sequence[str], gap: str) -> str:
+    lines = told or [style.in_lines(f"n/a: {gap}", 60, most=4)]
+    return "<br>".join((f"<b>{style.escape(head)}</b>", *lines))
+
+
+def _frame(fig: Any, rows: Sequence[Row], cells: Sequence[Cell]) -> Any:
+    for row, cell in zip(rows, cells, strict=True):
+        if row.get("chosen") is True:
+            fig.add_shape(
+                type="rect", x0=cell.column - 0.48, x1=cell.column + 0.48, y0=cell.row - 0.47, y1=cell.row + 0.47,
+                line={"color": style.VERMILLION, "width": 3},
+            )  # fmt: skip
+    return fig

@@ -1,0 +1,129 @@
+"""Groups of vectors that point the same way: agglomerative clustering by cosine, cut at a threshold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster import hierarchy
+from scipy.spatial.distance import squareform
+
+from cotlab.core.errors import UnknownName
+
+Linkage = Literal["average", "single", "complete"]
+LINKAGES: tuple[str, ...] = get_args(Linkage)
+_ROUNDING = 1e-9
+"""Cosine: what sums of rounded products may be off by."""
+Floats = NDArray[np.float64]
+
+
+def pooled(vectors: Sequence[Sequence[float]]) -> tuple[float, ...] | None:
+    """The direction of the mean of some directions: one vector for a chain from those of its steps.
+
+    Parameters
+    ----------
+    vectors : sequence of vectors of one length, any norm
+        Each is scaled to unit length first, so that a long step weighs as much as a short one.
+
+    Returns
+    -------
+    tuple of float or None
+        Unit length. None where there is no vector, their lengths differ, a number is not finite, one of them is 0, or the
+        mean is (they point opposite ways).
+    """
+    if not vectors or len({len(vector) for vector in vectors}) != 1:
+        return None
+    rows = np.asarray(vectors, dtype=np.float64)
+    if rows.size == 0 or not np.isfinite(rows).all():
+        return None
+    if not np.abs(rows).max(axis=1).all():
+        return None
+    mean = _unit(rows).mean(axis=0)
+    size = float(np.linalg.norm(mean))
+    return tuple(float(x) for x in mean / size) if math.isfinite(size) and size > _ROUNDING else None
+
+
+def cosines(vectors: Sequence[Sequence[float]]) -> Floats:
+    """Cosine of every pair.
+
+    Parameters
+    ----------
+    vectors : sequence of n vectors of one length, none of them 0
+
+    Returns
+    -------
+    ndarray (n, n), cosine, [-1, 1]
+        Symmetric, with a diagonal of exactly 1.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, or a vector is 0 or not finite.
+    """
+    if len({len(vector) for vector in vectors}) > 1:
+        raise ValueError(f"vectors of different lengths: {sorted({len(vector) for vector in vectors})}")
+    rows = np.asarray(vectors, dtype=np.float64).reshape(len(vectors), -1)
+    if not np.isfinite(rows).all() or (len(rows) and not np.abs(rows).max(axis=1, initial=0.0).all()):
+        raise ValueError("a vector is 0 or not finite, so it has no direction")
+    unit = _unit(rows)
+    found = np.clip(unit @ unit.T, -1.0, 1.0)
+    found = (found + found.T) / 2
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def clusters(similarity: Floats, threshold: float, linkage: str = "average") -> tuple[int, ...]:
+    """Which cluster each of n things is in.
+
+    Parameters
+    ----------
+    similarity : ndarray (n, n), cosine, [-1, 1]
+        Symmetric, as `cosines` gives it.
+    threshold : float in [-1, 1]
+        Two clusters are merged as long as their similarity is at least this, the most similar first.
+    linkage : "average", "single" or "complete"
+        The similarity of two clusters: the mean, the largest or the least over the pairs across them. Single chains: a
+        row of neighbours becomes one cluster however far its ends are apart.
+
+    Returns
+    -------
+    tuple of int
+        One number a thing, counted from 0 in the order in which the clusters first appear. Deterministic.
+
+    Raises
+    ------
+    UnknownName
+        For another linkage.
+    ValueError
+        If the matrix is not square, or the threshold lies outside [-1, 1].
+
+    References
+    ----------
+    Sokal and Michener (1958), Univ. Kansas Sci. Bull. 38:1409 (average); scipy.cluster.hierarchy.
+    """
+    if linkage not in LINKAGES:
+        raise UnknownName("linkage", linkage, LINKAGES)
+    if similarity.ndim != 2 or similarity.shape[0] != similarity.shape[1]:
+        raise ValueError(f"a square matrix of similarities is needed, got shape {similarity.shape}")
+    if not -1 <= threshold <= 1:
+        raise ValueError(f"threshold must lie in [-1, 1], got {threshold}")
+    n = len(similarity)
+    if n < 2:
+        return (0,) * n
+    distance = np.clip(1.0 - similarity, 0.0, 2.0).round(9)  # so that rounding decides no tie
+    np.fill_diagonal(distance, 0.0)
+    tree = hierarchy.linkage(squareform(distance, checks=False), method=linkage)
+    found = hierarchy.fcluster(tree, t=1.0 - threshold + _ROUNDING, criterion="distance")
+    order: dict[int, int] = {}
+    return tuple(order.setdefault(int(label), len(order)) for label in found)
+
+
+def _unit(rows: Floats) -> Floats:
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    scaled = rows / np.where(largest > 0, largest, 1.0)
+    sizes = np.linalg.norm(scaled, axis=1, keepdims=True)
+    unit: Floats = scaled / np.where(sizes > 0, sizes, 1.0)
+    return unit

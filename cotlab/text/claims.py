@@ -1,0 +1,250 @@
+"""Claims that a chain makes about what tools gave it, and what a log of the tools' calls says of each.
+
+Nothing is evaluated: numbers are compared as fractions, quoted words letter by letter without case and spacing. Patterns are
+bounded; at most `MOST_CLAIMS` claims a step and `MOST_NUMBERS` numbers an output are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Literal
+
+from cotlab.text.numbers import Quantity, free_numbers, read_quantity, same_quantity
+from cotlab.text.steps import label_spans, sentence_spans
+
+Verdict = Literal["matched", "contradicted", "unsupported"]
+VERDICTS: tuple[Verdict, ...] = ("matched", "contradicted", "unsupported")
+MOST_CLAIMS, MOST_NUMBERS = 200, 5000
+_GENERIC = r"(?:(?:tool|api|lookup)(?:\s+(?:call|output|result))?|output)"
+_SAYS = (
+    r"(?:return(?:s|ed)?|gives?|gave|says?|said|shows?|showed|reports?|reported|outputs?|outputted|prints?|printed|finds?|found"
+    r"|yields?|yielded|tells?|told|repl(?:y|ies|ied)|responds?|responded|states?|stated|comput(?:es|ed)|produces?|produced"
+    r"|confirms?|confirmed|answers?|answered|lists?|listed)"
+)
+_QUOTED = re.compile(r"\"([^\"\n]{1,300})\"|“([^”\n]{1,300})”|`([^`\n]{1,300})`|(?<!\w)'([^'\n]{2,300})'(?!\w)")
+_OPERATOR = re.compile(r"\s{0,2}(?:[+*/×÷^]|[-−–](?=\s)|(?:plus|minus|times|divided\s+by)\b)\s{0,2}", re.IGNORECASE)
+_EQUATION = re.compile(r"([\d(][\d\s.,+*/×÷^()−–-]{1,120}?)\s{0,3}=\s{0,3}\$?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)")
+_FOLD = str.maketrans({"×": "*", "÷": "/", "−": "-", "–": "-", "x": "*", "^": "*", ",": None, " ": None, "\t": None, "$": None})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool: its name, what it was given and what it gave, as text (other JSON values as JSON)."""
+
+    name: str
+    given: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One thing a step says that a log can bear out, at ``start`` to ``end`` of the step's text.
+
+    ``tool`` is the name of the tool that the step names as its source, "" where it names none; ``attributed`` that it
+    names a tool at all. ``call`` is the index of the call that decides the verdict, None where none does.
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: Literal["number", "quote"]
+    attributed: bool
+    tool: str
+    verdict: Verdict
+    call: int | None
+
+
+def read_log(found: Any) -> tuple[Call, ...] | str:
+    """The calls of a log, or what is wrong with it.
+
+    Parameters
+    ----------
+    found : list of {"name": text, "input": any JSON value, "output": any JSON value}
+        "arguments" or "args" may stand for "input", "result" for "output".
+
+    Returns
+    -------
+    tuple of Call or str
+        In order; an empty list is a log without calls. Text says which call is not of this form.
+    """
+    if not isinstance(found, Sequence) or isinstance(found, str | bytes):
+        return "the tool log is not a list of calls"
+    calls = []
+    for i, one in enumerate(found):
+        if not isinstance(one, Mapping):
+            return f"call {i} of the tool log is not an object with name, input and output"
+        name = one.get("name")
+        output = next((one[key] for key in ("output", "result") if key in one), None)
+        given = next((one[key] for key in ("input", "arguments", "args") if key in one), "")
+        if not isinstance(name, str) or not name.strip() or output is None:
+            return f"call {i} of the tool log has no {'output' if isinstance(name, str) and name.strip() else 'name'}"
+        calls.append(Call(name.strip(), _as_text(given), _as_text(output)))
+    return tuple(calls)
+
+
+def claims_of(steps: Sequence[str], calls: Sequence[Call], question: str = "") -> tuple[tuple[Claim, ...], ...]:
+    """What each step claims, judged against the log.
+
+    Parameters
+    ----------
+    steps : sequence of str
+    calls : sequence of Call
+    question : str
+        Numbers that it states need no tool.
+
+    Returns
+    -------
+    tuple of tuples of Claim, one a step, in the order of the text
+
+    Notes
+    -----
+    A claim is (1) a number or a quotation after a tool is named as its source ("the calculator returns 12", "search says
+    "rain""), or (2) any other number, where it first stands in the chain, unless the question states it or an earlier step
+    did. It is *matched* where a call's output holds it: of the tool that is named, else of any. It is *contradicted* where
+    the tool that is named was called and no output of it holds the claim, or where the step gives a call's input as an
+    equation with another result. Else it is *unsupported*. An output that is rounded to the decimals of the claim is a match.
+    """
+    known = _quantities(question)
+    outputs = [_quantities(call.output) for call in calls]
+    inputs = [one for call in calls for one in _quantities(call.given)]
+    tools = tuple(dict.fromkeys(call.name for call in calls))
+    judged = []
+    for step in steps:
+        found: list[Claim] = []
+        equations = {result: (lhs, call) for lhs, result, call in _equations(step, calls)}
+        named = tuple(_named(step, tools))
+        for start, end, text, kind in _candidates(step):
+            source = next((name for at, until, name in named if at <= start < until), None)
+            if kind == "quote" and source is None:
+                continue
+            value = read_quantity(text) if kind == "number" else None
+            if kind == "number":
+                operand = _operand(step, start, end)
+                if value is None or (operand and _holds(inputs, value)):
+                    continue  # what a tool was given
+                source = None if operand else source
+                if source is None and _holds(known, value):
+                    continue
+            pool = [i for i, call in enumerate(calls) if not source or call.name == source]
+            hit = next((i for i in pool if _bears(calls[i], outputs[i], text, value)), None)
+            called = equations.get(start)
+            verdict: Verdict = "matched" if hit is not None else "unsupported"
+            if called is not None:
+                hit = called[1]
+                verdict = "matched" if _bears(calls[hit], outputs[hit], text, value) else "contradicted"
+            elif hit is None and source is not None and pool:
+                verdict, hit = "contradicted", _mentioned(step, calls, pool)
+            found.append(Claim(start, end, text, kind, source is not None, source or "", verdict, hit))
+            if value is not None:
+                known.append(value)
+            if len(found) == MOST_CLAIMS:
+                break
+        judged.append(tuple(found))
+    return tuple(judged)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _quantities(text: str) -> list[Quantity]:
+    """The distinct numbers of a text, the first `MOST_NUMBERS` of them."""
+    spans = islice(free_numbers(text), MOST_NUMBERS)
+    found = (read_quantity(written) for written in dict.fromkeys(text[start:end] for start, end in spans))
+    return [one for one in found if one is not None]
+
+
+def _candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "quote"]]]:
+    """The numbers and quotations of a step, in order, without its label; a number in a quotation is part of it."""
+    labels = [span for span in label_spans(step) if not step[: span[0]].strip()]
+    quotes = [m.span() for m in _QUOTED.finditer(step)]
+    numbers = [
+        span for span in free_numbers(step)
+        if not any(start <= span[0] < end for start, end in (*labels[:1], *quotes))
+    ]  # fmt: skip
+    listed: list[tuple[int, int, str, Literal["number", "quote"]]] = []
+    for start, end in quotes:
+        inner = step[start + 1 : end - 1]
+        whole = read_quantity(inner)
+        listed.append((start + 1, end - 1, inner, "quote" if whole is None else "number"))
+    listed += [(start, end, step[start:end], "number") for start, end in numbers]
+    yield from sorted(listed)
+
+
+def _named(step: str, tools: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """(from, to, tool) where a step tells what a tool gave; "" for a tool without a name of its own."""
+    names = sorted(tools, key=len, reverse=True)
+    spelt = [(name, r"[\s_-]{0,2}".join(re.escape(part) for part in re.split(r"[\s_-]+", name) if part)) for name in names]
+    sources = [(name, _source(pattern)) for name, pattern in (*spelt, ("", _GENERIC)) if pattern]
+    for start, end in sentence_spans(step):
+        for name, pattern in sources:
+            if found := pattern.search(step[start:end]):
+                yield start if found["back"] else start + found.end(), end, name
+                break
+
+
+@lru_cache(256)
+def _source(tool: str) -> re.Pattern[str]:
+    """What names a tool, spelt by the pattern ``tool``, as the source of what follows (of the sentence: group back)."""
+    called = rf"(?<!\w){tool}(?!\w)(?:['’]s)?(?:\([^()\n]{{0,200}}\))?"
+    shown = "" if tool == _GENERIC else r"(?:output|result|answer|value)s?"
+    return re.compile(
+        rf"(?i){called}[^.!?\n]{{0,80}}?(?<!\w){_SAYS}(?!\w)"  # the calculator returns …
+        rf"|{called}\s{{0,3}}(?:(?:output|result|answer|value)s?\s{{0,3}})?(?::|=|→|->)"  # calculator(3 * 4) = …
+        rf"|{called}\s{{0,3}}{shown}\s+(?:is|was|are|were)(?!\w)"  # the calculator's result is …
+        rf"|(?P<back>(?<!\w){_SAYS}\s+by\s+(?:the\s+|a\s+)?{tool}(?!\w))"  # … returned by the calculator
+        rf"|(?<!\w)(?:according\s+to|from)\s+(?:the\s+|a\s+)?{tool}(?!\w)"
+    )
+
+
+def _operand(step: str, start: int, end: int) -> bool:
+    """Whether an operator stands beside a number: it is part of what is computed."""
+    if _OPERATOR.match(step, end):
+        return True
+    lead = step[max(0, start - 12) : start]
+    return bool(re.search(rf"{_OPERATOR.pattern}$", lead, re.IGNORECASE) and not re.search(r"[=≈]\s*[-−]?\s*$", lead))
+
+
+def _equations(step: str, calls: Sequence[Call]) -> Iterator[tuple[str, int, int]]:
+    """(left side, where the result begins, call) for each equation whose left side is what a call was given."""
+    given = {call.given.strip().rstrip("=").translate(_FOLD): i for i, call in reversed(list(enumerate(calls)))}
+    for found in _EQUATION.finditer(step):
+        call = given.get(found[1].translate(_FOLD))
+        if call is not None:
+            at = found.start(2)
+            yield found[1], at - (step[at - 1 : at] == "$"), call
+
+
+def _holds(known: Sequence[Quantity], value: Quantity) -> bool:
+    return any(same_quantity(one, value) for one in known)
+
+
+def _bears(call: Call, outputs: Sequence[Quantity], text: str, value: Quantity | None) -> bool:
+    """Whether a call's output holds the number, as it is or rounded to its decimals, or the words."""
+    if value is None:
+        return _folded(text) in _folded(call.output)
+    return any(same_quantity(one, value) or _rounds_to(one, value, text) for one in outputs)
+
+
+def _rounds_to(output: Quantity, value: Quantity, text: str) -> bool:
+    decimals = re.search(r"\.(\d{1,30})", text)
+    if decimals is None or (value.units and output.units and value.units != output.units):
+        return False
+    return abs(output.value - value.value) <= Fraction(1, 2 * 10 ** len(decimals[1])) and output.value != value.value
+
+
+def _mentioned(step: str, calls: Sequence[Call], pool: Sequence[int]) -> int | None:
+    """The call whose input the step repeats, or the only one that there is."""
+    said = _folded(step)
+    found = [i for i in pool if len(_folded(calls[i].given)) > 1 and _folded(calls[i].given) in said]
+    return found[0] if found else pool[0] if len(pool) == 1 else None
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip().strip(".,;:!?").casefold()

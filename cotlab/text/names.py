@@ -1,0 +1,127 @@
+"""The names in a text, and the same text with its people called otherwise."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+
+
+def _words(listed: str) -> tuple[str, ...]:
+    return tuple(listed.split())
+
+
+SHE = _words("Ann Eva Lily Zoe Mia Ida Nora Ruth")
+HE = _words("Bob Max Sam Leo Ben Jack Paul Otto")
+"""What people may be called instead."""
+_WOMEN = frozenset(SHE) | frozenset(_words(
+    "Ada Alice Amy Amanda Amelia Andrea Anna Anne Ashley Barbara Bea Bella Berta Beth Betty Carla Carol Caroline Carmen Clara "
+    "Claire Cora Cynthia Daisy Dana Debra Denise Diana Donna Dora Doris Edith Elena Ella Elsa Emily Emma Esther Fatima Fiona "
+    "Frida Gina Gloria Greta Hannah Helen Helena Ina Inga Iris Irene Jane Janet Jasmine Jenna Jenny Jessica Jill Joan Julia "
+    "Julie Karen Kate Katie Kelly Kim Laura Lea Lena Linda Lisa Lucia Lucy Lydia Maria Marie Martha Mary Megan Melissa "
+    "Michelle Mina Molly Monica Nadia Nancy Naomi Natalie Nia Nina Olga Olivia Pamela Patricia Paula Petra Priya Rachel "
+    "Rebecca Rita Rosa Sally Samantha Sandra Sara Sarah Sheila Sofia Sophia Sophie Stella Susan Susie Tanya Tara Tina Vera "
+    "Wendy Yara Zara"))  # fmt: skip
+_MEN = frozenset(HE) | frozenset(_words(
+    "Aaron Abe Adam Ahmed Alan Albert Ali Andrew Anthony Arthur Bill Billy Bo Bobby Boris Brad Brandon Brian Bruce Carl "
+    "Carlos Charles Chris Cid Dan Daniel Dave David Dennis Derek Dirk Doug Dylan Ed Eddie Edgar Eli Elias Emil Eric Ethan "
+    "Felix Finn Frank Fred Gary George Greg Hans Harold Harry Hassan Henry Hugo Ian Igor Ivan Jacob Jake James Jason Jay Jeff "
+    "Jeremy Jerry Jim Jimmy Joe Joel John Jon Jonas Jonathan Jorge Jose Joseph Josh Joshua Juan Justin Kai Karl Keith Ken "
+    "Kevin Kyle Larry Lars Liam Logan Louis Lucas Luis Luke Marco Marcus Mario Martin Matt Matthew Michael Miguel Mike Mo "
+    "Nathan Ned Nick Noah Olaf Oscar Oskar Oliver Omar Owen Patrick Pedro Peter Phil Philip Ralph Ray Rex Richard Rick Rob "
+    "Robert Roger Ron Ryan Scott Sean Simon Stan Stephen Steve Steven Ted Theo Thomas Tim Timothy Toby Todd Tom Tomas Tommy "
+    "Tony Tyler Ugo Victor Vincent Walter Wayne William Zach"))  # fmt: skip
+_PEOPLE = _WOMEN | _MEN
+_NOT_NAMES = frozenset(_words(
+    "I A An The This That These Those He She It We You They His Her Its Our Your Their Him Them Us My Me One Two Three Four "
+    "Five Six Seven Eight Nine Ten Eleven Twelve So Then Thus Therefore Hence Now Next First Second Third Finally Lastly "
+    "Since Because If When While After Before How What Which Who Whose Where Why Is Are Was Were Do Does Did Has Have Had Can "
+    "Could Will Would Should Each Every All Both Some Any No Not And Or But Also In On At By For From To With Of As Let "
+    "Step Answer Question Total There Here Clearly Obviously January February March April May June July August September "
+    "October November December Monday Tuesday Wednesday Thursday Friday Saturday Sunday Celsius Fahrenheit"))  # fmt: skip
+_CAPITAL = re.compile(r"(?<![\w'’-])[A-Z][a-zà-öø-ÿ]+(?: [A-Z][a-zà-öø-ÿ]+)*(?![\w-])")
+_PERSON = re.compile(r"(?<![\w'’-])[A-Z][a-z]+(?![\w-])")
+_BESIDE = re.compile(r"[A-Z][a-z]+ $"), re.compile(r" [A-Z][a-zA-Z]*\b")
+_MID = re.compile(r"[\w,][ ]$")
+_FEMALE = re.compile(r"\b(?:she|hers?|herself)\b", re.IGNORECASE)
+_MALE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)
+
+
+def names_in(*texts: str) -> tuple[str, ...]:
+    """The names of people and things, in order of appearance, each once.
+
+    A name is a given name that is known, or a run of capitalised words inside a sentence that does not begin with a function
+    word, a month or a weekday; none that also occurs in lower case.
+    """
+    plain = {word for text in texts for word in re.findall(r"\b[a-zà-öø-ÿ]+\b", text)}
+    found: dict[str, None] = {}
+    for text in texts:
+        for word in _CAPITAL.finditer(text):
+            parts, inside = word.group().split(), bool(_MID.search(text, max(0, word.start() - 2), word.start()))
+            while parts and parts[0] in _NOT_NAMES:
+                parts, inside = parts[1:], True
+            if parts and (inside or parts[0] in _PEOPLE) and not {part.lower() for part in parts} & plain:
+                found[" ".join(parts)] = None
+    return tuple(found)
+
+
+def people_in(text: str) -> tuple[str, ...]:
+    """The given names that stand alone, in order of appearance: not "James" of "James Cook", nor a name that is also a word."""
+    plain = set(re.findall(r"\b[a-z]+\b", text))
+    found: dict[str, None] = {}
+    barred: set[str] = set()
+    for word in _PERSON.finditer(text):
+        name = word.group()
+        if name not in _PEOPLE or name.lower() in plain:
+            continue
+        before = _BESIDE[0].search(text, max(0, word.start() - 30), word.start())
+        if _BESIDE[1].match(text, word.end()) or (before and before.group().strip() not in _NOT_NAMES):
+            barred.add(name)
+        found[name] = None
+    return tuple(name for name in found if name not in barred)
+
+
+def new_names(text: str, rng: random.Random) -> Mapping[str, str] | None:
+    """For each person of ``text`` another name that it does not hold, hers for hers and his for his.
+
+    Where the text names one person and has pronouns of one sex only, these decide; else the sex that goes with the name.
+
+    Returns
+    -------
+    mapping of str to str, or None
+        One to one. None where no known given name stands in the text, or there are more people than names.
+    """
+    people = people_in(text)
+    pronouns = bool(_FEMALE.search(text)), bool(_MALE.search(text))
+    taken = set(re.findall(r"\b[A-Z][a-z]+\b", text))
+    found: dict[str, str] = {}
+    for name in people:
+        female = pronouns[0] if len(people) == 1 and pronouns[0] != pronouns[1] else name in _WOMEN
+        free = [other for other in (SHE if female else HE) if other not in taken]
+        if not free:
+            return None
+        found[name] = rng.choice(free)
+        taken.add(found[name])
+    return found or None
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """``text`` with every name of ``names`` replaced at once, possessives with it; nothing else changes."""
+    if not names:
+        return text
+    listed = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    return re.sub(rf"(?<![\w'’-])(?:{listed})(?![\w-])", lambda word: names[word.group()], text)
+
+
+def swapped_name(text: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """``text`` with one of its ``names`` replaced, wherever it stands, by another of them: a person by a person.
+
+    None where it holds none of them, or there is no other.
+    """
+    here = [name for name in names if re.search(rf"(?<![\w'’-]){re.escape(name)}(?![\w-])", text)]
+    if not here or len(names) < 2:
+        return None
+    name = rng.choice(here)
+    others = [one for one in names if one != name and not {*one.split()} & {*name.split()}]
+    alike = [one for one in others if (one in _PEOPLE) == (name in _PEOPLE)]
+    return renamed(text, {name: rng.choice(alike)}) if alike else None

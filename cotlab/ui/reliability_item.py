@@ -1,0 +1,205 @@
+"""The parts of the page Reliability that are about one item: its parts, diagnoses, flags, and links between its steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.core.types import Item
+from cotlab.figures.reliability import PARTS
+from cotlab.figures.style import ORANGE, VERMILLION, number
+from cotlab.metrics.diagnosis import RULES
+from cotlab.ui import data, parts, reliability_chains
+from cotlab.ui import reliability_values as values
+from cotlab.ui.chain_view import Block, Piece, show_blocks
+from cotlab.ui.links import page
+from cotlab.ui.text import as_code, shorten
+
+STRONG = 0.93
+"""Penalties of this factor and below are marked in the stronger colour."""
+
+
+class Hit(NamedTuple):
+    """One penalty: characters ``lo`` to ``hi`` of a step's text, and what is said of it."""
+
+    lo: int
+    hi: int
+    factor: float
+    hint: str
+
+
+def bars(row: dict[str, Any], item: Item) -> None:
+    """The parts of the item as bars beside the suite's means, with what is undefined and why."""
+    rows = values.part_scores(data.scores(row["id"], int(row["revision"])))
+    own = rows[rows["item_id"] == item.id]
+    if own.empty:
+        st.info("This item has not been scored for reliability yet.")
+        return
+    means = rows.groupby("part")["value"].mean()
+    table = own.assign(mean=own["part"].map(means))[["part", "value", "mean", "status", "reason"]]
+    parts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id}))
+    r_raw = own[(own["part"] == "r_raw") & own["reason"].notna()]
+    if len(r_raw):
+        st.caption(f"r_raw: {as_code(str(r_raw['reason'].iloc[0]))}.")
+    features = _own(row, item)
+    features = features[features["metric"] == "feature"]
+    if features.empty:
+        return
+    with st.expander("The feature vector of this item"):
+        names = [json.loads(text).get("feature", "") for text in features["facet"]]
+        frame = pd.DataFrame(
+            {
+                "feature": names,
+                "value": [parts.number_text(v) for v in features["value"]],
+                "status": features["status"].tolist(),
+                "reason": features["reason"].fillna("").tolist(),
+                "requests": [len(keys) for keys in features["evidence"]],
+            }
+        )
+        order = [*PARTS, *(name for name in names if name not in PARTS)]
+        frame = frame.sort_values("feature", key=lambda column: column.map(order.index))
+        st.dataframe(frame, hide_index=True, key=f"features-{item.id}", column_config=_RIGHT)
+
+
+def diagnosis(row: dict[str, Any], item: Item) -> None:
+    """Every rule with whether it fires and the numbers that it rests on."""
+    own = _own(row, item)
+    found = {str(r["rule"]): r for r in values.diagnoses(own).to_dict("records")}
+    if not found:
+        return
+    st.subheader("Diagnosis")
+    lines = []
+    for rule in RULES:
+        told = found.get(rule.name)
+        if told is None:
+            continue
+        needed = values.part_scores(own, rule.needs).set_index("part")["value"]
+        numbers = ", ".join(f"{name.replace('_', ' ')} {parts.number_text(needed.get(name))}" for name in rule.needs)
+        fires = "n/a" if pd.isna(told["value"]) else "fires" if told["value"] else "no"
+        why = "" if pd.isna(told["reason"]) else told["reason"]
+        lines.append((rule.name.replace("_", " "), fires, numbers, why, len(told["evidence"])))
+    lines.sort(key=lambda line: ("fires", "no", "n/a").index(line[1]))
+    frame = pd.DataFrame(lines, columns=["rule", "fires", "its numbers", "why n/a", "requests"])
+    st.dataframe(frame, hide_index=True, height="content", key=f"diagnosis-{item.id}")
+    parts.show_card("diagnosis")
+
+
+def flags(row: dict[str, Any], item: Item) -> None:
+    """The chain with every penalty's span marked, and the penalties as a table."""
+    own = _own(row, item)
+    scored = own[own["scorer"] == "flags"]
+    if scored.empty:
+        return
+    st.subheader("Flags")
+    hits = scored[(scored["metric"] == "flag_penalty") & scored["value"].notna()]
+    texts = reliability_chains.texts_of(row, item, scored)
+    if not texts:
+        st.info("The log does not hold this chain in full.")
+    by_step: dict[int, list[Hit]] = {}
+    lines = []
+    for r in hits.to_dict("records"):
+        step, rule = int(r["step"]), json.loads(r["facet"]).get("rule", "").replace("_", " ")
+        text = texts[step] if step < len(texts) else ""
+        lo, hi = (0, len(text)) if pd.isna(r["where_lo"]) else (int(r["where_lo"]), int(r["where_hi"]))
+        why = "" if pd.isna(r["reason"]) else f": {r['reason']}"
+        by_step.setdefault(step, []).append(Hit(lo, hi, float(r["value"]), f"{rule} ×{number(r['value'])}{why}"))
+        lines.append((step + 1, rule, f"×{number(r['value'])}", shorten(text[lo:hi], 120)))
+    show_blocks([_block(i, text, by_step.get(i, ())) for i, text in enumerate(texts)], key=f"flags-{row['id']}-{item.id}")
+    if lines:
+        frame = pd.DataFrame(sorted(lines), columns=["step", "rule", "factor", "text"])
+        st.dataframe(frame, hide_index=True, height="content", key=f"penalties-{item.id}", column_config=_FACTOR)
+    else:
+        gone = scored[scored["value"].isna()]["reason"].dropna()
+        st.caption(f"No flag fired.{f' Undefined: {as_code(str(gone.iloc[0]))}.' if len(gone) else ''}")
+    st.caption("Marked: what a rule fired on; hover for rule and factor. F is the product of the factors, at least 0.3.")
+    parts.show_card("flags")
+
+
+def _block(index: int, text: str, hits: Sequence[Hit]) -> Block:
+    hint = "; ".join(hit.hint for hit in hits)
+    score = " ".join(f"×{number(hit.factor)}" for hit in hits)
+    return Block(index, f"{index + 1}", text, None, score, hint, marked(text, hits))
+
+
+def marked(text: str, hits: Sequence[Hit]) -> tuple[Piece, ...]:
+    """A text in pieces, those that a hit covers with a colour and its words; all pieces together are the text."""
+    cuts = sorted({0, len(text), *(min(max(0, at), len(text)) for hit in hits for at in (hit.lo, hit.hi))})
+    pieces = []
+    for lo, hi in zip(cuts, cuts[1:], strict=False):
+        over = [hit for hit in hits if hit.lo < hi and hit.hi > lo]
+        shade = None if not over else VERMILLION if min(hit.factor for hit in over) <= STRONG else ORANGE
+        pieces.append(Piece(text[lo:hi], shade, "; ".join(hit.hint for hit in over)))
+    return tuple(pieces)
+
+
+def links(row: dict[str, Any], item: Item) -> None:
+    """The links between the steps, drawn between them, with what failed and why."""
+    own = _own(row, item)
+    scored = own[own["scorer"] == "verification"]
+    if scored.empty:
+        return
+    st.subheader("Verification")
+    table = link_table(scored, reliability_chains.texts_of(row, item, scored))
+    if table.empty:
+        why = scored["reason"].dropna()
+        st.info(f"No link was checked: {as_code(str(why.iloc[0])) if len(why) else 'the chain has no link'}.")
+        return
+    parts.show_figure(
+        "verification_links", table, key=f"links-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id})
+    )
+    weak = table[table["value"].isna() | (table["value"] < 0.5)]
+    if len(weak):
+        frame = pd.DataFrame(
+            {
+                "link": weak["link"],
+                "step": weak["step"] + 1,
+                "support": [parts.number_text(v) for v in weak["value"]],
+                "decided by": weak["verifier"],
+                "at": [shorten(quote, 80) for quote in weak["quote"]],
+                "why undecided": weak["reason"].fillna(""),
+            }
+        )
+        st.dataframe(frame, hide_index=True, key=f"weak-{item.id}", column_config=_SUPPORT)
+        st.caption("Links that are undecided or below 0.5.")
+    parts.show_card("link_support")
+
+
+def link_table(scored: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
+    """The scores ``link_support`` with their link, verifier, and the text that decided them."""
+    rows = scored[(scored["metric"] == "link_support") & scored["step"].notna()]
+    facets = [json.loads(text) for text in rows["facet"]]
+    steps = [int(step) for step in rows["step"]]
+    quotes = [
+        texts[step][int(lo) : int(hi)] if step < len(texts) and not pd.isna(lo) else ""
+        for step, lo, hi in zip(steps, rows["where_lo"], rows["where_hi"], strict=True)
+    ]
+    known = dict(enumerate(texts))
+    table = rows.assign(
+        step=steps, link=[f.get("link", "") for f in facets], verifier=[f.get("verifier", "") for f in facets], quote=quotes,
+        before=[known.get(step - 1, "") for step in steps], text=[known.get(step, "") for step in steps],
+    )  # fmt: skip
+    return table[["link", "step", "value", "verifier", "reason", "quote", "before", "text"]].reset_index(drop=True)
+
+
+def evidence(row: dict[str, Any], item: Item) -> None:
+    """Where every request and reply behind the numbers stands."""
+    st.page_link(
+        page("item"),
+        label="Requests and replies",
+        icon=":material/fact_check:",
+        query_params={"run": row["id"], "item": item.id},
+    )
+
+
+def _own(row: dict[str, Any], item: Item) -> pd.DataFrame:
+    table = data.scores(row["id"], int(row["revision"]))
+    return table[table["item_id"] == item.id]
+
+
+_RIGHT = {"value": st.column_config.TextColumn(alignment="right")}
+_FACTOR = {"factor": st.column_config.TextColumn(alignment="right", width=80), "step": st.column_config.NumberColumn(width=60)}
+_SUPPORT = {"support": st.column_config.TextColumn(alignment="right"), "step": st.column_config.NumberColumn(width=60)}

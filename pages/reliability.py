@@ -1,0 +1,29 @@
+"""Reliability: the parts C, R, V, D, F and their composite, over the suite and in one item."""
+
+import streamlit as st
+
+from cotlab.ui import parts, reliability, reliability_chains, reliability_item
+from cotlab.ui.reliability_values import SCORERS
+from cotlab.ui.steps import pick_item
+
+parts.head("Reliability", "Do independent signals agree that the reasoning can be relied on?")
+row = parts.pick_run(*SCORERS)
+if row is not None:
+    over_suite, one_item = st.tabs(["Over the suite", "One item"], key="view", on_change="rerun", bind="query-params")
+    if over_suite.open:
+        with over_suite:
+            reliability.means(row)
+            reliability.items(row)
+            reliability.orthogonal(row)
+            reliability.diagnoses(row)
+    if one_item.open:
+        with one_item:
+            item = pick_item(row)
+            if item is not None:
+                reliability_item.bars(row, item)
+                reliability_item.diagnosis(row, item)
+                reliability_item.flags(row, item)
+                reliability_item.links(row, item)
+                reliability_chains.paraphrases(row, item)
+                reliability_item.evidence(row, item)
+    reliability.fine_print()

@@ -1,0 +1,86 @@
+"""What the laws hold of which metric, and the options that each scorer is held to them with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+LAW_SETS: Mapping[str, frozenset[str]] = {
+    "zero where no reply changes": frozenset(
+        {"accuracy_delta", "answer_change", "token_delta", "kl_divergence", "kl_nats", "total_variation", "baseline_flip",
+         "no_cot_drop", "mass_lost", "drop_cot", "drop_control", "self_shuffle", "text_placebo", "patch_drop",
+         "entropy_jump", "entropy_rise", "consistency_sigma", "purity_drift",
+         "path_distance", "clusters_undecided", "repair_delta", "perturbed_answer_change"}
+    ),
+    "describes one reply or its lists": frozenset({"baseline_correct", "topk_rest"}),
+    "a ratio of drops": frozenset(
+        {"cmi", "bypass", "share", "cmi_over_spans", "cmi_kept", "density", "placebo_cmi", "validity", "shuffled_cmi",
+         "sequentiality", "boundary_sensitivity", "boundary_deviation", "boundary_robust", "no_cot_effect"}
+    ),
+    "describes the tokens of a chain": frozenset({"step_entropy", "step_entropy_peak", "entropy_trend"}),
+    "describes a set of paths": frozenset(
+        {"diversity", "diversity_at", "strategy_clusters", "strategy_clusters_at", "cluster_agreement", "path_agreement",
+         "consensus_correct", "path_cluster"}
+    ),
+    "describes what a chain claims": frozenset(
+        {"claim_matched", "claim_contradicted", "claim_unsupported", "claims", "claim"}
+    ),
+    "describes a chain and its rewriting": frozenset({"repair_before", "repair_after"}),
+    "describes the links of a chain": frozenset(
+        {"link_support", "verification_mean", "pass_rate", "weak_link", "verification", "coverage", "first_mistake_step",
+         "arithmetic_ok"}
+    ),
+    "describes the patching": frozenset({"baseline_logp", "control_is_noop", "control_coverage", "spans_defined"}),
+    "describes the structure of a chain": frozenset(
+        {"flags", "flags_once", "flags_text", "flags_rules_checked", "flag_count", "flag_penalty", "step_distance"}
+    ),
+    "compares suffixes by their vectors": frozenset({"divergence", "robustness", "robustness_dispersion"}),
+    "answers a changed question": frozenset({"rename_stable", "number_follows", "number_moves", "causal_stability"}),
+    "compares the chains of paraphrases": frozenset(
+        {"consistency", "consistency_mu", "consistency_rescaled", "answer_agreement", "c_dtw", "consistency_chains",
+         "paraphrases_rejected", "holdout_difference"}
+    ),
+    "adds up the parts of an item": frozenset(
+        {"r_raw", "weight_defined", "feature", "requests_saved", "answer_correct", "diagnosis"}
+    ),
+    "over a run": frozenset({"holdout_gap", "rrr", "rrr_micro", "rrr_ceiling", "ccs_above_noise"}),
+}
+READ_OFF = LAW_SETS["describes what a chain claims"] | LAW_SETS["describes the links of a chain"] | {"repair_before"}
+READ_OFF |= LAW_SETS["describes the structure of a chain"] - {"step_distance"}
+READ_OFF |= LAW_SETS["adds up the parts of an item"]
+"""Metrics that are read off a given chain without asking anything; they rest on no reply there."""
+TOOLS = ({"name": "calculator", "input": "7 + 5", "output": "12"}, {"name": "search", "input": "birds", "output": "3 birds"})
+CONSTANTS: Mapping[str, Mapping[str, Any]] = {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25},
+                                              "composite": {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25}}}
+"""What ``prepare`` of a scorer gave."""
+ONLY_WHERE_FOUND = frozenset({"first_mistake_step"})
+"""Metrics that an ordinary item has no value of."""
+NEEDS_NO_CHAIN: frozenset[str] = frozenset({"consistency", "composite"})
+"""Scorers that measure an item without a chain."""
+OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "flags": ({"chain": "reference"}, {"chain": "own"}),
+    "ablation": (
+        {"modes": ["remove", "truncate", "corrupt", "paraphrase", "filler"]},
+        {"modes": ["filler", "corrupt"], "chain": "own"},
+        {"modes": ["remove", "paraphrase"], "metric": "kl_divergence"},
+    ),
+    "entropy": ({"chain": "reference"}, {"chain": "own"}, {"chain": "own", "jump_nats": 0.0}),
+    "robustness": (
+        {"fraction": 1.0},
+        {"fraction": 1.0, "chain": "own", "pool": "sentence", "perturbations": ["order", "numeric", "entity_swap"]},
+        {"fraction": 0.7, "perturbations": ["paraphrase", "unit_conversion", "negation"]},
+    ),
+    "diversity": ({"paths": 3}, {"paths": 2, "linkage": "single", "threshold": 0.5, "sweep": ["0.5"]}),
+    "verification": ({}, {"chain": "own"}, {"chain": "own", "links": ["reverse"], "premise": "previous", "tau": 0.0}),
+    "tool_trace": ({}, {"chain": "own"}),
+    "composite": ({"profile": "phase3", "progressive": True, "hard_floor": 0.0}, {"profile": "phase2", "chain": "own", "progressive": True, "hard_floor": 0.0}),
+    "repair": ({"below": 2.0}, {"below": 2.0, "chain": "own"}),
+    "consistency": ({"gate": -1.0, "without": ["paraphraser"]}, {"gate": -0.999, "paraphrases": 3, "step_threshold": -1.0}),
+    "mediation": (
+        {"subsets": 2, "layers": ["1"], "donors": 2, "draws": 1},
+        {"subsets": 2, "sources": ["interchange", "right", "mean"], "chain": "own", "layers": ["0-1"], "donors": 2},
+        {"subsets": 2, "sources": ["literal"], "control": "own", "layers": ["0"], "donors": 2, "draws": 1},
+    ),
+}
+RENORMALISED = frozenset({"r_raw", "weight_defined"})
+"""What goes on without a part that is missing, with another value."""

@@ -1,0 +1,93 @@
+"""The verifier that computes: what it decides, what it leaves undecided, and that it can be stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from cotlab.core.errors import BadReply, Unsupported
+from cotlab.core.provider import BatchProvider
+from cotlab.core.requests import Complete, Entail, Message, Response
+from cotlab.core.types import ModelRef
+from cotlab.providers.decide import decide
+from cotlab.providers.symbolic import Symbolic
+
+REF = ModelRef("symbolic", "arithmetic-and-units")
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Symbolic]:
+    opened = Symbolic(REF)
+    yield opened
+    opened._stop()
+
+
+@pytest.mark.parametrize(
+    ("premise", "hypothesis", "told"),
+    [
+        ("2x + 3 = 7", "x = 2", True), ("2x + 3 = 7", "2x = 4; x = 2", True), ("2x + 3 = 7", "x = 3", False),
+        ("x + y = 10; x - y = 2", "x = 6; y = 4", True), ("4s + 16 = 2s + 32", "2s + 16 = 32", True),
+        ("x = 2y; y = 3", "x + 1 = 7", True), ("x^2 = 4; x = y + 4; y = -2", "x = 2", True), ("", "x + x = 2x", True),
+        ("", "x + x = 3x", None), ("x + y = 10", "x = 3", None), ("x = 3", "y = 3", None), ("x = 1; x = 2", "x = 1", None),
+        ("", "\\frac{1}{2} + \\frac{1}{3} = \\frac{5}{6}", True), ("", "\\frac{1}{2} + \\frac{1}{3} = \\frac{2}{5}", False),
+        ("", "\\sqrt{16} = 4", True), ("", "1,000 + 1 = 1001", True), ("", "2/3 = 0.667", None),
+        ("", "5 km = 5000 m", True), ("", "5 km = 500 m", False), ("", "36 km/h = 10 m/s", True),
+        ("", "2 hours = 120 minutes", True), ("", "Birds fly.", None),
+        ("", "5 m^2 = 50000 cm^2", True), ("", "5 m = 5 m^2", None), ("", "5 miles = 8 km", None),
+        ("", "3 apples = 4 pears", None), ("2x = 4", "", None), ("", "9**9**9 = 3", None), ("", "9^{99999999} = 3", None),
+        ("", "__import__('os').getcwd() = 3", None), ("", "1/0 = 1", None), ("", "０ = 1", None),
+    ],
+)  # fmt: skip
+def test_decisions(premise: str, hypothesis: str, told: bool | None) -> None:
+    found = decide(premise, hypothesis)
+    assert found is told if told is not None else isinstance(found, str) and found
+
+
+def test_replies_are_one_zero_or_unsupported(provider: Symbolic) -> None:
+    assert isinstance(provider, BatchProvider) and provider.answers == {"entail"}
+    assert provider.ref.revision and "sympy" in provider.ref.revision
+    asked = [Entail(REF, "2x = 4", "x = 2"), Entail(REF, "2x = 4", "x = 3"), Entail(REF, "", "Birds fly.")]
+    right, wrong, neither = provider.send_batch(asked)
+    assert isinstance(right, Response) and right.numbers == (1.0,) and right.key == asked[0].key
+    assert isinstance(wrong, Response) and wrong.numbers == (0.0,)
+    assert isinstance(neither, Unsupported) and "not decidable" in str(neither)
+    (other,) = provider.send_batch([Complete(REF, (Message("user", "Hi"),))])
+    assert isinstance(other, Unsupported)
+
+
+async def test_send(provider: Symbolic) -> None:
+    assert (await provider.send(Entail(REF, "x = 2", "x + 1 = 3"))).numbers == (1.0,)
+    with pytest.raises(Unsupported):
+        await provider.send(Entail(REF, "", "nothing"))
+
+
+async def test_what_takes_too_long_is_killed_and_the_next_request_is_answered() -> None:
+    slow = Symbolic(REF, limit_s=1.0)
+    assert slow.send_batch([Entail(REF, "", "1 + 1 = 2")])[0].numbers == (1.0,)  # type: ignore[union-attr]
+    worker, began = slow._worker, time.monotonic()
+    (late,) = slow.send_batch([Entail(REF, "(" * 1500, "x=(" + "(" * 300)])
+    assert isinstance(late, Unsupported) and "longer than 1 s" in str(late)
+    assert worker is not None and time.monotonic() - began < 5 and worker.poll() is not None
+    (after,) = slow.send_batch([Entail(REF, "", "1 + 1 = 2")])
+    assert isinstance(after, Response)
+    await slow.close()
+    assert slow._worker is None
+
+
+def test_a_worker_that_dies_is_an_error_and_is_replaced(provider: Symbolic) -> None:
+    provider.send_batch([Entail(REF, "", "1 + 1 = 2")])
+    worker = provider._worker
+    assert worker is not None
+    os.kill(worker.pid, signal.SIGSTOP)  # so that it cannot reply before it dies
+    killer = threading.Timer(0.3, os.kill, (worker.pid, signal.SIGKILL))
+    killer.start()
+    (lost,) = provider.send_batch([Entail(REF, "", "1 + 1 = 2")])
+    killer.join()
+    assert isinstance(lost, BadReply) and "ended without a reply" in str(lost)
+    (again,) = provider.send_batch([Entail(REF, "", "1 + 1 = 2")])
+    assert isinstance(again, Response)

@@ -1,0 +1,112 @@
+"""Claims of a chain against a log of tool calls: what is a claim, where it stands, and what the log says of it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cotlab.text.claims import VERDICTS, Call, claims_of, read_log
+
+LOG = (
+    Call("calculator", "7 + 5", "12"),
+    Call("web_search", '{"q": "weather Oslo"}', "Rain expected, 11.37 mm on Friday"),
+    Call("calculator", "12*3", "36"),
+    Call("get_price", "apples", '{"currency": "USD", "price": 1200.5}'),
+)
+QUESTION = "There are 7 birds and 5 cats. How many?"
+
+
+def told(step: str, calls: tuple[Call, ...] = LOG) -> list[tuple[str, str, int | None]]:
+    (found,) = claims_of([step], calls, QUESTION)
+    assert all(step[claim.start : claim.end] == claim.text for claim in found)
+    return [(claim.text, claim.verdict, claim.call) for claim in found]
+
+
+@pytest.mark.parametrize(
+    ("step", "claims"),
+    [
+        # a result put down to a tool
+        ("The calculator returns 12.", [("12", "matched", 0)]),
+        ("The calculator gave 14.", [("14", "contradicted", None)]),  # two calls, and the step says of neither
+        ("The calculator says 7 + 5 is 15.", [("15", "contradicted", 0)]),
+        ("The calculator's result is 36.", [("36", "matched", 2)]),
+        ("calculator(12*3) = 36", [("36", "matched", 2)]),
+        ("Step 2: calculator: 36", [("36", "matched", 2)]),
+        ("36 was returned by the calculator.", [("36", "matched", 2)]),
+        ("According to the web search, 11.4 mm of rain will fall.", [("11.4 mm", "matched", 1)]),  # 11.37, rounded
+        ("According to the web search, 11.3 mm of rain will fall.", [("11.3 mm", "contradicted", 1)]),
+        ("From get_price we have $1,200.50 a tonne.", [("$1,200.50", "matched", 3)]),
+        ("The tool returned 36.", [("36", "matched", 2)]),
+        ("The tool returned 99.", [("99", "contradicted", None)]),
+        ("The web search gave 12.", [("12", "contradicted", 1)]),  # the calculator did
+        ("The oracle returned 44.", [("44", "unsupported", None)]),  # no such tool was called
+        # words put down to a tool
+        ('Web search said "rain  Expected".', [("rain  Expected", "matched", 1)]),
+        ("The web_search tool returned “sunny”.", [("sunny", "contradicted", 1)]),
+        ('The sign said "sunny".', []),
+        # numbers of the chain itself
+        ("Step 1: 7 + 5 = 12.", [("12", "matched", 0)]),
+        ("Step 1: 7 + 5 = 13.", [("13", "contradicted", 0)]),
+        ("Using the calculator, 12 × 3 = 37.", [("37", "contradicted", 2)]),
+        ("So 40 apples are left.", [("40", "unsupported", None)]),
+        ("There are 7 birds and 5 cats.", []),  # as the question says
+        ("We think about it.", []),
+        ("", []),
+    ],
+)
+def test_each_kind_of_claim(step: str, claims: list[tuple[str, str, int | None]]) -> None:
+    assert told(step) == claims
+
+
+def test_a_number_is_judged_where_it_first_stands() -> None:
+    found = claims_of(["So 40 are left.", "Take 40 and 36.", "The tool returned 40."], LOG, QUESTION)
+    assert [[(c.text, c.verdict) for c in claims] for claims in found] == [
+        [("40", "unsupported")], [("36", "matched")], [("40", "contradicted")],  # put down to a tool it is judged anew
+    ]  # fmt: skip
+
+
+def test_an_empty_log_supports_nothing() -> None:
+    assert told("The calculator returns 12.", ()) == [("12", "unsupported", None)]
+
+
+def test_a_log_is_read_or_told_why_not() -> None:
+    calls = read_log([{"name": " f ", "arguments": {"b": 1, "a": 2}, "result": [1, 2.5]}, {"name": "g", "output": False}])
+    assert calls == (Call("f", '{"a": 2, "b": 1}', "[1, 2.5]"), Call("g", "", "false"))
+    assert read_log([]) == ()
+    assert read_log("text") == read_log({"name": "f"}) == "the tool log is not a list of calls"
+    assert read_log([3]) == "call 0 of the tool log is not an object with name, input and output"
+    assert read_log([{"output": "x"}]) == "call 0 of the tool log has no name"
+    assert read_log([{"name": "f", "output": 1}, {"name": "g", "input": 1}]) == "call 1 of the tool log has no output"
+
+
+TEXTS = st.text(max_size=60) | st.lists(
+    st.sampled_from(
+        ["the", "calculator", "tool", "returned", "12", "=", "7 + 5", "(", ")", '"', "36", ".", "\n", "x" * 40, "-"]
+    ),
+    max_size=25,
+).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(TEXTS, max_size=3), st.lists(st.builds(Call, st.text(min_size=1, max_size=8), TEXTS, TEXTS), max_size=3), TEXTS)
+def test_any_text_gives_claims_that_stand_in_it(steps: list[str], calls: list[Call], question: str) -> None:
+    found = claims_of(steps, calls, question)
+    assert len(found) == len(steps)
+    for step, claims in zip(steps, found, strict=True):
+        assert [c.start for c in claims] == sorted({c.start for c in claims})
+        for claim in claims:
+            assert step[claim.start : claim.end] == claim.text and claim.verdict in VERDICTS
+            assert claim.call is None or 0 <= claim.call < len(calls)
+            assert claim.verdict != "matched" or claim.call is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["calculator " * 4000, "7 + " * 8000, '"' * 20_000, "the calculator returned " + "1 " * 20_000]
+)
+def test_long_texts_do_not_take_long(text: str) -> None:
+    before = time.process_time()
+    claims_of([text], LOG, text[:2000])
+    assert time.process_time() - before < 5
