@@ -87,9 +87,9 @@ def scores_of(item: Item, draw: random.Random, *, whole: bool) -> Iterator[tuple
         yield told("composite", "feature", None if stop else value, why if stop else None if value is not None else gone,
                    status="stopped" if stop else None, feature=name, **at)  # fmt: skip
     known = [value for value in parts.values() if value is not None]
-    left_out = f"without V, weights renormalised (V: {gone})" if first else None
-    yield told("composite", "r_raw", None if halted else sum(known) / len(known), why if halted else left_out,
-               status="stopped" if halted else None, **at)  # fmt: skip
+    for name, mean in (("r_raw", sum(known) / len(known)), ("weight_defined", 0.75 if first else 1.0)):
+        yield told("composite", name, None if halted else mean, why if halted else None, status="stopped" if halted else None,
+                   **at)  # fmt: skip
     yield told("composite", "answer_correct", 0.0, **at)
     for rule in RULES:
         if halted:

@@ -15,7 +15,9 @@ from streamlit.testing.v1 import AppTest
 from cotlab.stats.intervals import wilson
 from cotlab.store import read
 from cotlab.store.gate import Store
+from cotlab.ui.chain import asked_with
 from cotlab.ui.chain_view import Piece
+from cotlab.ui.data import said
 from cotlab.ui.reliability_chains import cosine_table, tellings, vectors_of
 from cotlab.ui.reliability_item import Hit, marked
 from cotlab.ui.reliability_values import correlations, item_rows, part_scores
@@ -163,7 +165,7 @@ def test_spearman_needs_items_where_both_parts_are_defined() -> None:
     )
     told = correlations(rows).set_index(["one", "other"])
     assert told.loc[("C", "V"), ["point", "n"]].tolist() == [-1.0, 5]
-    assert pd.isna(told.loc[("C", "F"), "point"]) and told.loc[("C", "F"), "reason"] == "one of the two is constant"
+    assert pd.isna(told.loc[("C", "F"), "point"]) and told.loc[("C", "F"), "reason"] == "F the same in all items"
 
 
 def test_marked_pieces_make_up_the_text_and_overlaps_take_the_graver_colour() -> None:
@@ -190,3 +192,18 @@ def test_paraphrases_are_read_from_the_log_with_their_cosines() -> None:
     gone = tellings(requests, {}, item, MODEL.form)
     assert {t.why for t in gone} == {"the log does not hold this reply"}
     assert len(STEPS) == 3 and len(VECTORS) == 3
+
+
+def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(filled))
+    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    app.query_params["run"], app.query_params["item"] = "run-1", "i-03"
+    app.run()
+    app.switch_page(str(MAIN.parents[2] / "pages" / "item.py")).run()
+    assert not app.exception, [e.value for e in app.exception]
+    assert any(c.value.startswith("7 of 7 requests") for c in app.caption)
+    facets = table_with(app, "facet").set_index("metric")["facet"]
+    assert "chain reference, link forward, verifier arithmetic" in facets["link_support"].tolist()
+    assert said({"vectors": ["AACAPw=="]}) == "1 vector" and said({"numbers": [0.25]}) == "0.25" and said({}) == "(empty)"
+    assert asked_with({"kind": "embed", "texts": ["a step"]}) == "a step"
+    assert asked_with({"kind": "entail", "premise": "p", "hypothesis": "h"}) == "p\n\nsupports\n\nh"

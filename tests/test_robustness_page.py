@@ -25,8 +25,8 @@ from cotlab.ui.robustness_item import perturbed_text
 MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
 SUBJECT, EMBEDDER = ModelRef("organism", "synthetic", form="continuation"), ModelRef("embedder", "letters")
-CELLS = "Divergence by position and perturbation (1 − cosine, 0 to 2)"
-ITEMS = "Divergence by item and position (1 − cosine, 0 to 2)"
+CELLS = "Divergence by position and perturbation (1 − cosine)"
+ITEMS = "Divergence by item and position (1 − cosine)"
 MEANS = "Robustness by perturbation (mean over items, no unit)"
 
 

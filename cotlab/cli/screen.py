@@ -109,7 +109,7 @@ def print_estimates(report: Mapping[str, Any]) -> None:
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     rows = [e for e in report["estimates"] if e["metric"] != "topk_rest"]
     for e in rows[:_MOST_ROWS]:
-        facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items() if k in ("mode", "metric", "source", "span"))
+        facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items() if k not in ("chain", "given", "profile", "control"))
         table.add_row(
             Text(e["metric"]),
             Text(facet),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cotlab.core.program import Program, Round
+from cotlab.core.program import Preparation, Program, Round
 from cotlab.core.requests import PREFIX, Complete, Embed, Entail, Locate, Located, LogProb, Patched, Request, Response, Span
 from cotlab.core.types import Item
 
@@ -12,7 +12,7 @@ _MOST_ROUNDS = 100
 _LEAST_STEPS = 8
 
 
-def rounds_of(program: Program, item: Item) -> Iterator[Round]:
+def rounds_of(program: Program | Preparation, item: Item) -> Iterator[Round]:
     """Every round that a program asks, given placeholders; they are generous: what follows from real ones is seldom more.
 
     A completion is a chain of twice the reference's steps, at least eight, each of which every rule can change.
@@ -35,8 +35,8 @@ def placeholder(request: Request, item: Item) -> Response:
         return Response(request.key, "\n".join((*steps, f"So the answer is {item.answer or 'unknown'}.")))
     if isinstance(request, Embed):
         return Response(request.key, vectors=((1.0, 0.0),) * len(request.texts))
-    if isinstance(request, Entail):
-        return Response(request.key, numbers=(0.5,))
+    if isinstance(request, Entail):  # what computes links leaves them open, so that whoever is asked next is counted too
+        return Response(request.key, numbers=() if request.model.provider == "symbolic" else (0.5,))
     if isinstance(request, LogProb):
         return Response(request.key, numbers=(-1.0,) * len(request.answers))
     if isinstance(request, Patched):

@@ -71,13 +71,16 @@ def _arc(fig: Any, side: int, row: Row) -> None:
     angles = [math.pi * k / _POINTS for k in range(_POINTS + 1)]
     x = [side + 0.06 + _REACH * 0.4 * math.sin(a) for a in angles]
     y = [start + (end - start) * (0.16 + 0.68 * (1 - math.cos(a)) / 2) for a in angles]
+    if value is not None:  # a dark edge: the bright end of the scale is hardly seen on white
+        fig.add_scatter(x=x, y=y, mode="lines", hoverinfo="skip", showlegend=False, cliponaxis=False,
+                        line={"color": style.SOFT_INK, "width": 6})  # fmt: skip
     fig.add_scatter(
         x=x, y=y, mode="lines", hoverinfo="skip", showlegend=False, cliponaxis=False,
         line={"color": colour, "width": 2 if value is None else 4, "dash": "dash" if value is None else "solid"},
     )  # fmt: skip
     fig.add_scatter(
         x=[x[-1] - 0.004], y=[y[-1]], mode="markers", hoverinfo="skip", showlegend=False, cliponaxis=False,
-        marker={"symbol": "triangle-left", "size": 11, "color": colour},
+        marker={"symbol": "triangle-left", "size": 12, "color": colour, "line": {"color": style.SOFT_INK, "width": 1}},
     )  # fmt: skip
     fig.add_scatter(
         x=[max(x) + 0.03], y=[(start + end) / 2], mode="text", text=[style.number(value)], textposition="middle right",

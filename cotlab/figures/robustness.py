@@ -171,7 +171,7 @@ def _steps(rows: Sequence[Row]) -> list[int]:
 
 
 def _reach(metric: str) -> str:
-    return "share of items, 0 to 1" if metric in RATES else "1 − cosine, 0 to 2"
+    return "share of items, 0 to 1" if metric in RATES else "1 − cosine"
 
 
 def _scale(top: float) -> str:

@@ -173,11 +173,11 @@ def _scores(
     else:
         value, share, why = weighed({part: found[part].value for part in wanted}, weights)
         gone = [part for part in wanted if found[part].value is None]
-        used = tuple(key for part in wanted if part not in gone for key in found[part].evidence) if value is not None else evidence
+        used = evidence if value is None else tuple(k for part in wanted if part not in gone for k in found[part].evidence)
         status = None if value is not None else _worst([found[part].status for part in gone])
         reasons = "; ".join(f"{part}: {found[part].reason}" for part in gone)
-        yield cards.R_RAW.score(item, value, facet=facet, status=status, reason=None if status is None else f"{why} ({reasons})",
-                                evidence=dict.fromkeys(used))  # fmt: skip
+        said_why = None if status is None else f"{why} ({reasons})"
+        yield cards.R_RAW.score(item, value, facet=facet, status=status, reason=said_why, evidence=dict.fromkeys(used))
         yield cards.WEIGHT_DEFINED.score(item, share, facet=facet, reason=None if share is not None else why,
                                          evidence=dict.fromkeys(used) if value is not None else ())  # fmt: skip
     off = "progressive evaluation is off"

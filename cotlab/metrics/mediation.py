@@ -58,7 +58,7 @@ HEADLINES = (
 )
 
 
-@scorer(*cards.ALL, version=1, name="mediation", options=OPTIONS, prepare=self_test, headlines=HEADLINES, check=check)
+@scorer(*cards.ALL, version=2, name="mediation", options=OPTIONS, prepare=self_test, headlines=HEADLINES, check=check)
 def mediation(item: Item, params: Params, peers: Peers) -> Program:
     """Patch the chain's positions, and as many of the question's, and compare what the answer loses."""
     options = params.options

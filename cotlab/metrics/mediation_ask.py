@@ -86,6 +86,12 @@ class Asked(NamedTuple):
     keep: str = ""
 
 
+def ends_of(span: str) -> tuple[int, int]:
+    """First and last layer of a span as ``--layers`` writes it: "3", "0-7"."""
+    first, _, last = span.partition("-")
+    return int(first), int(last or first)
+
+
 def spans_of(layers: int, wanted: Sequence[str]) -> dict[str, Positions]:
     """Named spans: every layer, thirds of the depth and all layers; or those of ``--layers`` ("3", "0-7"), all layers last."""
     names = list(wanted)
@@ -95,9 +101,9 @@ def spans_of(layers: int, wanted: Sequence[str]) -> dict[str, Positions]:
         names += [f"{a}-{b - 1}" for a, b in zip(cuts, cuts[1:], strict=False) if b - a > 1]
     found = {}
     for name in names:
-        first, _, last = name.partition("-")
-        if name != "all" and int(last or first) < layers:
-            found[name] = tuple(range(int(first), int(last or first) + 1))
+        if name != "all" and (ends := ends_of(name))[1] < layers:
+            first, last = ends
+            found[str(first) if first == last else f"{first}-{last}"] = tuple(range(first, last + 1))
     return {**found, "all": tuple(range(layers))}
 
 
@@ -196,9 +202,9 @@ def chain_rows(
 def own_rows(place: Place, every: Positions, options: Mapping[str, Any], seed: int) -> list[Asked]:
     """What needs no source: noise in the chain's place, and the chain's own states in another order."""
     out = []
-    noise = Source("noise", at=place.chain, seed=derive("mediation noise", seed, place.text.id).randrange(1 << 31))
     for draw in range(options["subsets"]):
-        out.append(Asked("placebo", noise, Row(every, place.chain), draw=draw))
+        noise = derive("mediation noise", seed, place.text.id, draw).randrange(1 << 31)  # a source a draw: equal rows are one
+        out.append(Asked("placebo", Source("noise", at=place.chain, seed=noise), Row(every, place.chain), draw=draw))
         mixed = derive("mediation self", seed, place.text.id, draw).sample(place.chain, len(place.chain))
         out.append(Asked("self_shuffle", Source("run"), Row(every, place.chain, tuple(mixed)), draw=draw))
     return out

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from cotlab.core.errors import SelfTestFailed
+from cotlab.core.errors import ConfigError, SelfTestFailed
 from cotlab.core.program import Params, Preparation, Round
 from cotlab.core.requests import Failed, Located, Patched, Reply, Response, Row, Source
-from cotlab.core.types import Suite
-from cotlab.metrics.mediation_ask import Text
+from cotlab.core.types import Item, Suite
+from cotlab.metrics.mediation_ask import Text, ends_of
 
 TOLERANCE = 1e-4
 """How far batch shapes may move a log-probability in float32, in nats."""
@@ -17,7 +17,6 @@ NOISE_TIMES = 3
 """In a shorter dtype: how many times the model's own noise between batch shapes."""
 SHAPES = (1, 2, 5, 16)
 """Batches of the clean run whose numbers tell that noise."""
-MOST_TRIED = 12
 ANSWER = " 1"
 """What is scored: any answer tells whether patching works."""
 
@@ -31,21 +30,29 @@ def self_test(suite: Suite, params: Params) -> Preparation:
         If patching a run with its own states moves its answer, a full patch is not the source's run, or the control's
         states are those that it replaces.
     """
-    items = [item for item in suite.items if item.steps][:MOST_TRIED]
-    for item, other in zip(items, [*items[1:], *items[:1]], strict=True):
-        steps = [step.text for step in item.steps]
+    for item, other in zip(suite.items, [*suite.items[1:], *suite.items[:1]], strict=True):
+        steps = _steps(item)
         text, back = Text.of(item, steps, params), Text.of(item, steps[::-1], params)
-        donor = Text.of(other, [step.text for step in other.steps], params)
+        donor = Text.of(other, _steps(other), params)
         replies = yield [text.locate(params), back.locate(params), donor.locate(params)]
         if any(isinstance(reply, Failed) for reply in replies):
             continue
         here, there, far = (reply.located for reply in replies if isinstance(reply, Response))
         if here is None or there is None or far is None:
             continue
+        if beyond := [span for span in params.options["layers"] if span != "all" and ends_of(span)[1] >= here.layers]:
+            raise ConfigError(f"--layers {', '.join(beyond)}: the model has layers 0 to {here.layers - 1}.")
         noise = yield from _noise(((text, here), (back, there), (donor, far)), params)
         found = yield from _measure(text, back, donor, here, there, far, params)
         return _judge(found, noise, here.dtype, item.id)
-    return {"self_test": "not made: no item with a chain can be located"}
+    return {"self_test": "not made: the model can read no item, so nothing is patched"}
+
+
+def _steps(item: Item) -> list[str]:
+    """A chain that the model can read: the item's, or its question's own words where the chain is to be the model's own."""
+    words = item.question.split()
+    half = -(-len(words) // 2)
+    return [step.text for step in item.steps] or [" ".join(words[:half]), " ".join(words[half:])]
 
 
 def _noise(texts: Sequence[tuple[Text, Located]], params: Params) -> Generator[Round, Sequence[Reply], float]:

@@ -141,7 +141,7 @@ class Sheet:
         least = parts[str(KEEPS[-1])]
         for card, (value, reason) in ((cards.DENSITY, least), (cards.VALIDITY, noise), (cards.SEQUENTIALITY, mixed)):
             lost = None if whole is None or value is None else pool.lost_share(whole, value)
-            self.add(card, lost, every, keys, why or reason or pool.too_small(whole or 0.0))
+            self.add(card, lost, every, keys, why or reason or ("" if whole is None else pool.too_small(whole)))
         self._boundary(whole, why, [kept("expanded", "expanded_control"), kept("shrunk", "shrunk_control")], every, keys)
         self.raw([*rows, *controls], more)
 
@@ -187,8 +187,8 @@ class Sheet:
         robust = None
         if moved is not None:
             robust = float(moved <= pool.ABSOLUTE or (relative is not None and relative <= pool.RELATIVE))
-        short = "the chain is too short for a narrower window"
-        small = short if moved is None else pool.too_small(whole or 0.0)
+        short = "" if whole is None else "the chain is too short for a narrower window"
+        small = short if moved is None or whole is None else pool.too_small(whole)
         self.add(cards.BOUNDARY_SENSITIVITY, relative, every, keys, reason or small)
         self.add(cards.BOUNDARY_DEVIATION, moved, every, keys, reason or short)
         self.add(cards.BOUNDARY_ROBUST, robust, every, keys, reason or short)

@@ -67,6 +67,11 @@ def count_plan(plan: Plan, suite: Suite, prices: Prices = NO_PRICES) -> Count:
     """What a plan would ask; a request that several scorers ask counts once."""
     peers, count = Peers.of(suite, plan.seed), Count()
     for spec in plan.scorers:
+        one: Scorer = SCORERS[spec.name]
+        if one.prepare is not None and suite.items:
+            for round_ in rounds_of(one.prepare(suite, params_of(plan, spec)), suite.items[0]):
+                for request in round_:
+                    count.add(request, prices, first_round=False)
         count_requests(SCORERS[spec.name], params_of(plan, spec), peers, suite.items[: plan.limit], prices, count)
     return count
 

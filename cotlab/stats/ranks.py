@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from cotlab.stats.intervals import Interval, no_interval
 
+DECIMALS = 9
+"""Values that agree to so many decimals are tied: what only rounding errors tell apart has no order."""
 FEWEST = 5
 """Below so many pairs a rank correlation says nothing: of four pairs, one order in 24 is perfect by chance."""
 
@@ -17,7 +19,7 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
     Parameters
     ----------
     first, second : sequences of float, of one length, each finite
-        Pairs stand at the same place; ties share their mean rank.
+        Pairs stand at the same place; ties, to ``DECIMALS`` decimals, share their mean rank.
     level : float in (0, 1)
 
     Returns
@@ -39,7 +41,7 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
 
     if len(first) != len(second) or not all(map(math.isfinite, (*first, *second))):
         raise ValueError("spearman needs finite pairs")
-    n = len(first)
+    n, first, second = len(first), [round(v, DECIMALS) for v in first], [round(v, DECIMALS) for v in second]
     if n < FEWEST:
         return no_interval(None, n, f"fewer than {FEWEST} pairs", level=level)
     if len(set(first)) == 1 or len(set(second)) == 1:

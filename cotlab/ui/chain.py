@@ -84,7 +84,9 @@ def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
 
 
 def asked_with(request: dict[str, Any] | None) -> str:
-    """The text a request showed the model."""
+    """The text a request showed the model: its messages, the texts to embed, or a premise and what it is to support."""
     if request is None:
         return "n/a: the log holds no text of this request"
+    if "messages" not in request:
+        return "\n".join(request.get("texts", ())) or f"{request.get('premise')}\n\nsupports\n\n{request.get('hypothesis')}"
     return "\n".join([*(m["content"] for m in request["messages"]), request.get("prefix", "")]).strip()

@@ -62,6 +62,16 @@ def positions(run_id: str, revision: int, metric: str) -> pd.DataFrame:
     return _positions(str(store().folder), run_id, revision, metric)
 
 
+def some_scores(run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None) -> pd.DataFrame:
+    """Scores of some metrics, or of one item, as they are stored."""
+    return _some_scores(str(store().folder), run_id, revision, metrics, item_id)
+
+
+@st.cache_data(show_spinner="Reading scores", max_entries=32)
+def _some_scores(folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None) -> pd.DataFrame:
+    return read.scores(store(), run_id, metrics=metrics, item_id=item_id)
+
+
 def estimates(run_id: str, revision: int) -> pd.DataFrame:
     """Estimates with columns mode and ccs (the metric a run-level statistic is of)."""
     return _estimates(str(store().folder), run_id, revision)
@@ -161,4 +171,9 @@ def said(reply: dict[str, Any] | None) -> str:
         return "n/a: the log does not hold this reply"
     if "text_sha256" in reply:
         return f"redacted, SHA-256 {reply['text_sha256']}"
-    return "the model refused" if reply.get("refused") else str(reply.get("text", "")).strip() or "(empty)"
+    if reply.get("refused"):
+        return "the model refused"
+    if "text" not in reply and ("vectors" in reply or "numbers" in reply):
+        numbers = ", ".join(f"{value:.6g}" for value in reply.get("numbers", ()))
+        return numbers or f"{len(reply['vectors'])} vector{'s' if len(reply['vectors']) > 1 else ''}"
+    return str(reply.get("text", "")).strip() or "(empty)"

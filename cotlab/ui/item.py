@@ -92,7 +92,7 @@ def score_table(row: dict[str, Any], item: Item) -> None:
     frame = pd.DataFrame(
         {
             "metric": own["metric"],
-            "mode": own["mode"],
+            "facet": [", ".join(f"{k} {v}" for k, v in json.loads(text).items()) for text in own["facet"]],
             "step": own["step"] + 1,
             "draw": own["sample"] + 1,
             "value": [parts.number_text(v) for v in own["value"]],
@@ -168,5 +168,5 @@ def _how(reply: dict[str, Any]) -> str:
 def _without_tokens(reply: dict[str, Any] | None) -> dict[str, Any] | None:
     if reply is None:
         return None
-    tokens = reply.get("tokens")
-    return {**reply, "tokens": f"{len(tokens)} tokens with log-probabilities"} if tokens else reply
+    counted = {"tokens": "tokens with log-probabilities", "vectors": "vectors"}
+    return {name: f"{len(value)} {counted[name]}" if name in counted and value else value for name, value in reply.items()}

@@ -56,6 +56,7 @@ def items(row: dict[str, Any]) -> None:
         shown.style.format(parts.number_text, subset=measured),
         hide_index=True,
         key="item-table",
+        placeholder="n/a",
         height="content" if len(shown) < 13 else 460,
         column_config={
             "open": st.column_config.LinkColumn("open", display_text="open", width="small"),
@@ -103,7 +104,7 @@ def fine_print() -> None:
 
 
 def _scores(row: dict[str, Any]) -> pd.DataFrame:
-    return data.scores(row["id"], int(row["revision"]))
+    return data.some_scores(row["id"], int(row["revision"]), values.METRICS)
 
 
 def _has_composite(row: dict[str, Any]) -> bool:

@@ -50,8 +50,8 @@ def texts_of(row: dict[str, Any], item: Item, scored: pd.DataFrame) -> list[str]
 
 def paraphrases(row: dict[str, Any], item: Item) -> None:
     """Each wording of the question with its chain, and the cosine of each two chains. Hidden wordings stay hidden."""
-    table = data.scores(row["id"], int(row["revision"]))
-    own = table[(table["item_id"] == item.id) & (table["scorer"] == "consistency")].set_index("metric")
+    table = data.some_scores(row["id"], int(row["revision"]), item_id=item.id)
+    own = table[table["scorer"] == "consistency"].set_index("metric")
     if own.empty:
         return
     st.subheader("Paraphrases")

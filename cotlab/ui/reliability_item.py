@@ -34,7 +34,7 @@ class Hit(NamedTuple):
 
 def bars(row: dict[str, Any], item: Item) -> None:
     """The parts of the item as bars beside the suite's means, with what is undefined and why."""
-    rows = values.part_scores(data.scores(row["id"], int(row["revision"])))
+    rows = values.part_scores(data.some_scores(row["id"], int(row["revision"]), values.METRICS))
     own = rows[rows["item_id"] == item.id]
     if own.empty:
         st.info("This item has not been scored for reliability yet.")
@@ -42,9 +42,10 @@ def bars(row: dict[str, Any], item: Item) -> None:
     means = rows.groupby("part")["value"].mean()
     table = own.assign(mean=own["part"].map(means))[["part", "value", "mean", "status", "reason"]]
     parts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id}))
-    r_raw = own[(own["part"] == "r_raw") & own["reason"].notna()]
-    if len(r_raw):
-        st.caption(f"r_raw: {as_code(str(r_raw['reason'].iloc[0]))}.")
+    weight = values.part_scores(_own(row, item), ("weight",))["value"]
+    if len(weight) and weight.iloc[0] < 1:
+        gone = ", ".join(own[own["value"].isna()]["part"])
+        st.caption(f"r_raw is over {100 * weight.iloc[0]:.0f} % of the weight: without {gone}, the weights are renormalised.")
     features = _own(row, item)
     features = features[features["metric"] == "feature"]
     if features.empty:
@@ -98,7 +99,9 @@ def flags(row: dict[str, Any], item: Item) -> None:
     hits = scored[(scored["metric"] == "flag_penalty") & scored["value"].notna()]
     texts = reliability_chains.texts_of(row, item, scored)
     if not texts:
-        st.info("The log does not hold this chain in full.")
+        why = scored[scored["metric"] == "flags"]["reason"].dropna()
+        st.info(f"No chain to show: {as_code(str(why.iloc[0])) if len(why) else 'the log does not hold it in full'}.")
+        return
     by_step: dict[int, list[Hit]] = {}
     lines = []
     for r in hits.to_dict("records"):
@@ -112,10 +115,13 @@ def flags(row: dict[str, Any], item: Item) -> None:
     if lines:
         frame = pd.DataFrame(sorted(lines), columns=["step", "rule", "factor", "text"])
         st.dataframe(frame, hide_index=True, height="content", key=f"penalties-{item.id}", column_config=_FACTOR)
+        st.caption("Marked: what a rule fired on; hover for rule and factor. F is the product of the factors, at least 0.3.")
     else:
-        gone = scored[scored["value"].isna()]["reason"].dropna()
-        st.caption(f"No flag fired.{f' Undefined: {as_code(str(gone.iloc[0]))}.' if len(gone) else ''}")
-    st.caption("Marked: what a rule fired on; hover for rule and factor. F is the product of the factors, at least 0.3.")
+        st.caption("No flag fired.")
+    gone = scored[(scored["metric"] == "flag_count") & scored["value"].isna()]
+    parts.plain_list(
+        [f"n/a, {json.loads(r['facet']).get('rule', '').replace('_', ' ')}: {r['reason']}" for r in gone.to_dict("records")]
+    )
     parts.show_card("flags")
 
 
@@ -196,8 +202,7 @@ def evidence(row: dict[str, Any], item: Item) -> None:
 
 
 def _own(row: dict[str, Any], item: Item) -> pd.DataFrame:
-    table = data.scores(row["id"], int(row["revision"]))
-    return table[table["item_id"] == item.id]
+    return data.some_scores(row["id"], int(row["revision"]), item_id=item.id)
 
 
 _RIGHT = {"value": st.column_config.TextColumn(alignment="right")}

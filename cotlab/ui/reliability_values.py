@@ -11,13 +11,15 @@ import pandas as pd
 
 from cotlab.figures.reliability import PARTS
 from cotlab.metrics.composite import FEATURES, SCORER_OF
-from cotlab.stats.ranks import spearman
+from cotlab.stats.ranks import DECIMALS, FEWEST, spearman
 from cotlab.ui.mediation import in_common
 
 SCORERS = ("composite", *SCORER_OF.values())
 """Any of them gives the page something to show."""
-_OWN_METRIC = {"r_raw": "r_raw", "correct": "answer_correct"}
+_OWN_METRIC = {"r_raw": "r_raw", "correct": "answer_correct", "weight": "weight_defined"}
 """What the composite scores under a metric of its own, not as a feature."""
+METRICS = tuple(sorted({"feature", "diagnosis", *_OWN_METRIC.values(), *(metric for _, metric, _ in FEATURES.values())}))
+"""What the page reads of every item."""
 COLUMNS = ["item_id", "part", "metric", "facet", "value", "status", "reason", "evidence"]
 
 
@@ -29,7 +31,7 @@ def part_scores(scores: pd.DataFrame, names: Sequence[str] = PARTS) -> pd.DataFr
     scores : DataFrame
         As `cotlab.store.read.scores` gives it.
     names : sequence of str
-        Features of the composite, ``r_raw`` and ``correct``.
+        Features of the composite, ``r_raw``, ``correct`` and ``weight``.
 
     Returns
     -------
@@ -76,7 +78,9 @@ def correlations(rows: pd.DataFrame) -> pd.DataFrame:
     for one, other in combinations(parts, 2):
         both = wide[[one, other]].dropna()
         told = spearman(both[one].tolist(), both[other].tolist())
-        found.append((one, other, told.point, told.lo, told.hi, told.n, told.reason))
+        same = [part for part in (one, other) if both[part].round(DECIMALS).nunique() == 1]
+        reason = f"{' and '.join(same)} the same in all items" if told.n >= FEWEST and same else told.reason
+        found.append((one, other, told.point, told.lo, told.hi, told.n, reason))
     return pd.DataFrame(found, columns=["one", "other", "point", "lo", "hi", "n", "reason"])
 
 

@@ -16,6 +16,8 @@ from cotlab.store.live import Progress
 from cotlab.validation.models import weights_digest
 
 MODES = ["remove", "corrupt"]
+OWN_CHAINS = ("verification", "flags", "repair", "composite")
+"""Scorers that read a chain: on the suite's, which is the same for every model, they would say nothing about the models."""
 
 
 def statuses(store: Store) -> dict[str, str]:
@@ -41,14 +43,15 @@ def run_on(
     CotlabError
         If the run was stopped.
     """
-    what = digest([suite.digest, scorer.version, dict(scorer.options), MODES, weights_digest(model)])
+    chain = "own" if scorer.name in OWN_CHAINS else "reference"
+    what = digest([suite.digest, scorer.version, dict(scorer.options), MODES, chain, weights_digest(model)])
     run_id = f"{suite.name}-{model}-{scorer.name}-{what[:10]}"
     if known.get(run_id) == "done":
         return run_id
     if run_id not in known:
         # Every field is said, so that no environment variable of the machine changes what is compared.
         plain = {name: field.get_default(call_default_factory=True) for name, field in RunConfig.model_fields.items()}
-        config = config_again(plain, {"model": model, "scorer": [scorer.name], "mode": MODES})
+        config = config_again(plain, {"model": model, "scorer": [scorer.name], "mode": MODES, "chain": chain})
         done = start(config, store, suite=suite, tell=tell, announce=announce, run_id=run_id)
     else:
         done = resume(run_id, {}, store, tell=tell, announce=announce)

@@ -93,16 +93,16 @@ def test_cosines_have_no_n() -> None:
 def test_an_arrow_ends_at_the_step_that_is_supported() -> None:
     for link, end in (("reverse", 0), ("forward", 1)):
         fig = FIGURES["verification_links"](links({"link": link})).to_dict()
-        arc, head, label = fig["data"][1:]
+        edge, arc, head, label = fig["data"][1:]
         assert abs(head["y"][0] - end) < 0.25 and arc["y"][-1] == head["y"][0]
-        assert arc["line"]["color"] == shade(1.0) and label["text"] == ["1.00"]
+        assert arc["line"]["color"] == shade(1.0) and edge["line"]["width"] > arc["line"]["width"] and label["text"] == ["1.00"]
         assert fig["layout"]["yaxis"]["ticktext"] == ["one", "two"]
 
 
 def test_an_undecided_link_is_dashed_and_says_why() -> None:
     table = links({"value": None, "verifier": "none", "reason": f"no equation {NASTY}"}, {"link": "forward", "quote": NASTY})
     fig = FIGURES["verification_links"](table).to_dict()
-    arcs = [t for t in fig["data"] if t["mode"] == "lines"]
+    arcs = [t for t in fig["data"] if t["mode"] == "lines" and t["line"]["width"] < 6]
     assert [a["line"]["dash"] for a in arcs] == ["dash", "solid"] and arcs[0]["line"]["color"] == SOFT_INK
     undecided, decided = (t["hovertext"][0] for t in fig["data"] if t["mode"] == "text")
     assert "support n/a" in undecided and "no equation &lt;b&gt;" in undecided and "decided by" not in undecided

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ import cotlab
 from cotlab.core.errors import ConfigError, SelfTestFailed, UnknownName
 from cotlab.core.program import Params
 from cotlab.core.requests import Failed, Patched, Reply, Request
-from cotlab.core.types import ModelRef
+from cotlab.core.types import ModelRef, Suite
 from cotlab.metrics import mediation_pool as pool
 from cotlab.metrics.mediation import OPTIONS, check, mediation
 from cotlab.metrics.mediation_ask import spans_of
 from cotlab.providers.local.provider import LocalModel, open_organism
+from cotlab.store import read
+from cotlab.store.gate import Store
 from cotlab.suites.wordproblems import make_suite
 
 SUITE = make_suite(12, seed=31)
@@ -165,3 +168,31 @@ def test_a_control_that_changes_nothing_is_refused() -> None:
 
     with pytest.raises(SelfTestFailed, match="control changes nothing"):
         prepared(model, same)
+
+
+def test_every_draw_of_the_placebo_is_a_draw(found: dict[str, pd.DataFrame]) -> None:
+    noise = found["r100"][(found["r100"]["metric"] == "patch_drop") & (found["r100"]["part"] == "placebo")]
+    for _, rows in noise.groupby("item_id"):
+        assert len(rows) == rows["value"].nunique() == 8
+
+
+def test_a_layer_that_the_model_lacks_is_refused_and_a_span_has_one_name(tmp_path: Path) -> None:
+    result = cotlab.run_suite(SUITE, store=tmp_path, model="r100", scorer=["mediation"], layers=["2", "0-9"])
+    row = read.run(Store(tmp_path), result.run_id)
+    assert (result.status, len(result.scores)) == ("failed", 0) and "has layers 0 to 3" in row["note"]
+    assert list(spans_of(4, ["0003", "3", "1-2", "2-2"])) == ["3", "1-2", "2", "all"]
+
+
+def test_without_a_reference_chain_the_self_test_is_made_on_the_question_s_own_words(tmp_path: Path) -> None:
+    bare = Suite.of("bare", [replace(item, steps=()) for item in SUITE.items])
+    result = cotlab.run_suite(bare, store=tmp_path, model="r100", scorer=["mediation"], chain="own", limit=2)
+    assert result.scores["value"].notna().any()
+    assert '"self_test":"passed"' in (result.folder / "report.json").read_text().replace(": ", ":")
+
+
+def test_without_donors_no_index_claims_a_cmi(tmp_path: Path) -> None:
+    same = Suite.of("same", [replace(SUITE.items[0], id=f"{k}") for k in range(6)])  # no other answer near, so no control
+    table = cotlab.run_suite(same, store=tmp_path, model="r100", scorer=["mediation"], limit=1).scores
+    for metric in ("cmi", "density", "validity", "sequentiality", "boundary_sensitivity", "boundary_deviation"):
+        own = table[table["metric"] == metric]
+        assert own["value"].isna().all() and own["reason"].str.contains("have another answer").all(), metric

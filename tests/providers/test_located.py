@@ -173,6 +173,11 @@ def test_positions_and_states_of_the_answer_are_barred(folder: Path) -> None:
     assert "outside its source" in rows_refused(model, other, [Row((0,), (5,), (short,))])
     assert "outside its source" in rows_refused(model, own, [Row((0,), (5, 6), (5,))])  # no state for one of them
     assert "do not have" in rows_refused(model, own, [Row((2,), (5,), (5,))])
+    for kind in ("noise", "mean"):
+        for drawn in ((), (3, n), (-1,)):
+            assert "draws on lie outside" in rows_refused(model, Source(kind, at=drawn), [Row((0,), (5,))])
+    once, twice = (ask(model, text.patched(params, " 12", other, [Row(span, (5,), (3,))])) for span in ((0, 1), (0, 1, 1)))
+    assert isinstance(once, Response) and isinstance(twice, Response) and once.numbers == twice.numbers
     for source in (own, other):  # the last state before an answer may be taken, and the last position be patched
         last = (n if source is own else short) - 1
         assert isinstance(ask(model, text.patched(params, " 12", source, [Row((0, 1), (n - 1,), (last,))])), Response)

@@ -24,6 +24,12 @@ def test_there_is_none_of_few_pairs_or_a_constant() -> None:
     assert told.point is None and told.reason == "one of the two is constant" and told.n == 5
 
 
+def test_rounding_errors_are_ties() -> None:
+    """A mean of cosines of equal vectors is 1, or one unit in the last place below it."""
+    told = spearman([1.0, 1.0, 1 - 2**-53, 1.0, 1 - 2**-53], [1, 2, 3, 4, 5])
+    assert told.point is None and told.reason == "one of the two is constant"
+
+
 def test_a_perfect_order_has_no_interval() -> None:
     told = spearman([1, 2, 3, 4, 5], [9, 7, 5, 3, 1])
     assert told.point == -1.0 and told.lo is None and "perfect" in str(told.reason)

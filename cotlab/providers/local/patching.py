@@ -125,6 +125,8 @@ class Patcher:
     def _rows(self, request: Patched, work: _Work) -> Iterator[PatchRow]:
         source, text = request.source, len(work.ids) - work.n_answer
         begin = width = 0
+        if source.kind in ("noise", "mean") and not (source.at and 0 <= min(source.at) <= max(source.at) < text):
+            raise Unsupported("the positions that a source draws on lie outside its text, or there are none")
         if source.kind != "noise":
             if source not in work.known:
                 states = self._states(request, source, work)
@@ -145,7 +147,7 @@ class Patcher:
                 if len(row.take) != len(row.at) or (row.take and not 0 <= min(row.take) <= max(row.take) < width):
                     raise Unsupported("a row takes states from outside its source, which ends before any answer")
                 take = tuple(begin + t for t in row.take)
-            yield PatchRow(tuple(sorted(row.layers)), row.at, take)
+            yield PatchRow(tuple(sorted({*row.layers})), row.at, take)
 
     def _states(self, request: Patched, source: Source, work: _Work) -> torch.Tensor:
         """The states of a source: tensor (layers, columns, width). No answer is part of a run."""

@@ -53,6 +53,9 @@ class LocalModel:
         self._loaded = loaded
         self._backend_name = backend
         self._patcher_made: Patcher | None = None
+        self._threads = torch.get_num_threads()
+        if backend != "auto":
+            open_backend(backend, loaded)  # so that one which cannot take the model says so before anything is asked
         self._pieces = Pieces(loaded.tokenizer)
         self._small = sum(weights.numel() for weights in loaded.model.parameters()) < SMALL
 
@@ -70,7 +73,7 @@ class LocalModel:
         """Made when it is first needed: most runs patch nothing."""
         if self._patcher_made is None:
             backend = open_backend(self._backend_name, self._loaded)
-            workers = torch.get_num_threads() if self._small and backend.at_once and self._loaded.device == "cpu" else 1
+            workers = self._threads if self._small and backend.at_once and self._loaded.device == "cpu" else 1
             self._patcher_made = Patcher(self._loaded, backend, workers)
         return self._patcher_made
 
