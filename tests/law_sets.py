@@ -73,7 +73,10 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "diversity": ({"paths": 3}, {"paths": 2, "linkage": "single", "threshold": 0.5, "sweep": ["0.5"]}),
     "verification": ({}, {"chain": "own"}, {"chain": "own", "links": ["reverse"], "premise": "previous", "tau": 0.0}),
     "tool_trace": ({}, {"chain": "own"}),
-    "composite": ({"profile": "phase3", "progressive": True, "hard_floor": 0.0}, {"profile": "phase2", "chain": "own", "progressive": True, "hard_floor": 0.0}),
+    "composite": (
+        {"profile": "phase3", "progressive": True, "hard_floor": 0.0},
+        {"profile": "phase2", "chain": "own", "progressive": True, "hard_floor": 0.0},
+    ),
     "repair": ({"below": 2.0}, {"below": 2.0, "chain": "own"}),
     "consistency": ({"gate": -1.0, "without": ["paraphraser"]}, {"gate": -0.999, "paraphrases": 3, "step_threshold": -1.0}),
     "mediation": (

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.program import Headline, Params, Peers, Program, Round, scorer
-from cotlab.core.requests import Complete, Failed, Locate, Reply, Request, Response, Row, Source
+from cotlab.core.program import Headline, Params, Peers, Program, scorer
+from cotlab.core.requests import Failed, Locate, Reply, Request, Response, Row, Source
 from cotlab.core.types import Item, ModelRef
 from cotlab.metrics import cards_mediation as cards
-from cotlab.metrics.ablation import WHITE_BOX, own_chain
+from cotlab.metrics.ablation import WHITE_BOX
 from cotlab.metrics.mediation_ask import (
     SOURCES,
     Asked,
     Donor,
     Place,
     Text,
+    ask,
     chain_rows,
+    chains_of,
     control_rows,
     own_rows,
     spans_of,
@@ -26,13 +28,12 @@ from cotlab.metrics.mediation_ask import (
 from cotlab.metrics.mediation_check import self_test
 from cotlab.metrics.mediation_sheet import Gap, Sheet, gap_of, none_of
 from cotlab.text.answers import final_answer, same_answer
-from cotlab.text.prompts import CUE, ask_rest
+from cotlab.text.prompts import CUE
 
 OPTIONS: Mapping[str, Any] = {
     "chain": "reference", "sources": ("filler",), "control": "other", "layers": (), "donors": 4, "draws": 2, "subsets": 8,
 }  # fmt: skip
 SPARE, FEWEST = 4, 2
-CHAIN_TOKENS = 512
 _SPAN = re.compile(r"all|\d{1,4}(-\d{1,4})?")
 Replies = Mapping[str, Reply]
 
@@ -64,14 +65,14 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     options = params.options
     facet = {"chain": options["chain"], "given": "prefix"}
     near = peers.after(item)[: options["donors"] + SPARE]
-    chains, told = yield from _chains((item, *near), params)
+    chains, told = yield from chains_of((item, *near), params)
     gap = gap_of(told.get(item.id)) if told else None
     if gap or not chains[item.id]:
         keys = (told[item.id].key,) if told else ()
         return tuple(none_of(item, facet, options, *(gap or ("undefined", "the item has no chain")), keys))
     texts = {one.id: Text.of(one, chains[one.id], params) for one in (item, *near) if chains[one.id]}
-    asks = {name: text.ask(params) for name, text in texts.items()}
-    said = yield from _ask(asks.values())
+    asks = {name: text.ask_answer(params) for name, text in texts.items()}
+    said = yield from ask(asks.values())
     keys = (*((told[item.id].key,) if told else ()), asks[item.id].key)
     answer, gap = _answer(said[asks[item.id].key])
     if answer is None:
@@ -83,7 +84,7 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     places = {name: texts[name].locate(params) for name in others if name in texts}
     crossed = {name: Locate(params.subject, text.messages, (texts[name].chain,), prefix=texts[name].prefix) for name in places}
     wanted: list[Request] = [base, bare, where, short_at, *places.values()]
-    found = yield from _ask([*wanted, *(crossed.values() if "interchange" in options["sources"] else ())])
+    found = yield from ask([*wanted, *(crossed.values() if "interchange" in options["sources"] else ())])
     own, length = found[where.key], found[short_at.key]
     if isinstance(own, Failed) or own.located is None or isinstance(length, Failed) or length.located is None:
         why = gap_of(own) or gap_of(length) or ("undefined", "the chain cannot be located")
@@ -104,7 +105,7 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     controls = {name: control_rows(name, _control(name, options), place, donors, spans, options, params.seed) for name in rows}
     alone = own_rows(place, spans["all"], options, params.seed)
     batch = _requests([*alone, *(a for part in (*rows.values(), *controls.values()) for a in part)], text, params, answer)
-    more = yield from _ask([dots, *batch.values()])
+    more = yield from ask([dots, *batch.values()])
     sheet = Sheet(item, facet, {r.key: r for r in told.values()} | said | found | more, keys, base, batch, walked, why_none)
     sheet.whole_text(bare, dots, min(1.0, len(question_at) / len(chain_at)), alone)
     for name in rows:
@@ -115,30 +116,6 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
 def _control(source: str, options: Mapping[str, Any]) -> str:
     """The literal source is the seed's whole formula, its own control included."""
     return "own" if source == "literal" else str(options["control"])
-
-
-def _ask(requests: Any) -> Generator[Round, Sequence[Reply], dict[str, Reply]]:
-    """One round; replies by key."""
-    unique = list({request.key: request for request in requests}.values())
-    replies = (yield unique) if unique else ()
-    return {request.key: reply for request, reply in zip(unique, replies, strict=True)}
-
-
-def _chains(
-    items: Sequence[Item], params: Params
-) -> Generator[Round, Sequence[Reply], tuple[dict[str, tuple[str, ...]], dict[str, Reply]]]:
-    """Each item's chain: the suite's, or the model's own with the reply that it stands in."""
-    if params.options["chain"] != "own":
-        return {item.id: tuple(step.text for step in item.steps) for item in items}, {}
-    form = params.subject.form
-    stop = ("\nQ:",) if form == "continuation" else ()
-    asks = {}
-    for item in items:
-        prompt = ask_rest(item.question, (), form)
-        asks[item.id] = Complete(params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS, stop=stop)
-    said = yield from _ask(asks.values())
-    told = {name: said[request.key] for name, request in asks.items()}
-    return {n: own_chain(r) if isinstance(r, Response) and not r.refused else () for n, r in told.items()}, told
 
 
 def _answer(reply: Reply) -> tuple[str | None, Gap]:

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from cotlab.core.program import Params
-from cotlab.core.requests import PREFIX, Complete, Locate, LogProb, Message, Patched, Row, Source, Span
+from cotlab.core.program import Params, Round
+from cotlab.core.requests import (
+    PREFIX,
+    Complete,
+    Locate,
+    LogProb,
+    Message,
+    Patched,
+    Reply,
+    Request,
+    Response,
+    Row,
+    Source,
+    Span,
+)  # fmt: skip
 from cotlab.core.rng import derive
 from cotlab.core.types import Form, Item
-from cotlab.text.prompts import CUE, ask_answer, chain_text
+from cotlab.metrics.ablation import own_chain
+from cotlab.text.prompts import CUE, ask_answer, ask_rest, chain_text
 
-ANSWER_TOKENS = 64
+ANSWER_TOKENS, CHAIN_TOKENS = 64, 512
 KEEPS = (0.8, 0.6, 0.4)
 SOURCES = ("filler", "interchange", "right", "mean", "literal")
 Positions = tuple[int, ...]
@@ -38,7 +52,7 @@ class Text:
         return cls(item.id, prompt.messages, prompt.prefix, Span(0, max(0, at), max(0, at) + len(item.question)),
                    Span(PREFIX, 0, len(chain_text(steps))))  # fmt: skip
 
-    def ask(self, params: Params) -> Complete:
+    def ask_answer(self, params: Params) -> Complete:
         """The model's own answer after this chain; deterministic, whatever the run's temperature."""
         stop = ("\n",) if params.subject.form == "continuation" else ()
         return Complete(params.subject, self.messages, prefix=self.prefix, max_tokens=ANSWER_TOKENS, stop=stop)
@@ -84,6 +98,30 @@ class Asked(NamedTuple):
     donor: str = ""
     draw: int = 0
     keep: str = ""
+
+
+def ask(requests: Iterable[Request]) -> Generator[Round, Sequence[Reply], dict[str, Reply]]:
+    """One round; replies by key."""
+    unique = list({request.key: request for request in requests}.values())
+    replies = (yield unique) if unique else ()
+    return {request.key: reply for request, reply in zip(unique, replies, strict=True)}
+
+
+def chains_of(
+    items: Sequence[Item], params: Params
+) -> Generator[Round, Sequence[Reply], tuple[dict[str, tuple[str, ...]], dict[str, Reply]]]:
+    """Each item's chain: the suite's, or the model's own with the reply that it stands in."""
+    if params.options["chain"] != "own":
+        return {item.id: tuple(step.text for step in item.steps) for item in items}, {}
+    form = params.subject.form
+    stop = ("\nQ:",) if form == "continuation" else ()
+    asks = {}
+    for item in items:
+        prompt = ask_rest(item.question, (), form)
+        asks[item.id] = Complete(params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS, stop=stop)
+    said = yield from ask(asks.values())
+    told = {name: said[request.key] for name, request in asks.items()}
+    return {n: own_chain(r) if isinstance(r, Response) and not r.refused else () for n, r in told.items()}, told
 
 
 def ends_of(span: str) -> tuple[int, int]:

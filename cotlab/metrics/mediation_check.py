@@ -8,8 +8,8 @@ from typing import Any
 from cotlab.core.errors import ConfigError, SelfTestFailed
 from cotlab.core.program import Params, Preparation, Round
 from cotlab.core.requests import Failed, Located, Patched, Reply, Response, Row, Source
-from cotlab.core.types import Item, Suite
-from cotlab.metrics.mediation_ask import Text, ends_of
+from cotlab.core.types import Suite
+from cotlab.metrics.mediation_ask import Text, chains_of, ends_of
 
 TOLERANCE = 1e-4
 """How far batch shapes may move a log-probability in float32, in nats."""
@@ -31,9 +31,12 @@ def self_test(suite: Suite, params: Params) -> Preparation:
         states are those that it replaces.
     """
     for item, other in zip(suite.items, [*suite.items[1:], *suite.items[:1]], strict=True):
-        steps = _steps(item)
+        chains, _ = yield from chains_of((item, other), params)
+        steps = chains[item.id]
+        if not steps or not chains[other.id]:
+            continue
         text, back = Text.of(item, steps, params), Text.of(item, steps[::-1], params)
-        donor = Text.of(other, _steps(other), params)
+        donor = Text.of(other, chains[other.id], params)
         replies = yield [text.locate(params), back.locate(params), donor.locate(params)]
         if any(isinstance(reply, Failed) for reply in replies):
             continue
@@ -46,13 +49,6 @@ def self_test(suite: Suite, params: Params) -> Preparation:
         found = yield from _measure(text, back, donor, here, there, far, params)
         return _judge(found, noise, here.dtype, item.id)
     return {"self_test": "not made: the model can read no item, so nothing is patched"}
-
-
-def _steps(item: Item) -> list[str]:
-    """A chain that the model can read: the item's, or its question's own words where the chain is to be the model's own."""
-    words = item.question.split()
-    half = -(-len(words) // 2)
-    return [step.text for step in item.steps] or [" ".join(words[:half]), " ".join(words[half:])]
 
 
 def _noise(texts: Sequence[tuple[Text, Located]], params: Params) -> Generator[Round, Sequence[Reply], float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
@@ -51,7 +52,9 @@ def items(row: dict[str, Any]) -> None:
     by, _, way = parts.pick("Sorted by", orders, "sort").partition("-")
     table = table.sort_values([by, "item"], ascending=[way != "down", True], na_position="last")
     shown = table.iloc[parts.page_of(len(table), f"items-{row['id']}")].reset_index(drop=True)
-    shown.insert(0, "open", [f"/reliability?run={row['id']}&item={item}&view=One+item" for item in shown["item"]])
+    shown.insert(
+        0, "open", [f"/reliability?run={row['id']}&item={quote(item, safe='')}&view=One+item" for item in shown["item"]]
+    )
     st.dataframe(
         shown.style.format(parts.number_text, subset=measured),
         hide_index=True,
