@@ -87,7 +87,7 @@ def test_the_chain_is_located_in_the_text_that_is_generated_scored_and_patched(f
         assert at == tuple(range(at[0], at[-1] + 1))
     assert question[-1] < chain[0] and chain[-1] + 1 == cue[0] and cue[-1] + 1 == len(ids)
 
-    said = ask(model, replace(text.ask(params), max_tokens=1, top_logprobs=60))
+    said = ask(model, replace(text.ask_answer(params), max_tokens=1, top_logprobs=60))
     answer, likely = next(one for one in said.tokens[0].top if one[0].isascii() and one[0].strip())
     scored = ask(model, text.logprob(params, answer)).numbers
     clean, identity = Row((), chain, chain), Row((0, 1), chain, chain)
