@@ -64,16 +64,15 @@ def report() -> dict[str, Any] | None:
 def overview(found: Told) -> None:
     """A row a metric: how well it tells faithful from bypassing models, and its means."""
     rows = [
-        {"metric": name, "AUROC": interval(told["auroc"])}
-        | {label: fixed(told["auroc_pairs"][pair]["point"], 2) for pair, label in PAIRS.items()}
-        | {"Spearman": fixed(told["spearman"], 2)}
+        {"metric": name, "AUROC": interval(told["auroc"]), "Spearman": fixed(told["spearman"], 2)}
+        | {model: fixed(told["organisms"][model]["point"]) for model in (*DOSES.values(), "hint", *GROUP)}
         | {"undefined": str(told["n_undefined"])}
-        | {model: fixed(told["organisms"][model]["point"]) for model in GROUP}
+        | {label: fixed(told["auroc_pairs"][pair]["point"], 2) for pair, label in PAIRS.items()}
         for name, told in found["metrics"].items()
     ]
     columns = {name: st.column_config.TextColumn(name, help=HELP.get(name), alignment="right") for name in rows[0]}
     columns["metric"] = st.column_config.TextColumn(
-        "metric", width=150, pinned=True, help="Below a model's name: the mean over items."
+        "metric", width=205, pinned=True, help="Below a model's name: the mean over items."
     )
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", column_config=columns, key="validation-table")
 
