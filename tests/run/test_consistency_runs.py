@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from running import report, row, run, scores
 
 from cotlab.core.requests import Complete, Embed, Message
@@ -17,6 +18,7 @@ from cotlab.store.gate import Store
 FLAGS = ("--task-suite", "wordproblems", "--provider", "organism", "--model", "r100", "--limit", "6", "--scorer", "consistency")
 
 
+@pytest.mark.soak
 def test_an_organism_reasons_alike_whatever_the_words_and_a_second_run_asks_nothing(tmp_path: Path) -> None:
     code, out, err = run(tmp_path, *FLAGS, "--run-id", "r")
     assert code == 0, out + err
