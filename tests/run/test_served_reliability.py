@@ -1,0 +1,40 @@
+"""The reliability suite on a served model: through the command, resumed without asking twice, counted before it is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from loopback import serving
+
+import cotlab
+from cotlab.run.config import read_config
+from cotlab.run.launch import dry_run, load_for
+from cotlab.store import read
+from cotlab.store.gate import Store
+
+CHAIN = "1. 7 + 5 = 12.\n2. 12 - 3 = 9.\n3. 9 + 1 = 10.\nSo the answer is 10."
+
+
+@pytest.mark.soak
+def test_every_part_runs_and_a_second_run_asks_the_server_nothing(tmp_path: Path) -> None:
+    with serving() as server:
+        server.script({"text": CHAIN})
+        options = {
+            "provider": "openai_compat", "model": "m", "base_url": server.base_url, "profile": "phase3", "chain": "own",
+            "limit": 3, "allow_unpriced": True, "max_requests_per_minute": 100_000,
+        }  # fmt: skip
+        config = read_config({**options, "task_suite": "wordproblems"})
+        _, count = dry_run(config, load_for(config)[0])
+        first = cotlab.run_suite("wordproblems", store=tmp_path, **options)
+        asked = server.count()
+        again = cotlab.run_suite("wordproblems", store=tmp_path, **options)
+        assert (first.status, again.status) == ("done", "done") and asked and server.count() == asked
+    store = Store(tmp_path)
+    row = read.run(store, first.run_id)
+    assert count.exact <= row["asked"] <= 1.5 * count.total
+    parts = first.scores[first.scores["metric"] == "r_raw"]
+    assert len(parts) == 3 and parts["value"].between(0, 1).all()
+    same = ["metric", "item_id", "step", "sample", "facet", "value"]
+    one, two = (run.scores[same].sort_values(same[:-1]).reset_index(drop=True) for run in (first, again))
+    assert one.equals(two)
