@@ -128,6 +128,21 @@ def draw_series(
                                bgcolor=style.PAPER, hovertext=hover(mark, unit))  # fmt: skip
 
 
+def draw_rows(fig: Any, marks: Sequence[Mark]) -> None:
+    """Marks as rows of one series, each with its value, interval and n written at the right, or n/a with its reason."""
+    draw_series(fig, marks, style.Code(style.ACCENT, "circle"), upright=False)
+    for mark in marks:
+        known = mark.point is not None
+        told = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{counted(mark.row)}"
+        if not known:
+            told = style.in_lines(f"n/a: {said(mark.row, 'reason') or default_reason(mark)}", 62)
+        fig.add_annotation(
+            y=mark.x, x=1 if known else 0, xref="paper", xshift=14, xanchor="left", align="left", text=told,
+            hovertext=hover(mark), bgcolor=style.PAPER,
+            font={"size": style.TEXT_SIZE - 1, "color": style.INK if known else style.SOFT_INK},
+        )  # fmt: skip
+
+
 def error_bars(marks: Sequence[Mark], colour: str) -> dict[str, Any]:
     """Asymmetric error bars that end at the table's lo and hi."""
     spans = [(float(mark.row["point"]), float(mark.row["lo"]), float(mark.row["hi"])) for mark in marks]

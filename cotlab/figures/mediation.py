@@ -20,12 +20,10 @@ from cotlab.figures.marks import (
     Row,
     Unit,
     count,
-    counted,
     counts,
-    default_reason,
+    draw_rows,
     draw_series,
     fine_print,
-    hover,
     records,
     said,
 )
@@ -151,17 +149,7 @@ def mediation_indices(table: pd.DataFrame) -> Any:
     rows = records(table)
     marks = [Mark("", i, words(row["metric"]), row) for i, row in enumerate(rows)]
     fig = go.Figure()
-    draw_series(fig, marks, style.Code(style.ACCENT, "circle"), upright=False)
-    for mark in marks:
-        known = mark.point is not None
-        told = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{counted(mark.row)}"
-        if not known:
-            told = style.in_lines(f"n/a: {said(mark.row, 'reason') or default_reason(mark)}", 62)
-        fig.add_annotation(
-            y=mark.x, x=1 if known else 0, xref="paper", xshift=14, xanchor="left", align="left", text=told,
-            hovertext=hover(mark), bgcolor=style.PAPER,
-            font={"size": style.TEXT_SIZE - 1, "color": style.INK if known else style.SOFT_INK},
-        )  # fmt: skip
+    draw_rows(fig, marks)
     ends = [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None]
     low, high = min([0.0, *ends]), max([1.0, *ends])
     pad = 0.04 * (high - low)

@@ -11,7 +11,16 @@ import plotly.graph_objects as go
 from cotlab.figures import style
 from cotlab.figures.cells import Cell, draw_cells
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Mark, Row, count, counted, default_reason, draw_series, fine_print, hover, real, records, said
+from cotlab.figures.marks import (
+    Mark,
+    Row,
+    count,
+    draw_rows,
+    fine_print,
+    real,
+    records,
+    said,
+)
 from cotlab.figures.span_heatmap import signed_shade
 
 PARTS = ("C", "R", "V", "D", "F", "r_raw")
@@ -52,17 +61,7 @@ def diagnosis_rates(table: pd.DataFrame) -> Any:
 
 def _rows(marks: Sequence[Mark], title: str, x: str) -> Any:
     fig = go.Figure()
-    draw_series(fig, marks, style.Code(style.ACCENT, "circle"), upright=False)
-    for mark in marks:
-        known = mark.point is not None
-        told = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{counted(mark.row)}"
-        if not known:
-            told = style.in_lines(f"n/a: {said(mark.row, 'reason') or default_reason(mark)}", 62)
-        fig.add_annotation(
-            y=mark.x, x=1 if known else 0, xref="paper", xshift=14, xanchor="left", align="left", text=told,
-            hovertext=hover(mark), bgcolor=style.PAPER,
-            font={"size": style.TEXT_SIZE - 1, "color": style.INK if known else style.SOFT_INK},
-        )  # fmt: skip
+    draw_rows(fig, marks)
     _across(fig, [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None])
     _names(fig, [mark.at for mark in marks])
     return style.apply_style(
