@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opened import opened
 from scipy.stats import t as student
 from streamlit.testing.v1 import AppTest
 
@@ -137,15 +138,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_page(**query: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
-    for key, value in query.items():
-        app.query_params[key] = value
-    app.run()
-    app.switch_page(str(MAIN.parents[2] / "pages" / "mediation.py"))
-    app.run()
-    assert not app.exception, [e.value for e in app.exception]
-    assert [t.value for t in app.title] == ["Mediation"]
-    return app
+    return opened("mediation", "Mediation", **query)
 
 
 def figures(app: AppTest) -> dict[str, dict[str, Any]]:

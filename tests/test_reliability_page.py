@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from opened import opened
 from reliability_store import CHAINS, HOSTILE, MODEL, STEPS, VECTORS, exchanges, fill, make_suite
 from streamlit.testing.v1 import AppTest
 
@@ -39,15 +40,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_page(**query: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
-    for key, value in query.items():
-        app.query_params[key] = value
-    app.run()
-    app.switch_page(str(MAIN.parents[2] / "pages" / "reliability.py"))
-    app.run()
-    assert not app.exception, [e.value for e in app.exception]
-    assert [t.value for t in app.title] == ["Reliability"]
-    return app
+    return opened("reliability", "Reliability", **query)
 
 
 def figures(app: AppTest) -> dict[str, dict[str, Any]]:

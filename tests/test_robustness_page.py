@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opened import opened
 from streamlit.testing.v1 import AppTest
 
 from cotlab.core.program import Params, Peers
@@ -22,7 +23,6 @@ from cotlab.text.prompts import ask_rest
 from cotlab.ui import robustness
 from cotlab.ui.robustness_item import perturbed_text
 
-MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
 SUBJECT, EMBEDDER = ModelRef("organism", "synthetic", form="continuation"), ModelRef("embedder", "letters")
 CELLS = "Divergence by position and perturbation (1 − cosine)"
@@ -92,15 +92,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_page(**query: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
-    for key, value in query.items():
-        app.query_params[key] = value
-    app.run()
-    app.switch_page(str(MAIN.parents[2] / "pages" / "robustness.py"))
-    app.run()
-    assert not app.exception, [e.value for e in app.exception]
-    assert [t.value for t in app.title] == ["Robustness"]
-    return app
+    return opened("robustness", "Robustness", **query)
 
 
 def figures(app: AppTest) -> dict[str, dict[str, Any]]:
