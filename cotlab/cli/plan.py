@@ -59,7 +59,7 @@ def plan(
         "plan": plain(made),
         "digest": made.digest,
         "task_suite_hash": sha,
-        "requests": {"exact": count.exact, "estimated": count.estimated},
+        "requests": {"exact": count.exact, "estimated": count.estimated, "by_model": count.models},
         "estimated_cost_usd": count.micro / 1e6,
         "most_cost_usd": count.most_micro / 1e6,
         "cautions": cautions(made),

@@ -79,6 +79,8 @@ def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
     print(f"Items: {items} | Total API queries: {count.total}")
     if count.estimated:
         print(f"{count.exact} of them are certain; about {count.estimated} follow from replies.")
+    if len(count.models) > 1:
+        print("By model: " + ", ".join(f"{model} {n}" for model, n in count.models.items()))
     print(f"Estimated cost: ~${count.micro / 1e6:.4f}")
     if count.most_micro:
         print(f"At most ${count.most_micro / 1e6:.4f}, without retries, if every reply is as long as it may be.")

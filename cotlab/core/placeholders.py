@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cotlab.core.program import Preparation, Program, Round
-from cotlab.core.requests import PREFIX, Complete, Embed, Entail, Locate, Located, LogProb, Patched, Request, Response, Span
+from cotlab.core.requests import PREFIX, Complete, Embed, Entail, Locate, Located, LogProb, Patched, Request, Response, Row, Span
 from cotlab.core.types import Item
 
 _MOST_ROUNDS = 100
-_LEAST_STEPS = 8
+_PIECES = 4096
+_STEPS = 6
+"""How many steps a chain is taken to have where the suite has none to go by."""
 
 
 def rounds_of(program: Program | Preparation, item: Item) -> Iterator[Round]:
-    """Every round that a program asks, given placeholders; they are generous: what follows from real ones is seldom more.
+    """Every round that a program asks, given placeholders.
 
-    A completion is a chain of twice the reference's steps, at least eight, each of which every rule can change.
+    A completion is a chain as long as the reference's, less the steps that its request holds; every rule can change each
+    step. Two requests get two chains, as from a real model; an organism writes as the suite does.
     """
     try:
         round_ = next(program)
@@ -29,10 +32,7 @@ def rounds_of(program: Program | Preparation, item: Item) -> Iterator[Round]:
 def placeholder(request: Request, item: Item) -> Response:
     """A reply of the right shape to any request."""
     if isinstance(request, Complete):
-        draw = int(request.key[:4], 16)  # another request, another chain
-        numbers = range(draw + 1, draw + 1 + max(_LEAST_STEPS, 2 * len(item.steps)))
-        steps = (f"Step {k - draw}: {k} + 9 = {k + 9}." for k in numbers)
-        return Response(request.key, "\n".join((*steps, f"So the answer is {item.answer or 'unknown'}.")))
+        return Response(request.key, "\n".join((*_chain(request, item), f"So the answer is {item.answer or 'unknown'}.")))
     if isinstance(request, Embed):
         return Response(request.key, vectors=((1.0, 0.0),) * len(request.texts))
     if isinstance(request, Entail):  # what computes links leaves them open, so that whoever is asked next is counted too
@@ -40,11 +40,29 @@ def placeholder(request: Request, item: Item) -> Response:
     if isinstance(request, LogProb):
         return Response(request.key, numbers=(-1.0,) * len(request.answers))
     if isinstance(request, Patched):
-        return Response(request.key, numbers=(-2.0,) * len(request.rows))
+        return Response(request.key, numbers=tuple(_patched(request, row) for row in request.rows))
     if isinstance(request, Locate):
         places = tuple(_words_in(request, span) for span in request.spans)
-        return Response(request.key, located=Located(places, ("x",) * 4096, 4))
+        return Response(request.key, located=Located(places, ("x",) * _PIECES, 4))
     return Response(request.key, numbers=())
+
+
+def _chain(request: Complete, item: Item) -> list[str]:
+    """The steps that are left to write after those that the request holds."""
+    own = [step.text for step in item.steps]
+    lines = "\n".join((*(message.content for message in request.messages), request.prefix)).splitlines()
+    given = [line for line in lines if line in own or line.startswith("Step ")]
+    steps = range(len(given) + 1, max(len(own) or _STEPS, 0 if given else 1) + 1)
+    if request.model.provider == "organism" and own and set(given) <= set(own):
+        return own[len(given) :]
+    draw = int(request.key[:4], 16)
+    return [f"Step {k}: {draw + k} + 9 = {draw + k + 9}." for k in steps]
+
+
+def _patched(request: Patched, row: Row) -> float:
+    """As sound patching answers: the own run's states change nothing, every state of another run makes it that run's answer."""
+    foreign = request.source.kind != "run" or bool(request.source.messages)
+    return -2.0 if foreign and row.layers and len(row.at) < _PIECES else -1.0
 
 
 def _words_in(request: Locate, span: Span) -> tuple[int, ...]:

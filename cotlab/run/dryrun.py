@@ -27,7 +27,7 @@ NO_PRICES: Prices = MappingProxyType({})
 
 @dataclass(slots=True)
 class Count:
-    """Distinct requests: ``exact`` depend on no reply, ``estimated`` come in later rounds.
+    """Distinct requests: ``exact`` depend on no reply, ``estimated`` come in later rounds; ``models`` has both by model.
 
     ``micro`` is the likely cost in micro-dollars, ``most_micro`` the cost if every reply is as long as it may be.
     """
@@ -36,6 +36,7 @@ class Count:
     estimated: int = 0
     micro: int = 0
     most_micro: int = 0
+    models: dict[str, int] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set, repr=False)
 
     @property
@@ -49,6 +50,8 @@ class Count:
         self.seen.add(request.key)
         self.exact += first_round
         self.estimated += not first_round
+        model = f"{request.model.provider}:{request.model.name}"
+        self.models[model] = self.models.get(model, 0) + 1
         price = prices.get(request.model, FREE)
         if not price.free:
             self.micro += _likely_cost(request, price)

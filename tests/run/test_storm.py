@@ -20,11 +20,13 @@ STORM = {"share": 0.3, "slow_s": 0.8, "retry_after_s": 0.05,
 ANSWERS = {"Part 1 is 2.": "So the answer is 7.", "number 2": "So the answer is 7.", "": "So the answer is 8."}
 
 
-def words_for(provider: str, server: Loopback, suite: str, concurrent: int = 10) -> tuple[str, ...]:
+def words_for(
+    provider: str, server: Loopback, suite: str, concurrent: int = 10, timeout_s: str = "0.5"
+) -> tuple[str, ...]:
     base = server.root if provider in ("anthropic", "google") else server.base_url
     return (
         "--task-suite", suite, "--provider", provider, "--model", PROVIDERS[provider], "--base-url", base, "--run-id", "r",
-        "--max-requests-per-minute", "100000", "--max-cost", "1000", "--max-concurrent", str(concurrent), "--timeout-s", "0.5",
+        "--max-requests-per-minute", "100000", "--max-cost", "1000", "--max-concurrent", str(concurrent), "--timeout-s", timeout_s,
         "--mode", "remove", "--mode", "filler",
     )  # fmt: skip
 
@@ -58,7 +60,7 @@ def test_a_long_storm_changes_no_score(provider: str, tmp_path: Path, runs: Fork
 def kill_and_resume(kills: int, items: int, folder: Path, runs: Forking, server: Loopback) -> None:
     """Kill −9 at random moments, resume each time: nothing paid for is asked again, and the report is that of a quiet run."""
     chance, concurrent, suite = random.Random(), 8, small_suite(folder, items)
-    words = words_for("openai_compat", server, suite, concurrent)
+    words = words_for("openai_compat", server, suite, concurrent, timeout_s="60")  # what times out is asked again: not meant here
     server.script(answers=ANSWERS)
     assert runs.run(folder / "quiet", *words) == 0, printed(folder / "quiet")
     needed = server.count()

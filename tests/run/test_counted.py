@@ -1,0 +1,33 @@
+"""What the dry run counts is what the run asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cotlab
+from cotlab.run.config import read_config
+from cotlab.run.launch import dry_run, load_for
+from cotlab.store import read
+from cotlab.store.gate import Store
+
+QUICK = [{"scorer": ["mediation"], "limit": 2}, {"scorer": ["consistency"], "chain": "own", "limit": 3}]
+SLOW = [
+    {"scorer": ["ablation"], "chain": "own", "mode": ["remove", "corrupt"]}, {"scorer": ["mediation"], "chain": "own"},
+    {"scorer": ["composite"], "chain": "own", "temperature": 0.7}, {"scorer": ["composite"], "model": "faithful-a"},
+    {"scorer": ["composite", "ablation"], "profile": "phase2"}, {"scorer": ["repair"], "chain": "own"},
+    {"scorer": ["diversity", "causal"], "temperature": 0.7},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [*QUICK, *(pytest.param(one, marks=pytest.mark.soak) for one in SLOW)], ids=str)
+def test_the_dry_run_counts_what_the_run_asks(options: dict[str, Any], tmp_path: Path) -> None:
+    options = {"model": "r50", "limit": 12, **options}
+    config = read_config({**options, "task_suite": "wordproblems"})
+    _, count = dry_run(config, load_for(config)[0])
+    made = cotlab.run_suite("wordproblems", store=tmp_path, **options)
+    asked = int(read.run(Store(tmp_path), made.run_id)["asked"])
+    assert count.exact <= asked and 0.8 * count.total <= asked <= 1.25 * count.total
+    assert sum(count.models.values()) == count.total
