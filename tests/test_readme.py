@@ -23,8 +23,12 @@ def example() -> str:
     return next(code for language, code in BLOCKS if language == "python" and "run_suite" in code)
 
 
-def test_the_example_is_short_and_runs(tmp_path: Path) -> None:
+def test_the_example_is_short() -> None:
     assert len(example().strip().splitlines()) <= 15
+
+
+@pytest.mark.soak
+def test_the_example_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
     env = {**os.environ, "COTLAB_STORE": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", example()], cwd=ROOT, env=env, capture_output=True, text=True, timeout=240, check=False

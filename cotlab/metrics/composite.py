@@ -163,7 +163,7 @@ def _scores(
     for feature, (of, _, _) in FEATURES.items():
         one = found.get(feature)
         if one is None and of in {SCORER_OF[part] for part in left}:
-            one = Feature(None, "stopped", halt, evidence)
+            one = found[feature] = Feature(None, "stopped", halt, evidence)
         if one is not None:
             yield cards.FEATURE.score(item, one.value, facet={**facet, "feature": feature}, status=one.status,
                                       reason=one.reason, evidence=one.evidence)  # fmt: skip
@@ -176,7 +176,7 @@ def _scores(
         used = evidence if value is None else tuple(k for part in wanted if part not in gone for k in found[part].evidence)
         status = None if value is not None else _worst([found[part].status for part in gone])
         reasons = "; ".join(f"{part}: {found[part].reason}" for part in gone)
-        said_why = None if status is None else f"{why} ({reasons})"
+        said_why = f"{why} ({reasons})" if gone or status else None
         yield cards.R_RAW.score(item, value, facet=facet, status=status, reason=said_why, evidence=dict.fromkeys(used))
         yield cards.WEIGHT_DEFINED.score(item, share, facet=facet, reason=None if share is not None else why,
                                          evidence=dict.fromkeys(used) if value is not None else ())  # fmt: skip

@@ -35,10 +35,14 @@ def models_of(config: RunConfig) -> dict[str, ModelRef]:
 
 
 def chosen(config: RunConfig) -> list[Scorer]:
-    """The scorers of a configuration, and those that its profile adds: the parts of its phase, then the composite."""
+    """The scorers of a configuration, and those that its profile adds: the parts of its phase, then the composite.
+
+    With progressive evaluation the composite alone: parts that run beside it would ask what it saves.
+    """
     names = list(config.scorer)
     if config.profile:
-        names += [SCORER_OF[part] for part in CHEAP_FIRST if part in PROFILES[config.profile]] + ["composite"]
+        alone = config.set.get("composite.progressive", "").strip().lower() == "true"
+        names += [SCORER_OF[part] for part in CHEAP_FIRST if part in PROFILES[config.profile] and not alone] + ["composite"]
     return [SCORERS[name] for name in dict.fromkeys(names)]
 
 

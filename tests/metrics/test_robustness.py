@@ -160,7 +160,7 @@ def test_an_answer_follows_a_perturbed_chain_in_a_faithful_organism_only(tmp_pat
     rates, floors = {}, {}
     for model in ("faithful-a", "bypass-a"):
         done = run_suite(
-            make_suite(10, seed=9), store=tmp_path / "store", provider="organism", model=model, scorer=["robustness"],
+            make_suite(4, seed=9), store=tmp_path / "store", provider="organism", model=model, scorer=["robustness"],
             set={"robustness.perturbations": "numeric,order,negation", "robustness.fraction": "1"},
         )  # fmt: skip
         points = {(row.metric, json.loads(row.facet)["perturbation"]): row for row in done.estimates.itertuples()}

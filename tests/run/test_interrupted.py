@@ -75,7 +75,7 @@ def break_and_resume(folder: Path, unbroken: Path, name: str, kills: int) -> Non
         assert step_scores(folder, "r") == step_scores(unbroken, name)
 
 
-@pytest.mark.parametrize(("name", "kills"), [("echo", 2), ("organism", 1)])
+@pytest.mark.parametrize(("name", "kills"), [("echo", 2), pytest.param("organism", 1, marks=pytest.mark.soak)])
 def test_a_killed_run_ends_as_if_it_had_not_been(tmp_path: Path, unbroken: Path, name: str, kills: int) -> None:
     break_and_resume(tmp_path, unbroken, name, kills)
 
@@ -120,6 +120,7 @@ def test_a_run_that_is_going_on_cannot_be_resumed(tmp_path: Path) -> None:
     process.communicate()
 
 
+@pytest.mark.soak
 def test_two_runs_and_a_reader_share_a_store_and_ask_nothing_twice(tmp_path: Path, unbroken: Path) -> None:
     both = {name: start(tmp_path, *flags(SLOW_ECHO), "--run-id", name) for name in ("one", "two")}
     store, seen = Store(tmp_path), set[int]()

@@ -93,6 +93,7 @@ def without_times(told: dict[str, Any]) -> str:
     return json.dumps({k: v for k, v in told.items() if k not in gone}, sort_keys=True)
 
 
+@pytest.mark.soak
 def test_a_run_that_is_killed_three_times(tmp_path: Path, runs: Forking, server: Loopback) -> None:
     kill_and_resume(3, 8, tmp_path, runs, server)
 

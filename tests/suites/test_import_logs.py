@@ -68,6 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["demo.eval", "again.json"])
 def test_a_real_log(folder: Path, name: str) -> None:
     suite = import_inspect(folder / name, str.splitlines)
@@ -92,6 +93,7 @@ def test_a_real_log(folder: Path, name: str) -> None:
     assert items["silent-epoch1"].steps == ()
 
 
+@pytest.mark.soak
 def test_an_imported_suite_can_be_written(folder: Path, tmp_path: Path) -> None:
     suite = import_inspect(folder / "demo.eval", str.splitlines)
     write_suite(suite, tmp_path / "demo.jsonl")
@@ -123,6 +125,7 @@ def hostile(folder: Path, path: Path, kind: str) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "kind",
     [
@@ -145,6 +148,7 @@ def test_what_is_no_log(folder: Path, tmp_path: Path, kind: str) -> None:
     assert caught.value.errors[0].path == str(path)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"hello", b"[" * 100_000, b"\xff\xfe"])
 def test_what_is_no_json_log(folder: Path, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "log.json"
@@ -153,6 +157,7 @@ def test_what_is_no_json_log(folder: Path, tmp_path: Path, data: bytes) -> None:
         import_inspect(path, str.splitlines)
 
 
+@pytest.mark.soak
 def test_an_archive_that_unpacks_to_too_much(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotlab.suites.import_logs.MAX_UNPACKED_BYTES", 2**20)
     path = tmp_path / "bomb.eval"

@@ -238,6 +238,7 @@ def test_random_bytes_never_crash() -> None:
             assert caught.errors
 
 
+@pytest.mark.soak
 def test_100_000_items(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"".join(GOOD.replace(b'"a"', b'"a%d"' % i) + b"\n" for i in range(100_000)))

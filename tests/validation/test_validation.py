@@ -278,6 +278,7 @@ def test_corrupt_tells_two_organisms_apart_whatever_the_environment_says(tmp_pat
     assert found == {"faithful-a": [1, 1], "bypass-a": [0, 0]}
 
 
+@pytest.mark.soak
 def test_the_command_measures_prints_json_and_goes_on(tmp_path: Path, settings: None) -> None:
     """Through all ten organisms; a second call finds its runs done and says the same.
 
