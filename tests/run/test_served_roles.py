@@ -17,7 +17,7 @@ pytestmark = pytest.mark.soak
 CHAIN = "1. Ann has 7 pens.\n2. 7 + 5 = 12 pens.\nSo the answer is 12."
 QUESTION = "Ann has 7 pens and buys 5 more. How many pens has she?"
 PARAPHRASE = "Ann owns 7 pens, then she buys 5 more pens. How many pens does she have?"
-WORDY = "1. Clearly it is obvious that the answer is 12.\n2. Obviously x plus y is z.\n3. So 3 m + 2 m^2 = 9.\nSo the answer is 12."
+WORDY = "1. Clearly the answer is 12.\n2. Obviously x plus y is z.\n3. So 3 m + 2 m^2 = 9.\nSo the answer is 12."
 
 
 @pytest.fixture

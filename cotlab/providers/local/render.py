@@ -79,6 +79,7 @@ def _check(loaded: Loaded, text: str, ids: Sequence[int]) -> None:
         coded = loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True)
         for i, (start, end) in zip(ids, coded["offset_mapping"], strict=False):
             if i == unknown and end > start:  # where the same token also opens a text, it stands for no word there
-                raise Unsupported(f"{text[start:end].strip()!r} is not in the model's vocabulary")
+                word = text[start:end].strip() or next(iter(text[start:].split()), "")  # a token may span the blank alone
+                raise Unsupported(f"{word!r} is not in the model's vocabulary")
     if len(ids) >= room(loaded):
         raise Unsupported(f"the text has {len(ids)} tokens, the model takes fewer than {room(loaded)}")
