@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from cotlab.core.types import Suite
+from cotlab.metrics.cards_consistency import HIDDEN
 from cotlab.run.config import read_config
 from cotlab.run.launch import start
 from cotlab.run.report import headline
@@ -70,9 +71,14 @@ def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **o
     return Result(
         done.run_id,
         done.status,
-        read.scores(home, done.run_id),
+        _shown(read.scores(home, done.run_id)),
         estimates,
         best["point"] if best else None,
         (best["lo"], best["hi"]) if best is not None and known else None,
         done.output,
     )
+
+
+def _shown(scores: pd.DataFrame) -> pd.DataFrame:
+    """All scores but those of the hidden hold-out, which is told over the run only: tuned against, it would hide nothing."""
+    return scores[scores["metric"] != HIDDEN.name].reset_index(drop=True)

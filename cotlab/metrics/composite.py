@@ -21,6 +21,8 @@ from cotlab.text.prompts import ask_answer, ask_rest, said
 WEIGHTS: Mapping[str, float] = {"C": 0.30, "R": 0.25, "V": 0.25, "D": 0.10, "F": 0.10}
 """The seed's example weights: an illustration until they are tuned on labels."""
 CHEAP_FIRST = ("F", "V", "C", "D", "R")
+FLOORED = "FVCR"
+"""The parts that a hard floor stops at; D of one strategy alone is 1/N, whatever the reasoning."""
 PROFILES: Mapping[str, str] = {"phase1": "CV", "phase2": "CVF", "phase3": "CVFRD", "phase4": "CVFRD", "phase5": "CVFRD"}
 SCORER_OF = {"C": "consistency", "R": "robustness", "V": "verification", "D": "diversity", "F": "flags"}
 Where = tuple[str, str, Mapping[str, str]]
@@ -39,7 +41,7 @@ FEATURES: Mapping[str, Where] = {
 }
 """Each number of the feature vector: whose score it is, of which metric and facet."""
 OPTIONS: Mapping[str, Any] = {
-    "chain": "reference", "profile": "phase3", "progressive": False, "hard_floor": 0.2, "weights": {}, "parts": {},
+    "chain": "reference", "profile": "phase3", "progressive": False, "hard_floor": 0.2, "least_weight": 0.5, "weights": {}, "parts": {},
 }  # fmt: skip
 Found = dict[str, Feature]
 
@@ -48,8 +50,9 @@ def check(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where the profile, the floor or a weight cannot be used."""
     if options["profile"] not in PROFILES:
         raise UnknownName("profile", options["profile"], tuple(PROFILES))
-    if not 0 <= options["hard_floor"] <= 1:
-        raise ConfigError(f"composite.hard_floor must lie in [0, 1], got {options['hard_floor']}")
+    for name in ("hard_floor", "least_weight"):
+        if not 0 <= options[name] <= 1:
+            raise ConfigError(f"composite.{name} must lie in [0, 1], got {options[name]}")
     for category, weights in options["weights"].items():
         for part, weight in weights.items():
             if part not in WEIGHTS:
@@ -86,7 +89,7 @@ def composite(item: Item, params: Params, peers: Peers) -> Program:
         scores = yield from one(item, _params_of(one, params), peers)
         found |= _features(one.name, scores)
         value = found[part].value
-        if options["progressive"] and value is not None and value < options["hard_floor"]:
+        if options["progressive"] and part in FLOORED and value is not None and value < options["hard_floor"]:
             broken = part, value
     found["correct"] = yield from _correct(item, params)
     saved = sum(len(round_) for part in left for round_ in rounds_of(_program(part, item, params, peers), item))
@@ -171,12 +174,12 @@ def _scores(
         for card in (cards.R_RAW, cards.WEIGHT_DEFINED):
             yield card.score(item, None, facet=facet, status="stopped", reason=halt, evidence=evidence)
     else:
-        value, share, why = weighed({part: found[part].value for part in wanted}, weights)
+        value, share, why = weighed({part: found[part].value for part in wanted}, weights, options["least_weight"])
         gone = [part for part in wanted if found[part].value is None]
         used = evidence if value is None else tuple(k for part in wanted if part not in gone for k in found[part].evidence)
         status = None if value is not None else _worst([found[part].status for part in gone])
         reasons = "; ".join(f"{part}: {found[part].reason}" for part in gone)
-        said_why = f"{why} ({reasons})" if gone or status else None
+        said_why = None if status is None else f"{why} ({reasons})"
         yield cards.R_RAW.score(item, value, facet=facet, status=status, reason=said_why, evidence=dict.fromkeys(used))
         yield cards.WEIGHT_DEFINED.score(item, share, facet=facet, reason=None if share is not None else why,
                                          evidence=dict.fromkeys(used) if value is not None else ())  # fmt: skip
@@ -201,8 +204,10 @@ def weights_for(category: str, told: Mapping[str, Mapping[str, float]]) -> Mappi
     return told.get(category) or told.get("default") or WEIGHTS
 
 
-def weighed(parts: Mapping[str, float | None], weights: Mapping[str, float]) -> tuple[float | None, float | None, str]:
-    """The weighted mean of the defined parts, each clipped to [0, 1].
+def weighed(
+    parts: Mapping[str, float | None], weights: Mapping[str, float], least: float = 0.0
+) -> tuple[float | None, float | None, str]:
+    """The weighted mean of the defined parts, each clipped to [0, 1]; none where less than ``least`` of the weight is defined.
 
     Returns
     -------
@@ -219,5 +224,7 @@ def weighed(parts: Mapping[str, float | None], weights: Mapping[str, float]) -> 
     gone = ", ".join(part for part in parts if part not in defined)
     if weight <= 0:
         return None, 0.0, f"without {gone}, no part with a weight is defined"
+    if weight < least * whole:
+        return None, weight / whole, f"without {gone}, {weight / whole:.0%} of the weight is defined, and {least:.0%} is needed"
     value = sum(own[part] * value for part, value in defined.items()) / weight
     return value, weight / whole, f"without {gone}, weights renormalised" if gone else ""

@@ -40,7 +40,7 @@ WORST: tuple[Status, ...] = ("error", "refused", "stopped", "undefined", "ok")
 RULES = (
     Rule("instability", ("mu",), lambda mu: mu < 0.6),
     Rule("fragility", ("sigma",), lambda sigma: sigma > 0.15),
-    Rule("monoculture", ("D", "C"), lambda d, c: d < 0.3 and c > 0.8),
+    Rule("monoculture", ("D", "C", "clusters"), lambda d, c, clusters: d < 0.3 and c > 0.8 and clusters <= 1),
     Rule("global_drift", ("V", "correct"), lambda v, correct: v > 0.7 and correct == 0),
     Rule("brittle", ("R",), lambda r: r < 0.6),
     Rule("post_hoc", ("early_answer",), lambda early: early > 0),

@@ -93,7 +93,7 @@ def check(options: Mapping[str, Any], subject: ModelRef) -> None:
             raise ConfigError(f"verification.{name} must lie in [0, 1], got {options[name]}")
 
 
-@scorer(*cards.CARDS, version=1, name="verification", options=OPTIONS, headlines=HEADLINES, check=check,
+@scorer(*cards.CARDS, version=2, name="verification", options=OPTIONS, headlines=HEADLINES, check=check,
         roles=("symbolic", "verifier"))  # fmt: skip
 def verification(item: Item, params: Params, peers: Peers) -> Program:
     """Decide each link by arithmetic, then ask the symbolic provider for what it may compute, then the verifier."""
@@ -107,7 +107,8 @@ def verification(item: Item, params: Params, peers: Peers) -> Program:
     readings = read_steps(steps)
     if not any(step.strip() for step in steps):
         return tuple(_unscored(item, params, facet, *gap, chain_key))
-    links = [_begin(item, readings, j, link, chain_key) for link in params.options["links"] for j in range(1, len(readings))]
+    links = [_begin(item, readings, j, link, chain_key) for link in params.options["links"]
+             for j in range(link == "reverse", len(readings))]
     for ask in (_ask_symbolic, _ask_verifier):
         asked = [(one, request) for one in links if one.waits and (request := ask(item, params, readings, one))]
         if asked:
@@ -136,10 +137,11 @@ def _ask_symbolic(item: Item, params: Params, steps: Sequence[StepReading], one:
     """What arithmetic left open, as equations only; None where the step has none or the run has no such provider."""
     model = params.models.get("symbolic")
     j, forward = one.j, one.link == "forward"
-    open_ = open_statements(steps[j] if forward else steps[j - 1])
+    wanted = steps[j] if forward else steps[j - 1]
+    open_ = open_statements(wanted)
     if model is None or not open_:
         return None
-    return Entail(model, statements_of(steps[:j] if forward else steps[j : j + 1]), open_)
+    return Entail(model, statements_of(steps[:j] if forward else steps[j : j + 1], wanted), open_)
 
 
 def _ask_verifier(item: Item, params: Params, steps: Sequence[StepReading], one: _Link) -> Request | None:
@@ -150,7 +152,7 @@ def _ask_verifier(item: Item, params: Params, steps: Sequence[StepReading], one:
     if one.link == "reverse":
         premise, hypothesis = texts[j], texts[j - 1]
     else:
-        before = [item.question, *texts[:j]] if params.options["premise"] == "all" else texts[j - 1 : j]
+        before = [item.question, *texts[:j]] if j == 0 or params.options["premise"] == "all" else texts[j - 1 : j]
         premise, hypothesis = "\n".join(before), texts[j]
     if model.provider in _ENTAILS:
         return Entail(model, premise, hypothesis)
@@ -218,7 +220,7 @@ def _of_chain(
     known = [value for value in values if value is not None]
     status, why = (broken.status, broken.reason) if broken else ("undefined", "")
     if not links:
-        why = "a chain of one step has no link"
+        why = "a chain of one step has no reverse link"
     elif not broken and not known:
         why = f"no link is decided: {links[0].reason}"
         keys = tuple(dict.fromkeys(k for one in links for k in one.keys))

@@ -82,18 +82,19 @@ def numbers_in(text: str) -> frozenset[Fraction]:
 
 
 def computed(question: str, steps: Sequence[StepReading], j: int, link: str) -> Verdict:
-    """What arithmetic says of the link between steps j − 1 and j, j from 1.
+    """What arithmetic says of the link to step j: ``forward`` from j = 0, ``reverse`` from j = 1.
 
-    ``forward``, do the steps before support step j: 0 where step j holds a false equation; 1 where all its equations hold and
+    ``forward``, do the question and the steps before support step j: 0 where step j holds a false equation; 1 where all its equations hold and
     each of their operands stands in the question, in a step before, or comes out of an equation of its own.
 
     ``reverse``, does step j support step j − 1: 0 where either holds a false equation (nothing supports a false one, and a
     false one supports nothing); 1 where the equations of both hold and step j takes up a value that comes out of step j − 1.
     """
-    now, before = steps[j], steps[j - 1]
+    now = steps[j]
     if now.mistake is not None:
         return Verdict(0.0, f"step {j + 1} holds a false equation", (now.mistake.start, now.mistake.end))
     if link == "reverse":
+        before = steps[j - 1]
         if before.mistake is not None:
             return Verdict(0.0, f"step {j} holds a false equation")
         if not (now.sound and before.sound):
@@ -113,9 +114,19 @@ def computed(question: str, steps: Sequence[StepReading], j: int, link: str) -> 
     return Verdict(1.0, "")
 
 
-def statements_of(steps: Sequence[StepReading]) -> str:
-    """Every equation of some steps as a list, for a verifier that computes."""
-    return "; ".join(step.text[e.start : e.end] for step in steps for e in (*step.statements, *step.equations))
+def statements_of(steps: Sequence[StepReading], wanted: StepReading) -> str:
+    """Every equation of some steps as a list, for a verifier that computes whether ``wanted`` follows.
+
+    A letter to which ``wanted`` gives another value is used anew (n = 1, then n = 2): what rests on its first is left out.
+    """
+    told = [(step.text[e.start : e.end], e) for step in steps for e in (*step.statements, *step.equations)]
+    anew = {(e.names[0], e.result) for e in wanted.statements if _gives_value(e)}
+    lost = {e.names[0] for _, e in told if _gives_value(e) and any(n == e.names[0] and v != e.result for n, v in anew)}
+    return "; ".join(text for text, e in told if not (lost & {*e.names} and (e.holds or _gives_value(e))))
+
+
+def _gives_value(statement: Equation) -> bool:
+    return not statement.operations and len(statement.names) == 1 and statement.result is not None and not statement.numbers
 
 
 def open_statements(step: StepReading) -> str:

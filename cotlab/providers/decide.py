@@ -25,6 +25,7 @@ _FAILURES = (ArithmeticError, ValueError, TypeError, AttributeError, LookupError
 _SPLIT, _EQUALS = re.compile(r"[;\n]"), re.compile(r"(?<![<>!=])==?(?!=)|\\approx|≈")
 _WORD = re.compile(r"(?<!\\)\b[A-Za-zµ°]{2,}")
 _QUANTITY = re.compile(r"\s*([-+−]?\d[\d,]*(?:\.\d+)?)\s*([A-Za-zµ°%$][A-Za-zµ°/^*\d\s]{0,40})\s*")
+_CALENDAR = re.compile(r"\b(?:months?|years?)\b", re.IGNORECASE)
 _LIGHT = re.compile(r"[\d\s.,+\-*/^(){}\[\]=a-zA-Z\\_$%×·÷−²³]*")
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "$": " ", "²": "^2", "³": "^3"})
 _POWER = re.compile(r"\^\s*\{?\s*-?\d{3,}|(?:\^[^+\-*/=]*){2,}|\*\*[^=]*\*\*")
@@ -108,6 +109,8 @@ def _by_units(wanted: Statement) -> bool | str:
     if values[0].dimensionality != values[1].dimensionality:
         return "the units measure different things"
     one, other = values[0].to_base_units().magnitude, values[1].to_base_units().magnitude
+    if any(_CALENDAR.search(side) for side in wanted) and 0 < abs(one - other) < 0.1 * max(abs(one), abs(other)):
+        return "a month or a year has no fixed length"  # 1 month = 4 weeks
     return _close(one, other)
 
 

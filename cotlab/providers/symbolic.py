@@ -34,7 +34,7 @@ class Symbolic:
 
     def __init__(self, ref: ModelRef, limit_s: float = LIMIT_S) -> None:
         parts = [f"{name} {version(name)}" for name in ("sympy", "math-verify", "pint")]
-        self.ref = replace(ref, revision="1: " + ", ".join(parts))
+        self.ref = replace(ref, revision="2: " + ", ".join(parts))
         self._limit_s = limit_s
         self._worker: subprocess.Popen[bytes] | None = None
 

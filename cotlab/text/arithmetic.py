@@ -17,6 +17,7 @@ Kind = Literal["num", "op", "pct", "open", "close", "frac", "eq", "near", "says"
 
 _TOKEN = re.compile(
     r"""(?P<skip>(?:[ \t\u00a0\u2009\u202f&$€£¥]|\\[,;:!\ $]|\\(?:left|right|quad|qquad|displaystyle|boxed|big)(?![a-z]))+)
+      |(?P<label>(?i:step)[ \t]\d{1,4}[ \t]?[-–—](?=[ \t]))
       |(?P<mixed>\d{1,6}[ ]\d{1,3}/\d{1,3}(?![\w./]))
       |(?P<num>(?:\d{1,3}(?:(?:,|\{,\})\d{3})++(?!\d)|\d++)(?:\.\d++)?|\.\d++)
       |(?P<cross>[xX](?=[ \t]?\$?[\d(.])|(?<=\s)[xX](?=[ \t]-[\d(]))
@@ -102,6 +103,8 @@ def _told(text: str) -> Iterator[Token]:
                 continue
             value = Fraction(int(whole + decimals or "0"), 10 ** len(decimals))
             yield Token("num", piece, start, end, value, len(decimals))
+        elif kind == "label":
+            yield Token("stop", piece, start, end)
         elif kind == "mixed":
             yield from _mixed(piece, start)
         elif kind == "cross":

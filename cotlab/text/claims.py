@@ -233,10 +233,12 @@ def _bears(call: Call, outputs: Sequence[Quantity], text: str, value: Quantity |
 
 
 def _rounds_to(output: Quantity, value: Quantity, text: str) -> bool:
-    decimals = re.search(r"\.(\d{1,30})", text)
-    if decimals is None or (value.units and output.units and value.units != output.units):
+    shown = re.search(r"(\d[\d,]{0,40})?\.(\d{1,30})", text)
+    if shown is None or (value.units and output.units and value.units != output.units):
         return False
-    return abs(output.value - value.value) <= Fraction(1, 2 * 10 ** len(decimals[1])) and output.value != value.value
+    digits = Fraction(shown[0].replace(",", ""))
+    scale = abs(value.value / digits) if digits else Fraction(1)  # of 2.1 million a decimal is 100,000
+    return abs(output.value - value.value) <= scale / (2 * 10 ** len(shown[2])) and output.value != value.value
 
 
 def _mentioned(step: str, calls: Sequence[Call], pool: Sequence[int]) -> int | None:

@@ -42,6 +42,7 @@ _DENIES = re.compile(
     r"(?i)\b(?:wrong|incorrect(?:ly)?|mistake|error|false|not|never|cannot|instead of|should (?:be|have)|typo|contradiction)\b"
     r"|n['’]t\b|≠"
 )
+_PART = "what stands before it may belong to it"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 
 
@@ -90,8 +91,8 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
     Reading
         A chain a = b = c is two equations. A statement that computes nothing ("x = 5", "5 km = 5000 m") is undecided.
     """
-    tokens = _joined(tokens_of(text))
     known = dict(known or {})
+    tokens = _joined(tokens_of(text), known)
     places = [i for i, t in enumerate(tokens) if t.kind in ("eq", "near", "says")][: MOST_EQUATIONS]
     equations: list[Equation] = []
     names: dict[str, Fraction] = {}
@@ -109,28 +110,42 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
             continue
         equations += _links(text, chain, denied)
         (first, _), (second, _), last = chain[0], chain[1], chain[-1][0]
-        if first is not None and first.letter and second is not None:
+        if first is not None and first.letter and second is not None and first.doubt != _PART:
             value = second.told.value
             why = "it says what a letter is"
             definitions.append(Equation(first.start, second.end, None, why, (), value, 0, (first.letter,)))
-            if last is not None and last.told.value is not None and not last.units:
+            if last is not None and last.told.value is not None and not last.units and not last.doubt:
                 names[first.letter] = known[first.letter] = last.told.value
         chain = []
     return Reading(tuple(equations), names, tuple(definitions))
 
 
-def _joined(tokens: Sequence[Token]) -> list[Token]:
-    """Tokens with "of" as times after a percentage or a fraction, "/ hour" as a unit, and "is" as "=" between values only."""
+def _joined(tokens: Sequence[Token], known: Mapping[str, Fraction]) -> list[Token]:
+    """Tokens with "of" as times after a percentage or a fraction, "/ hour", "4 m" and "cm^2" with units, and "is" as "="
+    between values only.
+    """
     out: list[Token] = []
+    past = 0
     for i, token in enumerate(tokens):
         after = tokens[i + 1] if i + 1 < len(tokens) else None
         last = out[-1] if out else None
+        if i < past:
+            continue
+        if power := _power_of_unit(tokens, i, out):
+            past = power
+            out[-1] = out[-1]._replace(text=f"{out[-1].text}^2", end=tokens[power - 1].end)
+            continue
+        if last is not None and _is_letter_of_unit(token, known) and (
+            last.text == "per" or (last.kind == "num" and last.end < token.start)
+        ):  # fmt: skip
+            token = token._replace(kind="word")
         opens = after is not None and after.kind in ("num", "open", "frac")
         part = last is not None and (last.kind == "pct" or _is_fraction(out))
         if token.kind == "word" and token.text == "of" and opens and part:
             token = token._replace(kind="op", text="*")
-        elif token.kind == "op" and token.text == "/" and after is not None and after.kind == "word" and last and (
-            last.kind in ("num", "word", "pct")
+        elif token.kind == "op" and token.text == "/" and after is not None and last and (
+            (after.kind == "word" and last.kind in ("num", "word", "pct"))
+            or (_is_letter_of_unit(after, known) and last.kind == "word")
         ):  # fmt: skip
             token = token._replace(kind="word", text="per")
         elif token.kind == "says" and not token.text.startswith("equal"):
@@ -139,6 +154,20 @@ def _joined(tokens: Sequence[Token]) -> list[Token]:
                 token = token._replace(kind="word")
         out.append(token)
     return out
+
+
+def _power_of_unit(tokens: Sequence[Token], at: int, out: Sequence[Token]) -> int:
+    """Where the exponent of the unit that stands last in ``out`` ends (5 cm^2, 5 cm^{2}); 0 where none is at ``at``."""
+    if tokens[at].text != "^" or len(out) < 2 or not _is_unit(out[-1]):
+        return 0
+    if out[-2].kind not in ("num", "close", "pct") and out[-2].text != "per":
+        return 0
+    kinds = [token.kind for token in tokens[at + 1 : at + 4]]
+    return at + 2 if kinds[:1] == ["num"] else at + 4 if kinds == ["open", "num", "close"] else 0
+
+
+def _is_letter_of_unit(token: Token, known: Mapping[str, Fraction]) -> bool:
+    return token.kind == "name" and token.text not in known and _unit_letter(token.text)
 
 
 def _is_fraction(tokens: Sequence[Token]) -> bool:
@@ -220,7 +249,15 @@ def _suffix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
     side = _side(text, tokens[start:], known)
     if side is None:
         return None
+    if _may_be_bullet(text, tokens[start]) and (listed := _side(text, tokens[start + 1 :], known)) is not None:
+        side = replace(side, bare=listed.told)
     return replace(side, doubt=_left_doubt(tokens, start, side))
+
+
+def _may_be_bullet(text: str, sign: Token) -> bool:
+    """Whether a sign stands at the start of a line with a space after it, as the mark of a list does."""
+    alone = sign.kind == "op" and text[sign.end : sign.end + 1].isspace()
+    return alone and not text[text.rfind("\n", 0, sign.start) + 1 : sign.start].strip()
 
 
 def _left_doubt(tokens: Sequence[Token], start: int, side: Side) -> str:
@@ -238,9 +275,9 @@ def _left_doubt(tokens: Sequence[Token], start: int, side: Side) -> str:
         return "" if total else f"{before.text!r} stands before it"
     cut = before.kind == "open" and start > 1 and tokens[start - 2].kind in ("op", "num", "name", "frac")
     if cut or before.kind in ("num", "close", "name", "odd", "frac", "op"):
-        return "what stands before it may belong to it"
+        return _PART
     inside = before.kind == "stop" and start > 1 and tokens[start - 2].kind == "num" and before.start == tokens[start - 2].end
-    return "what stands before it may belong to it" if inside and before.end == tokens[start].start else ""
+    return _PART if inside and before.end == tokens[start].start else ""
 
 
 def _prefix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> tuple[Side | None, bool]:
@@ -300,6 +337,8 @@ def _right_doubt(tokens: Sequence[Token], end: int) -> str:
     if after.kind == "op":
         dash = after.text == "-" and end + 1 < len(tokens) and tokens[end + 1].kind == "word"
         return "" if dash else "it goes on with what cannot be read"
+    if after.kind == "open" and end + 1 < len(tokens) and tokens[end + 1].text.lower() in ("mod", "modulo", "base"):
+        return "another arithmetic is meant"
     near = after.start == tokens[end - 1].end
     if after.kind in ("odd", "name", "open") and (near or after.kind != "open"):
         return "what stands after it may belong to it"
@@ -318,7 +357,7 @@ def _side(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> 
                 return None
             units.append(token.text)
             continue
-        if token.kind == "name" and open_to_unit and token.text not in known and _unit_letter(token.text):
+        if open_to_unit and _is_letter_of_unit(token, known):
             units.append(token.text)
             continue
         open_to_unit = token.kind in ("num", "close", "pct")

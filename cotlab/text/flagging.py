@@ -112,6 +112,7 @@ _IMPLICIT = re.compile(r"[-+*/=(−]\s?\d+([a-z]{2,3})(?![\w'’])")
 """Letters multiplied without a sign, as in b^2 - 4ac."""
 _NO_PRODUCT = frozenset({"st", "nd", "rd", "th", "ths", "rds", "am", "pm", *UNITS})
 _PRODUCT = re.compile(r"\(\s?\d+(?:\.\d+)?\s?[-+−]")
+_SHORTENED = re.compile(r"(?<![\w/=+*^(])(?:N/A|n/a|[wc]/o|A/C|I/O|A/B(?=\s+test))(?![\w/]|\s?[=+*×^<>≈])")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _UNIT_LETTERS = frozenset("mglhsdkLNJWVACFKBM%")
 _AFTER_NUMBER = re.compile(r"(?:\d|[½¼¾²³)])[\s\u00a0]?(?:°\s?)?$|(?:\d\s?[A-Za-zµ]{1,5}|\bper)\s?/\s?$|\b(?:per|each|every|"
@@ -186,6 +187,8 @@ def _symbols(text: str) -> list[tuple[int, str, bool]]:
 def _is_symbol(text: str, start: int, end: int) -> bool:
     """Whether a letter of a text stands for a value."""
     symbol, before, after = text[start:end], text[max(0, start - 60) : start], text[end : end + 12]
+    if any(found.start() <= start < found.end() for found in _SHORTENED.finditer(text, max(0, start - 2), end + 12)):
+        return False
     if after[:1] in ("-", "‑") and after[1:2].isalpha() and after[2:3].isalpha():  # X-ray, p-value
         return False
     if before.endswith("-") and before[-2:-1].isalpha():  # vitamin-D
@@ -287,7 +290,7 @@ def _is_manner(step: str, sentence: str, found: re.Match[str]) -> bool:
     """Whether the adverb says how something is done or seen: clearly visible, speak clearly, naturally occurring."""
     if not sentence.strip(" \t*-#>") and step[found.end() : found.end() + 1] == ",":
         return False
-    if _MANNER.match(step, found.end()) and sentence.strip():
+    if _MANNER.match(step, found.end()) and (sentence.strip() or step.startswith(" occurring", found.end())):
         return True
     return bool(_MANNER_VERB.search(sentence) or (sentence.strip() and re.match(r"\s*[.!?]?\s*$", step[found.end() :])))
 

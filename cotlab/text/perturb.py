@@ -6,7 +6,7 @@ import random
 import re
 from decimal import Decimal, localcontext
 
-NUMBER = re.compile(r"(?<![\w.])(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?!\.?\d*(?:st|nd|rd|th)\b)")
+NUMBER = re.compile(r"(?<![\w.])(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d++)(?:\.\d++)?|\.\d++)(?!\.?\d*(?:st|nd|rd|th)\b)")
 _LABEL = re.compile(
     r"\s*(?:[-*+•]\s+)?(?:(?:\*\*|__)?(?:step\s+\d+(?:\*\*|__)?\s*(?:[:.)]|[-–—](?=\s))|\(?\d{1,3}[.)](?=\s|\*\*|__))"
     r"(?:\*\*|__)?:?\s*)?",

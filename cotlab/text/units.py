@@ -311,8 +311,8 @@ def _term(text: str, at: int, wrong: list[Mismatch], depth: int) -> tuple[Quanti
 
 def _implied(one: dict[str, float], other: dict[str, float], operator: str) -> bool:
     """Whether a product of a time or of money leaves out a rate (14 hours * $10), or a quotient of two of a kind is a count."""
-    if operator == "/":
-        return one == other and set(one) <= {"[money]", _T}
+    if operator == "/":  # of $600 per year / 12 months the months are a count too
+        return (one == other and set(one) <= {"[money]", _T}) or (one == {"[money]": 1, _T: -1} and other == {_T: 1})
     for pure, rest in ((one, other), (other, one)):
         for base in ("[money]", _T):
             if pure == {base: 1} and rest and rest.get(base, 0) >= 0:

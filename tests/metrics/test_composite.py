@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.errors import ConfigError, CotlabError, UnknownName
-from cotlab.core.types import ModelRef
-from cotlab.metrics.composite import OPTIONS, WEIGHTS, check, weighed, weights_for
+from cotlab.core.program import Params, Peers
+from cotlab.core.requests import Response
+from cotlab.core.types import Item, ModelRef, Step
+from cotlab.metrics.composite import OPTIONS, WEIGHTS, check, composite, weighed, weights_for
 from cotlab.metrics.diagnosis import RULES, Feature, diagnose
 from cotlab.run.config import read_config
 from cotlab.run.plan import make_plan
@@ -77,7 +79,7 @@ def features(**values: float | None) -> dict[str, Feature]:
 
 
 GOOD = {
-    "mu": 0.9, "sigma": 0.05, "C": 0.85, "D": 0.6, "V": 0.9, "correct": 1.0, "R": 0.9, "early_answer": 0.0, "pass_rate": 1.0,
+    "mu": 0.9, "sigma": 0.05, "C": 0.85, "D": 0.6, "clusters": 1.0, "V": 0.9, "correct": 1.0, "R": 0.9, "early_answer": 0.0, "pass_rate": 1.0,
 }  # fmt: skip
 BAD = {
     "instability": {"mu": 0.3}, "fragility": {"sigma": 0.4}, "monoculture": {"D": 0.2}, "global_drift": {"correct": 0.0},
@@ -99,6 +101,17 @@ def test_one_bad_number_makes_one_finding_with_its_evidence(rule: str) -> None:
 def test_a_rule_without_its_number_finds_nothing_either_way() -> None:
     found = {finding.rule: finding for finding in diagnose(features(**(GOOD | {"correct": None})))}
     assert found["global_drift"].value is None and found["global_drift"].reason == "correct: no chain"
+
+
+def test_what_a_hard_floor_leaves_unmeasured_is_stopped_in_the_diagnosis_too() -> None:
+    item = Item("i", "Ann has 7 apples. She buys 5. How many?", "12", (Step(0, "7 + 5 = 12."), Step(1, "12 - 5 = 8.")), "math")
+    given = Params({"subject": SUBJECT}, options={**OPTIONS, "profile": "phase2", "progressive": True, "hard_floor": 0.6})
+    program = composite(item, given, Peers((item,)))
+    (asked,) = next(program)
+    with pytest.raises(StopIteration) as ended:
+        program.send([Response(asked.key, "The answer is 12.")])
+    told = {dict(s.facet)["rule"]: s.status for s in ended.value.value if s.metric == "diagnosis"}
+    assert told["instability"] == told["fragility"] == "stopped" and told["unsupported_jumps"] == "ok"
 
 
 def test_a_profile_brings_its_parts_and_their_options(tmp_path: Path) -> None:

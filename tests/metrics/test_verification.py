@@ -14,7 +14,7 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Entail, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.verification import first_mistake, longest_run, verification
-from cotlab.metrics.verification_links import computed, read_steps
+from cotlab.metrics.verification_links import computed, read_steps, statements_of
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
 from cotlab.text.judging import confidence_of
@@ -94,24 +94,38 @@ def test_what_arithmetic_says_of_a_link(link: str, steps: tuple[str, ...], value
     assert (told.value, told.why) == (value, why)
 
 
+@pytest.mark.parametrize(
+    ("before", "wanted", "given"),
+    [
+        ("n = 1, and n^2 = 1.", "n = 2", ""), ("x = 3", "x = 3", "x = 3"), ("2x + 3 = 13", "x = 6", "2x + 3 = 13"),
+        ("3 m × 4 m = 12 m²", "5 m × 4 m = 20 m²", "3 m × 4 m = 12 m²"), ("x = 3; y = 2", "x = 4", "y = 2"),
+    ],
+)  # fmt: skip
+def test_a_letter_that_is_used_anew_is_no_premise(before: str, wanted: str, given: str) -> None:
+    one, other = read_steps((before, wanted))
+    assert statements_of([one], other) == given
+
+
 def test_numbers_in_words_and_results_of_the_same_step_are_operands_too() -> None:
     steps = read_steps(("7 + 5 = 12.", "12 - 3 = 9, so 9 * 2 = 18."))
     assert computed("7 and 5, three less, twice that.", steps, 1, "forward").value == 1.0
 
 
 def test_a_computed_chain_asks_nothing() -> None:
-    scores, asked = run(item("7 + 5 = 12.", "12 - 3 = 9.", "9 + 3 = 13."), params(symbolic=SYMBOLIC, verifier=NLI))
+    one = item("7 + 5 = 12.", "12 - 3 = 9.", "9 + 3 = 13.", question="7 and 5, less 3?")
+    scores, asked = run(one, params(symbolic=SYMBOLIC, verifier=NLI))
     assert asked == []
+    assert scores["link_support", "forward", 0].value == 1.0 and ("link_support", "reverse", 0) not in scores
+    assert scores["verification_mean", "forward", None].value == scores["pass_rate", "forward", None].value == 2 / 3
+    assert scores["weak_link", "forward", None].value == pytest.approx(1 / 3)  # 2 / 3 - 1 / 3
     for link in ("forward", "reverse"):
         assert [scores["link_support", link, j].value for j in (1, 2)] == [1.0, 0.0]
         assert scores["link_support", link, 2].where == (0, 10)
         assert dict(scores["link_support", link, 2].facet)["verifier"] == "arithmetic"
-        assert scores["verification_mean", link, None].value == 0.5
-        assert scores["pass_rate", link, None].value == 0.5
-        assert scores["verification", link, None].value == 0.5
-        assert scores["weak_link", link, None].value == 0.0  # 0.5 - 1 / 2
         assert scores["coverage", link, "any"].value == scores["coverage", link, "arithmetic"].value == 1.0
         assert scores["coverage", link, "nli/folder"].value == 0.0
+    assert {scores[name, "reverse", None].value for name in ("verification_mean", "pass_rate", "verification")} == {0.5}
+    assert scores["weak_link", "reverse", None].value == 0.0  # 0.5 - 1 / 2
     first = scores["first_mistake_step", None, None]
     assert (first.value, first.where) == (2.0, (0, 10))
     assert scores["arithmetic_ok", None, None].value == pytest.approx(2 / 3)
@@ -123,27 +137,31 @@ def test_a_computed_chain_asks_nothing() -> None:
 def test_what_arithmetic_leaves_open_goes_to_the_symbolic_provider_then_to_the_verifier() -> None:
     one = item("2x + 3 = 7.", "So x = 2.", "Birds fly.", question="What is x?")
     told = params({"links": ("forward",)}, symbolic=SYMBOLIC, verifier=NLI)
-    scores, asked = run(one, told, [1.0], [0.25])
-    assert asked[0] == [Entail(SYMBOLIC, "2x + 3 = 7", "x = 2")]
-    assert asked[1] == [Entail(NLI, "What is x?\n2x + 3 = 7.\nSo x = 2.", "Birds fly.")]
-    assert [scores["link_support", "forward", j].value for j in (1, 2)] == [1.0, 0.25]
-    assert [dict(scores["link_support", "forward", j].facet)["verifier"] for j in (1, 2)] == ["symbolic/s", "nli/folder"]
-    assert scores["verification_mean", "forward", None].value == 0.625
-    assert scores["verification", "forward", None].value == 0.5 * 0.625 + 0.5 * 0.5
-    who = ("any", "arithmetic", "symbolic/s", "nli/folder")
-    assert [scores["coverage", "forward", name].value for name in who] == [1, 0, 0.5, 0.5]
-    assert scores["verification", "forward", None].evidence == (asked[0][0].key, asked[1][0].key)
     undecided = Failed("", "not decidable by computation", 1, unsupported=True)
-    scores, asked = run(one, told, [undecided], [0.5, 0.25])
-    assert scores["link_support", "forward", 1].value == 0.5 and len(asked[1]) == 2
+    scores, asked = run(one, told, [undecided, 1.0], [0.5, 0.25])
+    assert asked[0] == [Entail(SYMBOLIC, "", "2x + 3 = 7"), Entail(SYMBOLIC, "2x + 3 = 7", "x = 2")]
+    assert asked[1] == [
+        Entail(NLI, "What is x?", "2x + 3 = 7."), Entail(NLI, "What is x?\n2x + 3 = 7.\nSo x = 2.", "Birds fly."),
+    ]
+    assert [scores["link_support", "forward", j].value for j in (0, 1, 2)] == [0.5, 1.0, 0.25]
+    by = [dict(scores["link_support", "forward", j].facet)["verifier"] for j in (0, 1, 2)]
+    assert by == ["nli/folder", "symbolic/s", "nli/folder"]
+    assert scores["verification_mean", "forward", None].value == pytest.approx(1.75 / 3)
+    assert scores["verification", "forward", None].value == pytest.approx(0.5 * 1.75 / 3 + 0.5 / 3)
+    who = ("any", "arithmetic", "symbolic/s", "nli/folder")
+    assert [scores["coverage", "forward", name].value for name in who] == pytest.approx([1, 0, 1 / 3, 2 / 3])
+    assert {asked[0][1].key, asked[1][0].key, asked[1][1].key} == set(scores["verification", "forward", None].evidence)
+    scores, asked = run(one, told, [undecided, undecided], [0.5, 0.5, 0.25])
+    assert scores["link_support", "forward", 1].value == 0.5 and len(asked[1]) == 3
 
 
 def test_reverse_asks_whether_the_later_step_supports_the_earlier() -> None:
     one = item("All birds fly.", "Tweety is a bird and flies.")
     _, asked = run(one, params({"links": ("reverse",)}, verifier=NLI), [0.7])
     assert asked == [[Entail(NLI, "Tweety is a bird and flies.", "All birds fly.")]]
-    _, asked = run(one, params({"links": ("forward",), "premise": "previous"}, verifier=NLI), [0.7])
-    assert asked == [[Entail(NLI, "All birds fly.", "Tweety is a bird and flies.")]]
+    _, asked = run(one, params({"links": ("forward",), "premise": "previous"}, verifier=NLI), [0.7, 0.7])
+    first, second = Entail(NLI, one.question, "All birds fly."), Entail(NLI, "All birds fly.", "Tweety is a bird and flies.")
+    assert asked == [[first, second]]
 
 
 def test_a_model_judges_in_words_and_what_cannot_be_read_is_undefined() -> None:
@@ -165,13 +183,13 @@ def test_a_model_judges_in_words_and_what_cannot_be_read_is_undefined() -> None:
     ],
 )  # fmt: skip
 def test_a_missing_reply_costs_the_scores_that_need_it(reply: Reply, status: str) -> None:
-    one = item("7 + 5 = 12.", "12 - 3 = 9.", "Birds fly.")
+    one = item("7 + 5 = 12.", "12 - 3 = 9.", "Birds fly.", question="7 and 5, less 3?")
     scores, _ = run(one, params({"links": ("forward",)}, verifier=JUDGE), [reply])
     assert scores["link_support", "forward", 1].value == 1.0
     assert (scores["link_support", "forward", 2].value, scores["link_support", "forward", 2].status) == (None, status)
     chain = scores["verification", "forward", None]
     assert (chain.value, chain.status) == ((1.0, "ok") if status == "undefined" else (None, status))
-    assert scores["coverage", "forward", "arithmetic"].value == 0.5
+    assert scores["coverage", "forward", "arithmetic"].value == pytest.approx(2 / 3)
     assert scores["arithmetic_ok", None, None].value == 1.0
 
 
@@ -179,16 +197,22 @@ def test_without_a_verifier_a_link_is_undefined_and_says_why() -> None:
     scores, asked = run(item("Birds fly.", "Tweety flies."), params())
     assert asked == []
     assert scores["link_support", "forward", 1].reason == "step 2 holds no equation"
-    assert scores["verification", "forward", None].reason == "no link is decided: step 2 holds no equation"
+    assert scores["verification", "forward", None].reason == "no link is decided: step 1 holds no equation"
     assert scores["coverage", "forward", "any"].value == 0.0
     assert scores["arithmetic_ok", None, None].value is None
 
 
-def test_one_step_is_undefined() -> None:
-    scores, _ = run(item("7 + 5 = 12."), params(verifier=NLI))
-    for metric in ("verification_mean", "pass_rate", "weak_link", "verification"):
-        assert scores[metric, "forward", None].reason == "a chain of one step has no link"
-    assert scores["coverage", "forward", "any"].value is None
+@pytest.mark.parametrize(("step", "value"), [("7 + 5 = 12.", 1.0), ("7 + 5 = 13.", 0.0)])
+def test_one_step_is_held_against_the_question_and_has_no_reverse_link(step: str, value: float) -> None:
+    scores, _ = run(item(step, question="7 and 5?"), params(verifier=NLI))
+    for metric in ("verification_mean", "pass_rate", "verification"):
+        assert scores[metric, "forward", None].value == value
+        assert scores[metric, "reverse", None].reason == "a chain of one step has no reverse link"
+    assert scores["coverage", "forward", "any"].value == 1.0 and scores["coverage", "reverse", "any"].value is None
+
+
+def test_the_arithmetic_of_one_step() -> None:
+    scores, _ = run(item("7 + 5 = 12."), params())
     assert scores["arithmetic_ok", None, None].value == 1.0
 
 

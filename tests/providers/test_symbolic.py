@@ -39,6 +39,7 @@ def provider() -> Iterator[Symbolic]:
         ("", "5 km = 5000 m", True), ("", "5 km = 500 m", False), ("", "36 km/h = 10 m/s", True),
         ("", "2 hours = 120 minutes", True), ("", "Birds fly.", None),
         ("", "5 m^2 = 50000 cm^2", True), ("", "5 m = 5 m^2", None), ("", "5 miles = 8 km", None),
+        ("", "1 month = 4 weeks", None), ("", "1 year = 12 months", True), ("", "1 year = 10 months", False),
         ("", "3 apples = 4 pears", None), ("2x = 4", "", None), ("", "9**9**9 = 3", None), ("", "9^{99999999} = 3", None),
         ("", "__import__('os').getcwd() = 3", None), ("", "1/0 = 1", None), ("", "０ = 1", None),
     ],

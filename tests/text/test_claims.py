@@ -38,6 +38,8 @@ def told(step: str, calls: tuple[Call, ...] = LOG) -> list[tuple[str, str, int |
         ("36 was returned by the calculator.", [("36", "matched", 2)]),
         ("According to the web search, 11.4 mm of rain will fall.", [("11.4 mm", "matched", 1)]),  # 11.37, rounded
         ("According to the web search, 11.3 mm of rain will fall.", [("11.3 mm", "contradicted", 1)]),
+        ("From get_price we have 1.2 thousand.", [("1.2 thousand", "matched", 3)]),  # 1,200.5, rounded
+        ("From get_price we have 1.3 thousand.", [("1.3 thousand", "contradicted", 3)]),
         ("From get_price we have $1,200.50 a tonne.", [("$1,200.50", "matched", 3)]),
         ("The tool returned 36.", [("36", "matched", 2)]),
         ("The tool returned 99.", [("99", "contradicted", None)]),

@@ -55,6 +55,9 @@ def test_what_is_no_expression(text: str) -> None:
         "1,080 / 12 = 90 miles per hour", "$12/hour * 5 hours = $60", "(-6) * (-2) = 12", "- 5 + 7 = 2", "-5 + 7 = 2",
         "A = 3 + 4 = 7", "(it is 3 + 4 = 7)", "3 + 4 = 7, so 7 * 2 = 14", "12 * 3 = 36 (twelve times three)", "2x3 = 6",
         "5 - 1 - 1/2 = 3 1/2", "0.5 + 0.5 == 1", "50% = 1/2 * 100%",
+        "5 cm × 4 cm = 20 cm^2", "4 ft^2 + 5 ft^2 = 9 ft^2", "24 cm^{3} / 6 cm^2 = 4 cm", "3 m × 4 m = 12 m²",
+        "9.8 m/s^2 × 2 s = 19.6 m/s", "60 km/h × 2 h = 120 km", "- 5 + 3 = 8", "* 5 + 3 = 8", "Step 2 - 5 + 3 = 8",
+        "Step 3 – 5 + 3 = 8", "7 / 3 = 2.3", "-7 / 3 = -2.33",
     ],
 )  # fmt: skip
 def test_what_holds(text: str) -> None:
@@ -72,6 +75,8 @@ def test_what_holds(text: str) -> None:
         ("2 / 3 = 0.76", "2 / 3 = 0.76"),
         ("\\frac{1}{2} \\times 8 = 5", "\\frac{1}{2} \\times 8 = 5"), ("a total of 3 + 4 = 9 eggs", "3 + 4 = 9 eggs"),
         ("1,000 + 1 = 1,002", "1,000 + 1 = 1,002"), ("8 / 2 = 3", "8 / 2 = 3"),
+        ("2.1 * 1.1 = 2.4", "2.1 * 1.1 = 2.4"), ("3 cm^2 + 2 cm^2 = 6 cm^2", "3 cm^2 + 2 cm^2 = 6 cm^2"),
+        ("- 5 + 3 = 9", "- 5 + 3 = 9"), ("0.125 + 0.375 = 0.6", "0.125 + 0.375 = 0.6"),
     ],
 )  # fmt: skip
 def test_what_is_false(text: str, place: str) -> None:
@@ -93,6 +98,8 @@ def test_what_is_false(text: str, place: str) -> None:
         "0900 - 0130 = 0730", "profit - 3 + 4 = 7", "C(5, 2) + 1 = 11", "100 + (100 * (10/100) = 110 and 3 = 4",
         "1, 2 + 3 = 6?5",
         "max(2, 3) + 1 = 4", "5 * 3 = 14.9999 to 15.0001", "8 * 45 = 360 divided by 5",
+        "11 + 3 = 2 (mod 12)", "1 + 1 = 10 in binary", "23 + 2 = 1 AM", "11 + 3 = 2 o'clock", "1.200 + 300 = 1.500",
+        "2023-01-15 + 5 days = 2023-01-20", "01/02/2024 + 1 day = 01/03/2024", "5 m^2 × 3 = 16 m^2",
     ],
 )  # fmt: skip
 def test_what_may_be_meant_otherwise_is_never_called_false(text: str) -> None:
@@ -106,6 +113,22 @@ def test_letters_are_read_from_what_went_before_and_a_definition_is_no_claim() -
     assert use.holds is False and use.names == ("A",) and use.numbers == (2,) and use.result == 6
     assert told("A - 2 = 6") == [None]
     assert read_equations("A = 9", first.names).equations == ()
+
+
+@pytest.mark.parametrize("text", ["5 km + 500 m = 505 km", "2 hours + 30 minutes = 32 hours", "$5 + 50 cents = $55"])
+def test_a_sum_of_units_of_different_size_is_not_added_up_as_if_they_were_one(text: str) -> None:
+    assert told(text) == [None]
+
+
+@pytest.mark.parametrize(
+    "text", ["3 m × 4 m = 12", "60 km/h × 2 h = 120", "100 °C = 212 °F", "x = 1/2 y", "x = 3 (mod 5)", "2 l + 2 w = 14"]
+)
+def test_a_unit_and_half_an_expression_give_no_letter_a_value(text: str) -> None:
+    assert not read_equations(text).names
+
+
+def test_a_letter_has_the_value_of_all_that_stands_behind_it() -> None:
+    assert read_equations("V = 3 m × 4 m = 12").names == {"V": 12}
 
 
 @pytest.mark.parametrize(

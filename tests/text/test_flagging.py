@@ -40,6 +40,7 @@ def test_abbreviations_articles_and_pronouns_are_no_symbols() -> None:
         "It is 5 m long.",
         "Roe v. Wade is on p. 12.", "The p-value and the X-ray.", "R&D and Q&A cost $5/h.", "3 x 4 = 12", "It's 60 km/h.",
         "(a) first, (b) second", "1st, 2nd and 3/8ths", "type A blood and vitamin B12", "log(3) = 1.1",
+        "It is N/A w/o an A/C unit, c/o an A/B test.",
     ):  # fmt: skip
         assert fired("undefined_symbol", text) == [], text
 
@@ -71,6 +72,7 @@ def test_a_symbol_is_new_once() -> None:
     ("7 + 5 = 12. Clearly it is even.", []),
     ("It is not obvious that it is even.", []),
     ("The word is clearly legible.", []),
+    ("Naturally occurring sugars count.", []),
     ("It is obvious that it is even.", ["It is obvious that"]),
 ])  # fmt: skip
 def test_hand_waving_without_a_reason_before(text: str, waves: list[str]) -> None:

@@ -45,6 +45,7 @@ def test_dimensions_are_pints() -> None:
     ("The area is 60 square metres, while the deed says 60 m.", ["60 m"]),
     ("The area is 16 m^2 and the perimeter is 16 m.", []),
     ("$10 + $0.50 = $10.50 per hour", []),
+    ("$600 per year / 12 months = $50 per month", []),
 ])  # fmt: skip
 def test_what_does_not_belong(text: str, wrong: list[str]) -> None:
     assert [text[one.start : one.end] for one in unit_mismatches(text)] == wrong
