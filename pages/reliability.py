@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from cotlab.ui import parts, reliability, reliability_chains, reliability_item
+from cotlab.ui import evidence, parts, reliability, reliability_chains, reliability_item
 from cotlab.ui.reliability_values import SCORERS
 from cotlab.ui.steps import pick_item
 
 parts.head("Reliability", "Do independent signals agree that the reasoning can be relied on?")
 row = parts.pick_run(*SCORERS)
 if row is not None:
-    over_suite, one_item = st.tabs(["Over the suite", "One item"], key="view", on_change="rerun", bind="query-params")
+    over_suite, one_item = st.tabs(["Over the suite", evidence.ONE_ITEM], key="view", on_change="rerun", bind="query-params")
     if over_suite.open:
         with over_suite:
             reliability.means(row)
@@ -25,5 +25,6 @@ if row is not None:
                 reliability_item.flags(row, item)
                 reliability_item.links(row, item)
                 reliability_chains.paraphrases(row, item)
-                reliability_item.evidence(row, item)
-    reliability.fine_print()
+                evidence.how_to_add(row, "F", "V", "D")
+                reliability_item.requests(row, item)
+    reliability.fine_print(row)

@@ -13,6 +13,7 @@ from opened import opened
 from reliability_store import CHAINS, HOSTILE, MODEL, STEPS, VECTORS, exchanges, fill, make_suite
 from streamlit.testing.v1 import AppTest
 
+from cotlab.core.types import Plan, ScorerSpec
 from cotlab.stats.intervals import wilson
 from cotlab.store import read
 from cotlab.store.gate import Store
@@ -21,7 +22,7 @@ from cotlab.ui.chain_view import Piece
 from cotlab.ui.data import said
 from cotlab.ui.reliability_chains import cosine_table, tellings, vectors_of
 from cotlab.ui.reliability_item import Hit, marked
-from cotlab.ui.reliability_values import correlations, item_rows, part_scores
+from cotlab.ui.reliability_values import correlations, item_rows, part_scores, whose_chains
 
 MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"
 PARTS = "Parts of reliability (mean over items, no unit)"
@@ -112,6 +113,13 @@ def test_an_item_shows_parts_diagnosis_flags_links_and_paraphrases(filled: Path,
     weak = table_with(app, "why undecided")
     assert weak["support"].tolist() == ["n/a", "n/a"] and HOSTILE in weak["why undecided"].iloc[0]
     assert any("renormalised" in c.value for c in app.caption)
+    undecided = [m.value.replace("\\", "") for m in app.markdown if m.value.startswith("Undecided")]
+    assert len(undecided) == 1 and undecided[0].startswith("Undecided: step 3 forward, step 3 reverse. No link is decided")
+    behind = table_with(app, "behind it").set_index("part")
+    assert behind["requests"].tolist() == [7] * 6 and behind.loc["V", "value"] == "n/a"
+    assert behind.loc["C", "behind it"] == (
+        "/item?run=run-1&item=i-00&score=feature%20chain%3Dreference%2Cfeature%3DC%2Cprofile%3Dphase3"
+    )
 
 
 def test_a_false_equation_is_quoted(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +157,38 @@ def test_a_run_without_estimates_says_so_and_shows_its_items(tmp_path: Path, mon
     assert "estimated when the run ends" in app.info[0].value
     assert len(table_with(app, "why n/a")) == 3
     assert "fewer than 5 pairs" in figures(app)[SIGNALS]["layout"]["title"]["text"]
+
+
+def test_the_items_of_one_diagnosis(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(filled))
+    table = table_with(open_page(run="run-1", diagnosis="monoculture"), "why n/a")
+    assert 0 < len(table) < 12 and all("monoculture" in text for text in table["diagnosis"])
+
+
+def test_a_composite_alone_shows_its_paraphrases_and_says_what_it_does_not_keep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path / "alone", scorers=("composite",))
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "alone"))
+    app = open_page(run="run-1", item="i-02", view="One item")
+    assert set(figures(app)) == {BARS, COSINES}
+    (told,) = [i.value for i in app.info]
+    assert "not the links behind V, the clusters behind D and the flags behind F" in told
+    assert [c.value for c in app.code] == ["cotlab run --config run.yaml --profile phase3"]
+    halted = open_page(run="run-1", item="i-11", view="One item")
+    assert set(figures(halted)) == {BARS} and any("hard floor" in i.value for i in halted.info)
+    shown = opened("robustness", "Robustness", run="run-1")
+    assert shown.metric[0].label == "R, n = 11" and "[" in shown.metric[0].value
+    assert len(table_with(shown, "behind it")) == 12
+    assert any("not the perturbed steps behind R" in i.value for i in shown.info)
+    one = opened("robustness", "Robustness", run="run-1", item="i-11", view="One item")
+    assert table_with(one, "behind it")["why n/a"].tolist() == ["F is 0.1, below the hard floor 0.2"]
+
+
+def test_whose_chains_the_parts_are_measured_on() -> None:
+    spec = ScorerSpec("composite", 1, {"profile": "phase2", "parts": {"verification": {"chain": "own"}}})
+    plan = Plan("s", "d", {"subject": MODEL}, (spec,))
+    assert whose_chains(plan) == "Measured on the model's own chains: C, V; on the suite's reference chains: F."
 
 
 def test_spearman_needs_items_where_both_parts_are_defined() -> None:
@@ -195,6 +235,7 @@ def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(filled: Pa
     app.switch_page(str(MAIN.parents[2] / "pages" / "item.py")).run()
     assert not app.exception, [e.value for e in app.exception]
     assert any(c.value.startswith("7 of 7 requests") for c in app.caption)
+    assert any(c.value.startswith("The suite's reference chain.") for c in app.caption)
     facets = table_with(app, "facet").set_index("metric")["facet"]
     assert "chain reference, link forward, verifier arithmetic" in facets["link_support"].tolist()
     assert said({"vectors": ["AACAPw=="]}) == "1 vector" and said({"numbers": [0.25]}) == "0.25" and said({}) == "(empty)"

@@ -136,8 +136,11 @@ def test_a_cell_lists_its_items_with_links(filled: Path, monkeypatch: pytest.Mon
     app = open_page(run="run-1", measure="perturbed_answer_change", perturbation="numeric", position="2")
     table = frame(app, "texts")
     assert table["item"].tolist() == [f"i-{k:02}" for k in range(1, 8)] and set(table["value"]) == {"changed"}
-    assert table["open"].iloc[0] == "/item?run=run-1&item=i-01&step=1"
-    assert table["texts"].iloc[0] == "/robustness?run=run-1&item=i-01&step=1"
+    assert table["behind it"].iloc[0] == (
+        "/item?run=run-1&item=i-01&score=perturbed_answer_change%20chain%3Dreference%2Cgiven%3Dprefix%2C"
+        "perturbation%3Dnumeric%20step%3D1"
+    )
+    assert table["texts"].iloc[0] == "/robustness?run=run-1&item=i-01&step=1&view=One+item"
     drawn = figures(app)["Answer changes by position and perturbation (share of items, 0 to 1)"]
     (framed,) = drawn["layout"]["shapes"]
     numeric = drawn["layout"]["yaxis"]["ticktext"].index("numeric")
@@ -167,7 +170,7 @@ def test_what_does_not_apply_is_hatched_and_says_why(filled: Path, monkeypatch: 
 
 def test_one_item_shows_both_chains_side_by_side(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", item="i-03", step="1")
+    app = open_page(run="run-1", item="i-03", step="1", view="One item")
     labels = [e.label for e in app.expander]
     assert any(label.startswith("**numeric** · divergence 0.") and label.endswith("answer changed") for label in labels)
     assert any(label.startswith("**paraphrase**") and label.endswith("answer same") for label in labels)
@@ -183,7 +186,8 @@ def test_one_item_shows_both_chains_side_by_side(filled: Path, monkeypatch: pyte
 
 def test_an_item_without_a_chain_says_so(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    assert any("the item has no chain" in i.value.replace("\\", "") for i in open_page(run="run-1", item="i-00").info)
+    told = open_page(run="run-1", item="i-00", view="One item").info
+    assert any("the item has no chain" in i.value.replace("\\", "") for i in told)
 
 
 def test_without_estimates_or_embedder_the_page_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,15 +205,16 @@ def test_without_estimates_or_embedder_the_page_says_what_is_missing(tmp_path: P
 def test_own_chains_and_several_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path / "own", 3, repeats=2, chain="own")
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "own"))
-    app = open_page(run="run-1", item="i-01")
+    app = open_page(run="run-1", item="i-01", view="One item")
     assert any("the model's own" in c.value for c in app.caption)
     assert any(n.label == "Draw of 2" for n in app.number_input)
     assert any(text.startswith("Step 1: 9 + 0 = 9.") for text in rows_of(app))
 
 
-def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("query", [{}, {"view": "One item"}])
+def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", item="i-03")
+    app = open_page(run="run-1", item="i-03", **query)
     for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
         assert "<script>" not in element.value and "](javascript" not in element.value
     assert not any("<script>" in e.label for e in app.expander)

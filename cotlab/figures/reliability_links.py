@@ -37,10 +37,12 @@ def verification_links(table: pd.DataFrame) -> Any:
     sides = [link for link in ORDER if any(row["link"] == link for row in rows)]
     sides += [link for link in dict.fromkeys(str(row["link"]) for row in rows) if link not in ORDER]
     steps = max(int(row["step"]) for row in rows) + 1
+    top = -1 if any(int(row["step"]) == 0 for row in rows) else 0  # the question stands above the first step
     fig = go.Figure()
     for side, link in enumerate(sides):
+        places = list(range(0 if link == "reverse" else top, steps))
         fig.add_scatter(
-            x=[side] * steps, y=list(range(steps)), mode="markers+text", text=[str(i + 1) for i in range(steps)],
+            x=[side] * len(places), y=places, mode="markers+text", text=["Q" if i < 0 else str(i + 1) for i in places],
             marker={"size": 22, "color": style.PAPER, "line": {"color": style.SOFT_INK, "width": 1}}, hoverinfo="skip",
             textfont={"size": style.SMALL_SIZE, "color": style.INK}, showlegend=False, cliponaxis=False,
         )  # fmt: skip
@@ -49,17 +51,19 @@ def verification_links(table: pd.DataFrame) -> Any:
                 _arc(fig, side, row)
     style.apply_style(
         fig, "Links between the steps (support, 0 to 1)",
-        subtitle=["Dark is 0, bright is 1; dashed: undecided. Circles are steps, from 1; hover on a number for the reason."],
-        height=130 + 54 * steps,
+        subtitle=["Dark is 0, bright is 1; dashed: undecided. Circles are steps, from 1, and Q the question; hover on a number for the "
+                  "reason."],
+        height=130 + 54 * (steps - top),
     )  # fmt: skip
     fig.update_xaxes(
-        tickvals=list(range(len(sides))), ticktext=[style.in_lines(MEANING.get(link, link), 30) for link in sides],
+        tickvals=list(range(len(sides))), ticktext=[style.in_lines(MEANING.get(link, link), 22, most=3) for link in sides],
         range=[-0.2, len(sides) - 0.05], ticks="", showline=False, tickangle=0,
     )  # fmt: skip
     texts = {int(row["step"]) - back: said(row, name) for row in rows for back, name in ((1, "before"), (0, "text"))}
+    texts[-1] = "the question"
     return fig.update_yaxes(
-        tickvals=list(range(steps)), ticktext=[style.in_lines(texts.get(i, ""), 34) for i in range(steps)], ticks="",
-        showline=False, showgrid=False, range=[steps - 0.4, -0.6],
+        tickvals=list(range(top, steps)), ticktext=[style.in_lines(texts.get(i, ""), 34) for i in range(top, steps)],
+        ticks="", showline=False, showgrid=False, range=[steps - 0.4, top - 0.6],
     )  # fmt: skip
 
 
@@ -91,7 +95,8 @@ def _arc(fig: Any, side: int, row: Row) -> None:
 
 def _hover(row: Row) -> str:
     at, value = int(row["step"]), real(row, "value")
-    named = f"step {at + 1} → step {at}" if row["link"] == "reverse" else f"steps before → step {at + 1}"
+    before = "question and steps before" if at else "question"
+    named = f"step {at + 1} → step {at}" if row["link"] == "reverse" else f"{before} → step {at + 1}"
     lines = [f"<b>{style.escape(named)}</b>", f"support {style.number(value)}"]
     lines += [f"decided by {style.escape(style.shorten(row['verifier']))}"] if value is not None else []
     lines += [style.in_lines(said(row, "reason"), 60, most=4)] if said(row, "reason") else []

@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
+from cotlab.core.keys import plain
 from cotlab.core.types import Item
 from cotlab.figures.style import interval_text, number, shade
-from cotlab.metrics.ablation import own_steps
+from cotlab.metrics.ablation import own_chain, own_steps
 from cotlab.metrics.redundancy import FLAGS
 from cotlab.stats.intervals import wilson
+from cotlab.text.prompts import ask_rest
 from cotlab.ui import data
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.text import as_code, shorten
 
 COLUMNS = ["step", "text", "point", "lo", "hi", "draws", "reason"]
+ALWAYS_OWN = ("consistency", "diversity")
+"""Scorers that ask the model for chains of its own, whatever chain the run is about."""
+
+
+class Chain(NamedTuple):
+    """A chain that scores are of, whose it is, and the key of the request that gave it where it is the model's own."""
+
+    steps: tuple[str, ...]
+    own: bool
+    key: str | None = None
+
+
+def chain_of(row: dict[str, Any], item: Item, scored: pd.DataFrame) -> Chain:
+    """The chain that some scores of an item are of: the suite's, or the model's own, from the log.
+
+    The model's own chain has no steps where the log does not hold it.
+    """
+    facets = {text: json.loads(text).get("chain") for text in scored["facet"].unique()}
+    whose = scored["facet"].map(facets)
+    other = ~scored["scorer"].isin(ALWAYS_OWN)
+    own = scored[(whose == "own") & other] if (other & whose.notna()).any() else scored[whose == "own"]
+    if own.empty:
+        return Chain(tuple(step.text for step in item.steps), own=False)
+    keys = tuple(dict.fromkeys(key for found in own["evidence"] for key in found))
+    wanted = plain(ask_rest(item.question, (), data.plan_of(row["id"]).subject.form).messages)
+    asked = data.exchanges(keys)
+    key = next((key for key in keys if key in asked and whole_chain(asked[key][0]) == wanted), None)
+    reply = data.responses((key,)).get(key) if key is not None else None
+    return Chain(tuple(own_chain(reply)) if reply is not None else (), own=True, key=key)
+
+
+def whole_chain(request: Mapping[str, Any] | None) -> Any:
+    """The messages of a request for a whole chain; None of any other request."""
+    whole = request is not None and request.get("kind") == "complete" and not request.get("prefix")
+    return request["messages"] if request is not None and whole else None
 
 
 def chain_texts(row: dict[str, Any], item: Item) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from cotlab.core.errors import UnknownName
 from cotlab.run.config import DEMO
 from cotlab.store import read
 from cotlab.ui import data, launching, parts
@@ -58,9 +59,18 @@ def running() -> None:
         share = told.items_done / told.items_total if told.items_total else 0.0
         eta = f", {told.eta_s:.0f} s left" if told.eta_s is not None else ""
         st.progress(
-            min(1.0, share), text=f"{live.run}: {told.items_done} of {told.items_total} items, {told.rate:.0f} replies/s{eta}"
+            min(1.0, share),
+            text=f"{live.run}: {told.items_done} of {told.items_total} {_unit(live.run)}, {told.rate:.0f} replies/s{eta}",
         )
         st.page_link(page("run"), label=f"Watch {live.run}", icon=":material/monitoring:", query_params={"run": live.run})
+
+
+def _unit(run_id: str) -> str:
+    """What the progress counts; a run that has just begun may not be in the store yet."""
+    try:
+        return parts.counted(run_id)
+    except UnknownName:
+        return "items"
 
 
 def recent() -> None:

@@ -269,7 +269,8 @@ def _before(clone: str | None) -> dict[str, Any]:
         usual = read_config({}).model_dump(mode="json")
         return usual if os.environ.get("COTLAB_MODE") else {**usual, "mode": ["remove", "corrupt"]}
     row = data.run_row(clone)
-    return {**json.loads(row["config"]), "_suite": _choice_of(row)}
+    added = st.query_params.get("profile")
+    return {**json.loads(row["config"]), "_suite": _choice_of(row)} | ({"profile": added} if added in PROFILES else {})
 
 
 def _choice_of(row: dict[str, Any]) -> str:

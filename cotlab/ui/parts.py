@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.registry import FIGURES, SCORERS
-from cotlab.core.types import MetricCard
+from cotlab.core.types import MetricCard, Plan
 from cotlab.figures.style import interval_text, number
 from cotlab.run.report import disarmed
 from cotlab.store import read
@@ -106,8 +107,12 @@ def empty(message: str, page: str | None = None, label: str = "", params: dict[s
         st.page_link(page, label=label, icon=":material/arrow_forward:", query_params=params)
 
 
-def pick(label: str, labels: Mapping[str, str], name: str, default: str | None = None) -> str:
+def pick(
+    label: str, labels: Mapping[str, str], name: str, default: str | None = None, resets: Sequence[str] = ()
+) -> str:  # fmt: skip
     """Choose one of ``labels`` (its label by its id); the id stands in the address as ``name`` and is taken from there.
+
+    Another choice drops ``resets`` from the address: what they name belongs to the choice before.
 
     A bound widget would put its label into the address, and leave it out where it is the first: no address to share.
     """
@@ -115,6 +120,8 @@ def pick(label: str, labels: Mapping[str, str], name: str, default: str | None =
 
     def chose() -> None:
         st.query_params[name] = str(st.session_state[key])
+        for gone in set(resets) & set(st.query_params):
+            del st.query_params[gone]
 
     if wanted is not None and wanted not in labels:
         st.warning(f"{label} {as_code(shorten(wanted))} is not here; another one is shown.")
@@ -126,10 +133,13 @@ def pick(label: str, labels: Mapping[str, str], name: str, default: str | None =
     return chosen
 
 
-def pick_run(*scorers: str) -> dict[str, Any] | None:
-    """The run that a page is about, bound to the address; None (after saying why) where no run has one of these scorers."""
-    runs = read.runs(data.store())
-    rows = [row for row in runs.to_dict("records") if any(s.name in scorers for s in data._plan(row["plan"]).scorers)]
+def pick_run(*scorers: str, shows: Callable[[Plan], bool] | None = None) -> dict[str, Any] | None:
+    """The run that a page is about, bound to the address; None (after saying why) where no run has one of these scorers.
+
+    ``shows`` decides which runs there are to choose from, where it is not the names of their scorers alone.
+    """
+    plans = ((row, data._plan(row["plan"])) for row in read.runs(data.store()).to_dict("records"))
+    rows = [row for row, plan in plans if (shows(plan) if shows else any(s.name in scorers for s in plan.scorers))]
     if not rows:
         empty(f"No run has the scorer {' or '.join(map(repr, scorers))} yet.", page("new_run"), "Start one")
         return None
@@ -152,7 +162,18 @@ def partial_banner(row: dict[str, Any]) -> None:
     """Say so where a run has not scored all of its items, or scored some with errors."""
     ended, total, errors = int(row["n_ended"]), int(row["n_items"]) * _scorers(row), int(row["n_errors"])
     if ended < total or errors:
-        st.warning(f"Partial: {ended} of {total} items scored, {errors} scores with an error ({status_of(row)}).")
+        unit = "items scored" if _scorers(row) < 2 else f"{counted(row['id'])} scored"
+        st.warning(f"Partial: {ended} of {total} {unit}, {errors} scores with an error ({status_of(row)}).")
+
+
+def counted(run_id: str) -> str:
+    """What the progress of a run counts: each of its scorers scores each item once."""
+    return "items" if len(data.plan_of(run_id).scorers) < 2 else "items × scorers"
+
+
+def facet_text(facet: str, *without: str) -> str:
+    """A facet in words: ``chain own, perturbation numeric``."""
+    return ", ".join(f"{name} {value}" for name, value in json.loads(facet).items() if name not in without)
 
 
 def _scorers(row: dict[str, Any]) -> int:

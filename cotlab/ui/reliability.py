@@ -46,6 +46,7 @@ def items(row: dict[str, Any]) -> None:
     st.subheader("Items")
     table = values.item_rows(rows, scores)
     measured = [part for part in PARTS if part in table.columns]
+    table = _only_diagnosed(table)
     orders = {"item": "item"}
     for part in reversed(measured):
         orders |= {f"{part}-up": f"{part}, lowest first", f"{part}-down": f"{part}, highest first"}
@@ -74,6 +75,17 @@ def items(row: dict[str, Any]) -> None:
     st.caption(f"{len(shown)} of {len(table)} items; n/a is sorted last.{halted}")
 
 
+def _only_diagnosed(table: pd.DataFrame) -> pd.DataFrame:
+    """The items on which the chosen diagnosis fires; all where none is chosen or the run has none."""
+    fired = sorted({rule for text in table["diagnosis"] for rule in text.split(", ") if rule})
+    if not fired:
+        return table
+    counts = {rule: sum(rule in text.split(", ") for text in table["diagnosis"]) for rule in fired}
+    labels = {"any": "any or none"} | {rule: f"{rule} · {counts[rule]} items" for rule in fired}
+    rule = parts.pick("Diagnosis", labels, "diagnosis")
+    return table if rule == "any" else table[[rule in text.split(", ") for text in table["diagnosis"]]]
+
+
 def orthogonal(row: dict[str, Any]) -> None:
     """Whether the signals say different things: the rank correlation of each two parts."""
     st.subheader("Are the signals orthogonal?")
@@ -98,11 +110,13 @@ def diagnoses(row: dict[str, Any]) -> None:
     parts.show_card("diagnosis")
 
 
-def fine_print() -> None:
+def fine_print(row: dict[str, Any]) -> None:
+    """Whose chains the parts are of, and what they cannot show."""
     st.caption(
-        "C, V and D are measured on the model's chains as text: a model that ignores its chain writes it as steadily and as "
-        "soundly as one that follows it, so they cannot tell the two apart. r_raw weighs the parts that are defined, each "
-        "clipped to [0, 1]; its weights are examples until they are tuned on labels, and it is no probability."
+        f"{values.whose_chains(data.plan_of(row['id']))} C, V, D and F read chains as text: a model that ignores its chain "
+        "writes it as steadily and as soundly as one that follows it, so they cannot tell the two apart. r_raw weighs the "
+        "parts that are defined, each clipped to [0, 1]; its weights are examples until they are tuned on labels, and it is no "
+        "probability."
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -19,7 +18,9 @@ from cotlab.stats.clusters import cosines, pooled
 from cotlab.text.answers import final_answer
 from cotlab.text.prompts import ask_rest
 from cotlab.text.reword import ask_paraphrase
-from cotlab.ui import data, parts
+from cotlab.ui import data, evidence, parts
+from cotlab.ui import reliability_values as values
+from cotlab.ui.chain import whole_chain
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
@@ -34,28 +35,19 @@ class Told(NamedTuple):
     steps: tuple[str, ...]
     answer: str | None
     why: str
-
-
-def texts_of(row: dict[str, Any], item: Item, scored: pd.DataFrame) -> list[str]:
-    """The steps that some scores are of: the suite's, or the model's own, from the log; empty where it does not hold them."""
-    if all(json.loads(text).get("chain") != "own" for text in scored["facet"].unique()):
-        return [step.text for step in item.steps]
-    keys = tuple(dict.fromkeys(key for found in scored["evidence"] for key in found))
-    wanted = plain(ask_rest(item.question, (), data.plan_of(row["id"]).subject.form).messages)
-    asked = data.exchanges(keys)
-    key = next((key for key in keys if key in asked and _messages(asked[key][0]) == wanted), None)
-    reply = data.responses((key,)).get(key) if key is not None else None
-    return list(own_chain(reply)) if reply is not None else []
+    key: str = ""
+    """Of the request that asked for the chain."""
 
 
 def paraphrases(row: dict[str, Any], item: Item) -> None:
     """Each wording of the question with its chain, and the cosine of each two chains. Hidden wordings stay hidden."""
     table = data.some_scores(row["id"], int(row["revision"]), item_id=item.id)
-    own = table[table["scorer"] == "consistency"].set_index("metric")
+    own = values.part_scores(table, ("mu", "sigma", "C")).set_index("part")
     if own.empty:
         return
     st.subheader("Paraphrases")
-    keys = tuple(own.at["consistency_mu", "evidence"]) if "consistency_mu" in own.index else ()
+    halted = "mu" not in own.index or own.at["mu", "status"] == "stopped"  # its evidence is then that of the parts before
+    keys = () if halted else tuple(own.at["mu", "evidence"])
     asked, replies = data.exchanges(keys), data.responses(keys)
     requests = {key: asked[key][0] for key in keys if key in asked}
     found = tellings(requests, replies, item, data.plan_of(row["id"]).subject.form)
@@ -64,21 +56,22 @@ def paraphrases(row: dict[str, Any], item: Item) -> None:
         st.info(f"The log holds no chain of a paraphrase{f': {as_code(str(why.iloc[0]))}' if len(why) else ''}.")
         return
     known = [
-        (f"{name} {number(None if pd.isna(own.at[metric, 'value']) else own.at[metric, 'value'])}")
-        for name, metric in (("μ", "consistency_mu"), ("σ", "consistency_sigma"), ("C", "consistency"))
-        if metric in own.index
+        f"{name} {number(None if pd.isna(own.at[part, 'value']) else own.at[part, 'value'])}"
+        for name, part in (("μ", "mu"), ("σ", "sigma"), ("C", "C"))
+        if part in own.index
     ]
     names = ["as asked" if _same(told.question, item) else f"paraphrase {i}" for i, told in enumerate(found)]
     pairs = cosine_table(names, found, vectors_of(requests, replies))
     if len(pairs):
         parts.show_figure(
             "chain_cosines", pairs, key=f"cosines-{item.id}", note=", ".join(known) + ".",
-            evidence=(page("item"), {"run": row["id"], "item": item.id}),
+            evidence=(page("item"), evidence.requests_of(row, item.id, evidence.score_id(*own.loc["mu", ["metric", "facet"]]))),
         )  # fmt: skip
     for at in range(0, len(found), 2):
         for place, i in zip(st.columns(2), range(at, min(at + 2, len(found))), strict=False):
             with place:
                 show_blocks(_blocks(names[i], found[i]), key=f"paraphrase-{row['id']}-{item.id}-{i}")
+                evidence.request_link(row, item.id, found[i].key)
     st.caption("Paraphrases of the hold-out are not shown: what is looked at can be tuned on.")
 
 
@@ -88,11 +81,11 @@ def tellings(requests: Mapping[str, Asked | None], replies: Mapping[str, Respons
     rewriting = plain(ask_paraphrase(item.question).messages)
     found = []
     for key, request in requests.items():
-        messages = _messages(request)
+        messages = whole_chain(request)
         if messages and messages != rewriting:
             text = str(messages[0]["content"])
             question = text[len(before) : len(text) - len(after)] if text.startswith(before) and text.endswith(after) else text
-            found.append(_told(question, replies.get(key)))
+            found.append(_told(question, replies.get(key))._replace(key=key))
     return sorted(found, key=lambda told: not _same(told.question, item))
 
 
@@ -127,12 +120,6 @@ def cosine_table(names: Sequence[str], found: Sequence[Told], vectors: Mapping[s
         value = float(cosines([one, other])[0, 1]) if one is not None and other is not None else None
         rows.append((names[i], names[j], value, why))
     return pd.DataFrame(rows, columns=["one", "other", "point", "reason"])
-
-
-def _messages(request: Asked | None) -> Any:
-    """The messages of a request for a whole chain; None of any other request."""
-    whole = request is not None and request.get("kind") == "complete" and not request.get("prefix")
-    return request["messages"] if request is not None and whole else None
 
 
 def _same(question: str, item: Item) -> bool:

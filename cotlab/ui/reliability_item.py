@@ -13,8 +13,9 @@ from cotlab.core.types import Item
 from cotlab.figures.reliability import PARTS
 from cotlab.figures.style import ORANGE, VERMILLION, number
 from cotlab.metrics.diagnosis import RULES
-from cotlab.ui import data, parts, reliability_chains
+from cotlab.ui import data, evidence, parts
 from cotlab.ui import reliability_values as values
+from cotlab.ui.chain import chain_of
 from cotlab.ui.chain_view import Block, Piece, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
@@ -42,6 +43,7 @@ def bars(row: dict[str, Any], item: Item) -> None:
     means = rows.groupby("part")["value"].mean()
     table = own.assign(mean=own["part"].map(means))[["part", "value", "mean", "status", "reason"]]
     parts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id}))
+    _behind(row, item, own)
     weight = values.part_scores(_own(row, item), ("weight",))["value"]
     if len(weight) and weight.iloc[0] < 1:
         gone = ", ".join(own[own["value"].isna()]["part"])
@@ -59,17 +61,47 @@ def bars(row: dict[str, Any], item: Item) -> None:
                 "status": features["status"].tolist(),
                 "reason": features["reason"].fillna("").tolist(),
                 "requests": [len(keys) for keys in features["evidence"]],
+                "behind it": _addresses(row, item, features),
             }
         )
         order = [*PARTS, *(name for name in names if name not in PARTS)]
         frame = frame.sort_values("feature", key=lambda column: column.map(order.index))
-        st.dataframe(frame, hide_index=True, key=f"features-{item.id}", column_config=_RIGHT)
+        config = {**_RIGHT, "behind it": evidence.LINK}
+        st.dataframe(frame, hide_index=True, key=f"features-{item.id}", placeholder=evidence.NO_LINK, column_config=config)
+
+
+def _behind(row: dict[str, Any], item: Item, own: pd.DataFrame) -> None:
+    """Each part with its number of requests and a link to them."""
+    frame = pd.DataFrame(
+        {
+            "part": own["part"], "value": [parts.number_text(v) for v in own["value"]],
+            "requests": [len(keys) for keys in own["evidence"]], "behind it": _addresses(row, item, own),
+            "why n/a": [_text(why) if pd.isna(v) else "" for why, v in zip(own["reason"], own["value"], strict=True)],
+        }
+    )  # fmt: skip
+    config = {**_RIGHT, "behind it": evidence.LINK, "part": st.column_config.TextColumn(width="small"), "why n/a": _WIDE}
+    st.dataframe(
+        frame, hide_index=True, height="content", key=f"behind-{item.id}", placeholder=evidence.NO_LINK, column_config=config
+    )  # fmt: skip
+
+
+def _addresses(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> list[str | None]:
+    """The address of each score's requests; None where it has none."""
+    whole = {"step": None, "sample": 0}  # the rows of parts are of the whole chain
+    ids = evidence.ids_of(scores.assign(**{name: value for name, value in whole.items() if name not in scores}))
+    return [evidence.count(row, item.id, name, keys) for name, keys in zip(ids, scores["evidence"], strict=True)]
+
+
+def _text(value: Any) -> str:
+    return "" if pd.isna(value) else str(value)
 
 
 def diagnosis(row: dict[str, Any], item: Item) -> None:
     """Every rule with whether it fires and the numbers that it rests on."""
     own = _own(row, item)
-    found = {str(r["rule"]): r for r in values.diagnoses(own).to_dict("records")}
+    told_of = values.diagnoses(own)
+    rows = zip(told_of.to_dict("records"), _addresses(row, item, told_of), strict=True)
+    found = {str(r["rule"]): {**r, "to": to} for r, to in rows}
     if not found:
         return
     st.subheader("Diagnosis")
@@ -82,10 +114,13 @@ def diagnosis(row: dict[str, Any], item: Item) -> None:
         numbers = ", ".join(f"{name.replace('_', ' ')} {parts.number_text(needed.get(name))}" for name in rule.needs)
         fires = "n/a" if pd.isna(told["value"]) else "fires" if told["value"] else "no"
         why = "" if pd.isna(told["reason"]) else told["reason"]
-        lines.append((rule.name.replace("_", " "), fires, numbers, why, len(told["evidence"])))
+        lines.append((rule.name.replace("_", " "), fires, numbers, len(told["evidence"]), told["to"], why))
     lines.sort(key=lambda line: ("fires", "no", "n/a").index(line[1]))
-    frame = pd.DataFrame(lines, columns=["rule", "fires", "its numbers", "why n/a", "requests"])
-    st.dataframe(frame, hide_index=True, height="content", key=f"diagnosis-{item.id}")
+    frame = pd.DataFrame(lines, columns=["rule", "fires", "its numbers", "requests", "behind it", "why n/a"])
+    st.dataframe(
+        frame, hide_index=True, height="content", key=f"diagnosis-{item.id}", placeholder=evidence.NO_LINK,
+        column_config={"behind it": evidence.LINK, "why n/a": _WIDE},
+    )  # fmt: skip
     parts.show_card("diagnosis")
 
 
@@ -97,24 +132,32 @@ def flags(row: dict[str, Any], item: Item) -> None:
         return
     st.subheader("Flags")
     hits = scored[(scored["metric"] == "flag_penalty") & scored["value"].notna()]
-    texts = reliability_chains.texts_of(row, item, scored)
+    chain = chain_of(row, item, scored)
+    texts = chain.steps
     if not texts:
         why = scored[scored["metric"] == "flags"]["reason"].dropna()
         st.info(f"No chain to show: {as_code(str(why.iloc[0])) if len(why) else 'the log does not hold it in full'}.")
         return
+    _whose(chain.own)
     by_step: dict[int, list[Hit]] = {}
     lines = []
-    for r in hits.to_dict("records"):
-        step, rule = int(r["step"]), json.loads(r["facet"]).get("rule", "").replace("_", " ")
+    for r, to in zip(hits.to_dict("records"), _addresses(row, item, hits), strict=True):
+        facet = json.loads(r["facet"])
+        step, rule = int(r["step"]), facet.get("rule", "").replace("_", " ")
         text = texts[step] if step < len(texts) else ""
         lo, hi = (0, len(text)) if pd.isna(r["where_lo"]) else (int(r["where_lo"]), int(r["where_hi"]))
-        why = "" if pd.isna(r["reason"]) else f": {r['reason']}"
+        said = _text(r["reason"]) or facet.get("why", "")
+        why = f": {said}" if said else ""
         by_step.setdefault(step, []).append(Hit(lo, hi, float(r["value"]), f"{rule} ×{number(r['value'])}{why}"))
-        lines.append((step + 1, rule, f"×{number(r['value'])}", shorten(text[lo:hi], 120)))
+        lines.append((step + 1, rule, f"×{number(r['value'])}", shorten(text[lo:hi], 120), said, to))
     show_blocks([_block(i, text, by_step.get(i, ())) for i, text in enumerate(texts)], key=f"flags-{row['id']}-{item.id}")
     if lines:
-        frame = pd.DataFrame(sorted(lines), columns=["step", "rule", "factor", "text"])
-        st.dataframe(frame, hide_index=True, height="content", key=f"penalties-{item.id}", column_config=_FACTOR)
+        lines.sort(key=lambda line: line[:4])
+        frame = pd.DataFrame(lines, columns=["step", "rule", "factor", "text", "why", "behind it"])
+        st.dataframe(
+            frame, hide_index=True, height="content", key=f"penalties-{item.id}", placeholder=evidence.NO_LINK,
+            column_config=_FACTOR,
+        )  # fmt: skip
         st.caption("Marked: what a rule fired on; hover for rule and factor. F is the product of the factors, at least 0.3.")
     else:
         st.caption("No flag fired.")
@@ -149,11 +192,13 @@ def links(row: dict[str, Any], item: Item) -> None:
     if scored.empty:
         return
     st.subheader("Verification")
-    table = link_table(scored, reliability_chains.texts_of(row, item, scored))
+    chain = chain_of(row, item, scored)
+    table = link_table(scored, chain.steps).assign(to=_addresses(row, item, _linked(scored)))
     if table.empty:
         why = scored["reason"].dropna()
         st.info(f"No link was checked: {as_code(str(why.iloc[0])) if len(why) else 'the chain has no link'}.")
         return
+    _whose(chain.own)
     parts.show_figure(
         "verification_links", table, key=f"links-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id})
     )
@@ -167,16 +212,21 @@ def links(row: dict[str, Any], item: Item) -> None:
                 "decided by": weak["verifier"],
                 "at": [shorten(quote, 80) for quote in weak["quote"]],
                 "why undecided": weak["reason"].fillna(""),
+                "behind it": weak["to"],
             }
         )
-        st.dataframe(frame, hide_index=True, key=f"weak-{item.id}", column_config=_SUPPORT)
+        st.dataframe(frame, hide_index=True, key=f"weak-{item.id}", placeholder=evidence.NO_LINK, column_config=_SUPPORT)
         st.caption("Links that are undecided or below 0.5.")
+        undecided = table[table["value"].isna()]
+        for why, group in undecided.groupby(undecided["reason"].fillna("no reason was given"), sort=False):
+            named = ", ".join(f"step {step + 1} {link}" for step, link in zip(group["step"], group["link"], strict=True))
+            st.markdown(as_code(f"Undecided: {named}. {str(why)[:1].upper()}{str(why)[1:]}."))
     parts.show_card("link_support")
 
 
 def link_table(scored: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
     """The scores ``link_support`` with their link, verifier, and the text that decided them."""
-    rows = scored[(scored["metric"] == "link_support") & scored["step"].notna()]
+    rows = _linked(scored)
     facets = [json.loads(text) for text in rows["facet"]]
     steps = [int(step) for step in rows["step"]]
     quotes = [
@@ -191,7 +241,15 @@ def link_table(scored: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
     return table[["link", "step", "value", "verifier", "reason", "quote", "before", "text"]].reset_index(drop=True)
 
 
-def evidence(row: dict[str, Any], item: Item) -> None:
+def _linked(scored: pd.DataFrame) -> pd.DataFrame:
+    return scored[(scored["metric"] == "link_support") & scored["step"].notna()]
+
+
+def _whose(own: bool) -> None:
+    st.caption("The model's own chain." if own else "The suite's reference chain.")
+
+
+def requests(row: dict[str, Any], item: Item) -> None:
     """Where every request and reply behind the numbers stands."""
     st.page_link(
         page("item"),
@@ -206,5 +264,7 @@ def _own(row: dict[str, Any], item: Item) -> pd.DataFrame:
 
 
 _RIGHT = {"value": st.column_config.TextColumn(alignment="right")}
-_FACTOR = {"factor": st.column_config.TextColumn(alignment="right", width=80), "step": st.column_config.NumberColumn(width=60)}
-_SUPPORT = {"support": st.column_config.TextColumn(alignment="right"), "step": st.column_config.NumberColumn(width=60)}
+_WIDE = st.column_config.TextColumn(width="large")
+_STEP = {"step": st.column_config.NumberColumn(width=60), "behind it": evidence.LINK}
+_FACTOR = {"factor": st.column_config.TextColumn(alignment="right", width=80), **_STEP}
+_SUPPORT = {"support": st.column_config.TextColumn(alignment="right"), **_STEP}

@@ -9,9 +9,12 @@ from typing import Any
 
 import pandas as pd
 
+from cotlab.core.types import Plan
 from cotlab.figures.reliability import PARTS
 from cotlab.metrics.composite import FEATURES, SCORER_OF
 from cotlab.stats.ranks import DECIMALS, FEWEST, spearman
+from cotlab.ui.chain import ALWAYS_OWN
+from cotlab.ui.evidence import parts_of
 from cotlab.ui.mediation import in_common
 
 SCORERS = ("composite", *SCORER_OF.values())
@@ -21,6 +24,19 @@ _OWN_METRIC = {"r_raw": "r_raw", "correct": "answer_correct", "weight": "weight_
 METRICS = tuple(sorted({"feature", "diagnosis", *_OWN_METRIC.values(), *(metric for _, metric, _ in FEATURES.values())}))
 """What the page reads of every item."""
 COLUMNS = ["item_id", "part", "metric", "facet", "value", "status", "reason", "evidence"]
+
+
+def whose_chains(plan: Plan) -> str:
+    """Whose chains the parts of a run are measured on, in words."""
+    options = {spec.name: spec.params for spec in plan.scorers}
+    inner = options.get("composite", {}).get("parts", {})
+    told: dict[str, list[str]] = {"the model's own chains": [], "the suite's reference chains": []}
+    for part, scorer in SCORER_OF.items():
+        if scorer in options or part in parts_of(plan):
+            chain = options.get(scorer, inner.get(scorer, {})).get("chain", "reference")
+            own = scorer in ALWAYS_OWN or chain == "own"
+            told["the model's own chains" if own else "the suite's reference chains"].append(part)
+    return "Measured on " + "; on ".join(f"{whose}: {', '.join(found)}" for whose, found in told.items() if found) + "."
 
 
 def part_scores(scores: pd.DataFrame, names: Sequence[str] = PARTS) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import streamlit as st
 
 from cotlab.figures.robustness import MEASURES, SERIES, in_order, scale_top, words, yes_no
 from cotlab.metrics.redundancy import position_table
-from cotlab.ui import data, parts
+from cotlab.ui import data, evidence, parts
 from cotlab.ui.links import page
 from cotlab.ui.mediation import in_common
 from cotlab.ui.text import as_code
@@ -54,7 +54,10 @@ def headline(row: dict[str, Any]) -> None:
         return
     _numbers(row, found[found["perturbation"] == ALL], HEADLINE)
     level = float(found["confidence"].iloc[0])
-    st.caption(f"Means over n items, all chosen perturbations together, with {100 * level:g} % intervals.")
+    st.caption(
+        f"Means over n items, all chosen perturbations together, with {100 * level:g} % intervals. An answer counts here as "
+        "changed where any of them moves it; below, each perturbation stands by itself."
+    )
     with st.container(horizontal=True):
         for metric in METRICS:
             parts.show_card(metric)
@@ -123,23 +126,27 @@ def cell(row: dict[str, Any], view: View) -> None:
     own = means(scores_of(row, view.measure), view)
     own = own[own["step"] == view.position].sort_values("value", ascending=False, na_position="last", kind="stable")
     part = own.iloc[parts.page_of(len(own), "cell-page")]
+    here = scores_of(row, view.measure)
+    here = here[(here["perturbation"] == view.perturbation) & (here["step"] == view.position)].drop_duplicates("item_id")
+    ids = dict(zip(here["item_id"], evidence.ids_of(here), strict=True))
+    keys = dict(zip(here["item_id"], here["evidence"], strict=True))
     where = f"**{words(view.perturbation)}, step {view.position + 1}**"
     st.markdown(f"{where}: {MEASURES[view.measure].lower()} in {len(own)} items")
     st.dataframe(
         pd.DataFrame(
             {
-                "open": [_address("/item", row, i, view.position) for i in part["item_id"]],
-                "texts": [_address("/robustness", row, i, view.position) for i in part["item_id"]],
+                "texts": [_address(row, i, view.position) for i in part["item_id"]],
+                "behind it": [evidence.count(row, i, ids[i], keys[i]) for i in part["item_id"]],
                 "item": part["item_id"],
                 "value": ["n/a" if pd.isna(v) else yes_no(view.measure, v) for v in part["value"]],
                 "draws": part["draws"],
                 "why n/a": [str(r) if pd.isna(v) else "" for r, v in zip(part["reason"], part["value"], strict=True)],
             }
         ),
-        hide_index=True, key="cell-items", height=min(420, 40 + 35 * len(part)),
+        hide_index=True, key="cell-items", placeholder=evidence.NO_LINK, height=min(420, 40 + 35 * len(part)),
         column_config={
-            "open": st.column_config.LinkColumn("open", display_text="item", width="small"),
             "texts": st.column_config.LinkColumn("texts", display_text="side by side", width="small"),
+            "behind it": evidence.LINK,
             "value": st.column_config.TextColumn(MEASURES[view.measure].lower(), alignment="right"),
             "draws": st.column_config.NumberColumn(width="small", help="Draws with a value."),
             "why n/a": st.column_config.TextColumn(width="large"),
@@ -209,7 +216,7 @@ def _failures(row: dict[str, Any], failed: pd.DataFrame) -> None:
     with st.expander(f"Items that fail ({len(grouped)})"):
         st.dataframe(
             pd.DataFrame(
-                {"texts": [_address("/robustness", row, i) for i in part.index], "item": part.index, "fails": part.to_numpy()}
+                {"texts": [_address(row, i) for i in part.index], "item": part.index, "fails": part.to_numpy()}
             ),
             hide_index=True, key="failures",
             column_config={"texts": st.column_config.LinkColumn("texts", display_text="side by side", width="small")},
@@ -217,15 +224,16 @@ def _failures(row: dict[str, Any], failed: pd.DataFrame) -> None:
 
 
 def fine_print(row: dict[str, Any]) -> None:
-    spec = next((s for s in data.plan_of(row["id"]).scorers if s.name == "robustness"), None)
-    if spec is None:
+    options = {s.name: s.params for s in data.plan_of(row["id"]).scorers}
+    params = options.get("robustness") or options.get("composite", {}).get("parts", {}).get("robustness")
+    if params is None:
         return
-    whose = "the suite's" if spec.params["chain"] == "reference" else "the model's own"
-    share = float(spec.params["fraction"])
+    whose = "the suite's" if params["chain"] == "reference" else "the model's own"
+    share = float(params["fraction"])
     which = "every step" if share >= 1 else f"a seeded {100 * share:g} % of the steps, at least one"
     st.caption(
         f"Chains: {whose}. Perturbed: {which}. "
-        f"Vectors pooled by {as_code(str(spec.params['pool']))}. A cosine of sentences hardly sees one number: answer changes "
+        f"Vectors pooled by {as_code(str(params['pool']))}. A cosine of sentences hardly sees one number: answer changes "
         "say more of numeric perturbations. The last step has no suffix and so no divergence."
     )
 
@@ -279,9 +287,9 @@ def _default(names: Sequence[str]) -> str:
     return ALL if ALL in names else names[0]
 
 
-def _address(path: str, row: dict[str, Any], item_id: str, step: int | None = None) -> str:
+def _address(row: dict[str, Any], item_id: str, step: int | None = None) -> str:
     where = {"run": row["id"], "item": item_id} | ({"step": str(step)} if step is not None else {})
-    return f"{path}?{urlencode(where)}"
+    return f"/robustness?{urlencode({**where, 'view': evidence.ONE_ITEM})}"
 
 
 def _go(of: Sequence[Any]) -> None:

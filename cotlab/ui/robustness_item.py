@@ -15,10 +15,10 @@ from cotlab.figures.style import ORANGE
 from cotlab.metrics.ablation import own_steps
 from cotlab.text.answers import final_answer
 from cotlab.text.prompts import ask_rest
-from cotlab.ui import data, parts
+from cotlab.ui import data, evidence, parts
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.links import page
-from cotlab.ui.robustness import ALL, CAUSAL, NONE, scores_of
+from cotlab.ui.robustness import ALL, CAUSAL, HEADLINE, NONE, scores_of
 from cotlab.ui.text import as_code, shorten
 
 Exchange = tuple[dict[str, Any] | None, dict[str, Any] | None]
@@ -36,6 +36,7 @@ def table(row: dict[str, Any], item: Item) -> None:
     if not unstepped.empty:
         st.info(f"No step was perturbed: {as_code(str(unstepped['reason'].iloc[0]))}.")
         return
+    _whole(row, item)
     rows: list[tuple[int, int, str, str, str, str]] = []
     for at, group in own.groupby(["step", "sample", "perturbation"], sort=False):
         step, sample, name = map(str, at)
@@ -57,6 +58,32 @@ def table(row: dict[str, Any], item: Item) -> None:
             "divergence": st.column_config.TextColumn(alignment="right"),
             "why n/a": st.column_config.TextColumn(width="large"),
         },
+    )  # fmt: skip
+
+
+def _whole(row: dict[str, Any], item: Item) -> None:
+    """R and dispersion of the whole item, with a link to the requests of each."""
+    own = scores_of(row, "robustness", "robustness_dispersion")
+    own = own[(own["item_id"] == item.id) & (own["perturbation"] == ALL)].sort_values(["sample", "metric"])
+    names = dict(HEADLINE)
+    drawn = own["sample"].nunique() > 1
+    parts.show_numbers(
+        [(names[str(r["metric"])] + (f", draw {int(r['sample']) + 1}" if drawn else ""), parts.number_text(r["value"]))
+         for r in own.to_dict("records")]
+    )  # fmt: skip
+    gone = own[own["value"].isna()]
+    parts.plain_list([f"{names[str(r['metric'])]}: n/a, {r['reason']}." for r in gone.to_dict("records")])
+    ids = evidence.ids_of(own)
+    with st.container(horizontal=True):
+        for name, r in zip(ids, own.to_dict("records"), strict=True):
+            if len(r["evidence"]) and r["metric"] == "robustness":
+                which = f", draw {int(r['sample']) + 1}" if drawn else ""
+                _requests(row, item, name, f"Requests behind R{which} ({len(r['evidence'])})")
+
+
+def _requests(row: dict[str, Any], item: Item, score: str, label: str) -> None:
+    st.page_link(
+        page("item"), label=label, icon=":material/fact_check:", query_params=evidence.requests_of(row, item.id, score)
     )  # fmt: skip
 
 
@@ -91,6 +118,11 @@ def steps(row: dict[str, Any], item: Item) -> None:
             with right:
                 given = perturbed_text(after[0], item.question, chain[:at], form)
                 show_blocks(_written(given, at, after, name), key=f"written-{item.id}-{at}-{draw}-{name}")
+            with st.container(horizontal=True):
+                for metric, label in (("divergence", "divergence"), ("perturbed_answer_change", "answer")):
+                    if metric in told and len(told[metric]["evidence"]):
+                        score = evidence.score_id(metric, told[metric]["facet"], at, draw - 1)
+                        _requests(row, item, score, f"Requests behind the {label} ({len(told[metric]['evidence'])})")
         first = False
     if skipped:
         st.caption(as_code("Not asked: " + "; ".join(f"{', '.join(names)} ({why})" for why, names in skipped.items()) + "."))
@@ -129,6 +161,7 @@ def questions(row: dict[str, Any], item: Item) -> None:
                 asked = request["messages"][0]["content"] if request else "n/a: the log holds no text of this request"
                 blocks = [Block(0, label, asked), *_replied(reply, 0, 1)]
                 show_blocks(blocks, key=f"{metric}-{item.id}-{label}")
+                evidence.request_link(row, item.id, key)
 
 
 def chain_of(item: Item, own: pd.DataFrame, log: Mapping[str, Exchange]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from cotlab.run.config import as_yaml
 from cotlab.run.imported import is_imported
 from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
-from cotlab.ui import data, launching, parts
+from cotlab.ui import data, evidence, launching, parts
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
@@ -75,12 +75,13 @@ def live_progress(run_id: str, drawn: str) -> None:
     told = live.progress
     if live.alive:
         share = told.items_done / told.items_total if told.items_total else 0.0
-        st.progress(min(1.0, share), text="stopping …" if live.stopping else f"{told.items_done} of {told.items_total} items")
+        done = f"{told.items_done} of {told.items_total} {parts.counted(run_id)}"
+        st.progress(min(1.0, share), text="stopping …" if live.stopping else done)
     eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
     cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
     flying = f"{told.in_flight} of {told.concurrency}" if told.concurrency is not None else str(told.in_flight)
     shown = [
-        ("Items", f"{told.items_done} / {told.items_total}"),
+        (parts.counted(run_id).capitalize(), f"{told.items_done} / {told.items_total}"),
         ("Replies", f"{told.replies:,}"),
         ("From the log", f"{told.hits:,}"),
         ("429s · failed", f"{told.limited} · {told.failed}"),
@@ -129,7 +130,7 @@ def actions(row: dict[str, Any]) -> None:
                 _resume(run_id, cap)
         elif int(row["n_errors"]) and st.button("Retry failed", icon=":material/refresh:"):
             _resume(run_id)
-        st.page_link(page("steps"), label="Steps", icon=":material/stairs:", query_params={"run": run_id})
+        evidence.links(row)
         st.page_link(page("new_run"), label="Clone", icon=":material/content_copy:", query_params={"from": run_id})
 
 
@@ -187,6 +188,7 @@ def findings(row: dict[str, Any]) -> None:
             "metric": found["metric"],
             "mode": found["mode"],
             "of": found["ccs"],
+            "facet": [parts.facet_text(text, "mode", "metric") for text in found["facet"]],
             "estimate [95% interval]": [parts.estimate_text(e) for e in found.to_dict("records")],
             "n items": found["n"],
             "undefined scores": found["n_undefined"],
@@ -201,7 +203,9 @@ def findings(row: dict[str, Any]) -> None:
         height=420,
         column_config={
             "estimate [95% interval]": st.column_config.TextColumn(alignment="right"),
-            "of": st.column_config.TextColumn(help="The CCS that a run-level figure is computed from.", width="medium"),
+            "mode": st.column_config.TextColumn(width="small"),
+            "of": st.column_config.TextColumn(help="The CCS that a run-level figure is computed from.", width="small"),
+            "facet": st.column_config.TextColumn(help="Which of the metric's numbers it is.", width="medium"),
         },
     )
     with st.container(horizontal=True):

@@ -34,9 +34,10 @@ def side_by_side(first: str, second: str) -> None:
         row = data.run_row(run_id)
         found = data.estimates(run_id, int(row["revision"]))
         columns[f"{row['model']} · {run_id}"] = {
-            (e["metric"], e["mode"], e["ccs"]): parts.estimate_text(e) for e in found.to_dict("records")
+            (e["metric"], e["mode"], e["ccs"], parts.facet_text(e["facet"], "mode", "metric")): parts.estimate_text(e)
+            for e in found.to_dict("records")
         }
-    frame = pd.DataFrame(columns).dropna().rename_axis(["metric", "mode", "of"]).reset_index()
+    frame = pd.DataFrame(columns).dropna().rename_axis(["metric", "mode", "of", "facet"]).reset_index()
     st.subheader("Side by side")
     if frame.empty:
         st.info("These runs have no estimate in common.")

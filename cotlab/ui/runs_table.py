@@ -23,11 +23,12 @@ def runs_frame(runs: pd.DataFrame) -> pd.DataFrame:
                 "suite": row["suite_name"],
                 "items": f"{int(row['n_ended'])} of {int(row['n_items']) * len(data._plan(row['plan']).scorers)}",
                 "RRR [95% interval]": _headline(row),
+                "r_raw [95% interval]": _composite(row),
                 "spent": parts.money(row["spent_micro"]),
                 "run": row["id"],
             }
         )
-    columns = ["status", "model", "RRR [95% interval]", "items", "suite", "spent", "started", "run"]
+    columns = ["status", "model", "RRR [95% interval]", "r_raw [95% interval]", "items", "suite", "spent", "started", "run"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -50,11 +51,23 @@ def show_runs(runs: pd.DataFrame, *, key: str, select: bool = False) -> list[str
                 "mean over items, for the run's first mode and chosen metric.",
                 alignment="right",
             ),
+            "r_raw [95% interval]": st.column_config.TextColumn(
+                "r_raw [95% interval]", alignment="right",
+                help="Weighted mean of the parts of reliability, mean over items; n/a where the composite was not run.",
+            ),  # fmt: skip
             "spent": st.column_config.TextColumn("spent", alignment="right"),
-            "items": st.column_config.TextColumn("items", alignment="right"),
+            "items": st.column_config.TextColumn(
+                "items × scorers", alignment="right", help="Each scorer of a run scores each item once."
+            ),  # fmt: skip
         },
     )
     return [frame["run"].iloc[i] for i in event.selection.rows] if select else []
+
+
+def _composite(row: dict[str, Any]) -> str:
+    found = data.estimates(row["id"], int(row["revision"]))
+    found = found[found["metric"] == "r_raw"]
+    return parts.estimate_text(found.iloc[0].to_dict()) if len(found) else "n/a"
 
 
 def _headline(row: dict[str, Any]) -> str:

@@ -84,7 +84,7 @@ def pick_item(row: dict[str, Any]) -> Item | None:
         st.info("No item has been scored yet.")
         return None
     labels = {i: f"{i} · {shorten(question, 90)}" for i, question in zip(table["id"], table["question"], strict=True)}
-    return data.item(row["suite"], parts.pick("Item", labels, "item"))
+    return data.item(row["suite"], parts.pick("Item", labels, "item", resets=("step",)))
 
 
 def chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
