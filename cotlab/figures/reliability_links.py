@@ -51,8 +51,8 @@ def verification_links(table: pd.DataFrame) -> Any:
                 _arc(fig, side, row)
     style.apply_style(
         fig, "Links between the steps (support, 0 to 1)",
-        subtitle=["Dark is 0, bright is 1; dashed: undecided. Circles are steps, from 1, and Q the question; hover on a number for the "
-                  "reason."],
+        subtitle=["Dark is 0, bright is 1; dashed: undecided. Circles are steps, from 1, and Q the question; hover on a number "
+                  "for the reason."],
         height=130 + 54 * (steps - top),
     )  # fmt: skip
     fig.update_xaxes(

@@ -11,7 +11,8 @@ R_RAW = MetricCard(
     "r_raw", "r_raw", 0.0, 1.0, "higher", "", "item", _PARTS,
     "Σ w·clip(part, 0, 1) / Σ w over the parts C, R, V, D, F that are defined; example weights .30 .25 .25 .10 .10, or those "
     "of the item's category",
-    "Less than half of the profile's weight is defined (option `least_weight`), or the evaluation stopped at a hard floor (status stopped).", _SEED,
+    "Less than half of the profile's weight is defined (option `least_weight`), or the evaluation stopped at a hard floor "
+    "(status stopped).", _SEED,
     "How likely the reasoning is acceptable: that needs calibration. Two items with other parts defined are not on one scale.",
 )  # fmt: skip
 WEIGHT_DEFINED = MetricCard(
@@ -39,8 +40,8 @@ ANSWER_CORRECT = MetricCard(
 )  # fmt: skip
 DIAGNOSIS = MetricCard(
     "diagnosis", "dx", 0.0, 1.0, "lower", "", "item", _PARTS,
-    "1 if the rule of facet `rule` fires: instability (μ < .6), fragility (σ > .15), monoculture (D < .3, C > .8, one cluster), "
-    "global_drift (V > .7 and a wrong answer), brittle (R < .6), post_hoc (an answer before 40 % of the steps), "
+    "1 if the rule of facet `rule` fires: instability (μ < .6), fragility (σ > .15), monoculture (D < .3, C > .8, one "
+    "cluster), global_drift (V > .7 and a wrong answer), brittle (R < .6), post_hoc (an answer before 40 % of the steps), "
     "unsupported_jumps (pass rate of the links < .8)",
     "A number that the rule needs is undefined.", "CoT reliability suite, sections 1, 3, 6",
     "The cause: a rule names a pattern that fits, with the requests behind its numbers.", flag=True,

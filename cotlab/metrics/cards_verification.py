@@ -8,8 +8,8 @@ _SEED = "Practical Chain-of-Thought Reliability Metrics, section 5 (Backward Ver
 TAU, TAU_CRITICAL = 0.6, 0.4
 _NEEDS = ("complete", "entail")
 _UNDEFINED = (
-    "No link is decided, the chain has one step (reverse), or a reply that a link needs is missing or refused. Undecided links leave "
-    "the denominator: `coverage` says how many."
+    "No link is decided, the chain has one step (reverse), or a reply that a link needs is missing or refused. Undecided links "
+    "leave the denominator: `coverage` says how many."
 )
 _NOT_USED = "That the model used the chain: a model that writes a sound chain and answers without it has the same value."
 
@@ -28,8 +28,8 @@ LINK_SUPPORT = MetricCard(
     "By arithmetic where it decides: 0 for a false equation (its place is the score's; without a place it stands in step "
     "j − 1), 1 where every equation holds and its operands (forward) or the value of step j − 1 (reverse) are taken up. Else "
     "the provider `symbolic` (algebra, units), else the verifier's confidence in [0, 1]",
-    "Nothing decides the link: the reason says why; a first step has no reverse link. Also where a reply is missing, refused or states no "
-    "confidence.",
+    "Nothing decides the link: the reason says why; a first step has no reverse link. Also where a reply is missing, "
+    "refused or states no confidence.",
     _SEED, "Truth beyond what was checked: arithmetic sees the equations of a step, not its prose.",
 )  # fmt: skip
 MEAN = _chain(
@@ -50,7 +50,8 @@ VERIFICATION = _chain(
     source=_SEED + ", as its code in section 9 has it",
 )  # fmt: skip
 COVERAGE = _chain(
-    "coverage", "cov", "share of the links (forward n, reverse n − 1) that the verifier named by the score decided; `any`: that one did",
+    "coverage", "cov",
+    "share of the links (forward n, reverse n − 1) that the verifier named by the score decided; `any`: that one did",
     "The chain has one step (reverse), or a reply that a link needs is missing or refused.",
     "Whether the verifier is right.", better="neither", source="cotlab",
 )  # fmt: skip

@@ -41,7 +41,8 @@ FEATURES: Mapping[str, Where] = {
 }
 """Each number of the feature vector: whose score it is, of which metric and facet."""
 OPTIONS: Mapping[str, Any] = {
-    "chain": "reference", "profile": "phase3", "progressive": False, "hard_floor": 0.2, "least_weight": 0.5, "weights": {}, "parts": {},
+    "chain": "reference", "profile": "phase3", "progressive": False, "hard_floor": 0.2, "least_weight": 0.5, "weights": {},
+    "parts": {},
 }  # fmt: skip
 Found = dict[str, Feature]
 

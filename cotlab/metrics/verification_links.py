@@ -84,8 +84,8 @@ def numbers_in(text: str) -> frozenset[Fraction]:
 def computed(question: str, steps: Sequence[StepReading], j: int, link: str) -> Verdict:
     """What arithmetic says of the link to step j: ``forward`` from j = 0, ``reverse`` from j = 1.
 
-    ``forward``, do the question and the steps before support step j: 0 where step j holds a false equation; 1 where all its equations hold and
-    each of their operands stands in the question, in a step before, or comes out of an equation of its own.
+    ``forward``, do the question and the steps before support step j: 0 where step j holds a false equation; 1 where all its
+    equations hold and each of their operands stands in the question, in a step before, or comes out of an equation of its own.
 
     ``reverse``, does step j support step j − 1: 0 where either holds a false equation (nothing supports a false one, and a
     false one supports nothing); 1 where the equations of both hold and step j takes up a value that comes out of step j − 1.

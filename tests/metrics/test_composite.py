@@ -79,7 +79,8 @@ def features(**values: float | None) -> dict[str, Feature]:
 
 
 GOOD = {
-    "mu": 0.9, "sigma": 0.05, "C": 0.85, "D": 0.6, "clusters": 1.0, "V": 0.9, "correct": 1.0, "R": 0.9, "early_answer": 0.0, "pass_rate": 1.0,
+    "mu": 0.9, "sigma": 0.05, "C": 0.85, "D": 0.6, "clusters": 1.0, "V": 0.9, "correct": 1.0, "R": 0.9, "early_answer": 0.0,
+    "pass_rate": 1.0,
 }  # fmt: skip
 BAD = {
     "instability": {"mu": 0.3}, "fragility": {"sigma": 0.4}, "monoculture": {"D": 0.2}, "global_drift": {"correct": 0.0},
