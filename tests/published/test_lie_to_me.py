@@ -10,10 +10,10 @@ import pytest
 from cotlab.stats.agreement import cohen_kappa_table, percent_agreement_table
 from cotlab.stats.intervals import Interval, wilson
 from cotlab.stats.paired import McNemar, mcnemar_counts
+from cotlab.suites.import_ratings import import_agreement
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "lie_to_me" / "paper2"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no counts beside the repository (../shared/data/lie_to_me)")
-CELLS = ("both_faithful", "our_only_faithful", "sonnet_only_faithful", "both_unfaithful")
 
 
 def rows(name: str) -> dict[str, dict[str, str]]:
@@ -22,7 +22,8 @@ def rows(name: str) -> dict[str, dict[str, str]]:
 
 
 def counts() -> dict[str, tuple[int, int, int, int]]:
-    return {hint: tuple(int(row[cell]) for cell in CELLS) for hint, row in rows("confusion_matrix_by_hint.csv").items()}  # type: ignore[misc]
+    found = import_agreement(FOLDER / "confusion_matrix_by_hint.csv")
+    return {row.group: (row.both, row.first_only, row.second_only, row.neither) for row in found}
 
 
 def overall() -> tuple[int, int, int, int]:
