@@ -104,8 +104,6 @@ def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
     if n == 0:
         return no_interval(None, 0, "no defined value", level=level)
     point, lo, hi = _t_bounds(values, level)
-    if not math.isfinite(point):
-        return no_interval(None, n, "the values are too large to be added", level=level)
     why = too_few(n) or all_equal(values)
     if why is None and not (math.isfinite(lo) and math.isfinite(hi)):
         why = "the bounds are too large for a floating-point number"
@@ -189,15 +187,22 @@ def checked_level(level: float) -> float:
 
 
 def _t_bounds(values: Sequence[float], level: float) -> tuple[float, float, float]:
-    """Mean and t bounds; the bounds are NaN for one value, and what overflows is not finite."""
+    """Mean and t bounds, reckoned at a size near 1; the bounds are NaN for one value and infinite where they overflow."""
     from statsmodels.stats.weightstats import DescrStatsW
 
-    with np.errstate(all="ignore"):
-        found = DescrStatsW(np.asarray(values, dtype=float))
-        if len(values) < 2:
-            return float(found.mean), math.nan, math.nan
-        lo, hi = found.tconfint_mean(alpha=1 - level)
-        return float(found.mean), float(lo), float(hi)
+    power = math.frexp(max(map(abs, values)))[1]  # a power of two scales without rounding
+    found = DescrStatsW(np.array([math.ldexp(value, -power) for value in values]))
+    bounds = found.tconfint_mean(alpha=1 - level) if len(values) > 1 else (math.nan, math.nan)
+    mean, lo, hi = (_times(float(part), power) for part in (found.mean, *bounds))
+    return mean, lo, hi
+
+
+def _times(value: float, power: int) -> float:
+    """value · 2 ** power, infinite where that cannot be written."""
+    try:
+        return math.ldexp(value, power)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def _exp(value: float) -> float | None:

@@ -192,7 +192,7 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
     """
     from scipy import stats
 
-    gaps = _scaled_gaps(first, second)
+    gaps = np.round(_gaps(first, second), 12)
     used = gaps[gaps != 0]
     n, zeros = len(gaps), len(gaps) - len(used)
     if not len(used):
@@ -256,11 +256,11 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
     Lakens (2013), Frontiers in Psychology 4:863 (d_z); Cumming and Finch (2001), Educ. Psych. Meas. 61:532 (the interval).
     """
     checked_level(level)
-    a, b = _pairs(first, second)
-    gaps, n = b - a, len(a)
+    gaps = _gaps(first, second)
+    n = len(gaps)
     if n < 2:
         return no_interval(None, n, "fewer than two pairs have no spread", level=level)
-    flat = all_equal(_scaled_gaps(first, second).tolist())
+    flat = all_equal(np.round(gaps, 12).tolist())
     if flat:
         return no_interval(None, n, flat.replace("values", "differences"), level=level)
     point = float(gaps.mean() / gaps.std(ddof=1))
@@ -287,11 +287,11 @@ def _pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floats, Flo
     return a, b
 
 
-def _scaled_gaps(first: Sequence[float], second: Sequence[float]) -> Floats:
-    """Second minus first in units of the largest value, to 12 digits: what only rounding tells apart is equal."""
+def _gaps(first: Sequence[float], second: Sequence[float]) -> Floats:
+    """Second minus first in units of the largest value; beyond 12 digits only rounding tells two of them apart."""
     a, b = _pairs(first, second)
     largest = max([1e-300, *np.abs(a), *np.abs(b)])
-    return np.asarray(np.round(b / largest - a / largest, 12))
+    return np.asarray(b / largest - a / largest)
 
 
 def _noncentral(t: float, df: int, level: float) -> tuple[float, float] | None:

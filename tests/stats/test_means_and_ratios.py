@@ -39,7 +39,7 @@ def test_means(values: Sequence[float], level: float, point: float, lo: float, h
         ([0.0] * 9, 0.0, "all 9 values are equal: they show no spread"),
         ([1.0] * 9, 1.0, "all 9 values are equal: they show no spread"),
         ([0.1 + 0.2, 0.3] * 4, 0.3, "all 8 values are equal: they show no spread"),  # but for rounding
-        ([1.7e308] * 6, None, "the values are too large to be added"),
+        ([1.7e308] * 6, 1.7e308, "all 6 values are equal: they show no spread"),
         ([-1.7e308, 1.7e308] * 3, 0.0, "the bounds are too large for a floating-point number"),
     ],
 )
@@ -50,9 +50,11 @@ def test_a_mean_without_an_interval_says_why(values: Sequence[float], point: flo
 
 
 def test_tiny_values_that_differ_are_not_equal() -> None:
-    """1e-15 times 1 to 5: the interval of 1 to 5, as small."""
-    found = t_interval([k * 1e-15 for k in range(1, 6)])
-    assert (found.lo, found.hi) == (pytest.approx(1.0367568e-15), pytest.approx(4.9632432e-15))
+    """1e-15 and 1e-200 times 1 to 5: the interval of 1 to 5, as small, though the squares vanish; and as large."""
+    for size in (1e-15, 1e-200, 1e200, 3e307):
+        found = t_interval([k * size for k in range(1, 6)])
+        assert found.lo is not None and found.hi is not None
+        assert (found.lo / size, found.hi / size) == (pytest.approx(1.0367568), pytest.approx(4.9632432))
 
 
 def test_a_geometric_mean_by_hand() -> None:

@@ -156,6 +156,13 @@ def test_cohen_dz_of_the_sleep_data() -> None:
     assert at == pytest.approx([0.975, 0.025], abs=1e-4)
 
 
+def test_an_effect_has_no_scale() -> None:
+    plain = cohen_dz([0.0] * 10, SLEEP)
+    for size in (1e-200, 1e200):
+        found = cohen_dz([0.0] * 10, [gap * size for gap in SLEEP])
+        assert (found.point, found.lo, found.hi) == pytest.approx((plain.point, plain.lo, plain.hi))
+
+
 @pytest.mark.parametrize(
     ("second", "point", "reason"),
     [
