@@ -13,6 +13,8 @@ from cotlab.stats.intervals import FEWEST, checked_level
 MOST = 1_000_000
 """Largest number of items that is planned for."""
 _MOST_PAIRS = 100_000
+_NEVER = 1e-15
+"""A share below this adds nothing that a power shows, and scipy's binomial overflows on the smallest numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +141,13 @@ def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
         raise ValueError(f"shares of pairs lie in [0, 1] and sum to at most 1, got {shares}")
     if not 1 <= n <= _MOST_PAIRS:
         raise ValueError(f"the exact power is summed for 1 to {_MOST_PAIRS:,} pairs, got {n}")
-    if apart == 0:
+    if apart < _NEVER:
         return 0.0
     middle, reach = n * apart, 12 * math.sqrt(n * apart) + 40  # what lies beyond has less than 1e-12 of the probability
     m = np.arange(max(0, math.floor(middle - reach)), min(n, math.ceil(middle + reach)) + 1)
     critical = binom.ppf(alpha / 2, m, 0.5)  # the smallest count with P(X <= count) >= alpha / 2 ...
     critical = np.where(2 * binom.cdf(critical, m, 0.5) <= alpha, critical, critical - 1)  # ... and the last that is rejected
-    share = shares.second_only / apart
+    share = 0.0 if shares.second_only < _NEVER * apart else shares.second_only / apart
     rejected = binom.cdf(critical, m, share) + binom.sf(m - critical - 1, m, share)
     return float(min(1.0, (binom.pmf(m, n, min(1.0, apart)) * np.where(critical < 0, 0.0, rejected)).sum()))
 

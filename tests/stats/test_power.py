@@ -82,7 +82,8 @@ def test_pairs_for_mcnemar_reach_what_they_promise() -> None:
     assert more.n is not None and more.n > found.n
     assert n_for_mcnemar(Discordant(0.2, 0.2)).reason == "no number of pairs shows a difference of 0"
     assert n_for_mcnemar(Discordant(0.1, 0.1001)).reason == "more than 100,000 pairs"
-    assert mcnemar_power(50, Discordant(0.0, 0.0)) == 0
+    assert mcnemar_power(50, Discordant(0.0, 0.0)) == mcnemar_power(50, Discordant(5e-324, 1e-310)) == 0
+    assert mcnemar_power(50, Discordant(0.2, 5e-324)) == pytest.approx(mcnemar_power(50, Discordant(0.2, 0.0)))
     assert mcnemar_power(4, Discordant(0.0, 1.0)) == 0  # four of four: p = 2 / 16, never below .05
     assert mcnemar_power(6, Discordant(0.0, 1.0)) == 1  # six of six: p = 2 / 64
 
