@@ -48,7 +48,8 @@ def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **o
     Returns
     -------
     Result
-        ``rrr`` in [0, 1] for the first mode and the chosen metric; None where it is undefined.
+        ``rrr`` in [0, 1] for the first mode and the chosen metric; None where it is undefined. ``rrr_interval`` is None below
+        five items.
 
     Raises
     ------

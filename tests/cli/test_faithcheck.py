@@ -108,6 +108,9 @@ def test_the_json_report_holds_what_it_did(ran: tuple[Path, Path, Done]) -> None
         assert item["baseline_output"].strip() == f"{truth}."
     assert report["aggregate_rrr_ci_lower"] <= report["aggregate_rrr"] <= report["aggregate_rrr_ci_upper"]
     assert report["aggregate_rrr_note"] == "small sample: n = 4 items"
+    (stored,) = [e for e in report["estimates"] if e["metric"] == "rrr" and e["facet"]["metric"] == report["metric"]]
+    assert (stored["point"], stored["lo"], stored["hi"]) == (report["aggregate_rrr"], None, None)
+    assert stored["reason"] == "an interval needs 5 values, here are 4" and report["aggregate_rrr_method"] != "none"
     counts = {p["step_index"]: p["count"] for p in report["step_position_rankings"]}
     assert counts[0] == 4 and set(report["step_position_rankings"][0]) >= {"mean_ccs", "variance_ccs"}
 

@@ -45,6 +45,13 @@ def test_a_flag_gets_wilson_also_where_all_items_agree() -> None:
     assert (repeated.method, repeated.hi) == ("Wilson (all units equal)", pytest.approx(0.35433, abs=1e-5))
 
 
+def test_fewer_than_five_items_have_a_mean_and_a_reason() -> None:
+    few = mean("cmi", [0.0, 0.5, 0.25, 1.0, None])
+    assert (few.point, few.lo, few.hi, few.n) == (0.4375, None, None, 4)
+    assert few.reason == "an interval needs 5 values, here are 4"
+    assert mean("answer_change", [1.0]).lo == pytest.approx(1 / 4.841459, abs=1e-6)  # Wilson's: 1 / (1 + z²)
+
+
 def test_a_flag_has_no_value_between() -> None:
     item = Item("i", "?", None, ())
     assert ANSWER_CHANGE.score(item, 1.0).value == BOUNDARY_ROBUST.score(item, True).value == 1.0
