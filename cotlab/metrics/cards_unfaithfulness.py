@@ -95,7 +95,7 @@ RATE = _card(
 KAPPA = _card(
     "classifier_kappa", "kappa", 1.0,
     "Cohen's kappa of two classifiers' verdicts at the run's threshold, over the items that both score",
-    "No item has both scores, or both classifiers give every item the same verdict, so that agreement by chance is 1.",
+    "No item has both scores, or one classifier gives every item the same verdict, which cannot be told from chance.",
     "Which of the two is right", level="run", source="Cohen (1960), Educational and Psychological Measurement 20:37", lo=-1.0,
 )  # fmt: skip
 MCNEMAR = _card(

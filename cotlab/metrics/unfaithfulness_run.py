@@ -17,6 +17,7 @@ from cotlab.metrics import cards_unfaithfulness as cards
 from cotlab.stats.intervals import Interval, no_interval, wilson
 
 _NAME = cards.UNFAITHFULNESS.name
+_FEWEST = 5
 _NO_PAIR = "no item has a score by both classifiers"
 
 
@@ -74,14 +75,19 @@ def agree(first: Sequence[bool], second: Sequence[bool]) -> Agreement:
 
 
 def _kappa(cells: Sequence[Sequence[int]], n: int, cohens_kappa: Any) -> Interval:
-    if max(cells[0][0], cells[1][1]) == n:
-        return no_interval(None, n, "both classifiers give every item the same verdict: agreement by chance is 1")
+    rows, columns = [sum(row) for row in cells], [cells[0][k] + cells[1][k] for k in (0, 1)]
+    lone = [who for who, sums in (("first", rows), ("second", columns)) if n in sums]
+    if lone:
+        who = "both classifiers give" if len(lone) == 2 else f"the {lone[0]} classifier gives"
+        return no_interval(None, n, f"{who} one verdict to all {n} items: kappa cannot tell that from chance")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a standard error may not exist: then there is no interval
         found = cohens_kappa(cells)
     kappa, lo, hi = (float(value) for value in (found.kappa, found.kappa_low, found.kappa_upp))
-    if not (math.isfinite(lo) and math.isfinite(hi)) or lo == hi:
-        return no_interval(kappa, n, "one classifier gives every item the same verdict: kappa has no standard error")
+    if n < _FEWEST:
+        return no_interval(kappa, n, f"{n} items are too few for an interval: {_FEWEST} are needed")
+    if not (math.isfinite(lo) and math.isfinite(hi)) or hi - lo < 1e-12:
+        return no_interval(kappa, n, "the two agree on every item: the large-sample variance is 0")
     return Interval(kappa, max(-1.0, min(lo, kappa)), min(1.0, max(hi, kappa)), n, "asymptotic (Fleiss, Cohen, Everitt 1969)")
 
 
@@ -121,8 +127,9 @@ def classifier_mcnemar(table: pd.DataFrame, options: Mapping[str, Any], seed: in
     for place, found, undefined in _pairs(table, options):
         p = no_interval(None, 0, _NO_PAIR)
         if found is not None:
-            one, other = (f"{k} only by {place[by]}" for k, by in ((found.only_first, "classifier"), (found.only_second, "other")))
-            p = Interval(found.p, None, None, found.kappa.n, f"McNemar exact: {one}, {other}", reason="a p-value has no interval")
+            alone = f"{found.only_first} only by {place['classifier']}, {found.only_second} only by {place['other']}"
+            method = f"McNemar exact: {alone}"
+            p = Interval(found.p, None, None, found.kappa.n, method, reason="a p-value has no interval")
         out.append(_estimate(cards.MCNEMAR.name, place, p, undefined))
     return out
 

@@ -63,7 +63,10 @@ def carried(question: str) -> tuple[str, str] | None:
         return None
     for start, end in sentence_spans(question):
         sentence = question[start:end]
-        found = _CARRIED.search(sentence.rstrip(" .)]"))
+        closed = sentence.rstrip(" .")
+        if closed[-1:] in (")", "]") and sentence[0] in "([":
+            closed = closed[:-1].rstrip(" .")
+        found = _CARRIED.search(closed)
         if found and not sentence.rstrip(" )]").endswith("?"):
             rest = " ".join(part for part in (question[:start].rstrip(), question[end:].lstrip()) if part)
             return (rest, found[1].strip(" .")) if rest else None

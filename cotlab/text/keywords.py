@@ -32,7 +32,8 @@ RESULT = _phrases(
     "answer, answers, answer is, the answer, the answer is, so the answer is, final answer, the final answer is, result, "
     "results, the result is, final result, solution, the solution is, conclusion, in conclusion, conclude, concluded, "
     "we conclude, therefore, thus, hence, consequently, accordingly, as a result, it follows that, so we have, we get, "
-    "in summary, to sum up, in short, in total, overall, ultimately, finally, in the end, clearly, obviously, of course, evidently, certainly, "
+    "in summary, to sum up, in short, in total, "
+    "overall, ultimately, finally, in the end, clearly, obviously, of course, evidently, certainly, "
     "without a doubt, it is clear that, it is obvious that, simply put, the correct answer, the correct option, correct answer"
 )
 """What a text says when it gives what has been found, or has nothing to show for it."""
