@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -14,10 +12,11 @@ import pandas as pd
 from cotlab.core.program import over_run
 from cotlab.core.types import Estimate, Facet
 from cotlab.metrics import cards_unfaithfulness as cards
+from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.intervals import Interval, no_interval, wilson
+from cotlab.stats.paired import mcnemar
 
 _NAME = cards.UNFAITHFULNESS.name
-_FEWEST = 5
 _NO_PAIR = "no item has a score by both classifiers"
 
 
@@ -58,37 +57,12 @@ def agree(first: Sequence[bool], second: Sequence[bool]) -> Agreement:
     ------
     ValueError
         If there is no item.
-
-    References
-    ----------
-    statsmodels.stats.inter_rater.cohens_kappa; statsmodels.stats.contingency_tables.mcnemar.
     """
-    from statsmodels.stats.contingency_tables import mcnemar
-    from statsmodels.stats.inter_rater import cohens_kappa
-
-    pairs = list(zip(first, second, strict=True))
-    if not pairs:
+    if not first:
         raise ValueError("two classifiers are compared on at least one item")
-    cells = [[sum(pair == (a, b) for pair in pairs) for b in (True, False)] for a in (True, False)]
-    p = float(mcnemar(cells, exact=True).pvalue)
-    return Agreement(_kappa(cells, len(pairs), cohens_kappa), min(1.0, p), cells[0][1], cells[1][0])
-
-
-def _kappa(cells: Sequence[Sequence[int]], n: int, cohens_kappa: Any) -> Interval:
-    rows, columns = [sum(row) for row in cells], [cells[0][k] + cells[1][k] for k in (0, 1)]
-    lone = [who for who, sums in (("first", rows), ("second", columns)) if n in sums]
-    if lone:
-        who = "both classifiers give" if len(lone) == 2 else f"the {lone[0]} classifier gives"
-        return no_interval(None, n, f"{who} one verdict to all {n} items: kappa cannot tell that from chance")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a standard error may not exist: then there is no interval
-        found = cohens_kappa(cells)
-    kappa, lo, hi = (float(value) for value in (found.kappa, found.kappa_low, found.kappa_upp))
-    if n < _FEWEST:
-        return no_interval(kappa, n, f"{n} items are too few for an interval: {_FEWEST} are needed")
-    if not (math.isfinite(lo) and math.isfinite(hi)) or hi - lo < 1e-12:
-        return no_interval(kappa, n, "the two agree on every item: the large-sample variance is 0")
-    return Interval(kappa, max(-1.0, min(lo, kappa)), min(1.0, max(hi, kappa)), n, "asymptotic (Fleiss, Cohen, Everitt 1969)")
+    told = mcnemar(first, second)
+    assert told.p is not None  # there is a pair
+    return Agreement(cohen_kappa(first, second), told.p, told.first_only, told.second_only)
 
 
 @over_run(cards.RATE, reads=(_NAME,))

@@ -101,9 +101,9 @@ def test_agreement_by_hand() -> None:
 
 def test_a_classifier_that_always_says_the_same_has_no_kappa_and_perfect_or_few_agreement_no_bounds() -> None:
     told = agree([True, True], [True, True])
-    assert told.kappa.point is None and "both classifiers" in str(told.kappa.reason) and told.p == 1.0
+    assert told.kappa.point is None and "both raters" in str(told.kappa.reason) and told.p == 1.0
     one = agree([True, False, True], [False, False, False])
-    assert one.kappa.point is None and "the second classifier" in str(one.kappa.reason)
+    assert one.kappa.point is None and "the second rater" in str(one.kappa.reason)
     perfect, few = agree([True, False] * 5, [True, False] * 5).kappa, agree([True, False, True], [True, False, False]).kappa
     assert (perfect.point, perfect.lo, few.point, few.lo) == (1.0, None, pytest.approx(0.4), None)
     with pytest.raises(ValueError, match="at least one"):
