@@ -84,7 +84,7 @@ SCORERS = Registry("scorer", {"ablation": "cotlab.metrics.ablation:step_ablation
         "consistency": "cotlab.metrics.consistency:consistency",
         "robustness": "cotlab.metrics.robustness:robustness", "causal": "cotlab.metrics.causal:causal",
         "flags": "cotlab.metrics.flags:flags", "composite": "cotlab.metrics.composite:composite",
-        "judge": "cotlab.metrics.judge:judge"}, "cotlab.scorers")
+        "judge": "cotlab.metrics.judge:judge", "ratings": "cotlab.metrics.ratings:ratings"}, "cotlab.scorers")
 FIGURES = Registry(
     "figure",
     {
