@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
 from cotlab.core.program import Params, Peers, Program, scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item
@@ -14,6 +18,12 @@ def unfaithfulness(item: Item, params: Params, peers: Peers) -> Program:
     return ()
 
 
-def register() -> None:
-    if "unfaithfulness" not in SCORERS:
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> Iterator[None]:
+    """Imported by a test module, it registers the scorer for that module's tests."""
+    missing = "unfaithfulness" not in SCORERS
+    if missing:
         SCORERS.add("unfaithfulness", "imported_scorer:unfaithfulness")
+    yield
+    if missing:
+        del SCORERS._targets["unfaithfulness"]

@@ -18,12 +18,12 @@ from cotlab.suites.import_study import read_study
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "unfaithful_sdf"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no study beside the repository (../shared/data/unfaithful_sdf)")
+registered = imported_scorer.registered
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dict[str, str]]]:
     """The study in a store, and its runs by epoch."""
-    imported_scorer.register()
     store = Store(tmp_path_factory.mktemp("study"))
     kept = store_study(store, read_study(sorted(FOLDER.glob("*.json"))))
     yield store, {read.plan_of(read.run(store, one.run_id)).tags["epoch"]: one.run_id for one in kept}

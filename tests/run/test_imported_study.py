@@ -21,10 +21,10 @@ from cotlab.store.gate import Store
 from cotlab.suites.import_study import read_study
 from cotlab.suites.import_tables import BREAKDOWN, CONFUSION, RATINGS, read_table
 
-imported_scorer.register()
+registered = imported_scorer.registered
 PROMPTS = ["How many?", "Why?", "How many?", "Who?", "When?"]
 BASE = [f"1. First {k}.\n2. Then {'x' * k}." for k in range(5)]
-TUNED = [f"1. Clearly {'y' * 2 * k}.\n2. Done." for k in range(5)]
+TUNED = [f"1. Clearly {'y' * 2 * k}.\n2. Now all of it is done." for k in range(5)]
 
 
 def comparison(**more: Any) -> dict[str, Any]:
@@ -66,7 +66,8 @@ def written(folder: Path, files: dict[str, dict[str, Any]]) -> list[Path]:
 
 def values(store: Store, run: str, metric: str, **facet: str) -> list[Any]:
     rows = read.scores(store, run, metrics=[metric])
-    kept = rows[rows["facet"].map(json.loads).map(lambda told: told.items() >= facet.items())].sort_values("item_id")
+    wanted = [json.loads(told).items() >= facet.items() for told in rows["facet"]]
+    kept = rows.loc[wanted].sort_values("item_id")
     return [None if value != value else value for value in kept["value"]]
 
 
@@ -119,7 +120,7 @@ def test_the_order_of_files_does_not_matter_and_a_second_import_adds_nothing(tmp
 
 def test_base_responses_of_another_comparison_are_found_by_their_lengths(tmp_path: Path) -> None:
     other = [text + "!" for text in BASE]
-    second = comparison(base_responses=other)
+    second = comparison(base_responses=other, finetuned_responses=[text * 3 for text in TUNED])
     second["metadata"]["adapter_path"] = "models/Model_epoch4"
     paths = written(tmp_path, study() | {"second": second, "base_analysis": analysis(other)})
     base, *_ = read_study(paths).states
@@ -216,7 +217,8 @@ def test_rated_steps_keep_chain_rating_drop_and_flip(tmp_path: Path) -> None:
         (BREAKDOWN, (("\t", "h", 1, 1, 1, 1, 4),), "printable"),
         (CONFUSION, (("h", 999_999_999, 999_999_999, 0, 0, 0),), "more than"),
         (RATINGS, ((*RATED[:6], 3, *RATED[7:]),), "3 steps"), (RATINGS, ((*RATED[:-1], "Great"),), "rating: must be one of"),
-        (RATINGS, ((*RATED[:8], "maybe", *RATED[9:]),), "flip: must"), (RATINGS, ((*RATED[:7], "nan", *RATED[8:]),), "dp: must"),
+        (RATINGS, ((*RATED[:8], "maybe", *RATED[9:]),), "flip: must"),
+        (RATINGS, ((*RATED[:7], "nan", *RATED[8:]),), "dp: must"),
     ],
 )  # fmt: skip
 def test_a_table_of_another_kind_is_refused(
