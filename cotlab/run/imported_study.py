@@ -14,7 +14,7 @@ from cotlab.metrics.ablation import own_steps
 from cotlab.run.imported import PROVIDER, Kept
 from cotlab.run.plan import code_version, params_digest
 from cotlab.run.summary import summarise
-from cotlab.store import write
+from cotlab.store import read, write
 from cotlab.store.gate import Store
 from cotlab.suites.import_study import State, Study
 
@@ -73,7 +73,8 @@ def keep(store: Store, found: Import) -> Kept:
             ]  # fmt: skip
             write.add_ended(connection, run_id, ended)
             write.set_status(connection, run_id, "done", found.note)
-    summarise(store, run_id, plan)
+    if new or read.estimates(store, run_id).empty:
+        summarise(store, run_id, plan)
     return Kept(run_id, found.suite.name, found.model, new)
 
 

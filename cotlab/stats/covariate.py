@@ -28,7 +28,7 @@ def at_equal(
     Returns
     -------
     Interval
-        In the unit of the values. Undefined (with the reason) below ``FEWEST`` units or clusters, where the covariate is
+        In the unit of the values; no bounds where all values are equal. Undefined (with the reason) below ``FEWEST`` units or clusters, where the covariate is
         constant, and where all of it lies on one side of 0, for the line would then be extended beyond what was seen.
 
     Raises
@@ -53,6 +53,8 @@ def at_equal(
         return no_interval(None, n, "the covariate is constant", level=level)
     if lowest > 0 or highest < 0:
         return no_interval(None, n, "the covariate lies on one side of 0", level=level)
+    if max(values) - min(values) < 1e-12:
+        return no_interval(math.fsum(values) / len(values), n, "all values are equal: they have no spread to show", level=level)
     import numpy as np
     import statsmodels.api as sm
 

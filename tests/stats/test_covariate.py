@@ -47,6 +47,11 @@ def test_there_is_no_number_where_the_line_would_be_extended(
     assert found.point is found.lo is None and why in (found.reason or "")
 
 
+def test_equal_values_are_a_point_without_an_interval() -> None:
+    found = at_equal([2.0] * 6, [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0])
+    assert (found.point, found.lo, found.hi) == (2.0, None, None) and "equal" in (found.reason or "")
+
+
 @pytest.mark.parametrize(("values", "covariate"), [([1.0], []), ([float("nan")], [1.0]), ([1.0], [float("inf")])])
 def test_what_cannot_be_fitted_raises(values: list[float], covariate: list[float]) -> None:
     with pytest.raises(ValueError):
