@@ -28,7 +28,8 @@ def at_equal(
     Returns
     -------
     Interval
-        In the unit of the values; no bounds where all values are equal. Undefined (with the reason) below ``FEWEST`` units or clusters, where the covariate is
+        In the unit of the values; no bounds where all values are equal.
+        Undefined (with the reason) below ``FEWEST`` units or clusters, where the covariate is
         constant, and where all of it lies on one side of 0, for the line would then be extended beyond what was seen.
 
     Raises
