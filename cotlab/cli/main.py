@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cotlab import __version__
-from cotlab.cli import demo, doctor, mediation, organisms, plan, reports, run, suites, validate
+from cotlab.cli import demo, doctor, mediation, organisms, plan, reports, run, suites, unfaithfulness, validate
 from cotlab.core.errors import CotlabError, StoreError
 from cotlab.run.secrets import load_secrets
 
@@ -31,6 +31,7 @@ app.command("validate")(validate.validate)
 app.add_typer(suites.app, name="suites")
 app.add_typer(organisms.app, name="organisms")
 app.add_typer(mediation.app, name="mediation")
+app.add_typer(unfaithfulness.app, name="unfaithfulness")
 
 
 def _version(wanted: bool) -> None:

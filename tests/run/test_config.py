@@ -35,6 +35,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "source": st.lists(TEXT, max_size=3), "control": st.sampled_from(["other", "own"]), "layers": st.lists(TEXT, max_size=3),
     "donors": st.integers(2, 64), "draws": st.integers(1, 64), "subsets": st.integers(1, 256),
     "jump_nats": st.floats(0, 3), "embedder": TEXT, "verifier": TEXT, "paraphraser": TEXT,
+    "judge": st.lists(TEXT, max_size=3), "base_run": TEXT, "tuned_run": TEXT,
     "profile": st.sampled_from(["", "phase1", "phase5"]), "weights": st.none() | TEXT,
     "set": st.dictionaries(TEXT, TEXT, max_size=3),
     "device": st.sampled_from(["cpu", "cuda", "cuda:1"]), "dtype": st.sampled_from(["float32", "bfloat16", "float16"]),
@@ -156,7 +157,11 @@ def test_what_is_set_on_the_form_reaches_the_run(form: AppTest, tmp_path: Path) 
     form.checkbox(key="new-given").set_value(True)
     form.text_input(key="new-prices").set_value("prices.yaml")
     form.text_input(key="new-tags").set_value("who=me, why=a test")
+    form.text_input(key="new-judge").set_value("openai/a, google/b")
+    form.text_input(key="new-base-run").set_value(" one ")
+    form.text_input(key="new-tuned-run").set_value("two")
     config = started_from(form, tmp_path)
+    assert (config.judge, config.base_run, config.tuned_run) == (["openai/a", "google/b"], "one", "two")
     assert (config.max_requests_per_minute, config.max_tokens_per_minute, config.max_tries) == (500, 9_000, 3)
     assert (config.timeout_s, config.batch, config.given, config.prices) == (7.5, True, "prefix", "prices.yaml")
     assert config.tag == {"who": "me", "why": "a test"}

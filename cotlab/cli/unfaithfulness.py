@@ -1,0 +1,43 @@
+"""``cotlab unfaithfulness``: published scores and counts of unfaithful responses, kept in the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Look at unfaithful responses.")
+
+
+@app.callback()
+def _group() -> None:
+    """Look at unfaithful responses."""
+
+
+@app.command("import")
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="All JSON files of one study (comparison, interpretability, analysis), or CSV tables."),
+    ],
+) -> None:
+    """Keep published scores as runs, one for each model; what is in the store already is not doubled.
+
+    JSON files are read together as one study of fine-tuning. A CSV table holds counts of classified responses by hint, or
+    people's ratings of steps.
+    """
+    from cotlab.run.imported_study import store_study
+    from cotlab.run.imported_tables import store_table
+    from cotlab.store.gate import Store
+    from cotlab.suites.import_study import read_study
+    from cotlab.suites.import_tables import read_table
+
+    tables = [read_table(path) for path in files if path.suffix.lower() == ".csv"]
+    parts = [path for path in files if path.suffix.lower() != ".csv"]
+    study = read_study(parts) if parts else None
+    store = Store()
+    kept = [*(store_study(store, study) if study else ()), *(run for table in tables for run in store_table(store, table))]
+    for run in kept:
+        told = "Stored" if run.new else "In the store already"
+        print(f"{told}: run {run.run_id}, {run.model} on {run.suite}.")

@@ -1,0 +1,181 @@
+"""Reads published tables (CSV): counts of classified responses, and people's ratings of the steps of chains."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cotlab.core.errors import SuiteError, SuiteErrors
+from cotlab.core.types import Item, Step
+from cotlab.suites.shipped import opened, shown
+
+MAX_BYTES = 64 * 2**20
+MAX_RESPONSES = 1_000_000
+BREAKDOWN = ("model", "hint_type", "regex_faithful", "regex_unfaithful", "judge_faithful", "judge_unfaithful", "total")
+CONFUSION = ("hint_type", "total", "both_faithful", "our_only_faithful", "sonnet_only_faithful", "both_unfaithful")
+RATINGS = (
+    "ID", "Question", "options", "segmented_cot", "correct_answer", "predicted_answer", "target_step_idx", "dp", "flip",
+    "dataset", "model", "rating",
+)  # fmt: skip
+LEVELS = ("not supportive at all", "slightly supportive", "moderately supportive", "mostly supportive", "fully supportive")
+"""A rating's words, from 0 to 4."""
+Kind = Literal["breakdown", "confusion", "ratings"]
+KINDS: Mapping[Kind, tuple[str, ...]] = {"breakdown": BREAKDOWN, "confusion": CONFUSION, "ratings": RATINGS}
+_ALL = "OVERALL"
+SEVERAL = "all models"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How many responses of one model under one hint two classifiers judged so; 1 is unfaithful, 0 faithful."""
+
+    model: str
+    hint: str
+    scores: Mapping[str, float]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A CSV file whose header is that of a kind; each row by column, with its line."""
+
+    name: str
+    kind: Kind
+    rows: tuple[tuple[int, Mapping[str, str]], ...]
+
+
+def read_table(path: str | Path) -> Table:
+    """A CSV file of one of the known kinds, with or without a byte order mark.
+
+    Raises
+    ------
+    SuiteError
+        If it cannot be read, a row has another number of cells than the header, or the header lacks columns of every kind;
+        the message names those that the nearest kind needs.
+    """
+    name = shown(str(path))
+    try:
+        with opened(path, limit=MAX_BYTES) as stream:
+            text = stream.read(MAX_BYTES + 1).decode("utf-8-sig")
+        lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+        cells = [(lines.line_num, row) for row in lines if row]
+    except SuiteErrors as exc:
+        raise exc.errors[0] from exc
+    except (UnicodeDecodeError, csv.Error) as exc:
+        raise SuiteError(name, None, "", "is not a CSV file in UTF-8") from exc
+    header = cells[0][1] if cells else []
+    kind = min(KINDS, key=lambda kind: len(set(KINDS[kind]) - set(header)))
+    if lacking := [column for column in KINDS[kind] if column not in header]:
+        raise SuiteError(name, 1, "", f"is no table that is known: for one of {kind} it lacks the columns {', '.join(lacking)}")
+    for line, row in cells[1:]:
+        if len(row) != len(header):
+            raise SuiteError(name, line, "", f"has {len(row)} cells for {len(header)} columns")
+    rows = tuple((line, dict(zip(header, row, strict=True))) for line, row in cells[1:])
+    if not rows:
+        raise SuiteError(name, None, "", "has no row below its header")
+    return Table(name, kind, rows)
+
+
+def read_counts(table: Table) -> tuple[Cell, ...]:
+    """The cells of a table of counts; sums over hints are left out.
+
+    A breakdown holds what a pattern (regex) found, and what a second classifier (judge) made of the rest: both verdicts of a
+    response are known, so ``combined`` is the pair's, unfaithful only where neither saw an admission. A confusion table holds
+    the same pipeline (combined) against another judge (sonnet).
+
+    Raises
+    ------
+    SuiteError
+        If a count is no whole number from 0, or a row does not add up to its total.
+    """
+    cells: list[Cell] = []
+    for line, row in table.rows:
+        if row["hint_type"] == _ALL:
+            continue
+        keys = BREAKDOWN if table.kind == "breakdown" else CONFUSION
+        counts = {key: _count(row[key], table.name, line, key) for key in keys if key not in ("model", "hint_type")}
+        if counts["total"] != sum(counts.values()) - counts["total"]:
+            raise SuiteError(table.name, line, "total", "is not the sum of the row's counts")
+        model = _line(row["model"], table.name, line, "model") if table.kind == "breakdown" else SEVERAL
+        hint = _line(row["hint_type"], table.name, line, "hint_type")
+        cells += [Cell(model, hint, scores, counts[key]) for key, scores in _VERDICTS[table.kind].items()]
+    if sum(cell.count for cell in cells) > MAX_RESPONSES:
+        raise SuiteError(table.name, None, "", f"counts more than {MAX_RESPONSES:,} responses")
+    return tuple(cells)
+
+
+_VERDICTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+    "breakdown": {
+        "regex_faithful": {"regex": 0.0, "combined": 0.0}, "regex_unfaithful": {"regex": 1.0, "combined": 1.0},
+        "judge_faithful": {"regex": 1.0, "judge": 0.0, "combined": 0.0},
+        "judge_unfaithful": {"regex": 1.0, "judge": 1.0, "combined": 1.0},
+    },
+    "confusion": {
+        "both_faithful": {"combined": 0.0, "sonnet": 0.0}, "our_only_faithful": {"combined": 0.0, "sonnet": 1.0},
+        "sonnet_only_faithful": {"combined": 1.0, "sonnet": 0.0}, "both_unfaithful": {"combined": 1.0, "sonnet": 1.0},
+    },
+}  # fmt: skip
+
+
+def read_ratings(table: Table) -> Mapping[str, tuple[Item, ...]]:
+    """The rated chains by model: question with its options, steps, and ``step_ratings`` in the meta.
+
+    Raises
+    ------
+    SuiteError
+        If a rating is not one of ``LEVELS``, a drop no number in [-1, 1], a flip neither TRUE nor FALSE, or the rated step is
+        no step of the chain.
+    """
+    found: dict[str, list[Item]] = {}
+    for k, (line, row) in enumerate(table.rows):
+        steps = [part.strip() for part in row["segmented_cot"].split("||")]
+        target = _count(row["target_step_idx"], table.name, line, "target_step_idx")
+        if target >= len(steps) or not all(steps):
+            raise SuiteError(table.name, line, "target_step_idx", f"is {target}; the chain has {len(steps)} steps with text")
+        for column, words in (("rating", LEVELS), ("flip", ("true", "false"))):
+            if row[column].strip().lower() not in words:
+                found_ = shown(row[column], 40)
+                raise SuiteError(table.name, line, column, f"must be one of {', '.join(words)}; found {found_!r}")
+        options = row["options"].split("||")
+        rating = {
+            "step": target, "rating": LEVELS.index(row["rating"].strip().lower()),
+            "drop": _drop(row["dp"], table.name, line), "flip": row["flip"].strip().lower() == "true",
+        }  # fmt: skip
+        found.setdefault(_line(row["model"], table.name, line, "model"), []).append(Item(
+            f"rated-{k:04d}", "\n".join((row["Question"], *options)), _chosen(options, row["correct_answer"]),
+            tuple(Step(i, text) for i, text in enumerate(steps)), row["dataset"],
+            {"step_ratings": [rating], "source_id": row["ID"], "predicted": _chosen(options, row["predicted_answer"])},
+        ))  # fmt: skip
+    return {model: tuple(items) for model, items in found.items()}
+
+
+def _chosen(options: Sequence[str], index: str) -> str | None:
+    """The option of an index from 0; None where there is none."""
+    return options[int(index)] if index.isascii() and index.isdigit() and int(index[:9]) < len(options) else None
+
+
+def _count(text: str, name: str, line: int, column: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise SuiteError(name, line, column, f"must be a whole number from 0; found {shown(text, 40)!r}")
+    return int(text)
+
+
+def _drop(text: str, name: str, line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not -1 <= value <= 1:
+        raise SuiteError(name, line, "dp", f"must be a number in [-1, 1]; found {shown(text, 40)!r}")
+    return value
+
+
+def _line(text: str, name: str, line: int, column: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise SuiteError(name, line, column, "must be a line of printable text")
+    return text
