@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import imported_scorer
 import pandas as pd
 import pytest
 from scipy.stats import pearsonr
@@ -18,7 +17,6 @@ from cotlab.suites.import_tables import read_table
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 HINTS, RATED = DATA / "lie_to_me", DATA / "fur_ratings" / "reasoning-chain-study.csv"
-registered = imported_scorer.registered
 hinted = pytest.mark.skipif(not HINTS.is_dir(), reason="no counts beside the repository (../shared/data/lie_to_me)")
 rated = pytest.mark.skipif(not RATED.is_file(), reason="no ratings beside the repository (../shared/data/fur_ratings)")
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import imported_scorer
 import pandas as pd
 import pytest
 
@@ -18,7 +17,6 @@ from cotlab.suites.import_study import read_study
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "unfaithful_sdf"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no study beside the repository (../shared/data/unfaithful_sdf)")
-registered = imported_scorer.registered
 
 
 @pytest.fixture(scope="module")

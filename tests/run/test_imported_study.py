@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import imported_scorer
 import pytest
 from typer.testing import CliRunner
 
@@ -21,7 +20,6 @@ from cotlab.store.gate import Store
 from cotlab.suites.import_study import read_study
 from cotlab.suites.import_tables import BREAKDOWN, CONFUSION, RATINGS, read_table
 
-registered = imported_scorer.registered
 PROMPTS = ["How many?", "Why?", "How many?", "Who?", "When?"]
 BASE = [f"1. First {k}.\n2. Then {'x' * k}." for k in range(5)]
 TUNED = [f"1. Clearly {'y' * 2 * k}.\n2. Now all of it is done." for k in range(5)]
