@@ -16,7 +16,7 @@ from cotlab.core.program import over_run
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Estimate, Facet, MetricCard
 from cotlab.metrics import cards_ablation as cards
-from cotlab.stats.intervals import Interval, wilson
+from cotlab.stats.intervals import FEWEST, Interval, wilson
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
 
 FLAGS = frozenset(card.name for card in cards.STEP_CARDS if card.flag)
@@ -47,13 +47,13 @@ def position_table(table: pd.DataFrame, seed: int = 0, flags: frozenset[str] = F
 
     Columns metric, facet, step, point, lo, hi, variance (n − 1; None below two items), n, n_undefined, method, reason
     (of the first undefined score where none is defined, else why there is no interval). One yes or no an item gets a Wilson
-    interval, anything else a bootstrap over items; ``flags`` names the metrics that are yes or no.
+    interval, anything else a bootstrap over items (from five on); ``flags`` names the metrics that are yes or no.
     """
     gaps = table[table["step"].notna() & table["value"].isna()].groupby(["metric", "facet", "step"])["reason"].first()
     rows = []
     for (metric, facet, step), group in step_means(table).groupby(["metric", "facet", "step"], sort=True):
         values = group["value"].dropna()
-        yes_or_no = metric in flags and len(values) > 1 and group["draws"].max() == 1
+        yes_or_no = metric in flags and len(values) > 0 and group["draws"].max() == 1
         found = (
             wilson(int(values.sum()), len(values)) if yes_or_no
             else bootstrap_mean(
@@ -91,10 +91,16 @@ def _estimate(card: MetricCard, group: Facet, found: Interval, undefined: int, o
 @over_run(cards.RRR_MACRO, reads=cards.CCS_METRICS)
 def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """RRR, the mean over items of the share of their defined steps below the threshold."""
+    return rrr_estimates(table, options, seed)
+
+
+def rrr_estimates(table: pd.DataFrame, options: Mapping[str, Any], seed: int, *, fewest: int = FEWEST) -> list[Estimate]:
+    """RRR for each mode and metric, with bounds from ``fewest`` items on; the report gives them from two on, with a note."""
     out = []
     for metric, group, steps in _ccs_groups(table):
         counts = _redundant(steps, options["ccs_threshold"])
-        found = bootstrap_mean((counts["low"] / counts["n"]).tolist(), seed=derive_seed("rrr", seed, metric), share=True)
+        shares, draw = (counts["low"] / counts["n"]).tolist(), derive_seed("rrr", seed, metric)
+        found = bootstrap_mean(shares, seed=draw, share=True, fewest=fewest)
         out.append(_estimate(cards.RRR_MACRO, group, found, int(steps["value"].isna().sum())))
     return out
 

@@ -12,13 +12,15 @@ import pandas as pd
 
 from cotlab.core.keys import digest
 from cotlab.core.types import Plan
-from cotlab.metrics.redundancy import position_table, step_means
+from cotlab.metrics.redundancy import position_table, rrr_estimates, step_means
+from cotlab.stats.intervals import FEWEST
 from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.store.live import LiveState
 from cotlab.store.responses import ResponseLog
 
-SMALL_N = 5
+SMALLEST_N = 2
+"""Items from which on the report gives RRR an interval, as FaithCheck's does; below ``FEWEST`` a note goes with it."""
 FORMATS = ("json", "md", "csv", "parquet")
 
 
@@ -106,7 +108,7 @@ def _ablation(
     """FaithCheck's part of the report: one metric and one mode, by item and by position."""
     mode, metric = params["modes"][0], params["metric"]
     own = table[(table["metric"] == metric) & (table["facet"].map(lambda f: json.loads(f).get("mode")) == mode)]
-    rrr = headline(estimates, params)
+    rrr = _with_small_n(headline(estimates, params), own, params, plan.seed)
     found = {
         "metric": metric,
         "mode": mode,
@@ -284,12 +286,24 @@ def disarmed(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**{name: table[name].map(quoted) for name in texts})
 
 
+def _with_small_n(
+    rrr: dict[str, Any] | None, own: pd.DataFrame, params: Mapping[str, Any], seed: int
+) -> dict[str, Any] | None:
+    """The stored RRR, with the bounds that FaithCheck's report gives from ``SMALLEST_N`` items on and the store does not."""
+    if rrr is None or rrr["point"] is None or rrr["lo"] is not None or not SMALLEST_N <= rrr["n"] < FEWEST:
+        return rrr
+    for small in rrr_estimates(own, params, seed, fewest=SMALLEST_N):
+        if dict(small.group) == json.loads(rrr["facet"]):
+            return {**rrr, "lo": small.lo, "hi": small.hi, "method": small.method, "reason": small.reason}
+    return rrr
+
+
 def _note(rrr: Mapping[str, Any] | None) -> str | None:
     if rrr is None:
         return "RRR was not estimated: no step was scored"
     if rrr["point"] is None:
         return str(rrr["reason"])
-    if rrr["n"] < SMALL_N:
+    if rrr["n"] < FEWEST:
         return f"small sample: n = {rrr['n']} items"
     return str(rrr["reason"]) if rrr["lo"] is None and rrr["reason"] else None
 

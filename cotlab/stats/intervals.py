@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+FEWEST = 5
+"""Independent units that an interval by t, log-t, bootstrap or large samples needs; Wilson's and the exact ones need one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """``lo <= point <= hi`` where the bounds exist; ``reason`` says why a part is None."""
+    """A point and its bounds, ``lo <= point <= hi`` where they exist; a part that does not is None.
+
+    ``n`` counts the independent units, ``method`` names how the bounds were made ("none" without them), ``reason`` says why a
+    part is None, and ``note`` says what a reader must know of a number that does exist (values left out of it, say).
+    Numbers that are not finite, bounds without a point and a point outside its bounds raise a ValueError.
+    """
 
     point: float | None
     lo: float | None
@@ -17,6 +28,16 @@ class Interval:
     method: str
     level: float = 0.95
     reason: str | None = None
+    note: str | None = None
+
+    def __post_init__(self) -> None:
+        known = [part for part in (self.lo, self.point, self.hi) if part is not None]
+        if not all(map(math.isfinite, known)):
+            raise ValueError(f"a point and its bounds must be finite or None, got {known}")
+        if self.point is None and known:
+            raise ValueError("bounds need a point")
+        if known != sorted(known):
+            raise ValueError(f"the point {self.point} lies outside its interval [{self.lo}, {self.hi}]")
 
 
 def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
@@ -32,12 +53,12 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
     Returns
     -------
     Interval
-        0 <= lo <= point <= hi <= 1, unitless.
+        0 <= lo <= point <= hi <= 1, unitless; bounds at every n.
 
     Raises
     ------
     ValueError
-        If n < 1 or successes lies outside [0, n].
+        If n < 1, or successes lies outside [0, n] or is not whole.
 
     References
     ----------
@@ -45,15 +66,143 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
     """
     from statsmodels.stats.proportion import proportion_confint
 
-    if n < 1 or not 0 <= successes <= n:
-        raise ValueError(f"wilson needs 0 <= successes <= n and n >= 1, got {successes} of {n}")
-    lo, hi = proportion_confint(successes, n, alpha=1 - level, method="wilson")
+    if n < 1 or not 0 <= successes <= n or int(successes) != successes or int(n) != n:
+        raise ValueError(f"wilson needs whole numbers, 0 <= successes <= n and n >= 1, got {successes} of {n}")
+    lo, hi = proportion_confint(successes, n, alpha=1 - checked_level(level), method="wilson")
     point = successes / n
-    return Interval(point, min(max(0.0, float(lo)), point), max(min(1.0, float(hi)), point), n, "Wilson", level)
+    return Interval(point, min(max(0.0, float(lo)), point), max(min(1.0, float(hi)), point), int(n), "Wilson", level)
 
 
-def no_interval(point: float | None, n: int, reason: str, *, level: float = 0.95) -> Interval:
+def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
+    """Mean of independent values with Student's t interval.
+
+    Parameters
+    ----------
+    values : sequence of float, finite
+        One value per independent unit.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        In the unit of the values. Undefined where there is no value; no bounds (with the reason) below ``FEWEST`` values and
+        where all are equal: what shows no spread has no standard error.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite.
+
+    References
+    ----------
+    Student (1908), Biometrika 6:1; statsmodels ``DescrStatsW.tconfint_mean``. R: t.test(values)$conf.int.
+    """
+    checked_level(level)
+    if not all(map(math.isfinite, values)):
+        raise ValueError("t_interval needs finite values; leave out what is undefined and count it")
+    n = len(values)
+    if n == 0:
+        return no_interval(None, 0, "no defined value", level=level)
+    point, lo, hi = _t_bounds(values, level)
+    if not math.isfinite(point):
+        return no_interval(None, n, "the values are too large to be added", level=level)
+    why = too_few(n) or all_equal(values)
+    if why is None and not (math.isfinite(lo) and math.isfinite(hi)):
+        why = "the bounds are too large for a floating-point number"
+    if why is not None:
+        return no_interval(point, n, why, level=level)
+    return Interval(point, min(lo, point), max(hi, point), n, "t", level)
+
+
+def log_ratio_interval(ratios: Sequence[float | None], *, level: float = 0.95) -> Interval:
+    """Geometric mean of ratios, with the interval of the mean log ratio (Student's t), transformed back.
+
+    Point and bounds estimate the same quantity, the geometric mean. A pooled ratio (sum over sum) is another one and has
+    another interval: ``bootstrap_ratio``.
+
+    Parameters
+    ----------
+    ratios : sequence of float at least 0, or None where a denominator is 0
+        One ratio per independent unit.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        Positive, unitless. ``n`` counts the ratios above 0. A zero has no logarithm: zeros and undefined ratios are left out,
+        and ``note`` counts them. Undefined where no ratio is above 0; no bounds below ``FEWEST`` and where all are equal.
+
+    Raises
+    ------
+    ValueError
+        If a ratio is negative or not finite.
+
+    References
+    ----------
+    R: exp(t.test(log(ratios))$conf.int).
+    """
+    checked_level(level)
+    known = [float(ratio) for ratio in ratios if ratio is not None]
+    if not all(math.isfinite(ratio) and ratio >= 0 for ratio in known):
+        raise ValueError("a ratio is at least 0 and finite, or None where its denominator is 0")
+    logs = [math.log(ratio) for ratio in known if ratio > 0]
+    n, zeros, undefined = len(logs), len(known) - len(logs), len(ratios) - len(known)
+    told = [f"{zeros} of {len(ratios)} ratios are 0"] * bool(zeros)
+    told += [f"{undefined} of {len(ratios)} have a denominator of 0"] * bool(undefined)
+    note = f"{' and '.join(told)}: left out of the geometric mean" if told else None
+    if n == 0:
+        none = f"no ratio above 0: {' and '.join(told)}" if told else "no defined value"
+        return no_interval(None, 0, none, level=level, note=note)
+    mean, lo, hi = _t_bounds(logs, level)
+    point, why = _exp(mean), too_few(n, "ratios above 0") or all_equal(logs)
+    if point is None:
+        return no_interval(None, n, "the geometric mean is too large or too small to be written", level=level, note=note)
+    low, high = (None, None) if why else (_exp(lo), _exp(hi))
+    if low is None or high is None:
+        return no_interval(point, n, why or "the bounds are too large or too small to be written", level=level, note=note)
+    return Interval(point, min(low, point), max(high, point), n, "log-t", level, note=note)
+
+
+def no_interval(
+    point: float | None, n: int, reason: str, *, level: float = 0.95, method: str = "none", note: str | None = None
+) -> Interval:
     """A point (or nothing at all) without bounds, and the reason for it."""
-    if point is not None and not math.isfinite(point):
-        raise ValueError(f"a point must be finite or None, got {point!r}")
-    return Interval(point, None, None, n, "none", level, reason)
+    return Interval(point, None, None, n, method, level, reason, note)
+
+
+def too_few(n: int, what: str = "values", fewest: int = FEWEST) -> str | None:
+    """Why ``n`` units get no interval, or None where they are enough."""
+    return None if n >= fewest else f"an interval needs {fewest} {what}, here {'is' if n == 1 else 'are'} {n}"
+
+
+def all_equal(values: Sequence[float]) -> str | None:
+    """Why values without any spread get no interval, or None where they differ by more than rounding."""
+    spread = np.ptp(np.asarray(values, dtype=float) / max(1e-300, *map(abs, values)))
+    return f"all {len(values)} values are equal: they show no spread" if spread < 1e-12 else None
+
+
+def checked_level(level: float) -> float:
+    """The confidence level itself; ValueError where it is none."""
+    if not 0 < level < 1:
+        raise ValueError(f"a confidence level lies between 0 and 1, got {level}")
+    return level
+
+
+def _t_bounds(values: Sequence[float], level: float) -> tuple[float, float, float]:
+    """Mean and t bounds; the bounds are NaN for one value, and what overflows is not finite."""
+    from statsmodels.stats.weightstats import DescrStatsW
+
+    with np.errstate(all="ignore"):
+        found = DescrStatsW(np.asarray(values, dtype=float))
+        if len(values) < 2:
+            return float(found.mean), math.nan, math.nan
+        lo, hi = found.tconfint_mean(alpha=1 - level)
+        return float(found.mean), float(lo), float(hi)
+
+
+def _exp(value: float) -> float | None:
+    """exp(value) where that is a positive number that can be written."""
+    try:
+        return math.exp(value) or None
+    except OverflowError:
+        return None

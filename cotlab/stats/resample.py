@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.stats.intervals import Interval, no_interval, wilson
+from cotlab.stats.intervals import FEWEST, Interval, checked_level, no_interval, too_few, wilson
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
@@ -17,7 +18,9 @@ _CELLS = 4_000_000
 """Most array cells held at once while resampling: memory stays small however many units there are."""
 
 
-def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False) -> Interval:
+def bootstrap_mean(
+    values: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False, fewest: int = FEWEST
+) -> Interval:
     """Mean of independent values with a BCa bootstrap interval.
 
     Parameters
@@ -29,24 +32,65 @@ def bootstrap_mean(values: Sequence[float], *, seed: int, level: float = 0.95, s
     share : bool
         The values are rates of yes and no, in [0, 1]: where all are 0 or all are 1, a resample has no spread to show, and
         the interval is Wilson's for n units.
+    fewest : int, at least 2
+        Units that bounds need. Only a published report format that prints bounds for fewer has a reason to change it.
 
     Returns
     -------
     Interval
-        In the unit of the values. Undefined (with the reason) where there is no value; no bounds at n = 1, and
-        none (with the reason) where all values are equal; where BCa fails or leaves out its own point, the percentile
-        bootstrap under that name.
+        In the unit of the values. Undefined (with the reason) where there is no value; no bounds (with the reason) below
+        ``fewest`` values and where all are equal; where BCa fails or leaves out its own point, the percentile bootstrap
+        under that name.
 
     References
     ----------
     Efron (1987), JASA 82:171 (BCa); scipy.stats.bootstrap.
     """
-    return bootstrap_ratio(values, [1.0] * len(values), seed=seed, level=level, share=share)
+    return bootstrap_ratio(values, [1.0] * len(values), seed=seed, level=level, share=share, fewest=fewest)
+
+
+def cluster_bootstrap(
+    values: Sequence[float], clusters: Sequence[Hashable], *, seed: int, level: float = 0.95, share: bool = False
+) -> Interval:
+    """Mean of values that come in clusters (items, prompts), resampling whole clusters.
+
+    Parameters
+    ----------
+    values : sequence of float, finite
+    clusters : sequence of str or int, one a value
+        Which cluster a value belongs to; a resample takes or leaves all values of a cluster together.
+    seed, level, share
+        As ``bootstrap_mean``.
+
+    Returns
+    -------
+    Interval
+        The point is the mean over values, not over clusters; ``n`` counts the clusters, and ``note`` says how many values
+        they hold. No bounds below ``FEWEST`` clusters, nor where the means of all clusters are equal.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a value is not finite.
+
+    References
+    ----------
+    Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8. The pooled ratio of cluster sums to sizes.
+    """
+    held: dict[Hashable, list[float]] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        held.setdefault(cluster, []).append(float(value))
+    each = [held[cluster] for cluster in sorted(held, key=str)]  # the order of the rows does not matter
+    sums = [math.fsum(one) if all(map(math.isfinite, one)) else math.nan for one in each]
+    found = bootstrap_ratio(sums, [float(len(one)) for one in each], seed=seed, level=level, share=share)
+    note = f"{len(values)} values in {len(each)} clusters, resampled whole" if len(each) < len(values) else None
+    return replace(found, note=note)
 
 
 def bootstrap_ratio(
-    numerators: Sequence[float], denominators: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False
-) -> Interval:
+    numerators: Sequence[float], denominators: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False,
+    fewest: int = FEWEST,
+) -> Interval:  # fmt: skip
     """Pooled ratio sum(numerators) / sum(denominators), resampling whole units (clusters).
 
     Parameters
@@ -64,6 +108,7 @@ def bootstrap_ratio(
     ValueError
         If the lengths differ, a value is not finite or a denominator is negative.
     """
+    checked_level(level)
     top, bottom = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
     if top.shape != bottom.shape or not (np.isfinite(top).all() and np.isfinite(bottom).all()) or (bottom < 0).any():
         raise ValueError("bootstrap needs as many finite numerators as finite, non-negative denominators")
@@ -80,6 +125,8 @@ def bootstrap_ratio(
         return replace(wilson(round(point * n), n, level=level), method="Wilson (all units equal)")
     if np.ptp(each) < 1e-12:
         return no_interval(point, n, f"all {n} values are equal: a resample has no spread to show", level=level)
+    if n < fewest:
+        return no_interval(point, n, too_few(n, fewest=fewest) or "", level=level)
     from scipy import stats
 
     rng = np.random.default_rng(seed)

@@ -8,15 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from cotlab.core.rng import derive_seed
-from cotlab.stats.intervals import wilson
+from cotlab.stats.intervals import FEWEST, too_few, wilson
 from cotlab.stats.resample import RESAMPLES, bootstrap_mean
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS, PAIRS, measured_dose
 from cotlab.validation.values import Floats
 from cotlab.validation.words import blind_spots
 
 Told = dict[str, Any]
-FEWEST = 5
-"""Items that an interval of a mean needs; below it there is the point alone."""
 
 
 def auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, higher: bool = True, level: float = 0.95) -> Told:
@@ -35,7 +33,7 @@ def auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, hi
         In [0, 1]; the Mann-Whitney U over the number of pairs. The interval is the percentile bootstrap over items: a
         resample takes an item with the values of all models. Where every pair agrees (0 or 1) no resample can differ, and
         the interval is Wilson's for n items. ``n`` counts items with a defined value. Without a point or bounds the reason
-        says why: which side has no defined value and over how many values, or that there is one item.
+        says why: which side has no defined value and over how many values, or that there are too few items to resample.
 
     References
     ----------
@@ -59,6 +57,8 @@ def auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, hi
     point = float(above.sum() / pairs.sum())
     if n < 2:
         return {**none, "point": point, "reason": "one item has no spread"}
+    if point not in (0.0, 1.0) and n < FEWEST:
+        return {**none, "point": point, "reason": too_few(n, "items")}
     if point in (0.0, 1.0):
         same = wilson(round(point) * n, n, level=level)
         return {"point": point, "lo": same.lo, "hi": same.hi, "n": n, "reason": None, "method": "Wilson (every pair agrees)"}

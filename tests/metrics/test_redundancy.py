@@ -9,7 +9,16 @@ import pandas as pd
 import pytest
 
 from cotlab.core.types import Estimate
-from cotlab.metrics.redundancy import above_noise, item_means, position_table, rrr, rrr_ceiling, rrr_micro, step_means
+from cotlab.metrics.redundancy import (
+    above_noise,
+    item_means,
+    position_table,
+    rrr,
+    rrr_ceiling,
+    rrr_estimates,
+    rrr_micro,
+    step_means,
+)  # fmt: skip
 
 REMOVE = '{"chain":"reference","given":"user","mode":"remove"}'
 OTHER = '{"chain":"reference","given":"user","mode":"corrupt"}'
@@ -43,7 +52,10 @@ def test_macro_is_the_mean_of_chains_and_micro_pools_their_steps() -> None:
     macro, micro = (only(f.compute(chains(UNEQUAL), OPTIONS, 42)) for f in (rrr, rrr_micro))
     assert (macro.point, macro.n, macro.over) == (0.375, 2, "items")
     assert (micro.point, micro.n) == (0.6, 2)
-    for found in (macro, micro):
+    assert {(found.lo, found.reason) for found in (macro, micro)} == {(None, "an interval needs 5 values, here are 2")}
+    small = only(rrr_estimates(chains(UNEQUAL), OPTIONS, 42, fewest=2))
+    several = chains({f"{item}{k}": values for k in range(3) for item, values in UNEQUAL.items()})
+    for found in (small, *(only(f.compute(several, OPTIONS, 42)) for f in (rrr, rrr_micro))):
         assert found.lo is not None and found.hi is not None and 0 <= found.lo <= found.point <= found.hi <= 1  # type: ignore[operator]
     assert dict(macro.group) == {"chain": "reference", "given": "user", "mode": "remove", "metric": "accuracy_delta"}
 
@@ -148,14 +160,18 @@ def test_items_without_noise_or_effect_are_left_out_and_counted() -> None:
 
 
 def test_means_and_variances_by_position() -> None:
-    """Step 0 over items: 0, 1, 1 -> mean 2/3, variance (4/9 + 1/9 + 1/9) / 2 = 1/3. Step 1: 1 of two defined."""
+    """Step 0 over items: 0, 1, 1 -> mean 2/3, variance (4/9 + 1/9 + 1/9) / 2 = 1/3. Step 1: 1 of two defined.
+
+    One yes of one item: Wilson, 1 / (1 + 1.959964²) = 0.206549.
+    """
     found = position_table(chains({"a": [0, 1], "b": [1, NONE], "c": [1]}), seed=42)
     first, second = found.to_dict("records")
     assert (first["step"], first["n"], first["n_undefined"]) == (0, 3, 0)
     assert first["point"] == pytest.approx(2 / 3) and first["variance"] == pytest.approx(1 / 3)
     assert first["lo"] <= first["point"] <= first["hi"]
     assert (second["step"], second["point"], second["n"], second["n_undefined"]) == (1, 1.0, 1, 1)
-    assert pd.isna(second["variance"]) and pd.isna(second["lo"])
+    assert pd.isna(second["variance"])
+    assert (second["method"], second["lo"], second["hi"]) == ("Wilson", pytest.approx(0.206549, abs=1e-6), 1.0)
     assert list(position_table(table())) == list(found)
 
 

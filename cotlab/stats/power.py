@@ -1,0 +1,187 @@
+"""How many items a comparison needs, and what it can see with those there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cotlab.stats.intervals import FEWEST, checked_level
+
+MOST = 1_000_000
+"""Largest number of items that is planned for."""
+_MOST_PAIRS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """The fewest items ``n`` that do, and what they reach (a power, or a half width); None, with the reason, where none do."""
+
+    n: int | None
+    reached: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discordant:
+    """Expected shares of pairs that are yes in the first alone and in the second alone, each in [0, 1]."""
+
+    first_only: float
+    second_only: float
+
+
+def rate_half_width(n: int, rate: float = 0.5, *, level: float = 0.95) -> float:
+    """Half the width of the Wilson interval that ``n`` items give a rate; 0.5 is the widest case.
+
+    Returns
+    -------
+    float in (0, 0.5)
+
+    Raises
+    ------
+    ValueError
+        If n < 1, or the rate lies outside [0, 1].
+
+    References
+    ----------
+    Wilson (1927), JASA 22:209; statsmodels ``proportion_confint``, at an expected count that need not be whole.
+    """
+    from statsmodels.stats.proportion import proportion_confint
+
+    _within("a rate", rate, 0, 1)
+    if n < 1:
+        raise ValueError(f"a rate needs at least one item, got {n}")
+    lo, hi = proportion_confint(rate * n, n, alpha=1 - checked_level(level), method="wilson")
+    return float(hi - lo) / 2
+
+
+def n_for_rate(half_width: float, rate: float = 0.5, *, level: float = 0.95) -> Needed:
+    """Items after which a rate is known to within ``half_width``, in (0, 0.5): half its Wilson interval."""
+    if not 0 < half_width < 0.5:
+        raise ValueError(f"a half width lies between 0 and 0.5, got {half_width}")
+    n = _fewest(lambda k: rate_half_width(k, rate, level=level) <= half_width, 1, MOST)
+    return _needed(n, None if n is None else rate_half_width(n, rate, level=level), f"more than {MOST:,} items")
+
+
+def paired_t_power(n: int, dz: float, *, alpha: float = 0.05) -> float:
+    """Power, in [0, 1], of the two-sided paired t test for a mean difference of ``dz`` standard deviations of the differences.
+
+    References
+    ----------
+    statsmodels ``TTestPower``. R: power.t.test(n, delta = dz, sd = 1, sig.level = alpha, type = "paired", strict = TRUE).
+    """
+    from statsmodels.stats.power import TTestPower
+
+    _within("alpha", alpha, 0, 1)
+    if n < 2 or not math.isfinite(dz):
+        raise ValueError(f"a paired t test needs two pairs and a finite effect, got {n} and {dz}")
+    return min(1.0, float(TTestPower().power(abs(dz), n, alpha, alternative="two-sided")))
+
+
+def n_for_paired_t(dz: float, *, power: float = 0.8, alpha: float = 0.05) -> Needed:
+    """Pairs after which a paired t test finds a difference of ``dz`` with probability ``power``; at least ``FEWEST``."""
+    _within("power", power, 0, 1)
+    if dz == 0:
+        return Needed(None, None, "no number of pairs shows a difference of 0")
+    n = _fewest(lambda k: paired_t_power(k, dz, alpha=alpha) >= power, FEWEST, MOST)
+    return _needed(n, None if n is None else paired_t_power(n, dz, alpha=alpha), f"more than {MOST:,} pairs")
+
+
+def discordant(first: float, second: float, correlation: float = 0.0) -> Discordant:
+    """Shares of discordant pairs from two rates and how the answers of a pair hang together.
+
+    Parameters
+    ----------
+    first, second : float in [0, 1]
+    correlation : float
+        Phi of the two answers about one item; 0 = independent. Two unequal rates cannot have any phi.
+
+    Raises
+    ------
+    ValueError
+        If a rate lies outside [0, 1], or no pairs with these rates have this correlation (the possible range is named).
+    """
+    _within("a rate", first, 0, 1)
+    _within("a rate", second, 0, 1)
+    spread = math.sqrt(first * (1 - first) * second * (1 - second))
+    both = first * second + correlation * spread
+    least, most = max(0.0, first + second - 1), min(first, second)
+    if not least - 1e-12 <= both <= most + 1e-12 or not math.isfinite(correlation):
+        known = [(edge - first * second) / spread for edge in (least, most)] if spread else [0.0, 0.0]
+        raise ValueError(
+            f"rates {first:g} and {second:g} allow a correlation from {known[0]:.3g} to {known[1]:.3g}, got {correlation:g}"
+        )
+    both = min(most, max(least, both))
+    return Discordant(first - both, second - both)
+
+
+def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
+    """Power, in [0, 1], of McNemar's exact two-sided test with ``n`` pairs, summed over every number of discordant pairs.
+
+    Parameters
+    ----------
+    n : int from 1 to 100,000
+    shares : Discordant
+        Both shares together at most 1.
+    alpha : float in (0, 1)
+
+    References
+    ----------
+    Duffy (1984), Biometrics 40:1005: the exact unconditional power. scipy.stats.binom.
+    """
+    from scipy.stats import binom
+
+    _within("alpha", alpha, 0, 1)
+    apart = shares.first_only + shares.second_only
+    if min(shares.first_only, shares.second_only) < 0 or apart > 1 + 1e-12:
+        raise ValueError(f"shares of pairs lie in [0, 1] and sum to at most 1, got {shares.first_only} and {shares.second_only}")
+    if not 1 <= n <= _MOST_PAIRS:
+        raise ValueError(f"the exact power is summed for 1 to {_MOST_PAIRS:,} pairs, got {n}")
+    if apart == 0:
+        return 0.0
+    middle, reach = n * apart, 12 * math.sqrt(n * apart) + 40  # what lies beyond has less than 1e-12 of the probability
+    m = np.arange(max(0, math.floor(middle - reach)), min(n, math.ceil(middle + reach)) + 1)
+    critical = binom.ppf(alpha / 2, m, 0.5)  # the smallest count with P(X <= count) >= alpha / 2 ...
+    critical = np.where(2 * binom.cdf(critical, m, 0.5) <= alpha, critical, critical - 1)  # ... and the last that is rejected
+    share = shares.second_only / apart
+    rejected = binom.cdf(critical, m, share) + binom.sf(m - critical - 1, m, share)
+    return float(min(1.0, (binom.pmf(m, n, min(1.0, apart)) * np.where(critical < 0, 0.0, rejected)).sum()))
+
+
+def n_for_mcnemar(shares: Discordant, *, power: float = 0.8, alpha: float = 0.05) -> Needed:
+    """Pairs after which McNemar's exact test finds a difference of two paired rates with probability ``power``.
+
+    The exact power rises in small teeth: ``n`` reaches ``power`` and n - 1 does not, but a few more pairs may fall short by
+    a hair.
+    """
+    _within("power", power, 0, 1)
+    if math.isclose(shares.first_only, shares.second_only, abs_tol=1e-12):
+        return Needed(None, None, "no number of pairs shows a difference of 0")
+    n = _fewest(lambda k: mcnemar_power(k, shares, alpha=alpha) >= power, 1, _MOST_PAIRS)
+    return _needed(n, None if n is None else mcnemar_power(n, shares, alpha=alpha), f"more than {_MOST_PAIRS:,} pairs")
+
+
+def _fewest(enough: Callable[[int], bool], least: int, most: int) -> int | None:
+    """A number that is enough while the one before it is not (or ``least``), by doubling and halving; None above ``most``."""
+    if enough(least):
+        return least
+    low, high = least, min(2 * least, most)
+    while not enough(high):
+        if high == most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _needed(n: int | None, reached: float | None, otherwise: str) -> Needed:
+    return Needed(n, reached, otherwise if n is None else None)
+
+
+def _within(what: str, value: float, lo: float, hi: float) -> None:
+    if not lo <= value <= hi:
+        raise ValueError(f"{what} lies from {lo} to {hi}, got {value}")
