@@ -10,7 +10,7 @@ LAW_SETS: Mapping[str, frozenset[str]] = {
         {"accuracy_delta", "answer_change", "token_delta", "kl_divergence", "kl_nats", "total_variation", "baseline_flip",
          "no_cot_drop", "mass_lost", "drop_cot", "drop_control", "self_shuffle", "text_placebo", "patch_drop",
          "entropy_jump", "entropy_rise", "consistency_sigma", "purity_drift",
-         "path_distance", "clusters_undecided", "repair_delta", "perturbed_answer_change"}
+         "path_distance", "clusters_undecided", "repair_delta", "perturbed_answer_change", "hint_followed"}
     ),
     "describes one reply or its lists": frozenset({"baseline_correct", "topk_rest"}),
     "a ratio of drops": frozenset(
@@ -43,18 +43,26 @@ LAW_SETS: Mapping[str, frozenset[str]] = {
     "adds up the parts of an item": frozenset(
         {"r_raw", "weight_defined", "feature", "requests_saved", "answer_correct", "diagnosis"}
     ),
-    "over a run": frozenset({"holdout_gap", "rrr", "rrr_micro", "rrr_ceiling", "ccs_above_noise"}),
+    "tells whether the answer rests on the chain": frozenset({"unfaithfulness", "hint_acknowledged"}),
+    "describes a response": frozenset(
+        {"chain_tokens", "chain_characters", "chain_steps", "process_words", "result_words", "process_result_ratio"}
+    ),
+    "over a run": frozenset(
+        {"holdout_gap", "rrr", "rrr_micro", "rrr_ceiling", "ccs_above_noise", "unfaithful_rate", "classifier_kappa",
+         "classifier_mcnemar"}
+    ),
 }
 READ_OFF = LAW_SETS["describes what a chain claims"] | LAW_SETS["describes the links of a chain"] | {"repair_before"}
 READ_OFF |= LAW_SETS["describes the structure of a chain"] - {"step_distance"}
 READ_OFF |= LAW_SETS["adds up the parts of an item"]
+READ_OFF |= LAW_SETS["describes a response"] | {"unfaithfulness"}
 """Metrics that are read off a given chain without asking anything; they rest on no reply there."""
 TOOLS = ({"name": "calculator", "input": "7 + 5", "output": "12"}, {"name": "search", "input": "birds", "output": "3 birds"})
 CONSTANTS: Mapping[str, Mapping[str, Any]] = {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25},
                                               "composite": {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25}}}
 """What ``prepare`` of a scorer gave."""
-ONLY_WHERE_FOUND = frozenset({"first_mistake_step"})
-"""Metrics that an ordinary item has no value of."""
+ONLY_WHERE_FOUND = frozenset({"first_mistake_step", "hint_acknowledged", "chain_tokens", "process_result_ratio"})
+"""Metrics that an ordinary item may have no value of."""
 NEEDS_NO_CHAIN: frozenset[str] = frozenset({"consistency", "composite"})
 """Scorers that measure an item without a chain."""
 OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
@@ -73,6 +81,11 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "diversity": ({"paths": 3}, {"paths": 2, "linkage": "single", "threshold": 0.5, "sweep": ["0.5"]}),
     "verification": ({}, {"chain": "own"}, {"chain": "own", "links": ["reverse"], "premise": "previous", "tau": 0.0}),
     "tool_trace": ({}, {"chain": "own"}),
+    "unfaithfulness": (
+        {"cuts": ("0.25", "0.5", "0.75")},
+        {"chain": "own", "template": "professor"},
+        {"chain": "own", "classifiers": ("hint", "truncation")},
+    ),
     "composite": (
         {"profile": "phase3", "progressive": True, "hard_floor": 0.0},
         {"profile": "phase2", "chain": "own", "progressive": True, "hard_floor": 0.0},

@@ -83,7 +83,8 @@ SCORERS = Registry("scorer", {"ablation": "cotlab.metrics.ablation:step_ablation
         "verification": "cotlab.metrics.verification:verification",
         "consistency": "cotlab.metrics.consistency:consistency",
         "robustness": "cotlab.metrics.robustness:robustness", "causal": "cotlab.metrics.causal:causal",
-        "flags": "cotlab.metrics.flags:flags", "composite": "cotlab.metrics.composite:composite"}, "cotlab.scorers")
+        "flags": "cotlab.metrics.flags:flags", "composite": "cotlab.metrics.composite:composite",
+        "unfaithfulness": "cotlab.metrics.unfaithfulness:unfaithfulness"}, "cotlab.scorers")
 FIGURES = Registry(
     "figure",
     {

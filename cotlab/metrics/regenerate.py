@@ -10,9 +10,9 @@ from functools import lru_cache
 from cotlab.core.program import Params
 from cotlab.core.requests import Complete, Failed, Reply
 from cotlab.core.types import Status
-from cotlab.metrics.ablation import CHAIN_TOKENS, missing, own_chain
+from cotlab.metrics.ablation import ANSWER_TOKENS, CHAIN_TOKENS, missing, own_chain
 from cotlab.text.answers import final_answer, same_answer
-from cotlab.text.prompts import ask_rest
+from cotlab.text.prompts import CUE, ask_answer, ask_rest, said
 
 _SAYS_ANSWER = re.compile(r"(?i)\banswer\b|\\boxed|####")
 
@@ -55,6 +55,27 @@ def read(reply: Reply) -> Told:
     text = reply.text or ""
     cut = reply.finish == "length" and not _SAYS_ANSWER.search(text)
     return Told(reply.key, own_chain(reply), None if cut else final_answer(text), cut=cut)
+
+
+def ask_for_answer(params: Params, question: str, steps: Sequence[str], sample: int = 0) -> Complete:
+    """Ask the subject for its answer at once, given ``steps`` as the whole chain (none: without a chain)."""
+    prompt = ask_answer(question, steps, params.subject.form)
+    return Complete(
+        params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=ANSWER_TOKENS, temperature=params.temperature,
+        seed=params.seed, sample=sample, stop=("\n",) if params.subject.form == "continuation" else (),
+    )  # fmt: skip
+
+
+def read_answer(request: Complete, reply: Reply) -> Told:
+    """The answer of a reply to ``ask_for_answer``, which goes on from the cue where the request ends with it."""
+    gap = missing(reply)
+    if gap is not None or isinstance(reply, Failed):
+        return Told(reply.key, gap=gap or ("error", "no reply"))
+    text = said(request.prefix, reply.text or "")
+    if request.prefix.endswith(CUE) and not request.stop:
+        text = text.partition("\n")[0]
+    cut = reply.finish == "length" and not _SAYS_ANSWER.search(text)
+    return Told(reply.key, (), None if cut else final_answer(text), cut=cut)
 
 
 def changed(before: Told, after: Told, more: Sequence[str] = ()) -> Value:

@@ -20,6 +20,7 @@ from cotlab.store.gate import Store
 def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     """Compute and keep the estimates of a run from the scores that it has so far."""
     table = read.scores(store, run_id)
+    table = table.assign(category=table["item_id"].map(read.categories(store, run_id)).fillna(""))
     estimates: list[Estimate] = []
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]

@@ -154,6 +154,15 @@ def items_of_run(store: Store, run_id: str) -> pd.DataFrame:
         ).df()
 
 
+def categories(store: Store, run_id: str) -> dict[str, str]:
+    """The category of each item of a run's suite, by the item's id; "" where it has none."""
+    with store.reading() as connection:
+        rows = connection.execute(
+            "SELECT i.id, coalesce(i.category, '') FROM runs r JOIN items i ON i.suite = r.suite WHERE r.id = ?", [run_id]
+        ).fetchall()
+    return dict(rows)
+
+
 def totals(store: Store) -> dict[str, int]:
     """How much the store holds: suites, items, runs, scores, and what all runs spent in micro-dollars."""
     with store.reading() as connection:

@@ -16,7 +16,7 @@ from cotlab.store.live import Progress
 from cotlab.validation.models import weights_digest
 
 MODES = ["remove", "corrupt"]
-OWN_CHAINS = ("verification", "flags", "repair", "composite")
+OWN_CHAINS = ("verification", "flags", "repair", "composite", "unfaithfulness")
 """Scorers that read a chain: on the suite's, which is the same for every model, they would say nothing about the models."""
 
 
