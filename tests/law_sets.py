@@ -10,7 +10,7 @@ LAW_SETS: Mapping[str, frozenset[str]] = {
         {"accuracy_delta", "answer_change", "token_delta", "kl_divergence", "kl_nats", "total_variation", "baseline_flip",
          "no_cot_drop", "mass_lost", "drop_cot", "drop_control", "self_shuffle", "text_placebo", "patch_drop",
          "entropy_jump", "entropy_rise", "consistency_sigma", "purity_drift",
-         "path_distance", "clusters_undecided", "repair_delta", "perturbed_answer_change", "hint_followed"}
+         "path_distance", "clusters_undecided", "repair_delta", "perturbed_answer_change", "hint_followed", "judge_score"}
     ),
     "describes one reply or its lists": frozenset({"baseline_correct", "topk_rest"}),
     "a ratio of drops": frozenset(
@@ -47,14 +47,17 @@ LAW_SETS: Mapping[str, frozenset[str]] = {
     "describes a response": frozenset(
         {"chain_tokens", "chain_characters", "chain_steps", "process_words", "result_words", "process_result_ratio"}
     ),
+    "compares two responses": frozenset({"judge_order_effect", "judge_tie"}),
+    "describes a pair of responses": frozenset({"judge_length_difference", "judge_human_score", "judge_prompt_group"}),
     "over a run": frozenset(
         {"holdout_gap", "rrr", "rrr_micro", "rrr_ceiling", "ccs_above_noise", "unfaithful_rate", "classifier_kappa",
-         "classifier_mcnemar"}
+         "classifier_mcnemar", "judge_mean", "judge_mean_equal_length", "judge_length_rho", "judge_length_p",
+         "judge_agreement", "judge_same_side"}
     ),
 }
 READ_OFF = LAW_SETS["describes what a chain claims"] | LAW_SETS["describes the links of a chain"] | {"repair_before"}
 READ_OFF |= LAW_SETS["describes the structure of a chain"] - {"step_distance"}
-READ_OFF |= LAW_SETS["adds up the parts of an item"]
+READ_OFF |= LAW_SETS["adds up the parts of an item"] | LAW_SETS["describes a pair of responses"]
 READ_OFF |= LAW_SETS["describes a response"] | {"unfaithfulness"}
 """Metrics that are read off a given chain without asking anything; they rest on no reply there."""
 TOOLS = ({"name": "calculator", "input": "7 + 5", "output": "12"}, {"name": "search", "input": "birds", "output": "3 birds"})
@@ -63,7 +66,9 @@ CONSTANTS: Mapping[str, Mapping[str, Any]] = {"flags": {"delta": 0.0}, "consiste
 """What ``prepare`` of a scorer gave."""
 ONLY_WHERE_FOUND = frozenset({"first_mistake_step", "hint_acknowledged", "chain_tokens", "process_result_ratio"})
 """Metrics that an ordinary item may have no value of."""
-NEEDS_NO_CHAIN: frozenset[str] = frozenset({"consistency", "composite"})
+PAIR = {"base_response": "Step 1: 7 + 5 = 12.", "tuned_response": "It is 12. Step 1: 7 + 5 = 12.", "human_score": 3}
+"""What the meta of an item holds that is a pair of responses."""
+NEEDS_NO_CHAIN: frozenset[str] = frozenset({"consistency", "composite", "judge"})
 """Scorers that measure an item without a chain."""
 OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "flags": ({"chain": "reference"}, {"chain": "own"}),

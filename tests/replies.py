@@ -46,7 +46,8 @@ def answer(request: Request, body: Body) -> Reply:
         vectors = tuple(tuple(spread.gauss(0, 1) for _ in range(3)) for _ in request.texts)
         return Response(request.key, vectors=vectors, refused=body.missing == "refused")
     if isinstance(request, Complete):
-        return Response(request.key, body.text, tokens=tokens, finish=spread.choice(("stop", "length")),
+        text = VERDICT if asks_for_verdict(request) and body.text == constant().text else body.text
+        return Response(request.key, text, tokens=tokens, finish=spread.choice(("stop", "length")),
                         refused=body.missing == "refused")  # fmt: skip
     if isinstance(request, Locate):
         places = [(100 * (span.part + 2) + span.start, max(1, (span.end - span.start) // 3)) for span in request.spans]
@@ -60,6 +61,14 @@ def answer(request: Request, body: Body) -> Reply:
     if isinstance(request, LogProb) and request.top_logprobs:
         return replace(reply, tokens=tokens, refused=body.missing == "refused")
     return reply
+
+
+VERDICT = '{"score": 4, "reason": "the steps of response 2 are not used"}'
+"""What a judge says that reads nothing and always blames what stands second."""
+
+
+def asks_for_verdict(request: Request) -> bool:
+    return isinstance(request, Complete) and '{"score": NUMBER' in request.system
 
 
 def in_tokens(text: str, *tops: tuple[tuple[str, float], ...]) -> tuple[Token, ...]:

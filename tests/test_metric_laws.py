@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from law_sets import CONSTANTS, LAW_SETS, NEEDS_NO_CHAIN, ONLY_WHERE_FOUND, OPTIONS, READ_OFF, RENORMALISED, TOOLS
+from law_sets import CONSTANTS, LAW_SETS, NEEDS_NO_CHAIN, ONLY_WHERE_FOUND, OPTIONS, PAIR, READ_OFF, RENORMALISED, TOOLS
 from replies import Body, answer, constant, distribution, following
 
 from cotlab.core.keys import canonical_json
@@ -85,7 +85,7 @@ def drive(
     name: str, item: Item, params: Params, reply: Callable[[Request], Reply], peers: Peers | None = None
 ) -> tuple[tuple[Score, ...], dict[str, Reply]]:
     """Run one program to its end; its scores and every reply that it was sent."""
-    item = replace(item, meta={**item.meta, "tools": TOOLS})
+    item = replace(item, meta={**item.meta, "tools": TOOLS, **PAIR})
     program = SCORERS[name](item, params, peers or Peers((item, *OTHERS)))
     sent: dict[str, Reply] = {}
     try:

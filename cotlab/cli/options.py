@@ -60,6 +60,16 @@ Verifier = Annotated[
     typer.Option(help="Who judges links that cannot be computed: none (default), nli/FOLDER, subject, provider/model."),
 ]
 Paraphraser = Annotated[Optional[str], typer.Option(help="Who rewords questions: rules (default), subject, provider/model.")]
+Judges = Annotated[
+    Optional[list[str]],
+    typer.Option("--judge", help="Who compares two responses: provider/model (anthropic/claude-opus-4-1); repeatable."),
+]
+BaseRun = Annotated[
+    Optional[str], typer.Option("--base-run", help="Judge: the run that holds the base model's responses, by its id.")
+]
+TunedRun = Annotated[
+    Optional[str], typer.Option("--tuned-run", help="Judge: the run that holds the fine-tuned model's responses, by its id.")
+]
 Profile = Annotated[
     Optional[str], typer.Option(help="Rollout phase, phase1 to phase5: adds the scorers of its parts and the composite.")
 ]

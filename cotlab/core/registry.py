@@ -84,7 +84,8 @@ SCORERS = Registry("scorer", {"ablation": "cotlab.metrics.ablation:step_ablation
         "consistency": "cotlab.metrics.consistency:consistency",
         "robustness": "cotlab.metrics.robustness:robustness", "causal": "cotlab.metrics.causal:causal",
         "flags": "cotlab.metrics.flags:flags", "composite": "cotlab.metrics.composite:composite",
-        "unfaithfulness": "cotlab.metrics.unfaithfulness:unfaithfulness"}, "cotlab.scorers")
+        "unfaithfulness": "cotlab.metrics.unfaithfulness:unfaithfulness",
+        "judge": "cotlab.metrics.judge:judge"}, "cotlab.scorers")
 FIGURES = Registry(
     "figure",
     {

@@ -20,6 +20,7 @@ from pydantic_settings import (
 from cotlab.core.errors import ConfigError, UnknownName
 
 DEFAULT_PROVIDER, DEFAULT_MODEL = "organism", "r100"
+DEFAULT_JUDGE = "anthropic/claude-opus-4-1"
 DEMO = {
     "task_suite": "wordproblems",
     "provider": "organism",
@@ -87,6 +88,11 @@ class RunConfig(BaseSettings):
         "none", description="Who judges links that cannot be computed: none, nli/FOLDER, subject, or provider/model."
     )
     paraphraser: str = Field("rules", description="Who rewords questions: rules (offline), subject, or provider/model.")
+    judge: Annotated[list[str], NoDecode] = Field(
+        [DEFAULT_JUDGE], description="Who compares two responses: provider/model; repeatable."
+    )
+    base_run: str = Field("", description="Judge: the run whose model wrote the base responses, with its own chains.")
+    tuned_run: str = Field("", description="Judge: the run whose model wrote the fine-tuned responses.")
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="Where a local model runs: cpu, cuda, cuda:1 …")
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Type of a local model's numbers.")
     backend: Literal["auto", "fast", "hooks", "transformer_lens"] = Field(
@@ -124,7 +130,7 @@ class RunConfig(BaseSettings):
         default_factory=dict, description="key=value, kept with the run; repeatable."
     )
 
-    @field_validator("scorer", "mode", "source", "layers", mode="before")
+    @field_validator("scorer", "mode", "source", "layers", "judge", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
         """In the environment a list is written with commas."""

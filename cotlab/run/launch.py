@@ -20,10 +20,11 @@ from cotlab.run.config import RunConfig, as_yaml, config_again
 from cotlab.run.dryrun import Count, cautions, count_plan
 from cotlab.run.journal import Journal
 from cotlab.run.limits import Limits
+from cotlab.run.pairs import Paired, paired_suite
 from cotlab.run.plan import code_version, make_plan, open_provider
 from cotlab.run.process import run_anywhere, stopping_on_signals
 from cotlab.run.report import write_reports
-from cotlab.run.roles import models_of
+from cotlab.run.roles import chosen, models_of
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.summary import summarise
 from cotlab.run.verdict import judge
@@ -51,13 +52,24 @@ class Finished:
     report: Mapping[str, Any]
 
 
-def load_for(config: RunConfig) -> tuple[Suite, str]:
-    """The suite that a configuration names, and the SHA-256 of its file."""
+def load_for(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]:
+    """The suite that a configuration names, and the SHA-256 of its file; pairs of two runs of the store have no file."""
+    if config.base_run or config.tuned_run:
+        return pairs_of(config, store).suite, ""
     if not config.task_suite:
         raise ConfigError("No suite: give --task-suite FILE.jsonl or the name of a shipped suite.")
     path = find_suite(config.task_suite)
     suite = load_suite(path, good_lines=config.good_lines, chain=config.chain)
     return suite, file_sha256(path)
+
+
+def pairs_of(config: RunConfig, store: Store | None = None) -> Paired:
+    """The pairs of the two runs that a configuration names; ConfigError where it names one, or does more than judge."""
+    if not (config.base_run and config.tuned_run):
+        raise ConfigError("A pair is of two runs: give --base-run RUN and --tuned-run RUN.")
+    if [one.name for one in chosen(config)] != ["judge"]:
+        raise ConfigError("--base-run and --tuned-run go with --scorer judge, and with no other scorer or --profile.")
+    return paired_suite(store or Store(), config.base_run, config.tuned_run)
 
 
 def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, Count]:
@@ -85,7 +97,12 @@ def start(
     if run_id is not None:
         _check_new(store, run_id)
     sha = ""
-    if suite is None:
+    if suite is None and (config.base_run or config.tuned_run):
+        paired = pairs_of(config, store)
+        suite, config = paired.suite, config.model_copy(update={"tag": {**paired.tags, **config.tag}})
+        if paired.left_out:
+            warn(paired.told())
+    elif suite is None:
         suite, sha = load_for(config)
     models = _opened(models_of(config), config)
     plan = make_plan(config, suite, {role: provider.ref for role, provider in models.items()})
@@ -137,7 +154,7 @@ def resume(
     plan = read.plan_of(row)
     config = config_again(json.loads(row["config"]), flags)
     if read.is_redacted(store, plan.suite_digest):
-        suite, _ = load_for(config)
+        suite, _ = load_for(config, store)
         if suite.digest != plan.suite_digest:
             raise ConfigError(f"The suite {config.task_suite!r} has changed since run {run_id} began; start a new run.")
     else:

@@ -7,7 +7,9 @@ from cotlab.core.program import Scorer
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Form, ModelRef
 from cotlab.metrics.composite import CHEAP_FIRST, PROFILES, SCORER_OF
-from cotlab.run.config import RunConfig
+from cotlab.metrics.judge import ROLE as JUDGE
+from cotlab.metrics.judge import role_of
+from cotlab.run.config import DEFAULT_JUDGE, RunConfig
 
 SYMBOLIC = ModelRef("symbolic", "arithmetic-and-units")
 NONE = {"paraphraser": "rules", "verifier": "none"}
@@ -23,6 +25,8 @@ def subject_of(config: RunConfig) -> ModelRef:
 def models_of(config: RunConfig) -> dict[str, ModelRef]:
     """The subject, and a model for each role that the chosen scorers have and the configuration fills.
 
+    Where a run only judges, nobody else is asked: the first judge is its subject then.
+
     Raises
     ------
     ConfigError
@@ -30,7 +34,10 @@ def models_of(config: RunConfig) -> dict[str, ModelRef]:
     """
     subject = subject_of(config)
     roles = dict.fromkeys(role for one in chosen(config) for role in one.roles)
-    told = {role: _model(role, config, subject) for role in roles}
+    judges = _judges(config) if roles.pop(JUDGE, ...) is None else {}
+    told = {role: _model(role, config, subject) for role in roles} | judges
+    if judges and [one.name for one in chosen(config)] == [JUDGE]:
+        subject = judges[JUDGE]
     return {"subject": subject, **{role: ref for role, ref in told.items() if ref is not None}}
 
 
@@ -42,22 +49,42 @@ def chosen(config: RunConfig) -> list[Scorer]:
     return [SCORERS[name] for name in dict.fromkeys(names)]
 
 
+def _judges(config: RunConfig) -> dict[str, ModelRef]:
+    """The judges by role: judge, judge_2 …"""
+    refs = list(dict.fromkeys(_named(JUDGE, word, config) for word in config.judge))
+    if not refs:
+        raise ConfigError(f"The scorer judge needs a judge: --judge {DEFAULT_JUDGE}")
+    return {role_of(number): ref for number, ref in enumerate(refs)}
+
+
 def _model(role: str, config: RunConfig, subject: ModelRef) -> ModelRef | None:
     if role == "symbolic":
         return SYMBOLIC
     word: str = getattr(config, role)
-    provider, slash, name = word.partition("/")
     if word == NONE.get(role):
         return None
     if word == "subject" and role != "embedder":
         return subject
-    if slash and name and provider in PROVIDERS:
-        form: Form = "continuation" if provider == "organism" else "chat"
-        return ModelRef(provider, name, base_url=config.base_url if provider == config.provider else None, form=form)
-    if role == "embedder" and word:
+    if role == "embedder" and word and _parsed(word, config) is None:
         return ModelRef("embedder", word)
+    return _named(role, word, config)
+
+
+def _parsed(word: str, config: RunConfig) -> ModelRef | None:
+    """The model that ``provider/model`` names; None where it names none."""
+    provider, _, name = word.partition("/")
+    if not name or provider not in PROVIDERS:
+        return None
+    form: Form = "continuation" if provider == "organism" else "chat"
+    return ModelRef(provider, name, base_url=config.base_url if provider == config.provider else None, form=form)
+
+
+def _named(role: str, word: str, config: RunConfig) -> ModelRef:
+    if (found := _parsed(word, config)) is not None:
+        return found
     none = f"{NONE[role]}, subject or " if role in NONE else ""
     raise ConfigError(f"--{role} takes {none}provider/model, like {_EXAMPLES.get(role, 'openai/gpt-4.1')}; got {word!r}.")
 
 
-_EXAMPLES = {"verifier": "nli/FOLDER or anthropic/claude-opus-4-1", "embedder": "embedder/all-MiniLM-L6-v2"}
+_EXAMPLES = {"verifier": "nli/FOLDER or anthropic/claude-opus-4-1", "embedder": "embedder/all-MiniLM-L6-v2",
+             "judge": DEFAULT_JUDGE}  # fmt: skip

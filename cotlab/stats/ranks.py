@@ -52,3 +52,22 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
     half = float(norm.ppf((1 + level) / 2)) * math.sqrt((1 + rho * rho / 2) / (n - 3))
     z = math.atanh(rho)
     return Interval(rho, math.tanh(z - half), math.tanh(z + half), n, "Fisher z, Bonett and Wright", level)
+
+
+def spearman_p(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Two-sided p-value of Spearman's rho, in [0, 1]; None where `spearman` has no point.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a number is not finite.
+
+    References
+    ----------
+    scipy.stats.spearmanr: t approximation with n - 2 degrees of freedom.
+    """
+    from scipy.stats import spearmanr
+
+    if spearman(first, second).point is None:
+        return None
+    return float(spearmanr([round(v, DECIMALS) for v in first], [round(v, DECIMALS) for v in second]).pvalue)

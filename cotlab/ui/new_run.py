@@ -17,10 +17,11 @@ from cotlab.providers.keys import KEYS, is_private
 from cotlab.providers.local.organisms import organism_names
 from cotlab.run.config import DEFAULT_PROVIDER, read_config
 from cotlab.run.dryrun import cautions
-from cotlab.run.launch import dry_run
+from cotlab.run.launch import dry_run, load_for
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import data, launching, parts, suites
 from cotlab.ui.links import page
+from cotlab.ui.new_judge import judge_options
 from cotlab.ui.new_mediation import mediation_options
 from cotlab.ui.text import as_code
 
@@ -49,6 +50,8 @@ def form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
         config |= _sampling(before)
     with st.expander("Mediation and local models"):
         config |= mediation_options(before)
+    with st.expander("Judge two runs"):
+        config |= judge_options(before)
     with st.expander("Limits and money"):
         config |= _limits(before)
     with st.expander("Gate, tags and privacy"):
@@ -236,8 +239,10 @@ def estimate(suite_choice: str, config: dict[str, Any]) -> None:
 
 @st.cache_data(show_spinner="Counting requests", max_entries=64)
 def _count(folder: str, suite_choice: str, config: str) -> tuple[int, int, int, int, int, list[str]]:
-    suite = suites.find(suite_choice)
-    plan, count = dry_run(read_config({**json.loads(config), "task_suite": suite.name}), suite)
+    told = json.loads(config)
+    pairs = told["base_run"] or told["tuned_run"]
+    suite = load_for(read_config(told), data.store())[0] if pairs else suites.find(suite_choice)
+    plan, count = dry_run(read_config({**told, "task_suite": suite.name}), suite)
     return len(suite.items[: plan.limit]), count.total, count.estimated, count.micro, count.most_micro, cautions(plan)
 
 

@@ -35,6 +35,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "source": st.lists(TEXT, max_size=3), "control": st.sampled_from(["other", "own"]), "layers": st.lists(TEXT, max_size=3),
     "donors": st.integers(2, 64), "draws": st.integers(1, 64), "subsets": st.integers(1, 256),
     "jump_nats": st.floats(0, 3), "embedder": TEXT, "verifier": TEXT, "paraphraser": TEXT,
+    "judge": st.lists(TEXT, max_size=3), "base_run": TEXT, "tuned_run": TEXT,
     "profile": st.sampled_from(["", "phase1", "phase5"]), "weights": st.none() | TEXT,
     "set": st.dictionaries(TEXT, TEXT, max_size=3),
     "device": st.sampled_from(["cpu", "cuda", "cuda:1"]), "dtype": st.sampled_from(["float32", "bfloat16", "float16"]),
