@@ -186,7 +186,7 @@ def _dots(
         range=ends if upright else ends[::-1], showgrid=False,
     )  # fmt: skip
     if log:
-        along(type="log", showgrid=True)
+        along(type="log", showgrid=True, nticks=6)
     elif span is not None:
         pad = 0.05 * (span[1] - span[0])
         along(range=[span[0] - pad, span[1] + 1.6 * pad], showgrid=True)

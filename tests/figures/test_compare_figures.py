@@ -109,7 +109,7 @@ def test_judge_scores_show_the_whole_scale_where_single_scores_are_drawn() -> No
 
 
 def test_the_sweep_draws_each_threshold_and_marks_the_chosen_one() -> None:
-    rows = [{"threshold": t, "chosen": 0.25, "point": 1 - t, "lo": 0.9 - t if t < 0.9 else 0.0, "hi": 1.0} for t in (1.0, 0.0, 0.5)]
+    rows = [{"threshold": t, "chosen": 0.25, "point": 1 - t, "lo": 0.0, "hi": 1.0} for t in (1.0, 0.0, 0.5)]
     fig = FIGURES["threshold_sweep"](points(*rows)).to_dict()
     (trace,) = drawn(fig)
     assert list(trace["x"]) == [0.0, 0.5, 1.0] and list(trace["y"]) == [1.0, 0.5, 0.0]

@@ -157,8 +157,9 @@ def test_p_is_corrected_over_the_rows_that_have_one() -> None:
 def test_a_score_of_unfaithfulness_becomes_a_rate_at_the_threshold_itself() -> None:
     """0.5 counts; two draws of 0.4 and 0.6 are one item at 0.5."""
     ids = ["a", "b", "c"]
-    one = scores(("a", 0.5), ("b", 0.49), ("c", None, "undefined", "no answer"), metric="unfaithfulness", facet='{"classifier": "x"}')
-    two = pd.concat([scores(*((i, v) for i in ids), metric="unfaithfulness", facet='{"classifier": "x"}') for v in (0.4, 0.6)])
+    place = {"metric": "unfaithfulness", "facet": '{"classifier": "x"}'}
+    one = scores(("a", 0.5), ("b", 0.49), ("c", None, "undefined", "no answer"), **place)
+    two = pd.concat([scores(*((i, v) for i in ids), **place) for v in (0.4, 0.6)])
     rows = paired_rows(pair(item_values(one), item_values(two), simple(*ids)))
     rate = next(row for row in rows if row.metric == "unfaithful_rate")
     assert rate.facet == {"classifier": "x", "threshold": "0.5"} and (rate.base, rate.other, rate.n) == (0.5, 1.0, 2)
