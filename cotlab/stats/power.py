@@ -136,7 +136,7 @@ def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
     _within("alpha", alpha, 0, 1)
     apart = shares.first_only + shares.second_only
     if min(shares.first_only, shares.second_only) < 0 or apart > 1 + 1e-12:
-        raise ValueError(f"shares of pairs lie in [0, 1] and sum to at most 1, got {shares.first_only} and {shares.second_only}")
+        raise ValueError(f"shares of pairs lie in [0, 1] and sum to at most 1, got {shares}")
     if not 1 <= n <= _MOST_PAIRS:
         raise ValueError(f"the exact power is summed for 1 to {_MOST_PAIRS:,} pairs, got {n}")
     if apart == 0:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from cotlab.stats import resample
 from cotlab.stats.intervals import Interval
-from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
+from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, cluster_bootstrap, paired_permutation
 
 TIED = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=25)
 ANY = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=2, max_size=25)
@@ -140,6 +140,53 @@ def test_coverage_of_the_mean_of_skewed_values(monkeypatch: pytest.MonkeyPatch) 
         found = bootstrap_mean(rng.exponential(1.0, 40).tolist(), seed=k)
         held += found.lo <= 1.0 <= found.hi  # type: ignore[operator]
     assert 0.88 <= held / 200 <= 0.99
+
+
+# --- few units, and clusters --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_below_five_units_there_are_points_and_no_bounds(n: int) -> None:
+    values = [0.1, 0.5, 0.9, 0.3, 0.7]
+    few = bootstrap_mean(values[:n], seed=1)
+    assert (few.point, few.lo, few.hi, few.method) == (pytest.approx(sum(values[:n]) / n), None, None, "none")
+    assert few.reason == f"an interval needs 5 values, here are {n}"
+    assert in_order(bootstrap_mean(values, seed=1)) and in_order(bootstrap_mean(values[:n], seed=1, fewest=2))
+    assert bootstrap_mean([1.0] * n, seed=1, share=True).lo == pytest.approx(n / (n + 3.841459), abs=1e-6)  # Wilson's
+
+
+def test_clusters_are_resampled_whole() -> None:
+    """Ten prompts with two values each, 0 and 1: every resample has as many of both, so the clusters show no spread."""
+    prompts = [f"p{k}" for k in range(10) for _ in range(2)]
+    found = cluster_bootstrap([0.0, 1.0] * 10, prompts, seed=1)
+    assert (found.point, found.lo, found.n) == (0.5, None, 10) and found.reason and "all 10 values are equal" in found.reason
+    assert in_order(bootstrap_mean([0.0, 1.0] * 10, seed=1))
+
+
+def test_the_mean_of_clusters_is_over_values() -> None:
+    """(1 + 1 + 1 + 0 + 0 + 0 + 1) / 7, where the mean of the five clusters' means would be (1 + 0 + 0 + 0 + 1) / 5."""
+    values, names = [1.0, 1, 1, 0, 0, 0, 1], ["a", "a", "a", "b", "c", "d", "e"]
+    found = cluster_bootstrap(values, names, seed=1)
+    assert (found.point, found.n, found.note) == (pytest.approx(4 / 7), 5, "7 values in 5 clusters, resampled whole")
+    assert in_order(found)
+    mixed = [(names[k], values[k]) for k in (6, 0, 4, 2, 3, 5, 1)]
+    assert cluster_bootstrap([v for _, v in mixed], [c for c, _ in mixed], seed=1) == found
+
+
+def test_clusters_of_one_are_no_clusters() -> None:
+    values = [0.1, 0.9, 0.4, 0.45, 1.0, 0.0, 0.3]
+    found = cluster_bootstrap(values, list("abcdefg"), seed=5)
+    assert found == bootstrap_mean(values, seed=5) and found.note is None
+
+
+def test_clusters_that_are_too_few_too_many_or_not_finite() -> None:
+    few = cluster_bootstrap([0.1, 0.2, 0.3, 0.4, 0.5, 0.9], [1, 1, 2, 2, 3, 4], seed=1)
+    assert (few.point, few.lo, few.reason) == (pytest.approx(0.4), None, "an interval needs 5 values, here are 4")
+    assert cluster_bootstrap([], [], seed=1).reason == "no defined value"
+    with pytest.raises(ValueError, match="argument 2 is shorter"):
+        cluster_bootstrap([1.0, 2.0], [1], seed=1)
+    with pytest.raises(ValueError, match="finite"):
+        cluster_bootstrap([1.0, math.inf], [1, 1], seed=1)
 
 
 # --- permutation --------------------------------------------------------------------------------------

@@ -1,0 +1,148 @@
+"""Agreement of two raters, p-values of several tests, consistency of direction, and correlation: golden values and gaps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from cotlab.stats.agreement import (
+    agreement_table,
+    cohen_kappa,
+    cohen_kappa_table,
+    percent_agreement,
+    percent_agreement_table,
+)
+from cotlab.stats.correlation import pearson
+from cotlab.stats.direction import direction
+from cotlab.stats.multiple import benjamini_hochberg
+
+TABLE = [[20, 5], [10, 15]]
+
+
+def test_kappa_by_hand() -> None:
+    """Observed .7, by chance .5 · .6 + .5 · .4 = .5: kappa .4.
+
+    Variance of Fleiss, Cohen and Everitt: A = .4 (1 - 1.1 · .6)² + .3 (1 - .9 · .6)² = .10972,
+    B = .6² (.1 · 1.1² + .2 · .9²) = .10188, C = (.4 - .5 · .6)² = .01; (A + B - C) / (50 · .5²) = .016128 = .126996².
+    """
+    found = cohen_kappa_table(TABLE)
+    assert (found.point, found.n) == (pytest.approx(0.4), 50)
+    assert (found.lo, found.hi) == pytest.approx((0.4 - 1.959964 * 0.126996, 0.4 + 1.959964 * 0.126996), abs=1e-5)
+    narrow = cohen_kappa_table(TABLE, level=0.9)
+    assert narrow.lo == pytest.approx(0.4 - 1.644854 * 0.126996, abs=1e-5) and narrow.level == 0.9
+
+
+def test_labels_and_their_table_say_the_same() -> None:
+    first = ["yes"] * 25 + ["no"] * 25
+    second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
+    assert agreement_table(first, second) == [[15, 10], [5, 20]]  # no before yes
+    assert cohen_kappa(first, second).point == pytest.approx(0.4)
+    assert percent_agreement(first, second).point == percent_agreement_table(TABLE).point == 0.7
+    assert percent_agreement_table(TABLE).method == "Wilson"
+
+
+def test_three_labels() -> None:
+    """Agreed on 6 of 9, by chance (3 · 3 + 3 · 3 + 3 · 3) / 81 = 1/3: (2/3 - 1/3) / (2/3) = .5."""
+    found = cohen_kappa("aaabbbccc", "aabbbccca")
+    assert found.point == pytest.approx(0.5) and percent_agreement("aaabbbccc", "aabbbccca").point == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "point", "reason"),
+    [
+        ([], [], None, "no item was rated by both"),
+        ([1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 1, 0], None, "the first rater gives one label to all 6 items"),
+        ([1, 0, 1, 0, 1, 0], [0, 0, 0, 0, 0, 0], None, "the second rater gives one label to all 6 items"),
+        ([1] * 6, [1] * 6, None, "both raters give one label to all 6 items"),
+        ([1, 0, 1, 0, 1, 0], [1, 0, 1, 0, 1, 0], 1.0, "the agreement is perfect: its variance is 0"),
+        ([1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1], -1.0, "the large-sample variance is 0"),
+        ([1, 0, 1, 0], [1, 0, 0, 0], 0.5, "an interval needs 5 items, here are 4"),
+    ],
+)
+def test_kappa_without_an_interval_says_why(first: list[int], second: list[int], point: float | None, reason: str) -> None:
+    found = cohen_kappa(first, second)
+    assert found.point == (None if point is None else pytest.approx(point)) and (found.lo, found.hi) == (None, None)
+    assert found.reason is not None and found.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("table", [[[1, 2]], [[1, -2], [0, 1]], [[0.5, 1], [0, 1]], [[math.nan, 1], [0, 1]]])
+def test_what_is_no_table(table: Sequence[Sequence[int]]) -> None:
+    for call in (cohen_kappa_table, percent_agreement_table):
+        with pytest.raises(ValueError, match="square|whole"):
+            call(table)
+    with pytest.raises(ValueError, match="two raters"):
+        cohen_kappa([1, 0], [1])
+
+
+# --- several tests ------------------------------------------------------------------------------------
+
+
+def test_benjamini_hochberg() -> None:
+    """By hand: 4 · .005 = .02; 4/2 · .01 = .02; 4/3 · .03 = .04; .04. R: p.adjust(c(.01, .04, .03, .005), "BH")."""
+    assert benjamini_hochberg([0.01, None, 0.04, 0.03, 0.005]) == [pytest.approx(p) if p else None for p in
+                                                                   (0.02, None, 0.04, 0.04, 0.02)]  # fmt: skip
+    assert benjamini_hochberg([]) == [] and benjamini_hochberg([None, None]) == [None, None]
+    for bad in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="p-value"):
+            benjamini_hochberg([0.1, bad])
+
+
+def test_the_example_of_benjamini_and_hochberg() -> None:
+    """Their section 3.2 (1995): of 15 p-values the first four are significant at .05; Bonferroni finds three."""
+    ps = [.0001, .0004, .0019, .0095, .0201, .0278, .0298, .0344, .0459, .3240, .4262, .5719, .6528, .7590, 1.0]  # fmt: skip
+    adjusted = benjamini_hochberg(ps)
+    assert [p <= 0.05 for p in adjusted if p is not None] == [True] * 4 + [False] * 11
+    assert all(after >= before for before, after in zip(ps, adjusted, strict=True) if after is not None)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "k", "m", "sign", "text"),
+    [
+        ([0.2, 0.1, 0.3], 3, 3, 1, "3 of 3 up"),
+        ([-0.2, -0.1, 0.3, 0.0, None], 2, 4, -1, "2 of 4 down, 1 zero, 1 undefined"),
+        ([0.2, -0.1], 1, 2, None, "1 of 2 up and as many down"),
+        ([0.0, 0.0], 0, 2, None, "0 of 2 differ"),
+        ([None], 0, 0, None, "no difference is defined, 1 undefined"),
+        ([], 0, 0, None, "no difference is defined"),
+    ],
+)
+def test_direction(gaps: list[float | None], k: int, m: int, sign: int | None, text: str) -> None:
+    found = direction(gaps)
+    assert (found.k, found.m, found.sign, found.text) == (k, m, sign, text)
+    turned = direction([None if gap is None else -gap for gap in gaps])
+    assert (turned.k, turned.m, turned.sign) == (k, m, None if sign is None else -sign)
+    with pytest.raises(ValueError, match="finite"):
+        direction([*gaps, math.nan])
+
+
+# --- correlation --------------------------------------------------------------------------------------
+
+
+def test_pearson_by_hand() -> None:
+    """x 1..5 and y 2, 1, 4, 3, 5: sums of squares 10 and 10, of products 8: r = .8.
+
+    t = .8 · sqrt(3 / .36) = 2.309401, p(3 df) = .104088; atanh(.8) -+ 1.959964 / sqrt(2), and tanh of it.
+    """
+    found = pearson([1, 2, 3, 4, 5], [2, 1, 4, 3, 5])
+    assert (found.r.point, found.p) == (pytest.approx(0.8), pytest.approx(0.104088, abs=1e-6))
+    wanted = [math.tanh(math.atanh(0.8) + side * 1.959964 / math.sqrt(2)) for side in (-1, 1)]
+    assert (found.r.lo, found.r.hi) == pytest.approx(tuple(wanted), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "point", "reason"),
+    [
+        ([1, 2], [1, 3], None, "fewer than 3 pairs"),
+        ([1, 1, 1, 1, 1], [1, 2, 3, 4, 5], None, "one of the two is constant"),
+        ([1, 2, 3, 4, 5], [0, 0, 0, 0, 0], None, "one of the two is constant"),
+        ([1, 2, 3, 4, 5], [3, 5, 7, 9, 11], 1.0, "the pairs lie on a line: Fisher's z has no interval"),
+        ([1, 2, 3, 4], [2, 1, 4, 3], 0.6, "an interval needs 5 pairs, here are 4"),
+    ],
+)
+def test_pearson_without_an_interval(first: list[float], second: list[float], point: float | None, reason: str) -> None:
+    found = pearson(first, second).r
+    assert found.point == (None if point is None else pytest.approx(point)) and (found.lo, found.reason) == (None, reason)
+    with pytest.raises(ValueError, match="finite"):
+        pearson([*first, math.nan], [*second, 1.0])
