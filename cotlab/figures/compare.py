@@ -22,7 +22,10 @@ _PAD = 0.06
     empty="the runs have no metric in common.",
 )  # fmt: skip
 def paired_differences(table: pd.DataFrame) -> Any:
-    """A row for each label: the difference with its interval, both written out at the right; a line at 0."""
+    """A row for each label: the difference with its interval, both written out at the right; a line at 0.
+
+    A column ``of`` says in the title what all rows are of.
+    """
     rows = records(table)
     marks = [Mark("", i, str(row["label"]), row) for i, row in enumerate(rows)]
     fig = go.Figure()
@@ -41,8 +44,9 @@ def paired_differences(table: pd.DataFrame) -> Any:
         range=[len(marks) - 0.4, -0.6],
     )  # fmt: skip
     unit = style.escape(said(rows[0], "unit") or "no unit")
+    of = style.escape(style.shorten(said(rows[0], "of"), 60))
     style.apply_style(
-        fig, f"Difference to the base (mean over matched items, {unit})", subtitle=fine_print(marks, gaps=False),
+        fig, f"Difference to the base{of and f', {of}'} (mean over matched items, {unit})", subtitle=fine_print(marks, gaps=False),
         x="Difference, other − base", height=140 + 44 * len(marks),
     )  # fmt: skip
     return fig.update_layout(margin={"r": 214})

@@ -48,6 +48,8 @@ class Comparison:
         Ids of runs.
     shared, only_base, only_other : int
         Items that both runs scored, and that one of them did.
+    prompts : int
+        Distinct questions among the items that are matched.
     unlike : int
         Shared ids under which the two asked another question: they are never matched.
     pairs : DataFrame
@@ -65,6 +67,7 @@ class Comparison:
     shared: int
     only_base: int
     only_other: int
+    prompts: int
     unlike: int
     pairs: pd.DataFrame
     rows: tuple[PairedRow, ...]
@@ -154,7 +157,7 @@ def as_json(found: Compared) -> dict[str, Any]:
         "comparisons": [
             {
                 "other": c.other, "items_shared": c.shared, "items_only_base": c.only_base, "items_only_other": c.only_other,
-                "items_with_another_question": c.unlike,
+                "items_with_another_question": c.unlike, "prompts": c.prompts,
                 "rows": [plain({**asdict(row), "values": list(row.values)}) for row in c.rows],
                 "metrics_only_base": list(c.alone_base), "metrics_only_other": list(c.alone_other),
                 "changes": [asdict(change) for change in c.changes],
@@ -193,7 +196,8 @@ class _Side:
 def _compare(base: _Side, other: _Side, seed: int) -> Comparison:
     items = _matched(base.items, other.items)
     shared = items["same"].notna()
-    unlike = int((items["same"] == False).sum())  # noqa: E712 - the column holds True, False and None
+    same = items["same"].map(lambda told: told is True)
+    unlike = int((shared & ~same).sum())
     if not shared.any() or unlike == int(shared.sum()):
         raise ConfigError(
             f"Runs {base.run_id!r} and {other.run_id!r} share no item: {base.plan.suite} and {other.plan.suite}. Items are "
@@ -208,7 +212,8 @@ def _compare(base: _Side, other: _Side, seed: int) -> Comparison:
     ids = {side.run_id: set(side.items["id"]) for side in (base, other)}
     return Comparison(
         base.run_id, other.run_id, int(shared.sum()), len(ids[base.run_id] - ids[other.run_id]),
-        len(ids[other.run_id] - ids[base.run_id]), unlike, pairs, paired_rows(pairs, yes_or_no=binary, seed=seed),
+        len(ids[other.run_id] - ids[base.run_id]), int(items[same]["prompt"].nunique()), unlike, pairs,
+        paired_rows(pairs, yes_or_no=binary, seed=seed),
         _alone(base.values, other.values), _alone(other.values, base.values),
         plan_changes(base.plan, other.plan, {"code version": (base.code, other.code)}),
     )  # fmt: skip

@@ -22,8 +22,9 @@ from cotlab.ui.links import page
 from cotlab.ui.picking import csv_button, pick_many, pick_threshold, run_labels
 from cotlab.ui.text import as_code, shorten
 
-FEWEST_BARS = 20
+MOST_BARS = 20
 """Rows of one figure; more come on further pages."""
+NO_UNIT = "no unit"
 
 
 class Shown(NamedTuple):
@@ -94,17 +95,20 @@ def _by_category(folder: str, runs: tuple[tuple[str, int], ...], _found: Compare
 
 def matched(shown: Shown) -> None:
     """How many items are matched, and what only one side has."""
+    counts = {
+        c.other: {
+            "Matched items": str(c.shared - c.unlike), "Distinct prompts": str(c.prompts),
+            "Only in the base": str(c.only_base), "Only in the other": str(c.only_other),
+        }
+        for c in shown.compared.comparisons
+    }  # fmt: skip
+    if len(counts) == 1:
+        parts.show_numbers(list(next(iter(counts.values())).items()))
+    else:
+        frame = pd.DataFrame([{"run": shown.labels[i], **told} for i, told in counts.items()])
+        right = {name: st.column_config.TextColumn(name, alignment="right") for name in frame.columns[1:]}
+        st.dataframe(frame, hide_index=True, key="matched", column_config=right)
     for c in shown.compared.comparisons:
-        prompts = {row.prompts for row in c.rows if row.n == max(r.n for r in c.rows)}
-        if len(shown.compared.comparisons) > 1:
-            st.caption(as_code(shown.labels[c.other]))
-        repeated = any(row.prompts < row.n for row in c.rows)
-        parts.show_numbers(
-            [
-                ("Matched items", str(c.shared - c.unlike)), ("Only in the base", str(c.only_base)),
-                ("Only in the other", str(c.only_other)), *([("Distinct prompts", str(max(prompts)))] if repeated else []),
-            ]
-        )  # fmt: skip
         if c.unlike:
             st.warning(f"{c.unlike} ids stand for another question in each run: they are not matched.")
         both = dict.fromkeys((*c.alone_base, *c.alone_other))
@@ -113,22 +117,23 @@ def matched(shown: Shown) -> None:
 
 
 def figures(shown: Shown) -> None:
-    """The differences with their intervals: one figure for each unit."""
+    """The differences with their intervals, those of one unit at a time."""
     by_unit: dict[str, list[dict[str, Any]]] = {}
+    told = [(row, c, _label(row, c.rows)) for c in shown.compared.comparisons for row in c.rows]
     several = len(shown.compared.comparisons) > 1
-    for c in shown.compared.comparisons:
-        for row in c.rows:
-            label = _label(row, c.rows) + (f" ({_short(shown, c.other)})" if several else "")
-            by_unit.setdefault(_unit(shown, row.metric), []).append(_bar(row, label, _unit(shown, row.metric)))
-    for k, bars in enumerate(by_unit.values()):
-        table = pd.DataFrame(bars)
-        part = table.iloc[parts.page_of(len(table), f"bars-{k}", FEWEST_BARS)]
-        parts.show_figure(
-            "paired_differences", part, key=f"differences-{k}", note=_note(shown) if k == 0 else "",
-            evidence=(page("run"), {"run": shown.compared.comparisons[0].other}),
-        )  # fmt: skip
+    for row, c, label in sorted(told, key=lambda one: (one[0].metric != RATE, one[2])):
+        unit, named = _unit(shown, row.metric), label + (f" ({_short(shown, c.other)})" if several else "")
+        by_unit.setdefault(unit, []).append(_bar(row, named, unit))
+    units = sorted(by_unit, key=lambda unit: (unit != NO_UNIT, unit))
+    unit = parts.pick("Metrics in", {unit: unit for unit in units}, "unit") if len(units) > 1 else units[0]
+    bars = pd.DataFrame(by_unit[unit])
+    part = bars.iloc[parts.page_of(len(bars), f"bars-{unit}", MOST_BARS)]
+    parts.show_figure(
+        "paired_differences", part, key="differences", note=_note(shown),
+        evidence=(page("run"), {"run": shown.compared.comparisons[0].other}),
+    )  # fmt: skip
     with st.container(horizontal=True):
-        for metric in list(dict.fromkeys(row.metric for row in shown.compared.comparisons[0].rows))[:8]:
+        for metric in list(dict.fromkeys(row.metric for row, _, _ in told if _unit(shown, row.metric) == unit))[:8]:
             parts.show_card(metric)
 
 
@@ -181,8 +186,8 @@ def pick_metric(shown: Shown) -> Choice:
         comparison = next(c for c in shown.compared.comparisons if c.other == other)
         keys = {f"{row.metric} {canonical_json(dict(row.facet))}": row for row in comparison.rows}
         labels = {key: _label(row, comparison.rows) for key, row in keys.items()}
-        rate = next((key for key, row in keys.items() if row.metric == RATE), None)
-        chosen = parts.pick("Metric", labels, "metric", rate)
+        rates = sorted((2.0 if row.p is None else row.p, key) for key, row in keys.items() if row.metric == RATE)
+        chosen = parts.pick("Metric", labels, "metric", rates[0][1] if rates else None)
     return Choice(comparison, keys[chosen])
 
 
@@ -199,12 +204,12 @@ def categories(shown: Shown, one: Choice) -> None:
         return
     unit = _unit(shown, one.row.metric)
     bars = pd.DataFrame([_bar(row, row.category or "(no category)", unit) for row in rows])
-    part = bars.iloc[parts.page_of(len(bars), "category-bars", FEWEST_BARS)]
+    bars = bars.assign(of=f"{_label(one.row, one.comparison.rows)} by category")
+    part = bars.iloc[parts.page_of(len(bars), "category-bars", MOST_BARS)]
     smallest = [row.adjusted for row in rows if row.adjusted is not None]
     parts.show_figure(
         "paired_differences", part, key="categories",
-        note=f"{as_code(one.row.metric)} by category; {len(smallest)} tests, smallest BH p "
-        f"{number(min(smallest)) if smallest else 'n/a'}, over the categories.",
+        note=f"{len(smallest)} tests; the smallest BH p is {number(min(smallest)) if smallest else 'n/a'}, over the categories.",
         evidence=(page("run"), {"run": one.comparison.other}),
     )  # fmt: skip
 
@@ -316,23 +321,29 @@ def _bar(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
 
 
 def _label(row: PairedRow, rows: Sequence[PairedRow]) -> str:
-    """The metric, with what tells it from the other rows of that metric."""
+    """The metric, with what tells it from the other rows of that metric: one part of the facet where one is enough."""
     same = [other.facet for other in rows if other.metric == row.metric]
-    alike = [name for name in row.facet if all(f.get(name) == row.facet[name] for f in same)] if len(same) > 1 else []
-    words = facet_words(row.facet, alike) if len(same) > 1 or row.metric in (RATE, SCORED) else ""
-    return f"{row.metric}: {words}" if words else row.metric
+    if len(same) == 1:
+        return row.metric
+    alone = [name for name in row.facet if len({facet.get(name) for facet in same}) == len(same)]
+    if alone:
+        return f"{row.metric}: {row.facet[alone[0]]}"
+    alike = [name for name in row.facet if all(facet.get(name) == row.facet[name] for facet in same)]
+    return f"{row.metric}: {facet_words(row.facet, alike)}"
 
 
 def _unit(shown: Shown, metric: str) -> str:
     card = shown.cards.get(metric)
     if card is None or card.hi - card.lo <= 2:
-        return "no unit"
+        return NO_UNIT
     return card.unit or f"{number(card.lo)} to {number(card.hi)}"
 
 
 def _short(shown: Shown, run_id: str) -> str:
-    tags = data.plan_of(run_id).tags
-    return shorten(", ".join(f"{k}={v}" for k, v in tags.items()) or run_id, 32)
+    """What tells a run from the others in a few words: the tags in which they differ, else its id."""
+    tags = {c.other: data.plan_of(c.other).tags for c in shown.compared.comparisons}
+    own = [f"{k} {v}" for k, v in tags[run_id].items() if len({told.get(k) for told in tags.values()}) == len(tags)]
+    return shorten(", ".join(own) if own and len(tags) > 1 else run_id, 32)
 
 
 def _note(shown: Shown) -> str:

@@ -88,9 +88,9 @@ def rates(shown: Shown) -> None:
     tables = []
     for name in chosen:
         found = values.rate_points(shown.values, shown.where, name, shown.threshold)
-        one = found["group"].nunique() == 1 or len({p.group for p in shown.where.values()}) == 1
         if shown.classifier == ALL:
-            found["group"] = name if one else [f"{name} · {group}" for group in found["group"]]
+            both = zip(found["group"], found["at"], strict=True)
+            found = found.assign(group=[" · ".join(dict.fromkeys(pair)) for pair in both], at=name)
         tables.append(found)
     table = pd.concat(tables, ignore_index=True)
     told = f"Classifier {as_code(shown.classifier)}, " if shown.classifier != ALL else "Each classifier, "
