@@ -45,8 +45,8 @@ def paired_differences(table: pd.DataFrame) -> Any:
     )  # fmt: skip
     unit = style.escape(said(rows[0], "unit") or "no unit")
     of = style.escape(style.shorten(said(rows[0], "of"), 60))
+    title = f"Difference to the base{of and f', {of}'} (mean over matched items, {unit})"
     style.apply_style(
-        fig, f"Difference to the base{of and f', {of}'} (mean over matched items, {unit})", subtitle=fine_print(marks, gaps=False),
-        x="Difference, other − base", height=140 + 44 * len(marks),
-    )  # fmt: skip
+        fig, title, subtitle=fine_print(marks, gaps=False), x="Difference, other − base", height=140 + 44 * len(marks)
+    )
     return fig.update_layout(margin={"r": 214})

@@ -209,7 +209,7 @@ def categories(shown: Shown, one: Choice) -> None:
     smallest = [row.adjusted for row in rows if row.adjusted is not None]
     parts.show_figure(
         "paired_differences", part, key="categories",
-        note=f"{len(smallest)} tests; the smallest BH p is {number(min(smallest)) if smallest else 'n/a'}, over the categories.",
+        note=f"{len(smallest)} tests over the categories; smallest BH p: {number(min(smallest)) if smallest else 'n/a'}.",
         evidence=(page("run"), {"run": one.comparison.other}),
     )  # fmt: skip
 
