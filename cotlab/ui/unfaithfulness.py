@@ -74,7 +74,8 @@ def found() -> Shown | None:
             every = {name: name for name in names} | ({ALL: "All side by side"} if len(names) > 1 else {})
             classifier = parts.pick("Classifier", every, "classifier")
         along = parts.pick("Along the axis", {w: w for w in ways}, "along", "epoch" if "epoch" in ways else ways[-1])
-        colour = parts.pick("Colour by", {w: w for w in ways}, "colour", "model")
+        alone = len({model for model, _ in told.values()}) == len(told) > 1 and "condition" in ways
+        colour = parts.pick("Colour by", {w: w for w in ways}, "colour", "condition" if alone else "model")
         threshold = pick_threshold()
     return Shown(runs, table, values.places(told, along, colour), classifier, names, threshold)
 

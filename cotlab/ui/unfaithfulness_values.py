@@ -17,6 +17,8 @@ from cotlab.stats.paired import mcnemar
 
 SIZES = {"chain_tokens": "tokens", "chain_characters": "characters", "chain_steps": "steps"}
 RATIO, PROCESS, RESULT, JUDGE = "process_result_ratio", "process_words", "result_words", "judge_score"
+BASE = "base"
+"""The value of the tag condition that stands first on an axis, whatever else the run is tagged with."""
 METRICS = (SCORED, *SIZES, RATIO, JUDGE)
 POINT_COLUMNS = ["group", "at", "point", "lo", "hi", "n", "n_undefined", "method", "confidence", "reason", "values"]
 SWEEP = tuple(i / 20 for i in range(21))
@@ -37,7 +39,8 @@ def places(runs: Mapping[str, tuple[str, Mapping[str, str]]], along: str, colour
     ----------
     runs : mapping of a run's id to its model and tags
     along, colour : str
-        "model", "run" or the name of a tag. A run without that tag is at the value of its tag condition, or "no TAG".
+        "model", "run" or the name of a tag. A run that is tagged condition=base is at "base"; another without that tag is at
+        the value of its tag condition, or at "no TAG".
 
     Returns
     -------
@@ -184,6 +187,8 @@ def _points(rows: Sequence[tuple[Place, Interval, pd.DataFrame]]) -> pd.DataFram
 def _named(run: str, model: str, tags: Mapping[str, str], by: str) -> str:
     if by in ("model", "run"):
         return model if by == "model" else run
+    if tags.get("condition") == BASE:
+        return BASE
     if by in tags:
         return f"{by} {tags[by]}" if _number(tags[by]) is not None else tags[by]
     return tags.get("condition", f"no {by}")
