@@ -124,8 +124,8 @@ def chain_size(table: pd.DataFrame) -> Any:
 def process_result(table: pd.DataFrame) -> Any:
     """A dot with its log-t interval for each group at each epoch; n beside it, and how many had no ratio."""
     rows = records(table)
-    zero = [f"{style.shorten(str(r['group']), 24)} {style.shorten(str(r['at']), 16)}: {count(r, 'n_zero')}"
-            for r in rows if count(r, "n_zero")]  # fmt: skip
+    named = {" ".join(dict.fromkeys((style.shorten(str(r["group"]), 24), style.shorten(str(r["at"]), 16)))): r for r in rows}
+    zero = [f"{name}: {count(r, 'n_zero')}" for name, r in named.items() if count(r, "n_zero")]
     told = f"Without a ratio, for want of one kind of word: {', '.join(zero)}."
     more = [style.escape(style.shorten(told, 220))] if zero else []
     return _dots(rows, "Process words per result word (geometric mean, ratio)", "Ratio (log axis)", None, log=True, more=more)

@@ -134,7 +134,7 @@ def agreement(shown: Shown) -> None:
         return
     st.subheader("Do the classifiers agree?")
     found = values.kappa_pairs(shown.values, shown.threshold)
-    parts.show_figure("classifier_agreement", found, key="agreement", note=_said(shown), evidence=shown.evidence)
+    parts.show_figure("classifier_agreement", found, key="agreement", note=_said(shown).capitalize(), evidence=shown.evidence)
     parts.show_card("classifier_kappa")
 
 
