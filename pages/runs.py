@@ -1,4 +1,4 @@
-"""Runs: every run with its progress, its headline and its cost; two of them side by side."""
+"""Runs: every run with its progress, its headline and its cost; ticked ones lead to a comparison."""
 
 import streamlit as st
 
@@ -11,7 +11,9 @@ if table.empty:
     parts.empty("No run matches.", page("new_run"), "Start one")
 else:
     ticked = runs.show(table)
+    if len(ticked) > 1:
+        runs.compare_link(table, ticked)
     if len(ticked) == 2:
         runs.side_by_side(*ticked)
-    else:
-        st.caption("Tick two runs to see their estimates side by side.")
+    elif len(ticked) < 2:
+        st.caption("Tick two runs to compare them, or several to hold them against the oldest.")

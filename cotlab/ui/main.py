@@ -43,6 +43,8 @@ def sections() -> dict[str, list[st.Page]]:
             _page("reliability", "Reliability", "shield"),
             _page("robustness", "Robustness", "vibration"),
             _page("mediation", "Mediation", "conversion_path"),
+            _page("unfaithfulness", "Unfaithfulness", "contrast"),
+            _page("compare", "Compare", "compare_arrows"),
             _page("validation", "Validation", "verified"),
         ],
         "More": [_page("settings", "Settings", "settings")],

@@ -7,6 +7,7 @@ import streamlit as st
 
 from cotlab.store import read
 from cotlab.ui import data, parts
+from cotlab.ui.links import page
 from cotlab.ui.runs_table import show_runs
 
 STATUSES = ("any", "done", "running", "stopped", "budget", "failed", "interrupted", "planned")
@@ -25,6 +26,16 @@ def filtered() -> pd.DataFrame:
 def show(table: pd.DataFrame) -> list[str]:
     part = table.iloc[parts.page_of(len(table), "runs-page")]
     return show_runs(part, key=f"runs-{part.index[0]}", select=True)
+
+
+def compare_link(table: pd.DataFrame, ticked: list[str]) -> None:
+    """Where the ticked runs are compared item by item; the oldest of them is the base."""
+    own = table[table["id"].isin(ticked)].sort_values(["planned_at", "id"])
+    base, *others = own["id"].tolist()
+    st.page_link(
+        page("compare"), label=f"Compare {len(ticked)} runs, item by item", icon=":material/compare_arrows:",
+        query_params=[("base", base), *(("other", other) for other in others)],
+    )  # fmt: skip
 
 
 def side_by_side(first: str, second: str) -> None:

@@ -1,0 +1,235 @@
+"""Rates of unfaithful responses, judge scores, and the chains behind them, by group: each point with its interval and n."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from cotlab.figures import style
+from cotlab.figures.cells import Cell, draw_cells
+from cotlab.figures.declare import figure
+from cotlab.figures.marks import RAW_ROWS, Mark, Row, count, draw_series, fine_print, hover, raw_values, real, records, said
+from cotlab.figures.span_heatmap import signed_shade
+
+GROUPED = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
+"""What a figure by group needs: ``group`` is a colour and a symbol, ``at`` a place on the axis."""
+_CROWDED = 24
+"""With more points than this their n is in the hover only, and the subtitle says from where to where."""
+_NOT_ONE = "Rates of two classifiers are not comparable: each has its own errors."
+
+
+@figure(
+    "unfaithful_rates", columns=GROUPED,
+    caption=f"The share of responses whose score reaches the threshold, by model and epoch. {_NOT_ONE} A rate says how often "
+    "a classifier fires, not that the chain was unused.",
+    empty="no response has a score of this classifier.",
+)  # fmt: skip
+def unfaithful_rates(table: pd.DataFrame) -> Any:
+    """A dot with its Wilson interval for each group at each epoch; n beside it."""
+    return _dots(records(table), "Unfaithful responses (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0))
+
+
+@figure(
+    "unfaithful_by_category", columns=GROUPED,
+    caption=f"The same share within each category of items. {_NOT_ONE} Small categories have wide intervals; the more of them "
+    "there are, the more likely one stands out by chance.",
+    empty="no item has a category.",
+)  # fmt: skip
+def unfaithful_by_category(table: pd.DataFrame) -> Any:
+    """A row for each category, a dot with its Wilson interval for each group; n beside it."""
+    return _dots(
+        records(table), "Unfaithful responses by category (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0), upright=False
+    )
+
+
+@figure(
+    "threshold_sweep", columns=("group", "threshold", "chosen", "point", "lo", "hi", "n", "n_undefined", "reason"),
+    caption="The rate at every threshold, over the same responses. Where the lines are steep near the chosen threshold, the "
+    "rate is a choice as much as a finding. A threshold of 0 calls every response unfaithful.",
+    empty="no response has a score of this classifier.",
+)  # fmt: skip
+def threshold_sweep(table: pd.DataFrame) -> Any:
+    """A line for each group with an interval at each threshold; a dashed line at the threshold that is chosen."""
+    rows = records(table)
+    names = list(dict.fromkeys(str(row["group"]) for row in rows))
+    fig, every, chosen = go.Figure(), list[Mark](), real(rows[0], "chosen")
+    if chosen is not None:
+        fig.add_shape(
+            type="line", x0=chosen, x1=chosen, y0=0, y1=1, yref="paper", layer="below",
+            line={"color": style.SOFT_INK, "width": 1, "dash": "dash"},
+        )  # fmt: skip
+    for k, (name, code) in enumerate(style.codes(names).items()):
+        own = sorted((row for row in rows if str(row["group"]) == name), key=lambda row: float(row["threshold"]))
+        shift = (k - (len(names) - 1) / 2) * 0.008
+        label = f"{style.shorten(name, 28)} (n = {count(own[0], 'n')})"
+        marks = [
+            Mark(label, float(row["threshold"]) + shift, f"threshold {style.number(real(row, 'threshold'))}", row)
+            for row in own
+        ]
+        draw_series(fig, marks, code, legend=True, joined=True)
+        every += marks
+    fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
+    fig.update_yaxes(range=[-0.03, 1.03])
+    small = fine_print(every, gaps=False)
+    small += [f"Dashed: the chosen threshold, {style.number(chosen)}."] if chosen is not None else []
+    style.apply_style(
+        fig, "Unfaithful responses by threshold (share, 0 to 1)", subtitle=small, x="Threshold: unfaithful from this score on",
+        y="Unfaithful rate", height=420 + 22 * (len(names) // 3),
+    )  # fmt: skip
+    return fig.update_layout(margin={"b": 92 + 22 * (len(names) // 3)})
+
+
+@figure(
+    "judge_by_epoch", columns=GROUPED,
+    caption="The judge's mean score of pairs of responses, from −10 to +10: above 0 the fine-tuned model is the more "
+    "unfaithful of the two. A judge's score follows the length of what it reads, and judges differ: see their agreement. It "
+    "is an opinion on texts; the model's use of its chain is not looked at.",
+    empty="no pair has a judge's score.",
+)  # fmt: skip
+def judge_by_epoch(table: pd.DataFrame) -> Any:
+    """A dot with its t interval for each judge at each epoch, n beside it; a line at 0."""
+    rows = records(table)
+    fig = _dots(rows, "Judge score (mean, −10 to +10)", "Judge score", _around(rows))
+    fig.add_shape(
+        type="line", x0=0, x1=1, xref="paper", y0=0, y1=0, layer="below",
+        line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
+    )  # fmt: skip
+    return fig
+
+
+@figure(
+    "chain_size", columns=(*GROUPED, "measure"),
+    caption="The mean size of a chain by group. Longer is neither better nor worse; but scores that count words, and judges, "
+    "move with length.",
+    empty="no chain has been measured.",
+)  # fmt: skip
+def chain_size(table: pd.DataFrame) -> Any:
+    """A dot with its t interval for each group at each epoch; n beside it."""
+    rows = records(table)
+    measure = style.escape(said(rows[0], "measure") or "units")
+    return _dots(rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} a chain", None)
+
+
+@figure(
+    "process_result", columns=(*GROUPED, "n_zero"),
+    caption="The geometric mean of process words over result words, on a logarithmic axis. Responses with none of one kind "
+    "have no ratio: they are counted, and left out of the mean. The words are lists of English; a ratio says how a chain is "
+    "told, not whether it was used.",
+    empty="no response has a ratio.",
+)  # fmt: skip
+def process_result(table: pd.DataFrame) -> Any:
+    """A dot with its log-t interval for each group at each epoch; n beside it, and how many had no ratio."""
+    rows = records(table)
+    named = {" ".join(dict.fromkeys((style.shorten(str(r["group"]), 24), style.shorten(str(r["at"]), 16)))): r for r in rows}
+    zero = [f"{name}: {count(r, 'n_zero')}" for name, r in named.items() if count(r, "n_zero")]
+    told = f"Without a ratio, for want of one kind of word: {', '.join(zero)}."
+    more = [style.escape(style.shorten(told, 220))] if zero else []
+    return _dots(rows, "Process words per result word (geometric mean, ratio)", "Ratio (log axis)", None, log=True, more=more)
+
+
+@figure(
+    "classifier_agreement", columns=("one", "other", "point", "lo", "hi", "n", "reason"),
+    caption="Cohen's kappa of each two classifiers' verdicts on the same responses: 1 is agreement, 0 what chance gives. Two "
+    "classifiers may agree and both be wrong.",
+    empty="fewer than two classifiers scored the same responses.",
+)  # fmt: skip
+def classifier_agreement(table: pd.DataFrame) -> Any:
+    """Cells from orange (−1) over pale (0) to blue (1) with kappa and n; a hatched cell is n/a."""
+    rows = records(table)
+    names = list(dict.fromkeys(str(row[side]) for side in ("one", "other") for row in rows))
+    at = {name: i for i, name in enumerate(names)}
+    cells, why = [], dict[str, list[str]]()
+    for row in rows:
+        i, j = sorted((at[str(row["one"])], at[str(row["other"])]))
+        kappa = real(row, "point")
+        told = "n/a" if kappa is None else f"{kappa:.2f}".replace("-", "−")
+        text = f"{told}<br>n = {count(row, 'n')}"
+        cells.append(Cell(i, j - 1, signed_shade(kappa), text, _kappa_hover(row), kappa is not None))
+        if kappa is None:
+            why.setdefault(said(row, "reason") or "not measured", []).append(f"{row['one']}–{row['other']}")
+    small = ["Each cell: kappa and the number of responses; intervals and McNemar's test on hover."]
+    small += [style.escape(style.shorten(f"n/a ({text}): {', '.join(pairs)}", 200)) for text, pairs in why.items()]
+    fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
+    return style.apply_style(
+        fig, "Agreement of classifiers (Cohen's kappa, −1 to 1)", subtitle=small, height=130 + 46 * max(1, len(names) - 1)
+    )
+
+
+def _dots(
+    rows: Sequence[Row], title: str, value: str, span: tuple[float, float] | None, *, upright: bool = True, log: bool = False,
+    more: Sequence[str] = (),
+) -> Any:  # fmt: skip
+    """Each group's points at each place, side by side where several share one; n beside each."""
+    places = list(dict.fromkeys(str(row["at"]) for row in rows))
+    names = list(dict.fromkeys(str(row["group"]) for row in rows))
+    here = {place: [name for name in names if any(str(r["at"]) == place and str(r["group"]) == name for r in rows)]
+            for place in places}  # fmt: skip
+    fig, every = go.Figure(), list[Mark]()
+    for name, code in style.codes(names).items():
+        marks = []
+        for row in (row for row in rows if str(row["group"]) == name):
+            place = str(row["at"])
+            step = 0.7 / max(2, len(here[place]))
+            shift = (here[place].index(name) - (len(here[place]) - 1) / 2) * step
+            marks.append(Mark(name, places.index(place) + shift, place, row))
+        draw_series(fig, marks, code, legend=len(names) > 1, upright=upright)
+        every += marks
+    _counts(fig, every, upright, log)
+    across, along = (fig.update_xaxes, fig.update_yaxes) if upright else (fig.update_yaxes, fig.update_xaxes)
+    ends = [-0.6, len(places) - 0.4]
+    across(
+        tickvals=list(range(len(places))), ticktext=[style.in_lines(place, 16 if upright else 24) for place in places],
+        range=ends if upright else ends[::-1], showgrid=False,
+    )  # fmt: skip
+    if log:
+        along(type="log", showgrid=True, nticks=6)
+    elif span is not None:
+        pad = 0.05 * (span[1] - span[0])
+        along(range=[span[0] - pad, span[1] + 1.6 * pad], showgrid=True)
+    else:
+        along(rangemode="tozero", showgrid=True)
+    small = fine_print(every, gaps=True, by_series=True)
+    if len(every) > _CROWDED:
+        found = [count(mark.row, "n") for mark in every]
+        small.append(f"n from {min(found)} to {max(found)}; each on hover.")
+    lines = len(names) // 3 + 1 if len(names) > 1 else 0
+    height = 420 if upright else 150 + 26 * len(every) + 14 * len(places)
+    axis = {"y": value} if upright else {"x": value}
+    style.apply_style(fig, title, subtitle=[*small, *more], height=height + 22 * lines, **axis)
+    return fig.update_layout(margin={"b": 60 + 22 * lines})
+
+
+def _counts(fig: Any, marks: Sequence[Mark], upright: bool, log: bool) -> None:
+    """n above each point's bar, or at its right; n/a where a row has no point."""
+    if len(marks) > _CROWDED and upright:
+        return
+    for mark in marks:
+        if mark.point is None:
+            if not upright:
+                fig.add_annotation(y=mark.x, x=0, xref="paper", xanchor="left", xshift=6, text="n/a", hovertext=hover(mark))
+            continue
+        top = max([v for v in (mark.hi, mark.point, *(raw_values(mark.row) if upright else ())) if v is not None])
+        top = math.log10(top) if log else top
+        place = {"x": mark.x, "y": top, "yanchor": "bottom", "yshift": 5} if upright else (
+            {"x": top, "y": mark.x, "xanchor": "left", "xshift": 8})  # fmt: skip
+        fig.add_annotation(**place, text=f"n = {count(mark.row, 'n')}")
+
+
+def _around(rows: Sequence[Row]) -> tuple[float, float]:
+    """The part of −10 to 10 that is drawn: what the points need, with 0 in it; all of it where raw values are shown."""
+    if any(0 < count(row, "n") <= RAW_ROWS for row in rows):
+        return -10.0, 10.0
+    ends = [v for row in rows for v in (real(row, "point"), real(row, "lo"), real(row, "hi")) if v is not None]
+    return min([0.0, *ends]), max([1.0, *ends])
+
+
+def _kappa_hover(row: Row) -> str:
+    lines = [f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"]
+    if real(row, "point") is not None:
+        lines += [style.interval_text(real(row, "point"), real(row, "lo"), real(row, "hi")), f"n = {count(row, 'n')} responses"]
+    lines += [style.in_lines(said(row, name), 60, most=4) for name in ("reason", "mcnemar") if said(row, name)]
+    return "<br>".join(lines)

@@ -1,0 +1,368 @@
+"""The parts of the page Compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.core.errors import CotlabError
+from cotlab.core.keys import canonical_json
+from cotlab.core.types import MetricCard
+from cotlab.figures.style import interval_text, number
+from cotlab.metrics.comparison import RATE, SCORED, PairedRow, changed, facet_words, missing_words
+from cotlab.run.compare import FAMILY, Compared, Comparison, by_category, compare_runs, metric_cards
+from cotlab.store import read
+from cotlab.ui import data, parts
+from cotlab.ui.links import page
+from cotlab.ui.picking import csv_button, pick_many, pick_threshold, run_labels
+from cotlab.ui.text import as_code, shorten
+
+MOST_BARS = 20
+"""Rows of one figure; more come on further pages."""
+NO_UNIT = "no unit"
+
+
+class Shown(NamedTuple):
+    """What the page compares: the result, the cards of its metrics, and the label of each run."""
+
+    compared: Compared
+    cards: dict[str, MetricCard]
+    labels: dict[str, str]
+    threshold: float
+
+
+class Choice(NamedTuple):
+    """The comparison and the metric that the lower half of the page is about."""
+
+    comparison: Comparison
+    row: PairedRow
+
+
+def found() -> Shown | None:
+    """Pick base and others; None (after saying why) where nothing can be compared."""
+    rows = read.runs(data.store()).to_dict("records")
+    if len(rows) < 2:
+        parts.empty("It takes two runs on the same items to compare.", page("new_run"), "Start one")
+        return None
+    labels = run_labels(rows)
+    by_id = {str(row["id"]): row for row in rows}
+    base = parts.pick("Base", labels, "base", _first_base(rows))
+    others = {i: label for i, label in labels.items() if i != base}
+    alike = [i for i in others if by_id[i]["suite"] == by_id[base]["suite"]]
+    chosen = pick_many(
+        "Compared with it", others, "other", (alike or list(others))[:1], help="Several runs show how consistent a change is."
+    )
+    if not chosen:
+        st.info("Choose a run to compare with the base.")
+        return None
+    plans = [data._plan(by_id[i]["plan"]) for i in (base, *chosen)]
+    names = _shared_scorers(plans)
+    if not names:
+        st.info("These runs have no scorer in common.")
+        return None
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        scorer = parts.pick("Scorer", {name: name for name in names}, "scorer", SCORED if SCORED in names else names[0])
+        threshold = pick_threshold() if scorer == SCORED else 0.5
+    try:
+        compared = _compared(
+            str(data.store().folder), tuple((i, int(by_id[i]["revision"])) for i in (base, *chosen)), scorer, threshold
+        )
+    except CotlabError as error:
+        st.info(as_code(str(error)))
+        return None
+    return Shown(compared, metric_cards(plans), labels, threshold)
+
+
+@st.cache_data(show_spinner="Comparing", max_entries=16)
+def _compared(folder: str, runs: tuple[tuple[str, int], ...], scorer: str, threshold: float) -> Compared:
+    (base, _), *others = runs
+    return compare_runs(data.store(), base, [name for name, _ in others], scorers=(scorer,), threshold=threshold)
+
+
+@st.cache_data(show_spinner="Comparing by category", max_entries=16)
+def _by_category(folder: str, runs: tuple[tuple[str, int], ...], _found: Compared, metric: str, facet: str) -> Compared:
+    own = []
+    for c in _found.comparisons:
+        mask = (c.pairs["metric"] == metric) & (c.pairs["facet"] == facet)
+        own.append(replace(c, pairs=c.pairs[mask]))
+    return by_category(data.store(), Compared(_found.base, tuple(own), ()))
+
+
+def matched(shown: Shown) -> None:
+    """How many items are matched, and what only one side has."""
+    counts = {
+        c.other: {
+            "Matched items": str(c.shared - c.unlike), "Distinct prompts": str(c.prompts),
+            "Only in the base": str(c.only_base), "Only in the other": str(c.only_other),
+        }
+        for c in shown.compared.comparisons
+    }  # fmt: skip
+    if len(counts) == 1:
+        parts.show_numbers(list(next(iter(counts.values())).items()))
+    else:
+        frame = pd.DataFrame([{"run": shown.labels[i], **told} for i, told in counts.items()])
+        right = {name: st.column_config.TextColumn(name, alignment="right") for name in frame.columns[1:]}
+        st.dataframe(frame, hide_index=True, key="matched", column_config=right)
+    for c in shown.compared.comparisons:
+        if c.unlike:
+            st.warning(f"{c.unlike} ids stand for another question in each run: they are not matched.")
+        both = dict.fromkeys((*c.alone_base, *c.alone_other))
+        if both:
+            st.caption(f"Not measured alike in both runs, so not compared: {as_code(', '.join(both))}.")
+
+
+def figures(shown: Shown) -> None:
+    """The differences with their intervals, those of one unit at a time."""
+    by_unit: dict[str, list[dict[str, Any]]] = {}
+    told = [(row, c, _label(row, c.rows)) for c in shown.compared.comparisons for row in c.rows]
+    several = len(shown.compared.comparisons) > 1
+    for row, c, label in sorted(told, key=lambda one: (one[0].metric != RATE, one[2])):
+        unit, named = _unit(shown, row.metric), label + (f" ({_short(shown, c.other)})" if several else "")
+        by_unit.setdefault(unit, []).append(_bar(row, named, unit))
+    units = sorted(by_unit, key=lambda unit: (unit != NO_UNIT, unit))
+    unit = parts.pick("Metrics in", {unit: unit for unit in units}, "unit") if len(units) > 1 else units[0]
+    bars = pd.DataFrame(by_unit[unit])
+    part = bars.iloc[parts.page_of(len(bars), f"bars-{unit}", MOST_BARS)]
+    parts.show_figure(
+        "paired_differences", part, key="differences", note=_note(shown),
+        evidence=(page("run"), {"run": shown.compared.comparisons[0].other}),
+    )  # fmt: skip
+    with st.container(horizontal=True):
+        for metric in list(dict.fromkeys(row.metric for row, _, _ in told if _unit(shown, row.metric) == unit))[:8]:
+            parts.show_card(metric)
+
+
+def table(shown: Shown) -> None:
+    """Every row with its test, raw and corrected."""
+    rows = []
+    for c in shown.compared.comparisons:
+        rows += [_line(shown, c, row) for row in c.rows]
+    frame = pd.DataFrame(rows)
+    part = frame.iloc[parts.page_of(len(frame), "compare-page")]
+    st.dataframe(
+        part, hide_index=True, key=f"compare-{part.index[0]}", height="content" if len(part) < 13 else 460,
+        column_config={
+            **{name: st.column_config.TextColumn(name, alignment="right", help=_HELP.get(name)) for name in _RIGHT},
+            "− / +": st.column_config.TextColumn(
+                "− / +", alignment="right", help="Items that are yes in the base only / in the other only."
+            ),
+            "missing": st.column_config.TextColumn("missing", width="large"),
+        },
+    )  # fmt: skip
+    csv_button("comparison", frame, "comparison")
+    st.caption(
+        f"p: McNemar's exact test where items are yes or no and each prompt stands once, else Wilcoxon's signed ranks over "
+        f"prompts. BH p: {FAMILY} ({sum(row.p is not None for c in shown.compared.comparisons for row in c.rows)} tests)."
+    )
+
+
+def consistency(shown: Shown) -> None:
+    """How many of several runs differ from the base the same way."""
+    if not shown.compared.directions:
+        return
+    st.subheader("Direction")
+    frame = pd.DataFrame(
+        [
+            {"metric": row.metric, "of": facet_words(row.facet), "direction": row.text}
+            | {_short(shown, c.other): number(d) for c, d in zip(shown.compared.comparisons, row.differences, strict=False)}
+            for row in shown.compared.directions
+        ]
+    )
+    st.dataframe(frame, hide_index=True, key="directions")
+    st.caption("The sign alone, whatever its size. Runs on the same items are not independent of each other.")
+
+
+def pick_metric(shown: Shown) -> Choice:
+    """Which comparison and metric are looked into."""
+    st.subheader("One metric in detail")
+    with st.container(horizontal=True):
+        others = {c.other: shown.labels[c.other] for c in shown.compared.comparisons}
+        other = parts.pick("Run", others, "with") if len(others) > 1 else next(iter(others))
+        comparison = next(c for c in shown.compared.comparisons if c.other == other)
+        keys = {f"{row.metric} {canonical_json(dict(row.facet))}": row for row in comparison.rows}
+        labels = {key: _label(row, comparison.rows) for key, row in keys.items()}
+        rates = sorted((2.0 if row.p is None else row.p, key) for key, row in keys.items() if row.metric == RATE)
+        chosen = parts.pick("Metric", labels, "metric", rates[0][1] if rates else None)
+    return Choice(comparison, keys[chosen])
+
+
+def categories(shown: Shown, one: Choice) -> None:
+    """The same difference within each category."""
+    facet = canonical_json(dict(one.row.facet))
+    runs = tuple((i, int(data.run_row(i)["revision"])) for i in (one.comparison.base, one.comparison.other))
+    told = _by_category(
+        str(data.store().folder), runs, Compared(shown.compared.base, (one.comparison,), ()), one.row.metric, facet
+    )
+    rows = told.comparisons[0].rows
+    if len(rows) < 2:
+        st.caption("All matched items are of one category.")
+        return
+    unit = _unit(shown, one.row.metric)
+    bars = pd.DataFrame([_bar(row, row.category or "(no category)", unit) for row in rows])
+    bars = bars.assign(of=f"{_label(one.row, one.comparison.rows)} by category")
+    part = bars.iloc[parts.page_of(len(bars), "category-bars", MOST_BARS)]
+    smallest = [row.adjusted for row in rows if row.adjusted is not None]
+    parts.show_figure(
+        "paired_differences", part, key="categories",
+        note=f"{len(smallest)} tests over the categories; smallest BH p: {number(min(smallest)) if smallest else 'n/a'}.",
+        evidence=(page("run"), {"run": one.comparison.other}),
+    )  # fmt: skip
+
+
+def changed_items(shown: Shown, one: Choice) -> None:
+    """Items that improved or regressed, each with a link to both sides."""
+    card = shown.cards.get(one.row.metric)
+    better = card.better if card is not None else "neither"
+    moved = changed(one.comparison.pairs, one.row.metric, canonical_json(dict(one.row.facet)), better)
+    counts = moved["change"].value_counts().to_dict()
+    st.subheader("Changed items")
+    if moved.empty:
+        st.info("No matched item changed in this metric.")
+        return
+    words = ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
+    kinds = parts.pick("Show", {"all": f"All: {words}", **{str(name): str(name) for name in sorted(counts)}}, "change")
+    rows = moved if kinds == "all" else moved[moved["change"] == kinds]
+    part = rows.iloc[parts.page_of(len(rows), "changed-page")]
+    frame = pd.DataFrame(
+        {
+            "base item": [_item_link(one.comparison.base, i) for i in part["item_id"]],
+            "other item": [_item_link(one.comparison.other, i) for i in part["item_id"]],
+            "item": part["item_id"], "category": part["category"], "change": part["change"],
+            "base": part["base"].map(number), "other": part["other"].map(number), "difference": part["difference"].map(number),
+        }
+    )  # fmt: skip
+    right = {name: st.column_config.TextColumn(name, alignment="right") for name in ("base", "other", "difference")}
+    st.dataframe(
+        frame, hide_index=True, key=f"changed-{kinds}", height="content" if len(frame) < 13 else 460,
+        column_config={
+            "base item": st.column_config.LinkColumn("base item", display_text="open", width="small"),
+            "other item": st.column_config.LinkColumn("other item", display_text="open", width="small"), **right,
+        },
+    )  # fmt: skip
+    csv_button("changed-items", rows, "changed")
+    st.caption(f"{len(part)} of {len(rows)} changed items, of {one.row.n} matched; the largest change first.")
+
+
+def missing(shown: Shown, one: Choice) -> None:
+    """What has no value on a side, and why."""
+    rows = [
+        {"side": side, "items": n, "why": why}
+        for side, reasons in (("base", one.row.missing_base), ("other", one.row.missing_other))
+        for why, n in reasons.items()
+    ]
+    if not rows:
+        st.caption("No item is missing on either side in this metric.")
+        return
+    st.subheader("Missing items")
+    st.dataframe(pd.DataFrame(rows), hide_index=True, key="missing")
+
+
+def settings(shown: Shown) -> None:
+    """Where the plans differ."""
+    for c in shown.compared.comparisons:
+        with st.expander(f"Settings that differ: {len(c.changes)} ({as_code(_short(shown, c.other))})"):
+            if not c.changes:
+                st.caption("The two plans are the same.")
+            else:
+                st.dataframe(
+                    pd.DataFrame([(x.setting, x.base, x.other) for x in c.changes], columns=["setting", "base", "other"]),
+                    hide_index=True, key=f"settings-{c.other}",
+                )  # fmt: skip
+            with st.container(horizontal=True):
+                for side, run_id in (("Base", c.base), ("Other", c.other)):
+                    st.page_link(page("run"), label=side, icon=":material/monitoring:", query_params={"run": run_id})
+
+
+def fine_print(shown: Shown) -> None:
+    told = next((row for c in shown.compared.comparisons for row in c.rows if row.lo is not None), None)
+    method = f"Intervals: 95 %, {told.method}, over prompts." if told is not None else ""
+    st.caption(
+        f"{method} A difference is other − base over items with a value in both runs, so it holds for those items; where many "
+        "are missing, look at why. Comparing asks no model. The same from a shell: cotlab compare BASE OTHER."
+    )
+
+
+_HELP = {
+    "BH p": "Corrected after Benjamini and Hochberg over all rows of this table.",
+    "effect": "Cohen's d_z: mean difference in standard deviations of the differences.",
+    "rank effect": "Matched-pairs rank-biserial correlation, −1 to 1.",
+    "n": "Matched items; distinct prompts in brackets where prompts repeat.",
+}  # fmt: skip
+_RIGHT = ("n", "base", "other", "difference [95% interval]", "effect", "rank effect", "p", "BH p")
+
+
+def _line(shown: Shown, c: Comparison, row: PairedRow) -> dict[str, str]:
+    d = row.discordant
+    return {
+        **({"run": _short(shown, c.other)} if len(shown.compared.comparisons) > 1 else {}),
+        "metric": row.metric, "of": facet_words(row.facet),
+        "n": str(row.n) if row.n == row.prompts else f"{row.n} ({row.prompts})",
+        "base": number(row.base), "other": number(row.other),
+        "difference [95% interval]": interval_text(row.difference, row.lo, row.hi),
+        "p": number(row.p), "BH p": number(row.adjusted), "test": row.test if row.p is not None else "n/a",
+        "− / +": f"{d.first_only} / {d.second_only}" if d is not None else "",
+        "effect": number(row.effect), "rank effect": number(row.rank_effect),
+        "missing": missing_words(row), "why n/a": "; ".join(dict.fromkeys(why for why in (row.reason, row.no_p) if why)),
+    }  # fmt: skip
+
+
+def _bar(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
+    gone = sum(row.missing_base.values()), sum(row.missing_other.values())
+    return {
+        "label": label, "unit": unit, "point": row.difference, "lo": row.lo, "hi": row.hi, "n": row.n,
+        "n_undefined": max(gone), "method": row.method, "confidence": row.level, "values": list(row.values),
+        "reason": row.reason or (None if row.n else missing_words(row) or "no matched item"), "p": row.p, "bh_p": row.adjusted,
+    }  # fmt: skip
+
+
+def _label(row: PairedRow, rows: Sequence[PairedRow]) -> str:
+    """The metric, with what tells it from the other rows of that metric: one part of the facet where one is enough."""
+    same = [other.facet for other in rows if other.metric == row.metric]
+    if len(same) == 1:
+        return row.metric
+    alone = [name for name in row.facet if len({facet.get(name) for facet in same}) == len(same)]
+    if alone:
+        return f"{row.metric}: {row.facet[alone[0]]}"
+    alike = [name for name in row.facet if all(facet.get(name) == row.facet[name] for facet in same)]
+    return f"{row.metric}: {facet_words(row.facet, alike)}"
+
+
+def _unit(shown: Shown, metric: str) -> str:
+    card = shown.cards.get(metric)
+    if card is None or card.hi - card.lo <= 2:
+        return NO_UNIT
+    return card.unit or f"{number(card.lo)} to {number(card.hi)}"
+
+
+def _short(shown: Shown, run_id: str) -> str:
+    """What tells a run from the others in a few words: the tags in which they differ, else its id."""
+    tags = {c.other: data.plan_of(c.other).tags for c in shown.compared.comparisons}
+    own = [f"{k} {v}" for k, v in tags[run_id].items() if len({told.get(k) for told in tags.values()}) == len(tags)]
+    return shorten(", ".join(own) if own and len(tags) > 1 else run_id, 32)
+
+
+def _note(shown: Shown) -> str:
+    return f"Unfaithful from a score of {number(shown.threshold)} on." if any(
+        row.metric == RATE for c in shown.compared.comparisons for row in c.rows
+    ) else ""  # fmt: skip
+
+
+def _shared_scorers(plans: Sequence[Any]) -> list[str]:
+    own = [{spec.name for spec in plan.scorers} for plan in plans]
+    return sorted(set.intersection(*own))
+
+
+def _first_base(rows: Sequence[dict[str, Any]]) -> str:
+    """A run tagged as base, else the one before the newest of the newest's suite, else the oldest."""
+    tagged = [str(r["id"]) for r in rows if "base" in data._plan(r["plan"]).tags.values()]
+    alike = [str(r["id"]) for r in rows[1:] if r["suite"] == rows[0]["suite"]]
+    return (tagged or alike or [str(rows[-1]["id"])])[0]
+
+
+def _item_link(run_id: str, item: str) -> str:
+    return f"/item?run={quote(run_id, safe='')}&item={quote(item, safe='')}"
