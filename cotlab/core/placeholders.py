@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cotlab.core.program import Preparation, Program, Round
-from cotlab.core.requests import PREFIX, Complete, Embed, Entail, Locate, Located, LogProb, Patched, Request, Response, Row, Span
+from cotlab.core.requests import (
+    PREFIX,
+    Complete,
+    Embed,
+    Entail,
+    Locate,
+    Located,
+    LogProb,
+    Patched,
+    Request,
+    Response,
+    Row,
+    Span,
+)
 from cotlab.core.types import Item
 
 _MOST_ROUNDS = 100

@@ -8,15 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.types import Item
+from cotlab.export.chain_tables import ranking as ranking_of
 from cotlab.figures.style import interval_text, number, shade
 from cotlab.metrics.ablation import own_steps
-from cotlab.metrics.redundancy import FLAGS
-from cotlab.stats.intervals import wilson
 from cotlab.ui import data
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.text import as_code, shorten
-
-COLUMNS = ["step", "text", "point", "lo", "hi", "draws", "reason"]
 
 
 def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
@@ -34,19 +31,8 @@ def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
 
 
 def ranking(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:
-    """Each step's CCS: the mean over its draws, with a Wilson interval where its scores are yes or no and more than one."""
-    texts = chain_texts(row, item)
-    rows = []
-    for step, group in scores[scores["step"].notna()].groupby("step"):
-        values = group["value"].dropna()
-        reason = None if len(values) else str(group["reason"].iloc[0])
-        point, lo, hi = (float(values.mean()) if len(values) else None), None, None
-        if len(values) > 1 and group["metric"].isin(FLAGS).all():
-            found = wilson(int(values.sum()), len(values))
-            lo, hi = found.lo, found.hi
-        text = texts[int(step)] if int(step) < len(texts) else ""
-        rows.append((int(step), text, point, lo, hi, len(values), reason))
-    return pd.DataFrame(rows, columns=COLUMNS)
+    """Each step's CCS with its text, over the draws of the request."""
+    return ranking_of(chain_texts(row, item), scores)
 
 
 def step_blocks(ranked: pd.DataFrame) -> list[Block]:

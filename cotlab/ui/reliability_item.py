@@ -10,11 +10,12 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.types import Item
+from cotlab.export import reliability_values as values
+from cotlab.export.chain_tables import link_table
 from cotlab.figures.reliability import PARTS
 from cotlab.figures.style import ORANGE, VERMILLION, number
 from cotlab.metrics.diagnosis import RULES
 from cotlab.ui import data, parts, reliability_chains
-from cotlab.ui import reliability_values as values
 from cotlab.ui.chain_view import Block, Piece, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
@@ -39,8 +40,7 @@ def bars(row: dict[str, Any], item: Item) -> None:
     if own.empty:
         st.info("This item has not been scored for reliability yet.")
         return
-    means = rows.groupby("part")["value"].mean()
-    table = own.assign(mean=own["part"].map(means))[["part", "value", "mean", "status", "reason"]]
+    table = values.item_part_rows(rows, item.id)
     parts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id}))
     weight = values.part_scores(_own(row, item), ("weight",))["value"]
     if len(weight) and weight.iloc[0] < 1:
@@ -172,23 +172,6 @@ def links(row: dict[str, Any], item: Item) -> None:
         st.dataframe(frame, hide_index=True, key=f"weak-{item.id}", column_config=_SUPPORT)
         st.caption("Links that are undecided or below 0.5.")
     parts.show_card("link_support")
-
-
-def link_table(scored: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
-    """The scores ``link_support`` with their link, verifier, and the text that decided them."""
-    rows = scored[(scored["metric"] == "link_support") & scored["step"].notna()]
-    facets = [json.loads(text) for text in rows["facet"]]
-    steps = [int(step) for step in rows["step"]]
-    quotes = [
-        texts[step][int(lo) : int(hi)] if step < len(texts) and not pd.isna(lo) else ""
-        for step, lo, hi in zip(steps, rows["where_lo"], rows["where_hi"], strict=True)
-    ]
-    known = dict(enumerate(texts))
-    table = rows.assign(
-        step=steps, link=[f.get("link", "") for f in facets], verifier=[f.get("verifier", "") for f in facets], quote=quotes,
-        before=[known.get(step - 1, "") for step in steps], text=[known.get(step, "") for step in steps],
-    )  # fmt: skip
-    return table[["link", "step", "value", "verifier", "reason", "quote", "before", "text"]].reset_index(drop=True)
 
 
 def evidence(row: dict[str, Any], item: Item) -> None:

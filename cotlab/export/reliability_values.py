@@ -1,4 +1,4 @@
-"""The numbers of the page Reliability, from the tables of scores and estimates: parts by item, their pairs, their reasons."""
+"""Reliability as tables, from those of scores and estimates: parts by item, their pairs, their reasons."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from cotlab.export.reasons import in_common
 from cotlab.figures.reliability import PARTS
 from cotlab.metrics.composite import FEATURES, SCORER_OF
 from cotlab.stats.ranks import DECIMALS, FEWEST, spearman
-from cotlab.ui.mediation import in_common
 
 SCORERS = ("composite", *SCORER_OF.values())
 """Any of them gives the page something to show."""
@@ -104,6 +104,13 @@ def item_rows(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     table["diagnosis"] = [", ".join(rule.replace("_", " ") for rule in fired.get(item, ())) for item in items]
     table["why n/a"] = [str(why.get(item, "")) for item in items]
     return table
+
+
+def item_part_rows(rows: pd.DataFrame, item_id: str) -> pd.DataFrame:
+    """The parts of one item beside the suite's means: part, value, mean, status, reason."""
+    own = rows[rows["item_id"] == item_id]
+    means = rows.groupby("part")["value"].mean()
+    return own.assign(mean=own["part"].map(means))[["part", "value", "mean", "status", "reason"]]
 
 
 def diagnoses(scores: pd.DataFrame) -> pd.DataFrame:
