@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cotlab import __version__
-from cotlab.cli import demo, doctor, mediation, organisms, plan, reports, run, suites, validate
+from cotlab.cli import demo, doctor, figures, mediation, organisms, plan, reports, run, suites, validate
 from cotlab.core.errors import CotlabError, StoreError
 from cotlab.run.secrets import load_secrets
 
@@ -26,6 +26,7 @@ app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
 app.command("report")(reports.report)
 app.command("runs")(reports.runs)
+app.command("figures")(figures.figures)
 app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
 app.add_typer(suites.app, name="suites")

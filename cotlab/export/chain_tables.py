@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
+from cotlab.core.keys import plain
+from cotlab.core.requests import Response
+from cotlab.core.types import Form, Item
+from cotlab.export.paraphrases import messages_of
+from cotlab.metrics.ablation import own_chain, own_steps
 from cotlab.metrics.redundancy import FLAGS
 from cotlab.stats.intervals import wilson
+from cotlab.text.prompts import ask_rest
 
+Exchanges = Callable[[tuple[str, ...]], Mapping[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]]
 COLUMNS = ["step", "text", "point", "lo", "hi", "draws", "reason"]
+
+
+def ablated_texts(item: Item, scores: pd.DataFrame, own: bool, exchanges: Exchanges) -> list[str]:
+    """The steps that were ablated: the item's, or, where the run took the model's ``own``, those of its reply in the log."""
+    if not own:
+        return [step.text for step in item.steps]
+    rows = scores[(scores["item_id"] == item.id) & (scores["metric"] == "baseline_correct")]
+    keys = tuple(rows["evidence"].iloc[0])[1:] if len(rows) else ()
+    for _, reply in exchanges(keys).values():
+        told = reply or {}
+        return list(own_steps(told.get("reasoning") or "") or own_steps(str(told.get("text") or "")))
+    return []
+
+
+def scored_texts(
+    item: Item, scored: pd.DataFrame, form: Form, exchanges: Exchanges,
+    responses: Callable[[tuple[str, ...]], Mapping[str, Response]],
+) -> list[str]:  # fmt: skip
+    """The steps that some scores are of: the suite's, or the model's own, from the log; empty where it does not hold them."""
+    if all(json.loads(text).get("chain") != "own" for text in scored["facet"].unique()):
+        return [step.text for step in item.steps]
+    keys = tuple(dict.fromkeys(key for found in scored["evidence"] for key in found))
+    wanted = plain(ask_rest(item.question, (), form).messages)
+    asked = exchanges(keys)
+    key = next((key for key in keys if key in asked and messages_of(asked[key][0]) == wanted), None)
+    reply = responses((key,)).get(key) if key is not None else None
+    return list(own_chain(reply)) if reply is not None else []
 
 
 def ranking(texts: Sequence[str], scores: pd.DataFrame) -> pd.DataFrame:

@@ -29,7 +29,7 @@ _FLAGS = (
     "--disable-extensions", "--hide-scrollbars", "--disable-dev-shm-usage", "--font-render-hinting=none",
 )  # fmt: skip
 _PAGE = """<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"
-content="default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:">
+content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
 <style>html, body { margin: 0; padding: 0; background: #fff; overflow: hidden } svg { display: block }</style></head>
 <body></body></html>"""
 _DRAW = """(async () => {

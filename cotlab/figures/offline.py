@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from plotly import __version__
 from plotly.offline import get_plotlyjs
 
 _HEAD = """<!doctype html>
@@ -14,6 +15,11 @@ _HEAD = """<!doctype html>
 <style>body {{ margin: 24px; background: #fff; color: #1a1a1a; font: 13px/1.45 {font} }}
 p {{ max-width: 640px; white-space: pre-wrap }}</style></head><body>
 """
+
+
+def plotly_version() -> str:
+    """Of the Python package."""
+    return str(__version__)
 
 
 def library() -> str:
@@ -34,7 +40,7 @@ def web_page(figure: Any, title: str, caption: str, font: str) -> str:
     ``title`` and ``caption`` are plain text and escaped here.
     """
     body: str = figure.to_html(
-        full_html=False, include_plotlyjs=True, include_mathjax=False, config={"displaylogo": False, "responsive": False}
+        full_html=False, include_plotlyjs=True, include_mathjax=False, config={"displaylogo": False, "responsive": True}
     )
     head = _HEAD.format(title=html.escape(title), font=html.escape(font))
     return f"{head}{body}\n<p>{html.escape(caption)}</p>\n</body></html>\n"

@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.types import Item
+from cotlab.export.chain_tables import ablated_texts
 from cotlab.export.chain_tables import ranking as ranking_of
 from cotlab.figures.style import interval_text, number, shade
-from cotlab.metrics.ablation import own_steps
 from cotlab.ui import data
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.text import as_code, shorten
@@ -20,14 +20,8 @@ def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
     """The steps that were ablated: the suite's, or, where the run took the model's own, those of its reply."""
     plan = data.plan_of(row["id"])
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
-    if spec is None or spec.params["chain"] != "own":
-        return [step.text for step in item.steps]
-    table = data.scores(row["id"], int(row["revision"]))
-    rows = table[(table["item_id"] == item.id) & (table["metric"] == "baseline_correct")]
-    keys = tuple(rows["evidence"].iloc[0])[1:] if len(rows) else ()
-    for _, reply in data.exchanges(keys).values():
-        return list(own_steps((reply or {}).get("reasoning") or "") or own_steps(data.said(reply)))
-    return []
+    own = spec is not None and spec.params["chain"] == "own"
+    return ablated_texts(item, data.scores(row["id"], int(row["revision"])), own, data.exchanges)
 
 
 def ranking(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.core.keys import plain
 from cotlab.core.types import Item
-from cotlab.export.paraphrases import Told, cosine_table, messages_of, tellings, vectors_of, wordings
+from cotlab.export.chain_tables import scored_texts
+from cotlab.export.paraphrases import Told, cosine_table, tellings, vectors_of, wordings
 from cotlab.figures.style import number
-from cotlab.metrics.ablation import own_chain
-from cotlab.text.prompts import ask_rest
 from cotlab.ui import data, parts
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.links import page
@@ -22,14 +19,7 @@ from cotlab.ui.text import as_code
 
 def texts_of(row: dict[str, Any], item: Item, scored: pd.DataFrame) -> list[str]:
     """The steps that some scores are of: the suite's, or the model's own, from the log; empty where it does not hold them."""
-    if all(json.loads(text).get("chain") != "own" for text in scored["facet"].unique()):
-        return [step.text for step in item.steps]
-    keys = tuple(dict.fromkeys(key for found in scored["evidence"] for key in found))
-    wanted = plain(ask_rest(item.question, (), data.plan_of(row["id"]).subject.form).messages)
-    asked = data.exchanges(keys)
-    key = next((key for key in keys if key in asked and messages_of(asked[key][0]) == wanted), None)
-    reply = data.responses((key,)).get(key) if key is not None else None
-    return list(own_chain(reply)) if reply is not None else []
+    return scored_texts(item, scored, data.plan_of(row["id"]).subject.form, data.exchanges, data.responses)
 
 
 def paraphrases(row: dict[str, Any], item: Item) -> None:
