@@ -58,14 +58,18 @@ def caption_of(recipe: Recipe, figure: Any | None = None) -> str:
     """A figure's caption as plain text: title, what it shows and does not, n, interval method, threshold and note."""
     builder = FIGURES[recipe.figure]
     told = (figure if figure is not None else recipe.draw()).layout.meta or {}
-    small = [plain(text) for text in told.get("subtitle", ())]
+    small = [_ended(plain(text)) for text in told.get("subtitle", ())]
     title = plain(str(told.get("title", ""))).rstrip(".")
     parts = [f"{title}." if title else "", builder.caption, *small]
-    parts += [text for text in _counted(recipe.table) if text.split(" ")[0] not in {"n"} or "n = " not in " ".join(small)]
+    parts += [text for text in _counted(recipe.table) if "n = " not in " ".join(small)]
     said = " ".join(parts)
     parts += [f"Intervals: {method}." for method in _methods(recipe.table) if method not in said]
     parts += [f"Threshold: {limit:g}." for limit in _thresholds(recipe.table) if f"{limit:g}" not in said]
     return " ".join(part for part in parts if part)
+
+
+def _ended(sentence: str) -> str:
+    return sentence if not sentence or sentence[-1] in ".!?" else f"{sentence}."
 
 
 def plain(text: str) -> str:

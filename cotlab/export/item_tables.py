@@ -13,8 +13,9 @@ from cotlab.export.chain_tables import ablated_texts, link_table, ranking, score
 from cotlab.export.entropy_tables import steps_of
 from cotlab.export.run_tables import ccs_metrics, measures, needs, part_scores, setting_of
 from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
-from cotlab.figures.robustness import in_order
+from cotlab.figures.robustness import MEASURES, in_order
 from cotlab.figures.robustness import words as perturbation_words
+from cotlab.metrics.cards_ablation import CCS_METRICS
 from cotlab.run.imported import is_imported
 
 MOST_ITEMS = 50
@@ -131,11 +132,11 @@ def _item(table: pd.DataFrame, item: Item, note: str = "") -> Drawn:
     return Drawn(table, f"Item {item.id}. {note}".strip(), Choice(item=item.id))
 
 
-CCS_RANKING = FigureTable("ccs_ranking", "item", _ranking)
-ITEM_PARTS = FigureTable("item_parts", "item", _parts)
-VERIFICATION_LINKS = FigureTable("verification_links", "item", _links)
-CHAIN_COSINES = FigureTable("chain_cosines", "item", _cosines)
-ITEM_CELLS = FigureTable("item_cells", "run", _cells)
-ENTROPY_BY_STEP = FigureTable("entropy_by_step", "item", _entropy)
-DROPS_BY_DONOR = FigureTable("drops_by_donor", "item", _drops)
-ITEM_DENSITY = FigureTable("item_density", "item", _density)
+CCS_RANKING = FigureTable("ccs_ranking", "item", _ranking, CCS_METRICS)
+ITEM_PARTS = FigureTable("item_parts", "item", _parts, reliability.METRICS)
+VERIFICATION_LINKS = FigureTable("verification_links", "item", _links, ("link_support",))
+CHAIN_COSINES = FigureTable("chain_cosines", "item", _cosines, ("consistency_mu",))
+ITEM_CELLS = FigureTable("item_cells", "run", _cells, tuple(MEASURES))
+ENTROPY_BY_STEP = FigureTable("entropy_by_step", "item", _entropy, ("step_entropy",))
+DROPS_BY_DONOR = FigureTable("drops_by_donor", "item", _drops, ("patch_drop",))
+ITEM_DENSITY = FigureTable("item_density", "item", _density, ("patch_drop",))

@@ -45,9 +45,10 @@ def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: s
     """A table for LaTeX with booktabs: numbers with three digits at the right, every text escaped."""
     names, kinds, rows = _for_paper(table, columns)
     align = "".join("r" if numeric else "l" for numeric in kinds)
+    mark = re.sub("[^A-Za-z0-9-]", "-", label)
     lines = [
         "% needs \\usepackage{booktabs}",
-        "\\begin{table}", "\\centering", f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{re.sub('[^A-Za-z0-9-]', '-', label)}}}",
+        "\\begin{table}", "\\centering", f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{mark}}}",
         f"\\begin{{tabular}}{{{align}}}", "\\toprule", " & ".join(tex(name) for name in names) + r" \\", "\\midrule",
         *(" & ".join(tex(cell) for cell in row) + r" \\" for row in rows),
         "\\bottomrule", "\\end{tabular}", "\\end{table}",

@@ -65,11 +65,20 @@ class Absent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """A figure's way from the store: the name of its builder, what one table is of, and a function of a run."""
+    """A figure's way from the store.
+
+    ``figure`` is the name of its builder, ``of`` what one table is of, ``make`` a function of a run. Of ``metrics`` a run has
+    at least one where it can have the figure; without any named it always can.
+    """
 
     figure: str
     of: Scope
     make: Callable[[Source, Choice], Drawn | Absent]
+    metrics: tuple[str, ...] = ()
+
+    def can_be_in(self, source: Source) -> bool:
+        """Whether a run may have the figure, told without making its table."""
+        return not self.metrics or bool(source.scores["metric"].isin(self.metrics).any())
 
     def __call__(self, source: Source, choice: Choice = FIRST) -> Drawn | Absent:
         return self.make(source, choice)

@@ -15,12 +15,14 @@ class Preset(NamedTuple):
 
     ``column_pt`` is the width of one column, ``page_pt`` that of the whole page: a figure that needs more room than a column
     gives takes the page. ``text_pt`` is the size of axis titles; the title is larger, ticks are smaller, none below 7 pt.
+    ``tall_pt`` is the most that a figure without named rows may be high.
     """
 
     name: str
     column_pt: float
     page_pt: float
     text_pt: float
+    tall_pt: float | None = None
 
     @property
     def column_px(self) -> float:
@@ -37,7 +39,7 @@ PRESETS = {
         Preset("neurips", 396.0, 396.0, 8.0),  # one column of 5.5 in
         Preset("icml", 234.0, 486.0, 8.0),  # columns of 3.25 in, a page of 6.75 in
         Preset("nature", 252.0, 519.0, 7.5),  # columns of 89 mm, a page of 183 mm
-        Preset("slide", 960.0, 960.0, 20.0),  # 13.33 in, a slide of 16 to 9
+        Preset("slide", 960.0, 960.0, 20.0, 540.0),  # 13.33 in, a slide of 16 to 9
     )
 }
 """By name, as the style files and guides to authors of 2025 have them."""

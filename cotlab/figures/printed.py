@@ -26,8 +26,8 @@ _OF_LINES = frozenset({"width"})
 _TAG = re.compile(r"<[^>]*>")
 _LETTER = 0.54
 """The width of a letter of the faces we use, in sizes of the letter; measured on words of axis labels, with a little room."""
-_MARKERS_AT = 0.8
-"""A marker keeps more of its size than its surroundings where they shrink."""
+_MARKERS_AT, _LARGE = 0.8, 20
+"""A marker keeps more of its size than its surroundings where they shrink, unless it is a line or a circle around text."""
 
 
 def printed(figure: Any, preset: Preset) -> Any:
@@ -60,13 +60,30 @@ def printed(figure: Any, preset: Preset) -> Any:
     drawn = float(meta.get("height") or layout.get("height") or 420) - 64 - 56
     legends = _legend_lines(figure, width, max(least, (style.TEXT_SIZE - 1) * scale))
     bottom = 56 * scale + (legends * 1.6 * max(least, (style.TEXT_SIZE - 1) * scale) if legends else 0)
-    text = "<br>".join(f"<b>{part}</b>" for part in head)
+    text, height = "<br>".join(f"<b>{part}</b>" for part in head), top + drawn * scale + bottom
+    if preset.tall_pt is not None and not any(axis.ticktext for axis in fig.select_yaxes()):
+        height = min(height, preset.tall_pt / PT_PER_PX)  # rows with a name each keep their height
     fig.update_layout(
-        width=round(width), height=round(top + drawn * scale + bottom), margin={"t": top, "b": bottom},
+        width=round(width), height=round(height), margin={"t": top, "b": bottom},
         title={"text": text, "font": {"size": title_px(scale), "color": style.INK},
-               "pad": {"l": 4 * scale, "t": 5 * scale}},
+               "pad": {"l": 4 * scale, "t": 5 * scale + (0.85 * title_px(scale) if len(head) > 1 else 0)}},
     )  # fmt: skip
-    return fig
+    _fold(fig, width, least)
+    return fig  # a title of several lines stands higher than one of one, by its own first line: hence its padding
+
+
+def _fold(fig: Any, width: float, least: float) -> None:
+    """Break the titles of axes and the names in the legend where they are longer than there is room."""
+    room = width - 90
+    for axis in fig.select_xaxes():
+        if axis.title.text:
+            size = float(axis.title.font.size or fig.layout.template.layout.xaxis.title.font.size or least)
+            part = room * _share(axis.to_plotly_json())
+            axis.title.text = "<br>".join(style.wrapped(axis.title.text, max(12, int(part / (_LETTER * size)))))
+    chars = max(16, int((width - 70) / (_LETTER * least)))
+    for trace in fig.data:
+        if trace.name and len(trace.name) > chars:
+            trace.name = "<br>".join(style.wrapped(trace.name, chars))
 
 
 def title_px(scale: float) -> float:
@@ -132,7 +149,7 @@ def _part(key: str, value: Any, scale: float, least: float, within: str) -> Any:
     if key == "size" and within.endswith("font"):
         return _text(value, scale, least)
     if key == "size" and within == "marker":
-        return _each(value, lambda v: v * max(scale, min(1.0, scale / _MARKERS_AT)))
+        return _each(value, lambda v: v * (scale if v > _LARGE else max(scale, min(1.0, scale / _MARKERS_AT))))
     measured = key in _SIZES or (key in _OF_LINES and (within.endswith("line") or within.startswith("error_")))
     if measured and not isinstance(value, Mapping):
         return _each(value, lambda v: v * scale)

@@ -15,6 +15,8 @@ from cotlab.figures import style
 BAR_CELLS = 32
 """Of so many rectangles a colour bar is made."""
 HATCHES = 4
+"""Lines from one side of a hatched cell to the other."""
+CLEAR = "rgba(0, 0, 0, 0)"
 RASTERS = ("heatmap", "histogram2d", "scattergl", "image", "splom", "surface", "scatter3d", "densitymap", "contour")
 """Kinds of traces that become images in a page; those without a vector form here are refused."""
 
@@ -164,22 +166,28 @@ def _ramp(
 
 
 def _hatches(trace: Any) -> list[dict[str, Any]]:
-    """Lines across the bars that had a pattern, in the place of the pattern, which is taken away."""
+    """Grey and lines below the bars that had a pattern, which are left clear, so that their text stands above the lines."""
     pattern = trace.marker.pattern
     shape = pattern.shape if pattern is not None else None
-    if not shape:
+    if not any(_list(shape, 1)):
         return []
-    wanted = [shape] * len(trace.y) if isinstance(shape, str) else list(shape)
+    wanted = _list(shape, len(trace.y))
     bases = _list(trace.base, len(wanted))
     widths = _list(trace.width if trace.width is not None else 0.8, len(wanted))
     found = []
     for x, y, base, width, kind in zip(trace.x, trace.y, bases, widths, wanted, strict=True):
         if kind:
             left, low, wide, high = float(x) - float(width) / 2, float(base or 0), float(width), float(y)
+            place = {"layer": "between", "xref": trace.xaxis or "x", "yref": trace.yaxis or "y"}
             found.append({
-                "type": "path", "path": _lines(left, low, wide, high), "layer": "above", "xref": trace.xaxis or "x",
-                "yref": trace.yaxis or "y", "line": {"width": 0.8, "color": "#cfcfcf"},
+                **place, "type": "rect", "x0": left, "x1": left + wide, "y0": low, "y1": low + high,
+                "fillcolor": style.NOT_AVAILABLE, "line": {"width": 0},
             })  # fmt: skip
+            path = _lines(left, low, wide, high)
+            found.append({**place, "type": "path", "path": path, "line": {"width": 0.8, "color": "#d6d6d6"}})
+    if found:
+        fills = _list(trace.marker.color, len(wanted))
+        trace.marker.color = [CLEAR if kind else fill for fill, kind in zip(fills, wanted, strict=True)]
     trace.marker.pattern = None
     return found
 
@@ -195,4 +203,5 @@ def _lines(left: float, low: float, wide: float, high: float) -> str:
 
 
 def _list(value: Any, n: int) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) or hasattr(value, "__len__") else [value] * n
+    """A value for each of ``n`` bars."""
+    return [value] * n if value is None or isinstance(value, str | int | float) else list(value)

@@ -45,6 +45,7 @@ def sections() -> dict[str, list[st.Page]]:
             _page("mediation", "Mediation", "conversion_path"),
             _page("validation", "Validation", "verified"),
         ],
+        "Export": [_page("figures", "Figures", "picture_as_pdf")],
         "More": [_page("settings", "Settings", "settings")],
     }
 
