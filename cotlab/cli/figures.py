@@ -34,8 +34,9 @@ def figures(
     formats = bundle.formats_of(format)
     if (run is None) is (recipe is None) and not (list_ and run is None and recipe is None):
         raise ConfigError("Give either a run, as in cotlab figures RUN, or --recipe FILE.")
+    absent: dict[str, str] = {}
     if recipe is not None:
-        found, absent = [_read(recipe)], {}
+        found = [_read(recipe)]
         venue, source_name = bundle.preset_of(preset or found[0].preset or "neurips"), found[0].name
     else:
         venue, source_name = bundle.preset_of(preset or "neurips"), run or ""

@@ -9,6 +9,7 @@ import select
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import zlib
@@ -32,6 +33,13 @@ _PAGE = """<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Co
 content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
 <style>html, body { margin: 0; padding: 0; background: #fff; overflow: hidden } svg { display: block }</style></head>
 <body></body></html>"""
+_BEGIN = """import os, sys
+from fcntl import F_DUPFD, fcntl
+read, write = (fcntl(int(end), F_DUPFD, 10) for end in sys.argv[1:3])
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])"""
+"""The browser reads from 3 and writes to 4; a dash can name no descriptor above 9, and a fork with threads runs no code."""
 _DRAW = """(async () => {
   const told = JSON.parse(%s);
   const uri = await Plotly.toImage(told, {format: "svg", width: told.layout.width, height: told.layout.height});
@@ -83,9 +91,10 @@ class Chrome:
         read, self._to = os.pipe()
         self._from, write = os.pipe()
         flags = [*_FLAGS, f"--user-data-dir={self._profile.name}", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-        try:  # the browser reads from 3 and writes to 4
+        begin = [sys.executable, "-I", "-S", "-c", _BEGIN, str(read), str(write)]
+        try:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", f'exec "$@" 3<&{read} 4>&{write}', "sh", path, *flags, "about:blank"],
+                [*begin, path, *flags, "about:blank"],
                 pass_fds=(read, write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +37,7 @@ def as_csv(table: pd.DataFrame) -> str:
     shown = plotted(table)
     lists = [name for name in shown.columns if shown[name].map(_is_list).any()]
     text: str = disarmed(shown.assign(**{name: shown[name].map(_joined) for name in lists})).to_csv(
-        index=False, na_rep="n/a", lineterminator="\n"
+        index=False, na_rep="n/a", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
     )
     return text
 
@@ -87,7 +88,7 @@ def _numeric(column: pd.Series) -> bool:
 
 def _cell(name: str, value: Any) -> str:
     if _is_list(value):
-        return _joined(value)
+        return str(_joined(value))
     if value is None or pd.isna(value):
         return "n/a"
     if isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_):
@@ -109,4 +110,5 @@ def _line(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    return _MARKS.sub(r"\\\1", _line(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    told: str = _MARKS.sub(r"\\\1", _line(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    return told

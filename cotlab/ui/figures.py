@@ -134,7 +134,7 @@ def _draw(recipes: list[Recipe], preset: Preset) -> dict[str, bytes] | None:
     try:
         done = bundle.export(recipes, bundle.FORMATS, preset, tell)
     except DrawingFailed as error:
-        st.error(as_code(shorten(error, 300)))
+        st.error(as_code(shorten(str(error), 300)))
         return None
     finally:
         bar.empty()

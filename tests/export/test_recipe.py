@@ -19,7 +19,9 @@ TABLE = pd.DataFrame(
         "values": [[0.0, 1.0], np.array([1.0, np.nan]), []], "evidence": [["k"], ["k"], ["k"]],
     }
 )  # fmt: skip
-RECIPE = Recipe("mine", "ccs_by_position", TABLE, "Partial: 3 of 4 items scored.", "run-1", "icml", {"metric": "x"}, {"cotlab": "1"})
+RECIPE = Recipe(
+    "mine", "ccs_by_position", TABLE, "Partial: 3 of 4 items scored.", "run-1", "icml", {"metric": "x"}, {"cotlab": "1"}
+)  # fmt: skip
 
 
 def test_a_recipe_draws_the_same_figure() -> None:
