@@ -58,7 +58,7 @@ def caption_of(recipe: Recipe, figure: Any | None = None) -> str:
     """A figure's caption as plain text: title, what it shows and does not, n, interval method, threshold and note."""
     builder = FIGURES[recipe.figure]
     told = (figure if figure is not None else recipe.draw()).layout.meta or {}
-    small = [_ended(plain(text)) for text in told.get("subtitle", ())]
+    small = [_ended(on_paper(plain(text))) for text in told.get("subtitle", ())]
     title = plain(str(told.get("title", ""))).rstrip(".")
     parts = [f"{title}." if title else "", builder.caption, *small]
     parts += [text for text in _counted(recipe.table) if "n = " not in " ".join(small)]
@@ -66,6 +66,12 @@ def caption_of(recipe: Recipe, figure: Any | None = None) -> str:
     parts += [f"Intervals: {method}." for method in _methods(recipe.table) if method not in said]
     parts += [f"Threshold: {limit:g}." for limit in _thresholds(recipe.table) if f"{limit:g}" not in said]
     return " ".join(part for part in parts if part)
+
+
+def on_paper(text: str) -> str:
+    """What a subtitle says of the screen, said of paper: what is told on hover there stands in the plotted numbers."""
+    told = text.replace("on hover and in the data", "in the data").replace("on hover", "in the data")
+    return told.replace("; hover on a number for the reason", "; reasons are in the data")
 
 
 def _ended(sentence: str) -> str:
