@@ -95,6 +95,7 @@ def downloads(recipe: Recipe, preset: Preset) -> None:
         made = _draw([recipe], preset)
         if made is not None:
             st.session_state["figure-files"] = {key: made}
+            st.rerun()
     if made is None:
         st.caption("PDF, SVG, PNG (300 dpi), interactive HTML, numbers, caption, tables and recipe; all as one zip.")
         return
@@ -118,6 +119,7 @@ def every(row: dict[str, Any], preset: Preset) -> None:
         if files is not None:
             made = bundle.archive(files)
             st.session_state["run-files"] = {key: made}
+            st.rerun()
     if made is not None:
         _download("Every figure (zip)", made, bundle.zip_of(row["id"], preset.name), "application/zip", primary=True)
     st.caption("The same from a terminal:")
