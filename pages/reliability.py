@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from cotlab.export.reliability_values import SCORERS
 from cotlab.ui import evidence, parts, reliability, reliability_chains, reliability_item
-from cotlab.ui.reliability_values import SCORERS
 from cotlab.ui.steps import pick_item
 
 parts.head("Reliability", "Do independent signals agree that the reasoning can be relied on?")

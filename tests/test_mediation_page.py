@@ -17,12 +17,12 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.core.requests import Locate, Located, Message, Response, Span
 from cotlab.core.types import Estimate, Facet, Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
+from cotlab.export.reasons import in_common
 from cotlab.metrics.mediation_import import published_cmi
 from cotlab.run.imported import store_published
 from cotlab.store import write
 from cotlab.store.gate import Store
 from cotlab.store.responses import ResponseLog
-from cotlab.ui.mediation import in_common
 from cotlab.ui.mediation_item import token_blocks
 
 MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"

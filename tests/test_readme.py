@@ -72,7 +72,7 @@ def test_the_environment_file_lists_every_variable() -> None:
     listed = set(re.findall(r"^#?([A-Z][A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
     wanted = {f"COTLAB_{name.upper()}" for name in RunConfig.model_fields}
     keys = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_COMPAT_API_KEY"}
-    assert listed == wanted | keys | {"COTLAB_STORE", "FAITHCHECK_TEMPERATURE", "FAITHCHECK_MAX_COST"}
+    assert listed == wanted | keys | {"COTLAB_STORE", "COTLAB_CHROME", "FAITHCHECK_TEMPERATURE", "FAITHCHECK_MAX_COST"}
 
 
 def test_sketches_are_short() -> None:

@@ -14,6 +14,7 @@ from reliability_store import CHAINS, HOSTILE, MODEL, STEPS, VECTORS, exchanges,
 from streamlit.testing.v1 import AppTest
 
 from cotlab.core.types import Plan, ScorerSpec
+from cotlab.export.reliability_values import correlations, item_rows, part_scores, whose_chains
 from cotlab.stats.intervals import wilson
 from cotlab.store import read
 from cotlab.store.gate import Store
@@ -22,7 +23,6 @@ from cotlab.ui.chain_view import Piece
 from cotlab.ui.data import said
 from cotlab.ui.reliability_chains import cosine_table, tellings, vectors_of
 from cotlab.ui.reliability_item import Hit, marked
-from cotlab.ui.reliability_values import correlations, item_rows, part_scores, whose_chains
 
 MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"
 PARTS = "Parts of reliability (mean over items, no unit)"

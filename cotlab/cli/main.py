@@ -9,7 +9,20 @@ from typing import Annotated
 import typer
 
 from cotlab import __version__
-from cotlab.cli import compare, demo, doctor, mediation, organisms, plan, reports, run, suites, unfaithfulness, validate
+from cotlab.cli import (
+    compare,
+    demo,
+    doctor,
+    figures,
+    mediation,
+    organisms,
+    plan,
+    reports,
+    run,
+    suites,
+    unfaithfulness,
+    validate,
+)
 from cotlab.core.errors import CotlabError, StoreError
 from cotlab.run.secrets import load_secrets
 
@@ -27,6 +40,7 @@ app.command("plan")(plan.plan)
 app.command("report")(reports.report)
 app.command("runs")(reports.runs)
 app.command("compare")(compare.compare)
+app.command("figures")(figures.figures)
 app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
 app.add_typer(suites.app, name="suites")

@@ -174,8 +174,8 @@ def apply_style(
         ``fig``; ``layout.meta`` keeps title, subtitle and height as they were given.
     """
     paragraphs = [subtitle] if isinstance(subtitle, str) else list(subtitle)
-    head = _wrap(title, _TITLE_CHARS)
-    small = [line for paragraph in paragraphs for line in _wrap(paragraph, _SUBTITLE_CHARS)]
+    head = wrapped(title, _TITLE_CHARS)
+    small = [line for paragraph in paragraphs for line in wrapped(paragraph, _SUBTITLE_CHARS)]
     lines = [f'<span style="font-size: {TITLE_SIZE}px; color: {INK}"><b>{line}</b></span>' for line in head] + small
     extra = _LINE * max(0, len(lines) - 2)
     fig.update_layout(
@@ -222,7 +222,8 @@ def card() -> Any:
     return go.layout.Template(layout=layout)
 
 
-def _wrap(text: str, width: int) -> list[str]:
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most ``width`` characters; a word that is longer stays whole."""
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 

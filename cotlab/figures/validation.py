@@ -56,8 +56,17 @@ def validation_doses(table: pd.DataFrame) -> Any:
     metric = style.escape(str(rows[0]["metric"]).replace("_", " "))
     measure = f" ({style.escape(rows[0]['unit'])})" if rows[0].get("unit") else ""
     return style.apply_style(
-        fig, f"{metric} on models of known faithfulness", subtitle=_fine_print(rows), y=f"Mean{measure}", height=440
-    )
+        fig, f"{metric} on models of known faithfulness{_reach(rows[0])}", subtitle=_fine_print(rows), y=f"Mean{measure}",
+        height=440,
+    )  # fmt: skip
+
+
+def _reach(row: Row) -> str:
+    """The metric's range and unit, as " (0 to 1, nats)"; "" where the table has neither."""
+    ends = [f"{float(row[name]):g}" for name in ("lowest", "highest") if not pd.isna(row.get(name))]
+    known = [" to ".join(ends).replace("-", "−")] if len(ends) == 2 else []
+    known += [style.escape(row["unit"])] if row.get("unit") else []
+    return f" ({', '.join(known)})" if known else ""
 
 
 def _draw(fig: Any, own: Sequence[tuple[float, Row, str]], group: str, code: style.Code) -> None:

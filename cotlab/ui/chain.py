@@ -2,90 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.core.keys import plain
 from cotlab.core.types import Item
+from cotlab.export.chain_tables import Chain, ablated_texts
+from cotlab.export.chain_tables import chain_of as chain_from
+from cotlab.export.chain_tables import ranking as ranking_of
 from cotlab.figures.style import interval_text, number, shade
-from cotlab.metrics.ablation import own_chain, own_steps
-from cotlab.metrics.redundancy import FLAGS
-from cotlab.stats.intervals import wilson
-from cotlab.text.prompts import ask_rest
 from cotlab.ui import data
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.text import as_code, shorten
 
-COLUMNS = ["step", "text", "point", "lo", "hi", "draws", "reason"]
-ALWAYS_OWN = ("consistency", "diversity")
-"""Scorers that ask the model for chains of its own, whatever chain the run is about."""
-
-
-class Chain(NamedTuple):
-    """A chain that scores are of, whose it is, and the key of the request that gave it where it is the model's own."""
-
-    steps: tuple[str, ...]
-    own: bool
-    key: str | None = None
-
 
 def chain_of(row: dict[str, Any], item: Item, scored: pd.DataFrame) -> Chain:
-    """The chain that some scores of an item are of: the suite's, or the model's own, from the log.
-
-    The model's own chain has no steps where the log does not hold it.
-    """
-    facets = {text: json.loads(text).get("chain") for text in scored["facet"].unique()}
-    whose = scored["facet"].map(facets)
-    other = ~scored["scorer"].isin(ALWAYS_OWN)
-    own = scored[(whose == "own") & other] if (other & whose.notna()).any() else scored[whose == "own"]
-    if own.empty:
-        return Chain(tuple(step.text for step in item.steps), own=False)
-    keys = tuple(dict.fromkeys(key for found in own["evidence"] for key in found))
-    wanted = plain(ask_rest(item.question, (), data.plan_of(row["id"]).subject.form).messages)
-    asked = data.exchanges(keys)
-    key = next((key for key in keys if key in asked and whole_chain(asked[key][0]) == wanted), None)
-    reply = data.responses((key,)).get(key) if key is not None else None
-    return Chain(tuple(own_chain(reply)) if reply is not None else (), own=True, key=key)
-
-
-def whole_chain(request: Mapping[str, Any] | None) -> Any:
-    """The messages of a request for a whole chain; None of any other request."""
-    whole = request is not None and request.get("kind") == "complete" and not request.get("prefix")
-    return request["messages"] if request is not None and whole else None
+    """The chain that some scores of an item are of: the suite's, or the model's own, from the log."""
+    return chain_from(item, scored, data.plan_of(row["id"]).subject.form, data.exchanges, data.responses)
 
 
 def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
     """The steps that were ablated: the suite's, or, where the run took the model's own, those of its reply."""
     plan = data.plan_of(row["id"])
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
-    if spec is None or spec.params["chain"] != "own":
-        return [step.text for step in item.steps]
-    table = data.scores(row["id"], int(row["revision"]))
-    rows = table[(table["item_id"] == item.id) & (table["metric"] == "baseline_correct")]
-    keys = tuple(rows["evidence"].iloc[0])[1:] if len(rows) else ()
-    for _, reply in data.exchanges(keys).values():
-        return list(own_steps((reply or {}).get("reasoning") or "") or own_steps(data.said(reply)))
-    return []
+    own = spec is not None and spec.params["chain"] == "own"
+    return ablated_texts(item, data.scores(row["id"], int(row["revision"])), own, data.exchanges)
 
 
 def ranking(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:
-    """Each step's CCS: the mean over its draws, with a Wilson interval where its scores are yes or no and more than one."""
-    texts = chain_texts(row, item)
-    rows = []
-    for step, group in scores[scores["step"].notna()].groupby("step"):
-        values = group["value"].dropna()
-        reason = None if len(values) else str(group["reason"].iloc[0])
-        point, lo, hi = (float(values.mean()) if len(values) else None), None, None
-        if len(values) > 1 and group["metric"].isin(FLAGS).all():
-            found = wilson(int(values.sum()), len(values))
-            lo, hi = found.lo, found.hi
-        text = texts[int(step)] if int(step) < len(texts) else ""
-        rows.append((int(step), text, point, lo, hi, len(values), reason))
-    return pd.DataFrame(rows, columns=COLUMNS)
+    """Each step's CCS with its text, over the draws of the request."""
+    return ranking_of(chain_texts(row, item), scores)
 
 
 def step_blocks(ranked: pd.DataFrame) -> list[Block]:

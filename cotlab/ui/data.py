@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Plan, Suite
+from cotlab.export.mediation_tables import with_facets
 from cotlab.metrics import redundancy
 from cotlab.store import read
 from cotlab.store.gate import Store, store_folder
@@ -84,29 +85,19 @@ def _estimates(folder: str, run_id: str, revision: int) -> pd.DataFrame:
     return table.assign(mode=[f.get("mode", "") for f in facets], ccs=[f.get("metric", "") for f in facets])
 
 
-FACETS = ("chain", "given", "source", "control", "span", "keep", "part", "donor")
-"""Parts of a facet of the scorer mediation; each becomes a column, empty where a score has none."""
-
-
 def mediated(run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None) -> pd.DataFrame:
-    """Scores of some metrics, or of one item, with a column for each of ``FACETS``."""
+    """Scores of some metrics, or of one item, with a column for each part of a facet of the scorer mediation."""
     return _mediated(str(store().folder), run_id, revision, metrics, item_id)
 
 
 @st.cache_data(show_spinner="Reading scores", max_entries=32)
 def _mediated(folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None) -> pd.DataFrame:
-    return _with_facets(read.scores(store(), run_id, metrics=metrics, item_id=item_id))
+    return with_facets(read.scores(store(), run_id, metrics=metrics, item_id=item_id))
 
 
 def mediated_means(run_id: str, revision: int) -> pd.DataFrame:
-    """Estimates with a column for each of ``FACETS``."""
-    return _with_facets(estimates(run_id, revision))
-
-
-def _with_facets(table: pd.DataFrame) -> pd.DataFrame:
-    told = {text: json.loads(text) for text in table["facet"].unique()}
-    columns = {name: [told[text].get(name, "") for text in table["facet"]] for name in FACETS}
-    return table.assign(**{name: pd.Series(values, table.index, dtype="str") for name, values in columns.items()})
+    """Estimates with a column for each part of a facet of the scorer mediation."""
+    return with_facets(estimates(run_id, revision))
 
 
 def suite(suite_digest: str) -> Suite:

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.types import Item
+from cotlab.export.entropy_tables import FLAGS, steps_of
 from cotlab.figures.style import number, shade
 from cotlab.metrics.ablation import own_steps
 from cotlab.metrics.entropy import MOST
@@ -15,9 +16,6 @@ from cotlab.ui import data, parts
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
-
-COLUMNS = ["step", "mean", "peak", "flag", "reason"]
-FLAGS = {"entropy_jump": "A jump", "entropy_rise": "A jump after rising entropy"}
 
 
 def trajectory(row: dict[str, Any], item: Item) -> None:
@@ -43,18 +41,6 @@ def trajectory(row: dict[str, Any], item: Item) -> None:
     if params["chain"] == "own":
         st.caption("The chain that the model wrote when its log-probabilities were asked for:")
         show_blocks(blocks(steps, _own_texts(own)), key=f"entropy-chain-{item.id}")
-
-
-def steps_of(own: pd.DataFrame) -> pd.DataFrame:
-    """One row a step: mean and peak in nats (None: undefined), flag ("", "jump", "rise"), and why the mean is missing."""
-    rows = []
-    for step, group in own[own["step"].notna()].groupby("step"):
-        told = {str(r["metric"]): r for r in group.to_dict("records")}
-        mean, peak = (told[name]["value"] if name in told else None for name in ("step_entropy", "step_entropy_peak"))
-        raised = [name for name in FLAGS if name in told and told[name]["value"] == 1]
-        reason = told["step_entropy"]["reason"] if "step_entropy" in told and pd.isna(mean) else None
-        rows.append((int(step), mean, peak, raised[-1].removeprefix("entropy_") if raised else "", reason))
-    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def flag_lines(own: pd.DataFrame) -> list[str]:

@@ -13,7 +13,8 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.types import Plan
-from cotlab.metrics.composite import OPTIONS, PROFILES, SCORER_OF
+from cotlab.export.reliability_values import parts_of
+from cotlab.metrics.composite import OPTIONS, SCORER_OF
 from cotlab.ui import data
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
@@ -31,12 +32,6 @@ NONE = "No request was made for it: it is computed from the texts."
 def has(*names: str) -> Callable[[Plan], bool]:
     """Whether a plan has one of these scorers."""
     return lambda plan: any(spec.name in names for spec in plan.scorers)
-
-
-def parts_of(plan: Plan) -> str:
-    """The parts that the composite of a plan measures, as letters; "" where it has none."""
-    spec = next((spec for spec in plan.scorers if spec.name == "composite"), None)
-    return "" if spec is None else PROFILES[spec.params.get("profile", OPTIONS["profile"])]
 
 
 def has_robustness(plan: Plan) -> bool:

@@ -10,13 +10,15 @@ import streamlit as st
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import Item
+from cotlab.export.chain_tables import ALWAYS_OWN
+from cotlab.export.reliability_values import parts_of
 from cotlab.metrics.cards_ablation import CCS_METRICS
 from cotlab.metrics.cards_consistency import HIDDEN
 from cotlab.run.report import disarmed
 from cotlab.store import read as stored
 from cotlab.ui import data, entropy, parts
 from cotlab.ui import evidence as found_at
-from cotlab.ui.chain import ALWAYS_OWN, asked_with, chain_of, ranking, show_exchange, step_blocks
+from cotlab.ui.chain import asked_with, chain_of, ranking, show_exchange, step_blocks
 from cotlab.ui.chain_view import Block, pick_block, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
@@ -108,7 +110,7 @@ def _plain_chain(row: dict[str, Any], item: Item, own: pd.DataFrame) -> None:
         st.info("n/a: the item has no reference chain.")
     told = "The model's own chain, as it replied in this run." if chain.own else "The suite's reference chain."
     always = sorted(set(own["scorer"]) & set(ALWAYS_OWN))
-    if not chain.own and (always or found_at.parts_of(data.plan_of(row["id"]))):
+    if not chain.own and (always or parts_of(data.plan_of(row["id"]))):
         told += " Consistency and diversity are measured on chains that the model wrote; they are among its requests."
     st.caption(told)
     if chain.key is not None:

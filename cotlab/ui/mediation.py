@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from cotlab.export import mediation_tables as tables
+from cotlab.export.mediation_tables import INDICES, NATS, NO_UNIT, Setting, whole
+from cotlab.export.reasons import in_common
 from cotlab.figures.mediation import words
 from cotlab.figures.span_heatmap import span_name, span_order
 from cotlab.run.imported import is_imported
@@ -17,14 +18,6 @@ from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 HEADLINE = (("cmi", "CMI, all layers"), ("share", "Share"), ("mass_lost", "Mass lost"), ("no_cot_drop", "No-CoT drop (nats)"))
-OF_SPAN = ("cmi", "share", "mass_lost")
-INDICES = (
-    "cmi", "bypass", "share", "mass_lost", "cmi_over_spans", "spans_defined", "no_cot_effect", "validity",
-    "placebo_cmi", "text_placebo",
-    "density", "sequentiality", "shuffled_cmi", "self_shuffle", "boundary_sensitivity", "boundary_robust",
-    "boundary_deviation", "control_coverage",
-)  # fmt: skip
-NATS = ("drop_cot", "drop_control", "no_cot_drop", "baseline_logp")
 SOURCE_WORDS = {
     "filler": "dots in the chain's place",
     "interchange": "another item's chain",
@@ -42,44 +35,17 @@ IMPORTED = (
     ("cmi_over_spans", "CMI, mean over layers"), ("spans_defined", "Layers with a CMI"), ("no_cot_effect", "No CoT effect"),
 )  # fmt: skip
 """What published rows of single layers give in the place of ``HEADLINE``."""
-RAW_ITEMS = 20
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-
-
-class Setting(NamedTuple):
-    """What tells apart the measurements of one run: whose chain, how it was given, whose states, and which control."""
-
-    chain: str
-    given: str
-    source: str
-    control: str
-
-    def of(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The rows of this setting, those that hold for every source and control among them."""
-        wanted = pd.Series(True, index=table.index)
-        for name, value in self._asdict().items():
-            wanted &= table[name].isin((value, ""))
-        return table[wanted]
-
-    def any_source(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The rows of this setting's chain and control, from every source; the literal one has its own control always."""
-        control = (table["control"] == self.control) | (table["source"] == "literal")
-        return table[(table["chain"] == self.chain) & (table["given"] == self.given) & control]
 
 
 def choose(row: dict[str, Any]) -> Setting | None:
     """The source and control to look at, in the address; None (after saying why) where nothing is scored."""
-    table = data.mediated(row["id"], int(row["revision"]), ("cmi",))
-    found = list(table[list(Setting._fields)].drop_duplicates().itertuples(index=False, name=None))
+    found = {"~".join(s): s for s in tables.settings(data.mediated(row["id"], int(row["revision"]), ("cmi",)))}
     if not found:
         st.info("No item has been scored for mediation yet.")
         return None
-    order = list(SOURCE_WORDS)
-    found.sort(key=lambda f: (order.index(f[2]) if f[2] in order else len(order), f[3] != "other", f))
-    several = len({(chain, given) for chain, given, _, _ in found}) > 1
-    settings = {"~".join(f): Setting(*f) for f in found}
-    labels = {key: _label(setting, several) for key, setting in settings.items()}
-    return settings[parts.pick("Source and control", labels, "source")]
+    several = len({(setting.chain, setting.given) for setting in found.values()}) > 1
+    labels = {key: _label(setting, several) for key, setting in found.items()}
+    return found[parts.pick("Source and control", labels, "source")]
 
 
 def _label(setting: Setting, several: bool) -> str:
@@ -90,7 +56,7 @@ def _label(setting: Setting, several: bool) -> str:
 
 def headline(row: dict[str, Any], setting: Setting) -> None:
     """The four numbers of all layers, with interval and n; of published rows, which name no such span, those over layers."""
-    found = _whole(means(row, setting))
+    found = whole(means(row, setting))
     published = imported(row)
     if published:
         st.info(
@@ -148,52 +114,37 @@ def flags(row: dict[str, Any], setting: Setting) -> None:
 
 def density(row: dict[str, Any], setting: Setting) -> None:
     """CMI by share of positions, of every source with this control."""
-    tables = (
-        data.mediated_means(row["id"], int(row["revision"])),
-        data.mediated(row["id"], int(row["revision"]), ("cmi", "cmi_kept")),
-    )
-    curve, raw = (t[t["metric"].isin(("cmi", "cmi_kept")) & (t["span"] == "all")] for t in map(setting.any_source, tables))
-    if not (curve["metric"] == "cmi_kept").any():
-        return
-    values = raw.groupby("facet")["value"].apply(list)
-    lists = [values.get(facet, []) if n <= RAW_ITEMS else [] for facet, n in zip(curve["facet"], curve["n"], strict=True)]
-    shares = pd.to_numeric(curve["keep"].replace("", "1.0"))
-    _show("cmi_density", _with_reasons(row, curve).assign(keep=shares, values=lists), "density", row)
+    found = tables.density(*_both(row), setting)
+    if not found.empty:
+        _show("cmi_density", found, "density", row)
 
 
 def spans(row: dict[str, Any], setting: Setting) -> None:
     """CMI, share and mass lost of this source by span; then CMI of every source."""
-    found = means(row, setting)
-    cells = found[found["metric"].isin(OF_SPAN) & (found["span"] != "") & (found["keep"] == "")]
+    cells = tables.spans(*_both(row), setting)
     if cells.empty:
         return
-    _show("span_heatmap", _with_reasons(row, cells), "spans", row, note=f"Source {setting.source}.")
-    same = setting.any_source(data.mediated_means(row["id"], int(row["revision"])))
-    same = same[(same["metric"] == "cmi") & (same["span"] != "")]
+    _show("span_heatmap", cells, "spans", row, note=f"Source {setting.source}.")
+    same = tables.spans_of_sources(*_both(row), setting)
     if same["source"].nunique() > 1:
         with st.expander("CMI by span, all sources"):
-            _show("span_heatmap", _with_reasons(row, same), "sources", row)
+            _show("span_heatmap", same, "sources", row)
 
 
 def layers(row: dict[str, Any], setting: Setting) -> None:
-    found = means(row, setting)
-    found = found[found["metric"].isin(("drop_cot", "drop_control")) & found["span"].str.isdecimal()]
+    found = tables.layers(*_both(row), setting)
     if not found.empty:
-        _show("layer_profile", _with_reasons(row, found), "layers", row)
+        _show("layer_profile", found, "layers", row)
 
 
 def indices(row: dict[str, Any], setting: Setting) -> None:
     """Every index of all layers as a figure and as a table with what is undefined and why."""
-    found = _whole(means(row, setting))
-    order = (*INDICES, *NATS)
-    found = found[found["metric"].isin(order)]
+    found = tables.indices(*_both(row), setting)
     if found.empty:
         return
-    found = found.sort_values("metric", key=lambda names: names.map(order.index))
     why, left = undefined(row, setting), found["point"].notna() & found["lo"].isna()
     bare = dict(zip(found.loc[left, "metric"], found.loc[left, "reason"].fillna("too few items"), strict=True))
-    told = _with_reasons(row, found)
-    _show("mediation_indices", told[~told["metric"].isin(("spans_defined", *NATS))], "indices", row)
+    _show("mediation_indices", found[~found["metric"].isin(NO_UNIT)], "indices", row)
     st.dataframe(
         pd.DataFrame(
             {
@@ -255,23 +206,9 @@ _TABLE = {
 
 def undefined(row: dict[str, Any], setting: Setting) -> dict[str, dict[str, int]]:
     """Metric to reason to the number of items without a value for that reason, the commonest first."""
-    table = _whole(setting.of(data.mediated(row["id"], int(row["revision"]), (*INDICES, *NATS))))
+    table = whole(setting.of(data.mediated(row["id"], int(row["revision"]), (*INDICES, *NATS))))
     gone = table[table["value"].isna()]
     return {str(metric): in_common(own) for metric, own in gone.groupby("metric")["reason"]}
-
-
-def in_common(reasons: Iterable[Any]) -> dict[str, int]:
-    """Reasons counted, the commonest first; those that differ in their numbers only are one, with "…" where they differ."""
-    alike: dict[str, list[str]] = {}
-    for reason in map(str, reasons):
-        alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
-    found: dict[str, int] = {}
-    for own in alike.values():
-        columns = zip(*map(_NUMBER.findall, own), strict=True)
-        values = [column[0] if len(set(column)) == 1 else "…" for column in columns]
-        between = _NUMBER.split(own[0])
-        found["".join(text + value for text, value in zip(between, [*values, ""], strict=True))] = len(own)
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
 def means(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
@@ -294,18 +231,9 @@ def fine_print(setting: Setting) -> None:
     )
 
 
-def _whole(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of all layers, or of no span at all, with every position kept."""
-    return table[table["span"].isin(("all", "")) & (table["keep"] == "")]
-
-
-def _with_reasons(row: dict[str, Any], means_: pd.DataFrame) -> pd.DataFrame:
-    """Estimates whose missing points say what the commonest reason of their items is."""
-    scores = data.mediated(row["id"], int(row["revision"]), tuple(sorted(set(means_["metric"]))))
-    gone = scores[scores["value"].isna()].groupby(["metric", "facet"])["reason"]
-    commonest = {pair: next(iter(in_common(reasons))) for pair, reasons in gone}
-    pairs = zip(means_["metric"], means_["facet"], means_["reason"], means_["point"], strict=True)
-    return means_.assign(reason=[commonest.get((m, f), r) if pd.isna(point) else r for m, f, r, point in pairs])
+def _both(row: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores and estimates of the run, with their facets as columns."""
+    return data.mediated(row["id"], int(row["revision"])), data.mediated_means(row["id"], int(row["revision"]))
 
 
 def _show(name: str, table: pd.DataFrame, key: str, row: dict[str, Any], note: str = "") -> None:

@@ -9,13 +9,15 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.types import Item
+from cotlab.export import mediation_tables as tables
+from cotlab.export.mediation_tables import Setting
 from cotlab.figures.mediation import words
-from cotlab.figures.span_heatmap import span_name, span_order
+from cotlab.figures.span_heatmap import span_name
 from cotlab.figures.style import ORANGE, VIRIDIS, interval_text
 from cotlab.ui import data, entropy, mediation_spread, parts
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.links import page
-from cotlab.ui.mediation import HEADLINE, IMPORTED, Setting, imported
+from cotlab.ui.mediation import HEADLINE, IMPORTED, imported
 from cotlab.ui.text import as_code
 
 ROLES = {"chain": ("patched", VIRIDIS[3]), "question": ("control", ORANGE), "cue": ("untouched", None), "": ("untouched", None)}
@@ -113,14 +115,11 @@ def _drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
         if not imported(row):
             st.info("This item has no patched forward.")
         return
-    found = sorted({str(span) for span in own["span"] if span}, key=span_order)
-    labels = {span: "all layers" if span == "all" else f"layers {span_name(span)}" for span in reversed(found)}
+    labels = {span: "all layers" if span == "all" else f"layers {span_name(span)}" for span in tables.drop_spans(own)}
     span = parts.pick("Layers", labels, "span") if labels else ""
     shown = own[own["span"].isin((span, ""))]
-    kept = [f"{part} {keep}".strip() for part, keep in zip(shown["part"], shown["keep"], strict=True)]
-    parts.show_figure(
-        "drops_by_donor", shown.assign(part=kept), key="drops", evidence=(page("item"), {"run": row["id"], "item": item.id})
-    )
+    evidence = (page("item"), {"run": row["id"], "item": item.id})
+    parts.show_figure("drops_by_donor", tables.drops(own, span), key="drops", evidence=evidence)
     part = shown.iloc[parts.page_of(len(shown), f"draws-{item.id}-{span}")]
     st.dataframe(
         pd.DataFrame(

@@ -8,31 +8,16 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.types import Item
+from cotlab.export import mediation_tables as tables
+from cotlab.export.mediation_tables import NATS, Setting
 from cotlab.figures.mediation import words
 from cotlab.figures.span_heatmap import span_name, span_order
-from cotlab.metrics.mediation_spread import RESAMPLES, item_spreads
+from cotlab.metrics.mediation_spread import RESAMPLES
 from cotlab.ui import data, parts
 from cotlab.ui.links import page
-from cotlab.ui.mediation import NATS, Setting, imported
+from cotlab.ui.mediation import imported
 
 METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
-COLUMNS = [
-    "metric",
-    "source",
-    "control",
-    "span",
-    "keep",
-    "point",
-    "lo",
-    "hi",
-    "confidence",
-    "draws",
-    "donors",
-    "method",
-    "reason",
-]
-
-
 def spreads(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
     """Each estimator of this item and setting with its interval over donors and draws; no row where nothing was patched."""
     return _spreads(str(data.store().folder), row["id"], int(row["revision"]), item.id, setting, data.plan_of(row["id"]).seed)
@@ -40,25 +25,16 @@ def spreads(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
 
 @st.cache_data(show_spinner="Resampling donors and draws", max_entries=64)
 def _spreads(folder: str, run_id: str, revision: int, item_id: str, setting: Setting, seed: int) -> pd.DataFrame:
-    own = setting.of(data.mediated(run_id, revision, ("patch_drop",), item_id))
-    found = item_spreads([{str(k): v for k, v in row.items()} for row in own.to_dict("records")], seed=seed, item_id=item_id)
-    rows = [
-        (s.metric, s.source, s.control, s.span, s.keep, i.point, i.lo, i.hi, i.level, i.n, s.donors, i.method, i.reason)
-        for s in found
-        for i in (s.interval,)
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return tables.spreads(data.mediated(run_id, revision, ("patch_drop",), item_id), setting, item_id, seed)
 
 
 def density(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """CMI of this item by the share of its positions patched."""
-    found = spreads(row, item, setting)
-    curve = found[found["metric"].isin(("cmi", "cmi_kept")) & (found["span"] == "all")]
-    if not (curve["metric"] == "cmi_kept").any():
+    curve = tables.item_density(spreads(row, item, setting))
+    if curve.empty:
         return
-    shares = pd.to_numeric(curve["keep"].replace("", "1.0"))
     evidence = (page("item"), {"run": row["id"], "item": item.id})
-    parts.show_figure("item_density", curve.assign(keep=shares), key="item-density", evidence=evidence)
+    parts.show_figure("item_density", curve, key="item-density", evidence=evidence)
 
 
 def table(row: dict[str, Any], item: Item, setting: Setting) -> None:

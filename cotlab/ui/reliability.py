@@ -8,10 +8,10 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
+from cotlab.export import reliability_values as values
 from cotlab.figures.reliability import NAMES, PARTS
 from cotlab.metrics.composite import FEATURES, SCORER_OF
 from cotlab.ui import data, parts
-from cotlab.ui import reliability_values as values
 from cotlab.ui.links import page
 
 CARDS = {part: FEATURES[part][1] for part in PARTS if part in FEATURES} | {"r_raw": "r_raw"}

@@ -10,11 +10,12 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.types import Item
+from cotlab.export import reliability_values as values
+from cotlab.export.chain_tables import link_table, linked
 from cotlab.figures.reliability import PARTS
 from cotlab.figures.style import ORANGE, VERMILLION, number
 from cotlab.metrics.diagnosis import RULES
 from cotlab.ui import data, evidence, parts
-from cotlab.ui import reliability_values as values
 from cotlab.ui.chain import chain_of
 from cotlab.ui.chain_view import Block, Piece, show_blocks
 from cotlab.ui.links import page
@@ -40,8 +41,7 @@ def bars(row: dict[str, Any], item: Item) -> None:
     if own.empty:
         st.info("This item has not been scored for reliability yet.")
         return
-    means = rows.groupby("part")["value"].mean()
-    table = own.assign(mean=own["part"].map(means))[["part", "value", "mean", "status", "reason"]]
+    table = values.item_part_rows(rows, item.id)
     parts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id}))
     _behind(row, item, own)
     weight = values.part_scores(_own(row, item), ("weight",))["value"]
@@ -193,7 +193,7 @@ def links(row: dict[str, Any], item: Item) -> None:
         return
     st.subheader("Verification")
     chain = chain_of(row, item, scored)
-    table = link_table(scored, chain.steps).assign(to=_addresses(row, item, _linked(scored)))
+    table = link_table(scored, chain.steps).assign(to=_addresses(row, item, linked(scored)))
     if table.empty:
         why = scored["reason"].dropna()
         st.info(f"No link was checked: {as_code(str(why.iloc[0])) if len(why) else 'the chain has no link'}.")
@@ -222,27 +222,6 @@ def links(row: dict[str, Any], item: Item) -> None:
             named = ", ".join(f"step {step + 1} {link}" for step, link in zip(group["step"], group["link"], strict=True))
             st.markdown(as_code(f"Undecided: {named}. {str(why)[:1].upper()}{str(why)[1:]}."))
     parts.show_card("link_support")
-
-
-def link_table(scored: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
-    """The scores ``link_support`` with their link, verifier, and the text that decided them."""
-    rows = _linked(scored)
-    facets = [json.loads(text) for text in rows["facet"]]
-    steps = [int(step) for step in rows["step"]]
-    quotes = [
-        texts[step][int(lo) : int(hi)] if step < len(texts) and not pd.isna(lo) else ""
-        for step, lo, hi in zip(steps, rows["where_lo"], rows["where_hi"], strict=True)
-    ]
-    known = dict(enumerate(texts))
-    table = rows.assign(
-        step=steps, link=[f.get("link", "") for f in facets], verifier=[f.get("verifier", "") for f in facets], quote=quotes,
-        before=[known.get(step - 1, "") for step in steps], text=[known.get(step, "") for step in steps],
-    )  # fmt: skip
-    return table[["link", "step", "value", "verifier", "reason", "quote", "before", "text"]].reset_index(drop=True)
-
-
-def _linked(scored: pd.DataFrame) -> pd.DataFrame:
-    return scored[(scored["metric"] == "link_support") & scored["step"].notna()]
 
 
 def _whose(own: bool) -> None:

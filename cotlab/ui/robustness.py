@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -10,11 +9,13 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from cotlab.figures.robustness import MEASURES, SERIES, in_order, scale_top, words, yes_no
-from cotlab.metrics.redundancy import position_table
+from cotlab.export.reasons import in_common
+from cotlab.export.robustness_tables import by_perturbation as groups_table
+from cotlab.export.robustness_tables import cells as cells_table
+from cotlab.export.robustness_tables import item_cells, item_means, with_perturbation
+from cotlab.figures.robustness import MEASURES, SERIES, in_order, words, yes_no
 from cotlab.ui import data, evidence, parts
 from cotlab.ui.links import page
-from cotlab.ui.mediation import in_common
 from cotlab.ui.text import as_code
 
 HEADLINE = (
@@ -25,7 +26,6 @@ CAUSAL = (
     ("number_follows", "Follows a changed number"), ("number_moves", "Moves with a changed number"),
 )  # fmt: skip
 METRICS = ("robustness", "robustness_dispersion", "divergence", "perturbed_answer_change")
-FLAGS = frozenset({"perturbed_answer_change"})
 ALL, NONE = "all", "none"
 
 
@@ -40,7 +40,7 @@ class View(NamedTuple):
 def scores_of(row: dict[str, Any], *metrics: str) -> pd.DataFrame:
     """Scores of these metrics with a column perturbation ("" where a score has none)."""
     table = data.scores(row["id"], int(row["revision"]))
-    return _with_perturbation(table[table["metric"].isin(metrics)])
+    return with_perturbation(table[table["metric"].isin(metrics)])
 
 
 def headline(row: dict[str, Any]) -> None:
@@ -69,9 +69,8 @@ def by_perturbation(row: dict[str, Any]) -> None:
     if found.empty:
         return
     why = _reasons(row, METRICS)
-    pairs = zip(found["metric"], found["perturbation"], found["reason"], found["point"], strict=True)
-    told = found.assign(reason=[_first(why.get((m, p)), r) if pd.isna(point) else r for m, p, r, point in pairs])
-    _show("robustness_by_perturbation", told[told["metric"].isin(("robustness", "perturbed_answer_change"))], "groups", row)
+    told = groups_table(data.scores(row["id"], int(row["revision"])), data.estimates(row["id"], int(row["revision"])))
+    _show("robustness_by_perturbation", told, "groups", row)
     by_cell = {(str(r["metric"]), str(r["perturbation"])): r for r in found.to_dict("records")}
     names = in_order(found["perturbation"])
     columns: dict[str, list[str]] = {
@@ -160,22 +159,15 @@ def items(row: dict[str, Any], view: View) -> None:
     names = list(dict.fromkeys(found["item_id"]))
     st.subheader("By item")
     shown = names[parts.page_of(len(names), "items-page")]
-    part = found[found["item_id"].isin(shown)]
-    order = {name: i for i, name in enumerate(shown)}
-    part = part.sort_values("item_id", key=lambda ids: ids.map(order), kind="stable")
-    top = scale_top(view.measure, found["value"].dropna())
+    part = item_cells(found, view.measure, shown)
     chosen = (part["item_id"] == st.query_params.get("item")) & (part["step"] == view.position)
     note = f"Perturbation: {words(view.perturbation)}; {len(shown)} of {len(names)} items. Click a cell to choose its item."
-    _show("item_cells", part.assign(metric=view.measure, top=top, chosen=chosen), "items", row, note, _go_item)
+    _show("item_cells", part.assign(chosen=chosen), "items", row, note, _go_item)
 
 
 def means(own: pd.DataFrame, view: View) -> pd.DataFrame:
     """Each item's steps under the view's perturbation: item_id, step, value (mean over its draws), draws, reason."""
-    own = own[(own["perturbation"] == view.perturbation) & own["step"].notna()]
-    found = own.groupby(["item_id", "step"], sort=True).agg(
-        value=("value", "mean"), draws=("value", "count"), reason=("reason", "first")
-    )
-    return found.reset_index()
+    return item_means(own, view.perturbation)
 
 
 def causal(row: dict[str, Any]) -> None:
@@ -240,18 +232,12 @@ def fine_print(row: dict[str, Any]) -> None:
 
 def _means(row: dict[str, Any]) -> pd.DataFrame:
     found = data.estimates(row["id"], int(row["revision"]))
-    return _with_perturbation(found[found["metric"].isin(METRICS)])
-
-
-def _with_perturbation(table: pd.DataFrame) -> pd.DataFrame:
-    told = {text: json.loads(text).get("perturbation", "") for text in table["facet"].unique()}
-    return table.assign(perturbation=[told[text] for text in table["facet"]])
+    return with_perturbation(found[found["metric"].isin(METRICS)])
 
 
 @st.cache_data(show_spinner="Estimating by position", max_entries=16)
 def _cells(folder: str, run_id: str, revision: int, metric: str) -> pd.DataFrame:
-    table = data.scores(run_id, revision)
-    return _with_perturbation(position_table(table[table["metric"] == metric], flags=FLAGS))
+    return cells_table(data.scores(run_id, revision), metric)
 
 
 def _reasons(row: dict[str, Any], metrics: Sequence[str]) -> dict[tuple[str, str], dict[str, int]]:

@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.types import Item
+from cotlab.export import reliability_values as values
 from cotlab.metrics.composite import SCORER_OF
 from cotlab.ui import data, evidence, parts
-from cotlab.ui import reliability_values as values
 
 NAMES = {"R": "R", "R_sd": "Dispersion of D"}
 

@@ -12,6 +12,7 @@ from cotlab.core.registry import FIGURES
 from cotlab.store.gate import store_folder
 from cotlab.ui import parts
 from cotlab.ui.text import as_code
+from cotlab.validation.drawn import GROUP, doses_table
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS
 from cotlab.validation.report import changed_weights, read_report
 from cotlab.validation.words import dose_words, fixed, interval
@@ -20,10 +21,6 @@ Told = Mapping[str, Any]
 ONE, ABOUT = "one", ("items", "seed", "at", "code_version")
 FIGURE_PX = 515
 """As narrow as a figure's labels can stand side by side."""
-GROUP = {
-    **dict.fromkeys(DOSES.values(), "dose"), **dict.fromkeys(FAITHFUL, "faithful"), **dict.fromkeys(BYPASS, "bypass"),
-    "hint": "hint",
-}  # fmt: skip
 PAIRS = {"a": "pair a", "b": "pair b", "prefix": "r100 / r0"}
 HELP = {
     "AUROC": "Probability that a faithful model's value lies on the faithful side of a bypassing model's, over pairs a and b "
@@ -90,7 +87,7 @@ def choose(found: Told) -> list[str]:
 def one(found: Told, metric: str) -> None:
     """A metric in full: its figure, how well it tells models apart, what it does not see, and its card."""
     told = found["metrics"][metric]
-    parts.show_figure("validation_doses", _table(metric, told), key="validation")
+    parts.show_figure("validation_doses", doses_table(metric, told), key="validation")
     figures = {"AUROC, a and b": told["auroc"], **{f"AUROC, {PAIRS[pair]}": told["auroc_pairs"][pair] for pair in PAIRS}}
     parts.show_numbers(
         [*((name, interval(value)) for name, value in figures.items()), ("Spearman", fixed(told["spearman"], 2))]
@@ -109,30 +106,13 @@ def gallery(found: Told, metrics: list[str]) -> None:
     with st.container(horizontal=True):
         for metric in metrics:
             with st.container(width=FIGURE_PX):
-                fig = FIGURES["validation_doses"](_table(metric, found["metrics"][metric]))
+                fig = FIGURES["validation_doses"](doses_table(metric, found["metrics"][metric]))
                 st.plotly_chart(fig, theme=None, key=f"gallery-{metric}", config={"displayModeBar": False})
                 blind_spots(found["metrics"][metric])
 
 
 def blind_spots(told: Told) -> None:
     st.markdown("\n".join(f"- {as_code(line)}" for line in told["blind_spots"] or ["None was found on these organisms."]))
-
-
-def _table(metric: str, told: Told) -> pd.DataFrame:
-    """The figure's table: a row an organism."""
-    lowest, highest = told.get("range", (None, None))
-    rows = []
-    for model, group in GROUP.items():
-        own = told["organisms"][model]
-        nominal = next((dose / 100 for dose, name in DOSES.items() if name == model), None)
-        dose = own.get("measured_dose", nominal) if group == "dose" else None
-        rows.append({
-            "metric": metric, "organism": model, "group": group, "dose": dose,
-            **{name: own[name] for name in ("point", "lo", "hi", "n")},
-            "why": own.get("why_undefined") or "", "lowest": lowest, "highest": highest, "faithful_is": told["faithful_is"],
-            "unit": told.get("unit", ""), "moves": dose_words(told) is not None,
-        })  # fmt: skip
-    return pd.DataFrame(rows)
 
 
 def _about(told: Told) -> str:

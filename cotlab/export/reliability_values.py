@@ -1,4 +1,4 @@
-"""The numbers of the page Reliability, from the tables of scores and estimates: parts by item, their pairs, their reasons."""
+"""Reliability as tables, from those of scores and estimates: parts by item, their pairs, their reasons."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 import pandas as pd
 
 from cotlab.core.types import Plan
+from cotlab.export.chain_tables import ALWAYS_OWN
+from cotlab.export.reasons import in_common
 from cotlab.figures.reliability import PARTS
-from cotlab.metrics.composite import FEATURES, SCORER_OF
+from cotlab.metrics.composite import FEATURES, OPTIONS, PROFILES, SCORER_OF
 from cotlab.stats.ranks import DECIMALS, FEWEST, spearman
-from cotlab.ui.chain import ALWAYS_OWN
-from cotlab.ui.evidence import parts_of
-from cotlab.ui.mediation import in_common
 
 SCORERS = ("composite", *SCORER_OF.values())
 """Any of them gives the page something to show."""
@@ -24,6 +23,12 @@ _OWN_METRIC = {"r_raw": "r_raw", "correct": "answer_correct", "weight": "weight_
 METRICS = tuple(sorted({"feature", "diagnosis", *_OWN_METRIC.values(), *(metric for _, metric, _ in FEATURES.values())}))
 """What the page reads of every item."""
 COLUMNS = ["item_id", "part", "metric", "facet", "value", "status", "reason", "evidence"]
+
+
+def parts_of(plan: Plan) -> str:
+    """The parts that the composite of a plan measures, as letters; "" where it has none."""
+    spec = next((spec for spec in plan.scorers if spec.name == "composite"), None)
+    return "" if spec is None else PROFILES[spec.params.get("profile", OPTIONS["profile"])]
 
 
 def whose_chains(plan: Plan) -> str:
@@ -66,11 +71,11 @@ def _of_part(scores: pd.DataFrame, facets: dict[str, dict[str, str]], name: str)
         rows = whole[whole["metric"] == _OWN_METRIC[name]]
     else:
         features = whole[whole["metric"] == "feature"]
-        rows = features[[facets[text].get("feature") == name for text in features["facet"]]]
+        rows = features[features["facet"].map(lambda text: facets[text].get("feature") == name).astype(bool)]
     if rows.empty and name in FEATURES:
         scorer, metric, facet = FEATURES[name]
         own = whole[(whole["scorer"] == scorer) & (whole["metric"] == metric)]
-        rows = own[[facet.items() <= facets[text].items() for text in own["facet"]]]
+        rows = own[own["facet"].map(lambda text: facet.items() <= facets[text].items()).astype(bool)]
     return rows.drop_duplicates("item_id")
 
 
@@ -120,6 +125,13 @@ def item_rows(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     table["diagnosis"] = [", ".join(rule.replace("_", " ") for rule in fired.get(item, ())) for item in items]
     table["why n/a"] = [str(why.get(item, "")) for item in items]
     return table
+
+
+def item_part_rows(rows: pd.DataFrame, item_id: str) -> pd.DataFrame:
+    """The parts of one item beside the suite's means: part, value, mean, status, reason."""
+    own = rows[rows["item_id"] == item_id]
+    means = rows.groupby("part")["value"].mean()
+    return own.assign(mean=own["part"].map(means))[["part", "value", "mean", "status", "reason"]]
 
 
 def diagnoses(scores: pd.DataFrame) -> pd.DataFrame:

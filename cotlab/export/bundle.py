@@ -1,0 +1,187 @@
+"""The files of a figure: drawn for a venue, with its numbers, caption, table and recipe; and all of them in one archive."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.registry import FIGURES
+from cotlab.export import sheets
+from cotlab.export.chrome import Chrome, NoChrome
+from cotlab.export.recipe import Recipe, to_json
+from cotlab.figures import offline, style
+from cotlab.figures.presets import PRESETS, Preset
+from cotlab.figures.printed import printed
+
+FORMATS = ("pdf", "svg", "png", "html")
+DRAWN = ("pdf", "svg", "png")
+"""Formats that a Chrome draws."""
+_TAG = re.compile(r"<[^>]*>")
+_DATE = (2020, 1, 1, 0, 0, 0)
+"""Of every file in an archive: the same figures give the same archive."""
+
+
+class Exported(NamedTuple):
+    """The files of some figures by name, and why some formats are not among them ("" where none is missing)."""
+
+    files: dict[str, bytes]
+    missing: str
+
+
+def formats_of(text: str) -> list[str]:
+    """Formats from a list with commas; UnknownName for one that is not known."""
+    found = [part.strip().lower() for part in text.split(",") if part.strip()]
+    for name in found:
+        if name not in FORMATS:
+            raise UnknownName("format", name, FORMATS)
+    if not found:
+        raise ConfigError(f"--format names no format; known: {', '.join(FORMATS)}.")
+    return list(dict.fromkeys(found))
+
+
+def preset_of(name: str) -> Preset:
+    """A venue by name; UnknownName where there is none."""
+    if name not in PRESETS:
+        raise UnknownName("preset", name, tuple(PRESETS))
+    return PRESETS[name]
+
+
+def caption_of(recipe: Recipe, figure: Any | None = None) -> str:
+    """A figure's caption as plain text: title, what it shows and does not, n, interval method, threshold and note."""
+    builder = FIGURES[recipe.figure]
+    told = (figure if figure is not None else recipe.draw()).layout.meta or {}
+    small = [_ended(on_paper(plain(text))) for text in told.get("subtitle", ())]
+    title = plain(str(told.get("title", ""))).rstrip(".")
+    parts = [f"{title}." if title else "", builder.caption, *small]
+    parts += [text for text in _counted(recipe.table) if "n = " not in " ".join(small)]
+    said = " ".join(parts)
+    parts += [f"Intervals: {method}." for method in _methods(recipe.table) if method not in said]
+    parts += [f"Threshold: {limit:g}." for limit in _thresholds(recipe.table) if f"{limit:g}" not in said]
+    return " ".join(part for part in parts if part)
+
+
+def on_paper(text: str) -> str:
+    """What a subtitle says of the screen, said of paper: what is told on hover there stands in the plotted numbers."""
+    told = text.replace("on hover and in the data", "in the data").replace("on hover", "in the data")
+    return told.replace("; hover on a number for the reason", "; reasons are in the data")
+
+
+def _ended(sentence: str) -> str:
+    return sentence if not sentence or sentence[-1] in ".!?" else f"{sentence}."
+
+
+def plain(text: str) -> str:
+    """Text of a figure without its markup."""
+    return " ".join(html.unescape(_TAG.sub(" ", text)).split())
+
+
+def _counted(table: pd.DataFrame) -> Iterator[str]:
+    for column, unit in (("n", "items"), ("draws", "draws")):
+        if column in table.columns and len(known := table[column].dropna()):
+            low, high = int(known.min()), int(known.max())
+            yield f"n = {low}{f' to {high}' if high > low else ''} {unit}."
+
+
+def _methods(table: pd.DataFrame) -> list[str]:
+    found = table["method"].dropna() if "method" in table.columns else ()
+    return [text for text in dict.fromkeys(map(str, found)) if text and text != "none"]
+
+
+def _thresholds(table: pd.DataFrame) -> list[float]:
+    found = table["threshold"].dropna() if "threshold" in table.columns else ()
+    return list(dict.fromkeys(map(float, found)))
+
+
+def export(
+    recipes: Sequence[Recipe], formats: Iterable[str], preset: Preset, tell: Callable[[int, int, str], None] | None = None
+) -> Exported:
+    """Draw figures and write their files into memory.
+
+    Parameters
+    ----------
+    recipes : sequence of Recipe
+    formats : iterable of str
+        Of ``FORMATS``. Numbers, caption, tables and recipe come with every one of them.
+    preset : Preset
+    tell : function of (how many are done, of how many, the figure that is next), optional
+
+    Returns
+    -------
+    Exported
+        Where no Chrome is, the formats that it would draw are missing, and a page of HTML is there in their place.
+    """
+    wanted, missing = list(dict.fromkeys(formats)), ""
+    files: dict[str, bytes] = {}
+    chrome: Chrome | None = None
+    try:
+        if set(wanted) & set(DRAWN):
+            try:
+                chrome = Chrome().__enter__()
+            except NoChrome as error:
+                missing = str(error)
+                wanted = [name for name in wanted if name not in DRAWN] or ["html"]
+        for i, recipe in enumerate(recipes):
+            if tell is not None:
+                tell(i, len(recipes), recipe.name)
+            files |= _files(recipe, wanted, preset, chrome)
+    finally:
+        if chrome is not None:
+            chrome.close()
+    return Exported(files, missing)
+
+
+def _files(recipe: Recipe, formats: Sequence[str], preset: Preset, chrome: Chrome | None) -> dict[str, bytes]:
+    figure, name = recipe.draw(), recipe.name
+    caption, columns = caption_of(recipe, figure), FIGURES[recipe.figure].columns
+    files: dict[str, bytes] = {}
+    if chrome is not None:
+        paper = printed(figure, preset)
+        width, height = float(paper.layout.width), float(paper.layout.height)
+        svg = chrome.svg(offline.spec(paper))
+        files |= {f"{name}.svg": svg.encode()} if "svg" in formats else {}
+        files |= {f"{name}.pdf": chrome.pdf(svg, width, height)} if "pdf" in formats else {}
+        files |= {f"{name}.png": chrome.png(svg, width, height)} if "png" in formats else {}
+    if "html" in formats:
+        files[f"{name}.html"] = offline.web_page(figure, name, caption, style.FONT).encode()
+    texts = {
+        "csv": sheets.as_csv(recipe.table),
+        "recipe.json": to_json(recipe),
+        "caption.txt": caption + "\n",
+        "tex": sheets.as_latex(recipe.table, columns, caption, name),
+        "md": sheets.as_markdown(recipe.table, columns, caption),
+    }
+    return files | {f"{name}.{ending}": text.encode("utf-8", "surrogatepass") for ending, text in texts.items()}
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """All files as one zip, the same bytes for the same files."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for name in sorted(files):
+            zipped.writestr(zipfile.ZipInfo(name, _DATE), files[name], zipfile.ZIP_DEFLATED)
+    return whole.getvalue()
+
+
+def write(files: Mapping[str, bytes], folder: Path, zip_name: str) -> list[Path]:
+    """Write files and their archive into a folder, which is made; ConfigError where it cannot be written."""
+    every = {**files, zip_name: archive(files)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in every.items():
+            (folder / name).write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"--out {folder}: cannot be written: {error.strerror or error}.") from error
+    return [folder / name for name in every]
+
+
+def zip_of(run: str, preset: str) -> str:
+    """The name of an archive."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", f"{run or 'figures'}-{preset}") + ".zip"

@@ -1,0 +1,126 @@
+"""A recipe: the table of a figure and everything else that draws it again, as one JSON file."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cotlab.core.errors import ConfigError
+from cotlab.core.keys import digest
+from cotlab.core.registry import FIGURES
+from cotlab.export.sheets import plotted
+from cotlab.figures.offline import plotly_version
+
+KIND = "cotlab figure, version 1"
+_DTYPES = {"i": "Int64", "u": "Int64", "f": "float64", "b": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What draws a figure.
+
+    Attributes
+    ----------
+    name : str
+        Of the figure among those of a run; names the files.
+    figure : str
+        Of its builder in the registry of figures.
+    table : DataFrame
+        As it was drawn, without keys into the response log.
+    note : str
+        What the figure's subtitle says beside its own words.
+    run, preset : str
+        Where the numbers come from, and for which venue it was printed; "" where there is none.
+    choice : dict of str to str
+        Which item, metric or setting was chosen.
+    versions : dict of str to str
+        Of the code that wrote it.
+    """
+
+    name: str
+    figure: str
+    table: pd.DataFrame
+    note: str = ""
+    run: str = ""
+    preset: str = ""
+    choice: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def draw(self) -> Any:
+        """The figure as a page shows it."""
+        return FIGURES[self.figure](self.table, note=self.note)
+
+
+def to_json(recipe: Recipe) -> str:
+    """A recipe as a file; equal figures have equal digests."""
+    told = {
+        "kind": KIND, "name": recipe.name, "figure": recipe.figure, "note": recipe.note, "run": recipe.run,
+        "preset": recipe.preset, "choice": recipe.choice, "versions": {"plotly": plotly_version(), **recipe.versions},
+        "table": table_to_json(recipe.table),
+    }  # fmt: skip
+    return json.dumps({**told, "digest": _digest(told)}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def from_json(text: str, where: str = "recipe") -> Recipe:
+    """The recipe of a file.
+
+    Raises
+    ------
+    ConfigError
+        If it is no recipe, or its numbers are not those that its digest was made of.
+    UnknownName
+        If no figure has the name of its builder.
+    """
+    try:
+        told = json.loads(text)
+        if not isinstance(told, dict) or told.get("kind") != KIND:
+            raise ConfigError(f"{where} is no recipe of a figure: its kind is not {KIND!r}.")
+        if told.get("digest") != _digest(told):
+            raise ConfigError(f"{where} was changed after it was written: its digest is that of other numbers.")
+        recipe = Recipe(
+            str(told["name"]), str(told["figure"]), table_from_json(told["table"]), str(told["note"]), str(told["run"]),
+            str(told["preset"]), dict(told["choice"]), dict(told["versions"]),
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{where} is no recipe of a figure: {type(error).__name__}.") from error
+    FIGURES.require(recipe.figure)
+    return recipe
+
+
+def _digest(told: dict[str, Any]) -> str:
+    return digest({name: told.get(name) for name in ("figure", "note", "table")})
+
+
+def table_to_json(table: pd.DataFrame) -> dict[str, Any]:
+    """A table as columns with their kinds and rows of JSON values; what is missing is null."""
+    shown = plotted(table)
+    kinds = [_DTYPES.get(shown[name].dtype.kind, "object") for name in shown.columns]
+    rows = [[_plain(value) for value in row] for row in shown.itertuples(index=False, name=None)]
+    return {"columns": [str(name) for name in shown.columns], "kinds": kinds, "rows": rows}
+
+
+def table_from_json(told: dict[str, Any]) -> pd.DataFrame:
+    """The table of ``table_to_json``."""
+    columns = {}
+    for i, (name, kind) in enumerate(zip(told["columns"], told["kinds"], strict=True)):
+        if kind not in (*_DTYPES.values(), "object"):
+            raise ValueError(f"no such kind of column: {kind}")
+        columns[name] = pd.Series([row[i] for row in told["rows"]], dtype=kind)
+    return pd.DataFrame(columns)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(one) for one in value]
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | bool | int | float) else str(value)

@@ -1,0 +1,114 @@
+"""A figure's numbers as CSV, and its table for a paper as LaTeX or Markdown. Every text is data there, never markup."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cotlab.figures.style import number
+from cotlab.run.report import disarmed
+
+HIDDEN = ("evidence",)
+"""Columns that are keys into the response log: of no use outside it."""
+BESIDE = ("n", "draws", "n_undefined", "method", "reason")
+"""Columns that a paper's table has beside those that the figure needs."""
+_WHOLE = ("n", "draws", "donors", "n_undefined", "count", "n_steps", "sample")
+_TEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    '"': r"\textquotedbl{}", "−": "$-$", "–": "--", "—": "---", "…": r"\ldots{}", "≥": r"$\geq$", "≤": r"$\leq$",
+    "×": r"$\times$", "±": r"$\pm$", "→": r"$\rightarrow$", "μ": r"$\mu$", "σ": r"$\sigma$", "Δ": r"$\Delta$", "ρ": r"$\rho$",
+}  # fmt: skip
+_MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")
+
+
+def plotted(table: pd.DataFrame) -> pd.DataFrame:
+    """The table that a figure is drawn from, without keys into the log."""
+    return table.drop(columns=[name for name in HIDDEN if name in table.columns])
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """The plotted numbers in full; lists are joined by spaces, what is missing is "n/a", and formulas are disarmed."""
+    shown = plotted(table)
+    lists = [name for name in shown.columns if shown[name].map(_is_list).any()]
+    text: str = disarmed(shown.assign(**{name: shown[name].map(_joined) for name in lists})).to_csv(
+        index=False, na_rep="n/a", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
+    )
+    return text
+
+
+def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: str) -> str:
+    """A table for LaTeX with booktabs: numbers with three digits at the right, every text escaped."""
+    names, kinds, rows = _for_paper(table, columns)
+    align = "".join("r" if numeric else "l" for numeric in kinds)
+    mark = re.sub("[^A-Za-z0-9-]", "-", label)
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{table}", "\\centering", f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{mark}}}",
+        f"\\begin{{tabular}}{{{align}}}", "\\toprule", " & ".join(tex(name) for name in names) + r" \\", "\\midrule",
+        *(" & ".join(tex(cell) for cell in row) + r" \\" for row in rows),
+        "\\bottomrule", "\\end{tabular}", "\\end{table}",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def as_markdown(table: pd.DataFrame, columns: Sequence[str], caption: str) -> str:
+    """A table for Markdown: numbers with three digits at the right, every text escaped, the caption below."""
+    names, kinds, rows = _for_paper(table, columns)
+    lines = [
+        f"| {' | '.join(map(_marked, names))} |",
+        f"| {' | '.join('---:' if numeric else '---' for numeric in kinds)} |",
+        *(f"| {' | '.join(map(_marked, row))} |" for row in rows),
+    ]
+    return "\n".join(lines) + f"\n\n{_marked(caption)}\n"
+
+
+def tex(text: str) -> str:
+    """A text as LaTeX shows it, on one line."""
+    return "".join(_TEX.get(letter, letter) for letter in _line(text))
+
+
+def _for_paper(table: pd.DataFrame, columns: Sequence[str]) -> tuple[list[str], list[bool], list[list[str]]]:
+    """Names of the columns, whether each holds numbers, and the cells."""
+    shown = [name for name in dict.fromkeys((*columns, *BESIDE)) if name in table.columns]
+    kinds = [_numeric(table[name]) for name in shown]
+    rows = [[_cell(name, row[name]) for name in shown] for row in table.to_dict("records")]
+    return [name.replace("_", " ") for name in shown], kinds, rows
+
+
+def _numeric(column: pd.Series) -> bool:
+    known = column.dropna()
+    return bool(len(known)) and all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in known)
+
+
+def _cell(name: str, value: Any) -> str:
+    if _is_list(value):
+        return str(_joined(value))
+    if value is None or pd.isna(value):
+        return "n/a"
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_):
+        whole = name in _WHOLE or name == "step"
+        return str(int(value) + (name == "step")) if whole else number(float(value))
+    return str(value) or "n/a"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple | np.ndarray)
+
+
+def _joined(value: Any) -> Any:
+    return " ".join("n/a" if pd.isna(v) else str(v) for v in value) if _is_list(value) else value
+
+
+def _line(text: str) -> str:
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def _marked(text: str) -> str:
+    told: str = _MARKS.sub(r"\\\1", _line(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    return told

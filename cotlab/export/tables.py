@@ -1,0 +1,59 @@
+"""Every figure that a run can have, by name, and the table that it is drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cotlab.core.registry import Registry
+from cotlab.export.source import FIRST, Absent, Choice, Drawn, FigureTable, Source
+
+_RUN, _ITEM = "cotlab.export.run_tables", "cotlab.export.item_tables"
+TABLES = Registry(
+    "figure of a run",
+    {
+        "ccs_by_position": f"{_RUN}:CCS_BY_POSITION",
+        "modes_by_metric": f"{_RUN}:MODES_BY_METRIC",
+        "rrr_by_mode": f"{_RUN}:RRR_BY_MODE",
+        "ccs_ranking": f"{_ITEM}:CCS_RANKING",
+        "reliability_parts": f"{_RUN}:RELIABILITY_PARTS",
+        "signal_correlation": f"{_RUN}:SIGNAL_CORRELATION",
+        "diagnosis_rates": f"{_RUN}:DIAGNOSIS_RATES",
+        "item_parts": f"{_ITEM}:ITEM_PARTS",
+        "verification_links": f"{_ITEM}:VERIFICATION_LINKS",
+        "chain_cosines": f"{_ITEM}:CHAIN_COSINES",
+        "robustness_by_perturbation": f"{_RUN}:ROBUSTNESS_BY_PERTURBATION",
+        "perturbation_cells": f"{_RUN}:PERTURBATION_CELLS",
+        "item_cells": f"{_ITEM}:ITEM_CELLS",
+        "cmi_density": f"{_RUN}:CMI_DENSITY",
+        "span_heatmap": f"{_RUN}:SPAN_HEATMAP",
+        "span_heatmap_sources": f"{_RUN}:SPAN_HEATMAP_SOURCES",
+        "layer_profile": f"{_RUN}:LAYER_PROFILE",
+        "mediation_indices": f"{_RUN}:MEDIATION_INDICES",
+        "item_density": f"{_ITEM}:ITEM_DENSITY",
+        "drops_by_donor": f"{_ITEM}:DROPS_BY_DONOR",
+        "entropy_by_step": f"{_ITEM}:ENTROPY_BY_STEP",
+        "chain_lengths": f"{_RUN}:CHAIN_LENGTHS",
+        "validation_doses": f"{_RUN}:VALIDATION_DOSES",
+    },
+    "cotlab.figure_tables",
+)
+"""Name to a `FigureTable`. A name is that of its figure, with a word more where one figure shows two things."""
+
+
+def figure_table(source: Source, name: str, choice: Choice = FIRST) -> Drawn | Absent:
+    """The table of one figure of a run, or why the run does not have it.
+
+    Raises
+    ------
+    UnknownName
+        If no figure has this name.
+    ConfigError
+        If the run does not have what was chosen.
+    """
+    known: FigureTable = TABLES[name]
+    return known(source, choice)
+
+
+def figures_of(source: Source, choice: Choice = FIRST) -> Mapping[str, Drawn | Absent]:
+    """Every figure by name, with its table or the reason why the run does not have it."""
+    return {name: figure_table(source, name, choice) for name in TABLES}

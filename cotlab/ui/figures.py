@@ -1,0 +1,167 @@
+"""The parts of the page Figures: a figure of a run at its printed size, its caption, and its files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from cotlab.core.errors import ConfigError
+from cotlab.export import bundle, wanted
+from cotlab.export.chrome import MISSING, DrawingFailed, find_chrome
+from cotlab.export.recipe import Recipe, to_json
+from cotlab.export.source import Absent, Choice, Drawn, Source
+from cotlab.export.tables import TABLES, figure_table
+from cotlab.figures.presets import PRESETS, PT_PER_PX, Preset
+from cotlab.figures.printed import printed
+from cotlab.store import read
+from cotlab.ui import data, parts
+from cotlab.ui.links import page
+from cotlab.ui.text import as_code, shorten
+
+LABELS = {"neurips": "NeurIPS", "icml": "ICML", "nature": "Nature", "slide": "Slide (16 to 9)"}
+MIME = {
+    "pdf": "application/pdf", "svg": "image/svg+xml", "png": "image/png", "html": "text/html", "csv": "text/csv",
+    "json": "application/json", "txt": "text/plain", "tex": "application/x-tex", "md": "text/markdown",
+}  # fmt: skip
+NAMES = {
+    "csv": "Numbers (CSV)", "recipe.json": "Recipe (JSON)", "caption.txt": "Caption", "tex": "Table (LaTeX)",
+    "md": "Table (Markdown)",
+}  # fmt: skip
+
+
+def pick_run() -> dict[str, Any] | None:
+    """The run of the address, or the newest; None (after saying why) where there is none."""
+    rows = {row["id"]: row for row in read.runs(data.store()).to_dict("records")}
+    if not rows:
+        parts.empty("No run yet: there is nothing to draw.", page("new_run"), "Start one")
+        return None
+    labels = {i: f"{row['model']} · {row['suite_name']} · {i}" for i, row in rows.items()}
+    row: dict[str, Any] = rows[parts.pick("Run", labels, "run")]
+    parts.partial_banner(row)
+    return row
+
+
+def choose(row: dict[str, Any]) -> Recipe | None:
+    """The figure of the address, and the item where it is of one; None (after saying why) where the run does not have it."""
+    source = _source(row)
+    names = [name for name in TABLES if TABLES[name].can_be_in(source)]
+    name = parts.pick("Figure", {name: name.replace("_", " ") for name in names}, "figure")
+    item: str | None = None
+    if TABLES[name].of == "item":
+        if not source.items:
+            parts.empty("No item of this run has been scored yet.", page("run"), "See the run", {"run": row["id"]})
+            return None
+        item = parts.pick("Item", {one: one for one in source.items}, "item")
+    told = _table(str(source.store.folder), row["id"], int(row["revision"]), name, item)
+    if isinstance(told, Absent):
+        st.info(as_code(shorten(f"{name.replace('_', ' ')}: n/a, {told.reason}", 300)))
+        return None
+    return wanted.recipe_of(source, name, told)
+
+
+def pick_preset() -> Preset:
+    labels = {name: f"{LABELS.get(name, name)}, {preset.column_pt:g} pt" for name, preset in PRESETS.items()}
+    return PRESETS[parts.pick("Venue", labels, "preset")]
+
+
+def show(recipe: Recipe, preset: Preset) -> None:
+    """The printed form at its true size, and the caption that goes below it."""
+    figure = recipe.draw()
+    paper = printed(figure, preset)
+    width, height = float(paper.layout.width), float(paper.layout.height)
+    with st.container(border=True, width=round(width) + 34):
+        st.plotly_chart(
+            paper, theme=None, key=f"paper-{recipe.name}-{preset.name}", width="content", config={"staticPlot": True}
+        )
+    whole = " It needs the width of the page." if width > preset.column_px + 1 else ""
+    st.caption(
+        f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7 pt; at true size where this page is "
+        f"wide enough.{whole} What a mark says on hover stands in the numbers."
+    )
+    st.subheader("Caption")
+    with st.container(width=round(max(width, 560))):
+        st.text(bundle.caption_of(recipe, figure))
+
+
+def downloads(recipe: Recipe, preset: Preset) -> None:
+    """Each file of the figure; those that a browser draws are made when they are wanted."""
+    st.subheader("Files")
+    if find_chrome() is None:
+        st.warning(f"{MISSING}. HTML, numbers and recipe are here all the same.")
+    key = f"{recipe.name}-{preset.name}-{hash(to_json(recipe))}"
+    made: dict[str, bytes] | None = st.session_state.get("figure-files", {}).get(key)
+    if made is None and st.button("Draw the files", key=f"draw-{key}", icon=":material/draw:", type="primary"):
+        made = _draw([recipe], preset)
+        if made is not None:
+            st.session_state["figure-files"] = {key: made}
+            st.rerun()
+    if made is None:
+        st.caption("PDF, SVG, PNG (300 dpi), interactive HTML, numbers, caption, tables and recipe; all as one zip.")
+        return
+    zipped = bundle.zip_of(recipe.name, preset.name)
+    _download("All files (zip)", bundle.archive(made), zipped, "application/zip", primary=True)
+    with st.container(horizontal=True):
+        for name, content in made.items():
+            ending = name.removeprefix(f"{recipe.name}.")
+            label = NAMES.get(ending, ending.upper())
+            _download(label, content, name, MIME[ending.split(".")[-1]])
+
+
+def every(row: dict[str, Any], preset: Preset) -> None:
+    """All figures of the run as one archive."""
+    st.divider()
+    source, key = _source(row), f"all-{row['id']}-{row['revision']}-{preset.name}"
+    made: bytes | None = st.session_state.get("run-files", {}).get(key)
+    if made is None and st.button("Draw every figure of this run", key=key, icon=":material/photo_library:"):
+        recipes, _ = wanted.recipes_of(source, preset=preset.name)
+        files = _draw(recipes, preset)
+        if files is not None:
+            made = bundle.archive(files)
+            st.session_state["run-files"] = {key: made}
+            st.rerun()
+    if made is not None:
+        _download("Every figure (zip)", made, bundle.zip_of(row["id"], preset.name), "application/zip", primary=True)
+    st.caption("The same from a terminal:")
+    st.code(f"cotlab figures {row['id']} --out figures --format pdf,svg,png,html --preset {preset.name}", language="text")
+
+
+def _draw(recipes: list[Recipe], preset: Preset) -> dict[str, bytes] | None:
+    """The files of some figures, with a bar that says how far it is; None after saying what failed."""
+    bar = st.progress(0.0, "Starting the browser")
+
+    def tell(done: int, of: int, name: str) -> None:
+        bar.progress(done / of, f"{done + 1} of {of}: {name.replace('_', ' ')}")
+
+    try:
+        done = bundle.export(recipes, bundle.FORMATS, preset, tell)
+    except DrawingFailed as error:
+        st.error(as_code(shorten(str(error), 300)))
+        return None
+    finally:
+        bar.empty()
+    return done.files
+
+
+def _download(label: str, content: bytes, name: str, mime: str, *, primary: bool = False) -> None:
+    st.download_button(
+        label, content, file_name=name, mime=mime, key=f"get-{name}", icon=":material/download:", on_click="ignore",
+        type="primary" if primary else "secondary",
+    )  # fmt: skip
+
+
+def _source(row: dict[str, Any]) -> Source:
+    return _sources(str(data.store().folder), row["id"], int(row["revision"]))
+
+
+@st.cache_resource(show_spinner="Reading the run", max_entries=4)
+def _sources(folder: str, run_id: str, revision: int) -> Source:
+    return Source(data.store(), run_id)
+
+
+@st.cache_data(show_spinner="Making the table", max_entries=64)
+def _table(folder: str, run_id: str, revision: int, name: str, item: str | None) -> Drawn | Absent:
+    try:
+        return figure_table(_sources(folder, run_id, revision), name, Choice(item=item))
+    except ConfigError as error:  # the figure is not of this item
+        return Absent(str(error))
