@@ -22,6 +22,7 @@ def figures(
     figure: Annotated[Optional[list[str]], typer.Option(help="A figure's name; may be repeated (default: all).")] = None,
     item: Annotated[Optional[str], typer.Option(help="The item of figures of one item (default: the first).")] = None,
     metric: Annotated[Optional[str], typer.Option(help="The metric of figures of one metric (default: the first).")] = None,
+    classifier: Annotated[Optional[str], typer.Option(help="Whose rates of unfaithful responses (default: the first).")] = None,
     recipe: Annotated[Optional[Path], typer.Option(help="Draw this recipe again; no run is read.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the figures that the run has, and why others are not.")] = False,
 ) -> None:
@@ -46,7 +47,8 @@ def figures(
         for name in figure or ():
             TABLES.require(name)
         source = Source(Store(), run)
-        found, absent = wanted.recipes_of(source, figure or (), Choice(item=item, metric=metric), venue.name)
+        choice = Choice(item=item, metric=metric, classifier=classifier)
+        found, absent = wanted.recipes_of(source, figure or (), choice, venue.name)
     if list_:
         for one in found:
             print(one.name)

@@ -17,6 +17,8 @@ from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.store.responses import ResponseLog
 
+MOST_RUNS = 12
+"""So many runs stand in one figure at most."""
 Exchange = tuple[dict[str, Any] | None, dict[str, Any] | None]
 Scope = Literal["run", "item", "suite", "store"]
 
@@ -33,6 +35,7 @@ class Choice(NamedTuple):
     setting: str | None = None
     perturbation: str | None = None
     span: str | None = None
+    classifier: str | None = None
 
     def given(self) -> dict[str, str]:
         """What was chosen, by name."""
@@ -68,17 +71,21 @@ class FigureTable:
     """A figure's way from the store.
 
     ``figure`` is the name of its builder, ``of`` what one table is of, ``make`` a function of a run. Of ``metrics`` a run has
-    at least one where it can have the figure; without any named it always can.
+    at least one where it can have the figure; without any named it always can. ``runs`` is how many it takes: this one, and
+    others with tags on its suite.
     """
 
     figure: str
     of: Scope
     make: Callable[[Source, Choice], Drawn | Absent]
     metrics: tuple[str, ...] = ()
+    runs: int = 1
 
     def can_be_in(self, source: Source) -> bool:
         """Whether a run may have the figure, told without making its table."""
-        return not self.metrics or bool(source.scores["metric"].isin(self.metrics).any())
+        if self.metrics and not source.scores["metric"].isin(self.metrics).any():
+            return False
+        return self.runs < 2 or len(source.together) >= self.runs
 
     def __call__(self, source: Source, choice: Choice = FIRST) -> Drawn | Absent:
         return self.make(source, choice)
@@ -100,6 +107,15 @@ class Source:
     @cached_property
     def plan(self) -> Plan:
         return read.plan_of(self.row)
+
+    @cached_property
+    def together(self) -> list[Source]:
+        """This run and the others with tags on its suite, the newest first; at most ``MOST_RUNS``."""
+        rows = read.runs(self.store).to_dict("records")
+        alike = [str(r["id"]) for r in rows if r["suite"] == self.row["suite"] and read.plan_of(r).tags]
+        others = [run for run in alike if run != self.run_id][: MOST_RUNS - 1]
+        order = [str(r["id"]) for r in rows if str(r["id"]) in (self.run_id, *others)]
+        return [self if run == self.run_id else Source(self.store, run) for run in order]
 
     @cached_property
     def scores(self) -> pd.DataFrame:

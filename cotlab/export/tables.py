@@ -8,6 +8,7 @@ from cotlab.core.registry import Registry
 from cotlab.export.source import FIRST, Absent, Choice, Drawn, FigureTable, Source
 
 _RUN, _ITEM = "cotlab.export.run_tables", "cotlab.export.item_tables"
+_RUNS = "cotlab.export.several_tables"
 TABLES = Registry(
     "figure of a run",
     {
@@ -32,6 +33,14 @@ TABLES = Registry(
         "item_density": f"{_ITEM}:ITEM_DENSITY",
         "drops_by_donor": f"{_ITEM}:DROPS_BY_DONOR",
         "entropy_by_step": f"{_ITEM}:ENTROPY_BY_STEP",
+        "unfaithful_rates": f"{_RUNS}:UNFAITHFUL_RATES",
+        "threshold_sweep": f"{_RUNS}:THRESHOLD_SWEEP",
+        "unfaithful_by_category": f"{_RUNS}:UNFAITHFUL_BY_CATEGORY",
+        "classifier_agreement": f"{_RUNS}:CLASSIFIER_AGREEMENT",
+        "judge_by_epoch": f"{_RUNS}:JUDGE_BY_EPOCH",
+        "chain_size": f"{_RUNS}:CHAIN_SIZE",
+        "process_result": f"{_RUNS}:PROCESS_RESULT",
+        "paired_differences": f"{_RUNS}:PAIRED_DIFFERENCES",
         "chain_lengths": f"{_RUN}:CHAIN_LENGTHS",
         "validation_doses": f"{_RUN}:VALIDATION_DOSES",
     },

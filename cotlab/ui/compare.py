@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pandas as pd
@@ -13,6 +13,17 @@ import streamlit as st
 from cotlab.core.errors import CotlabError
 from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard
+from cotlab.export.comparison_tables import (
+    MOST_BARS,
+    bar,
+    bars_by_unit,
+    first_base,
+    row_label,
+    shared_scorers,
+    short_name,
+    threshold_note,
+    unit_of,
+)
 from cotlab.figures.style import interval_text, number
 from cotlab.metrics.comparison import RATE, SCORED, PairedRow, changed, facet_words, missing_words
 from cotlab.run.compare import FAMILY, Compared, Comparison, by_category, compare_runs, metric_cards
@@ -20,11 +31,7 @@ from cotlab.store import read
 from cotlab.ui import data, parts
 from cotlab.ui.links import page
 from cotlab.ui.picking import csv_button, pick_many, pick_threshold, run_labels
-from cotlab.ui.text import as_code, shorten
-
-MOST_BARS = 20
-"""Rows of one figure; more come on further pages."""
-NO_UNIT = "no unit"
+from cotlab.ui.text import as_code
 
 
 class Shown(NamedTuple):
@@ -51,7 +58,7 @@ def found() -> Shown | None:
         return None
     labels = run_labels(rows)
     by_id = {str(row["id"]): row for row in rows}
-    base = parts.pick("Base", labels, "base", _first_base(rows))
+    base = parts.pick("Base", labels, "base", first_base(rows, lambda row: data._plan(row["plan"])))
     others = {i: label for i, label in labels.items() if i != base}
     alike = [i for i in others if by_id[i]["suite"] == by_id[base]["suite"]]
     chosen = pick_many(
@@ -61,7 +68,7 @@ def found() -> Shown | None:
         st.info("Choose a run to compare with the base.")
         return None
     plans = [data._plan(by_id[i]["plan"]) for i in (base, *chosen)]
-    names = _shared_scorers(plans)
+    names = shared_scorers(plans)
     if not names:
         st.info("These runs have no scorer in common.")
         return None
@@ -118,22 +125,18 @@ def matched(shown: Shown) -> None:
 
 def figures(shown: Shown) -> None:
     """The differences with their intervals, those of one unit at a time."""
-    by_unit: dict[str, list[dict[str, Any]]] = {}
-    told = [(row, c, _label(row, c.rows)) for c in shown.compared.comparisons for row in c.rows]
-    several = len(shown.compared.comparisons) > 1
-    for row, c, label in sorted(told, key=lambda one: (one[0].metric != RATE, one[2])):
-        unit, named = _unit(shown, row.metric), label + (f" ({_short(shown, c.other)})" if several else "")
-        by_unit.setdefault(unit, []).append(_bar(row, named, unit))
-    units = sorted(by_unit, key=lambda unit: (unit != NO_UNIT, unit))
+    by_unit = bars_by_unit(shown.compared, shown.cards, _tags(shown))
+    units = list(by_unit)
     unit = parts.pick("Metrics in", {unit: unit for unit in units}, "unit") if len(units) > 1 else units[0]
-    bars = pd.DataFrame(by_unit[unit])
+    bars = by_unit[unit]
     part = bars.iloc[parts.page_of(len(bars), f"bars-{unit}", MOST_BARS)]
     parts.show_figure(
-        "paired_differences", part, key="differences", note=_note(shown),
+        "paired_differences", part, key="differences", note=threshold_note(shown.compared, shown.threshold),
         evidence=(page("run"), {"run": shown.compared.comparisons[0].other}),
     )  # fmt: skip
     with st.container(horizontal=True):
-        for metric in list(dict.fromkeys(row.metric for row, _, _ in told if _unit(shown, row.metric) == unit))[:8]:
+        names = dict.fromkeys(row.metric for c in shown.compared.comparisons for row in c.rows)
+        for metric in [name for name in names if unit_of(shown.cards, name) == unit][:8]:
             parts.show_card(metric)
 
 
@@ -185,7 +188,7 @@ def pick_metric(shown: Shown) -> Choice:
         other = parts.pick("Run", others, "with") if len(others) > 1 else next(iter(others))
         comparison = next(c for c in shown.compared.comparisons if c.other == other)
         keys = {f"{row.metric} {canonical_json(dict(row.facet))}": row for row in comparison.rows}
-        labels = {key: _label(row, comparison.rows) for key, row in keys.items()}
+        labels = {key: row_label(row, comparison.rows) for key, row in keys.items()}
         rates = sorted((2.0 if row.p is None else row.p, key) for key, row in keys.items() if row.metric == RATE)
         chosen = parts.pick("Metric", labels, "metric", rates[0][1] if rates else None)
     return Choice(comparison, keys[chosen])
@@ -202,9 +205,9 @@ def categories(shown: Shown, one: Choice) -> None:
     if len(rows) < 2:
         st.caption("All matched items are of one category.")
         return
-    unit = _unit(shown, one.row.metric)
-    bars = pd.DataFrame([_bar(row, row.category or "(no category)", unit) for row in rows])
-    bars = bars.assign(of=f"{_label(one.row, one.comparison.rows)} by category")
+    unit = unit_of(shown.cards, one.row.metric)
+    bars = pd.DataFrame([bar(row, row.category or "(no category)", unit) for row in rows])
+    bars = bars.assign(of=f"{row_label(one.row, one.comparison.rows)} by category")
     part = bars.iloc[parts.page_of(len(bars), "category-bars", MOST_BARS)]
     smallest = [row.adjusted for row in rows if row.adjusted is not None]
     parts.show_figure(
@@ -311,57 +314,12 @@ def _line(shown: Shown, c: Comparison, row: PairedRow) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _bar(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
-    gone = sum(row.missing_base.values()), sum(row.missing_other.values())
-    return {
-        "label": label, "unit": unit, "point": row.difference, "lo": row.lo, "hi": row.hi, "n": row.n,
-        "n_undefined": max(gone), "method": row.method, "confidence": row.level, "values": list(row.values),
-        "reason": row.reason or (None if row.n else missing_words(row) or "no matched item"), "p": row.p, "bh_p": row.adjusted,
-    }  # fmt: skip
-
-
-def _label(row: PairedRow, rows: Sequence[PairedRow]) -> str:
-    """The metric, with what tells it from the other rows of that metric: one part of the facet where one is enough."""
-    same = [other.facet for other in rows if other.metric == row.metric]
-    if len(same) == 1:
-        return row.metric
-    alone = [name for name in row.facet if len({facet.get(name) for facet in same}) == len(same)]
-    if alone:
-        return f"{row.metric}: {row.facet[alone[0]]}"
-    alike = [name for name in row.facet if all(facet.get(name) == row.facet[name] for facet in same)]
-    return f"{row.metric}: {facet_words(row.facet, alike)}"
-
-
-def _unit(shown: Shown, metric: str) -> str:
-    card = shown.cards.get(metric)
-    if card is None or card.hi - card.lo <= 2:
-        return NO_UNIT
-    return card.unit or f"{number(card.lo)} to {number(card.hi)}"
+def _tags(shown: Shown) -> dict[str, Mapping[str, str]]:
+    return {c.other: data.plan_of(c.other).tags for c in shown.compared.comparisons}
 
 
 def _short(shown: Shown, run_id: str) -> str:
-    """What tells a run from the others in a few words: the tags in which they differ, else its id."""
-    tags = {c.other: data.plan_of(c.other).tags for c in shown.compared.comparisons}
-    own = [f"{k} {v}" for k, v in tags[run_id].items() if len({told.get(k) for told in tags.values()}) == len(tags)]
-    return shorten(", ".join(own) if own and len(tags) > 1 else run_id, 32)
-
-
-def _note(shown: Shown) -> str:
-    return f"Unfaithful from a score of {number(shown.threshold)} on." if any(
-        row.metric == RATE for c in shown.compared.comparisons for row in c.rows
-    ) else ""  # fmt: skip
-
-
-def _shared_scorers(plans: Sequence[Any]) -> list[str]:
-    own = [{spec.name for spec in plan.scorers} for plan in plans]
-    return sorted(set.intersection(*own))
-
-
-def _first_base(rows: Sequence[dict[str, Any]]) -> str:
-    """A run tagged as base, else the one before the newest of the newest's suite, else the oldest."""
-    tagged = [str(r["id"]) for r in rows if "base" in data._plan(r["plan"]).tags.values()]
-    alike = [str(r["id"]) for r in rows[1:] if r["suite"] == rows[0]["suite"]]
-    return (tagged or alike or [str(rows[-1]["id"])])[0]
+    return short_name(_tags(shown), run_id)
 
 
 def _item_link(run_id: str, item: str) -> str:

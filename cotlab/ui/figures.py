@@ -19,6 +19,7 @@ from cotlab.ui import data, parts
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
+Stamp = tuple[tuple[str, int], ...]
 LABELS = {"neurips": "NeurIPS", "icml": "ICML", "nature": "Nature", "slide": "Slide (16 to 9)"}
 MIME = {
     "pdf": "application/pdf", "svg": "image/svg+xml", "png": "image/png", "html": "text/html", "csv": "text/csv",
@@ -53,7 +54,7 @@ def choose(row: dict[str, Any]) -> Recipe | None:
             parts.empty("No item of this run has been scored yet.", page("run"), "See the run", {"run": row["id"]})
             return None
         item = parts.pick("Item", {one: one for one in source.items}, "item")
-    told = _table(str(source.store.folder), row["id"], int(row["revision"]), name, item)
+    told = _table(str(source.store.folder), row["id"], _stamp(row), name, item)
     if isinstance(told, Absent):
         st.info(as_code(shorten(f"{name.replace('_', ' ')}: n/a, {told.reason}", 300)))
         return None
@@ -111,7 +112,7 @@ def downloads(recipe: Recipe, preset: Preset) -> None:
 def every(row: dict[str, Any], preset: Preset) -> None:
     """All figures of the run as one archive."""
     st.divider()
-    source, key = _source(row), f"all-{row['id']}-{row['revision']}-{preset.name}"
+    source, key = _source(row), f"all-{row['id']}-{hash(_stamp(row))}-{preset.name}"
     made: bytes | None = st.session_state.get("run-files", {}).get(key)
     if made is None and st.button("Draw every figure of this run", key=key, icon=":material/photo_library:"):
         recipes, _ = wanted.recipes_of(source, preset=preset.name)
@@ -151,17 +152,23 @@ def _download(label: str, content: bytes, name: str, mime: str, *, primary: bool
 
 
 def _source(row: dict[str, Any]) -> Source:
-    return _sources(str(data.store().folder), row["id"], int(row["revision"]))
+    return _sources(str(data.store().folder), row["id"], _stamp(row))
+
+
+def _stamp(row: dict[str, Any]) -> Stamp:
+    """What the figures of a run are made of: it and the runs on its suite, each as it stands."""
+    rows = read.runs(data.store())
+    return tuple((str(r["id"]), int(r["revision"])) for r in rows[rows["suite"] == row["suite"]].to_dict("records"))
 
 
 @st.cache_resource(show_spinner="Reading the run", max_entries=4)
-def _sources(folder: str, run_id: str, revision: int) -> Source:
+def _sources(folder: str, run_id: str, stamp: Stamp) -> Source:
     return Source(data.store(), run_id)
 
 
 @st.cache_data(show_spinner="Making the table", max_entries=64)
-def _table(folder: str, run_id: str, revision: int, name: str, item: str | None) -> Drawn | Absent:
+def _table(folder: str, run_id: str, stamp: Stamp, name: str, item: str | None) -> Drawn | Absent:
     try:
-        return figure_table(_sources(folder, run_id, revision), name, Choice(item=item))
+        return figure_table(_sources(folder, run_id, stamp), name, Choice(item=item))
     except ConfigError as error:  # the figure is not of this item
         return Absent(str(error))

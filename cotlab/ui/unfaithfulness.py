@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
+from cotlab.export import unfaithfulness_values as values
+from cotlab.export.unfaithfulness_values import JUDGE, PROCESS, RATIO, RESULT, SCORERS, SIZES, Place
 from cotlab.metrics.comparison import SCORED
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.ui import data, parts
-from cotlab.ui import unfaithfulness_values as values
 from cotlab.ui.links import page
 from cotlab.ui.picking import pick_many, pick_threshold, run_labels
 from cotlab.ui.text import as_code
-from cotlab.ui.unfaithfulness_values import JUDGE, PROCESS, RATIO, RESULT, SIZES, Place
 
-SCORERS = ("unfaithfulness", "judge")
 MOST_RUNS = 12
 """Runs that are shown where the address names none."""
 ALL = "all"
-FIRST = ("combined", "truncation", "early_answer", "hint", "process_result")
-"""Classifiers in the order in which one of them is shown first."""
 
 
 class Shown(NamedTuple):
@@ -66,16 +62,15 @@ def found() -> Shown | None:
     if table.empty:
         st.info("These runs have no score yet.")
         return None
-    names = _ordered(table[table["metric"] == SCORED]["name"].unique())
-    ways = _ways(told)
+    names = values.classifiers(table)
+    ways, (first_along, first_colour) = values.ways(told), values.first_ways(told)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         classifier = None
         if names:
             every = {name: name for name in names} | ({ALL: "All side by side"} if len(names) > 1 else {})
             classifier = parts.pick("Classifier", every, "classifier")
-        along = parts.pick("Along the axis", {w: w for w in ways}, "along", "epoch" if "epoch" in ways else ways[-1])
-        alone = len({model for model, _ in told.values()}) == len(told) > 1 and "condition" in ways
-        colour = parts.pick("Colour by", {w: w for w in ways}, "colour", "condition" if alone else "model")
+        along = parts.pick("Along the axis", {w: w for w in ways}, "along", first_along)
+        colour = parts.pick("Colour by", {w: w for w in ways}, "colour", first_colour)
         threshold = pick_threshold()
     return Shown(runs, table, values.places(told, along, colour), classifier, names, threshold)
 
@@ -147,10 +142,7 @@ def judges(shown: Shown) -> None:
         return
     stored: dict[tuple[str, str], Interval] = {}
     for run_id, row in shown.runs.items():
-        for e in data.estimates(run_id, int(row["revision"])).to_dict("records"):
-            if e["metric"] == "judge_mean":
-                judge = str(json.loads(e["facet"]).get("judge", ""))
-                stored[run_id, judge] = _interval(e)
+        stored |= values.stored_means(run_id, data.estimates(run_id, int(row["revision"])))
     table = values.judge_points(shown.values, shown.where, stored)
     parts.show_figure("judge_by_epoch", table, key="judge", evidence=(page("run"), {"run": str(own["run"].iloc[0])}))
     with st.container(horizontal=True):
@@ -215,17 +207,6 @@ def _alike(rows: list[dict[str, Any]]) -> list[str]:
     return [str(r["id"]) for r in rows if newest["suite"] == r["suite"] or newest["model"] == r["model"]][:MOST_RUNS]
 
 
-def _ways(told: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[str]:
-    """What runs can be laid out by: their tags, model and id."""
-    tags = dict.fromkeys(name for _, own in told.values() for name in own)
-    return [*tags, "model", "run"]
-
-
-def _ordered(names: Any) -> list[str]:
-    found = sorted(str(name) for name in names)
-    return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-
-
 def _one(shown: Shown) -> str | None:
     """The classifier of figures that show one; the first where all are shown side by side."""
     return shown.names[0] if shown.classifier == ALL else shown.classifier
@@ -233,9 +214,3 @@ def _one(shown: Shown) -> str | None:
 
 def _said(shown: Shown) -> str:
     return f"unfaithful from a score of {shown.threshold:g} on."
-
-
-def _interval(e: Mapping[str, Any]) -> Interval:
-    point, lo, hi = (None if pd.isna(e[name]) else float(e[name]) for name in ("point", "lo", "hi"))
-    reason = None if pd.isna(e["reason"]) else str(e["reason"])
-    return Interval(point, lo, hi, int(e["n"]), str(e["method"]), float(e["confidence"]), reason)

@@ -22,6 +22,8 @@ VALUES: dict[str, Any] = {
     "source": "filler", "span": "0", "part": "C", "rule": "brittle", "one": "C", "other": "R", "value": POINT, "mean": 0.5,
     "peak": 0.9, "flag": "", "link": "reverse", "verifier": "symbolic", "perturbation": "numeric", "item_id": "i-1",
     "n_steps": 3, "count": 7, "donor": "d", "sample": 0, "organism": "r50", "group": "dose", "dose": 0.5, "control": "other",
+    "at": "epoch 1", "label": "answer_change", "unit": "no unit", "threshold": 0.5, "chosen": 0.5, "measure": "steps",
+    "n_zero": 0,
 }  # fmt: skip
 OWN: dict[str, dict[str, Any]] = {
     "layer_profile": {"metric": "drop_cot"}, "span_heatmap": {"metric": "cmi"}, "mediation_indices": {"metric": "cmi"},
@@ -29,7 +31,7 @@ OWN: dict[str, dict[str, Any]] = {
     "item_cells": {"metric": "divergence"}, "drops_by_donor": {"part": "cot"},
     "validation_doses": {"lowest": 0, "highest": 1},
 }  # fmt: skip
-UNIT = re.compile(r"\([^)]*(?:\d to \d|0 or 1|no unit|nats|cosine|share|1 − )|number of")
+UNIT = re.compile(r"\([^)]*(?:\d to \+?\d|0 or 1|no unit|nats|cosine|share|1 − |mean, steps|ratio)|number of")
 """A title names its range, its unit, or says that there is none."""
 
 

@@ -1,4 +1,4 @@
-"""Tables behind the page Unfaithfulness: one row a point, from the scores of several runs."""
+"""Unfaithfulness as tables, from the scores of several runs: one row a point."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ RATIO, PROCESS, RESULT, JUDGE = "process_result_ratio", "process_words", "result
 BASE = "base"
 """The value of the tag condition that stands first on an axis, whatever else the run is tagged with."""
 METRICS = (SCORED, *SIZES, RATIO, JUDGE)
+SCORERS = ("unfaithfulness", "judge")
+"""Any of them gives the figures something to show."""
+FIRST = ("combined", "truncation", "early_answer", "hint", "process_result")
+"""Classifiers in the order in which one of them is shown first."""
 POINT_COLUMNS = ["group", "at", "point", "lo", "hi", "n", "n_undefined", "method", "confidence", "reason", "values"]
 SWEEP = tuple(i / 20 for i in range(21))
 """Thresholds of the sweep, each 0.05."""
@@ -52,6 +56,25 @@ def places(runs: Mapping[str, tuple[str, Mapping[str, str]]], along: str, colour
     taken = list(found.values())
     found = {run: Place(f"{p.group} ({run})", p.at) if taken.count(p) > 1 else p for run, p in found.items()}
     return dict(sorted(found.items(), key=lambda told: (*_order(told[1].at), _order(told[1].group))))
+
+
+def ways(told: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[str]:
+    """What runs (id to model and tags) can be laid out by: their tags, model and id."""
+    tags = dict.fromkeys(name for _, own in told.values() for name in own)
+    return [*tags, "model", "run"]
+
+
+def first_ways(told: Mapping[str, tuple[str, Mapping[str, str]]]) -> tuple[str, str]:
+    """What runs are laid out along, and coloured by, where nothing else is chosen."""
+    known = ways(told)
+    alone = len({model for model, _ in told.values()}) == len(told) > 1 and "condition" in known
+    return "epoch" if "epoch" in known else known[-1], "condition" if alone else "model"
+
+
+def classifiers(values: pd.DataFrame) -> list[str]:
+    """The classifiers that scored, the one that is shown first at the head."""
+    found = sorted(str(name) for name in values[values["metric"] == SCORED]["name"].unique())
+    return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
 def item_values(scores: Mapping[str, pd.DataFrame], categories: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
@@ -157,6 +180,18 @@ def judge_points(values: pd.DataFrame, where: Mapping[str, Place], stored: Mappi
         rows.append((Place(str(judge) if several else place.group, place.at), found, part))
     order = {place.at: k for k, place in enumerate(where.values())}
     return _points(sorted(rows, key=lambda row: order[row[0].at]))
+
+
+def stored_means(run: str, estimates: pd.DataFrame) -> dict[tuple[str, str], Interval]:
+    """The stored mean of each judge of a run, by run and judge."""
+    found = estimates[estimates["metric"] == "judge_mean"].to_dict("records")
+    return {(run, str(json.loads(e["facet"]).get("judge", ""))): _interval(e) for e in found}
+
+
+def _interval(e: Mapping[Any, Any]) -> Interval:
+    point, lo, hi = (None if pd.isna(e[name]) else float(e[name]) for name in ("point", "lo", "hi"))
+    reason = None if pd.isna(e["reason"]) else str(e["reason"])
+    return Interval(point, lo, hi, int(e["n"]), str(e["method"]), float(e["confidence"]), reason)
 
 
 def _by_run(values: pd.DataFrame, where: Mapping[str, Place]) -> list[tuple[Place, pd.DataFrame]]:
