@@ -96,7 +96,8 @@ def _methods(table: pd.DataFrame) -> list[str]:
 
 
 def _thresholds(table: pd.DataFrame) -> list[float]:
-    found = table["threshold"].dropna() if "threshold" in table.columns else ()
+    column = "chosen" if "chosen" in table.columns else "threshold"  # a sweep has every threshold, and one that is chosen
+    found = table[column].dropna() if column in table.columns else ()
     return list(dict.fromkeys(map(float, found)))
 
 

@@ -24,15 +24,21 @@ _SAID = f"unfaithful from a score of {THRESHOLD:g} on."
 
 
 class Group(NamedTuple):
-    """The values of all items of the runs, the place of each run, and which runs they are, in words."""
+    """The values of all items of the runs, and the place of each run."""
 
+    source: Source
     values: pd.DataFrame
     where: dict[str, unfaithful.Place]
-    note: str
 
     def of(self, run: str, *metrics: str) -> pd.DataFrame:
         """What one run has of some metrics."""
         return self.values[(self.values["run"] == run) & self.values["metric"].isin(metrics)]
+
+    def note(self, metric: str, name: str | None = None) -> str:
+        """Which runs have a metric (of a classifier), in words; "" where it is one."""
+        own = self.values[(self.values["metric"] == metric) & (name is None or self.values["name"] == name)]
+        known = set(own["run"])
+        return _runs_note(self.source, [run for run in self.where if run in known])
 
 
 @lru_cache(maxsize=2)
@@ -44,7 +50,7 @@ def _group(source: Source) -> Group:
     found = unfaithful.item_values(scores, {run: read.categories(source.store, run) for run in scores})
     told = {run: (str(runs[run].row["model"]), runs[run].plan.tags) for run in scores}
     where = unfaithful.places(told, *unfaithful.first_ways(told)) if told else {}
-    return Group(found, where, _runs_note(source, list(where)))
+    return Group(source, found, where)
 
 
 def _runs_note(source: Source, runs: list[str]) -> str:
@@ -71,7 +77,7 @@ def _rates(source: Source, choice: Choice) -> Drawn | Absent:
     if name is None:
         return needs("unfaithfulness")
     table = unfaithful.rate_points(group.values, group.where, name)
-    return Drawn(table, _said(f"Classifier {name}, {_SAID}", group.note), Choice(classifier=name))
+    return Drawn(table, _said(f"Classifier {name}, {_SAID}", group.note(SCORED, name)), Choice(classifier=name))
 
 
 def _sweep(source: Source, choice: Choice) -> Drawn | Absent:
@@ -79,7 +85,7 @@ def _sweep(source: Source, choice: Choice) -> Drawn | Absent:
     if name is None:
         return needs("unfaithfulness")
     table = unfaithful.sweep_points(group.values, group.where, name, THRESHOLD)
-    return Drawn(table, _said(f"Classifier {name}.", group.note), Choice(classifier=name))
+    return Drawn(table, _said(f"Classifier {name}.", group.note(SCORED, name)), Choice(classifier=name))
 
 
 def _categories(source: Source, choice: Choice) -> Drawn | Absent:
@@ -92,7 +98,7 @@ def _categories(source: Source, choice: Choice) -> Drawn | Absent:
     places = list(dict.fromkeys(table["at"]))
     shown = places[:MOST_CATEGORIES]
     left = f"{len(shown)} of {len(places)} categories." if len(shown) < len(places) else ""
-    note = _said(f"Classifier {name}, {_SAID}", left, group.note)
+    note = _said(f"Classifier {name}, {_SAID}", left, group.note(SCORED, name))
     return Drawn(table[table["at"].isin(shown)].reset_index(drop=True), note, Choice(classifier=name))
 
 
@@ -101,7 +107,7 @@ def _agreement(source: Source, choice: Choice) -> Drawn | Absent:
     known = unfaithful.classifiers(group.of(source.run_id, SCORED))
     if len(known) < 2:
         return Absent("the run has one classifier only: there is nothing to agree with") if known else needs("unfaithfulness")
-    return Drawn(unfaithful.kappa_pairs(group.values), _said(_SAID.capitalize(), group.note))
+    return Drawn(unfaithful.kappa_pairs(group.values), _said(_SAID.capitalize(), group.note(SCORED)))
 
 
 def _judges(source: Source, choice: Choice) -> Drawn | Absent:
@@ -111,7 +117,7 @@ def _judges(source: Source, choice: Choice) -> Drawn | Absent:
     stored: dict[tuple[str, str], Interval] = {}
     for one in source.together:
         stored |= unfaithful.stored_means(one.run_id, one.estimates)
-    return Drawn(unfaithful.judge_points(group.values, group.where, stored), group.note)
+    return Drawn(unfaithful.judge_points(group.values, group.where, stored), group.note(unfaithful.JUDGE))
 
 
 def _sizes(source: Source, choice: Choice) -> Drawn | Absent:
@@ -121,14 +127,14 @@ def _sizes(source: Source, choice: Choice) -> Drawn | Absent:
     if not known:
         return needs("unfaithfulness") if own.empty else Absent("no chain has a length")
     metric = choice.one_of("metric", known)
-    return Drawn(unfaithful.size_points(group.values, group.where, metric), group.note, Choice(metric=metric))
+    return Drawn(unfaithful.size_points(group.values, group.where, metric), group.note(metric), Choice(metric=metric))
 
 
 def _ratios(source: Source, choice: Choice) -> Drawn | Absent:
     group = _group(source)
     own = group.of(source.run_id, unfaithful.RATIO)
     if own["value"].notna().any():
-        return Drawn(unfaithful.ratio_points(group.values, group.where), group.note)
+        return Drawn(unfaithful.ratio_points(group.values, group.where), group.note(unfaithful.RATIO))
     return needs("unfaithfulness") if own.empty else Absent("no response has a ratio of process to result words")
 
 

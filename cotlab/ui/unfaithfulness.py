@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.export import unfaithfulness_values as values
+from cotlab.export.source import MOST_RUNS
 from cotlab.export.unfaithfulness_values import JUDGE, PROCESS, RATIO, RESULT, SCORERS, SIZES, Place
 from cotlab.metrics.comparison import SCORED
 from cotlab.stats.intervals import Interval
@@ -18,8 +19,6 @@ from cotlab.ui.links import page
 from cotlab.ui.picking import pick_many, pick_threshold, run_labels
 from cotlab.ui.text import as_code
 
-MOST_RUNS = 12
-"""Runs that are shown where the address names none."""
 ALL = "all"
 
 
