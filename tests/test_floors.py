@@ -30,7 +30,8 @@ HOMES = {
     ("duckdb", "sqlite3"): ("cotlab/store/",),
     ("streamlit",): ("cotlab/ui/", "pages/", "app.py"),
     ("openai", "anthropic", "google"): ("cotlab/providers/",),
-    ("plotly", "kaleido", "matplotlib"): ("cotlab/figures/",),
+    ("plotly", "matplotlib"): ("cotlab/figures/",),
+    ("kaleido", "choreographer", "PIL"): ("cotlab/export/chrome.py",),
 }  # fmt: skip
 LONGEST, LONGEST_PAGE, LONGEST_APP = 400, 60, 30
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "managers"}

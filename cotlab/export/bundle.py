@@ -7,6 +7,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +16,14 @@ import pandas as pd
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.registry import FIGURES
 from cotlab.export import sheets
-from cotlab.export.chrome import Chrome, NoChrome
+from cotlab.export.chrome import Chrome, Format, NoChrome
 from cotlab.export.recipe import Recipe, to_json
 from cotlab.figures import offline, style
 from cotlab.figures.presets import PRESETS, Preset
 from cotlab.figures.printed import printed
 
 FORMATS = ("pdf", "svg", "png", "html")
-DRAWN = ("pdf", "svg", "png")
+DRAWN: tuple[Format, ...] = ("pdf", "svg", "png")
 """Formats that a Chrome draws."""
 _TAG = re.compile(r"<[^>]*>")
 _DATE = (2020, 1, 1, 0, 0, 0)
@@ -122,10 +123,10 @@ def export(
     wanted, missing = list(dict.fromkeys(formats)), ""
     files: dict[str, bytes] = {}
     chrome: Chrome | None = None
-    try:
+    with ExitStack() as stack:
         if set(wanted) & set(DRAWN):
             try:
-                chrome = Chrome().__enter__()
+                chrome = stack.enter_context(Chrome())
             except NoChrome as error:
                 missing = str(error)
                 wanted = [name for name in wanted if name not in DRAWN] or ["html"]
@@ -133,9 +134,6 @@ def export(
             if tell is not None:
                 tell(i, len(recipes), recipe.name)
             files |= _files(recipe, wanted, preset, chrome)
-    finally:
-        if chrome is not None:
-            chrome.close()
     return Exported(files, missing)
 
 
@@ -145,11 +143,7 @@ def _files(recipe: Recipe, formats: Sequence[str], preset: Preset, chrome: Chrom
     files: dict[str, bytes] = {}
     if chrome is not None:
         paper = printed(figure, preset)
-        width, height = float(paper.layout.width), float(paper.layout.height)
-        svg = chrome.svg(offline.spec(paper))
-        files |= {f"{name}.svg": svg.encode()} if "svg" in formats else {}
-        files |= {f"{name}.pdf": chrome.pdf(svg, width, height)} if "pdf" in formats else {}
-        files |= {f"{name}.png": chrome.png(svg, width, height)} if "png" in formats else {}
+        files |= {f"{name}.{kind}": chrome.draw(paper, kind) for kind in DRAWN if kind in formats}
     if "html" in formats:
         files[f"{name}.html"] = offline.web_page(figure, name, caption, style.FONT).encode()
     texts = {

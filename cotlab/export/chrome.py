@@ -1,23 +1,20 @@
-"""A Chrome that draws figures: started once for many, spoken to through a pipe, with no port open and nothing from the net."""
+"""A Chrome that draws figures: started once for many by kaleido, with nothing loaded from the net."""
 
 from __future__ import annotations
 
-import base64
-import json
+import asyncio
+import io
 import os
-import select
 import shutil
-import struct
-import subprocess
-import sys
-import tempfile
-import time
-import zlib
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
+
+import kaleido
+from choreographer.errors import DevtoolsProtocolError
+from kaleido.errors import KaleidoError
+from PIL import Image
 
 from cotlab.core.errors import CotlabError
-from cotlab.figures.offline import library
 
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser", "chrome", "chrome-headless-shell")
 MISSING = "PDF, SVG and PNG need a Chrome or Chromium, and none is here. Install one: apt-get install chromium"
@@ -25,31 +22,9 @@ DPI = 300
 PX_PER_INCH = 96
 TIMEOUT_S = 90.0
 """Longer than a figure of many thousand marks takes on a busy machine."""
-_FLAGS = (
-    "--headless", "--remote-debugging-pipe", "--disable-gpu", "--disable-background-networking", "--no-first-run",
-    "--disable-extensions", "--hide-scrollbars", "--disable-dev-shm-usage", "--font-render-hinting=none",
-)  # fmt: skip
-_PAGE = """<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"
-content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
-<style>html, body { margin: 0; padding: 0; background: #fff; overflow: hidden } svg { display: block }</style></head>
-<body></body></html>"""
-_BEGIN = """import os, sys
-from fcntl import F_DUPFD, fcntl
-read, write = (fcntl(int(end), F_DUPFD, 10) for end in sys.argv[1:3])
-os.dup2(read, 3)
-os.dup2(write, 4)
-os.execv(sys.argv[3], sys.argv[3:])"""
-"""The browser reads from 3 and writes to 4; a dash can name no descriptor above 9, and a fork with threads runs no code."""
-_DRAW = """(async () => {
-  const told = JSON.parse(%s);
-  const uri = await Plotly.toImage(told, {format: "svg", width: told.layout.width, height: told.layout.height});
-  return decodeURIComponent(uri.slice(uri.indexOf(",") + 1));
-})()"""
-_SHOW = """(() => {
-  const parsed = new DOMParser().parseFromString(%s, "image/svg+xml");
-  document.body.replaceChildren(document.importNode(parsed.documentElement, true));
-  return document.fonts.ready.then(() => true);
-})()"""
+Format = Literal["svg", "pdf", "png"]
+_FAULTS = (RuntimeError, OSError, TimeoutError, KaleidoError, DevtoolsProtocolError)
+"""What a browser that does not start, ends early or refuses a figure raises, there and in kaleido."""
 
 
 class NoChrome(CotlabError):
@@ -78,30 +53,22 @@ class Chrome:
     """
 
     def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
-        self._timeout_s, self._asked, self._unread = timeout_s, 0, b""
-        self._profile: tempfile.TemporaryDirectory[str] | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._session = ""
+        self._timeout_s = timeout_s
+        self._loop: asyncio.Runner | None = None
+        self._kaleido: Any = None
 
     def __enter__(self) -> Chrome:
         path = find_chrome()
         if path is None:
             raise NoChrome(MISSING)
-        self._profile = tempfile.TemporaryDirectory(prefix="cotlab-chrome-", ignore_cleanup_errors=True)
-        read, self._to = os.pipe()
-        self._from, write = os.pipe()
-        flags = [*_FLAGS, f"--user-data-dir={self._profile.name}", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-        begin = [sys.executable, "-I", "-S", "-c", _BEGIN, str(read), str(write)]
+        self._loop = asyncio.Runner()
         try:
-            self._process = subprocess.Popen(
-                [*begin, path, *flags, "about:blank"],
-                pass_fds=(read, write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-        finally:
-            os.close(read)
-            os.close(write)
-        try:
-            self._open()
+            self._kaleido = kaleido.Kaleido(n=1, timeout=self._timeout_s, mathjax=False, path=path)
+            self._loop.run(self._kaleido.__aenter__())
+        except _FAULTS as failed:
+            self._kaleido = None
+            self.close()
+            raise NoChrome(f"{path} does not start ({type(failed).__name__}). Is it a Chrome or Chromium?") from failed
         except BaseException:
             self.close()
             raise
@@ -112,109 +79,45 @@ class Chrome:
 
     def close(self) -> None:
         """End the browser and remove its profile."""
-        if self._process is not None:
-            for end in (self._to, self._from):
-                os.close(end)
-            self._process.terminate()
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
-        if self._profile is not None:
-            self._profile.cleanup()
-            self._profile = None
-
-    def _open(self) -> None:
+        if self._loop is None:
+            return
         try:
-            target = self._call("Target.createTarget", url="about:blank")["targetId"]
-            self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-            frame = self._call("Page.getFrameTree")["frameTree"]["frame"]["id"]
-            self._call("Page.setDocumentContent", frameId=frame, html=_PAGE)
-            self._run(library() + "\n;true")
-        except DrawingFailed as failed:
-            raise NoChrome(f"{find_chrome()} does not start: {failed}") from failed
+            if self._kaleido is not None:
+                self._loop.run(self._kaleido.__aexit__(None, None, None))
+        finally:
+            self._loop.close()
+            self._loop = self._kaleido = None
 
-    def svg(self, spec: str) -> str:
-        """A figure (its JSON, with width and height in px) as the text of an SVG file."""
-        drawn: str = self._run(_DRAW % _literal(spec))
-        return drawn
+    def draw(self, figure: Any, kind: Format) -> bytes:
+        """A plotly figure, whose layout has width and height in px, as a file.
 
-    def pdf(self, svg: str, width: float, height: float) -> bytes:
-        """An SVG as a page of ``width`` and ``height`` px, 0.75 pt each."""
-        self._show(svg, width, height)
-        told = self._call(
-            "Page.printToPDF", printBackground=True, paperWidth=width / PX_PER_INCH, paperHeight=height / PX_PER_INCH,
-            marginTop=0, marginBottom=0, marginLeft=0, marginRight=0, pageRanges="1", preferCSSPageSize=False,
-        )  # fmt: skip
-        return base64.b64decode(told["data"])
+        Returns
+        -------
+        bytes
+            A PDF's page has 0.75 pt a px; a PNG has 300 dots an inch at print size and names them.
 
-    def png(self, svg: str, width: float, height: float) -> bytes:
-        """An SVG as an image of 300 dots per inch at print size, which it names itself."""
-        self._show(svg, width, height)
-        told = self._call(
-            "Page.captureScreenshot", format="png", clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
-        )  # fmt: skip
-        return with_dpi(base64.b64decode(told["data"]))
-
-    def _show(self, svg: str, width: float, height: float) -> None:
-        self._call(
-            "Emulation.setDeviceMetricsOverride", width=round(width), height=round(height), mobile=False,
-            deviceScaleFactor=DPI / PX_PER_INCH,
-        )  # fmt: skip
-        self._run(_SHOW % _literal(svg))
-
-    def _run(self, expression: str) -> Any:
-        told = self._call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in told:
-            why = told["exceptionDetails"]
-            text = why.get("exception", {}).get("description") or why.get("text")
-            raise DrawingFailed(f"the figure was not drawn: {str(text).splitlines()[0]}")
-        return told["result"].get("value")
-
-    def _call(self, method: str, **params: Any) -> Any:
-        """Ask the browser and wait for its reply; what it tells in between is not needed."""
-        self._asked += 1
-        message: dict[str, Any] = {"id": self._asked, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
-        left = json.dumps(message).encode() + b"\0"
-        until = time.monotonic() + self._timeout_s
+        Raises
+        ------
+        DrawingFailed
+            If plotly.js cannot draw it, or not within the time.
+        """
+        if self._loop is None:
+            raise RuntimeError("a Chrome draws inside its with block")
+        layout = figure.layout
+        opts = {
+            "format": kind, "width": layout.width, "height": layout.height, "scale": DPI / PX_PER_INCH if kind == "png" else 1,
+        }  # fmt: skip
         try:
-            while left:
-                left = left[os.write(self._to, left) :]
-            while True:
-                told = self._next(until)
-                if told.get("id") == self._asked:
-                    break
-        except BrokenPipeError as broken:
-            raise DrawingFailed("the browser has ended") from broken
-        if "error" in told:
-            raise DrawingFailed(f"{method}: {told['error'].get('message')}")
-        return told["result"]
-
-    def _next(self, until: float) -> Any:
-        while b"\0" not in self._unread:
-            ready, _, _ = select.select([self._from], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
-                raise DrawingFailed(f"no reply within {self._timeout_s:g} s")
-            read = os.read(self._from, 1 << 20)
-            if not read:
-                raise DrawingFailed("the browser has ended")
-            self._unread += read
-        one, _, self._unread = self._unread.partition(b"\0")
-        return json.loads(one)
+            drawn: bytes = self._loop.run(self._kaleido.calc_fig(figure, opts))
+        except _FAULTS as failed:
+            lines = str(failed).strip().splitlines()
+            raise DrawingFailed(f"the figure was not drawn: {lines[0] if lines else type(failed).__name__}") from failed
+        return with_dpi(drawn) if kind == "png" else drawn
 
 
 def with_dpi(png: bytes, dpi: int = DPI) -> bytes:
-    """A PNG with its resolution written into it: a chunk pHYs before the first chunk of pixels."""
-    body = b"pHYs" + struct.pack(">IIB", round(dpi / 0.0254), round(dpi / 0.0254), 1)
-    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
-    at = png.index(b"IDAT") - 4
-    return png[:at] + chunk + png[at:]
-
-
-def _literal(text: str) -> str:
-    """A text as a literal of JavaScript."""
-    return json.dumps(text)
+    """A PNG with its resolution written into it."""
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as image:
+        image.save(out, format="PNG", dpi=(dpi, dpi))
+    return out.getvalue()

@@ -1,4 +1,4 @@
-"""A figure outside the dashboard: as JSON, and as a page of its own that needs no network."""
+"""A figure outside the dashboard: as a page of its own that needs no network."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import html
 from typing import Any
 
 from plotly import __version__
-from plotly.offline import get_plotlyjs
 
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -20,18 +19,6 @@ p {{ max-width: 640px; white-space: pre-wrap }}</style></head><body>
 def plotly_version() -> str:
     """Of the Python package."""
     return str(__version__)
-
-
-def library() -> str:
-    """The source of plotly.js, a few megabytes."""
-    source: str = get_plotlyjs()
-    return source
-
-
-def spec(figure: Any) -> str:
-    """A figure as the JSON that plotly.js draws."""
-    text: str = figure.to_json()
-    return text
 
 
 def web_page(figure: Any, title: str, caption: str, font: str) -> str:

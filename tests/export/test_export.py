@@ -22,7 +22,6 @@ from cotlab.export.chrome import NAMES, Chrome, find_chrome
 from cotlab.export.recipe import from_json
 from cotlab.export.source import Absent, Choice, Source
 from cotlab.export.tables import TABLES, figures_of
-from cotlab.figures.offline import spec
 from cotlab.figures.presets import PRESETS
 from cotlab.figures.printed import printed
 from cotlab.figures.style import apply_style, escape
@@ -169,7 +168,7 @@ def test_hostile_text_is_drawn_as_text() -> None:
     bad = "</script><script>document.title='x'</script>`${1}` \" \\ \u2028"
     with Chrome() as chrome:
         fig = apply_style(go.Figure(go.Scatter(x=[1], y=[1], name=escape(bad), showlegend=True)), escape(bad))
-        drawn = chrome.svg(spec(printed(fig, PRESETS["neurips"])))
+        drawn = chrome.draw(printed(fig, PRESETS["neurips"]), "svg").decode()
     assert "<script" not in drawn and "&#60;script&#62;" in drawn
 
 
