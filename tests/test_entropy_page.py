@@ -15,6 +15,8 @@ from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.ui.entropy import blocks, flag_lines, steps_of
 
+pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
+
 MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"
 FIGURE = "Token entropy by step of one chain (nats)"
 

@@ -15,6 +15,8 @@ from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.ui.evidence import ids_of, score_id
 
+pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:

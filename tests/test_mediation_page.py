@@ -25,6 +25,8 @@ from cotlab.store.gate import Store
 from cotlab.store.responses import ResponseLog
 from cotlab.ui.mediation_item import token_blocks
 
+pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
+
 MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
 MODEL = ModelRef("organism", "synthetic", form="continuation")

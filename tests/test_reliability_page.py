@@ -24,6 +24,8 @@ from cotlab.ui.data import said
 from cotlab.ui.reliability_chains import cosine_table, tellings, vectors_of
 from cotlab.ui.reliability_item import Hit, marked
 
+pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
+
 MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"
 PARTS = "Parts of reliability (mean over items, no unit)"
 SIGNALS = "Rank correlation of the parts (Spearman's rho, −1 to 1)"

@@ -23,6 +23,8 @@ from cotlab.text.prompts import ask_rest
 from cotlab.ui import robustness
 from cotlab.ui.robustness_item import perturbed_text
 
+pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
+
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
 SUBJECT, EMBEDDER = ModelRef("organism", "synthetic", form="continuation"), ModelRef("embedder", "letters")
 CELLS = "Divergence by position and perturbation (1 − cosine)"

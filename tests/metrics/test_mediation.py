@@ -25,7 +25,7 @@ from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.suites.wordproblems import make_suite
 
-SUITE = make_suite(6, seed=31)
+SUITE = make_suite(8, seed=31)
 LOCAL = ModelRef("organism", "r100", form="continuation")
 
 

@@ -83,6 +83,7 @@ def test_bfloat16_passes_on_a_sound_engine_and_not_on_one_that_is_a_layer_off(ba
         prepared(model)
 
 
+@pytest.mark.soak
 def test_a_run_in_bfloat16_tells_its_noise_in_the_log_the_report_and_on_the_screen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,6 +96,7 @@ def test_every_calculator_note_is_verified() -> None:
     assert [note for note, found in told.items() if not found or not all(found)] == []
 
 
+@pytest.mark.soak
 @no_gsm8k
 def test_human_prose_is_seldom_called_false() -> None:
     """Of 9,800 equations that people wrote into their solutions 11 are called false; each was read, and is."""

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ class Forking:
         """``cotlab run`` with the store in ``folder``; what it prints goes to ``output.txt`` there. The process's number."""
         folder.mkdir(parents=True, exist_ok=True)
         env = {"COTLAB_STORE": str(folder), **environment}
-        return int(self._ask({"words": ["run", *words], "env": env, "output": str(folder / "output.txt")}))
+        return self._start(folder / "output.txt", folder / "output.txt", words, env)
 
     def wait(self, pid: int) -> int:
         return int(self._ask({"wait": pid}))
@@ -38,6 +39,16 @@ class Forking:
 
     def run(self, folder: Path, *words: str, **environment: str) -> int:
         return self.wait(self.start(folder, *words, **environment))
+
+    def outcome(self, folder: Path, *words: str, **environment: str) -> tuple[int, str, str]:
+        """Exit code of a run, and what it wrote to stdout and to stderr."""
+        with tempfile.TemporaryDirectory() as place:
+            out, err = Path(place, "out"), Path(place, "err")
+            code = self.wait(self._start(out, err, words, {"COTLAB_STORE": str(folder), **environment}))
+            return code, out.read_text("utf-8"), err.read_text("utf-8")
+
+    def _start(self, output: Path, errors: Path, words: Sequence[str], env: Mapping[str, str]) -> int:
+        return int(self._ask({"words": ["run", *words], "env": env, "output": str(output), "errors": str(errors)}))
 
     def _ask(self, job: dict[str, Any]) -> str:
         self.told.write(json.dumps(job) + "\n")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from forked import Forking
 from loopback import Loopback
 from running import REQUESTS, own_suite, report, row, run
 
@@ -27,17 +28,17 @@ class Priced:
 '''
 
 
-def test_0_a_dry_run_and_a_gate_that_holds(tmp_path: Path) -> None:
-    code, out, _ = run(tmp_path, *own_suite(tmp_path), *ECHO, "--dry-run")
+def test_0_a_dry_run_and_a_gate_that_holds(runs: Forking, tmp_path: Path) -> None:
+    code, out, _ = runs.outcome(tmp_path, *own_suite(tmp_path), *ECHO, "--dry-run")
     assert code == 0 and f"Items: 6 | Total API queries: {REQUESTS}" in out and "Estimated cost: ~$0.0000" in out
     assert not tmp_path.joinpath("cotlab.duckdb").exists()
-    code, out, _ = run(tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "1.0", "--run-id", "r")
+    code, out, _ = runs.outcome(tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "1.0", "--run-id", "r")
     assert code == 0 and "Done. RRR: 100.0%" in out
     assert row(tmp_path, "r")["asked"] == REQUESTS
 
 
-def test_1_a_gate_that_fails(tmp_path: Path) -> None:
-    code, out, err = run(tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "0.5")
+def test_1_a_gate_that_fails(runs: Forking, tmp_path: Path) -> None:
+    code, out, err = runs.outcome(tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "0.5")
     assert code == 1 and "Gate failed: RRR 100.0% exceeds 50.0%." in err and "Done. RRR: 100.0%" in out
 
 
@@ -50,16 +51,17 @@ def test_1_a_gate_that_fails(tmp_path: Path) -> None:
     ],
     ids=["provider", "flag", "run"],
 )
-def test_2_what_cannot_be_run(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_2_what_cannot_be_run(runs: Forking, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     before = () if "--resume" in words else (*own_suite(tmp_path), *ECHO)
-    code, out, err = run(tmp_path, *before, *words)
+    code, out, err = runs.outcome(tmp_path, *before, *words)
     assert code == 2 and said in err and "Traceback" not in err and not out
 
 
-def test_3_requests_that_all_fail(tmp_path: Path) -> None:
+def test_3_requests_that_all_fail(runs: Forking, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(json.dumps({"contains": "", "error": "it burns"}) + "\n")
-    code, _, err = run(tmp_path, *own_suite(tmp_path), "--provider", "scripted", "--model", str(script), "--run-id", "r")
+    words = (*own_suite(tmp_path), "--provider", "scripted", "--model", str(script), "--run-id", "r")
+    code, _, err = runs.outcome(tmp_path, *words)
     assert code == 3 and "The model answered no request at all; the last error: it burns" in err
     assert report(tmp_path, "r")["items_with_errors"] == 6
 
@@ -86,16 +88,17 @@ def test_4_a_budget_that_is_reached_and_raised(tmp_path: Path) -> None:
     assert report(store, "r")["spent_usd"] == pytest.approx(REQUESTS * told["spent_usd"] / asked)
 
 
-def test_5_a_gate_without_a_number(tmp_path: Path) -> None:
-    code, out, err = run(tmp_path, *own_suite(tmp_path, answer=None), *ECHO, "--rr-threshold", "0.5")
+def test_5_a_gate_without_a_number(runs: Forking, tmp_path: Path) -> None:
+    code, out, err = runs.outcome(tmp_path, *own_suite(tmp_path, answer=None), *ECHO, "--rr-threshold", "0.5")
     assert code == 5 and "Gate inconclusive" in err and "Done. RRR: n/a" in out
 
 
-def test_a_run_against_a_server(tmp_path: Path, server: Loopback) -> None:
+def test_a_run_against_a_server(runs: Forking, tmp_path: Path, server: Loopback) -> None:
     server.script({"status": 429, "headers": {"Retry-After": "0.1"}}, then={"text": "So the answer is 4."})
     words = ("--provider", "openai_compat", "--model", "m", "--base-url", server.base_url, "--run-id", "r")
     key = "sk-never-written-down-0123"
-    code, out, err = run(tmp_path, *own_suite(tmp_path), *words, "--max-requests-per-minute", "1000", OPENAI_COMPAT_API_KEY=key)
+    words = (*own_suite(tmp_path), *words, "--max-requests-per-minute", "1000")
+    code, out, err = runs.outcome(tmp_path, *words, OPENAI_COMPAT_API_KEY=key)
     assert code == 0 and "Done. RRR: 100.0%" in out
     assert server.count() == REQUESTS + 1  # one of them twice
     assert {call["headers"]["authorization"] for call in server.seen()} == {f"Bearer {key}"}

@@ -110,6 +110,7 @@ def alive(folder: Path, name: str) -> bool:
     return told is not None and told.alive
 
 
+@pytest.mark.soak
 def test_a_run_that_is_going_on_cannot_be_resumed(tmp_path: Path) -> None:
     process = start(tmp_path, *flags({**SLOW_ECHO, "model": "latency_s=2"}), "--run-id", "r")
     while process.poll() is None and not alive(tmp_path, "r"):

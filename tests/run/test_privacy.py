@@ -62,7 +62,7 @@ def shown_on(store: Path, page: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return frames + "".join(str(element.proto) for element in app.main) + str([e.value for e in app.error])
 
 
-@pytest.mark.parametrize("provider", quick("anthropic"))
+@pytest.mark.parametrize("provider", quick())
 def test_a_redacted_run_leaves_no_word_behind(
     provider: str, tmp_path: Path, runs: Forking, server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from forked import Forking, printed
 from loopback import Loopback
 from running import assert_same_scores, planned, report, scores, step_scores
-from test_attack import PROVIDERS, quick, small_suite
+from test_attack import PROVIDERS, small_suite
 
 TRIES, MOST_429 = 10, 50
 STORM = {"share": 0.3, "slow_s": 0.8, "retry_after_s": 0.05,
@@ -44,11 +44,6 @@ def weather(provider: str, items: int, folder: Path, runs: Forking, server: Loop
     told = report(folder / "storm", "r")
     assert told["status"] == "done" and told["items_done"] == items and told["error_scores"] == 0
     assert_same_scores(scores(folder / "storm", "r"), scores(folder / "quiet", "r"))
-
-
-@pytest.mark.parametrize("provider", quick("google"))
-def test_a_storm_changes_no_score(provider: str, tmp_path: Path, runs: Forking, server: Loopback) -> None:
-    weather(provider, 3, tmp_path, runs, server)
 
 
 @pytest.mark.soak

@@ -1,6 +1,7 @@
 """A process that has imported everything and forks a child for each command line: runs that start in milliseconds and can
-be killed. One JSON object a line comes in: ``{"words": […], "env": {…}, "output": FILE}`` starts a run and answers with its
-process number, ``{"wait": PID}`` waits for its end and answers with its exit code (a signal's number below zero).
+be killed. One JSON object a line comes in: ``{"words": […], "env": {…}, "output": FILE, "errors": FILE}`` starts a
+run and answers with its process number, ``{"wait": PID}`` waits for its end and answers with its exit code (a signal's
+number below zero).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 import anthropic  # noqa: F401 - imported once, for all children
 import google.genai  # noqa: F401
 import openai  # noqa: F401
+import scipy.stats  # noqa: F401
+import statsmodels.stats.proportion  # noqa: F401
 
 from cotlab.cli import screen  # noqa: F401
 from cotlab.cli.main import main
@@ -29,9 +32,8 @@ def soon(*given: Any) -> Any:
 
 
 def child(job: dict[str, Any]) -> None:
-    output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for stream in (1, 2):
-        os.dup2(output, stream)
+    for stream, name in ((1, "output"), (2, "errors")):
+        os.dup2(os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     os.environ.update(job["env"])
     sys.argv = ["cotlab", *job["words"]]
     code = 3

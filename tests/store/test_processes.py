@@ -33,6 +33,7 @@ def said(process: subprocess.Popen[str]) -> list[str]:
     return out.split("\n")[:-1]
 
 
+@pytest.mark.soak
 def test_two_processes_write_and_read_at_once(store: Store) -> None:
     both = [start(store, "share", name) for name in ("one", "two")]
     counts = [[int(line) for line in said(process)] for process in both]
