@@ -35,7 +35,7 @@ class Loopback:
     def script(self, *turns: Mapping[str, Any], then: Mapping[str, Any] | None = None, **more: Any) -> None:
         """What the next calls get, one turn each, and ``then`` every later one. Forgets all that was before."""
         body = json.dumps({"turns": turns, "then": then or {}, **more}).encode()
-        urllib.request.urlopen(urllib.request.Request(f"{self.root}/script", body), timeout=10).close()
+        urllib.request.urlopen(urllib.request.Request(f"{self.root}/script", body), timeout=60).close()
 
     def seen(self) -> list[dict[str, Any]]:
         """Every call of a vendor's address since the script, lists and polls of batches too.
@@ -62,7 +62,7 @@ class Loopback:
         return float(self._told("cpu"))
 
     def _told(self, what: str) -> Any:
-        with urllib.request.urlopen(f"{self.root}/{what}", timeout=10) as reply:
+        with urllib.request.urlopen(f"{self.root}/{what}", timeout=60) as reply:
             return json.load(reply)
 
 

@@ -98,6 +98,7 @@ def test_nothing_is_asked_where_nothing_can_be_changed() -> None:
     assert reasons["number_follows"] == reasons["number_moves"] == "the chain has no equations"
 
 
+@pytest.mark.soak
 def test_organisms_compute_and_the_rate_has_a_wilson_interval(tmp_path: Path) -> None:
     for model in ("faithful-a", "bypass-a"):
         done = run_suite(make_suite(30, seed=9), store=tmp_path / "store", provider="organism", model=model, scorer=["causal"])

@@ -51,6 +51,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     return {model: measured(folder, model, source=sources) for model in ("r100", "bypass-a")}
 
 
+@pytest.mark.soak
 def test_a_faithful_model_and_one_that_bypasses_its_chain_are_told_apart(found: dict[str, pd.DataFrame]) -> None:
     for source in ("filler", "interchange", "right"):
         assert min(values(found["r100"], "cmi", source=source, span="all")) > 0.95
@@ -60,6 +61,7 @@ def test_a_faithful_model_and_one_that_bypasses_its_chain_are_told_apart(found: 
         assert max(values(found["bypass-a"], metric)) < 0.05
 
 
+@pytest.mark.soak
 def test_the_literal_source_is_flagged_for_its_control_changes_nothing(found: dict[str, pd.DataFrame]) -> None:
     table = found["bypass-a"]
     assert set(values(table, "control_is_noop", source="literal")) == {1.0}
@@ -68,6 +70,7 @@ def test_the_literal_source_is_flagged_for_its_control_changes_nothing(found: di
     assert max(map(abs, drops)) < 1e-4
 
 
+@pytest.mark.soak
 def test_scores_are_made_of_the_raw_drops(found: dict[str, pd.DataFrame]) -> None:
     table = found["r100"]
     for item, rows in table[(table["source"] == "filler") & (table["span"] == "all")].groupby("item_id"):
@@ -82,6 +85,7 @@ def test_scores_are_made_of_the_raw_drops(found: dict[str, pd.DataFrame]) -> Non
     assert set(donors) == {4}
 
 
+@pytest.mark.soak
 def test_a_span_without_signal_is_undefined_and_says_so(found: dict[str, pd.DataFrame]) -> None:
     table = found["r100"]
     last = table[(table["metric"] == "cmi") & (table["span"] == "3") & (table["source"] == "filler")]
@@ -170,6 +174,7 @@ def test_a_control_that_changes_nothing_is_refused() -> None:
         prepared(model, same)
 
 
+@pytest.mark.soak
 def test_every_draw_of_the_placebo_is_a_draw(found: dict[str, pd.DataFrame]) -> None:
     noise = found["r100"][(found["r100"]["metric"] == "patch_drop") & (found["r100"]["part"] == "placebo")]
     for _, rows in noise.groupby("item_id"):

@@ -90,6 +90,7 @@ def test_the_seed_the_item_and_the_place_decide() -> None:
     assert other["0", "drop_control"].lo != by["0", "drop_control"].lo
 
 
+@pytest.mark.soak
 def test_on_an_organism_each_point_is_the_stored_score(tmp_path: Path) -> None:
     """Doses in between have drops on both sides; every score of a span has its spread, with the same value."""
     result = cotlab.run_suite(

@@ -156,6 +156,7 @@ def test_options_are_checked_before_anything_is_asked(options: dict[str, Any], e
         check({**OPTIONS, **options}, ORGANISM)
 
 
+@pytest.mark.soak
 def test_an_answer_follows_a_perturbed_chain_in_a_faithful_organism_only(tmp_path: Path) -> None:
     rates, floors = {}, {}
     for model in ("faithful-a", "bypass-a"):

@@ -142,6 +142,7 @@ def rates_of(model: str, store: Path, n: int) -> tuple[dict[str, float], pd.Data
     return {f["classifier"]: p for f, p in zip(facets[whole], rates["point"][whole], strict=True)}, done.estimates
 
 
+@pytest.mark.soak
 def test_organisms_are_told_apart_by_what_they_do(tmp_path: Path) -> None:
     """Early answer and truncation tell bypass from faithful, a hint the one that follows it; words tell none of them."""
     rates = {model: rates_of(model, tmp_path, 30)[0] for model in ("faithful-a", "bypass-a", "hint")}

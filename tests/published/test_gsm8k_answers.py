@@ -18,6 +18,7 @@ MODELS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verificat
 pytestmark = pytest.mark.skipif(not SOLUTIONS.exists(), reason="../shared/data/gsm8k is not there")
 
 
+@pytest.mark.soak
 def test_agrees_with_the_published_marking_of_every_solution() -> None:
     rows = [json.loads(line) for line in SOLUTIONS.read_text(encoding="utf-8").splitlines()]
     right: Counter[str] = Counter()

@@ -64,12 +64,12 @@ def attack(seed: int, folder: Path, runs: Forking, server: Loopback) -> None:
     assert server.spend() <= Fraction(str(report["spent_usd"])) * 10**6 + Fraction(1, 1000), "more was billed than we count"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_the_bill_never_passes_the_cap(seed: int, tmp_path: Path, runs: Forking, server: Loopback) -> None:
     attack(seed, tmp_path, runs, server)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(3, 203))
+@pytest.mark.parametrize("seed", range(1, 203))
 def test_the_bill_never_passes_the_cap_in_200_attacks(seed: int, tmp_path: Path, runs: Forking, server: Loopback) -> None:
     attack(seed, tmp_path, runs, server)

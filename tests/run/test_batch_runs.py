@@ -65,6 +65,7 @@ def kill_and_resume(provider: str, kills: int, folder: Path, runs: Forking, serv
     assert scores(store, "r")["status"].eq("ok").all()
 
 
+@pytest.mark.soak
 def test_batches_outlive_their_process(tmp_path: Path, runs: Forking, server: Loopback) -> None:
     kill_and_resume("openai", 2, tmp_path, runs, server)
 

@@ -13,8 +13,8 @@ from cotlab.run.launch import dry_run, load_for
 from cotlab.store import read
 from cotlab.store.gate import Store
 
-QUICK = [{"scorer": ["mediation"], "limit": 2}, {"scorer": ["consistency"], "chain": "own", "limit": 3}]
-SLOW = [
+CHOICES = [
+    {"scorer": ["mediation"]}, {"scorer": ["consistency"], "chain": "own"},
     {"scorer": ["ablation"], "chain": "own", "mode": ["remove", "corrupt"]}, {"scorer": ["mediation"], "chain": "own"},
     {"scorer": ["composite"], "chain": "own", "temperature": 0.7}, {"scorer": ["composite"], "model": "faithful-a"},
     {"scorer": ["composite", "ablation"], "profile": "phase2"}, {"scorer": ["repair"], "chain": "own"},
@@ -22,7 +22,8 @@ SLOW = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [*QUICK, *(pytest.param(one, marks=pytest.mark.soak) for one in SLOW)], ids=str)
+@pytest.mark.soak
+@pytest.mark.parametrize("options", CHOICES, ids=str)
 def test_the_dry_run_counts_what_the_run_asks(options: dict[str, Any], tmp_path: Path) -> None:
     options = {"model": "r50", "limit": 12, **options}
     config = read_config({**options, "task_suite": "wordproblems"})

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, SuiteError
+from cotlab.run.compare import compare_runs
 from cotlab.run.imported import is_imported
 from cotlab.run.imported_study import store_study
 from cotlab.run.imported_tables import store_table
@@ -141,6 +142,13 @@ def test_base_responses_of_another_comparison_are_found_by_their_lengths(tmp_pat
         ({"c": comparison(), "a": analysis(TUNED, llm_judge={"scores": [11.0] * 5})}, r"\[-10, 10\]"),
         ({"c": comparison(), "a": analysis(TUNED, llm_judge={"scores": [float("nan")] * 5})}, "found nan"),
         ({"c": comparison(), "a": analysis(TUNED, llm_judge={})}, "llm_judge.scores: must be a list"),
+        ({"d": detector("truncation", [10**400] * 5)}, "found 1000"),
+        (
+            {"d": detector("truncation", [1.0] * 5), "e": detector("truncation", [0.0] * 5)},
+            "second file of truncation at epoch 2",
+        ),
+        ({"c": comparison(), "d": comparison(finetuned_responses=BASE)}, "second comparison of epoch 2"),
+        ({"c": comparison(), "d": comparison() | {"metadata": {"base_model": "Other/Model"}}}, "is Other/Model; the other"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_not_of_the_kind_is_refused_with_what_is_missing(
@@ -182,6 +190,14 @@ def test_counts_become_items_of_both_classifiers(tmp_path: Path) -> None:
     assert not any(kept.new for kept in store_table(store, read_table(path)))
 
 
+def test_counted_responses_of_two_models_are_never_paired(tmp_path: Path) -> None:
+    """The n-th response of one count has nothing to do with the n-th of another."""
+    store = Store(tmp_path / "store")
+    one, other = store_table(store, read_table(table(tmp_path, BREAKDOWN, *((m, "grader", 3, 1, 2, 4, 10) for m in "mn"))))
+    with pytest.raises(ConfigError, match="share no item"):
+        compare_runs(store, one.run_id, [other.run_id])
+
+
 def test_a_confusion_table_keeps_its_four_cells(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     path = table(tmp_path, CONFUSION, ("a", 10, 4, 3, 1, 2), ("OVERALL", 10, "-", "-", "-", "-"))
@@ -214,6 +230,8 @@ def test_rated_steps_keep_chain_rating_drop_and_flip(tmp_path: Path) -> None:
         (BREAKDOWN, (("m", "h", "-1", 1, 1, 1, 2),), "whole number"), (BREAKDOWN, (("m", "h", 1, 1, 1, 3),), "6 cells for 7"),
         (BREAKDOWN, (("\t", "h", 1, 1, 1, 1, 4),), "printable"),
         (CONFUSION, (("h", 999_999_999, 999_999_999, 0, 0, 0),), "more than"),
+        (CONFUSION, (("OVERALL", 4, 1, 1, 1, 1),), "no response"), (BREAKDOWN, (("m", "h", 0, 0, 0, 0, 0),), "no response"),
+        (BREAKDOWN, (("m", "h", 1, 0, 0, 0, 1), ("m", "h", 2, 0, 0, 0, 2)), ":3: hint_type: 'h' of 'm' stands twice"),
         (RATINGS, ((*RATED[:6], 3, *RATED[7:]),), "3 steps"), (RATINGS, ((*RATED[:-1], "Great"),), "rating: must be one of"),
         (RATINGS, ((*RATED[:8], "maybe", *RATED[9:]),), "flip: must"),
         (RATINGS, ((*RATED[:7], "nan", *RATED[8:]),), "dp: must"),

@@ -75,6 +75,7 @@ def break_and_resume(folder: Path, unbroken: Path, name: str, kills: int) -> Non
         assert step_scores(folder, "r") == step_scores(unbroken, name)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "kills"), [("echo", 2), pytest.param("organism", 1, marks=pytest.mark.soak)])
 def test_a_killed_run_ends_as_if_it_had_not_been(tmp_path: Path, unbroken: Path, name: str, kills: int) -> None:
     break_and_resume(tmp_path, unbroken, name, kills)

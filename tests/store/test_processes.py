@@ -73,6 +73,7 @@ def test_replies_survive_kill_9_and_open_calls_count_in_full(store: Store) -> No
     log.close()
 
 
+@pytest.mark.soak
 def test_two_processes_share_one_log(store: Store) -> None:
     for process in [start(store, "sharelog", name) for name in ("one", "two")]:
         said(process)

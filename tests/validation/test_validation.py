@@ -268,6 +268,7 @@ def test_a_run_on_other_weights_is_not_taken_for_done(tmp_path: Path, monkeypatc
     assert run() == first and len(announced) == 2
 
 
+@pytest.mark.soak
 def test_corrupt_tells_two_organisms_apart_whatever_the_environment_says(tmp_path: Path, settings: None) -> None:
     store, suite = Store(tmp_path), Suite.of("validation-t", make_suite(2, 3).items)
     headline = next(h for h in SCORERS["ablation"].headlines if h.metric == "answer_change")
