@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
+from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard, Plan
 from cotlab.figures.style import number, shorten
-from cotlab.metrics.comparison import RATE, PairedRow, facet_words, missing_words
-from cotlab.run.compare import Compared
+from cotlab.metrics.comparison import RATE, PairedRow, corrected, directions, facet_words, missing_words
+from cotlab.run.compare import Compared, Comparison
 from cotlab.store import read
 
 MOST_BARS = 20
@@ -66,7 +68,7 @@ def bar(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
     return {
         "label": label, "unit": unit, "point": row.difference, "lo": row.lo, "hi": row.hi, "n": row.n,
         "n_undefined": max(gone), "method": row.method, "confidence": row.level, "values": list(row.values),
-        "reason": row.reason or (None if row.n else missing_words(row) or "no matched item"), "p": row.p, "bh_p": row.adjusted,
+        "reason": row.reason if row.n else missing_words(row) or row.reason or "no matched item", "p": row.p, "bh_p": row.adjusted,
     }  # fmt: skip
 
 
@@ -82,7 +84,23 @@ def bars_by_unit(found: Compared, cards: Cards, tags: Tags, metrics: Sequence[st
     return {unit: pd.DataFrame(by_unit[unit]) for unit in sorted(by_unit, key=lambda unit: (unit != NO_UNIT, unit))}
 
 
+def together(pairs: Sequence[Comparison]) -> Compared:
+    """Comparisons that were made apart with one base, as one: p corrected over all of their rows, and the directions."""
+    every = iter(corrected([row for one in pairs for row in one.rows]))
+    whole = tuple(replace(one, rows=tuple(next(every) for _ in one.rows)) for one in pairs)
+    return Compared(whole[0].base, whole, directions([one.rows for one in whole]))
+
+
+def with_rates(whole: Comparison, rates: Comparison) -> Comparison:
+    """A comparison with the rates of another threshold: ``rates`` holds nothing else."""
+    rows = [row for row in whole.rows if row.metric != RATE] + list(rates.rows)
+    kept = whole.pairs[whole.pairs["metric"] != RATE]
+    pairs = pd.concat([kept, rates.pairs]).sort_values(["metric", "facet", "item_id"], ignore_index=True)
+    ordered = sorted(rows, key=lambda row: (row.metric, canonical_json(dict(row.facet))))
+    return replace(whole, rows=tuple(ordered), pairs=pairs)
+
+
 def threshold_note(found: Compared, threshold: float) -> str:
     """From which score on a response is unfaithful; "" where no row is a rate."""
     rated = any(row.metric == RATE for c in found.comparisons for row in c.rows)
-    return f"Unfaithful from a score of {number(threshold)} on." if rated else ""
+    return f"Unfaithful from a score of {threshold:g} on." if rated else ""

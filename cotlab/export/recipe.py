@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,8 @@ from cotlab.export.sheets import plotted
 from cotlab.figures.offline import plotly_version
 
 KIND = "cotlab figure, version 1"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+"""A name that names a file in the folder that was chosen, and no file elsewhere."""
 _DTYPES = {"i": "Int64", "u": "Int64", "f": "float64", "b": "boolean"}
 
 
@@ -72,12 +75,14 @@ def from_json(text: str, where: str = "recipe") -> Recipe:
     Raises
     ------
     ConfigError
-        If it is no recipe, or its numbers are not those that its digest was made of.
+        If it is no recipe, its name is no name of a file, its numbers are not those that its digest was made of, or its
+        table lacks a column that the figure needs.
     UnknownName
         If no figure has the name of its builder.
     """
     try:
         told = json.loads(text)
+        json.dumps(told, ensure_ascii=False, allow_nan=False).encode("utf-8")  # what was read can be written again
         if not isinstance(told, dict) or told.get("kind") != KIND:
             raise ConfigError(f"{where} is no recipe of a figure: its kind is not {KIND!r}.")
         if told.get("digest") != _digest(told):
@@ -86,9 +91,13 @@ def from_json(text: str, where: str = "recipe") -> Recipe:
             str(told["name"]), str(told["figure"]), table_from_json(told["table"]), str(told["note"]), str(told["run"]),
             str(told["preset"]), dict(told["choice"]), dict(told["versions"]),
         )  # fmt: skip
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{where} is no recipe of a figure: {type(error).__name__}.") from error
+    if not _NAME.fullmatch(recipe.name):
+        raise ConfigError(f"{where} is no recipe of a figure: its name must be letters, digits, _ and -, 80 at most.")
     FIGURES.require(recipe.figure)
+    if lacking := [name for name in FIGURES[recipe.figure].columns if name not in recipe.table.columns]:
+        raise ConfigError(f"{where} is no recipe of {recipe.figure}: its table lacks {', '.join(lacking)}.")
     return recipe
 
 

@@ -67,8 +67,9 @@ def ways(told: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[str]:
 def first_ways(told: Mapping[str, tuple[str, Mapping[str, str]]]) -> tuple[str, str]:
     """What runs are laid out along, and coloured by, where nothing else is chosen."""
     known = ways(told)
-    alone = len({model for model, _ in told.values()}) == len(told) > 1 and "condition" in known
-    return "epoch" if "epoch" in known else known[-1], "condition" if alone else "model"
+    apart = len({model for model, _ in told.values()}) == len(told)
+    coloured = apart and len(told) > 1 and "condition" in known
+    return "epoch" if "epoch" in known else "model" if apart else "run", "condition" if coloured else "model"
 
 
 def classifiers(values: pd.DataFrame) -> list[str]:
@@ -112,7 +113,7 @@ def sweep_points(values: pd.DataFrame, where: Mapping[str, Place], classifier: s
     own = values[(values["metric"] == SCORED) & (values["name"] == classifier)]
     tables = []
     for place, part in _by_run(own, where):
-        named = Place(" · ".join(dict.fromkeys((place.group, place.at))), "")
+        named = Place(_apart(place, where), "")
         for step in sorted({*SWEEP, threshold}):
             tables.append(_points([(named, _rate(part, step), part)]).assign(threshold=step, chosen=threshold))
     found = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=[*POINT_COLUMNS, "threshold", "chosen"])
@@ -125,7 +126,7 @@ def category_points(values: pd.DataFrame, where: Mapping[str, Place], classifier
     rows = []
     for category, part in own.groupby("category", sort=True):
         for place, some in _by_run(part, where):
-            named = Place(" · ".join(dict.fromkeys((place.group, place.at))), str(category))
+            named = Place(_apart(place, where), str(category))
             rows.append((named, _rate(some, threshold), some))
     return _points(rows).assign(values=None)
 
@@ -146,7 +147,8 @@ def kappa_pairs(values: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFr
             other_only = sum(b and not a for a, b in zip(first, second, strict=True))
             p = "n/a" if test.p is None else f"{test.p:.3g}"
             told = f"Only {one}: {only}; only {other}: {other_only}; McNemar exact p = {p}"
-        rows.append((one, other, found.point, found.lo, found.hi, len(first), found.method, found.reason, told))
+        why = (found.reason or "").replace("the first rater", one).replace("the second rater", other) or None
+        rows.append((one, other, found.point, found.lo, found.hi, len(first), found.method, why, told))
     return pd.DataFrame(rows, columns=["one", "other", "point", "lo", "hi", "n", "method", "reason", "mcnemar"])
 
 
@@ -168,7 +170,10 @@ def ratio_points(values: pd.DataFrame, where: Mapping[str, Place]) -> pd.DataFra
 
 
 def judge_points(values: pd.DataFrame, where: Mapping[str, Place], stored: Mapping[tuple[str, str], Interval]) -> pd.DataFrame:
-    """The mean score of each judge in each run: the stored estimate, else the mean over items with its t interval."""
+    """The mean score of each judge in each run: the stored estimate, else the mean over items with its t interval.
+
+    Where one judge scored, ``code`` is the place of a group among all groups, so that it looks as in figures with more of them.
+    """
     own = values[values["metric"] == JUDGE]
     rows = []
     for (run, judge), part in own.groupby(["run", "name"], sort=False):
@@ -179,7 +184,10 @@ def judge_points(values: pd.DataFrame, where: Mapping[str, Place], stored: Mappi
         several = own["name"].nunique() > 1
         rows.append((Place(str(judge) if several else place.group, place.at), found, part))
     order = {place.at: k for k, place in enumerate(where.values())}
-    return _points(sorted(rows, key=lambda row: order[row[0].at]))
+    found = _points(sorted(rows, key=lambda row: order[row[0].at]))
+    groups = list(dict.fromkeys(place.group for place in where.values()))
+    known = set(found["group"]) <= set(groups)
+    return found.assign(code=[groups.index(name) for name in found["group"]]) if known else found
 
 
 def stored_means(run: str, estimates: pd.DataFrame) -> dict[tuple[str, str], Interval]:
@@ -197,6 +205,14 @@ def _interval(e: Mapping[Any, Any]) -> Interval:
 def _by_run(values: pd.DataFrame, where: Mapping[str, Place]) -> list[tuple[Place, pd.DataFrame]]:
     of = {str(run): part for run, part in values.groupby("run", sort=False)}
     return [(place, of[run]) for run, place in where.items() if run in of]
+
+
+def _apart(place: Place, where: Mapping[str, Place]) -> str:
+    """A run's group and place in one name, without the part that is the same in all of several runs."""
+    groups, ends = {p.group for p in where.values()}, {p.at for p in where.values()}
+    if len(groups) == 1 < len(ends):
+        return place.at
+    return place.group if len(ends) == 1 < len(groups) else " · ".join(dict.fromkeys(place))
 
 
 def _rate(part: pd.DataFrame, threshold: float) -> Interval:

@@ -75,7 +75,7 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
     fig.update_yaxes(range=[-0.03, 1.03])
     small = fine_print(every, gaps=False)
-    small += [f"Dashed: the chosen threshold, {style.number(chosen)}."] if chosen is not None else []
+    small += [f"Dashed: the chosen threshold, {chosen:g}."] if chosen is not None else []
     style.apply_style(
         fig, "Unfaithful responses by threshold (share, 0 to 1)", subtitle=small, x="Threshold: unfaithful from this score on",
         y="Unfaithful rate", height=420 + 22 * (len(names) // 3),
@@ -91,7 +91,10 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
     empty="no pair has a judge's score.",
 )  # fmt: skip
 def judge_by_epoch(table: pd.DataFrame) -> Any:
-    """A dot with its t interval for each judge at each epoch, n beside it; a line at 0."""
+    """A dot with its t interval for each judge at each epoch, n beside it; a line at 0.
+
+    A column ``code`` says which colour and symbol a group has, as its place among the groups of other figures.
+    """
     rows = records(table)
     fig = _dots(rows, "Judge score (mean, −10 to +10)", "Judge score", _around(rows))
     fig.add_shape(
@@ -169,7 +172,9 @@ def _dots(
     here = {place: [name for name in names if any(str(r["at"]) == place and str(r["group"]) == name for r in rows)]
             for place in places}  # fmt: skip
     fig, every = go.Figure(), list[Mark]()
-    for name, code in style.codes(names).items():
+    places_of = {int(k): str(row["group"]) for row in rows if (k := real(row, "code")) is not None}
+    known = [places_of.get(k, "") for k in range(max(places_of, default=-1) + 1)]
+    for name, code in style.codes(names, known).items():
         marks = []
         for row in (row for row in rows if str(row["group"]) == name):
             place = str(row["at"])

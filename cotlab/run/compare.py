@@ -22,7 +22,7 @@ from cotlab.metrics.comparison import (
     pair,
     paired_rows,
 )
-from cotlab.run.imported import NO_QUESTION
+from cotlab.run.imported import COUNTED, NO_QUESTION
 from cotlab.store import read
 from cotlab.store.gate import Store
 
@@ -233,7 +233,7 @@ def _matched(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
         told = [None if pd.isna(row[name]) else str(row[name]) for name in ("question", "question_other")]
         prompts = [_prompt(text, str(row["id"])) for text in told if text is not None]
         category = next((str(row[name]) for name in ("category", "category_other") if not pd.isna(row[name])), "")
-        same = prompts[0] == prompts[1] if len(prompts) == 2 else None
+        same = prompts[0] == prompts[1] and COUNTED not in told if len(prompts) == 2 else None
         rows.append((str(row["id"]), prompts[0], category, same))
     return pd.DataFrame(rows, columns=["item_id", "prompt", "category", "same"])
 

@@ -17,6 +17,8 @@ from cotlab.store.gate import Store
 
 PROVIDER = "published"
 NO_QUESTION = "n/a: the published rows hold no question"
+COUNTED = "n/a: one response of a published count, in no order"
+"""Stands for the question of an item that only a count knows of: it is the same item as none of another run."""
 _FORM = re.compile(r"(?:^|_)(?:cmi|layers?|per|all)(?=_|$)", re.IGNORECASE)
 
 

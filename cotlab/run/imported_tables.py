@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cotlab.core.types import Item, Score, Suite
 from cotlab.metrics import cards_unfaithfulness as cards
 from cotlab.metrics.ratings import scores_of
-from cotlab.run.imported import NO_QUESTION, Kept
+from cotlab.run.imported import COUNTED, Kept
 from cotlab.run.imported_study import UNFAITHFULNESS, Import, keep
 from cotlab.store.gate import Store
 from cotlab.suites.import_tables import Cell, Table, read_counts, read_ratings
@@ -36,7 +36,7 @@ def _counted(table: Table, model: str, cells: Iterable[Cell]) -> Import:
     scores: dict[str, tuple[Score, ...]] = {}
     for cell in cells:
         for _ in range(cell.count if cell.model == model else 0):
-            item = Item(f"response-{len(items):06d}", NO_QUESTION, None, (), cell.hint)
+            item = Item(f"response-{len(items):06d}", COUNTED, None, (), cell.hint)
             items.append(item)
             scores[item.id] = tuple(
                 cards.UNFAITHFULNESS.score(item, value, facet={"classifier": name}) for name, value in cell.scores.items()

@@ -8,7 +8,6 @@ judge's scores of one comparison). Rows stand at one place in all of them.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,7 +85,11 @@ def read_study(paths: Sequence[str | Path]) -> Study:
             analyses.append((name, found))
             continue
         metadata, results = _part(found, "metadata", name), _part(found, "results", name)
-        base_model = base_model or _word(metadata.get("base_model"), name, "metadata.base_model")
+        named = _word(metadata.get("base_model"), name, "metadata.base_model")
+        if base_model and named != base_model:
+            other = f"is {shown(named, 60)}; the other files are of {shown(base_model, 60)}"
+            raise SuiteError(name, None, "metadata.base_model", other)
+        base_model = named
         told = _comparison(results, metadata, states, name) if "base_responses" in results else None
         told = told or _detector(found, results, metadata, states, name)
         if prompts and told != prompts:
@@ -110,7 +113,10 @@ def _comparison(results: Row, metadata: Row, states: dict[int, State], name: str
     first = states.setdefault(0, _state(metadata, 0))
     first.drawn[epoch] = base
     first.responses = first.drawn[min(first.drawn)]
-    states.setdefault(epoch, _state(metadata, epoch)).responses = tuned
+    state = states.setdefault(epoch, _state(metadata, epoch))
+    if state.responses not in ((), tuned):
+        raise SuiteError(name, None, "metadata", f"is a second comparison of epoch {epoch}, with other responses")
+    state.responses = tuned
     return prompts
 
 
@@ -129,6 +135,8 @@ def _detector(found: Row, results: Row, metadata: Row, states: dict[int, State],
     scores = tuple(_number(row.get("overall_unfaithful_score"), 0, 1, name, f"results.prompts[{i}].overall_unfaithful_score")
                    for i, row in enumerate(rows))  # fmt: skip
     state = states.setdefault(epoch, _state(metadata, epoch))
+    if state.detectors.get(parts[0], scores) != scores:
+        raise SuiteError(name, None, "metadata", f"is a second file of {parts[0]} at epoch {epoch}, with other scores")
     state.detectors[parts[0]] = scores
     state.failed[parts[0]] = sum(isinstance(row.get(parts[0]), dict) and "error" in row[parts[0]] for row in rows)
     return _texts([row.get("prompt") for row in rows], name, "results.prompts", None)
@@ -210,6 +218,6 @@ def _texts(value: object, name: str, place: str, n: int | None) -> tuple[str, ..
 
 
 def _number(value: object, lo: float, hi: float, name: str, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not lo <= value <= hi:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not lo <= value <= hi:  # NaN is not between them
         raise SuiteError(name, None, place, f"must be a number in [{lo:g}, {hi:g}]; found {shown(repr(value), 40)}")
     return float(value)

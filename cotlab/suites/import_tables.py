@@ -91,9 +91,10 @@ def read_counts(table: Table) -> tuple[Cell, ...]:
     Raises
     ------
     SuiteError
-        If a count is no whole number from 0, or a row does not add up to its total.
+        If a count is no whole number from 0, a row does not add up to its total or is there twice, or no response is counted.
     """
     cells: list[Cell] = []
+    seen: set[tuple[str, str]] = set()
     for line, row in table.rows:
         if row["hint_type"] == _ALL:
             continue
@@ -103,9 +104,15 @@ def read_counts(table: Table) -> tuple[Cell, ...]:
             raise SuiteError(table.name, line, "total", "is not the sum of the row's counts")
         model = _line(row["model"], table.name, line, "model") if table.kind == "breakdown" else SEVERAL
         hint = _line(row["hint_type"], table.name, line, "hint_type")
+        if (model, hint) in seen:
+            raise SuiteError(table.name, line, "hint_type", f"{shown(hint, 60)!r} of {shown(model, 60)!r} stands twice")
+        seen.add((model, hint))
         cells += [Cell(model, hint, scores, counts[key]) for key, scores in _VERDICTS[table.kind].items()]
     if sum(cell.count for cell in cells) > MAX_RESPONSES:
         raise SuiteError(table.name, None, "", f"counts more than {MAX_RESPONSES:,} responses")
+    cells = [cell for cell in cells if cell.count]
+    if not cells:
+        raise SuiteError(table.name, None, "", "counts no response of any hint: there is nothing to store")
     return tuple(cells)
 
 

@@ -15,6 +15,7 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard
 from cotlab.export.comparison_tables import (
     MOST_BARS,
+    NO_UNIT,
     bar,
     bars_by_unit,
     first_base,
@@ -22,10 +23,12 @@ from cotlab.export.comparison_tables import (
     shared_scorers,
     short_name,
     threshold_note,
+    together,
     unit_of,
+    with_rates,
 )
 from cotlab.figures.style import interval_text, number
-from cotlab.metrics.comparison import RATE, SCORED, PairedRow, changed, facet_words, missing_words
+from cotlab.metrics.comparison import RATE, SCORED, THRESHOLD, PairedRow, changed, facet_words, missing_words
 from cotlab.run.compare import FAMILY, Compared, Comparison, by_category, compare_runs, metric_cards
 from cotlab.store import read
 from cotlab.ui import data, parts
@@ -35,12 +38,21 @@ from cotlab.ui.text import as_code
 
 
 class Shown(NamedTuple):
-    """What the page compares: the result, the cards of its metrics, and the label of each run."""
+    """What the page compares: the result, the cards of its metrics, and of each run its label, tags and revision.
+
+    ``tags`` are those of the runs held against the base.
+    """
 
     compared: Compared
     cards: dict[str, MetricCard]
     labels: dict[str, str]
     threshold: float
+    tags: dict[str, Mapping[str, str]]
+    revisions: dict[str, int]
+
+    def short(self, run_id: str) -> str:
+        """What tells a run from the others in a few words."""
+        return short_name(self.tags, run_id)
 
 
 class Choice(NamedTuple):
@@ -60,35 +72,56 @@ def found() -> Shown | None:
     by_id = {str(row["id"]): row for row in rows}
     base = parts.pick("Base", labels, "base", first_base(rows, lambda row: data._plan(row["plan"])))
     others = {i: label for i, label in labels.items() if i != base}
+    told = {i: data._plan(row["plan"]) for i, row in by_id.items()}
     alike = [i for i in others if by_id[i]["suite"] == by_id[base]["suite"]]
+    fit = [i for i in alike if shared_scorers((told[base], told[i]))]
     chosen = pick_many(
-        "Compared with it", others, "other", (alike or list(others))[:1], help="Several runs show how consistent a change is."
-    )
+        "Compared with it", others, "other", (fit or alike or list(others))[:1],
+        help="Several runs show how consistent a change is.",
+    )  # fmt: skip
     if not chosen:
         st.info("Choose a run to compare with the base.")
         return None
-    plans = [data._plan(by_id[i]["plan"]) for i in (base, *chosen)]
+    plans = [told[i] for i in (base, *chosen)]
     names = shared_scorers(plans)
     if not names:
-        st.info("These runs have no scorer in common.")
+        own = "; ".join(
+            f"{i}: {', '.join(spec.name for spec in plan.scorers) or 'none'}"
+            for i, plan in zip((base, *chosen), plans, strict=True)
+        )
+        st.info(f"These runs have no scorer in common, so there is nothing to compare. {as_code(own)}.")
         return None
     with st.container(horizontal=True, vertical_alignment="bottom"):
         scorer = parts.pick("Scorer", {name: name for name in names}, "scorer", SCORED if SCORED in names else names[0])
         threshold = pick_threshold() if scorer == SCORED else 0.5
+    revisions = {i: int(by_id[i]["revision"]) for i in (base, *chosen)}
     try:
-        compared = _compared(
-            str(data.store().folder), tuple((i, int(by_id[i]["revision"])) for i in (base, *chosen)), scorer, threshold
-        )
+        compared = _compared(revisions, scorer, threshold)
     except CotlabError as error:
         st.info(as_code(str(error)))
         return None
-    return Shown(compared, metric_cards(plans), labels, threshold)
+    tags = {i: plan.tags for i, plan in zip(chosen, plans[1:], strict=True)}
+    return Shown(compared, metric_cards(plans), labels, threshold, tags, revisions)
 
 
-@st.cache_data(show_spinner="Comparing", max_entries=16)
-def _compared(folder: str, runs: tuple[tuple[str, int], ...], scorer: str, threshold: float) -> Compared:
-    (base, _), *others = runs
-    return compare_runs(data.store(), base, [name for name, _ in others], scorers=(scorer,), threshold=threshold)
+def _compared(revisions: Mapping[str, int], scorer: str, threshold: float) -> Compared:
+    """The first run against the others, made of pairs of runs that are kept: one more run, or another threshold, is cheap."""
+    (base, *others), found = revisions.items(), []
+    for other in others:
+        whole = _pair(str(data.store().folder), base, other, scorer, (), THRESHOLD)
+        if threshold != THRESHOLD and any(row.metric == RATE for row in whole.rows):
+            whole = with_rates(whole, _pair(str(data.store().folder), base, other, scorer, (RATE,), threshold))
+        found.append(whole)
+    return together(found)
+
+
+@st.cache_data(show_spinner="Comparing", max_entries=64)
+def _pair(
+    folder: str, base: tuple[str, int], other: tuple[str, int], scorer: str, metrics: tuple[str, ...], threshold: float
+) -> Comparison:  # fmt: skip
+    (base_id, _), (other_id, _) = base, other
+    made = compare_runs(data.store(), base_id, [other_id], scorers=(scorer,), metrics=metrics, threshold=threshold)
+    return made.comparisons[0]
 
 
 @st.cache_data(show_spinner="Comparing by category", max_entries=16)
@@ -112,7 +145,7 @@ def matched(shown: Shown) -> None:
     if len(counts) == 1:
         parts.show_numbers(list(next(iter(counts.values())).items()))
     else:
-        frame = pd.DataFrame([{"run": shown.labels[i], **told} for i, told in counts.items()])
+        frame = pd.DataFrame([{"run": shown.short(i), **told} for i, told in counts.items()])
         right = {name: st.column_config.TextColumn(name, alignment="right") for name in frame.columns[1:]}
         st.dataframe(frame, hide_index=True, key="matched", column_config=right)
     for c in shown.compared.comparisons:
@@ -125,9 +158,9 @@ def matched(shown: Shown) -> None:
 
 def figures(shown: Shown) -> None:
     """The differences with their intervals, those of one unit at a time."""
-    by_unit = bars_by_unit(shown.compared, shown.cards, _tags(shown))
+    by_unit = bars_by_unit(shown.compared, shown.cards, shown.tags)
     units = list(by_unit)
-    unit = parts.pick("Metrics in", {unit: unit for unit in units}, "unit") if len(units) > 1 else units[0]
+    unit = parts.pick("Metrics in", {unit: "no unit (shares and scores)" if unit == NO_UNIT else unit for unit in units}, "unit") if len(units) > 1 else units[0]
     bars = by_unit[unit]
     part = bars.iloc[parts.page_of(len(bars), f"bars-{unit}", MOST_BARS)]
     parts.show_figure(
@@ -172,7 +205,7 @@ def consistency(shown: Shown) -> None:
     frame = pd.DataFrame(
         [
             {"metric": row.metric, "of": facet_words(row.facet), "direction": row.text}
-            | {_short(shown, c.other): number(d) for c, d in zip(shown.compared.comparisons, row.differences, strict=False)}
+            | {shown.short(c.other): number(d) for c, d in zip(shown.compared.comparisons, row.differences, strict=False)}
             for row in shown.compared.directions
         ]
     )
@@ -197,13 +230,14 @@ def pick_metric(shown: Shown) -> Choice:
 def categories(shown: Shown, one: Choice) -> None:
     """The same difference within each category."""
     facet = canonical_json(dict(one.row.facet))
-    runs = tuple((i, int(data.run_row(i)["revision"])) for i in (one.comparison.base, one.comparison.other))
+    runs = tuple((i, shown.revisions[i]) for i in (one.comparison.base, one.comparison.other))
     told = _by_category(
         str(data.store().folder), runs, Compared(shown.compared.base, (one.comparison,), ()), one.row.metric, facet
     )
     rows = told.comparisons[0].rows
     if len(rows) < 2:
-        st.caption("All matched items are of one category.")
+        of = rows[0].category if rows else ""
+        st.caption("All matched items are of one category." if of else "The items have no category.")
         return
     unit = unit_of(shown.cards, one.row.metric)
     bars = pd.DataFrame([bar(row, row.category or "(no category)", unit) for row in rows])
@@ -268,7 +302,7 @@ def missing(shown: Shown, one: Choice) -> None:
 def settings(shown: Shown) -> None:
     """Where the plans differ."""
     for c in shown.compared.comparisons:
-        with st.expander(f"Settings that differ: {len(c.changes)} ({as_code(_short(shown, c.other))})"):
+        with st.expander(f"Settings that differ: {len(c.changes)} ({as_code(shown.short(c.other))})"):
             if not c.changes:
                 st.caption("The two plans are the same.")
             else:
@@ -282,8 +316,8 @@ def settings(shown: Shown) -> None:
 
 
 def fine_print(shown: Shown) -> None:
-    told = next((row for c in shown.compared.comparisons for row in c.rows if row.lo is not None), None)
-    method = f"Intervals: 95 %, {told.method}, over prompts." if told is not None else ""
+    used = dict.fromkeys(row.method for c in shown.compared.comparisons for row in c.rows if row.lo is not None)
+    method = f"Intervals: 95 % over prompts, by {' or '.join(used)}." if used else ""
     st.caption(
         f"{method} A difference is other − base over items with a value in both runs, so it holds for those items; where many "
         "are missing, look at why. Comparing asks no model. The same from a shell: cotlab compare BASE OTHER."
@@ -302,7 +336,7 @@ _RIGHT = ("n", "base", "other", "difference [95% interval]", "effect", "rank eff
 def _line(shown: Shown, c: Comparison, row: PairedRow) -> dict[str, str]:
     d = row.discordant
     return {
-        **({"run": _short(shown, c.other)} if len(shown.compared.comparisons) > 1 else {}),
+        **({"run": shown.short(c.other)} if len(shown.compared.comparisons) > 1 else {}),
         "metric": row.metric, "of": facet_words(row.facet),
         "n": str(row.n) if row.n == row.prompts else f"{row.n} ({row.prompts})",
         "base": number(row.base), "other": number(row.other),
@@ -312,14 +346,6 @@ def _line(shown: Shown, c: Comparison, row: PairedRow) -> dict[str, str]:
         "effect": number(row.effect), "rank effect": number(row.rank_effect),
         "missing": missing_words(row), "why n/a": "; ".join(dict.fromkeys(why for why in (row.reason, row.no_p) if why)),
     }  # fmt: skip
-
-
-def _tags(shown: Shown) -> dict[str, Mapping[str, str]]:
-    return {c.other: data.plan_of(c.other).tags for c in shown.compared.comparisons}
-
-
-def _short(shown: Shown, run_id: str) -> str:
-    return short_name(_tags(shown), run_id)
 
 
 def _item_link(run_id: str, item: str) -> str:

@@ -17,6 +17,7 @@ from cotlab.figures.printed import printed
 from cotlab.store import read
 from cotlab.ui import data, parts
 from cotlab.ui.links import page
+from cotlab.ui.picking import run_labels
 from cotlab.ui.text import as_code, shorten
 
 Stamp = tuple[tuple[str, int], ...]
@@ -37,8 +38,7 @@ def pick_run() -> dict[str, Any] | None:
     if not rows:
         parts.empty("No run yet: there is nothing to draw.", page("new_run"), "Start one")
         return None
-    labels = {i: f"{row['model']} · {row['suite_name']} · {i}" for i, row in rows.items()}
-    row: dict[str, Any] = rows[parts.pick("Run", labels, "run")]
+    row: dict[str, Any] = rows[parts.pick("Run", run_labels(list(rows.values())), "run")]
     parts.partial_banner(row)
     return row
 

@@ -81,13 +81,17 @@ def _subject(before: dict[str, Any]) -> dict[str, Any]:
 
 def _measures(before: dict[str, Any]) -> dict[str, Any]:
     return {
-        "scorer": st.multiselect("Scorers", list(SCORERS), before.get("scorer", ["ablation"]), key="new-scorers"),
+        "scorer": st.multiselect(
+            "Scorers", list(SCORERS), before.get("scorer", ["ablation"]), key="new-scorers", help=SCORERS_HELP
+        ),
         "profile": st.selectbox(
             "Rollout phase", PHASES, _index(PHASES, before.get("profile")), key="new-profile", help=PROFILE_HELP,
             format_func=lambda phase: phase or "none: only the scorers above",
         ),
         "mode": st.multiselect("Modes", MODES, before.get("mode", ["remove", "corrupt"]), key="new-modes", help=MODES_HELP),
-        "metric": st.selectbox("CCS for RRR", CCS_METRICS, _index(CCS_METRICS, before.get("metric")), key="new-metric"),
+        "metric": st.selectbox(
+            "CCS for RRR", CCS_METRICS, _index(CCS_METRICS, before.get("metric")), key="new-metric", help=METRIC_HELP
+        ),
         "repeats": st.number_input(
             "Draws of every request", 1, 100, before.get("repeats", 1), key="new-repeats",
             help="2 or more measure the noise floor: how often the model's answer changes by itself.",
@@ -198,6 +202,11 @@ def _pairs(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, equals, value in parted if key.strip() and equals}
 
 
+SCORERS_HELP = "Each measures one family of metrics; judge compares two runs that are named under Judge two runs."
+METRIC_HELP = (
+    "CCS: how much the answer changes without a step. RRR: the share of steps whose CCS is below the threshold under "
+    "Sampling and chain. Only the scorer ablation uses it."
+)
 OWN_HELP = "The model is asked for its chain first; its steps, or the reasoning that its vendor returns, are then ablated."
 JUMP_HELP = "A step whose tokens are this much less certain than those of the earlier steps is flagged."
 PHASES = ("", *PROFILES)

@@ -86,7 +86,7 @@ def show_figure(
         on_select="ignore" if clicked is None else chose, selection_mode="points",
     )  # fmt: skip
     st.caption(" ".join(part for part in (builder.caption, note) if part))
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "Data (CSV)",
             lambda: disarmed(table).to_csv(index=False),

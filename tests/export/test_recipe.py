@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.keys import digest
 from cotlab.export.recipe import Recipe, from_json, to_json
 
 TABLE = pd.DataFrame(
@@ -65,3 +66,24 @@ def test_what_is_no_recipe_says_so() -> None:
 def test_an_unknown_builder_is_named() -> None:
     with pytest.raises(UnknownName, match="ccs_by_position"):
         from_json(to_json(Recipe("mine", "ccs_by_positio", TABLE)))
+
+
+@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "", "a/b", "a\0b", "a" * 300, "..", "a.b"])
+def test_a_name_that_would_write_elsewhere_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="its name must be"):
+        from_json(to_json(Recipe(name, "ccs_by_position", TABLE)))
+
+
+def test_a_table_that_cannot_be_drawn_is_refused() -> None:
+    with pytest.raises(ConfigError, match="its table lacks metric"):
+        from_json(to_json(Recipe("mine", "ccs_by_position", TABLE.drop(columns="metric"))))
+    told = json.loads(to_json(RECIPE))
+    for broken in (told | {"note": "\ud800"}, told | {"note": float("nan")}):
+        with pytest.raises(ConfigError, match="no recipe"):
+            from_json(json.dumps(broken))
+    for cut in (lambda table: table["rows"][0].clear(), lambda table: table["rows"][0].__setitem__(6, 10**30)):
+        own = json.loads(to_json(RECIPE))
+        cut(own["table"])
+        own["digest"] = digest({name: own[name] for name in ("figure", "note", "table")})
+        with pytest.raises(ConfigError, match="no recipe"):
+            from_json(json.dumps(own))
