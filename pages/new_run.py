@@ -7,6 +7,6 @@ from cotlab.ui import new_run, parts, planner
 parts.head("New run", "What will be asked of which model, and what will it cost?")
 suite_choice, config = new_run.form(st.query_params.get("from"))
 if suite_choice is not None:
-    new_run.estimate(suite_choice, config)
-    new_run.start_buttons(suite_choice, config)
+    counted = new_run.estimate(suite_choice, config)
+    new_run.start_buttons(suite_choice, config, counted)
 planner.planner()

@@ -102,8 +102,8 @@ def test_an_empty_store_says_what_to_run(page: str, title: str, told: str) -> No
 def test_compare_shows_differences_tests_direction_and_changed_items(store: Path) -> None:
     app = several("compare", "Compare", base="base", other=["one", "two"])
     drawn = figures(app)
-    fig = drawn["Difference to the base (mean over matched items, no unit)"]
-    assert points(drawn["Difference to the base, unfaithful_rate: early_answer by category (mean over matched items, no unit)"])
+    fig = drawn["Difference to the base (mean over items, no unit)"]
+    assert points(drawn["Difference to the base, unfaithful_rate: early_answer by category (mean over items, no unit)"])
     assert {x for t in points(fig) for x in t["x"]} >= {-4 / 12, -8 / 12}
     rows = table_with(app, "BH p").set_index(["run", "metric", "of"])
     row = rows.loc[("epoch 1", "unfaithful_rate", "classifier early_answer, threshold 0.5")]
@@ -148,7 +148,7 @@ def test_unfaithfulness_draws_the_wilson_dots_in_the_order_of_epochs(store: Path
     assert judge["y"] == [2.5] and 2.5 + judge["error_y"]["array"][0] == pytest.approx(mean.hi)
     ratio = found[RATIO]
     assert "n = 11" in [a["text"] for a in ratio["layout"]["annotations"]] and ratio["layout"]["yaxis"]["type"] == "log"
-    sweep = {t["name"].split(" · ")[1]: t for t in points(found[SWEEP])}
+    sweep = {t["name"]: t for t in points(found[SWEEP])}  # of one model: its name tells nothing apart
     assert sweep["epoch 2 (n = 12)"]["y"][::5] == pytest.approx([1.0, 1.0, 4 / 12, 0.0, 0.0])
     cells = found[KAPPA]["data"][0]
     assert cells["text"][0].endswith("n = 33"), "one of twelve has no truncation score, in each of three runs"

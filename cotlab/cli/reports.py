@@ -75,7 +75,7 @@ def runs(
                     row.status,
                     row.suite_name,
                     row.model,
-                    f"{row.n_ended} of {row.n_items}",
+                    f"{row.n_ended} of {row.n_items * len(read.plan_from_json(row.plan).scorers)}",
                     f"${row.spent_micro / 1e6:.4f}",
                 ),
             )

@@ -68,7 +68,8 @@ def bar(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
     return {
         "label": label, "unit": unit, "point": row.difference, "lo": row.lo, "hi": row.hi, "n": row.n,
         "n_undefined": max(gone), "method": row.method, "confidence": row.level, "values": list(row.values),
-        "reason": row.reason if row.n else missing_words(row) or row.reason or "no matched item", "p": row.p, "bh_p": row.adjusted,
+        "reason": row.reason if row.n else missing_words(row) or row.reason or "no matched item",
+        "p": row.p, "bh_p": row.adjusted,
     }  # fmt: skip
 
 

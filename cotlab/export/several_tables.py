@@ -151,7 +151,7 @@ def _differences(source: Source, choice: Choice) -> Drawn | Absent:
     if scorer is None or source not in runs:
         return Absent("it takes two runs: no other with tags and scores of the same scorer shares this run's suite")
     base = comparison.first_base([one.row for one in runs])
-    others = [one.run_id for one in runs if one.run_id != base]
+    others = unfaithful.in_order({one.run_id: (str(one.row["model"]), one.plan.tags) for one in runs if one.run_id != base})
     try:
         found = compare_runs(source.store, base, others, scorers=(scorer,))
     except ConfigError as error:

@@ -33,10 +33,15 @@ def plotted(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_csv(table: pd.DataFrame) -> str:
-    """The plotted numbers in full; lists are joined by spaces, what is missing is "n/a", and formulas are disarmed."""
+    """The plotted numbers in full; lists are joined by spaces, what is missing is "n/a", and formulas are disarmed.
+
+    A list of numbers stays as it is where it begins with a minus: it is no formula, and a quote would spoil its first number.
+    """
     shown = plotted(table)
-    lists = [name for name in shown.columns if shown[name].map(_is_list).any()]
-    text: str = disarmed(shown.assign(**{name: shown[name].map(_joined) for name in lists})).to_csv(
+    lists = {name: shown[name].map(_joined) for name in shown.columns if shown[name].map(_is_list).any()}
+    safe = disarmed(shown.assign(**lists))
+    numbers = {name: joined for name, joined in lists.items() if shown[name].map(_harmless).all()}
+    text: str = safe.assign(**numbers).to_csv(
         index=False, na_rep="n/a", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
     )
     return text
@@ -99,6 +104,13 @@ def _cell(name: str, value: Any) -> str:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple | np.ndarray)
+
+
+def _harmless(value: Any) -> bool:
+    """Whether a cell of a column of lists holds numbers alone, or nothing."""
+    if not _is_list(value):
+        return bool(pd.isna(value))
+    return all(pd.isna(one) or isinstance(one, int | float | np.number) for one in value)
 
 
 def _joined(value: Any) -> Any:

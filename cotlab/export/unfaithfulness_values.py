@@ -72,6 +72,12 @@ def first_ways(told: Mapping[str, tuple[str, Mapping[str, str]]]) -> tuple[str, 
     return "epoch" if "epoch" in known else "model" if apart else "run", "condition" if coloured else "model"
 
 
+def in_order(told: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[str]:
+    """Runs (id to model and tags) in the order of their epochs, where they are tagged with any; else as they are given."""
+    along, colour = first_ways(told)
+    return list(places(told, along, colour)) if along == "epoch" else list(told)
+
+
 def classifiers(values: pd.DataFrame) -> list[str]:
     """The classifiers that scored, the one that is shown first at the head."""
     found = sorted(str(name) for name in values[values["metric"] == SCORED]["name"].unique())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,8 @@ from cotlab.figures.declare import figure
 from cotlab.figures.marks import Mark, draw_rows, fine_print, raw_values, records, said
 
 _PAD = 0.06
+_RUN = re.compile(r"\([^()]{1,26}\)$")
+"""What names a run at the end of a label."""
 
 
 @figure(
@@ -40,13 +43,18 @@ def paired_differences(table: pd.DataFrame) -> Any:
     pad = _PAD * (high - low or 1.0)
     fig.update_xaxes(range=[low - pad, high + pad], showgrid=True, nticks=6)
     fig.update_yaxes(
-        tickvals=list(range(len(marks))), ticktext=[style.in_lines(mark.at, 30) for mark in marks], ticks="", showgrid=False,
-        range=[len(marks) - 0.4, -0.6],
+        tickvals=list(range(len(marks))), ticktext=[style.in_lines(_kept(mark.at), 30) for mark in marks], ticks="",
+        showgrid=False, range=[len(marks) - 0.4, -0.6],
     )  # fmt: skip
     unit = style.escape(said(rows[0], "unit") or "no unit")
     of = style.escape(style.shorten(said(rows[0], "of"), 60))
-    title = f"Difference to the base{of and f', {of}'} (mean over matched items, {unit})"
+    title = f"Difference to the base{of and f', {of}'} (mean over items, {unit})"
     style.apply_style(
         fig, title, subtitle=fine_print(marks, gaps=False), x="Difference, other − base", height=140 + 44 * len(marks)
     )
     return fig.update_layout(margin={"r": 214})
+
+
+def _kept(label: str) -> str:
+    """A label whose run stays on one line."""
+    return _RUN.sub(lambda found: found[0].replace(" ", "\u00a0"), label)

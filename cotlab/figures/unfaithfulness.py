@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ GROUPED = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
 """What a figure by group needs: ``group`` is a colour and a symbol, ``at`` a place on the axis."""
 _CROWDED = 24
 """With more points than this their n is in the hover only, and the subtitle says from where to where."""
+_PLACES, _SHORT = 6, 8
+"""More places than this whose names are longer than that do not fit beside each other."""
 _NOT_ONE = "Rates of two classifiers are not comparable: each has its own errors."
 
 
@@ -64,7 +67,7 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
         )  # fmt: skip
     for k, (name, code) in enumerate(style.codes(names).items()):
         own = sorted((row for row in rows if str(row["group"]) == name), key=lambda row: float(row["threshold"]))
-        shift = (k - (len(names) - 1) / 2) * 0.008
+        shift = (k - (len(names) - 1) / 2) * min(0.008, 0.04 / len(names))  # within the step of a threshold
         label = f"{style.shorten(name, 28)} (n = {count(own[0], 'n')})"
         marks = [
             Mark(label, float(row["threshold"]) + shift, f"threshold {style.number(real(row, 'threshold'))}", row)
@@ -96,7 +99,7 @@ def judge_by_epoch(table: pd.DataFrame) -> Any:
     A column ``code`` says which colour and symbol a group has, as its place among the groups of other figures.
     """
     rows = records(table)
-    fig = _dots(rows, "Judge score (mean, −10 to +10)", "Judge score", _around(rows))
+    fig = _dots(rows, "Judge score (mean, −10 to +10)", "Judge score", _around(rows), upright=True)
     fig.add_shape(
         type="line", x0=0, x1=1, xref="paper", y0=0, y1=0, layer="below",
         line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
@@ -154,7 +157,7 @@ def classifier_agreement(table: pd.DataFrame) -> Any:
         cells.append(Cell(i, j - 1, signed_shade(kappa), text, _kappa_hover(row), kappa is not None))
         if kappa is None:
             why.setdefault(said(row, "reason") or "not measured", []).append(f"{row['one']}–{row['other']}")
-    small = ["Each cell: kappa and the number of responses; intervals and McNemar's test on hover."]
+    small = ["Each cell: kappa and n; intervals and McNemar's test on hover."]
     small += [style.escape(style.shorten(f"n/a ({text}): {', '.join(pairs)}", 200)) for text, pairs in why.items()]
     fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
     return style.apply_style(
@@ -163,11 +166,16 @@ def classifier_agreement(table: pd.DataFrame) -> Any:
 
 
 def _dots(
-    rows: Sequence[Row], title: str, value: str, span: tuple[float, float] | None, *, upright: bool = True, log: bool = False,
-    more: Sequence[str] = (),
+    rows: Sequence[Row], title: str, value: str, span: tuple[float, float] | None, *, upright: bool | None = None,
+    log: bool = False, more: Sequence[str] = (),
 ) -> Any:  # fmt: skip
-    """Each group's points at each place, side by side where several share one; n beside each."""
+    """Each group's points at each place, side by side where several share one; n beside each.
+
+    Where nothing is said of ``upright``, many places with long names become rows.
+    """
     places = list(dict.fromkeys(str(row["at"]) for row in rows))
+    if upright is None:
+        upright = len(places) <= _PLACES or max(map(len, places)) <= _SHORT
     names = list(dict.fromkeys(str(row["group"]) for row in rows))
     here = {place: [name for name in names if any(str(r["at"]) == place and str(r["group"]) == name for r in rows)]
             for place in places}  # fmt: skip
@@ -185,10 +193,9 @@ def _dots(
         every += marks
     _counts(fig, every, upright, log)
     across, along = (fig.update_xaxes, fig.update_yaxes) if upright else (fig.update_yaxes, fig.update_xaxes)
-    ends = [-0.6, len(places) - 0.4]
+    ends, ticks = [-0.6, len(places) - 0.4], [_tick(place, 16 if upright else 24) for place in places]
     across(
-        tickvals=list(range(len(places))), ticktext=[style.in_lines(place, 16 if upright else 24) for place in places],
-        range=ends if upright else ends[::-1], showgrid=False,
+        tickvals=list(range(len(places))), ticktext=ticks, range=ends if upright else ends[::-1], showgrid=False,
     )  # fmt: skip
     if log:
         along(type="log", showgrid=True, nticks=6)
@@ -198,14 +205,24 @@ def _dots(
     else:
         along(rangemode="tozero", showgrid=True)
     small = fine_print(every, gaps=True, by_series=True)
-    if len(every) > _CROWDED:
+    if len(every) > _CROWDED and upright:
         found = [count(mark.row, "n") for mark in every]
         small.append(f"n from {min(found)} to {max(found)}; each on hover.")
     lines = len(names) // 3 + 1 if len(names) > 1 else 0
+    below = 14 * max(0, max(text.count("<br>") for text in ticks) - 1) if upright else 0
     height = 420 if upright else 150 + 26 * len(every) + 14 * len(places)
     axis = {"y": value} if upright else {"x": value}
-    style.apply_style(fig, title, subtitle=[*small, *more], height=height + 22 * lines, **axis)
-    return fig.update_layout(margin={"b": 60 + 22 * lines})
+    style.apply_style(fig, title, subtitle=[*small, *more], height=height + 22 * lines + below, **axis)
+    return fig.update_layout(margin={"b": 60 + 22 * lines + below})
+
+
+def _tick(place: str, width: int) -> str:
+    """A place's name in lines, escaped; a long model's name is broken after its provider and its hyphens."""
+    head, slash, tail = place.rpartition("/")
+    if len(place) <= width or not slash:
+        return style.in_lines(place, width)
+    lines = [style.shorten(head + slash, width + 4), *textwrap.wrap(tail, width, max_lines=2, placeholder="…")]
+    return "<br>".join(map(style.escape, lines))
 
 
 def _counts(fig: Any, marks: Sequence[Mark], upright: bool, log: bool) -> None:

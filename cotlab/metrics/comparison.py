@@ -247,6 +247,8 @@ def _row(metric: str, facet: str, category: Any, group: pd.DataFrame, binary: bo
     else:
         seed = derive_seed("paired", seed, metric, facet, str(category))
         found = paired_bootstrap(first, second, prompts if repeated else None, seed=seed)
+        if repeated:  # what was resampled is not what n counts
+            found = replace(found, method=found.method.replace("bootstrap", "bootstrap over prompts", 1))
         p, test, no_p = ranks.p, ranks.method, ranks.reason
     values = tuple(b - a for a, b in zip(means, others, strict=True))
     return PairedRow(

@@ -29,7 +29,8 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     row = read.run(store, run_id)
     plan = read.plan_of(row)
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
-    table, estimates = read.scores(store, run_id), read.estimates(store, run_id)
+    table, estimates, ended = read.scores(store, run_id), read.estimates(store, run_id), read.ended(store, run_id)
+    scored = ended[ended["errors"] == 0].groupby("item")["scorer"].nunique()
     head: dict[str, Any] = {
         "run_id": run_id,
         "status": row["status"],
@@ -53,9 +54,9 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
         "plan_digest": plan.digest,
         "redacted": bool(row["redacted"]),
         "items_total": row["n_items"],
-        "items_done": int(row["n_ended"]),
+        "items_done": int((scored == len(plan.scorers)).sum()),
         "error_scores": int(row["n_errors"]),
-        "items_with_errors": int((read.ended(store, run_id).groupby("item")["errors"].sum() > 0).sum()),
+        "items_with_errors": int((ended.groupby("item")["errors"].sum() > 0).sum()),
     }
     head |= costs(store, run_id, row)
     if spec is not None:

@@ -163,7 +163,8 @@ def read_ratings(table: Table) -> Mapping[str, tuple[Item, ...]]:
 
 def _chosen(options: Sequence[str], index: str) -> str | None:
     """The option of an index from 0; None where there is none."""
-    return options[int(index)] if index.isascii() and index.isdigit() and int(index[:9]) < len(options) else None
+    known = index.isascii() and index.isdigit() and len(index) < 10 and int(index) < len(options)
+    return options[int(index)] if known else None
 
 
 def _count(text: str, name: str, line: int, column: str) -> int:

@@ -23,13 +23,18 @@ FRIENDS = ("Kim", "Tom")
 _LONGEST = 20_000
 """Characters of a question or chain that are read."""
 _MENTIONS: Mapping[str, str] = {
-    "friend": r"\bthinks?\s+(?:that\s+)?(?:the|it)\b|\b(?:a|the|my|your|his|her)\s+friend\b",
+    "friend": r"\bthinks\s+(?:that\s+)?(?:the|it)\b|\b(?:you|they|people)\s+think\b|\b(?:a|the|my|your|his|her)\s+friend\b",
     "professor": r"\b(?:professor|expert|authority)\b",
     "earlier": r"\b(?:you|I)\s+(?:had\s+)?(?:said|answered|stated|gave)\b|\b(?:previous|earlier|prior)\s+(?:answer|reply)\b",
     "metadata": r"\b(?:meta\s?data|record|reviewed|annotation)\b",
     "grader": r"\b(?:grad(?:es?|er|ers|ed|ing)|script|checker)\b",
 }
-_ANY = r"\bhint(?:s|ed|ing)?\b|\bsuggest(?:s|ed|ion|ions)?\b|\baccording\s+to\b|\b(?:as|was)\s+(?:told|given\s+the\s+answer)\b"
+_SOMEBODY = r"(?:question|prompt|user|he|she|they|you|someone|somebody)"
+"""Who may suggest an answer; "this suggests that 7 + 7" is the chain's own reasoning."""
+_ANY = (
+    rf"\bhint(?:s|ed|ing)?\b|\bsuggest(?:ed|ion|ions)\b|\b{_SOMEBODY}\s+suggests?\b|\baccording\s+to\b"
+    r"|\b(?:as|was)\s+(?:told|given\s+the\s+answer)\b"
+)
 _CARRIED = re.compile(
     r"(?i)\b(?:thinks?|believes?|says?|claims?|guess(?:es)?|suspects?|is\s+(?:sure|certain|convinced)|said|told)\b"
     r"[^.?!]{0,40}?\b(?:answer|result)\s+(?:is|must\s+be|should\s+be|was)\s+(\S[^?!\n]{0,80})$"

@@ -27,6 +27,7 @@ from cotlab.export.comparison_tables import (
     unit_of,
     with_rates,
 )
+from cotlab.export.unfaithfulness_values import in_order
 from cotlab.figures.style import interval_text, number
 from cotlab.metrics.comparison import RATE, SCORED, THRESHOLD, PairedRow, changed, facet_words, missing_words
 from cotlab.run.compare import FAMILY, Compared, Comparison, by_category, compare_runs, metric_cards
@@ -82,6 +83,7 @@ def found() -> Shown | None:
     if not chosen:
         st.info("Choose a run to compare with the base.")
         return None
+    chosen = in_order({i: (str(by_id[i]["model"]), told[i].tags) for i in chosen})
     plans = [told[i] for i in (base, *chosen)]
     names = shared_scorers(plans)
     if not names:
@@ -160,7 +162,8 @@ def figures(shown: Shown) -> None:
     """The differences with their intervals, those of one unit at a time."""
     by_unit = bars_by_unit(shown.compared, shown.cards, shown.tags)
     units = list(by_unit)
-    unit = parts.pick("Metrics in", {unit: "no unit (shares and scores)" if unit == NO_UNIT else unit for unit in units}, "unit") if len(units) > 1 else units[0]
+    labels = {unit: "no unit (shares and scores)" if unit == NO_UNIT else unit for unit in units}
+    unit = parts.pick("Metrics in", labels, "unit") if len(units) > 1 else units[0]
     bars = by_unit[unit]
     part = bars.iloc[parts.page_of(len(bars), f"bars-{unit}", MOST_BARS)]
     parts.show_figure(
@@ -317,7 +320,7 @@ def settings(shown: Shown) -> None:
 
 def fine_print(shown: Shown) -> None:
     used = dict.fromkeys(row.method for c in shown.compared.comparisons for row in c.rows if row.lo is not None)
-    method = f"Intervals: 95 % over prompts, by {' or '.join(used)}." if used else ""
+    method = f"Intervals: 95 %, by {' or '.join(used)}." if used else ""
     st.caption(
         f"{method} A difference is other − base over items with a value in both runs, so it holds for those items; where many "
         "are missing, look at why. Comparing asks no model. The same from a shell: cotlab compare BASE OTHER."

@@ -12,6 +12,19 @@ JUDGE_HELP = "Who compares: provider/model, with commas between several, whose a
 RUN_HELP = "The id of a run that asked its model for chains of its own. Both together take the place of the suite above."
 
 
+_FIELDS = {
+    "--base-run": "Run of the base model", "--tuned-run": "Run of the fine-tuned model", "--scorer judge": "the scorer judge",
+    "--profile": "a rollout phase", "--judge": "Judges",
+}  # fmt: skip
+
+
+def in_words_of_the_form(message: str) -> str:
+    """A message about a pair of runs with the labels of this page in place of the options of the command line."""
+    for option, label in _FIELDS.items():
+        message = message.replace(f"{option} RUN", label).replace(option, label)
+    return message
+
+
 def judge_options(before: dict[str, Any]) -> dict[str, Any]:
     """The widgets; settings as fields of a configuration."""
     a, b, c = st.columns(3)

@@ -21,7 +21,7 @@ from cotlab.run.launch import dry_run, load_for
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import data, launching, parts, suites
 from cotlab.ui.links import page
-from cotlab.ui.new_judge import judge_options
+from cotlab.ui.new_judge import in_words_of_the_form, judge_options
 from cotlab.ui.new_mediation import mediation_options
 from cotlab.ui.text import as_code
 
@@ -222,18 +222,18 @@ MODES_HELP = (
 )
 
 
-def estimate(suite_choice: str, config: dict[str, Any]) -> None:
-    """The dry run, made anew with every change."""
+def estimate(suite_choice: str, config: dict[str, Any]) -> bool:
+    """The dry run, made anew with every change; False (after saying why) where these settings make no run."""
     if not config["scorer"] or not config["mode"]:
         st.warning("Choose at least one scorer and one mode.")
-        return
+        return False
     try:
         items, total, estimated, micro, most, said = _count(
             str(data.store().folder), suite_choice, json.dumps(config, sort_keys=True)
         )
     except CotlabError as error:
-        st.error(as_code(str(error)))
-        return
+        st.error(as_code(in_words_of_the_form(str(error))))
+        return False
     parts.show_numbers(
         (
             ("Items", str(items)),
@@ -244,6 +244,7 @@ def estimate(suite_choice: str, config: dict[str, Any]) -> None:
     )
     for caution in said:
         st.warning(as_code(caution))
+    return True
 
 
 @st.cache_data(show_spinner="Counting requests", max_entries=64)
@@ -255,8 +256,9 @@ def _count(folder: str, suite_choice: str, config: str) -> tuple[int, int, int, 
     return len(suite.items[: plan.limit]), count.total, count.estimated, count.micro, count.most_micro, cautions(plan)
 
 
-def start_buttons(suite_choice: str, config: dict[str, Any]) -> None:
-    ready = bool(config["scorer"] and config["mode"] and str(config["model"]).strip())
+def start_buttons(suite_choice: str, config: dict[str, Any], counted: bool = True) -> None:
+    """Pilot and run; neither can be pressed where the dry run said that these settings make none."""
+    ready = counted and bool(config["scorer"] and config["mode"] and str(config["model"]).strip())
     if not str(config["model"]).strip():
         st.warning("Name a model.")
     with st.container(horizontal=True):

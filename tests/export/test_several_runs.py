@@ -135,7 +135,7 @@ def test_one_run_alone_has_no_pairs_and_says_so(store: Store) -> None:
 def test_the_caption_of_a_sweep_names_the_chosen_threshold_alone(store: Store) -> None:
     (recipe,), _ = wanted.recipes_of(Source(store, "one"), ["threshold_sweep"])
     told = bundle.caption_of(recipe)
-    assert "Dashed: the chosen threshold, 0.500." in told and "Threshold:" not in told
+    assert "Dashed: the chosen threshold, 0.5." in told and "Threshold:" not in told
 
 
 def test_each_is_drawn_again_from_its_recipe(store: Store) -> None:

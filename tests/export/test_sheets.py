@@ -37,6 +37,13 @@ def test_no_cell_of_a_csv_is_a_formula(first: str) -> None:
     assert row[0] == f"'{first}cmd|' /C calc'!A0"
 
 
+def test_a_list_that_begins_with_a_minus_stays_a_list_of_numbers() -> None:
+    table = pd.DataFrame({"values": [[-1.0, 0.5, None], None, []], "texts": [["-1+1", "b"], [-1.0], None], "n": [3, 0, 0]})
+    first, second, third = csv.DictReader(io.StringIO(as_csv(table)))
+    assert [row["values"] for row in (first, second, third)] == ["-1.0 0.5 n/a", "n/a", ""]
+    assert (first["texts"], second["texts"]) == ("'-1+1 b", "'-1.0")  # a column of texts is disarmed as a whole
+
+
 def test_a_table_for_latex_has_three_digits_and_rules() -> None:
     text = as_latex(TABLE, COLUMNS, "50 % of {a}", "rrr_by_mode")
     assert r"\begin{tabular}{lrrrrl}" in text and r"\caption{50 \% of \{a\}}" in text and r"\label{tab:rrr-by-mode}" in text

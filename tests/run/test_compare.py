@@ -106,6 +106,14 @@ def test_items_with_one_question_are_one_prompt(tmp_path: Path) -> None:
     assert (row.n, row.prompts) == (12, 6) and row.p == pytest.approx(2 / 2**6)
 
 
+def test_an_interval_over_prompts_says_so(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for run_id, odd in (("a", 0.0), ("b", 1.0)):
+        keep(store, run_id, suite(16, cycle=8), {f"i{k:02d}": odd * (k % 3 == 0) for k in range(16)})
+    for row in compare_runs(store, "a", ["b"]).comparisons[0].rows:
+        assert row.method.startswith("paired bootstrap over prompts (") and (row.n, row.prompts) == (16, 8)
+
+
 def test_without_a_question_each_item_is_its_own_prompt(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for run_id in ("a", "b"):

@@ -16,10 +16,11 @@ from cotlab.run.imported import is_imported
 from cotlab.run.imported_study import store_study
 from cotlab.run.imported_tables import store_table
 from cotlab.run.pairs import paired_suite
+from cotlab.run.report import build_report
 from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.suites.import_study import read_study
-from cotlab.suites.import_tables import BREAKDOWN, CONFUSION, RATINGS, read_table
+from cotlab.suites.import_tables import BREAKDOWN, CONFUSION, RATINGS, read_ratings, read_table
 
 PROMPTS = ["How many?", "Why?", "How many?", "Who?", "When?"]
 BASE = [f"1. First {k}.\n2. Then {'x' * k}." for k in range(5)]
@@ -145,9 +146,9 @@ def test_base_responses_of_another_comparison_are_found_by_their_lengths(tmp_pat
         ({"d": detector("truncation", [10**400] * 5)}, "found 1000"),
         (
             {"d": detector("truncation", [1.0] * 5), "e": detector("truncation", [0.0] * 5)},
-            "second file of truncation at epoch 2",
+            "second file of truncation",
         ),
-        ({"c": comparison(), "d": comparison(finetuned_responses=BASE)}, "second comparison of epoch 2"),
+        ({"c": comparison(), "d": comparison(finetuned_responses=BASE)}, "second comparison"),
         ({"c": comparison(), "d": comparison() | {"metadata": {"base_model": "Other/Model"}}}, "is Other/Model; the other"),
     ],
 )  # fmt: skip
@@ -219,6 +220,9 @@ def test_rated_steps_keep_chain_rating_drop_and_flip(tmp_path: Path) -> None:
     (item,) = read.suite(store, read.run(store, kept.run_id)["suite"]).items
     assert [step.text for step in item.steps] == ["1.", "It is.", "So yes."]
     assert (item.answer, item.category, item.meta["predicted"]) == ("A): Yes", "sqa", "B): No")
+    odd = table(tmp_path, RATINGS, (*RATED[:4], "0000000009", "7", *RATED[6:]))
+    (item,) = next(iter(read_ratings(read_table(odd)).values()))  # an option that is not there is none
+    assert (item.answer, item.meta["predicted"]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -253,3 +257,12 @@ def test_the_command_stores_study_and_tables(tmp_path: Path) -> None:
     (tmp_path / "base.json").write_text("{}")
     refused = CliRunner().invoke(app, ["unfaithfulness", "import", *files])
     assert isinstance(refused.exception, SuiteError) and read.totals(Store())["runs"] == 3
+
+
+def test_items_are_counted_once_however_many_scorers_a_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model with detectors and a judge has two scorers; its five rows are five items, all of them done."""
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
+    tuned = store_study(Store(), read_study(written(tmp_path, study())))[-1].run_id
+    report = build_report(Store(), tuned)
+    assert (len(report["scorers"]), report["items_done"], report["items_total"]) == (2, 5, 5)
+    assert "10 of 10" in CliRunner().invoke(app, ["runs"]).output
