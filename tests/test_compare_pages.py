@@ -17,6 +17,8 @@ from cotlab.stats.intervals import t_interval, wilson
 from cotlab.store import write
 from cotlab.store.gate import Store
 
+pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
+
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $x$"
 RATES = "Unfaithful responses (share, 0 to 1)"
 SWEEP = "Unfaithful responses by threshold (share, 0 to 1)"

@@ -138,7 +138,10 @@ def category_points(values: pd.DataFrame, where: Mapping[str, Place], classifier
 
 
 def kappa_pairs(values: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Cohen's kappa and McNemar's exact test of each two classifiers, over the responses of all runs that both scored."""
+    """Cohen's kappa and McNemar's exact test of each two classifiers, over the responses of all runs that both scored.
+
+    Responses of several runs to the same items are not independent: there kappa has no interval, and nothing is tested.
+    """
     own = values[values["metric"] == SCORED]
     wide = own.pivot_table(index=["run", "item_id"], columns="name", values="value")
     rows = []
@@ -146,8 +149,10 @@ def kappa_pairs(values: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFr
         both = wide[[one, other]].dropna()
         first, second = (both[one] >= threshold).tolist(), (both[other] >= threshold).tolist()
         found = cohen_kappa(first, second) if first else no_interval(None, 0, "no response was scored by both")
-        told = ""
-        if first:
+        told, again = "", both.index.get_level_values("item_id").has_duplicates
+        if again and found.point is not None:
+            found = no_interval(found.point, found.n, "the same items in several runs are not independent: choose one run")
+        if first and not again:
             test = mcnemar(first, second)
             only = sum(a and not b for a, b in zip(first, second, strict=True))
             other_only = sum(b and not a for a, b in zip(first, second, strict=True))

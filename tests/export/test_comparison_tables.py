@@ -134,3 +134,15 @@ def test_many_models_stand_in_rows_and_a_few_side_by_side() -> None:
         for trace in swept.data:
             if trace.name and len(trace.x or ()) > 10:
                 assert max(abs(x - step / 20) for step, x in enumerate(trace.x)) < 0.025, "within half a step"
+
+
+def test_the_same_items_in_two_runs_give_kappa_without_an_interval() -> None:
+    rows = [
+        {"run": run, "metric": "unfaithfulness", "name": name, "item_id": f"i{k}", "value": float(k % step == 0)}
+        for run in ("a", "b") for name, step in (("one", 2), ("other", 3)) for k in range(12)
+    ]  # fmt: skip
+    one_run = kappa_pairs(pd.DataFrame([row for row in rows if row["run"] == "a"])).iloc[0]
+    both = kappa_pairs(pd.DataFrame(rows)).iloc[0]
+    assert one_run["lo"] < one_run["point"] < one_run["hi"] and "McNemar" in one_run["mcnemar"]
+    assert (both["point"], both["n"], both["lo"], both["mcnemar"]) == (one_run["point"], 24, None, "")
+    assert "not independent" in both["reason"]
