@@ -91,4 +91,4 @@ def chosen() -> set[str]:
 @pytest.mark.soak
 def test_no_batch_is_most_of_a_run(unbroken: tuple[str, Path]) -> None:
     asked = [event["requests"] for event in batches(unbroken[1])]
-    assert len(asked) > 10 and sum(asked) == replies(unbroken[1]) and max(asked) < sum(asked) / 2
+    assert len(asked) > 10 and sum(asked) >= replies(unbroken[1]) and max(asked) < sum(asked) / 2
