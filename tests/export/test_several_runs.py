@@ -20,6 +20,7 @@ from cotlab.metrics import cards_judge, cards_unfaithfulness
 from cotlab.store import write
 from cotlab.store.gate import Store
 
+pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parents[2]
 N = 12
 HOSTILE = "<b>bold</b> **x**"

@@ -15,6 +15,7 @@ from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.suites.import_tables import read_table
 
+pytestmark = pytest.mark.soak
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 HINTS, RATED = DATA / "lie_to_me", DATA / "fur_ratings" / "reasoning-chain-study.csv"
 hinted = pytest.mark.skipif(not HINTS.is_dir(), reason="no counts beside the repository (../shared/data/lie_to_me)")

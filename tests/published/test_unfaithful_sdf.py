@@ -16,7 +16,10 @@ from cotlab.store.gate import Store
 from cotlab.suites.import_study import read_study
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "unfaithful_sdf"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no study beside the repository (../shared/data/unfaithful_sdf)")
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="no study beside the repository (../shared/data/unfaithful_sdf)"),
+]
 
 
 @pytest.fixture(scope="module")
