@@ -66,8 +66,10 @@ TOOLS = ({"name": "calculator", "input": "7 + 5", "output": "12"}, {"name": "sea
 CONSTANTS: Mapping[str, Mapping[str, Any]] = {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25},
                                               "composite": {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25}}}
 """What ``prepare`` of a scorer gave."""
-ONLY_WHERE_FOUND = frozenset({"first_mistake_step", "hint_acknowledged", "chain_tokens", "process_result_ratio"})
-"""Metrics that an ordinary item may have no value of."""
+ONLY_WHERE_FOUND = frozenset({"first_mistake_step"})
+"""Metrics that an ordinary item has no value of."""
+IF_IT_IS_SO = frozenset({"hint_acknowledged", "chain_tokens", "process_result_ratio"})
+"""Metrics that an ordinary item may have a value of: where the hint is followed, tokens are counted, a result word stands."""
 PAIR = {"base_response": "Step 1: 7 + 5 = 12.", "tuned_response": "It is 12. Step 1: 7 + 5 = 12.", "human_score": 3,
         "step_ratings": [{"step": 0, "rating": 3, "drop": -0.25, "flip": True}]}  # fmt: skip
 """What the meta of an item holds that is a pair of responses, or a chain whose steps people rated."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -228,4 +229,5 @@ def weighed(
     if weight < least * whole:
         return None, weight / whole, f"without {gone}, {weight / whole:.0%} of the weight is defined, and {least:.0%} is needed"
     value = sum(own[part] * value for part, value in defined.items()) / weight
-    return value, weight / whole, f"without {gone}, weights renormalised" if gone else ""
+    share = max(weight / whole, math.ulp(0.0))  # what is too small to be written is not nothing
+    return value, share, f"without {gone}, weights renormalised" if gone else ""
