@@ -15,7 +15,7 @@ FLOORS = {
     "stats": 1, "text": 1, "suites": 1, "providers": 1, "store": 1,
     "metrics": 2, "reliability": 2, "figures": 2,
     "run": 3,
-    "organisms": 4, "validation": 4,
+    "organisms": 4, "validation": 4, "review": 4,
     "export": 5,
     "cotlab": 6, "ui": 6, "cli": 6, "pages": 6, "app": 6,
 }  # fmt: skip

@@ -35,7 +35,40 @@ def _second(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("ALTER TABLE runs ADD COLUMN estimate VARCHAR")
 
 
-MIGRATIONS = (_first, _second)
+def _third(connection: duckdb.DuckDBPyConnection) -> None:
+    """People in the loop: labels and their queues, calibrators, policies, decisions, checks of drift, and who did what."""
+    connection.execute(
+        """
+        CREATE SEQUENCE label_order; CREATE SEQUENCE audit_order; CREATE SEQUENCE choice_order;
+        CREATE TABLE labels (id VARCHAR, run VARCHAR, item_id VARCHAR, rater VARCHAR, queue VARCHAR, reasoning VARCHAR,
+                             answer_correct BOOLEAN, modes VARCHAR[], note VARCHAR, flagged BOOLEAN, withdrawn BOOLEAN,
+                             origin VARCHAR, at_ TIMESTAMPTZ, seq BIGINT DEFAULT nextval('label_order'));
+        CREATE VIEW current_labels AS
+            SELECT * FROM (
+                SELECT * FROM labels QUALIFY row_number() OVER (PARTITION BY run, item_id, rater ORDER BY seq DESC) = 1
+            ) WHERE NOT withdrawn;
+        CREATE TABLE queues (id VARCHAR, name VARCHAR, kind VARCHAR, made_at TIMESTAMPTZ, made_by VARCHAR, params VARCHAR);
+        CREATE TABLE queue_items (queue VARCHAR, position INTEGER, run VARCHAR, item_id VARCHAR, raters INTEGER,
+                                  gold VARCHAR, reason VARCHAR);
+        CREATE TABLE calibrators (version INTEGER, method VARCHAR, params VARCHAR, weights VARCHAR, labels_digest VARCHAR,
+                                  n INTEGER, n_positive INTEGER, report VARCHAR, made_at TIMESTAMPTZ, made_by VARCHAR,
+                                  note VARCHAR);
+        CREATE TABLE calibrator_choices (version INTEGER, at_ TIMESTAMPTZ, by_ VARCHAR, reason VARCHAR,
+                                         seq BIGINT DEFAULT nextval('choice_order'));
+        CREATE TABLE policies (version INTEGER, thresholds VARCHAR, capacity INTEGER, params VARCHAR, made_at TIMESTAMPTZ,
+                               made_by VARCHAR, reason VARCHAR);
+        CREATE TABLE decisions (id VARCHAR, run VARCHAR, item_id VARCHAR, domain VARCHAR, r_raw DOUBLE, r_cal DOUBLE,
+                                action VARCHAR, reason VARCHAR, low DOUBLE, high DOUBLE, calibrator INTEGER, policy INTEGER,
+                                at_ TIMESTAMPTZ, by_ VARCHAR);
+        CREATE TABLE drift_checks (id VARCHAR, reference VARCHAR, current VARCHAR, at_ TIMESTAMPTZ, by_ VARCHAR, alert BOOLEAN,
+                                   reason VARCHAR, result VARCHAR);
+        CREATE TABLE audit (at_ TIMESTAMPTZ, who VARCHAR, what VARCHAR, subject VARCHAR, before VARCHAR, after VARCHAR,
+                            reason VARCHAR, seq BIGINT DEFAULT nextval('audit_order'));
+        """
+    )
+
+
+MIGRATIONS = (_first, _second, _third)
 
 
 def migrate(connection: duckdb.DuckDBPyConnection) -> None:

@@ -54,6 +54,10 @@ _STEPS = (
         "CREATE INDEX calls_by_key ON calls (key)",
         "CREATE TABLE batches (name TEXT PRIMARY KEY, run TEXT, model TEXT, vendor_id TEXT, ended INTEGER DEFAULT 0, at TEXT)",
     ),
+    (
+        "CREATE TABLE leases (queue TEXT, run TEXT, item TEXT, rater TEXT, until REAL, PRIMARY KEY (queue, run, item, rater))",
+        "CREATE TABLE skips (queue TEXT, run TEXT, item TEXT, rater TEXT, at REAL, PRIMARY KEY (queue, run, item, rater))",
+    ),
 )
 """The file's schema as ordered steps; PRAGMA user_version says how many it has."""
 _ADD_TO_SPENDS = (

@@ -14,11 +14,12 @@ from cotlab.core.errors import ConfigError, CotlabError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, ModelRef, Step
-from cotlab.metrics.composite import OPTIONS, WEIGHTS, check, composite, weighed, weights_for
+from cotlab.metrics.composite import OPTIONS, check, composite
 from cotlab.metrics.diagnosis import RULES, Feature, diagnose
 from cotlab.run.config import read_config
 from cotlab.run.plan import make_plan
 from cotlab.run.roles import chosen, models_of
+from cotlab.stats.weights import WEIGHTS, weighed, weights_for
 from cotlab.suites.wordproblems import make_suite
 
 SUBJECT = ModelRef("organism", "r100", form="continuation")
