@@ -96,4 +96,10 @@ SAME_SIDE = _card(
     "No item was scored by both.", "Agreement beyond chance: on one-sided data two judges agree by themselves.",
     better="higher", level="run", source="ours",
 )  # fmt: skip
+KAPPA = _card(
+    "judge_kappa", "κ", -1.0, 1.0, "Cohen's kappa of the side that two judges, or a judge and the people, name on the items "
+    "that both scored: the first response, the second, or none; 0 is what their habits alone would give",
+    "No item was scored by both, or one of the two names one side on all.", "Who is right; nor how far apart the scores are.",
+    better="higher", level="run", source="Cohen 1960",
+)  # fmt: skip
 ALL = (SCORE, ORDER_EFFECT, TIE, LENGTH_DIFFERENCE, HUMAN_SCORE, PROMPT_GROUP)

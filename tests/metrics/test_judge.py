@@ -18,6 +18,7 @@ from cotlab.core.types import Estimate, Item, ModelRef, Score
 from cotlab.metrics.judge import NO_JUDGE, NO_PAIR, OPTIONS, check, judge, role_of
 from cotlab.metrics.judge_run import (
     judge_agreement,
+    judge_kappa,
     judge_length_p,
     judge_length_rho,
     judge_mean,
@@ -242,3 +243,14 @@ def test_agreement_of_judges_and_of_people() -> None:
     assert both[0] == pytest.approx(-(both[1] or 0)) and (both[0] or 0) > 0.9
     assert (sides[str(OPUS), str(OTHER)].point, sides[str(OPUS), "human"].point) == (0.0, pytest.approx(4 / 6))
     assert len(ranks) == len(sides) == 3
+
+
+def test_kappa_of_judges_is_of_the_sides_that_they_name() -> None:
+    """Judge 0 + + + - - -, people + + tie - - +: the same in 4 of 6; by chance (3 · 3 + 3 · 2 + 0 · 1) / 36 = 15/36:
+    (4/6 - 15/36) / (21/36) = 9/21. The other judge names one side on all, which kappa cannot tell from chance.
+    """
+    table = run_of({OPUS: [9, 2, 1, -1, -2, -3], OTHER: [1, 2, 3, 4, 5, 6]}, [0, 1, 2, 3, 4, 5], human=[1, 5, 0, -9, -2, 1])
+    found = {(dict(e.group)["judge"], dict(e.group)["with"]): e for e in judge_kappa.compute(table, {}, 1)}
+    with_people, alone = found[str(OPUS), "human"], found[str(OTHER), "human"]
+    assert (with_people.point, with_people.n) == (pytest.approx(9 / 21), 6) and with_people.lo is not None
+    assert alone.point is None and "one label to all 6 items" in (alone.reason or "") and len(found) == 3
