@@ -54,7 +54,7 @@ LAW_SETS: Mapping[str, frozenset[str]] = {
     "over a run": frozenset(
         {"holdout_gap", "rrr", "rrr_micro", "rrr_ceiling", "ccs_above_noise", "unfaithful_rate", "classifier_kappa",
          "classifier_mcnemar", "judge_mean", "judge_mean_equal_length", "judge_length_rho", "judge_length_p",
-         "judge_agreement", "judge_same_side"}
+         "judge_agreement", "judge_same_side", "judge_kappa"}
     ),
 }
 READ_OFF = LAW_SETS["describes what a chain claims"] | LAW_SETS["describes the links of a chain"] | {"repair_before"}

@@ -96,4 +96,11 @@ SAME_SIDE = _card(
     "No item was scored by both.", "Agreement beyond chance: on one-sided data two judges agree by themselves.",
     better="higher", level="run", source="ours",
 )  # fmt: skip
+KAPPA = _card(
+    "judge_kappa", "κ", -1.0, 1.0,
+    "Cohen's kappa of the sides (the base's, the fine-tuned one's, neither) that two judges, or a judge and the people, take "
+    "on the items that both scored: 0 is what their habits alone would give",
+    "No item was scored by both, or one of the two takes one side always.", "Who is right: judges of one family share faults.",
+    better="higher", level="run", source="ours",
+)  # fmt: skip
 ALL = (SCORE, ORDER_EFFECT, TIE, LENGTH_DIFFERENCE, HUMAN_SCORE, PROMPT_GROUP)

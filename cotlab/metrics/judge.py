@@ -13,6 +13,7 @@ from cotlab.metrics import cards_judge as cards
 from cotlab.metrics.ablation import missing
 from cotlab.metrics.judge_run import (
     judge_agreement,
+    judge_kappa,
     judge_length_p,
     judge_length_rho,
     judge_mean,
@@ -52,7 +53,8 @@ class Asked(NamedTuple):
     tuned_first: Complete
 
 
-STATISTICS = (judge_mean, judge_mean_equal_length, judge_length_rho, judge_length_p, judge_agreement, judge_same_side)
+STATISTICS = (judge_mean, judge_mean_equal_length, judge_length_rho, judge_length_p, judge_agreement, judge_same_side,
+              judge_kappa)  # fmt: skip
 
 
 @scorer(*cards.ALL, version=1, name="judge", options=OPTIONS, check=check, roles=(ROLE,), statistics=STATISTICS)

@@ -13,6 +13,7 @@ from cotlab.core.program import over_run
 from cotlab.core.types import Estimate, Facet
 from cotlab.metrics import cards_judge as cards
 from cotlab.metrics.redundancy import item_means
+from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.covariate import at_equal
 from cotlab.stats.intervals import Interval, no_interval, t_interval, wilson
 from cotlab.stats.ranks import spearman, spearman_p
@@ -107,10 +108,24 @@ def judge_same_side(table: pd.DataFrame, options: Mapping[str, Any], seed: int) 
     """How often two raters name the same response, or both none."""
     out = []
     for both, a, b in _pairs_of_raters(table):
-        same = sum((x > 0) - (x < 0) == (y > 0) - (y < 0) for x, y in zip(a, b, strict=True))
+        same = sum(x == y for x, y in zip(_sides(a), _sides(b), strict=True))
         found = wilson(same, len(a)) if len(a) else no_interval(None, 0, "no item was scored by both")
         out.append(_estimate(cards.SAME_SIDE.name, both, found))
     return out
+
+
+@over_run(cards.KAPPA, reads=_RATERS)
+def judge_kappa(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """Cohen's kappa of the sides that two raters take: the base's, the fine-tuned one's, or neither."""
+    out = []
+    for both, a, b in _pairs_of_raters(table):
+        found = cohen_kappa(_sides(a), _sides(b)) if len(a) else no_interval(None, 0, "no item was scored by both")
+        out.append(_estimate(cards.KAPPA.name, both, found))
+    return out
+
+
+def _sides(scores: pd.Series[float]) -> list[int]:
+    return [int(x > 0) - int(x < 0) for x in scores]
 
 
 def _judged(table: pd.DataFrame) -> Iterator[Judged]:

@@ -18,6 +18,7 @@ from cotlab.core.types import Estimate, Item, ModelRef, Score
 from cotlab.metrics.judge import NO_JUDGE, NO_PAIR, OPTIONS, check, judge, role_of
 from cotlab.metrics.judge_run import (
     judge_agreement,
+    judge_kappa,
     judge_length_p,
     judge_length_rho,
     judge_mean,
@@ -242,3 +243,12 @@ def test_agreement_of_judges_and_of_people() -> None:
     assert both[0] == pytest.approx(-(both[1] or 0)) and (both[0] or 0) > 0.9
     assert (sides[str(OPUS), str(OTHER)].point, sides[str(OPUS), "human"].point) == (0.0, pytest.approx(4 / 6))
     assert len(ranks) == len(sides) == 3
+
+
+def test_kappa_of_the_sides() -> None:
+    """Sides + + - - 0 + and + - - - 0 0: 4 of 6 agree, by habit 11 of 36 would; (24 - 11) / (36 - 11) = .52."""
+    table = run_of({OPUS: [3, 2, -1, -1, 0, 3.5], OTHER: [3, -2, -1, -4, 0, 0]}, [0, 1, 2, 3, 4, 5])
+    found = one(judge_kappa.compute(table, {}, 1))
+    assert found.point == pytest.approx(0.52) and found.n == 6 and found.lo is not None
+    lone = one(judge_kappa.compute(run_of({OPUS: [1, 2, 3, 4, 5], OTHER: [1, 2, 3, 4, 5]}, [0, 1, 2, 3, 4]), {}, 1))
+    assert lone.point is None and "one label" in (lone.reason or "")
