@@ -25,15 +25,22 @@ def import_(
     """Keep published scores as runs, one for each model; what is in the store already is not doubled.
 
     JSON files are read together as one study of fine-tuning. A CSV table holds counts of classified responses by hint, or
-    people's ratings of steps.
+    people's ratings of steps; of several files those that hold neither are named and left out.
     """
     from cotlab.run.imported_study import store_study
     from cotlab.run.imported_tables import store_table
     from cotlab.store.gate import Store
     from cotlab.suites.import_study import read_study
-    from cotlab.suites.import_tables import read_table
+    from cotlab.suites.import_tables import UnknownTable, read_table
 
-    tables = [read_table(path) for path in files if path.suffix.lower() == ".csv"]
+    tables, left_out = [], []
+    for path in (path for path in files if path.suffix.lower() == ".csv"):
+        try:
+            tables.append(read_table(path))
+        except UnknownTable as error:
+            if len(files) == 1:
+                raise
+            left_out.append(error)
     parts = [path for path in files if path.suffix.lower() != ".csv"]
     study = read_study(parts) if parts else None
     store = Store()
@@ -41,3 +48,7 @@ def import_(
     for run in kept:
         told = "Stored" if run.new else "In the store already"
         print(f"{told}: run {run.run_id}, {run.model} on {run.suite}.")
+    for unknown in left_out:
+        print(f"Left out: {unknown}")
+    if left_out and not kept:
+        raise typer.Exit(2)

@@ -149,6 +149,8 @@ def _mediated(kind: str, none: str) -> Callable[[Source, Choice], Drawn | Absent
 def _lengths(source: Source, choice: Choice) -> Drawn | Absent:
     suite = read.suite(source.store, source.row["suite"])
     steps = pd.Series([len(item.steps) for item in suite.items])
+    if not steps.any():
+        return Absent("the suite's items have no chains: they are the model's own, or were not published")
     return Drawn(steps.value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps"))
 
 

@@ -17,6 +17,8 @@ HIDDEN = ("evidence",)
 """Columns that are keys into the response log: of no use outside it."""
 BESIDE = ("n", "draws", "n_undefined", "method", "reason")
 """Columns that a paper's table has beside those that the figure needs."""
+PAGE_ROWS = 40
+"""A LaTeX table with more rows than this goes over pages."""
 _WHOLE = ("n", "draws", "donors", "n_undefined", "count", "n_steps", "sample")
 _TEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
@@ -48,17 +50,23 @@ def as_csv(table: pd.DataFrame) -> str:
 
 
 def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: str) -> str:
-    """A table for LaTeX with booktabs: numbers with three digits at the right, every text escaped."""
+    """A table for LaTeX with booktabs: numbers with three digits at the right, every text escaped; a long one goes over pages."""
     names, kinds, rows = _for_paper(table, columns)
     align = "".join("r" if numeric else "l" for numeric in kinds)
     mark = re.sub("[^A-Za-z0-9-]", "-", label)
-    lines = [
-        "% needs \\usepackage{booktabs}",
-        "\\begin{table}", "\\centering", f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{mark}}}",
-        f"\\begin{{tabular}}{{{align}}}", "\\toprule", " & ".join(tex(name) for name in names) + r" \\", "\\midrule",
-        *(" & ".join(tex(cell) for cell in row) + r" \\" for row in rows),
-        "\\bottomrule", "\\end{tabular}", "\\end{table}",
-    ]  # fmt: skip
+    told, head = [f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{mark}}}"], " & ".join(tex(name) for name in names) + r" \\"
+    body = [" & ".join(tex(cell) for cell in row) + r" \\" for row in rows]
+    if len(rows) > PAGE_ROWS:
+        lines = [
+            "% needs \\usepackage{booktabs,longtable}",
+            f"\\begin{{longtable}}{{{align}}}", *told[:1], told[1] + r" \\", "\\toprule", head, "\\midrule", "\\endhead",
+            *body, "\\bottomrule", "\\end{longtable}",
+        ]  # fmt: skip
+    else:
+        lines = [
+            "% needs \\usepackage{booktabs}", "\\begin{table}", "\\centering", *told, f"\\begin{{tabular}}{{{align}}}",
+            "\\toprule", head, "\\midrule", *body, "\\bottomrule", "\\end{tabular}", "\\end{table}",
+        ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
@@ -81,6 +89,7 @@ def tex(text: str) -> str:
 def _for_paper(table: pd.DataFrame, columns: Sequence[str]) -> tuple[list[str], list[bool], list[list[str]]]:
     """Names of the columns, whether each holds numbers, and the cells."""
     shown = [name for name in dict.fromkeys((*columns, *BESIDE)) if name in table.columns]
+    shown = [name for name in shown if name != "reason" or table[name].notna().any()]  # nothing is missing, nothing to explain
     kinds = [_numeric(table[name]) for name in shown]
     rows = [[_cell(name, row[name]) for name in shown] for row in table.to_dict("records")]
     return [name.replace("_", " ") for name in shown], kinds, rows

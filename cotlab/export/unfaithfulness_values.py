@@ -123,7 +123,7 @@ def sweep_points(values: pd.DataFrame, where: Mapping[str, Place], classifier: s
         for step in sorted({*SWEEP, threshold}):
             tables.append(_points([(named, _rate(part, step), part)]).assign(threshold=step, chosen=threshold))
     found = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=[*POINT_COLUMNS, "threshold", "chosen"])
-    return found.assign(values=None)
+    return found.assign(scores=found["values"], values=None)  # behind a rate at a threshold no single value stands
 
 
 def category_points(values: pd.DataFrame, where: Mapping[str, Place], classifier: str, threshold: float) -> pd.DataFrame:
@@ -134,7 +134,7 @@ def category_points(values: pd.DataFrame, where: Mapping[str, Place], classifier
         for place, some in _by_run(part, where):
             named = Place(_apart(place, where), str(category))
             rows.append((named, _rate(some, threshold), some))
-    return _points(rows).assign(values=None)
+    return _points(rows)
 
 
 def kappa_pairs(values: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:

@@ -59,7 +59,7 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
     """A line for each group with an interval at each threshold; a dashed line at the threshold that is chosen."""
     rows = records(table)
     names = list(dict.fromkeys(str(row["group"]) for row in rows))
-    fig, every, chosen = go.Figure(), list[Mark](), real(rows[0], "chosen")
+    fig, every, few, chosen = go.Figure(), list[Mark](), 0, real(rows[0], "chosen")
     if chosen is not None:
         fig.add_shape(
             type="line", x0=chosen, x1=chosen, y0=0, y1=1, yref="paper", layer="below",
@@ -74,10 +74,12 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
             for row in own
         ]
         draw_series(fig, marks, code, legend=True, joined=True)
+        few += _rug(fig, own[0], code, few)
         every += marks
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
-    fig.update_yaxes(range=[-0.03, 1.03])
+    fig.update_yaxes(range=[-0.03 - 0.02 * few, 1.03])
     small = fine_print(every, gaps=False)
+    small += [f"Faint, below 0: the single scores of up to {RAW_ROWS} responses."] if few else []
     small += [f"Dashed: the chosen threshold, {chosen:g}."] if chosen is not None else []
     style.apply_style(
         fig, "Unfaithful responses by threshold (share, 0 to 1)", subtitle=small, x="Threshold: unfaithful from this score on",
@@ -214,6 +216,17 @@ def _dots(
     axis = {"y": value} if upright else {"x": value}
     style.apply_style(fig, title, subtitle=[*small, *more], height=height + 22 * lines + below, **axis)
     return fig.update_layout(margin={"b": 60 + 22 * lines + below})
+
+
+def _rug(fig: Any, row: Row, code: style.Code, place: int) -> int:
+    """The single scores of a group that has few, in a line below the rates; how many lines were drawn."""
+    found = raw_values({**row, "values": row.get("scores")})
+    if found:
+        fig.add_scatter(
+            x=found, y=[-0.03 - 0.02 * place] * len(found), mode="markers", hoverinfo="skip", showlegend=False,
+            cliponaxis=False, marker={"color": style.faded(code.colour, 0.45), "size": 6, "symbol": code.symbol},
+        )  # fmt: skip
+    return bool(found)
 
 
 def _tick(place: str, width: int) -> str:

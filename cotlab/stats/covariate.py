@@ -70,6 +70,8 @@ def at_equal(
         point = float(fitted.params[0])
         lo, hi = map(float, fitted.conf_int(alpha=1 - level)[0])
     method = "least squares at 0, " + ("HC3" if clusters is None else "clustered errors")
+    if not math.isfinite(point):
+        return no_interval(None, n, "the values are too large for a line", level=level)
     if not (math.isfinite(lo) and math.isfinite(hi)):
         return no_interval(point, n, "one unit alone decides the line", level=level)
     return Interval(point, min(lo, point), max(hi, point), n, method, level)

@@ -14,6 +14,8 @@ from cotlab.stats.intervals import FEWEST, Interval, checked_level, no_interval,
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
+_LARGEST = 1e100
+"""The third powers of BCa's acceleration are numbers up to here."""
 _CELLS = 4_000_000
 """Most array cells held at once while resampling: memory stays small however many units there are."""
 
@@ -117,6 +119,8 @@ def bootstrap_ratio(
     n = len(top)
     if n == 0:
         return no_interval(None, 0, "no defined value", level=level)
+    if np.abs(top).max() > _LARGEST:
+        return no_interval(None, n, f"values beyond {_LARGEST:g} are too large for the sums of a bootstrap", level=level)
     point = float(top.sum() / bottom.sum())
     if n == 1:
         return no_interval(point, 1, "one unit has no spread", level=level)

@@ -49,14 +49,19 @@ class Table:
     rows: tuple[tuple[int, Mapping[str, str]], ...]
 
 
+class UnknownTable(SuiteError):
+    """A CSV file that is sound and holds nothing that is known here."""
+
+
 def read_table(path: str | Path) -> Table:
     """A CSV file of one of the known kinds, with or without a byte order mark.
 
     Raises
     ------
+    UnknownTable
+        If the header lacks columns of every kind; the message names those that the nearest kind needs.
     SuiteError
-        If it cannot be read, a row has another number of cells than the header, or the header lacks columns of every kind;
-        the message names those that the nearest kind needs.
+        If it cannot be read, or a row has another number of cells than the header.
     """
     name = shown(str(path))
     try:
@@ -71,7 +76,8 @@ def read_table(path: str | Path) -> Table:
     header = cells[0][1] if cells else []
     kind = min(KINDS, key=lambda kind: len(set(KINDS[kind]) - set(header)))
     if lacking := [column for column in KINDS[kind] if column not in header]:
-        raise SuiteError(name, 1, "", f"is no table that is known: for one of {kind} it lacks the columns {', '.join(lacking)}")
+        told = f"is no table that is known: for one of {kind} it lacks the columns {', '.join(lacking)}"
+        raise UnknownTable(name, 1, "", told)
     for line, row in cells[1:]:
         if len(row) != len(header):
             raise SuiteError(name, line, "", f"has {len(row)} cells for {len(header)} columns")

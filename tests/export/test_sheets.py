@@ -65,3 +65,11 @@ def test_a_text_stays_in_its_cell_of_markdown(told: str) -> None:
     row = text.split("\n")[2]
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 3 and row.endswith(" 1 |")
     assert not re.search(r"<[a-zA-Z/!]", text)
+
+
+def test_a_long_table_goes_over_pages_and_a_short_one_does_not() -> None:
+    table = pd.DataFrame({"item": [f"i{k}" for k in range(41)], "point": [0.5] * 41, "reason": [None] * 41})
+    long, short = (as_latex(part, ("item", "point"), "c", "l") for part in (table, table.head(40)))
+    assert long.count("\\begin{longtable}{lr}") == 1 and "\\begin{table}" not in long and "\\endhead" in long
+    assert short.count("\\begin{tabular}{lr}") == 1 and "longtable" not in short
+    assert "reason" not in short and "reason" in as_latex(table.assign(reason="few"), ("item", "point"), "c", "l")

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cotlab.stats.correlation import pearson
-from cotlab.suites.import_ratings import import_step_ratings
+from cotlab.suites.import_tables import read_ratings, read_table
 
 FILE = Path(__file__).resolve().parents[3] / "shared" / "data" / "fur_ratings" / "reasoning-chain-study.csv"
 pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="no ratings beside the repository (../shared/data/fur_ratings)")
 
 
+def rated() -> list[dict[str, Any]]:
+    """Each rated step's rating (its place on the scale), drop and flip."""
+    return [item.meta["step_ratings"][0] for items in read_ratings(read_table(FILE)).values() for item in items]
+
+
 def ratings() -> list[tuple[float, int]]:
     """Of each rated step: by how much the answer's probability drops, and the rating's place on the scale."""
-    return [(row.drop, row.rating) for row in import_step_ratings(FILE)]
+    return [(row["drop"], row["rating"]) for row in rated()]
 
 
 def test_the_correlation_that_was_published_leaves_out_every_drop_that_is_none() -> None:
@@ -27,9 +33,9 @@ def test_the_correlation_that_was_published_leaves_out_every_drop_that_is_none()
 
 def test_the_ratings_that_are_read() -> None:
     """Counted in the file: 33, 16, 13, 14, 24 ratings from full support down; 73 answers flip."""
-    found = import_step_ratings(FILE)
-    assert [sum(row.rating == place for row in found) for place in (4, 3, 2, 1, 0)] == [33, 16, 13, 14, 24]
-    assert sum(row.flip for row in found) == 73
+    found = rated()
+    assert [sum(row["rating"] == place for row in found) for place in (4, 3, 2, 1, 0)] == [33, 16, 13, 14, 24]
+    assert sum(row["flip"] for row in found) == 73
 
 
 def test_over_all_ratings_the_interval_holds_zero() -> None:

@@ -10,7 +10,7 @@ import pytest
 from cotlab.stats.agreement import cohen_kappa_table, percent_agreement_table
 from cotlab.stats.intervals import Interval, wilson
 from cotlab.stats.paired import McNemar, mcnemar_counts
-from cotlab.suites.import_ratings import import_agreement
+from cotlab.suites.import_tables import read_counts, read_table
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "lie_to_me" / "paper2"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no counts beside the repository (../shared/data/lie_to_me)")
@@ -22,8 +22,11 @@ def rows(name: str) -> dict[str, dict[str, str]]:
 
 
 def counts() -> dict[str, tuple[int, int, int, int]]:
-    found = import_agreement(FOLDER / "confusion_matrix_by_hint.csv")
-    return {row.group: (row.both, row.first_only, row.second_only, row.neither) for row in found}
+    """Of each hint: called faithful by both, by the first alone, by the second alone, by neither."""
+    found: dict[str, dict[tuple[float, float], int]] = {}
+    for cell in read_counts(read_table(FOLDER / "confusion_matrix_by_hint.csv")):
+        found.setdefault(cell.hint, {})[cell.scores["combined"], cell.scores["sonnet"]] = cell.count
+    return {hint: tuple(of[pair] for pair in ((0, 0), (0, 1), (1, 0), (1, 1))) for hint, of in found.items()}  # type: ignore[misc]
 
 
 def overall() -> tuple[int, int, int, int]:

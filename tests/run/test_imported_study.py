@@ -259,6 +259,18 @@ def test_the_command_stores_study_and_tables(tmp_path: Path) -> None:
     assert isinstance(refused.exception, SuiteError) and read.totals(Store())["runs"] == 3
 
 
+def test_tables_of_another_kind_are_named_and_left_out(tmp_path: Path) -> None:
+    other = str(table(tmp_path, ("model", "rate"), ("m", 0.5)).rename(tmp_path / "other.csv"))
+    known = str(table(tmp_path, CONFUSION, ("a", 2, 1, 1, 0, 0)))
+    beside = CliRunner().invoke(app, ["unfaithfulness", "import", other, known])
+    assert beside.exit_code == 0 and beside.output.count("Stored: run import-") == 1
+    assert "Left out:" in beside.output and "other.csv" in beside.output
+    none = CliRunner().invoke(app, ["unfaithfulness", "import", other, other])
+    assert none.exit_code == 2 and "Stored" not in none.output
+    alone = CliRunner().invoke(app, ["unfaithfulness", "import", other])
+    assert isinstance(alone.exception, SuiteError)
+
+
 def test_items_are_counted_once_however_many_scorers_a_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model with detectors and a judge has two scorers; its five rows are five items, all of them done."""
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))

@@ -246,3 +246,10 @@ def test_too_few_pairs_equal_pairs_and_unequal_lengths() -> None:
 def test_a_small_difference_between_large_values_is_a_difference() -> None:
     large = [100_000.0] * 8
     assert paired_permutation([v + 0.5 for v in large], large, seed=1) == pytest.approx(2 / 256)
+
+
+def test_values_too_large_for_the_sums_are_undefined() -> None:
+    for values in ([1e308, 1.1e308, 1e308, 1e308, 1e308], [1e308, -1e308, 1.2e308, -1e308, 1e307]):
+        found = bootstrap_mean(values, seed=1)
+        assert (found.point, found.lo, found.hi, found.n) == (None, None, None, 5) and "too large" in (found.reason or "")
+    assert in_order(bootstrap_mean([1e99, 2e99, 3e99, 1e99, 5e99], seed=1))
