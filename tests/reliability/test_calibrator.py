@@ -161,7 +161,9 @@ def test_a_score_of_exactly_one_does_not_outweigh_all_others() -> None:
     assert np.abs(with_one - without).max() < 0.1 and EPS == 1e-3
 
 
-@pytest.mark.parametrize("params", [{}, {"method": "magic", "lo": 0, "hi": 1}, {"method": "platt", "slope": 1.0, "lo": 0, "hi": 1}])
+@pytest.mark.parametrize(
+    "params", [{}, {"method": "magic", "lo": 0, "hi": 1}, {"method": "platt", "slope": 1.0, "lo": 0, "hi": 1}]
+)
 def test_what_is_no_calibrator_is_not_read_as_one(params: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="no parameters of a calibrator"):
         Calibrator.from_params(params)
