@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,11 +58,16 @@ def fill(store: Store, run: str = "run-1", n: int = 60, *, seed: int = 0, labels
         add_labels(connection, said[: n if labels is None else labels])
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled") / "store"
+    fill(Store(folder))
+    return folder
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    found = Store(tmp_path / "store")
-    fill(found)
-    return found
+def store(filled: Path, tmp_path: Path) -> Store:
+    return Store(shutil.copytree(filled, tmp_path / "store"))
 
 
 def test_labels_become_a_version_that_is_in_use(store: Store) -> None:
