@@ -43,6 +43,8 @@ TABLES = Registry(
         "paired_differences": f"{_RUNS}:PAIRED_DIFFERENCES",
         "chain_lengths": f"{_RUN}:CHAIN_LENGTHS",
         "validation_doses": f"{_RUN}:VALIDATION_DOSES",
+        "feature_distributions": "cotlab.export.drift_tables:FEATURE_DISTRIBUTIONS",
+        "drift_scores": "cotlab.export.drift_tables:DRIFT_SCORES",
     },
     "cotlab.figure_tables",
 )
