@@ -7,7 +7,7 @@ import streamlit as st
 from cotlab.core.errors import UnknownName
 from cotlab.run.config import DEMO
 from cotlab.store import read
-from cotlab.ui import data, launching, parts
+from cotlab.ui import access, data, launching, parts
 from cotlab.ui.links import page
 from cotlab.ui.runs_table import show_runs
 
@@ -19,7 +19,9 @@ def is_empty() -> bool:
 def first_use() -> None:
     """What to do where nothing was run yet."""
     st.info("Nothing was run yet. The shipped suite and the shipped organism need no key and take less than a minute.")
-    if st.button("Run the shipped suite on the shipped organism", type="primary", icon=":material/play_arrow:"):
+    label = "Run the shipped suite on the shipped organism"
+    if st.button(label, type="primary", icon=":material/play_arrow:", **access.only("admin")):
+        access.need("admin")
         run_id = launching.new_run_id()
         launching.spawn(data.store(), run_id, DEMO)
         st.switch_page(page("run"), query_params={"run": run_id})

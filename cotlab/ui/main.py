@@ -8,6 +8,7 @@ import streamlit as st
 
 from cotlab.core.errors import ConfigError
 from cotlab.run.secrets import load_secrets
+from cotlab.ui import access
 from cotlab.ui.links import PAGES
 from cotlab.ui.text import as_code
 
@@ -57,4 +58,5 @@ try:
     load_secrets(PAGES.parent)
 except ConfigError as error:
     st.error(as_code(str(error)))
+access.guard()
 st.navigation(sections()).run()
