@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from cotlab.core.errors import ConfigError, CotlabError, UnknownName
 from cotlab.review.features import NUMBERS, feature_table
+from cotlab.review.reaudit import Quality, quality
 from cotlab.stats.drift import FeatureDrift, JointDrift, Measured, Shuffles, feature_drift, joint_drift
 from cotlab.stats.multiple import benjamini_hochberg
 from cotlab.store import drift as kept
@@ -23,6 +24,7 @@ KS, PSI, ALPHA, PERMUTATIONS, SEED = 0.2, 0.2, 0.05, 1999, 42
 """What is looked for where nobody says otherwise: a distance that matters, a risk of a false alert, and how it is measured."""
 MEASURES = ("psi", "ks")
 REFIT = "cotlab calibrate"
+_PARTS = ("features", "joint", "at", "quality")
 
 
 class NothingToCompare(CotlabError):
@@ -64,6 +66,8 @@ class DriftCheck:
         Some feature moved by more than is set, and by more than chance.
     reason : str
         Why, or why not, in words.
+    quality : Quality
+        Brier and ECE of the calibrator in use on what was labelled of the current runs since its fit.
     label : str
         What this part of a series is: a tag's value, or when the run was planned.
     """
@@ -83,6 +87,7 @@ class DriftCheck:
     shared: int
     alert: bool
     reason: str
+    quality: Quality
     label: str = ""
 
     @property
@@ -161,7 +166,7 @@ def measure(
     shared = len(set(old["question"]) & set(new["question"]))
     return DriftCheck(
         uuid.uuid4().hex[:12], reference, current, datetime.now(UTC), by, ks, psi, alpha, permutations, seed, found, joint,
-        shared, alert, _reason(found, joint, ks, psi, alpha), label,
+        shared, alert, _reason(found, joint, ks, psi, alpha), quality(store, current, seed=seed), label,
     )  # fmt: skip
 
 
@@ -219,11 +224,13 @@ def as_json(check: DriftCheck) -> dict[str, Any]:
 
 def from_json(told: Mapping[str, Any]) -> DriftCheck:
     """The check that ``as_json`` was made of."""
-    features = tuple(replace(Found(**{**one, "drift": _feature(one["drift"])})) for one in told["features"])
+    features = tuple(Found(**{**one, "drift": _feature(one["drift"])}) for one in told["features"])
+    band = told["quality"]["band"]
+    held = Quality(**{**told["quality"], "band": None if band is None else tuple(band)})
     joint = JointDrift(**{**told["joint"], "energy": Measured(**told["joint"]["energy"])})
-    rest = {name: told[name] for name in DriftCheck.__slots__ if name not in ("features", "joint", "at")}
+    rest = {name: told[name] for name in DriftCheck.__slots__ if name not in _PARTS}
     rest |= {side: tuple(told[side]) for side in ("reference", "current")}
-    return DriftCheck(**rest, features=features, joint=joint, at=datetime.fromisoformat(told["at"]))
+    return DriftCheck(**rest, features=features, joint=joint, quality=held, at=datetime.fromisoformat(told["at"]))
 
 
 def feature_values(store: Store, check: DriftCheck) -> pd.DataFrame:
