@@ -15,6 +15,7 @@ from cotlab.cli import (
     doctor,
     drift,
     figures,
+    labels,
     mediation,
     next_labels,
     organisms,
@@ -50,6 +51,7 @@ app.command("next-labels")(next_labels.next_labels)
 app.add_typer(suites.app, name="suites")
 app.add_typer(organisms.app, name="organisms")
 app.add_typer(mediation.app, name="mediation")
+app.add_typer(labels.app, name="labels")
 app.add_typer(unfaithfulness.app, name="unfaithfulness")
 
 
