@@ -152,6 +152,8 @@ def add_audit(
 def audit(store: Store, *, what: str | None = None) -> pd.DataFrame:
     """Who changed what, the newest first: at_, who, what, subject, before, after (JSON or None), reason, seq."""
     with store.reading() as connection:
-        return connection.execute(
+        found = connection.execute(
             "SELECT * FROM audit WHERE ($what IS NULL OR what = $what) ORDER BY seq DESC", {"what": what}
         ).df()
+    gaps = {name: found[name].astype(object).where(found[name].notna(), None) for name in ("before", "after")}
+    return found.assign(**gaps)
