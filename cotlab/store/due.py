@@ -45,6 +45,19 @@ def labels_due(store: Store, rater: str) -> pd.DataFrame:
         ).df()
 
 
+def last_label(store: Store) -> int:
+    """The place of the newest row of labels, 0 without one: what was read of labels holds while it stays the same."""
+    with store.reading() as connection:
+        row = connection.execute("SELECT coalesce(max(seq), 0) FROM labels").fetchone()
+    return int(row[0]) if row else 0
+
+
+def labelled_runs(store: Store) -> set[str]:
+    """The runs that have a label which holds."""
+    with store.reading() as connection:
+        return {str(row[0]) for row in connection.execute("SELECT DISTINCT run FROM current_labels").fetchall()}
+
+
 def drift_alerts(store: Store) -> pd.DataFrame:
     """Checks of drift with an alert that no later check of the same two has cleared, the newest first.
 
