@@ -47,6 +47,10 @@ def sections() -> dict[str, list[st.Page]]:
             _page("compare", "Compare", "compare_arrows"),
             _page("validation", "Validation", "verified"),
         ],
+        "Review": [
+            _page("label", "Label", "rate_review"),
+            _page("agreement", "Agreement", "handshake"),
+        ],
         "Export": [_page("figures", "Figures", "picture_as_pdf")],
         "More": [_page("settings", "Settings", "settings")],
     }
