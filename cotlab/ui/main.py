@@ -47,6 +47,10 @@ def sections() -> dict[str, list[st.Page]]:
             _page("compare", "Compare", "compare_arrows"),
             _page("validation", "Validation", "verified"),
         ],
+        "Review": [
+            _page("label", "Label", "rate_review"),
+            _page("agreement", "Agreement", "handshake"),
+        ],
         "Decide": [
             _page("calibration", "Calibration", "query_stats"),
         ],
