@@ -10,10 +10,12 @@ import typer
 
 from cotlab import __version__
 from cotlab.cli import (
+    calibrate,
     compare,
     demo,
     doctor,
     figures,
+    labels,
     mediation,
     organisms,
     plan,
@@ -40,12 +42,15 @@ app.command("plan")(plan.plan)
 app.command("report")(reports.report)
 app.command("runs")(reports.runs)
 app.command("compare")(compare.compare)
+app.command("calibrate")(calibrate.calibrate)
+app.command("tune")(calibrate.tune)
 app.command("figures")(figures.figures)
 app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
 app.add_typer(suites.app, name="suites")
 app.add_typer(organisms.app, name="organisms")
 app.add_typer(mediation.app, name="mediation")
+app.add_typer(labels.app, name="labels")
 app.add_typer(unfaithfulness.app, name="unfaithfulness")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -210,7 +210,7 @@ def skip(store: Store, item: QueueItem) -> None:
 
 
 def flag(store: Store, item: QueueItem, note: str = "") -> bool:
-    """Say that something is wrong with an item itself: a flagged label of the verdict unsure, which ``flagged_queue`` finds."""
+    """Say that something is wrong with an item itself: a flagged label of the verdict unsure, which ``flagged_items`` finds."""
     return submit(store, item.label("unsure", item.prefilled, note=note, flagged=True))
 
 
@@ -299,12 +299,11 @@ def prefilled(store: Store, run: str, item_id: str) -> bool | None:
         return _prefilled(connection, run, item_id)
 
 
-def flagged_queue(store: Store, name: str, *, run: str | None = None, by: str) -> str:
-    """A queue of the items that somebody flagged and did not take back; QueueError where there is none."""
-    found = kept.labels(store, run=run)
-    found = found[found["flagged"].astype(bool)]
-    items = [(row["run"], row["item_id"], f"flagged by {row['rater']}") for row in found.to_dict("records")]
-    return make_queue(store, name, items, kind="flagged", by=by)
+def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
+    """What somebody flagged and did not take back, for ``make_queue(…, kind="flagged")``; of these runs or of all."""
+    found = kept.labels(store)
+    found = found[found["flagged"].astype(bool) & (found["run"].isin(runs) if runs is not None else True)]
+    return [(row["run"], row["item_id"], f"flagged by {row['rater']}") for row in found.to_dict("records")]
 
 
 def _prefilled(connection: Any, run: str, item_id: str) -> bool | None:
