@@ -12,7 +12,7 @@ import pandas as pd
 from cotlab.core.errors import UnknownName
 from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
 from cotlab.figures.calibration import METRICS
-from cotlab.reliability.calibrator import Calibrator, NotCalibrated, fit_any
+from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
 from cotlab.review.calibrate import applied, labels_digest
 from cotlab.review.features import feature_table
 from cotlab.review.labels import targets

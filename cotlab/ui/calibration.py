@@ -12,7 +12,7 @@ from cotlab.core.errors import CotlabError
 from cotlab.export import calibration_tables as tables
 from cotlab.figures.calibration import CALIBRATORS, METRICS
 from cotlab.figures.style import interval_text, number
-from cotlab.reliability.calibrator import (
+from cotlab.reliability.maps import (
     FEWEST_ISOTONIC,
     FEWEST_ISOTONIC_OF_CLASS,
     FEWEST_LABELS,
@@ -238,7 +238,7 @@ def domains(shown: Shown) -> None:
         return
     rows = []
     for name, one in told.items():
-        best = next((trial for trial in one["methods"] if trial["method"] == one["chosen"]), {})
+        best: Mapping[str, Any] = next((trial for trial in one["methods"] if trial["method"] == one["chosen"]), {})
         rows.append(
             {"Domain": name, "Map": "its own" if one["used"] == "own" else "over all", "Labels": one["n"],
              "Acceptable": one["n_positive"], "Method": CALIBRATORS[one["chosen"]][0] if one["chosen"] else "n/a",
