@@ -75,6 +75,8 @@ class Choice:
     base : array (n,)
         The base rate of the other folds: the yardstick.
     base_brier : Interval
+    auroc_raw : Interval
+        How well the scores themselves rank the labels.
     """
 
     trials: tuple[Trial, ...]
@@ -83,6 +85,7 @@ class Choice:
     folds: Folds
     base: Floats
     base_brier: Interval
+    auroc_raw: Interval
 
 
 def folds_of(targets: ArrayLike, groups: Sequence[Hashable], *, most: int = 5, seed: int = 0) -> Folds:
@@ -157,7 +160,8 @@ def choose(
     best = min(wanted, key=lambda name: wanted[name])
     chosen = next(t for t in trials if t.method == best)
     base_brier = interval("brier", base, y, groups, seed=seed)
-    return Choice(trials, chosen, _why(best, method, trials, good, y, groups, seed), where, base, base_brier)
+    why = _why(best, method, trials, good, y, groups, seed)
+    return Choice(trials, chosen, why, where, base, base_brier, interval("auroc", s, y, groups, seed=seed))
 
 
 def measured(

@@ -119,9 +119,7 @@ def shortage(method: str, targets: ArrayLike) -> str | None:
     """What is missing for this method, in words, or None. ``method`` "any" asks for what every method needs."""
     y = np.asarray(targets, dtype=float)
     n, good = len(y), int(y.sum())
-    least, of_class = (
-        (FEWEST_ISOTONIC, FEWEST_ISOTONIC_OF_CLASS) if method == "isotonic" else (FEWEST_LABELS, FEWEST_OF_CLASS)
-    )
+    least, of_class = (FEWEST_ISOTONIC, FEWEST_ISOTONIC_OF_CLASS) if method == "isotonic" else (FEWEST_LABELS, FEWEST_OF_CLASS)
     who = "isotonic" if method == "isotonic" else "a calibrator"
     if n and good in (0, n):
         have = "acceptable" if good else "not acceptable"

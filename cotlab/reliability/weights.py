@@ -88,9 +88,7 @@ def reweighed(parts: ArrayLike, weights: Mapping[str, float], *, least: float = 
     return _scores(np.asarray(parts, dtype=float), _vector(weights)[:, None], least)[:, 0]
 
 
-def tune(
-    parts: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, objective: str = "auc", seed: int = 0
-) -> Tuned:
+def tune(parts: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, objective: str = "auc", seed: int = 0) -> Tuned:
     """Weights on the simplex that rank (``auc``) or, after a logistic map, predict (``brier``) the labels best.
 
     Outer folds of whole questions measure; inner folds within each choose how far the weights are drawn back to the example
@@ -154,9 +152,7 @@ def _verdict(gap: Interval, sign: int, better: bool, shrunk: float) -> str:
     return f"the interval holds 0: keep the example weights{same}"
 
 
-def _shrunk(
-    x: Floats, y: Floats, names: Sequence[Hashable], objective: str, seed: int
-) -> tuple[Mapping[str, float], float]:
+def _shrunk(x: Floats, y: Floats, names: Sequence[Hashable], objective: str, seed: int) -> tuple[Mapping[str, float], float]:
     """Weights tuned on these labels, drawn back to the example ones as far as inner folds find best; ties go further back."""
     example = _vector(WEIGHTS)
     try:

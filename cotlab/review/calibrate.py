@@ -12,7 +12,7 @@ import pandas as pd
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.reliability.calibrator import METHODS, Calibrator, Choice, Folds, Measured, NotCalibrated, Trial, choose
-from cotlab.reliability.weights import PARTS, Floats, Tuned, reweighed, tune
+from cotlab.reliability.weights import OBJECTIVES, PARTS, Floats, Tuned, reweighed, tune
 from cotlab.stats.intervals import Interval
 from cotlab.store.calibrators import add_calibrator, calibrator, choose_calibrator, current_calibrator
 from cotlab.store.gate import Store
@@ -38,11 +38,12 @@ class Fitted:
         All methods side by side, over all domains.
     tuned : Tuned or None
     report : mapping of JSON values
-        What the store keeps: ``n, n_positive, n_questions, runs, left_out (reason -> count), folds (count), seed, base_rate,
-        base_brier, chosen, why, methods`` (see below)``, diagram`` and ``points`` (``r_raw, predicted, target``, out of fold)
-        of the chosen one, ``domains`` (name -> ``used``: "own" or "all", ``why, n, n_positive, chosen, methods``),
-        ``weights``. Each of ``methods`` has ``method, refused, note`` and, where not refused, ``brier, log_loss, ece, auroc,
-        gained`` (``point, lo, hi, n, method, reason, note``), ``band`` [lo, hi], ``bins`` and ``skill``. A bin of ``diagram``
+        What the store keeps: ``n, n_positive, n_questions, runs, left_out`` (reason -> count)``, folds`` (count)``, seed,
+        base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and ``points`` (``r_raw, predicted, target``, out
+        of fold) of the chosen one, ``domains`` (name -> ``used``: "own" or "all", ``why, n, n_positive, chosen, methods``)
+        and ``weights`` (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not refused,
+        ``brier, log_loss, ece, auroc, gained`` (each ``point, lo, hi, n, method, reason, note``)``, band`` ([lo, hi] of the
+        ECE were they perfectly calibrated)``, bins`` and ``skill``. A bin of ``diagram``
         has ``lo, hi, predicted, observed, observed_lo, observed_hi, n``.
     """
 
@@ -90,6 +91,8 @@ def calibrate(
 
     if method not in ("auto", *METHODS):
         raise ConfigError(f"{method!r} is no method of calibration: auto, {', '.join(METHODS)}")
+    if objective not in OBJECTIVES:
+        raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
     if weights not in ("example", "tuned"):
         raise ConfigError(f"{weights!r} are no weights to calibrate with: example or tuned")
     return fit_labels(
@@ -222,6 +225,15 @@ def tuned_report(found: Tuned) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def tune_runs(store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0) -> Tuned:
+    """``tune`` on the labels of runs, or of every run with labels; see ``cotlab.reliability.weights.tune``."""
+    from cotlab.review.labels import labelled
+
+    if objective not in OBJECTIVES:
+        raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
+    return tune_labels(labelled(store, runs), objective=objective, seed=seed)
+
+
 def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
     """``tune`` on a table of labelled items (columns of ``feature_table`` and ``target``)."""
     told, _ = _usable(labels)
@@ -307,7 +319,8 @@ def _report(choice: Choice, scores: Floats, y: np.ndarray[Any, Any]) -> dict[str
     ]  # fmt: skip
     return {
         "n": len(y), "n_positive": int(y.sum()), "base_rate": float(y.mean()), "folds": int(choice.folds.max()) + 1,
-        "base_brier": interval_json(choice.base_brier), "chosen": best.method, "why": choice.why,
+        "base_brier": interval_json(choice.base_brier), "auroc_r_raw": interval_json(choice.auroc_raw),
+        "chosen": best.method, "why": choice.why,
         "methods": [_trial_report(trial) for trial in choice.trials], "diagram": diagram,
         "points": {
             "r_raw": [float(v) for v in scores], "predicted": [float(v) for v in best.predicted],

@@ -48,6 +48,14 @@ def sections() -> dict[str, list[st.Page]]:
             _page("compare", "Compare", "compare_arrows"),
             _page("validation", "Validation", "verified"),
         ],
+        "Review": [
+            _page("label", "Label", "rate_review"),
+            _page("agreement", "Agreement", "handshake"),
+        ],
+        "Decide": [
+            _page("calibration", "Calibration", "query_stats"),
+            _page("drift", "Drift", "trending_up"),
+        ],
         "Export": [_page("figures", "Figures", "picture_as_pdf")],
         "More": [_page("settings", "Settings", "settings")],
     }
