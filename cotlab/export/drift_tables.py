@@ -18,7 +18,8 @@ _DIGITS = 9
 
 
 def score_rows(check: DriftCheck) -> pd.DataFrame:
-    """A row for each feature of a check: PSI and KS, the 95 % point of their nulls, set points and adjusted p-values."""
+    """A row for each feature of a check, those that moved first: PSI and KS, their nulls' 95 % points, set points, p-values."""
+    order = {name: place for place, name in enumerate(tested(check))}
     return pd.DataFrame(
         [
             {
@@ -28,7 +29,7 @@ def score_rows(check: DriftCheck) -> pd.DataFrame:
                 "alert": one.alert, "n_reference": one.drift.n_reference, "n_current": one.drift.n_current,
                 "reason": one.drift.reason or None,
             }
-            for one in check.features
+            for one in sorted(check.features, key=lambda one: order.get(one.name, len(order)))
         ]
     )  # fmt: skip
 

@@ -11,10 +11,10 @@ from plotly.subplots import make_subplots
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Row, count, real, records, said
+from cotlab.figures.marks import RAW_ROWS, Row, count, real, records, said
 
 SAMPLES = ("reference", "current")
-_ACROSS = 3
+_ACROSS, _SYMBOLS = 3, {"reference": "circle", "current": "square"}
 _ROOM = 1.0
 """Where the axis of PSI ends; what lies beyond stands at its end, with its number."""
 _PANELS = (("psi", "PSI (nats)"), ("ks", "KS (0 to 1)"))
@@ -42,10 +42,12 @@ def feature_distributions(table: pd.DataFrame) -> Any:
     colours = {"reference": style.BLUE, "current": style.VERMILLION}
     for place, name in enumerate(names):
         where = {"row": place // across + 1, "col": place % across + 1}
+        every = [float(row["value"]) for row in drawn if str(row["feature"]) == name]
+        pad = 0.04 * (max(every) - min(every)) or 0.5
         for sample in SAMPLES:
             own = [row for row in drawn if str(row["feature"]) == name and str(row["sample"]) == sample]
             if own:
-                _draw_steps(fig, own, colours[sample], sample, legend=place == 0, where=where)
+                _draw_steps(fig, own, (min(every) - pad, max(every) + pad), colours[sample], sample, legend=place == 0, where=where)
     fig.update_yaxes(range=[-0.02, 1.02], tickvals=[0, 0.5, 1])
     fig.update_xaxes(nticks=4, showgrid=False)
     small = ["Bands: 95 % for the whole line (Dvoretzky–Kiefer–Wolfowitz), as for independent items. Solid: reference; dashed: "
@@ -95,30 +97,36 @@ def drift_scores(table: pd.DataFrame) -> Any:
              "Dashed: the set point. Diamond: past it and past chance."] if tested else []  # fmt: skip
     small += _gaps(rows)
     style.apply_style(fig, "How far each feature moved (PSI in nats, KS 0 to 1)", subtitle=small, height=150 + 28 * len(tested))
-    return fig.update_layout(margin={"r": 118, "b": 92})
+    return fig.update_layout(margin={"r": 118, "b": 60})
 
 
-def _draw_steps(fig: Any, own: Sequence[Row], colour: str, sample: str, *, legend: bool, where: dict[str, int]) -> None:
+def _draw_steps(
+    fig: Any, own: Sequence[Row], ends: tuple[float, float], colour: str, sample: str, *, legend: bool, where: dict[str, int]
+) -> None:
+    """A line that steps up at each value, from one end of the panel to the other, over its band."""
     own = sorted(own, key=lambda row: float(row["value"]))
-    x = [float(row["value"]) for row in own]
-    y = [real(row, "share") or 0.0 for row in own]
+    x, y = [ends[0]], [0.0]
+    told = [f"{sample}, n = {count(own[0], 'n')}"]
+    for row in own:
+        at, share = float(row["value"]), real(row, "share") or 0.0
+        x, y = [*x, at, at], [*y, y[-1], share]
+        told += [f"{sample}, n = {count(row, 'n')}<br>{style.number(share)} of items up to {style.number(at)}"] * 2
+    x, y, told = [*x, ends[1]], [*y, y[-1]], [*told, told[-1]]
     band = real(own[0], "band")
     if band is not None:
-        edge = [*x, *x[::-1]]
         fig.add_scatter(
-            x=edge, y=[*(min(1.0, v + band) for v in y), *(max(0.0, v - band) for v in y[::-1])], fill="toself", mode="lines",
-            line={"width": 0, "shape": "linear"}, fillcolor=style.faded(colour, 0.13), hoverinfo="skip", showlegend=False,
-            **where,
+            x=[*x, *x[::-1]], y=[*(min(1.0, v + band) for v in y), *(max(0.0, v - band) for v in y[::-1])], fill="toself",
+            mode="lines", line={"width": 0}, fillcolor=style.faded(colour, 0.13), hoverinfo="skip", showlegend=False, **where,
         )  # fmt: skip
-    few = count(own[0], "n") <= 20
     fig.add_scatter(
-        x=[x[0], *x], y=[0.0, *y], mode="lines+markers" if len(own) < 3 or few else "lines", name=sample, legendgroup=sample,
-        showlegend=legend, hoverinfo="text",
-        hovertext=[f"{sample}, n = {count(row, 'n')}<br>{style.number(v)} of items up to {style.number(a)}"
-                   for row, a, v in zip([own[0], *own], [x[0], *x], [0.0, *y], strict=True)],
-        line={"color": colour, "width": 2, "shape": "hv", "dash": "solid" if sample == "reference" else "4px,2px"},
-        marker={"color": colour, "size": 6, "symbol": "circle" if sample == "reference" else "square"}, **where,
+        x=x, y=y, mode="lines", name=sample, legendgroup=sample, showlegend=legend, hoverinfo="text", hovertext=told,
+        line={"color": colour, "width": 2, "dash": "solid" if sample == "reference" else "4px,2px"}, **where,
     )  # fmt: skip
+    if count(own[0], "n") <= RAW_ROWS:
+        fig.add_scatter(
+            x=[float(row["value"]) for row in own], y=[real(row, "share") for row in own], mode="markers", hoverinfo="skip",
+            showlegend=False, marker={"color": colour, "size": 6, "symbol": _SYMBOLS[sample]}, **where,
+        )  # fmt: skip
 
 
 def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
@@ -134,7 +142,7 @@ def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
             continue
         fig.add_scatter(
             x=[min(v, _ROOM) for _, _, v in own], y=[at for at, _, _ in own], mode="markers+text",
-            text=[style.number(v) + (" →" if v > _ROOM else "") for _, _, v in own], textposition="middle right",
+            text=[f" {style.number(v)}" + (" →" if v > _ROOM else "") for _, _, v in own], textposition="middle right",
             textfont={"size": style.SMALL_SIZE, "color": style.INK}, showlegend=False, cliponaxis=False, hoverinfo="text",
             hovertext=[_hover(row, name, v) for _, row, v in own],
             marker={"color": colour, "symbol": symbol, "size": 9}, row=1, col=panel,

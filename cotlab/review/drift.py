@@ -102,7 +102,7 @@ class DriftCheck:
             return ""
         return (
             f"Scores of these items may no longer mean what they did: {', '.join(self.moved)} moved. Label items of "
-            f"{', '.join(self.current)}, then fit again with `{REFIT} {' '.join((*self.reference, *self.current))}`."
+            f"{', '.join(self.current)}, then fit again: {REFIT} {' '.join((*self.reference, *self.current))}"
         )
 
 

@@ -98,8 +98,8 @@ class JointDrift:
 class Shuffles:
     """Who is in the current sample, as observed (row 0) and after each shuffle: bool (1 + permutations, n).
 
-    Questions that both samples asked have their two sides swapped by a fair coin; the others are dealt out anew, as many to
-    each sample as it had. The rows of one question move together.
+    The rows of a question that both samples asked are dealt out anew between the two, as many to each as it had of them: two
+    rows are swapped or not. Of the other questions each sample gets as many as it had, and their rows move together.
 
     Parameters
     ----------
@@ -120,20 +120,25 @@ class Shuffles:
         if permutations < 1:
             raise ValueError(f"a null needs at least one permutation, got {permutations}")
         rng = np.random.default_rng(seed)
-        first, second = set(reference), set(current)
         names = {name: i for i, name in enumerate(dict.fromkeys((*reference, *current)))}
         unit = np.array([names[name] for name in (*reference, *current)], dtype=np.int64)
         start = np.arange(len(unit)) >= len(reference)
-        both = np.array([name in first and name in second for name in names], dtype=bool)
-        alone = np.flatnonzero(~both)
-        own = np.array([name in second for name in names], dtype=bool)
+        here = np.bincount(unit[start], minlength=len(names))
+        both = (here > 0) & (here < np.bincount(unit, minlength=len(names)))
+        alone, own = np.flatnonzero(~both), here > 0
         self.now = np.empty((permutations + 1, len(unit)), dtype=bool)
         self.now[0] = start
         for k in range(1, permutations + 1):
-            coin = rng.random(len(names)) < 0.5
             side = own.copy()
             side[alone] = own[alone][rng.permutation(len(alone))]
-            self.now[k] = np.where(both[unit], start ^ coin[unit], side[unit])
+            self.now[k] = side[unit]
+        rows = np.flatnonzero(both[unit])
+        if len(rows):
+            within = np.sort(unit[rows])
+            place = np.arange(len(rows)) - np.searchsorted(within, within)
+            drawn = rows[np.argsort(unit[rows] + rng.random((permutations, len(rows))), axis=1)]
+            dealt = np.broadcast_to(place < here[within], drawn.shape)
+            self.now[np.arange(1, permutations + 1)[:, None], drawn] = dealt
 
     @property
     def permutations(self) -> int:

@@ -134,13 +134,14 @@ def history() -> None:
     checks = [from_json(json.loads(text)) for text in table["result"]]
     rows = pd.DataFrame(
         {
-            "when": [one.at for one in checks], "reference": [", ".join(one.reference) for one in checks],
-            "current": [", ".join(one.current) for one in checks], "alert": ["alert" if one.alert else "" for one in checks],
-            "moved": [", ".join(one.moved) for one in checks], "part": [one.label for one in checks],
-            "largest KS": [_largest(one, "ks") for one in checks], "largest PSI": [_largest(one, "psi") for one in checks],
-            "joint p": [one.joint.energy.p for one in checks], "by": [one.by for one in checks],
+            "when": [one.at for one in checks],
             "look": [f"/drift?{'&'.join([*(f'reference={r}' for r in one.reference), *(f'current={r}' for r in one.current)])}"
                      for one in checks],
+            "alert": ["alert" if one.alert else "" for one in checks], "moved": [", ".join(one.moved) for one in checks],
+            "largest KS": [_largest(one, "ks") for one in checks], "largest PSI": [_largest(one, "psi") for one in checks],
+            "joint p": [one.joint.energy.p for one in checks], "current": [", ".join(one.current) for one in checks],
+            "reference": [", ".join(one.reference) for one in checks], "part": [one.label for one in checks],
+            "by": [one.by for one in checks],
         }
     )  # fmt: skip
     part = rows.iloc[parts.page_of(len(rows), "history-page")]
@@ -160,9 +161,9 @@ def fine_print(shown: Shown) -> None:
     same = f"{check.shared} questions were asked on both sides; those are compared with themselves. " if check.shared else ""
     st.caption(
         f"{same}Each statistic is held against {check.permutations} shuffles of whole questions (seed {check.seed}). An alert "
-        f"needs KS ≥ {check.ks:g} or PSI ≥ {check.psi:g}, and a p-value of at most {check.alpha:g} after Benjamini and Hochberg over PSI "
-        "and KS of all features. PSI and KL: nats, bins by quantiles of the reference, 0.5 added to each count. All features "
-        f"together: {check.joint.method}. Drift says that items differ from those of the reference; it does not say that "
+        f"needs KS ≥ {check.ks:g} or PSI ≥ {check.psi:g}, and a p-value of at most {check.alpha:g} after Benjamini and Hochberg "
+        "over PSI and KS of all features. PSI and KL: nats, bins by quantiles of the reference, 0.5 added to each count. "
+        f"All features together: {check.joint.method}. Drift says that items differ from those of the reference; it does not say that "
         "scores are wrong, and scores can go wrong without it."
     )
 
