@@ -47,7 +47,8 @@ def feature_distributions(table: pd.DataFrame) -> Any:
         for sample in SAMPLES:
             own = [row for row in drawn if str(row["feature"]) == name and str(row["sample"]) == sample]
             if own:
-                _draw_steps(fig, own, (min(every) - pad, max(every) + pad), colours[sample], sample, legend=place == 0, where=where)
+                ends = (min(every) - pad, max(every) + pad)
+                _draw_steps(fig, own, ends, colours[sample], sample, legend=place == 0, where=where)
     fig.update_yaxes(range=[-0.02, 1.02], tickvals=[0, 0.5, 1])
     fig.update_xaxes(nticks=4, showgrid=False)
     small = ["Bands: 95 % for the whole line (Dvoretzky–Kiefer–Wolfowitz), as for independent items. Solid: reference; dashed: "

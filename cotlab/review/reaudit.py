@@ -12,9 +12,9 @@ import pandas as pd
 from cotlab.core.errors import CotlabError
 from cotlab.core.rng import derive_seed
 from cotlab.review.calibrate import applied, interval_json
-from cotlab.review.features import feature_table
 from cotlab.review.queue import make_queue
 from cotlab.store import labels as kept
+from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.decisions import decisions
 from cotlab.store.gate import Store
@@ -132,7 +132,8 @@ def reaudit(store: Store, runs: Sequence[str], n: int, *, by: str, seed: int = 4
     """
     if n < 1:
         raise ValueError(f"a sample of {n} items is none")
-    feature_table(store, runs)  # an unknown run is told before anything is drawn
+    for run in runs:
+        read.run(store, run)  # an unknown one is told before anything is drawn
     places = released(store, runs)
     if not places:
         raise NothingReleased(

@@ -161,10 +161,10 @@ def fine_print(shown: Shown) -> None:
     same = f"{check.shared} questions were asked on both sides; those are compared with themselves. " if check.shared else ""
     st.caption(
         f"{same}Each statistic is held against {check.permutations} shuffles of whole questions (seed {check.seed}). An alert "
-        f"needs KS ≥ {check.ks:g} or PSI ≥ {check.psi:g}, and a p-value of at most {check.alpha:g} after Benjamini and Hochberg "
-        "over PSI and KS of all features. PSI and KL: nats, bins by quantiles of the reference, 0.5 added to each count. "
-        f"All features together: {check.joint.method}. Drift says that items differ from those of the reference; it does not say that "
-        "scores are wrong, and scores can go wrong without it."
+        f"needs KS ≥ {check.ks:g} or PSI ≥ {check.psi:g}, and p ≤ {check.alpha:g} after Benjamini and Hochberg over PSI and KS "
+        "of all features. PSI and KL: nats, bins by quantiles of the reference, 0.5 added to each count. "
+        f"All features together: {check.joint.method}. Drift says that items differ from those of the reference; it does not "
+        "say that scores are wrong, and scores can go wrong without it."
     )
 
 
