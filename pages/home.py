@@ -10,6 +10,7 @@ if home.is_empty():
 else:
     home.totals()
     home.running()
+    home.waiting()
     home.recent()
     with st.expander("The three steps of a first use"):
         home.steps()

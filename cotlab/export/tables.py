@@ -8,7 +8,7 @@ from cotlab.core.registry import Registry
 from cotlab.export.source import FIRST, Absent, Choice, Drawn, FigureTable, Source
 
 _RUN, _ITEM = "cotlab.export.run_tables", "cotlab.export.item_tables"
-_RUNS = "cotlab.export.several_tables"
+_RUNS, _CALIBRATION = "cotlab.export.several_tables", "cotlab.export.calibration_tables"
 TABLES = Registry(
     "figure of a run",
     {
@@ -43,6 +43,12 @@ TABLES = Registry(
         "paired_differences": f"{_RUNS}:PAIRED_DIFFERENCES",
         "chain_lengths": f"{_RUN}:CHAIN_LENGTHS",
         "validation_doses": f"{_RUN}:VALIDATION_DOSES",
+        "feature_distributions": "cotlab.export.drift_tables:FEATURE_DISTRIBUTIONS",
+        "drift_scores": "cotlab.export.drift_tables:DRIFT_SCORES",
+        "reliability_diagram": f"{_CALIBRATION}:RELIABILITY_DIAGRAM",
+        "score_histogram": f"{_CALIBRATION}:SCORE_HISTOGRAM",
+        "calibrator_curves": f"{_CALIBRATION}:CALIBRATOR_CURVES",
+        "calibrator_comparison": f"{_CALIBRATION}:CALIBRATOR_COMPARISON",
     },
     "cotlab.figure_tables",
 )

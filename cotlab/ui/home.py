@@ -6,10 +6,14 @@ import streamlit as st
 
 from cotlab.core.errors import UnknownName
 from cotlab.run.config import DEMO
-from cotlab.store import read
-from cotlab.ui import data, launching, parts
+from cotlab.store import due, read
+from cotlab.ui import access, data, launching, parts
 from cotlab.ui.links import page
 from cotlab.ui.runs_table import show_runs
+from cotlab.ui.text import as_code, shorten
+
+MOST_DUE = 5
+"""So many queues and alerts are listed; the others are counted."""
 
 
 def is_empty() -> bool:
@@ -19,7 +23,9 @@ def is_empty() -> bool:
 def first_use() -> None:
     """What to do where nothing was run yet."""
     st.info("Nothing was run yet. The shipped suite and the shipped organism need no key and take less than a minute.")
-    if st.button("Run the shipped suite on the shipped organism", type="primary", icon=":material/play_arrow:"):
+    label = "Run the shipped suite on the shipped organism"
+    if st.button(label, type="primary", icon=":material/play_arrow:", **access.only("admin")):
+        access.need("admin")
         run_id = launching.new_run_id()
         launching.spawn(data.store(), run_id, DEMO)
         st.switch_page(page("run"), query_params={"run": run_id})
@@ -71,6 +77,37 @@ def _unit(run_id: str) -> str:
         return parts.counted(run_id)
     except UnknownName:
         return "items"
+
+
+def waiting() -> None:
+    """Labels that are due of whoever looks, and alerts of drift."""
+    queues = due.labels_due(data.store(), access.person().name).to_dict("records")
+    alerts = due.drift_alerts(data.store()).to_dict("records")
+    if queues:
+        st.subheader("Labels due")
+    for row in queues[:MOST_DUE]:
+        st.page_link(
+            page("label"), icon=":material/rate_review:", query_params={"queue": str(row["id"])},
+            label=f"{as_code(shorten(row['name'], 60))}: {row['due']} of {row['n']} items left for you",
+        )  # fmt: skip
+    _more(len(queues), "queues")
+    if alerts:
+        st.subheader("Drift alerts")
+    for row in alerts[:MOST_DUE]:
+        both = f"{as_code(shorten(row['reference'], 40))} to {as_code(shorten(row['current'], 40))}"
+        st.warning(f"{both}, {row['at_']:%Y-%m-%d %H:%M}: {as_code(shorten(row['reason'], 300))}")
+        st.page_link(
+            page("drift"), label=f"Drift from {both}", icon=":material/trending_up:",
+            query_params={"reference": str(row["reference"]), "current": str(row["current"])},
+        )  # fmt: skip
+    _more(len(alerts), "alerts")
+    if not queues and not alerts:
+        st.caption("No labels are due, and no check of drift raised an alert.")
+
+
+def _more(n: int, what: str) -> None:
+    if n > MOST_DUE:
+        st.caption(f"and {n - MOST_DUE} more {what}")
 
 
 def recent() -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from cotlab.core.errors import ConfigError
 from cotlab.run.secrets import load_secrets
+from cotlab.ui import access
 from cotlab.ui.links import PAGES
 from cotlab.ui.text import as_code
 
@@ -47,6 +48,14 @@ def sections() -> dict[str, list[st.Page]]:
             _page("compare", "Compare", "compare_arrows"),
             _page("validation", "Validation", "verified"),
         ],
+        "Review": [
+            _page("label", "Label", "rate_review"),
+            _page("agreement", "Agreement", "handshake"),
+        ],
+        "Decide": [
+            _page("calibration", "Calibration", "query_stats"),
+            _page("drift", "Drift", "trending_up"),
+        ],
         "Export": [_page("figures", "Figures", "picture_as_pdf")],
         "More": [_page("settings", "Settings", "settings")],
     }
@@ -57,4 +66,5 @@ try:
     load_secrets(PAGES.parent)
 except ConfigError as error:
     st.error(as_code(str(error)))
+access.guard()
 st.navigation(sections()).run()

@@ -23,13 +23,17 @@ VALUES: dict[str, Any] = {
     "peak": 0.9, "flag": "", "link": "reverse", "verifier": "symbolic", "perturbation": "numeric", "item_id": "i-1",
     "n_steps": 3, "count": 7, "donor": "d", "sample": 0, "organism": "r50", "group": "dose", "dose": 0.5, "control": "other",
     "at": "epoch 1", "label": "answer_change", "unit": "no unit", "threshold": 0.5, "chosen": 0.5, "measure": "steps",
-    "n_zero": 0,
+    "n_zero": 0, "feature": "C", "share": 0.5, "band": 0.1, "psi": 0.3, "psi_hi": 0.1, "psi_limit": 0.2, "ks": 0.3,
+    "ks_hi": 0.1, "ks_limit": 0.2, "alert": True, "n_reference": 40, "n_current": 30,
+    "predicted": 0.5,
+    "left": 0.4, "right": 0.5, "calibrator": "platt", "kind": "curve", "r_raw": 0.5, "r_cal": 0.5,
 }  # fmt: skip
 OWN: dict[str, dict[str, Any]] = {
     "layer_profile": {"metric": "drop_cot"}, "span_heatmap": {"metric": "cmi"}, "mediation_indices": {"metric": "cmi"},
     "robustness_by_perturbation": {"metric": "robustness"}, "perturbation_cells": {"metric": "divergence"},
     "item_cells": {"metric": "divergence"}, "drops_by_donor": {"part": "cot"},
-    "validation_doses": {"lowest": 0, "highest": 1},
+    "validation_doses": {"lowest": 0, "highest": 1}, "calibrator_comparison": {"metric": "brier"},
+    "feature_distributions": {"sample": "reference"},
 }  # fmt: skip
 UNIT = re.compile(r"\([^)]*(?:\d to \+?\d|0 or 1|no unit|nats|cosine|share|1 − |mean, steps|ratio)|number of")
 """A title names its range, its unit, or says that there is none."""
@@ -71,7 +75,7 @@ def test_bars_end_at_the_bounds_of_the_table_and_n_stands_on_each_point(name: st
 
 
 @pytest.mark.parametrize("name", ["ccs_by_position", "modes_by_metric", "rrr_by_mode", "cmi_density", "layer_profile",
-                                  "mediation_indices", "reliability_parts"])  # fmt: skip
+                                  "mediation_indices", "reliability_parts", "reliability_diagram"])  # fmt: skip
 @pytest.mark.parametrize(("n", "drawn"), [(20, True), (21, False)])
 def test_raw_points_are_drawn_up_to_twenty(name: str, n: int, drawn: bool) -> None:
     values = [0.001 * i for i in range(n)]

@@ -1,0 +1,203 @@
+"""How many labels a calibrator needs: items chosen near the threshold and diverse, against items drawn at random.
+
+Labelled data of two kinds: feature vectors of runs of organisms whose answers are known (a label says that the answer is
+right and that no step of its chain was corrupted by us), and synthetic vectors with a known chance of acceptance. In each
+repetition the questions are split into a pool and held-out items; both ways begin with the same random labels, and label a
+batch at a time. After each batch the calibrator is fitted on what is labelled. Printed, for each data set and learner: the
+labels that each way needs until its mean held-out Brier score is within ``--within`` of that of a fit on the whole pool,
+their ratio with a bootstrap interval over repetitions, and the same for the share of held-out items on whose side of the
+threshold the fit disagrees with that of the whole pool. A ratio above 1 means that choosing saves labels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+import cotlab
+from cotlab.core.types import Item, Step, Suite
+from cotlab.metrics.composite import FEATURES
+from cotlab.reliability.acquisition import next_labels
+from cotlab.reliability.calibrator import fit
+from cotlab.review.features import feature_table
+from cotlab.stats.weights import WEIGHTS
+from cotlab.store.gate import Store
+from cotlab.suites.wordproblems import make_suite
+
+Floats = NDArray[np.float64]
+Predict = Callable[[Floats], Floats]
+START, BATCH = 20, 20
+
+
+class Data(NamedTuple):
+    """Items: r_raw (n,), features (n, d) without gaps, labels (n,) of 0 and 1, and the question of each."""
+
+    name: str
+    r_raw: Floats
+    features: Floats
+    labels: Floats
+    questions: list[str]
+
+
+def synthetic(n: int, seed: int) -> Data:
+    """Five parts in [0, 1] that share a cause, weighed as the example weights say; the chance of acceptance is logistic."""
+    rng = np.random.default_rng(seed)
+    cause = rng.normal(size=(n, 1))
+    parts = 1 / (1 + np.exp(-(0.8 * cause + rng.normal(size=(n, len(WEIGHTS))) + 0.6)))
+    r_raw = parts @ np.array(list(WEIGHTS.values()))
+    chance = 1 / (1 + np.exp(-14 * (r_raw - 0.62)))
+    return Data("synthetic", r_raw, parts, (rng.random(n) < chance).astype(float), [str(i) for i in range(n)])
+
+
+def organisms(n: int, folder: Path) -> Data:
+    """Runs of three organisms on a suite of which half of the chains hold a value that was changed."""
+    clean, rng = make_suite(n, 23), np.random.default_rng(23)
+    items, sound = [], {}
+    for item in clean.items:
+        sound[item.id] = bool(rng.random() < 0.5) or not item.steps
+        steps = list(item.steps)
+        if not sound[item.id]:
+            at = int(rng.integers(len(steps)))
+            head, _, tail = steps[at].text.rpartition(" = ")
+            value = int("".join(c for c in tail if c.isdigit()) or 0)
+            steps[at] = Step(at, f"{head} = {(value + int(rng.integers(1, 4))) % 21}.")
+        items.append(Item(item.id, item.question, item.answer, tuple(steps), item.category, item.meta))
+    suite = Suite.of("half corrupted", items)
+    tables = []
+    for model in ("r50", "hint", "r100"):
+        done = cotlab.run_suite(suite, store=folder, provider="organism", model=model, profile="phase3")
+        tables.append(feature_table(Store(folder), [done.run_id]))
+    table = pd.concat(tables, ignore_index=True)
+    table = table[table["r_raw"].notna() & table["correct"].notna()]
+    names = [name for name in FEATURES if table[name].notna().all() and table[name].std() > 1e-9]
+    label = table["correct"].gt(0.5) & table["item_id"].map(sound).astype(bool)
+    features = table[names].to_numpy(float)
+    return Data("organisms", table["r_raw"].to_numpy(), features, label.to_numpy(float), list(table["question"]))
+
+
+def platt(data: Data, rows: Floats) -> Predict:
+    """Platt's map of r_raw, as ``cotlab calibrate --method platt`` fits it."""
+    calibrator = fit("platt", data.r_raw[rows], data.labels[rows].astype(bool))
+    return lambda at: np.asarray(calibrator.predict(data.r_raw[at]))
+
+
+def logistic(data: Data, rows: Floats) -> Predict:
+    """Logistic regression on all features: what many labels could reach."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0)).fit(data.features[rows], data.labels[rows])
+    return lambda at: np.asarray(model.predict_proba(data.features[at])[:, 1])
+
+
+LEARNERS = {"Platt on r_raw": platt, "logistic on features": logistic}
+
+
+def once(data: Data, learner: Callable[..., Predict], most: int, theta: float, seed: int) -> tuple[Floats, Floats]:
+    """Excess Brier and share of other decisions than the whole pool's fit: (2 ways, batches) each, chosen first."""
+    rng = np.random.default_rng(seed)
+    names = rng.permutation(sorted(set(data.questions)))
+    inside = set(names[: len(names) // 2])
+    pool = np.flatnonzero([name in inside for name in data.questions])
+    held = np.flatnonzero([name not in inside for name in data.questions])
+    whole = learner(data, pool)(held)
+    best = np.mean((whole - data.labels[held]) ** 2)
+    while True:  # both classes are needed for a first fit
+        first = rng.choice(pool, START, replace=False)
+        if 3 <= data.labels[first].sum() <= START - 3:
+            break
+    most = min(most, START + BATCH * ((int(0.8 * len(pool)) - START) // BATCH))
+    excess, others = [], []
+    for choosing in (True, False):
+        rows = list(first)
+        brier, other = [], []
+        while True:  # a batch at a time
+            predict = learner(data, np.array(rows))
+            told = predict(held)
+            brier.append(float(np.mean((told - data.labels[held]) ** 2) - best))
+            other.append(float(np.mean((told >= theta) != (whole >= theta))))
+            if len(rows) >= most:
+                break
+            taken = np.isin(pool, rows)
+            if choosing:
+                found = next_labels(predict(pool), data.features[pool], [theta], BATCH, taken=taken, seed=len(rows))
+                rows += [int(pool[one.row]) for one in found.choices]
+            else:
+                rows += list(rng.choice(pool[~taken], BATCH, replace=False))
+        excess.append(brier)
+        others.append(other)
+    return np.array(excess), np.array(others)
+
+
+def needed(curve: Floats, limit: float) -> float:
+    """Labels from which on a mean curve (batches,) stays at or below ``limit``, between batches by a line; inf if never."""
+    above = np.flatnonzero(curve > limit)
+    if not len(above):
+        return float(START)
+    last = int(above[-1])
+    if last == len(curve) - 1:
+        return float("inf")
+    part = (curve[last] - limit) / (curve[last] - curve[last + 1])
+    return START + BATCH * (last + float(part))
+
+
+def compared(curves: Floats, limit: float, seed: int) -> str:
+    """Labels needed by both ways of (repetitions, 2, batches), and the ratio random / chosen with its interval.
+
+    A way that does not get there counts as needing all labels that were given, which brings the ratio nearer to 1.
+    """
+    rng = np.random.default_rng(seed)
+    most = START + BATCH * (curves.shape[2] - 1)
+
+    def ways(some: Floats) -> list[float]:
+        return [needed(some[:, way].mean(axis=0), limit) for way in (0, 1)]
+
+    def ratio(some: Floats) -> float:
+        chosen, drawn = (min(one, most) for one in ways(some))
+        return drawn / chosen
+
+    draws = [ratio(curves[rng.integers(len(curves), size=len(curves))]) for _ in range(1000)]
+    lo, hi = np.quantile(draws, [0.025, 0.975])
+    told = [f"{one:.0f}" if np.isfinite(one) else f"more than {most}" for one in ways(curves)]
+    return f"{told[0]} | {told[1]} | {ratio(curves):.2f} [{lo:.2f}, {hi:.2f}]"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--items", type=int, default=1600, help="synthetic items")
+    parser.add_argument("--word-problems", type=int, default=100, help="items of each organism's run")
+    parser.add_argument("--repetitions", type=int, default=30)
+    parser.add_argument("--most", type=int, default=300, help="labels at the end")
+    parser.add_argument("--theta", type=float, default=0.5)
+    parser.add_argument("--within", type=float, nargs="+", default=[0.005, 0.002], help="excess Brier that counts as reached")
+    parser.add_argument("--other", type=float, default=0.05, help="share of other decisions that counts as reached")
+    parser.add_argument("--seed", type=int, default=0)
+    told = parser.parse_args()
+    sets = [synthetic(told.items, told.seed)]
+    if told.word_problems:
+        with tempfile.TemporaryDirectory() as folder:
+            sets.append(organisms(told.word_problems, Path(folder)))
+    print(f"{told.repetitions} repetitions, {START} random labels, {BATCH} a batch, at most {told.most} and four fifths of "
+          f"the pool; theta {told.theta:g}\n")  # fmt: skip
+    print("| data (items, acceptable) | learner | until | chosen | random | random / chosen [95 %] |")
+    print("|---|---|---|---|---|---|")
+    for data in sets:
+        named = f"{data.name} ({len(data.labels)}, {data.labels.mean():.0%})"
+        for learner, make in LEARNERS.items():
+            found = [once(data, make, told.most, told.theta, told.seed + k) for k in range(told.repetitions)]
+            excess, other = (np.array([one[i] for one in found]) for i in (0, 1))
+            goals = [(f"Brier + {limit:g}", excess, limit) for limit in told.within]
+            for goal, curves, limit in [*goals, (f"{told.other:.0%} other decisions", other, told.other)]:
+                print(f"| {named} | {learner} | {goal} | {compared(curves, limit, told.seed)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,309 @@
+"""Whether a calibrated score means what it says: observed against predicted rates, where the scores lie, and the calibrators.
+
+Beside the columns that a figure needs a table may have ``low`` and ``high``, the thresholds of a policy: they are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from cotlab.figures import style
+from cotlab.figures.declare import figure
+from cotlab.figures.marks import (
+    Mark,
+    Row,
+    count,
+    draw_series,
+    error_bars,
+    fine_print,
+    hover,
+    interval_words,
+    jitter,
+    raw_values,
+    real,
+    records,
+    said,
+)
+
+CALIBRATORS: Mapping[str, tuple[str, str]] = {
+    "isotonic": ("Isotonic", "solid"), "platt": ("Platt", "dash"), "beta": ("Beta", "dot"),
+}  # fmt: skip
+"""Names on the screen and dashes of lines; in the order of their colours."""
+GROUPS = ("acceptable", "not acceptable", "no label")
+"""What a histogram's ``group`` is: what people said of the chain, with the answer."""
+METRICS: Mapping[str, tuple[str, str]] = {
+    "brier": ("Brier score", "lower is better"), "ece": ("ECE, equal-mass bins", "lower is better"),
+    "log_loss": ("Log loss, nats", "lower is better"), "auroc": ("AUROC", "higher is better"),
+}  # fmt: skip
+_BARS = {"acceptable": (style.BLUE, ""), "not acceptable": (style.VERMILLION, "/"), "no label": ("#9a9a9a", ".")}
+_CROWDED = 12
+"""With more points than this their n is in the hover only."""
+
+
+@figure(
+    "reliability_diagram", columns=("predicted", "point", "lo", "hi", "n"),
+    caption="The share of labelled chains that people found acceptable, by the probability that was predicted: on the diagonal "
+    "a score of 0.8 means 8 of 10. Bins hold equally many chains, as far as equal scores allow. A calibrated score is an "
+    "average over chains like these; it does not say which of ten is the bad one, and it holds as long as the labels do.",
+    empty="no labelled chain has a calibrated score.",
+)  # fmt: skip
+def reliability_diagram(table: pd.DataFrame) -> Any:
+    """A dot with its interval for each bin, n beside it; the diagonal, and the policy's thresholds.
+
+    A table with ``band_lo`` and ``band_hi`` has the band in which bins of a perfectly calibrated forecaster fall; ``values``
+    are the single outcomes of a bin, 0 or 1, and ``scores`` their predictions.
+    """
+    rows = sorted((row for row in records(table) if real(row, "predicted") is not None), key=lambda row: row["predicted"])
+    fig = go.Figure()
+    banded = _band(fig, rows)
+    fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line={"color": style.SOFT_INK, "width": 1, "dash": "dot"})
+    small = ["Dotted: the diagonal, where predictions hold."]
+    for row in rows:
+        values = raw_values(row)
+        if values:
+            spots = row.get("scores")
+            known = isinstance(spots, (list, tuple)) and len(spots) == len(values)
+            across = list(spots) if known and spots is not None else [row["predicted"] + 0.3 * jitter(i) for i in
+                                                                      range(len(values))]  # fmt: skip
+            fig.add_scatter(
+                x=across, y=values, mode="markers", hoverinfo="skip", showlegend=False, cliponaxis=False,
+                marker={"color": style.faded(style.ACCENT, 0.3), "size": 5},
+            )  # fmt: skip
+    marks = [Mark("", row["predicted"], f"predicted {style.number(row['predicted'])}", row) for row in rows]
+    bare = [mark._replace(row={**mark.row, "values": None}) for mark in marks]
+    draw_series(fig, bare, style.Code(style.ACCENT, "circle"), joined=True)
+    for mark in marks if len(marks) <= _CROWDED else ():
+        if mark.point is not None:
+            up = mark.point < 0.55
+            edge = (mark.hi if up else mark.lo) if mark.bounded else mark.point
+            fig.add_annotation(x=mark.x, y=edge, yanchor="bottom" if up else "top", yshift=4 if up else -4,
+                               text=f"n = {count(mark.row, 'n')}", bgcolor=style.faded(style.PAPER, 0.75))  # fmt: skip
+    if banded:
+        small.append("Shade: where bins of a perfectly calibrated forecaster fall, 95 %.")
+    head = f"n = {sum(count(row, 'n') for row in rows):,} labelled chains in {len(rows)} bins."
+    small = [head, *fine_print(marks), " ".join([*small, *_thresholds(fig, rows)])]
+    fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
+    fig.update_yaxes(range=[-0.05, 1.05])
+    return style.apply_style(
+        fig, "Acceptable chains by prediction (share, 0 to 1)", subtitle=small,
+        x="Predicted probability of acceptable reasoning (mean of the bin)", y="Observed share", height=470,
+    )  # fmt: skip
+
+
+@figure(
+    "score_histogram", columns=("group", "left", "right", "count"),
+    caption="How many chains have which score, by what people said of them: acceptable means that the answer is right and "
+    "the reasoning adequate. The more the two colours lie apart, the better the score tells them; chains without a label "
+    "are drawn so that labels from one end only are seen.",
+    empty="no chain has a score.",
+)  # fmt: skip
+def score_histogram(table: pd.DataFrame) -> Any:
+    """Stacked bars by group, the number of chains on each; the policy's thresholds as lines.
+
+    A column ``score`` says in words which score is drawn, ``missing`` how many chains have none.
+    """
+    rows = records(table)
+    score, fig = said(rows[0], "score") or "r_raw", go.Figure()
+    bins = sorted({(float(row["left"]), float(row["right"])) for row in rows})
+    found = {(str(row["group"]), float(row["left"])): count(row, "count") for row in rows}
+    named = [*GROUPS, *dict.fromkeys(str(row["group"]) for row in rows if row["group"] not in GROUPS)]
+    totals = {name: sum(found.get((name, left), 0) for left, _ in bins) for name in named}
+    for name in named:
+        if name not in GROUPS and not totals[name]:
+            continue
+        colour, pattern = _BARS.get(name, (style.PURPLE, "x"))
+        heights = [found.get((name, left), 0) for left, _ in bins]
+        told = style.escape(style.shorten(name, 40))
+        fig.add_bar(
+            x=[(left + right) / 2 for left, right in bins], y=heights, width=[(right - left) * 0.94 for left, right in bins],
+            name=f"{told} (n = {totals[name]:,})", hoverinfo="text",
+            hovertext=[f"{style.escape(score)} {left:g} to {right:g}<br>{told}: {n:,} chains" for (left, right), n in
+                       zip(bins, heights, strict=True)],
+            marker={"color": colour, "line": {"width": 0}, "pattern": {
+                "shape": pattern, "fillmode": "overlay", "fgcolor": style.PAPER, "fgopacity": 1, "size": 6, "solidity": 0.25}},
+        )  # fmt: skip
+    over = [sum(found.get((name, left), 0) for name in named) for left, _ in bins]
+    for (left, right), n in zip(bins, over, strict=True):
+        if n and len(bins) <= 20:
+            fig.add_annotation(x=(left + right) / 2, y=n, yanchor="bottom", text=f"{n:,}")
+    drawn = _thresholds(fig, rows)
+    small = [f"n = {sum(over):,} chains; the number on each bar."]
+    missing = count(rows[0], "missing")
+    small += [f"n/a: {missing:,} chains have no score and are not drawn."] if missing else []
+    small += [" ".join(drawn)] if drawn else []
+    fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
+    fig.update_yaxes(range=[0, max([1, *over]) * 1.14], tickformat=",d", nticks=6)
+    style.apply_style(
+        fig, "Scores of chains: number of chains by score (0 to 1)", subtitle=small, x=style.escape(score), y="Chains",
+        height=400,
+    )  # fmt: skip
+    return fig.update_layout(barmode="stack", margin={"b": 84})
+
+
+@figure(
+    "calibrator_curves", columns=("calibrator", "kind", "r_raw", "r_cal"),
+    caption="What each calibrator makes of a raw score, fitted to all labels of its version; ticks at the top are chains that "
+    "people accepted, at the bottom those they did not. Where there are few ticks a curve is its family's shape more than "
+    "a finding; where curves part the choice of the method matters.",
+    empty="no calibrator has been fitted.",
+)  # fmt: skip
+def calibrator_curves(table: pd.DataFrame) -> Any:
+    """A line for each calibrator and ticks for the labels.
+
+    ``kind`` is "curve" or, with ``r_cal`` 1 or 0 for what people said, "label"; ``chosen`` marks the one that is in use,
+    ``n`` is how many labels it saw.
+    """
+    rows = records(table)
+    curves = [row for row in rows if row["kind"] == "curve"]
+    names = list(dict.fromkeys(str(row["calibrator"]) for row in curves))
+    fig = go.Figure()
+    fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line={"color": style.SOFT_INK, "width": 1, "dash": "dot"})
+    for name, code in style.codes(names, tuple(CALIBRATORS)).items():
+        own = sorted((row for row in curves if str(row["calibrator"]) == name), key=lambda row: float(row["r_raw"]))
+        title, dash = CALIBRATORS.get(name, (style.escape(style.shorten(name, 30)), "dashdot"))
+        chosen = any(bool(row.get("chosen")) and not pd.isna(row.get("chosen")) for row in own)
+        few = own[:: max(1, len(own) // 10)]
+        told = f"{title}, in use" if chosen else title
+        told += f" (n = {count(own[0], 'n')})" if count(own[0], "n") else ""
+        fig.add_scatter(
+            x=[real(row, "r_raw") for row in own], y=[real(row, "r_cal") for row in own], mode="lines", name=told,
+            legendgroup=title, line={"color": code.colour, "width": 3.2 if chosen else 1.8, "dash": dash}, hoverinfo="text",
+            hovertext=[f"<b>{told}</b><br>r_raw {style.number(real(row, 'r_raw'))}<br>r_cal {style.number(real(row, 'r_cal'))}"
+                       for row in own],
+        )  # fmt: skip
+        fig.add_scatter(
+            x=[real(row, "r_raw") for row in few], y=[real(row, "r_cal") for row in few], mode="markers", hoverinfo="skip",
+            showlegend=False, legendgroup=title, marker={"color": code.colour, "symbol": code.symbol, "size": 7},
+        )  # fmt: skip
+    labels = [row for row in rows if row["kind"] == "label"]
+    both = [[row for row in labels if bool(row["r_cal"]) is said_so] for said_so in (True, False)]
+    for own, y, colour in zip(both, (1.05, -0.05), (style.BLUE, style.VERMILLION), strict=True):
+        fig.add_scatter(
+            x=[real(row, "r_raw") for row in own], y=[y] * len(own), mode="markers", hoverinfo="x", showlegend=False,
+            cliponaxis=False, marker={"symbol": "line-ns-open", "size": 10, "color": style.faded(colour, 0.6)},
+        )  # fmt: skip
+    small = [f"n = {len(labels):,} labels: {len(both[0]):,} acceptable (top), {len(both[1]):,} not (bottom)."]
+    small += ["No intervals: how far each holds on labels that it did not see is in the table of its numbers."]
+    small += [" ".join(_thresholds(fig, rows, across=False))] if real(rows[0], "low") is not None else []
+    fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
+    fig.update_yaxes(range=[-0.09, 1.09], tickvals=[i / 5 for i in range(6)])
+    style.apply_style(
+        fig, "From raw to calibrated scores (r_cal, 0 to 1, by r_raw)", subtitle=small, x="r_raw: weighed mean of the parts",
+        y="r_cal: probability of acceptable reasoning", height=460,
+    )  # fmt: skip
+    return fig.update_layout(margin={"b": 84})
+
+
+@figure(
+    "calibrator_comparison", columns=("calibrator", "metric", "point", "lo", "hi", "n", "reason"),
+    caption="Each calibrator on labels that it was not fitted on: folds are split by question, so that a question's chains "
+    "never stand on both sides. The axes differ. A monotone calibrator keeps the order of scores, so their AUROCs differ by "
+    "ties and folds only; intervals that overlap are no finding, for the calibrators share their labels.",
+    empty="no calibrator has numbers out of fold.",
+)  # fmt: skip
+def calibrator_comparison(table: pd.DataFrame) -> Any:
+    """A panel for each number with a dot and its interval for each calibrator; the one in use is named.
+
+    Beside isotonic, Platt and beta ``calibrator`` may name a yardstick, as the base rate. ``chosen`` marks the one in use.
+    """
+    rows = records(table)
+    metrics = [*(m for m in METRICS if any(row["metric"] == m for row in rows)),
+               *dict.fromkeys(str(row["metric"]) for row in rows if row["metric"] not in METRICS)]  # fmt: skip
+    names = list(dict.fromkeys(str(row["calibrator"]) for row in rows))
+    codes, fig, every = style.codes(names, tuple(CALIBRATORS)), go.Figure(), list[Mark]()
+    used = {str(row["calibrator"]) for row in rows if row.get("chosen") is True or real(row, "chosen") == 1}
+    ticks = [style.escape(style.shorten(_named(name), 18)) for name in names]
+    ticks = [f"<b>{tick}</b>" if name in used else tick for name, tick in zip(names, ticks, strict=True)]
+    lines = -(-len(metrics) // 2)
+    for k, metric in enumerate(metrics):
+        axis = "" if k == 0 else str(k + 1)
+        column, line = k % 2, k // 2
+        gap, tall = 0.2, (1 - 0.26 * (lines - 1)) / lines
+        top = 1 - line * (tall + 0.26)
+        wide = (0.0, 1.0) if len(metrics) == 1 else (column * (0.5 + gap / 2), 0.5 - gap / 2 + column * (0.5 + gap / 2))
+        head, better = METRICS.get(metric, (style.escape(style.shorten(metric, 30)), ""))
+        own = [row for row in rows if row["metric"] == metric]
+        marks = [Mark(head, names.index(str(row["calibrator"])), _named(row["calibrator"]), row) for row in own]
+        for mark in marks:
+            _panel_mark(fig, mark, codes[str(mark.row["calibrator"])], axis)
+        every += marks
+        place = {"domain": list(wide), "anchor": f"y{axis}", "showgrid": True, "nticks": 5, **_room(marks)}
+        fig.update_layout({f"xaxis{axis}": place, f"yaxis{axis}": {
+            "domain": [max(0.0, top - tall), top], "anchor": f"x{axis}", "tickvals": list(range(len(names))), "ticktext": ticks,
+            "range": [len(names) - 0.4, -0.6], "showgrid": False}})  # fmt: skip
+        fig.add_annotation(
+            x=wide[0], y=top, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=5,
+            text=f"<b>{head}</b>" + (f", {better}" if better else ""), font={"size": style.TEXT_SIZE - 1, "color": style.INK},
+        )  # fmt: skip
+    found = sorted({count(mark.row, "n") for mark in every if mark.point is not None})
+    small = [f"n = {' to '.join(str(n) for n in dict.fromkeys((found[0], found[-1])))} labels."] if found else []
+    small += [text for text in (interval_words(every),) if text]
+    small += [style.escape(f"In use: {', '.join(map(_named, sorted(used)))}.")] if used else []
+    gone = dict.fromkeys(f"{mark.at}: {said(mark.row, 'reason')}" for mark in every if mark.point is None)
+    small += [style.escape(style.shorten(f"n/a: {text}", 200)) for text in gone]
+    return style.apply_style(
+        fig, "Calibrators on unseen labels (0 to 1; log loss: nats)", subtitle=small,
+        height=120 + lines * (70 + 34 * len(names)),
+    )  # fmt: skip
+
+
+def _named(calibrator: Any) -> str:
+    return CALIBRATORS.get(str(calibrator), (str(calibrator), ""))[0]
+
+
+def _panel_mark(fig: Any, mark: Mark, code: style.Code, axis: str) -> None:
+    """One calibrator's number in one panel; n/a at the left where it has none."""
+    if mark.point is None:
+        fig.add_annotation(x=0.02, xref=f"x{axis} domain", y=mark.x, yref=f"y{axis}", xanchor="left", text="n/a",
+                           hovertext=hover(mark))  # fmt: skip
+        return
+    bars = {"error_x": error_bars([mark], code.colour)} if mark.bounded else {}
+    fig.add_scatter(
+        x=[mark.point], y=[mark.x], xaxis=f"x{axis}", yaxis=f"y{axis}", mode="markers", showlegend=False, hoverinfo="text",
+        hovertext=[hover(mark)], cliponaxis=False, **bars,
+        marker={"color": code.colour, "size": 9, "symbol": code.symbol if mark.bounded else f"{code.symbol}-open",
+                "line": {"width": 0 if mark.bounded else 2, "color": code.colour}},
+    )  # fmt: skip
+
+
+def _room(marks: Sequence[Mark]) -> dict[str, Any]:
+    """The part of an axis that holds all points and bars of a panel."""
+    ends = [value for mark in marks for value in (mark.point, mark.lo, mark.hi) if value is not None]
+    if not ends:
+        return {"range": [0, 1], "tickvals": []}
+    pad = 0.08 * (max(ends) - min(ends)) or 0.05
+    return {"range": [min(ends) - pad, max(ends) + pad]}
+
+
+def _band(fig: Any, rows: Sequence[Row]) -> bool:
+    """The shade between ``band_lo`` and ``band_hi`` where the table has both."""
+    held = [row for row in rows if real(row, "band_lo") is not None and real(row, "band_hi") is not None]
+    if not held:
+        return False
+    across = [float(row["predicted"]) for row in held]
+    if len(held) == 1:
+        across = [across[0] - 0.02, across[0] + 0.02]
+        held = [held[0], held[0]]
+    upper, lower = ([float(row[name]) for row in held] for name in ("band_hi", "band_lo"))
+    fig.add_scatter(
+        x=[*across, *across[::-1]], y=[*upper, *lower[::-1]],
+        mode="lines", fill="toself", fillcolor=style.faded(style.BLACK, 0.09), line={"width": 0}, hoverinfo="skip",
+        showlegend=False,
+    )  # fmt: skip
+    return True
+
+
+def _thresholds(fig: Any, rows: Sequence[Row], *, across: bool = True) -> list[str]:
+    """Lines at the policy's thresholds, with the actions between them, and what the subtitle says of them."""
+    low, high = (real(rows[0], name) if rows else None for name in ("low", "high"))
+    if low is None or high is None:
+        return []
+    for value, dash in ((low, "dash"), (high, "longdash")):
+        ends = {"x0": value, "x1": value, "y0": 0, "y1": 1, "yref": "paper"} if across else (
+            {"y0": value, "y1": value, "x0": 0, "x1": 1, "xref": "paper"})  # fmt: skip
+        fig.add_shape(type="line", layer="below", line={"color": style.SOFT_INK, "width": 1.2, "dash": dash}, **ends)
+    return [f"Dashed: below {low:g} escalate, from {high:g} on release, between them review."]

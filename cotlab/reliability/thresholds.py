@@ -1,0 +1,286 @@
+"""Where thresholds come from: what mistakes and people's time cost, or a precision that released answers must have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cotlab.reliability.policy import DEFAULT, PolicyError, Thresholds
+from cotlab.stats.intervals import FEWEST, Interval, no_interval, too_few, wilson
+
+Floats = NDArray[np.float64]
+RESAMPLES = 1000
+FEWEST_LABELS = 30
+"""Labels that a domain needs for thresholds of its own."""
+_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What one answer costs, in any one unit.
+
+    Attributes
+    ----------
+    error : float, above 0
+        Of an unacceptable answer that goes out.
+    review, escalation : float, at least 0
+        Of a person's review, and of an escalation (which lets nothing unacceptable out).
+    missed : float in [0, 1)
+        The share of unacceptable answers that a review lets through. Without it a review and an escalation end alike, and the
+        dearer one is never chosen.
+
+    Raises
+    ------
+    PolicyError
+        If a number is not in its range.
+    """
+
+    error: float
+    review: float
+    escalation: float
+    missed: float = 0.1
+
+    def __post_init__(self) -> None:
+        told = (self.error, self.review, self.escalation, self.missed)
+        if not all(map(math.isfinite, told)) or self.error <= 0 or min(told) < 0 or self.missed >= 1:
+            raise PolicyError(
+                "Costs must be an error above 0, a review and an escalation of at least 0, and a missed share in [0, 1), got "
+                f"{self.error:g}, {self.review:g}, {self.escalation:g} and {self.missed:g}"
+            )
+
+    def of(self, action: str, acceptable: float) -> float:
+        """The expected cost of an action on an answer of that probability of being acceptable."""
+        bad = 1 - acceptable
+        return {
+            "release": bad * self.error, "review": self.review + bad * self.missed * self.error, "escalate": self.escalation,
+        }[action]  # fmt: skip
+
+
+def thresholds_by_cost(costs: Costs) -> Thresholds:
+    """The thresholds of least expected cost where r_cal is a calibrated probability p of an acceptable answer.
+
+    Release costs (1 − p)·error, review costs review + (1 − p)·missed·error, escalation costs escalation: three straight lines
+    in 1 − p, of which the lowest is taken. high = 1 − review / (error·(1 − missed)), low = 1 − (escalation − review) /
+    (missed·error); where a review is nowhere the cheapest, both are 1 − escalation / error.
+
+    Returns
+    -------
+    Thresholds
+        Each clipped to [0, 1].
+
+    References
+    ----------
+    Elkan (2001), "The foundations of cost-sensitive learning", IJCAI; Chow (1970), IEEE Trans. Inf. Theory 16:41 (reject).
+    """
+    released = costs.review / (costs.error * (1 - costs.missed))  # largest 1 − p at which a release is cheaper than a review
+    spare = costs.escalation - costs.review
+    reviewed = spare / (costs.missed * costs.error) if costs.missed > 0 else (math.inf if spare >= 0 else -math.inf)
+    if reviewed <= released:
+        both = _clipped(1 - costs.escalation / costs.error)
+        return Thresholds(both, both)
+    return Thresholds(_clipped(1 - reviewed), _clipped(1 - released))
+
+
+class CostChoice(NamedTuple):
+    """What costs say of thresholds.
+
+    ``closed`` is from the probabilities alone; ``low``, ``high`` and ``cost`` (a labelled answer's mean) are what labels say,
+    with bootstrap intervals; ``released`` is the mean cost with everything released.
+    """
+
+    closed: Thresholds
+    low: Interval
+    high: Interval
+    cost: Interval
+    released: float | None
+
+
+def labelled_thresholds(
+    r_cal: Sequence[float], targets: Sequence[bool], costs: Costs, *, groups: Sequence[Hashable] = (), seed: int,
+    level: float = 0.95,
+) -> CostChoice:  # fmt: skip
+    """The thresholds under which labelled answers would have cost least, beside the closed form.
+
+    Parameters
+    ----------
+    r_cal : sequence of float in [0, 1]
+    targets : sequence of bool
+        Whether each answer is acceptable.
+    costs : Costs
+    groups : sequence, one a label
+        Answers of one group (a question) are resampled together; without any each is its own.
+    seed : int
+
+    Returns
+    -------
+    CostChoice
+        Points are undefined without labels, and intervals (percentile bootstrap, widened to their points) below five groups.
+        The minimum over thresholds is optimistic: it was looked for on the same labels.
+    """
+    p, good = _labelled(r_cal, targets)
+    closed, n = thresholds_by_cost(costs), len(p)
+    if n == 0:
+        none = no_interval(None, 0, "no answer with r_cal is labelled", level=level)
+        return CostChoice(closed, none, none, none, None)
+    order = np.argsort(p, kind="stable")
+    p, bad = p[order], 1.0 - good[order]
+    names = [groups[i] for i in order] if len(groups) else list(range(n))
+    at = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    of = np.array([at[name] for name in names])
+    low, high, cost = (float(v[0]) for v in _cheapest(p, bad, np.ones((1, n)), costs))
+    released = float(bad.mean() * costs.error)
+    if why := too_few(len(at), "labelled questions", FEWEST):
+        bare = [no_interval(v, len(at), why, level=level) for v in (low, high, cost)]
+        return CostChoice(closed, bare[0], bare[1], bare[2], released)
+    rng, draws = np.random.default_rng(seed), list[Floats]()
+    for part in np.array_split(np.arange(RESAMPLES), max(1, RESAMPLES * n // _CELLS)):
+        times = rng.multinomial(len(at), np.full(len(at), 1 / len(at)), size=len(part))
+        draws.append(np.stack(_cheapest(p, bad, times[:, of].astype(float), costs)))
+    ends = np.quantile(np.concatenate(draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=1)
+    told = f"bootstrap over questions (percentile, {RESAMPLES} resamples)"
+    found = [
+        Interval(v, min(v, float(lo)), max(v, float(hi)), len(at), told, level)
+        for v, lo, hi in zip((low, high, cost), *ends, strict=True)
+    ]
+    return CostChoice(closed, found[0], found[1], found[2], released)
+
+
+class PrecisionChoice(NamedTuple):
+    """The threshold that a target precision asks for, or how many labels are missing for one.
+
+    ``high`` is None where none reaches the target; ``precision`` is then that of the threshold which comes nearest, ``near``.
+    ``missing`` counts further labels from ``near`` on that would do if their precision stays the same; None where none would.
+    """
+
+    high: float | None
+    precision: Interval
+    near: float | None
+    missing: int | None
+    reason: str
+
+
+def high_by_precision(
+    r_cal: Sequence[float], targets: Sequence[bool], target: float, *, level: float = 0.95
+) -> PrecisionChoice:
+    """The smallest ``high`` from which on labelled answers are acceptable as often as wanted, by Wilson's lower bound.
+
+    Parameters
+    ----------
+    r_cal : sequence of float in [0, 1]
+    targets : sequence of bool
+    target : float in (0, 1)
+        The precision wanted of what is released.
+    level : float
+        Of Wilson's interval, whose lower bound must reach ``target``. Many thresholds are tried on the same labels, so the
+        bound of the one that is chosen is optimistic: check it on later labels.
+
+    Returns
+    -------
+    PrecisionChoice
+        Candidates for ``high`` are the labelled answers' own r_cal.
+
+    Raises
+    ------
+    PolicyError
+        If the target is no share between 0 and 1.
+
+    References
+    ----------
+    Wilson's bound inverts the score test, so it reaches t at precision q > t from n = z²·t(1 − t)/(q − t)² labels on.
+    """
+    if not 0 < target < 1:
+        raise PolicyError(f"A target precision lies between 0 and 1, got {target!r}")
+    p, good = _labelled(r_cal, targets)
+    if len(p) == 0:
+        why = "no answer with r_cal is labelled"
+        need = _needed(1.0, target, level)
+        told = f"{why}: at least {need} labels are missing, and more if any of them is not acceptable"
+        return PrecisionChoice(None, no_interval(None, 0, why, level=level), None, need, told)
+    order = np.argsort(p, kind="stable")
+    p, good = p[order], good[order]
+    starts = np.flatnonzero(np.r_[True, np.diff(p) > 0])
+    hits = np.cumsum(good[::-1])[::-1][starts]
+    tried = [(float(p[i]), wilson(int(k), len(p) - int(i), level=level)) for i, k in zip(starts, hits, strict=True)]
+    for high, found in tried:
+        if found.lo is not None and found.lo >= target:
+            return PrecisionChoice(high, found, high, 0, f"Wilson's lower bound reaches {target:g} from r_cal {high:.3g} on")
+    needs = [(_needed(found.point, target, level), high, found) for high, found in tried]
+    short = [(need - found.n, high, found) for need, high, found in needs if need is not None]
+    if not short:
+        high, found = max(tried, key=lambda one: (one[1].point or 0.0, one[1].n))
+        return PrecisionChoice(None, found, high, None, f"the labelled precision reaches {target:g} at no threshold")
+    gap, high, found = min(short, key=lambda one: (one[0], -one[1]))
+    missing = max(1, gap)
+    return PrecisionChoice(
+        None, found, high, missing,
+        f"about {missing} more labels from r_cal {high:.3g} on are missing, if their precision stays {found.point:.3g}",
+    )  # fmt: skip
+
+
+def by_domain(
+    domains: Sequence[str], r_cal: Sequence[float], targets: Sequence[bool],
+    choose: Callable[[Sequence[float], Sequence[bool]], Any],
+) -> Mapping[str, Any]:  # fmt: skip
+    """What ``choose`` says of all labels, as ``default``, and of each domain that has ``FEWEST_LABELS`` of its own.
+
+    A domain with fewer is left out: the thresholds of ``default`` hold for it.
+    """
+    rows = list(zip(domains, r_cal, targets, strict=True))
+    found = {DEFAULT: choose(r_cal, targets)}
+    for name in sorted({domain for domain in domains if domain and domain != DEFAULT}):
+        own = [(p, target) for domain, p, target in rows if domain == name]
+        if len(own) >= FEWEST_LABELS:
+            found[name] = choose([p for p, _ in own], [target for _, target in own])
+    return found
+
+
+def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floats, Floats, Floats]:
+    """The cheapest low and high, and the mean cost under them, for each row of weights; ``p`` ascends.
+
+    With the first i answers escalated and those from the j-th on released the cost is f(i) + g(j), i <= j: so the best i of
+    each j is a running minimum.
+    """
+    n = len(p)
+
+    def sums(each: Floats) -> Floats:
+        return np.concatenate([np.zeros((len(times), 1)), np.cumsum(times * each, axis=1)], axis=1)
+
+    escalated = sums(np.full(n, costs.escalation))
+    reviewed, released = sums(costs.review + bad * costs.missed * costs.error), sums(bad * costs.error)
+    between = (p[:-1] + p[1:]) / 2
+    places = np.concatenate([[0.0], between, [1.0]])
+    allowed = np.concatenate([[True], np.diff(p) > 0, [p[-1] < 1]])
+    f = np.where(allowed, escalated - reviewed, np.inf)
+    g = np.where(allowed, reviewed + released[:, -1:] - released, np.inf)
+    best = np.minimum.accumulate(f, axis=1)
+    total = best + g
+    j = n - np.argmin(total[:, ::-1], axis=1)  # of equally cheap ones the highest: fewer go out
+    rows = np.arange(len(times))
+    i = np.argmax(f <= best[rows, j][:, None], axis=1)
+    return places[i], places[j], total[rows, j] / times.sum(axis=1)
+
+
+def _needed(precision: float | None, target: float, level: float) -> int | None:
+    """Labels from which on Wilson's lower bound reaches the target at that precision; None where it never does."""
+    from scipy.stats import norm
+
+    if precision is None or precision <= target:
+        return None
+    z = float(norm.ppf((1 + level) / 2))
+    return math.ceil(z * z * target * (1 - target) / (precision - target) ** 2)
+
+
+def _labelled(r_cal: Sequence[float], targets: Sequence[bool]) -> tuple[Floats, Floats]:
+    p, good = np.asarray(r_cal, dtype=float), np.asarray(targets, dtype=float)
+    if p.shape != good.shape or not ((p >= 0) & (p <= 1)).all() or not np.isin(good, (0.0, 1.0)).all():
+        raise ValueError("labels need as many r_cal in [0, 1] as targets that are true or false")
+    return p, good
+
+
+def _clipped(value: float) -> float:
+    return min(1.0, max(0.0, value))

@@ -1,0 +1,193 @@
+"""What a policy would do with answers: how many are released, reviewed and escalated, with how many errors, in which order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cotlab.core.labels import ACTIONS
+from cotlab.reliability.policy import Policy, decide
+from cotlab.stats.intervals import Interval, checked_level, no_interval, wilson
+
+Order = Literal["cost", "boundary"]
+SWEEP = tuple(round(i / 20, 2) for i in range(21))
+_EXACT, _SMALL = 2000, 25.0
+AT_OR_ABOVE, EXPECTED = "Answers from the threshold on", "Expected errors among them"
+FOUND = "Errors that raters found among them"
+
+
+class Volumes(NamedTuple):
+    """What a policy does with ``n`` answers.
+
+    ``expected`` and ``observed`` are of the released ones: a number of errors, and a share of those labelled. ``hours`` is the
+    time of all reviews, ``days`` how long they take at the capacity (None where it is not known or 0), ``waiting`` how many
+    reviews do not fit into the first day.
+    """
+
+    n: int
+    release: int
+    review: int
+    escalate: int
+    expected: Interval
+    observed: Interval
+    hours: float
+    days: int | None
+    waiting: int
+
+
+def ruled(table: pd.DataFrame, policy: Policy) -> pd.DataFrame:
+    """``table`` (status, r_cal, domain) with what the policy says of each row.
+
+    Returns
+    -------
+    DataFrame
+        With ``action``, ``why`` (the same words for all rows of one kind), ``low`` and ``high`` (NaN outside the policy).
+    """
+    found = []
+    for status, r_cal, domain in zip(table["status"], table["r_cal"], table["domain"], strict=True):
+        bounds = policy.of(str(domain))
+        ruling = decide(None if pd.isna(r_cal) else float(r_cal), str(status), bounds)
+        low, high = (bounds.low, bounds.high) if bounds else (math.nan, math.nan)
+        found.append((ruling.action, ruling.reason, low, high))
+    columns = list(zip(*found, strict=True)) or [(), (), (), ()]
+    return table.assign(**{name: list(column) for name, column in zip(("action", "why", "low", "high"), columns, strict=True)})
+
+
+def what_if(table: pd.DataFrame, policy: Policy) -> Volumes:
+    """What the policy would do with the rows of ``table``: ``status``, ``r_cal``, ``domain``, and ``target`` where labelled."""
+    rows = ruled(table, policy)
+    sizes = {action: int((rows["action"] == action).sum()) for action in ACTIONS}
+    out = rows[rows["action"] == "release"]
+    review = sizes["review"]
+    days = math.ceil(review / policy.capacity) if policy.capacity else (0 if not review and policy.capacity == 0 else None)
+    return Volumes(
+        len(rows), sizes["release"], review, sizes["escalate"], expected_errors(out["r_cal"].tolist()), observed_errors(out),
+        review * policy.minutes / 60, days, 0 if policy.capacity is None else max(0, review - policy.capacity),
+    )  # fmt: skip
+
+
+def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
+    """How many of these answers are not acceptable, from their calibrated probabilities alone.
+
+    Parameters
+    ----------
+    r_cal : sequence of float in [0, 1]
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        The expected number, sum of 1 − r_cal, and between which numbers the true one lies if r_cal is calibrated and answers
+        are independent: the central part of the Poisson-binomial distribution, exact up to 2,000 answers and where few errors
+        are expected, else its normal approximation; the method says which. Undefined without answers. How uncertain the
+        calibrator itself is, the bounds do not say.
+
+    References
+    ----------
+    Hong (2013), Comput. Stat. Data Anal. 59:41. Checked: scipy.stats.poisson_binom, which takes up to 62 trials.
+    """
+    checked_level(level)
+    bad = 1.0 - np.asarray(r_cal, dtype=float)
+    n = len(bad)
+    if n == 0:
+        return no_interval(None, 0, "nothing is released", level=level)
+    if not ((bad >= 0) & (bad <= 1)).all():
+        raise ValueError("expected_errors needs probabilities in [0, 1]")
+    point, variance = math.fsum(bad), math.fsum(bad * (1 - bad))
+    tails = (1 - level) / 2, (1 + level) / 2
+    if n <= _EXACT or variance < _SMALL:
+        below = np.cumsum(_numbers(bad, math.ceil(point + 12 * math.sqrt(variance) + 12)))
+        lo, hi = (float(np.searchsorted(below, tail * (1 - 1e-12))) for tail in tails)
+        method = "Poisson-binomial, of a calibrated r_cal"
+    else:
+        from scipy.stats import norm
+
+        lo, hi = (float(norm.ppf(tail, point, math.sqrt(variance))) for tail in tails)
+        method = "Poisson-binomial by normal approximation, of a calibrated r_cal"
+    return Interval(point, min(max(0.0, lo), point), max(min(float(n), hi), point), n, method, level)
+
+
+def observed_errors(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
+    """The share of labelled rows (``target`` is true or false) that are not acceptable, with Wilson's interval."""
+    known = table["target"].dropna().astype(bool) if "target" in table else pd.Series([], dtype=bool)
+    if known.empty:
+        return no_interval(None, 0, "none of these answers is labelled", level=level)
+    return wilson(int((~known).sum()), len(known), level=level)
+
+
+def schedule(table: pd.DataFrame, policy: Policy, *, order: Order = "cost") -> pd.DataFrame:
+    """The rows of ``ruled`` that a person must see, first those to escalate, each reviewed one with its place and day.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As ``ruled`` gives it.
+    order : "cost" or "boundary"
+        Reviews by the expected cost of letting them pass (lowest r_cal first), or by how near they lie to one of their
+        thresholds. Rows that are equal keep their order.
+
+    Returns
+    -------
+    DataFrame
+        With ``place`` (1 to the number of reviews) and ``day`` (1 is the first; <NA> where the capacity is 0 or unknown), both
+        <NA> for what is escalated. A review beyond the capacity waits with its place; it is never released.
+    """
+    rows = table[table["action"] != "release"]
+    edge = np.minimum((rows["r_cal"] - rows["low"]).abs(), (rows["high"] - rows["r_cal"]).abs())
+    key = rows["r_cal"] if order == "cost" else edge
+    escalated = rows["action"] == "escalate"
+    rows = rows.assign(_later=~escalated, _key=key.where(~escalated, rows["r_cal"]).astype(float))
+    rows = rows.sort_values(["_later", "_key"], kind="stable", na_position="first").drop(columns=["_later", "_key"])
+    place = (rows["action"] == "review").cumsum().where(rows["action"] == "review").astype("Int64")
+    day = ((place - 1) // policy.capacity + 1) if policy.capacity else pd.Series(pd.NA, index=rows.index, dtype="Int64")
+    return rows.assign(place=place, day=day.astype("Int64")).reset_index(drop=True)
+
+
+def threshold_points(table: pd.DataFrame, low: float | None, high: float | None) -> pd.DataFrame:
+    """What the figure ``threshold_volumes`` draws: three shares at every threshold, each with its interval.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``r_cal`` (NaN where there is none), ``target`` where labelled.
+    low, high : float or None
+        The thresholds that are chosen.
+    """
+    rows: list[dict[str, Any]] = []
+    total = len(table)
+    for x in sorted({*SWEEP, *(v for v in (low, high) if v is not None)}) if total else ():
+        part = table[table["r_cal"] >= x]
+        bad = expected_errors(part["r_cal"].tolist())
+        found = (AT_OR_ABOVE, wilson(len(part), total)), (EXPECTED, _share(bad)), (FOUND, observed_errors(part))
+        for name, told in found:
+            why = "no answer has so high an r_cal" if told.point is None and not len(part) else told.reason
+            rows.append({
+                "group": name, "threshold": x, "low": low, "high": high, "point": told.point, "lo": told.lo, "hi": told.hi,
+                "n": told.n, "n_undefined": total - int(table["r_cal"].notna().sum()) if name == AT_OR_ABOVE else 0,
+                "method": told.method, "confidence": told.level, "reason": why,
+            })  # fmt: skip
+    columns = ["group", "threshold", "low", "high", "point", "lo", "hi", "n", "n_undefined", "method", "confidence", "reason"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _share(count: Interval) -> Interval:
+    """A number of errors as a share of the answers."""
+    if count.point is None or count.lo is None or count.hi is None:
+        return count
+    n = count.n
+    return replace(count, point=count.point / n, lo=count.lo / n, hi=count.hi / n)
+
+
+def _numbers(chances: np.ndarray[Any, np.dtype[np.float64]], most: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The probability of 0, 1, … successes in independent trials, up to ``most`` of them."""
+    held = np.zeros(min(len(chances), most) + 1)
+    held[0] = 1.0
+    for chance in chances:
+        held[1:] = held[1:] * (1 - chance) + held[:-1] * chance
+        held[0] *= 1 - chance
+    return held

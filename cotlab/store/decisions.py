@@ -1,0 +1,159 @@
+"""Policies, decisions and who changed what, in the store: rows are added, none is ever changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from cotlab.core.labels import Decision
+from cotlab.store.gate import Store
+
+_COLUMNS = ("run", "item_id", "domain", "r_raw", "r_cal", "action", "reason", "low", "high", "calibrator", "policy")
+"""What makes two decisions on one item the same, whoever made them and when."""
+
+
+def add_policy(
+    connection: duckdb.DuckDBPyConnection, *, thresholds: Mapping[str, tuple[float, float]], capacity: int | None,
+    params: Mapping[str, Any], by: str, reason: str,
+) -> int:  # fmt: skip
+    """Keep a policy as the one that holds from now on, with its row in the audit.
+
+    Parameters
+    ----------
+    connection : DuckDBPyConnection
+        From ``Store.writing()``.
+    thresholds : mapping of domain to (low, high)
+        Checked by whoever makes them (``cotlab.reliability.policy``).
+    capacity : int or None
+        Reviews a day.
+    params : mapping
+        Minutes a review, and how the thresholds came about; JSON.
+    by, reason : str
+        Who, and why; neither may be empty.
+
+    Returns
+    -------
+    int
+        Its version, one more than the last.
+
+    Raises
+    ------
+    ValueError
+        Without a name or a reason.
+    """
+    if not by.strip() or not reason.strip():
+        raise ValueError("A policy needs who changed it and the reason why")
+    before = connection.execute("SELECT version, thresholds, capacity FROM policies ORDER BY version DESC LIMIT 1").fetchone()
+    version = (before[0] if before else 0) + 1
+    pairs = {name: list(pair) for name, pair in thresholds.items()}
+    connection.execute(
+        "INSERT INTO policies VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [version, json.dumps(pairs), capacity, json.dumps(dict(params)), datetime.now(UTC), by, reason],
+    )
+    was = {"version": before[0], "thresholds": json.loads(before[1]), "capacity": before[2]} if before else None
+    add_audit(
+        connection, by, "policy", f"policy {version}", was,
+        {"version": version, "thresholds": pairs, "capacity": capacity}, reason,
+    )  # fmt: skip
+    return int(version)
+
+
+def policies(store: Store) -> pd.DataFrame:
+    """All policies, the newest first: version, thresholds and params (JSON), capacity, made_at, made_by, reason."""
+    with store.reading() as connection:
+        found = connection.execute("SELECT * FROM policies ORDER BY version DESC").df()
+    return found.astype({"version": "Int64", "capacity": "Int64"})
+
+
+def current_policy(store: Store) -> dict[str, Any] | None:
+    """The row of the policy that holds, or None where there is none."""
+    found = policies(store).head(1).to_dict("records")
+    return {str(name): (None if pd.isna(value) else value) for name, value in found[0].items()} if found else None
+
+
+def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Decision]) -> int:
+    """Append the decisions that say something new.
+
+    A decision whose id is there, or that equals the newest one on its (run, item) in all but who and when, is not written
+    again.
+
+    Returns
+    -------
+    int
+        How many rows were written.
+    """
+    given = list(decisions)
+    if not given:
+        return 0
+    fields = ", ".join(_COLUMNS)
+    runs = sorted({one.run_id for one in given})
+    held = {(row[0], row[1]): row for row in connection.execute(
+        f"""
+        SELECT {fields} FROM decisions WHERE list_contains(?, run)
+        QUALIFY row_number() OVER (PARTITION BY run, item_id ORDER BY at_ DESC, rowid DESC) = 1
+        """,
+        [runs],
+    ).fetchall()}  # fmt: skip
+    ids = {row[0] for row in connection.execute("SELECT id FROM decisions WHERE list_contains(?, run)", [runs]).fetchall()}
+    rows = []
+    for one in given:
+        row = astuple(one)
+        if one.id not in ids and held.get((one.run_id, one.item_id)) != row[1:12]:
+            rows.append(list(row))
+            ids.add(one.id)
+            held[(one.run_id, one.item_id)] = row[1:12]
+    if rows:
+        connection.executemany(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", rows)
+    return len(rows)
+
+
+def decisions(store: Store, run: str | None = None, *, history: bool = False) -> pd.DataFrame:
+    """Decisions of a run, or of all of them, the newest on each item; all that were ever made with ``history``.
+
+    Returns
+    -------
+    DataFrame
+        ``id, run, item_id, domain, r_raw, r_cal, action, reason, low, high, calibrator, policy, at_, by_``: numbers are NaN or
+        <NA> where NULL. In the order in which they were made, items as their run has them.
+    """
+    newest = "" if history else "QUALIFY row_number() OVER (PARTITION BY run, item_id ORDER BY at_ DESC, rowid DESC) = 1"
+    with store.reading() as connection:
+        found = connection.execute(
+            f"SELECT * FROM decisions WHERE ($run IS NULL OR run = $run) {newest} ORDER BY at_, rowid", {"run": run}
+        ).df()
+    return found.astype({"calibrator": "Int64", "policy": "Int64"})
+
+
+def add_audit(
+    connection: duckdb.DuckDBPyConnection, who: str, what: str, subject: str, before: Any, after: Any, reason: str
+) -> None:
+    """Keep who changed what, from what to what, and why. ``before`` and ``after`` are JSON values; None is NULL.
+
+    Raises
+    ------
+    ValueError
+        Without a name.
+    """
+    if not who.strip():
+        raise ValueError("The audit needs the name of whoever changed something")
+    told = [None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (before, after)]
+    connection.execute(
+        "INSERT INTO audit (at_, who, what, subject, before, after, reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [datetime.now(UTC), who, what, subject, *told, reason],
+    )
+
+
+def audit(store: Store, *, what: str | None = None) -> pd.DataFrame:
+    """Who changed what, the newest first: at_, who, what, subject, before, after (JSON or None), reason, seq."""
+    with store.reading() as connection:
+        found = connection.execute(
+            "SELECT * FROM audit WHERE ($what IS NULL OR what = $what) ORDER BY seq DESC", {"what": what}
+        ).df()
+    gaps = {name: found[name].astype(object).where(found[name].notna(), None) for name in ("before", "after")}
+    return found.assign(**gaps)

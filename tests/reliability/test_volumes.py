@@ -1,0 +1,113 @@
+"""What a policy does with answers, in numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cotlab.reliability.policy import DEFAULT, NO_POLICY, UNCALIBRATED, Policy, Thresholds
+from cotlab.reliability.volumes import (
+    AT_OR_ABOVE,
+    EXPECTED,
+    FOUND,
+    expected_errors,
+    observed_errors,
+    ruled,
+    schedule,
+    threshold_points,
+    what_if,
+)
+
+NAN = float("nan")
+
+
+def answers(*r_cal: float, domain: str = "", status: str = "ok") -> pd.DataFrame:
+    names = [f"i-{k}" for k in range(len(r_cal))]
+    return pd.DataFrame({"item_id": names, "domain": domain, "status": status, "r_cal": list(r_cal)})
+
+
+def policy(low: float = 0.3, high: float = 0.8, capacity: int | None = None) -> Policy:
+    return Policy({DEFAULT: Thresholds(low, high)}, capacity, 6.0)
+
+
+def test_volumes_of_a_policy_by_hand() -> None:
+    table = answers(0.1, 0.3, 0.5, 0.7, 0.8, 0.9, NAN).assign(target=[False, None, None, None, True, False, None])
+    found = what_if(table, policy(capacity=2))
+    assert (found.n, found.release, found.review, found.escalate) == (7, 2, 3, 2)
+    assert found.expected.point == pytest.approx(0.2 + 0.1) and (found.expected.lo, found.expected.hi) == (0, 1)  # P(2) = .02
+    assert (found.observed.point, found.observed.n) == (0.5, 2)
+    assert (found.hours, found.days, found.waiting) == (pytest.approx(0.3), 2, 1)
+    assert what_if(table, policy()).days is None and what_if(table, policy(capacity=0)).waiting == 3
+
+
+def test_the_reasons_of_what_is_not_decided_by_thresholds() -> None:
+    table = pd.concat([answers(NAN, 0.9), answers(0.9, status="refused"), answers(0.9, domain="law")], ignore_index=True)
+    found = ruled(table, Policy({"": Thresholds(0.3, 0.8)}))
+    assert found["why"].tolist() == [UNCALIBRATED, "r_cal is at least high", "refused", NO_POLICY]
+    assert found["action"].tolist() == ["escalate", "release", "escalate", "escalate"] and np.isnan(found["high"].iloc[3])
+    assert ruled(answers(), policy()).empty and what_if(answers(), policy()).expected.point is None
+
+
+@settings(max_examples=40)
+@given(st.lists(st.floats(0, 1), max_size=30), st.integers(0, 5))
+def test_every_answer_has_one_action_and_every_review_its_place(r_cal: list[float], capacity: int) -> None:
+    table = ruled(answers(*r_cal, NAN), policy(capacity=capacity))
+    found = schedule(table, policy(capacity=capacity))
+    volumes = what_if(table, policy(capacity=capacity))
+    assert volumes.release + volumes.review + volumes.escalate == volumes.n == len(r_cal) + 1
+    assert sorted(found["item_id"]) == sorted(table[table["action"] != "release"]["item_id"])
+    reviews = found[found["action"] == "review"]
+    assert reviews["place"].tolist() == list(range(1, volumes.review + 1)) and reviews["r_cal"].is_monotonic_increasing
+    assert volumes.waiting == max(0, volumes.review - capacity)
+    if capacity and volumes.review:
+        assert reviews["day"].max() == volumes.days and (reviews["day"].value_counts() <= capacity).all()
+    else:
+        assert found["day"].isna().all()
+    assert found["action"].tolist() == ["escalate"] * volumes.escalate + ["review"] * volumes.review
+
+
+def test_the_order_of_reviews() -> None:
+    table = ruled(answers(0.55, 0.78, 0.31, 0.60), policy())
+    assert schedule(table, policy())["item_id"].tolist() == ["i-2", "i-0", "i-3", "i-1"]
+    assert schedule(table, policy(), order="boundary")["item_id"].tolist() == ["i-2", "i-1", "i-3", "i-0"]
+
+
+def test_expected_errors_are_the_poisson_binomial() -> None:
+    """Against scipy.stats.poisson_binom, which takes up to 62 trials; equal chances are the binomial."""
+    from scipy import stats
+
+    p = np.random.default_rng(4).random(50)
+    found = expected_errors(p.tolist())
+    assert (found.lo, found.hi) == tuple(stats.poisson_binom(1 - p).ppf([0.025, 0.975]))
+    equal = expected_errors([0.95] * 400)
+    assert equal.point == pytest.approx(20)
+    assert (equal.lo, equal.hi) == tuple(stats.binom(400, 0.05).ppf([0.025, 0.975]))
+    certain = expected_errors([1.0] * 3)
+    assert (certain.lo, certain.point, certain.hi) == (0, 0, 0)
+
+
+def test_many_answers_take_the_normal_approximation_and_rare_errors_do_not() -> None:
+    """5,000 at .9: mean 500, sd √450 = 21.21; 5,000 at .999 keep the exact distribution."""
+    from scipy import stats
+
+    many, rare = expected_errors([0.9] * 5000), expected_errors([0.999] * 5000)
+    assert (many.lo, many.hi) == pytest.approx((500 - 1.959964 * 450**0.5, 500 + 1.959964 * 450**0.5), abs=1e-3)
+    assert "normal" in many.method and "normal" not in rare.method
+    assert (rare.lo, rare.hi) == tuple(stats.binom(5000, 0.001).ppf([0.025, 0.975]))
+    with pytest.raises(ValueError, match="probabilities"):
+        expected_errors([1.5])
+
+
+def test_the_points_of_the_figure() -> None:
+    table = answers(0.2, 0.6, 0.9, NAN).assign(target=[False, True, None, None])
+    found = threshold_points(table, 0.3, 0.62).set_index(["group", "threshold"])
+    assert found.loc[(AT_OR_ABOVE, 0.0), "point"] == 0.75 and found.loc[(AT_OR_ABOVE, 0.62), "point"] == 0.25
+    assert found.loc[(AT_OR_ABOVE, 0.5), "n"] == 4 and found.loc[(AT_OR_ABOVE, 0.5), "n_undefined"] == 1
+    assert found.loc[(EXPECTED, 0.5), "point"] == pytest.approx((0.4 + 0.1) / 2)
+    assert found.loc[(FOUND, 0.0), "point"] == 0.5 and found.loc[(FOUND, 0.62), "reason"] == "none of these answers is labelled"
+    assert np.isnan(found.loc[(EXPECTED, 1.0), "point"]) and "so high" in found.loc[(EXPECTED, 1.0), "reason"]
+    assert threshold_points(answers(), None, None).empty
+    assert observed_errors(table.drop(columns="target")).point is None
