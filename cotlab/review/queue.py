@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -210,7 +210,7 @@ def skip(store: Store, item: QueueItem) -> None:
 
 
 def flag(store: Store, item: QueueItem, note: str = "") -> bool:
-    """Say that something is wrong with an item itself: a flagged label of the verdict unsure, which ``flagged_queue`` finds."""
+    """Say that something is wrong with an item itself: a flagged label of the verdict unsure, which ``flagged_items`` finds."""
     return submit(store, item.label("unsure", item.prefilled, note=note, flagged=True))
 
 
@@ -237,24 +237,20 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
     with store.writing() as connection:
         _queue(connection, queue)
         mine = kept.as_labels(kept.given(connection, rater=rater, queue=queue, history=True))
-        ids = {one.id for one in mine}
-        undoings = {_undo_id(one.id) for one in mine}
-        stack = [one for one in mine if one.id not in undoings and _undo_id(one.id) not in ids]
+        stack = _stack(mine)
         if not stack or (of is not None and stack[-1].id != of):
             return None
         last = stack[-1]
-        said = kept.given(connection, run=last.run_id, rater=rater, item=last.item_id, history=True)
-        rows = kept.as_labels(said)
-        at = next(k for k, one in enumerate(rows) if one.id == last.id)
-        if any(one.queue != queue for one in rows[at + 1 :]):
+        said = kept.as_labels(kept.given(connection, run=last.run_id, rater=rater, item=last.item_id, history=True))
+        at = next(k for k, one in enumerate(said) if one.id == last.id)
+        if any(one.queue != queue for one in said[at + 1 :]):
             raise QueueError(f"{rater} labelled {last.item_id!r} again outside of this queue: correct that label instead.")
-        before = rows[at - 1] if at else None
-        fresh: dict[str, Any] = {"id": _undo_id(last.id), "at": datetime.now(UTC), "queue": queue, "origin": "undo"}
-        if before is None or before.withdrawn:
-            new = replace(last, **fresh, reasoning=None, answer_correct=None, modes=(), note="", flagged=False, withdrawn=True)
-        else:
-            new = replace(before, **fresh)
-        kept.add_labels(connection, [new])
+        here = [one for one in said[:at] if one.queue == queue]
+        gone = replace(last, reasoning=None, answer_correct=None, modes=(), note="", flagged=False, withdrawn=True)
+        rows = [_as_undo(here[-1] if here else gone, last.id)]
+        if at and said[at - 1].queue != queue:  # what was said elsewhere, before this, holds again
+            rows.append(_as_undo(said[at - 1], f"{last.id} elsewhere"))
+        kept.add_labels(connection, rows)
     return last
 
 
@@ -278,15 +274,19 @@ def progress(store: Store, queue: str, rater: str) -> Progress:
 
 
 def latest(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
-    """The rater's last labels in a queue that hold, the newest first; each can be corrected by a label of its new id."""
+    """The rater's last labels in a queue that hold, the newest first, as they were given; the first is the next to be undone.
+
+    Each can be corrected by a label of its ``correction_id``.
+    """
     with store.reading() as connection:
         _queue(connection, queue)
         mine = kept.as_labels(kept.given(connection, rater=rater, queue=queue, history=True))
     rows: dict[Place, int] = {}
     for one in mine:
         rows[one.run_id, one.item_id] = rows.get((one.run_id, one.item_id), 0) + 1
-    last = {(one.run_id, one.item_id): one for one in mine}
-    holding = [one for one in reversed(mine) if last[one.run_id, one.item_id] is one and not one.withdrawn]
+    stack = _stack(mine)
+    last = {(one.run_id, one.item_id): one for one in stack}
+    holding = [one for one in reversed(stack) if last[one.run_id, one.item_id] is one and not one.withdrawn]
     return [
         Given(one, _label_id(queue, one.run_id, one.item_id, rater, rows[one.run_id, one.item_id])) for one in holding[:n]
     ]
@@ -299,12 +299,11 @@ def prefilled(store: Store, run: str, item_id: str) -> bool | None:
         return _prefilled(connection, run, item_id)
 
 
-def flagged_queue(store: Store, name: str, *, run: str | None = None, by: str) -> str:
-    """A queue of the items that somebody flagged and did not take back; QueueError where there is none."""
-    found = kept.labels(store, run=run)
-    found = found[found["flagged"].astype(bool)]
-    items = [(row["run"], row["item_id"], f"flagged by {row['rater']}") for row in found.to_dict("records")]
-    return make_queue(store, name, items, kind="flagged", by=by)
+def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
+    """What somebody flagged and did not take back, for ``make_queue(…, kind="flagged")``; of these runs or of all."""
+    found = kept.labels(store)
+    found = found[found["flagged"].astype(bool) & (found["run"].isin(runs) if runs is not None else True)]
+    return [(row["run"], row["item_id"], f"flagged by {row['rater']}") for row in found.to_dict("records")]
 
 
 def _prefilled(connection: Any, run: str, item_id: str) -> bool | None:
@@ -346,6 +345,16 @@ def _label_id(queue: str, run: str, item: str, rater: str, count: int) -> str:
 
 def _undo_id(label: str) -> str:
     return digest(["undo", label])[:24]
+
+
+def _as_undo(said: Label, of: str) -> Label:
+    return replace(said, id=_undo_id(of), at=datetime.now(UTC), origin="undo")
+
+
+def _stack(mine: Sequence[Label]) -> list[Label]:
+    """A rater's labels of a queue that were not taken back, in the order in which they were given."""
+    ids = {one.id for one in mine}
+    return [one for one in mine if one.origin != "undo" and _undo_id(one.id) not in ids]
 
 
 def _wanted(name: str, order: list[Place], raters: int, overlap: float) -> dict[Place, int]:

@@ -123,12 +123,12 @@ def as_labels(table: pd.DataFrame) -> list[Label]:
 
 
 def known_items(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, set[str]]:
-    """The ids of the items of each of these runs; a run that the store does not have has no entry."""
+    """The ids of the items that each of these runs has scores of; a run that the store does not have has no entry."""
     found: dict[str, set[str]] = {
         row[0]: set() for row in connection.execute("SELECT id FROM runs WHERE list_contains(?, id)", [list(runs)]).fetchall()
     }
     rows = connection.execute(
-        "SELECT r.id, i.id FROM runs r JOIN items i ON i.suite = r.suite WHERE list_contains(?, r.id)", [list(found)]
+        "SELECT DISTINCT run, item_id FROM scores WHERE list_contains(?, run)", [list(found)]
     ).fetchall()
     for run, item in rows:
         found[run].add(item)
