@@ -87,6 +87,7 @@ class Rater:
         self.page.wait_for_function("before => shown() !== '' && shown() !== before", arg=before, polling=20)
         self.page.wait_for_function("keys => ready() !== '' && ready() !== keys", arg=self.keys, polling=20)
         self.keys = str(self.page.evaluate("ready()"))
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))")  # it listens now
         return self.shown()
 
     def settle(self) -> None:
@@ -95,6 +96,21 @@ class Rater:
         self.page.wait_for_function("() => !document.querySelector('[data-testid=stStatusWidget]')")
         self.page.wait_for_timeout(1200)
         self.page.wait_for_function("() => !document.querySelector('[data-testid=stStatusWidget]')")
+
+    def press(self, key: str) -> None:
+        """Press a key that brings another item, and wait for it."""
+        before = self.shown()
+        self.page.keyboard.press(key)
+        self.wait_for_another(before)
+
+    def timed(self, key: str) -> float:
+        """Press a key that brings another item; how many seconds until it is there."""
+        began = time.monotonic()
+        self.press(key)
+        return time.monotonic() - began
+
+    def close(self) -> None:
+        self.page.context.close()
 
     def press_all(self, keys: Sequence[str], pauses_s: Sequence[float]) -> list[tuple[str, float, str]]:
         """Press keys without looking, each at its time; returns what the browser noted: key, time, question on the screen."""
