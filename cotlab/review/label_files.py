@@ -26,6 +26,7 @@ FIELDS = (
 )  # fmt: skip
 NEEDED = ("run", "item_id", "rater")
 FORMATS = ("jsonl", "csv")
+ORIGINS = ("page", "import", "undo")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -75,7 +76,7 @@ def as_text(labels: Sequence[Label], form: str = "jsonl") -> str:
     if form == "jsonl":
         out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return out.getvalue()
-    table = csv.writer(out, lineterminator="\n")
+    table = csv.writer(out)  # its own line end, CR LF: with another it would leave a lone CR unquoted
     table.writerow(FIELDS)
     table.writerows([_cell(row[name]) for name in FIELDS] for row in rows)
     return out.getvalue()
@@ -102,15 +103,7 @@ def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Impo
     LabelError
         If the file cannot be read, or no line is good.
     """
-    form = "csv" if path.suffix.lower() == ".csv" else "jsonl"
-    errors: list[LabelError] = []
-    good: list[tuple[int, Label]] = []
-    seen: Counter[str] = Counter()
-    for line, row in _rows(path, form, errors):
-        try:
-            good.append((line, _label(row, seen)))
-        except _Defect as defect:
-            errors.append(LabelError(str(path), line, defect.field, defect.message))
+    good, errors = read_labels(path)
     with store.writing() as connection:
         known = kept.known_items(connection, sorted({label.run_id for _, label in good}))
         had = {one.id: one for one in kept.as_labels(kept.given(connection, ids=[x.id for _, x in good], history=True))}
@@ -127,6 +120,20 @@ def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Impo
             raise LabelErrors(errors, len(fits))
         new = kept.add_labels(connection, fits)
     return Imported(new, len(fits) - new, tuple(errors))
+
+
+def read_labels(path: Path) -> tuple[list[tuple[int, Label]], list[LabelError]]:
+    """The labels of a file, each with its line, and the defects of the others; nothing is looked up in a store."""
+    form = "csv" if path.suffix.lower() == ".csv" else "jsonl"
+    errors: list[LabelError] = []
+    good: list[tuple[int, Label]] = []
+    seen: Counter[str] = Counter()
+    for line, row in _rows(path, form, errors):
+        try:
+            good.append((line, _label(row, seen)))
+        except _Defect as defect:
+            errors.append(LabelError(str(path), line, defect.field, defect.message))
+    return good, errors
 
 
 class _Defect(Exception):
@@ -208,11 +215,14 @@ def _label(row: Mapping[str, Any], seen: Counter[str]) -> Label:
     for mode in modes:
         if mode not in FAILURE_MODES:
             raise _Defect("modes", f"{mode!r} is no failure mode: one of {', '.join(FAILURE_MODES)}")
+    origin = _string(row, "origin") or "import"
+    if origin not in ORIGINS:
+        raise _Defect("origin", f"{origin!r} is none: one of {', '.join(ORIGINS)}")
     at = _time(row)
     parts: dict[str, Any] = {
         "run_id": run, "item_id": item, "rater": rater, "reasoning": reasoning, "answer_correct": _truth(row, "answer_correct"),
         "modes": tuple(modes), "note": _string(row, "note"), "flagged": flagged, "withdrawn": withdrawn,
-        "queue": _string(row, "queue") or None, "origin": _string(row, "origin") or "import",
+        "queue": _string(row, "queue") or None, "origin": origin,
     }  # fmt: skip
     name = _string(row, "id")
     if not name:

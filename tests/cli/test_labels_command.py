@@ -1,0 +1,92 @@
+"""``cotlab labels`` as it is typed: out, in, queues, agreement, and one message for each mistake."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from queue_store import fill
+
+from cotlab.cli import main as command
+from cotlab.store import labels as kept
+from cotlab.store.gate import Store, store_folder
+
+
+@pytest.fixture
+def store() -> Store:
+    return fill(store_folder(), 4)
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["cotlab", "labels", *words])
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    return int(ended.value.code or 0)
+
+
+def test_from_a_queue_to_agreement(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text('{"run": "run-1", "item_id": "i-0", "reasoning": "acceptable"}\n')
+    assert typed(monkeypatch, "queue", "run-1", "--name", "first", "--raters", "2", "--limit", "3", "--gold", str(gold)) == 0
+    queue = capsys.readouterr().out.strip()
+    assert kept.queue_items(store, queue)[["item_id", "raters"]].values.tolist() == [["i-0", 0], ["i-1", 2], ["i-2", 2]]
+    said = [
+        {"run": "run-1", "item_id": f"i-{k}", "rater": rater, "queue": queue, "reasoning": verdict, "answer_correct": right}
+        for rater, verdict in (("=ann", "acceptable"), ("bob", "not_acceptable"))
+        for k, right in enumerate((True, False, None))
+    ]
+    labels = tmp_path / "l.jsonl"
+    labels.write_text("".join(json.dumps(row) + "\n" for row in said))
+    assert typed(monkeypatch, "import", str(labels)) == 0
+    assert "6 new labels, 0 known already" in capsys.readouterr().out
+    assert typed(monkeypatch, "list") == 0
+    shown = capsys.readouterr().out
+    assert queue in shown and "5 of 5" in shown and "6 current labels in all" in shown
+    assert typed(monkeypatch, "agreement", "--json", "--queue", queue) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["n_shared"] == 3
+    assert [one["on"] for one in told["disagreements"]] == ["reasoning and target", "reasoning", "reasoning"]
+    assert typed(monkeypatch, "agreement") == 0
+    words = capsys.readouterr().out
+    assert "3 labelled items, 3 of them by two raters or more" in words and "gold items right: 0 [" in words
+    assert "differ on reasoning: run-1 'i-1': '=ann' acceptable, 'bob' not_acceptable" in words
+    assert typed(monkeypatch, "queue", "run-1", "--kind", "adjudication") == 0
+    assert len(kept.queue_items(store, capsys.readouterr().out.strip())) == 3
+    out = tmp_path / "l.csv"
+    assert typed(monkeypatch, "export", "--format", "csv", "--history", "--out", str(out)) == 0
+    assert "'=ann" in out.read_text() and ",=ann" not in out.read_text()
+    assert typed(monkeypatch, "import", str(out)) == 0
+    assert "0 new labels, 6 known already" in capsys.readouterr().out
+    assert typed(monkeypatch, "export", "--run", "run-1") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("queue", "run-9"), "Unknown run 'run-9'"),
+        (("queue", "run-1", "--kind", "flagged"), "would be empty"),
+        (("queue", "run-1", "--kind", "flaged"), "Did you mean 'flagged'"),
+        (("queue", "run-1", "--gold", "{here}/gone"), "cannot be read"),
+        (("queue", "run-1", "--gold", "{here}/bad"), "bad:2: item_id: is missing"),
+        (("import", "{here}/bad"), "bad:1: rater: is missing"),
+        (("import", "{here}/gone"), "cannot be read"),
+        (("export", "--format", "json"), "Did you mean 'jsonl'"),
+        (("export", "--out", "{here}/no/l.jsonl"), "cannot be written"),
+        (("agreement", "--queue", "q"), "Unknown queue 'q'"),
+    ],
+)
+def test_a_mistake_is_one_message(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...], message: str,
+) -> None:  # fmt: skip
+    (tmp_path / "bad").write_text('{"run": "run-1", "item_id": "i-0", "reasoning": "acceptable"}\n{"run": "run-1"}\n')
+    assert typed(monkeypatch, *(word.format(here=tmp_path) for word in words)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and message in error and "Traceback" not in error
+    assert kept.queues(store).empty and kept.labels(store, history=True).empty
