@@ -87,6 +87,10 @@ def test_a_verdict_is_written_once_with_its_modes_and_the_next_item_comes(store:
     queue = queue_of(store, "once")
     app = press(press(labelling(queue), "Other"), "Not acceptable")
     assert blocks(app)[0] == ("Question", f"{HOSTILE} 1")
+    item = opened("item", "Item", run="run-1", item="i-00")  # another reader, who sees no label before asking for it
+    assert not any("not acceptable" in t.value for t in item.text)
+    item.toggle(key="labels-run-1-i-00").set_value(True).run()
+    assert [t.value for t in item.text] == ["ada: not acceptable, answer wrong, other"]
     (row,) = kept.labels(store, queue=queue, history=True).to_dict("records")
     assert (row["item_id"], row["rater"], row["reasoning"], row["modes"]) == ("i-00", "ada", "not_acceptable", ("other",))
     assert row["answer_correct"] is False  # prefilled by the run
