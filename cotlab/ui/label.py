@@ -69,7 +69,7 @@ def rater() -> str | None:
     if not access.may("labeller"):
         st.info("You can look at queues here, but not label: ask an admin of this dashboard for the role labeller.")
         return None
-    if who.source != "local":
+    if who.source in ("login", "header"):
         return who.name
     name = st.session_state.get("local_rater")
     if name:
