@@ -91,6 +91,7 @@ def asked(queue: str, name: str) -> tuple[Target | None, list[Given] | None]:
 
     The rater's last labels come with it where they had to be read.
     """
+    access.need("labeller")
     wanted = st.session_state.get("label-correct")
     latest = queues.latest(data.store(), queue, name) if wanted is not None else None
     for given in latest or ():
@@ -186,7 +187,7 @@ def _give(target: Target, draft: Draft, verdict: str, flagged: bool = False) -> 
     """Write one label, once."""
     if draft.given:
         return
-    _same_rater(target.rater)
+    _check_same(access.need("labeller"), target.rater)
     said = st.session_state.get(f"answer-{target.label_id}")
     label = Label(
         target.label_id, target.run, target.item_id, target.rater, cast(Verdict, verdict), ANSWERS.get(said or "cannot tell"),
@@ -199,9 +200,8 @@ def _give(target: Target, draft: Draft, verdict: str, flagged: bool = False) -> 
         _correct()
 
 
-def _same_rater(name: str) -> None:
-    """Whoever asks now may label, and is the one whom the page was drawn for."""
-    who = access.need("labeller")
+def _check_same(who: access.Person, name: str) -> None:
+    """Whoever asks now is the one whom the page was drawn for."""
     if who.name != name:
         raise access.Forbidden(f"This page was drawn for {name}, and {who.name} labels here now: load it again.")
 
@@ -217,7 +217,7 @@ def _toggle(draft: Draft, mode: str, on: bool) -> None:
 
 
 def _skip(target: Target) -> None:
-    _same_rater(target.rater)
+    _check_same(access.need("labeller"), target.rater)
     item = QueueItem(
         target.queue, "", target.run, target.item_id, target.rater, target.label_id, target.answer, target.until or 0.0
     )
@@ -234,7 +234,7 @@ def undo_button(queue: str, name: str, latest: list[Given], at: str) -> None:
 
 
 def _undo(queue: str, name: str, last: str | None) -> None:
-    _same_rater(name)
+    _check_same(access.need("labeller"), name)
     undone = queues.undo(data.store(), queue, name, of=last) if last is not None else None
     if undone is not None:
         with Leases(data.store().log_path) as leases:  # its item comes next, and the one that was shown is free again
