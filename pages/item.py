@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from cotlab.ui import item, parts
+from cotlab.ui import item, label_box, parts
 from cotlab.ui.links import page
 
 parts.head("Item", "What was asked, what was answered, and what follows from it?")
@@ -14,4 +14,5 @@ else:
     item.links(row, one)
     item.read(row, one, st.query_params.get("step"))
     item.score_table(row, one)
+    label_box.show(row, one)
     item.evidence(row, one)

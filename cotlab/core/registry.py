@@ -118,6 +118,7 @@ FIGURES = Registry(
         "chain_size": "cotlab.figures.unfaithfulness:chain_size",
         "process_result": "cotlab.figures.unfaithfulness:process_result",
         "classifier_agreement": "cotlab.figures.unfaithfulness:classifier_agreement",
+        "label_agreement": "cotlab.figures.agreement:label_agreement",
         "validation_doses": "cotlab.figures.validation:validation_doses",
         "feature_distributions": "cotlab.figures.drift:feature_distributions",
         "drift_scores": "cotlab.figures.drift:drift_scores",

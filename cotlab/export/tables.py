@@ -42,6 +42,7 @@ TABLES = Registry(
         "process_result": f"{_RUNS}:PROCESS_RESULT",
         "paired_differences": f"{_RUNS}:PAIRED_DIFFERENCES",
         "chain_lengths": f"{_RUN}:CHAIN_LENGTHS",
+        "label_agreement": "cotlab.export.label_tables:LABEL_AGREEMENT",
         "validation_doses": f"{_RUN}:VALIDATION_DOSES",
         "feature_distributions": "cotlab.export.drift_tables:FEATURE_DISTRIBUTIONS",
         "drift_scores": "cotlab.export.drift_tables:DRIFT_SCORES",

@@ -8,14 +8,14 @@ from typing import NamedTuple, cast
 from zoneinfo import ZoneInfo
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from cotlab.core.labels import FAILURE_MODES, Label, Verdict
 from cotlab.review import queue as queues
-from cotlab.review.queue import Given, Progress, QueueItem
+from cotlab.review.queue import Given, QueueItem
 from cotlab.store.leases import Leases
 from cotlab.ui import access, data, label_items
 from cotlab.ui.chain_view import show_blocks
-from cotlab.ui.label_items import Shown
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
@@ -44,6 +44,8 @@ class Draft:
     modes: set[str] = field(default_factory=set)
     drawn: frozenset[str] = frozenset()
     """Those that were on when the page was drawn: what a press of a key turns over."""
+    given: bool = False
+    """The label was written; a key that is pressed again before the next item is there has nothing to do."""
 
 
 class Target(NamedTuple):
@@ -61,22 +63,13 @@ class Target(NamedTuple):
     corrects: bool = False
 
 
-class Now(NamedTuple):
-    """All that the page shows of a queue to one rater, read at once; ``target`` is None where nothing is left to ask."""
-
-    target: Target | None
-    shown: Shown | None
-    progress: Progress
-    latest: list[Given]
-
-
 def rater() -> str | None:
     """Who labels; without a login they say so once. None until they did, and for those who may only look."""
     who = access.person()
     if not access.may("labeller"):
         st.info("You can look at queues here, but not label: ask an admin of this dashboard for the role labeller.")
         return None
-    if who.source != "local":
+    if who.source in ("login", "header"):
         return who.name
     name = st.session_state.get("local_rater")
     if name:
@@ -93,42 +86,41 @@ def _named() -> None:
         st.session_state["local_rater"] = name
 
 
-def read_now(queue: str, name: str) -> Now:
-    """The item that the rater is asked for, or the one that they correct; the item is kept for them."""
-    store = data.store()
-    with store.reading():  # what is read inside shares the open file
-        latest, progress = queues.latest(store, queue, name), queues.progress(store, queue, name)
-        wanted = st.session_state.get("label-correct")
-        one = next((given for given in latest if given.label.id == wanted), None)
-        target: Target | None
-        if one is not None:
-            old = one.label
-            target = Target(
-                one.correction_id, queue, old.run_id, old.item_id, name, old.answer_correct, old.note, old.modes, corrects=True
-            )
-        else:
-            with_skipped = st.session_state.get("label-skipped") == queue
-            item = queues.next_item(store, queue, name, skipped=with_skipped)
-            target = None
-            if item is not None:
-                target = Target(item.label_id, queue, item.run, item.item_id, name, item.prefilled, until=item.until)
-        shown = label_items.shown(target.run, target.item_id) if target else None
-    return Now(target, shown, progress, latest)
+def asked(queue: str, name: str) -> tuple[Target | None, list[Given] | None]:
+    """The label that is asked for, whose item is kept for the rater, or the correction that they want to give.
+
+    The rater's last labels come with it where they had to be read.
+    """
+    access.need("labeller")
+    wanted = st.session_state.get("label-correct")
+    latest = queues.latest(data.store(), queue, name) if wanted is not None else None
+    for given in latest or ():
+        if given.label.id == wanted:
+            old = given.label
+            said = (old.answer_correct, old.note, old.modes)
+            return Target(given.correction_id, queue, old.run_id, old.item_id, name, *said, corrects=True), latest
+    item = queues.next_item(data.store(), queue, name, skipped=st.session_state.get("label-skipped") == queue)
+    if item is None:
+        return None, latest
+    return Target(item.label_id, queue, item.run, item.item_id, name, item.prefilled, until=item.until), latest
 
 
-def work(now: Now) -> None:
-    """The item and its keys. The texts come first: a key that is still the last item's then writes nothing."""
-    target, shown = now.target, now.shown
-    if target is None or shown is None:
-        return
-    left, right = st.columns([7, 4], gap="medium")
-    with left:
-        if target.corrects:
-            st.warning(f"You correct your label of {as_code(shorten(target.item_id))}.", icon=":material/edit:")
-        show_blocks(shown.blocks(), key="label-item")
-        st.caption(f"{shown.whose} Model {as_code(shorten(shown.model))}.")
-    with right:
-        _controls(target, _draft(target), now.latest)
+def work(target: Target) -> DeltaGenerator:
+    """The item and its keys; returns the place of the key that takes back.
+
+    The keys stand above, where they do not move with the length of a chain, and are drawn after the texts: a key that is
+    still the last item's then writes nothing.
+    """
+    shown = label_items.shown(target.run, target.item_id)
+    keys = st.container(border=True, gap="small")
+    if target.corrects:
+        st.warning(f"You correct your label of {as_code(shorten(target.item_id))}.", icon=":material/edit:")
+    show_blocks(shown.blocks(), key="label-item")
+    st.caption(f"{shown.whose} Model {as_code(shorten(shown.model))}.")
+    if st.session_state.get("label-help"):
+        st.info(help_text())
+    with keys:
+        return _controls(target, _draft(target))
 
 
 def _draft(target: Target) -> Draft:
@@ -140,28 +132,15 @@ def _draft(target: Target) -> Draft:
     return draft
 
 
-def _controls(target: Target, draft: Draft, latest: list[Given]) -> None:
+def _controls(target: Target, draft: Draft) -> DeltaGenerator:
     """Every widget's key carries the label's id: a press that comes late belongs to the item that it was meant for."""
     at = target.label_id
-    known = "from the ground truth" if target.answer is not None and not target.corrects else "say it where you can"
-    first = next(word for word, value in ANSWERS.items() if value is target.answer)
-    st.segmented_control(f"The model's answer is ({known})", list(ANSWERS), default=first, key=f"answer-{at}")
-    st.caption("Is the reasoning acceptable?")
-    for key, (verdict, words, icon) in VERDICTS.items():
-        st.button(
-            words, key=f"verdict-{verdict}-{at}", shortcut=key, icon=f":material/{icon}:", width="stretch",
-            on_click=_give, args=(target, draft, verdict),
-        )  # fmt: skip
-    st.caption("What is wrong with it, before the verdict")
     with st.container(horizontal=True, gap="small"):
-        for number, mode in enumerate(FAILURE_MODES, start=4):
-            on = mode in draft.modes
+        for key, (verdict, words, icon) in VERDICTS.items():
             st.button(
-                MODES[mode][0], key=f"mode-{mode}-{at}", shortcut=str(number), type="primary" if on else "secondary",
-                help=MODES[mode][1], on_click=_toggle, args=(draft, mode, not on),
+                words, key=f"verdict-{verdict}-{at}", shortcut=key, icon=f":material/{icon}:",
+                on_click=_give, args=(target, draft, verdict),
             )  # fmt: skip
-    st.text_input("Note", target.note, key=f"note-{at}", max_chars=2000, placeholder="Enter keeps it until the verdict")
-    with st.container(horizontal=True, gap="small"):
         if target.corrects:
             st.button("Leave it as it was", key=f"leave-{at}", shortcut="S", icon=":material/close:", on_click=_correct)
         else:
@@ -170,12 +149,24 @@ def _controls(target: Target, draft: Draft, latest: list[Given]) -> None:
                 "Flag", key=f"flag-{at}", shortcut="F", icon=":material/flag:", on_click=_give,
                 args=(target, draft, "unsure", True), help="Something is wrong with the item itself: it is kept as unsure.",
             )  # fmt: skip
-            undo_button(target.queue, target.rater, latest, at)
+        undo = st.container(width="content")
         st.button("Help", key=f"help-{at}", shortcut="H", icon=":material/help_outline:", on_click=_help)
+    with st.container(horizontal=True, gap="small"):
+        for number, mode in enumerate(FAILURE_MODES, start=4):
+            on = mode in draft.modes
+            st.button(
+                MODES[mode][0], key=f"mode-{mode}-{at}", shortcut=str(number), help=MODES[mode][1],
+                icon=f":material/{'check_box' if on else 'check_box_outline_blank'}:", on_click=_toggle,
+                args=(draft, mode, not on),
+            )  # fmt: skip
+    known = " (by the ground truth)" if target.answer is not None and not target.corrects else ""
+    first = next(word for word, value in ANSWERS.items() if value is target.answer)
+    with st.container(horizontal=True, gap="medium"):
+        st.segmented_control(f"The model's answer{known}", list(ANSWERS), default=first, key=f"answer-{at}")
+        st.text_input("Note", target.note, key=f"note-{at}", max_chars=2000, placeholder="Kept with the verdict")
     if target.until is not None:
         st.caption(f"Reserved for you until {_clock(target.until)}; a label given later counts too.")
-    if st.session_state.get("label-help"):
-        st.info(help_text())
+    return undo
 
 
 def help_text() -> str:
@@ -194,7 +185,9 @@ def help_text() -> str:
 
 def _give(target: Target, draft: Draft, verdict: str, flagged: bool = False) -> None:
     """Write one label, once."""
-    _same_rater(target.rater)
+    if draft.given:
+        return
+    _check_same(access.need("labeller"), target.rater)
     said = st.session_state.get(f"answer-{target.label_id}")
     label = Label(
         target.label_id, target.run, target.item_id, target.rater, cast(Verdict, verdict), ANSWERS.get(said or "cannot tell"),
@@ -202,13 +195,13 @@ def _give(target: Target, draft: Draft, verdict: str, flagged: bool = False) -> 
         str(st.session_state.get(f"note-{target.label_id}") or "").strip(), flagged, queue=target.queue,
     )  # fmt: skip
     queues.submit(data.store(), label)
+    draft.given = True
     if target.corrects:
         _correct()
 
 
-def _same_rater(name: str) -> None:
-    """Whoever asks now may label, and is the one whom the page was drawn for."""
-    who = access.need("labeller")
+def _check_same(who: access.Person, name: str) -> None:
+    """Whoever asks now is the one whom the page was drawn for."""
     if who.name != name:
         raise access.Forbidden(f"This page was drawn for {name}, and {who.name} labels here now: load it again.")
 
@@ -224,7 +217,7 @@ def _toggle(draft: Draft, mode: str, on: bool) -> None:
 
 
 def _skip(target: Target) -> None:
-    _same_rater(target.rater)
+    _check_same(access.need("labeller"), target.rater)
     item = QueueItem(
         target.queue, "", target.run, target.item_id, target.rater, target.label_id, target.answer, target.until or 0.0
     )
@@ -241,7 +234,7 @@ def undo_button(queue: str, name: str, latest: list[Given], at: str) -> None:
 
 
 def _undo(queue: str, name: str, last: str | None) -> None:
-    _same_rater(name)
+    _check_same(access.need("labeller"), name)
     undone = queues.undo(data.store(), queue, name, of=last) if last is not None else None
     if undone is not None:
         with Leases(data.store().log_path) as leases:  # its item comes next, and the one that was shown is free again
@@ -265,13 +258,13 @@ def _clock(until: float) -> str:
     return datetime.fromtimestamp(until, zone).strftime("%H:%M")
 
 
-def last_ten(now: Now) -> None:
+def last_ten(latest: list[Given]) -> None:
     """The rater's own last labels, each with a button that shows its item again to be judged anew."""
     st.subheader("Your last ten")
-    if not now.latest:
+    if not latest:
         st.caption("None yet.")
         return
-    for given in now.latest:
+    for given in latest:
         old = given.label
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button(

@@ -10,11 +10,10 @@ import streamlit as st
 from cotlab.core.errors import CotlabError
 from cotlab.core.keys import digest
 from cotlab.review import queue as queues
-from cotlab.review.queue import Progress
+from cotlab.review.queue import Given, Progress
 from cotlab.store import labels as kept
 from cotlab.store import read
-from cotlab.ui import access, data, parts
-from cotlab.ui.label import Now, undo_button
+from cotlab.ui import access, data, label, parts
 from cotlab.ui.links import page
 from cotlab.ui.picking import run_labels
 from cotlab.ui.text import as_code
@@ -42,6 +41,29 @@ def _queues(folder: str) -> pd.DataFrame:
     return kept.queues(data.store())
 
 
+@st.fragment
+def show(queue: str, rater: str) -> None:
+    """The item that is asked for, then how far the queue is and what the rater said last: those can wait for a moment.
+
+    A fragment, because a key that is pressed meanwhile waits for its end: it cuts neither a label that is being written nor,
+    however fast keys follow each other, the drawing of the next item.
+    """
+    bar = st.container()
+    with data.store().reading():  # what is read inside shares the open file
+        target, latest = label.asked(queue, rater)
+        undo = label.work(target) if target is not None else None
+        latest = queues.latest(data.store(), queue, rater) if latest is None else latest
+        progress = queues.progress(data.store(), queue, rater)
+    with bar:
+        progress_line(progress)
+    if undo is None or target is None:
+        nothing_left(queue, rater, progress, latest)
+    elif not target.corrects:
+        with undo:
+            label.undo_button(queue, rater, latest, target.label_id)
+    label.last_ten(latest)
+
+
 def progress_line(progress: Progress) -> None:
     """How far the queue is, and how far this rater."""
     left = f", {progress.mine_skipped} skipped" if progress.mine_skipped else ""
@@ -52,9 +74,9 @@ def progress_line(progress: Progress) -> None:
     )
 
 
-def nothing_left(queue: str, rater: str, now: Now) -> None:
+def nothing_left(queue: str, rater: str, progress: Progress, latest: list[Given]) -> None:
     """Why the queue has no item for this rater, and what can be done."""
-    progress, skipped = now.progress, st.session_state.get("label-skipped") == queue
+    skipped = st.session_state.get("label-skipped") == queue
     if progress.complete >= progress.items:
         st.success("This queue has all the labels that it wants.", icon=":material/done_all:")
     elif progress.mine_left:
@@ -69,7 +91,7 @@ def nothing_left(queue: str, rater: str, now: Now) -> None:
             st.button(
                 "Show what I skipped", icon=":material/redo:", on_click=_with_skipped, args=(queue,), type="primary"
             )
-        undo_button(queue, rater, now.latest, f"empty-{now.latest[0].label.id if now.latest else ''}")
+        label.undo_button(queue, rater, latest, f"empty-{latest[0].label.id if latest else ''}")
         st.page_link(page("agreement"), label="Agreement", icon=":material/handshake:", query_params={"queue": queue})
 
 

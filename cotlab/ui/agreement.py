@@ -1,0 +1,144 @@
+"""The parts of the page Agreement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.core.errors import CotlabError
+from cotlab.export.label_tables import agreement_points
+from cotlab.figures.style import interval_text
+from cotlab.review import agreement as agreed
+from cotlab.review import queue as queues
+from cotlab.review.agreement import Agreement, Pair
+from cotlab.stats.intervals import Interval
+from cotlab.store import labels as kept
+from cotlab.ui import access, data, parts
+from cotlab.ui.label import ANSWERS
+from cotlab.ui.links import page
+from cotlab.ui.picking import csv_button
+from cotlab.ui.text import as_code, shorten
+
+ALL = "all"
+QUESTIONS = {"reasoning": "The reasoning: acceptable, not acceptable, unsure", "target": "The target: answer right and chain "
+             "acceptable"}  # fmt: skip
+ROWS = 20
+
+
+def found() -> tuple[Agreement, str | None] | None:
+    """The agreement of all raters, or of those in the queue of the address; None (after saying why) without a label."""
+    rows = kept.queues(data.store()).to_dict("records")
+    names = {ALL: "All labels, adjudications left out"}
+    names |= {str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows}
+    chosen = parts.pick("Labels of", names, "queue", ALL)
+    queue = None if chosen == ALL else chosen
+    told = _agreement(str(data.store().folder), _stamp(), queue)
+    if not told.n_items:
+        parts.empty("Nobody labelled anything here yet.", page("label"), "Label", {"queue": queue} if queue else None)
+        return None
+    st.caption(f"{told.n_items} items with a label, {told.n_shared} of them with labels of two raters or more.")
+    return told, queue
+
+
+def _stamp() -> int:
+    """Changes with each write to the store."""
+    return data.store().path.stat().st_mtime_ns
+
+
+@st.cache_data(show_spinner="Comparing raters", max_entries=16)
+def _agreement(folder: str, stamp: int, queue: str | None) -> Agreement:
+    return agreed.agreement(data.store(), queue=queue)
+
+
+def figure(told: Agreement) -> None:
+    """Alpha and each kappa, with their intervals, and the same as a table."""
+    question = parts.pick("On", QUESTIONS, "on", "reasoning")
+    table = agreement_points(told, question)
+    if table.empty:
+        st.info("No item has labels of two raters yet: make a queue with an overlap, or with several raters an item.")
+        return
+    parts.show_figure("label_agreement", table, key="agreement")
+    pairs = [pair for pair in told.pairs if pair.question == question]
+    st.subheader("Pairs of raters")
+    frame = pd.DataFrame([_pair(pair) for pair in pairs])
+    st.dataframe(frame[parts.page_of(len(frame), "pairs-page", ROWS)], hide_index=True, key="pairs")
+    csv_button("rater_pairs", frame, "pairs")
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    return {
+        "first": pair.first, "second": pair.second, "items": pair.n, "kappa [95%]": _told(pair.kappa),
+        "said the same [95%]": _told(pair.same),
+    }  # fmt: skip
+
+
+def _told(value: Interval) -> str:
+    """A number with its interval, or n/a with the reason."""
+    if value.point is None:
+        return f"n/a: {value.reason}"
+    return interval_text(value.point, value.lo, value.hi)
+
+
+def raters(told: Agreement) -> None:
+    """What each rater said how often, and how they did where the label is known."""
+    st.subheader("Raters")
+    frame = pd.DataFrame(
+        [
+            {"rater": one.rater, "labels": one.n, "acceptable": one.acceptable, "not acceptable": one.not_acceptable,
+             "unsure": one.unsure, "flagged": one.flagged, "gold items": one.gold.n, "gold as expected [95%]": _told(one.gold)}
+            for one in told.raters
+        ]
+    )  # fmt: skip
+    st.dataframe(frame[parts.page_of(len(frame), "raters-page", ROWS)], hide_index=True, key="raters")
+    csv_button("raters", frame, "raters")
+
+
+def disagreements(told: Agreement, queue: str | None) -> None:
+    """The items that raters differ on, who said what, and a button that has them settled."""
+    st.subheader("Where they differ")
+    table = told.disagreements
+    if table.empty:
+        st.caption("Nowhere, so far as two raters labelled the same item.")
+        return
+    rows = table.to_dict("records")
+    for row in rows[parts.page_of(len(rows), "differ-page", ROWS)]:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.page_link(
+                page("item"), label=as_code(shorten(row["item_id"], 40)), icon=":material/article:",
+                query_params={"run": row["run"], "item": row["item_id"]},
+            )  # fmt: skip
+            st.text("; ".join(_said(*one) for one in row["said"]), width="content")
+            if row["adjudicated"]:
+                st.caption(":material/gavel: settled")
+    left = int((~table["adjudicated"].astype(bool)).sum())
+    st.caption(f"{len(rows)} items, {left} of them not settled.")
+    if left and access.may("admin"):
+        st.button(
+            f"Have {left} adjudicated", key=f"adjudicate-{queue}-{left}", icon=":material/gavel:", on_click=_adjudicate,
+            args=(queue,), help="Makes a queue of them. What is said there decides an item's target; it is shown blind too.",
+        )  # fmt: skip
+    made = st.session_state.pop("adjudication", None)
+    if made is not None and made[0]:
+        st.page_link(page("label"), label="To the new queue", icon=":material/rate_review:", query_params={"queue": made[0]})
+    elif made is not None:
+        st.error(as_code(made[1]))
+
+
+def _said(rater: str, verdict: str, answer: bool | None) -> str:
+    word = next(word for word, value in ANSWERS.items() if value is answer)
+    return f"{shorten(rater, 30)}: {verdict.replace('_', ' ')}, answer {word}"
+
+
+def _adjudicate(queue: str | None) -> None:
+    """Make a queue of what raters differ on and nobody settled."""
+    who = access.need("admin")
+    try:
+        items = agreed.to_adjudicate(data.store(), queue=queue)
+        name = "adjudication" + (f" of {queue}" if queue else "")
+        st.session_state["adjudication"] = (
+            queues.make_queue(data.store(), name, items, kind="adjudication", by=who.name), ""
+        )  # fmt: skip
+    except CotlabError as error:
+        st.session_state["adjudication"] = ("", str(error))

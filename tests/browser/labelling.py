@@ -1,0 +1,129 @@
+"""The label page in a real browser: the app on a port of its own, raters who press keys, and what they saw when they did."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+ARGUMENTS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking"]
+LISTEN = """
+window.presses = [];
+const find = (root) => {
+  const found = root.querySelector('.chain .row .text');
+  if (found) return found;
+  for (const one of root.querySelectorAll('*')) {
+    const inside = one.shadowRoot && find(one.shadowRoot);
+    if (inside) return inside;
+  }
+  return null;
+};
+window.shown = () => find(document)?.textContent ?? '';
+window.ready = () => document.querySelector('[class*="st-key-verdict-acceptable"]')?.className ?? '';
+document.addEventListener('keydown', (e) => window.presses.push([e.key, Date.now() / 1000, window.shown()]), true);
+"""
+"""Notes with each key what the page showed as the question at that moment."""
+
+
+@contextmanager
+def serving(store: Path, log: Path) -> Iterator[str]:
+    """The app on a free port, over ``store``."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = {**os.environ, "COTLAB_STORE": str(store)}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)], cwd=ROOT, env=env, stdout=out,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    base = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(120):
+            try:
+                urllib.request.urlopen(f"{base}/_stcore/health", timeout=1).read()
+                break
+            except OSError:
+                time.sleep(0.5)
+        yield base
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+class Rater:
+    """One rater in a browser of their own."""
+
+    def __init__(self, browser: Any, base: str, name: str, queue: str) -> None:
+        self.page = browser.new_context(viewport={"width": 1440, "height": 1000}).new_page()
+        self.page.set_default_timeout(40_000)
+        self.keys = ""
+        self.page.add_init_script(LISTEN)
+        self.page.goto(f"{base}/label?queue={queue}")
+        self.enter(name)
+
+    def enter(self, name: str) -> None:
+        self.page.get_by_label("Your name", exact=True).fill(name)
+        self.page.get_by_role("button", name="Begin").click()
+        self.page.get_by_role("button", name=re.compile("^Acceptable")).wait_for()
+        self.wait_for_another("")
+
+    def shown(self) -> str:
+        """The question on the screen."""
+        return str(self.page.evaluate("shown()"))
+
+    def wait_for_another(self, before: str) -> str:
+        """Wait until the screen shows another question than ``before``, with its own keys."""
+        self.page.wait_for_function("before => shown() !== '' && shown() !== before", arg=before, polling=20)
+        self.page.wait_for_function("keys => ready() !== '' && ready() !== keys", arg=self.keys, polling=20)
+        self.keys = str(self.page.evaluate("ready()"))
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))")  # it listens now
+        return self.shown()
+
+    def settle(self) -> None:
+        """Wait until the server has done all that was asked of it."""
+        self.page.wait_for_timeout(300)
+        self.page.wait_for_function("() => !document.querySelector('[data-testid=stStatusWidget]')")
+        self.page.wait_for_timeout(1200)
+        self.page.wait_for_function("() => !document.querySelector('[data-testid=stStatusWidget]')")
+
+    def press(self, key: str) -> None:
+        """Press a key that brings another item, and wait for it."""
+        before = self.shown()
+        self.page.keyboard.press(key)
+        self.wait_for_another(before)
+
+    def timed(self, key: str) -> float:
+        """Press a key that brings another item; how many seconds until it is there."""
+        began = time.monotonic()
+        self.press(key)
+        return time.monotonic() - began
+
+    def close(self) -> None:
+        self.page.context.close()
+
+    def press_all(self, keys: Sequence[str], pauses_s: Sequence[float]) -> list[tuple[str, float, str]]:
+        """Press keys without looking, each at its time; returns what the browser noted: key, time, question on the screen."""
+        self.page.evaluate("presses.length = 0")
+        due = time.monotonic()
+        for key, pause in zip(keys, pauses_s, strict=True):
+            self.page.keyboard.press(key)
+            due += pause
+            time.sleep(max(0.0, due - time.monotonic()))
+        return [(key, at, shown) for key, at, shown in self.page.evaluate("presses")]
+
+
+def keys_of(seed: int, n: int) -> list[str]:
+    """Verdicts' keys, drawn."""
+    draw = random.Random(seed)
+    return [draw.choice("123") for _ in range(n)]

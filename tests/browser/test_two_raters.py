@@ -1,0 +1,105 @@
+"""Two raters in two browsers at the same queue: no label is lost or crossed, and the page's agreement is that by hand."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from labelling import ARGUMENTS, Rater, serving
+from reliability_store import HOSTILE, fill
+
+from cotlab.figures.style import number
+from cotlab.review.queue import make_queue
+from cotlab.store import labels as kept
+from cotlab.store.gate import Store
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.soak,  # two hundred labels, one after the other
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+VERDICTS = {"1": "acceptable", "2": "not_acceptable", "3": "unsure"}
+N, OVERLAP, EACH = 150, 50, 100
+
+
+def key_of(name: str, item: int) -> str:
+    """What a rater thinks of an item: what it is, three times of four, else anything."""
+    truth = random.Random(item).choice("112")
+    own = random.Random(f"{name} {item}")
+    return truth if own.random() < 0.75 else own.choice("123")
+
+
+def kappa_by_hand(pairs: Sequence[tuple[str, str]]) -> float:
+    """(observed - expected) / (1 - expected), expected from each rater's own shares."""
+    n = len(pairs)
+    one, two = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    same = sum(a == b for a, b in pairs) / n
+    chance = sum(one[word] * two[word] for word in one) / n**2
+    return (same - chance) / (1 - chance)
+
+
+def alpha_by_hand(pairs: Sequence[tuple[str, str]]) -> float:
+    """1 - observed / expected disagreement, expected from all values pooled, without drawing one twice."""
+    pooled = Counter(word for pair in pairs for word in pair)
+    n = sum(pooled.values())
+    differ = sum(a != b for a, b in pairs) / len(pairs)
+    chance = 1 - sum(count * (count - 1) for count in pooled.values()) / (n * (n - 1))
+    return 1 - differ / chance
+
+
+def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    run, store = fill(tmp_path / "store", N, estimated=False), Store(tmp_path / "store")
+    queue = make_queue(store, "two", [(run, f"i-{k:02}", "") for k in range(N)], overlap=OVERLAP / N, by="test")
+    wanted = kept.queue_items(store, queue).set_index("item_id")["raters"]
+    assert (wanted == 2).sum() == OVERLAP and (wanted == 1).sum() == N - OVERLAP
+    expect.set_options(timeout=40_000)
+    with serving(tmp_path / "store", tmp_path / "server.log") as base, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        raters = {name: Rater(browser, base, name, queue) for name in ("ada", "bob")}
+        said: dict[tuple[str, int], str] = {}
+        for step in range(EACH):
+            before = {}
+            for name, rater in raters.items():  # both press, then both wait
+                before[name] = rater.shown()
+                item = int(before[name].removeprefix(HOSTILE))
+                said[name, item] = VERDICTS[key_of(name, item)]
+                rater.page.keyboard.press(key_of(name, item))
+            if step < EACH - 1:
+                for name, rater in raters.items():
+                    rater.wait_for_another(before[name])
+        for rater in raters.values():
+            expect(rater.page.get_by_text("200 of 200 labels wanted, 150 of 150 items complete").first).to_be_visible()
+
+        rows = kept.labels(store, queue=queue, history=True)
+        found = {(r["rater"], int(r["item_id"].removeprefix("i-"))): r["reasoning"] for r in rows.to_dict("records")}
+        assert found == said and len(rows) == 2 * EACH  # each is the verdict of its rater on its item, and there is no other
+        assert rows.groupby("rater").size().to_dict() == {"ada": EACH, "bob": EACH}
+        assert rows.groupby("item_id").size().to_dict() == wanted.to_dict()
+
+        both = [k for k in range(N) if ("ada", k) in said and ("bob", k) in said]
+        pairs = [(said["ada", k], said["bob", k]) for k in both]
+        assert len(pairs) == OVERLAP
+        page = raters["ada"].page
+        page.goto(f"{base}/agreement?queue={queue}")
+        expect(page.get_by_text("150 items with a label, 50 of them with labels of two raters or more.")).to_be_visible()
+        texts = page.locator(".js-plotly-plot .annotation-text")
+        expect(texts).to_have_count(2)
+        assert (texts.nth(0).text_content() or "").startswith(number(alpha_by_hand(pairs)))
+        assert (texts.nth(1).text_content() or "").startswith(number(kappa_by_hand(pairs)))
+        assert "n = 50 items" in (texts.nth(1).text_content() or "")
+        differ = sum(a != b for a, b in pairs)
+        expect(page.get_by_text(f"{differ} items, {differ} of them not settled.")).to_be_visible()
+        page.get_by_role("button", name=f"Have {differ} adjudicated").click()
+        expect(page.get_by_role("link", name="To the new queue")).to_be_visible()
+        made = kept.queues(store)
+        assert made[made["kind"] == "adjudication"]["n"].tolist() == [differ]
+        page.screenshot(path=str(tmp_path / "agreement.png"), full_page=True)
+        browser.close()
