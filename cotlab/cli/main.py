@@ -11,6 +11,7 @@ import typer
 from cotlab import __version__
 from cotlab.cli import (
     compare,
+    decide,
     demo,
     doctor,
     figures,
@@ -40,10 +41,12 @@ app.command("plan")(plan.plan)
 app.command("report")(reports.report)
 app.command("runs")(reports.runs)
 app.command("compare")(compare.compare)
+app.command("decide")(decide.decide)
 app.command("figures")(figures.figures)
 app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
 app.add_typer(suites.app, name="suites")
+app.add_typer(decide.policy_app, name="policy")
 app.add_typer(organisms.app, name="organisms")
 app.add_typer(mediation.app, name="mediation")
 app.add_typer(unfaithfulness.app, name="unfaithfulness")

@@ -119,6 +119,7 @@ FIGURES = Registry(
         "process_result": "cotlab.figures.unfaithfulness:process_result",
         "classifier_agreement": "cotlab.figures.unfaithfulness:classifier_agreement",
         "validation_doses": "cotlab.figures.validation:validation_doses",
+        "threshold_volumes": "cotlab.figures.policy:threshold_volumes",
     },
     "cotlab.figures",
 )

@@ -43,6 +43,7 @@ TABLES = Registry(
         "paired_differences": f"{_RUNS}:PAIRED_DIFFERENCES",
         "chain_lengths": f"{_RUN}:CHAIN_LENGTHS",
         "validation_doses": f"{_RUN}:VALIDATION_DOSES",
+        "threshold_volumes": "cotlab.export.decision_tables:THRESHOLD_VOLUMES",
     },
     "cotlab.figure_tables",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime
 from typing import Any
@@ -157,3 +157,39 @@ def audit(store: Store, *, what: str | None = None) -> pd.DataFrame:
         ).df()
     gaps = {name: found[name].astype(object).where(found[name].notna(), None) for name in ("before", "after")}
     return found.assign(**gaps)
+
+
+def measured(store: Store, metrics: Sequence[str], facet: str = "") -> pd.DataFrame:
+    """Which of ``metrics`` each run has a defined score of: run, metric, and what the scores' facet says under ``facet``."""
+    with store.reading() as connection:
+        return connection.execute(
+            "SELECT DISTINCT run, metric, coalesce(json_extract_string(facet, $path), '') AS facet FROM scores "
+            "WHERE status = 'ok' AND list_contains($metrics, metric) ORDER BY ALL",
+            {"metrics": list(metrics), "path": f"$.{facet}"},
+        ).df()
+
+
+def loop_counts(store: Store) -> dict[str, int]:
+    """How far people and checks have come, as numbers of rows.
+
+    ``labels`` that hold now, ``labels_after`` the calibrator in use was put into use, ``calibrated`` (0 or 1), ``policies``,
+    ``decided`` items, those of them by the calibrator in use (``decided_now``), ``checks`` of drift and those since then
+    (``checks_after``).
+    """
+    with store.reading() as connection:
+        row = connection.execute(
+            """
+            WITH chosen AS (SELECT version, at_ FROM calibrator_choices ORDER BY seq DESC LIMIT 1),
+                 since AS (SELECT max(at_) AS at_, max(version) AS version FROM chosen)
+            SELECT (SELECT count(*) FROM current_labels) AS labels,
+                   (SELECT count(*) FROM current_labels, since WHERE current_labels.at_ > since.at_) AS labels_after,
+                   (SELECT count(*) FROM chosen) AS calibrated,
+                   (SELECT count(*) FROM policies) AS policies,
+                   (SELECT count(DISTINCT (run, item_id)) FROM decisions) AS decided,
+                   (SELECT count(DISTINCT (run, item_id)) FROM decisions, since
+                    WHERE decisions.calibrator = since.version) AS decided_now,
+                   (SELECT count(*) FROM drift_checks) AS checks,
+                   (SELECT count(*) FROM drift_checks, since WHERE drift_checks.at_ > since.at_) AS checks_after
+            """
+        ).df()
+    return {str(name): int(value) for name, value in row.iloc[0].to_dict().items()}
