@@ -10,11 +10,13 @@ import typer
 
 from cotlab import __version__
 from cotlab.cli import (
+    calibrate,
     compare,
     decide,
     demo,
     doctor,
     figures,
+    labels,
     mediation,
     organisms,
     plan,
@@ -42,6 +44,8 @@ app.command("report")(reports.report)
 app.command("runs")(reports.runs)
 app.command("compare")(compare.compare)
 app.command("decide")(decide.decide)
+app.command("calibrate")(calibrate.calibrate)
+app.command("tune")(calibrate.tune)
 app.command("figures")(figures.figures)
 app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
@@ -49,6 +53,7 @@ app.add_typer(suites.app, name="suites")
 app.add_typer(decide.policy_app, name="policy")
 app.add_typer(organisms.app, name="organisms")
 app.add_typer(mediation.app, name="mediation")
+app.add_typer(labels.app, name="labels")
 app.add_typer(unfaithfulness.app, name="unfaithfulness")
 
 
