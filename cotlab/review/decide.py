@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import pandas as pd
@@ -15,7 +16,7 @@ from cotlab.review.calibrate import r_cal
 from cotlab.review.features import feature_table
 from cotlab.review.labels import targets
 from cotlab.store import read
-from cotlab.store.decisions import add_audit, add_decisions, add_policy, current_policy
+from cotlab.store.decisions import add_audit, add_decisions, add_policy, current_policy, newest, says_the_same
 from cotlab.store.gate import Store
 
 NOTHING = Policy({})
@@ -70,8 +71,8 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
     Returns
     -------
     list of Decision
-        One for each item, in the order of the run's suite. Those that say what is stored already (same scores, calibrator and
-        policy) are not written again.
+        One for each item, in the order of the run's suite. Where the newest one in the store says the same (same scores,
+        calibrator and policy), it is that one, and nothing is written.
 
     Raises
     ------
@@ -87,6 +88,8 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
     made = _decisions(table, held, by)
     sizes = {action: sum(one.action == action for one in made) for action in ACTIONS}
     with store.writing() as connection:
+        stored = {one.item_id: one for one in newest(connection, [run])}
+        made = [stored[one.item_id] if _is_stored(stored.get(one.item_id), one) else one for one in made]
         new = add_decisions(connection, made)
         if new:
             after = {**sizes, "written": new, "policy": held.version, "calibrator": made[0].calibrator}
@@ -115,10 +118,16 @@ def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:
 
 def reasons(made: Sequence[Decision]) -> list[tuple[str, str, int]]:
     """How many items have each action for each kind of reason, the most first within an action."""
-    counts: dict[tuple[str, str], int] = {}
-    for one in made:
-        kind = one.reason.partition(":")[0]
-        counts[one.action, kind] = counts.get((one.action, kind), 0) + 1
+    return _counted((one.action, one.reason) for one in made)
+
+
+def reasons_of(table: pd.DataFrame) -> list[tuple[str, str, int]]:
+    """``reasons`` of decisions as the store gives them."""
+    return _counted(zip(table["action"], table["reason"], strict=True))
+
+
+def _counted(said: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    counts = Counter((action, reason.partition(":")[0]) for action, reason in said)
     return sorted(((*kind, n) for kind, n in counts.items()), key=lambda row: (ACTIONS.index(row[0]), -row[2], row[1]))
 
 
@@ -132,6 +141,10 @@ def _decisions(table: pd.DataFrame, policy: Policy, by: str) -> list[Decision]:
         )
         for row in ruled(table, policy).to_dict("records")
     ]  # fmt: skip
+
+
+def _is_stored(stored: Decision | None, one: Decision) -> bool:
+    return stored is not None and says_the_same(stored, one)
 
 
 def _reason(kind: str, row: dict[str, object]) -> str:

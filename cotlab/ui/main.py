@@ -47,6 +47,9 @@ def sections() -> dict[str, list[st.Page]]:
             _page("compare", "Compare", "compare_arrows"),
             _page("validation", "Validation", "verified"),
         ],
+        "Decide": [
+            _page("decisions", "Decisions", "gavel"),
+        ],
         "Export": [_page("figures", "Figures", "picture_as_pdf")],
         "More": [_page("settings", "Settings", "settings")],
     }
