@@ -35,12 +35,13 @@ def queue(shown: Shown) -> None:
     _decide(shown, table)
     if table.empty:
         return
-    order = parts.pick("Order of reviews", ORDERS, "order")
-    rows = schedule(table, shown.held, order="boundary" if order == "boundary" else "cost")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        order = parts.pick("Order of reviews", ORDERS, "order")
+        rows = schedule(table, shown.held, order="boundary" if order == "boundary" else "cost")
+        part = rows.iloc[parts.page_of(len(rows), "queue-page")]
     if rows.empty:
         st.success("Every decided item of this run is released.")
         return
-    part = rows.iloc[parts.page_of(len(rows), "queue-page")]
     _table(part, shown.run, ("action", "place", "day", "item", "domain", "r_cal", "low", "high", "reason"), "queue")
     waiting = int((rows["day"] > 1).sum()) if shown.held.capacity else int(rows["place"].notna().sum())
     capacity = "No capacity is set" if shown.held.capacity is None else f"At {shown.held.capacity} reviews a day"
@@ -77,9 +78,10 @@ def all_of(shown: Shown) -> None:
     st.subheader("Decisions of this run")
     counts = table["action"].value_counts().to_dict()
     labels = {"all": f"All {len(table)}", **{a: f"{a} ({counts[a]})" for a in ACTIONS if a in counts}}
-    wanted = parts.pick("Show", labels, "action")
-    rows = table if wanted == "all" else table[table["action"] == wanted]
-    part = rows.iloc[parts.page_of(len(rows), "decisions-page")]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        wanted = parts.pick("Show", labels, "action")
+        rows = table if wanted == "all" else table[table["action"] == wanted]
+        part = rows.iloc[parts.page_of(len(rows), f"decisions-page-{wanted}")]
     columns = ("item", "domain", "action", "r_raw", "r_cal", "low", "high", "calibrator", "policy", "by_", "at_", "reason")
     _table(part, shown.run, columns, f"decisions-{wanted}")
     csv_button("decisions", rows, "decisions")
@@ -146,13 +148,15 @@ def _table(rows: pd.DataFrame, run: str, columns: tuple[str, ...], key: str) -> 
     known: dict[str, Any] = {
         **{name: rows[name] for name in rows.columns}, "item": rows["item_id"],
         **{name: rows[name].map(_number) for name in ("r_raw", "r_cal", "low", "high") if name in rows},
+        **{name: [_place(a, v) for a, v in zip(rows["action"], rows[name], strict=True)]
+           for name in ("place", "day") if name in rows},
         "at_": rows["at_"].dt.tz_convert("UTC").dt.strftime("%Y-%m-%d %H:%M"),
     }  # fmt: skip
     frame = pd.DataFrame({
         "open": [f"/item?{urlencode({'run': run, 'item': item})}" for item in rows["item_id"]],
         **{name.rstrip("_"): list(known[name]) for name in columns},
     })  # fmt: skip
-    right = {name: st.column_config.TextColumn(name, alignment="right") for name in RIGHT[2:] if name in columns}
+    right = {name: st.column_config.TextColumn(name, alignment="right") for name in RIGHT if name in columns}
     st.dataframe(
         frame, hide_index=True, key=key, height="content" if len(frame) < 13 else 420,
         column_config={"open": st.column_config.LinkColumn("open", display_text="open", width="small"), **right},
@@ -161,6 +165,12 @@ def _table(rows: pd.DataFrame, run: str, columns: tuple[str, ...], key: str) -> 
 
 def _number(value: Any) -> str:
     return number(None if pd.isna(value) else float(value))
+
+
+def _place(action: str, value: Any) -> str:
+    if action == "escalate":
+        return "at once"
+    return "n/a" if pd.isna(value) else str(int(value))
 
 
 def _text(value: Any) -> str:

@@ -87,8 +87,7 @@ def what_if(shown: Shown) -> Policy:
 
 def save(shown: Shown, policy: Policy) -> None:
     """Let the thresholds of the sliders hold; asks for the reason, and for an admin."""
-    same = policy.thresholds == shown.held.thresholds and policy.capacity == shown.held.capacity
-    if same and policy.minutes == shown.held.minutes:
+    if not _moved(shown, policy):
         st.caption(f"These are the thresholds that hold: policy {shown.held.version}.")
         return
     with st.form("policy", border=True):
@@ -174,7 +173,7 @@ def _comparison(shown: Shown, policy: Policy) -> None:
     """What holds beside what the sliders would do."""
     new = volumes_of(shown.table, policy)
     sets = {"These thresholds": new}
-    if shown.held.thresholds:
+    if shown.held.thresholds and _moved(shown, policy):
         sets = {f"Policy {shown.held.version} (holds)": volumes_of(shown.table, shown.held), **sets}
     parts.show_numbers(
         (
@@ -187,6 +186,13 @@ def _comparison(shown: Shown, policy: Policy) -> None:
     frame.index.name = f"of {new.n} answers"
     right = {name: st.column_config.TextColumn(name, alignment="right") for name in sets}
     st.dataframe(frame.reset_index(), hide_index=True, key="comparison", column_config=right, height="content")
+
+
+def _moved(shown: Shown, policy: Policy) -> bool:
+    """Whether the sliders say something else than the policy that holds, domain by domain."""
+    held, names = shown.held, {DEFAULT, *shown.held.thresholds, *policy.thresholds}
+    same = bool(held.thresholds) and all(held.of(name) == policy.of(name) for name in names)
+    return not same or (held.capacity, held.minutes) != (policy.capacity, policy.minutes)
 
 
 def _words(told: Volumes) -> dict[str, str]:
