@@ -12,6 +12,7 @@ from cotlab import __version__
 from cotlab.cli import (
     calibrate,
     compare,
+    decide,
     demo,
     doctor,
     drift,
@@ -44,6 +45,7 @@ app.command("plan")(plan.plan)
 app.command("report")(reports.report)
 app.command("runs")(reports.runs)
 app.command("compare")(compare.compare)
+app.command("decide")(decide.decide)
 app.command("calibrate")(calibrate.calibrate)
 app.command("tune")(calibrate.tune)
 app.command("figures")(figures.figures)
@@ -52,6 +54,7 @@ app.command("validate")(validate.validate)
 app.command("drift")(drift.drift)
 app.command("next-labels")(next_labels.next_labels)
 app.add_typer(suites.app, name="suites")
+app.add_typer(decide.policy_app, name="policy")
 app.add_typer(organisms.app, name="organisms")
 app.add_typer(mediation.app, name="mediation")
 app.add_typer(labels.app, name="labels")

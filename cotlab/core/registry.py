@@ -126,6 +126,7 @@ FIGURES = Registry(
         "score_histogram": "cotlab.figures.calibration:score_histogram",
         "calibrator_curves": "cotlab.figures.calibration:calibrator_curves",
         "calibrator_comparison": "cotlab.figures.calibration:calibrator_comparison",
+        "threshold_volumes": "cotlab.figures.policy:threshold_volumes",
     },
     "cotlab.figures",
 )

@@ -50,6 +50,7 @@ TABLES = Registry(
         "score_histogram": f"{_CALIBRATION}:SCORE_HISTOGRAM",
         "calibrator_curves": f"{_CALIBRATION}:CALIBRATOR_CURVES",
         "calibrator_comparison": f"{_CALIBRATION}:CALIBRATOR_COMPARISON",
+        "threshold_volumes": "cotlab.export.decision_tables:THRESHOLD_VOLUMES",
     },
     "cotlab.figure_tables",
 )

@@ -17,8 +17,8 @@ from cotlab.stats.intervals import Interval, checked_level, no_interval, wilson
 Order = Literal["cost", "boundary"]
 SWEEP = tuple(round(i / 20, 2) for i in range(21))
 _EXACT, _SMALL = 2000, 25.0
-AT_OR_ABOVE, EXPECTED = "Answers from the threshold on", "Expected errors among them"
-FOUND = "Errors that raters found among them"
+AT_OR_ABOVE, EXPECTED, FOUND = "From the threshold on", "Expected errors", "Errors found"
+"""The lines of the figure: a share of all answers, and two shares of those from the threshold on."""
 
 
 class Volumes(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import duckdb
@@ -14,8 +14,7 @@ import pandas as pd
 from cotlab.core.labels import Decision
 from cotlab.store.gate import Store
 
-_COLUMNS = ("run", "item_id", "domain", "r_raw", "r_cal", "action", "reason", "low", "high", "calibrator", "policy")
-"""What makes two decisions on one item the same, whoever made them and when."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_policy(
@@ -91,26 +90,36 @@ def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Dec
     given = list(decisions)
     if not given:
         return 0
-    fields = ", ".join(_COLUMNS)
     runs = sorted({one.run_id for one in given})
-    held = {(row[0], row[1]): row for row in connection.execute(
-        f"""
-        SELECT {fields} FROM decisions WHERE list_contains(?, run)
-        QUALIFY row_number() OVER (PARTITION BY run, item_id ORDER BY at_ DESC, rowid DESC) = 1
-        """,
-        [runs],
-    ).fetchall()}  # fmt: skip
+    held = {(one.run_id, one.item_id): one for one in newest(connection, runs)}
     ids = {row[0] for row in connection.execute("SELECT id FROM decisions WHERE list_contains(?, run)", [runs]).fetchall()}
     rows = []
     for one in given:
-        row = astuple(one)
-        if one.id not in ids and held.get((one.run_id, one.item_id)) != row[1:12]:
-            rows.append(list(row))
+        place = (one.run_id, one.item_id)
+        if one.id not in ids and not (place in held and says_the_same(held[place], one)):
+            rows.append(list(astuple(one)))
             ids.add(one.id)
-            held[(one.run_id, one.item_id)] = row[1:12]
+            held[place] = one
     if rows:
         connection.executemany(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", rows)
     return len(rows)
+
+
+def newest(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> list[Decision]:
+    """The newest decision on each item of some runs, as the transaction of ``connection`` sees it."""
+    rows = connection.execute(
+        """
+        SELECT * REPLACE (epoch_us(at_) AS at_) FROM decisions WHERE list_contains(?, run)
+        QUALIFY row_number() OVER (PARTITION BY run, item_id ORDER BY at_ DESC, rowid DESC) = 1
+        """,
+        [list(runs)],
+    ).fetchall()
+    return [Decision(*(*row[:12], _EPOCH + timedelta(microseconds=row[12]), row[13])) for row in rows]
+
+
+def says_the_same(one: Decision, other: Decision) -> bool:
+    """Whether two decisions are equal in all but their ids, who made them and when."""
+    return replace(other, id=one.id, at=one.at, by=one.by) == one
 
 
 def decisions(store: Store, run: str | None = None, *, history: bool = False) -> pd.DataFrame:
@@ -157,3 +166,42 @@ def audit(store: Store, *, what: str | None = None) -> pd.DataFrame:
         ).df()
     gaps = {name: found[name].astype(object).where(found[name].notna(), None) for name in ("before", "after")}
     return found.assign(**gaps)
+
+
+def measured(store: Store, metrics: Sequence[str], facet: str = "") -> pd.DataFrame:
+    """Which of ``metrics`` each run has a defined score of: run, metric, and what the scores' facet says under ``facet``."""
+    with store.reading() as connection:
+        return connection.execute(
+            "SELECT DISTINCT run, metric, coalesce(json_extract_string(facet, $path), '') AS facet FROM scores "
+            "WHERE status = 'ok' AND list_contains($metrics, metric) ORDER BY ALL",
+            {"metrics": list(metrics), "path": f"$.{facet}"},
+        ).df()
+
+
+def loop_counts(store: Store) -> dict[str, int]:
+    """How far people and checks have come, as numbers of rows.
+
+    ``labels`` that hold now, ``labels_after`` the calibrator in use was put into use, ``calibrated`` (0 or 1), ``policies``,
+    ``decided`` items, those of them by the calibrator in use (``decided_now``), ``checks`` of drift and those since then
+    (``checks_after``); and how many label rows (``said``) and choices of a calibrator (``chosen``) there ever were: these
+    two change with every change.
+    """
+    with store.reading() as connection:
+        row = connection.execute(
+            """
+            WITH chosen AS (SELECT version, at_ FROM calibrator_choices ORDER BY seq DESC LIMIT 1),
+                 since AS (SELECT max(at_) AS at_, max(version) AS version FROM chosen)
+            SELECT (SELECT count(*) FROM current_labels) AS labels,
+                   (SELECT count(*) FROM current_labels, since WHERE current_labels.at_ > since.at_) AS labels_after,
+                   (SELECT count(*) FROM chosen) AS calibrated,
+                   (SELECT count(*) FROM policies) AS policies,
+                   (SELECT count(DISTINCT (run, item_id)) FROM decisions) AS decided,
+                   (SELECT count(DISTINCT (run, item_id)) FROM decisions, since
+                    WHERE decisions.calibrator = since.version) AS decided_now,
+                   (SELECT count(*) FROM drift_checks) AS checks,
+                   (SELECT count(*) FROM drift_checks, since WHERE drift_checks.at_ > since.at_) AS checks_after,
+                   (SELECT count(*) FROM labels) AS said,
+                   (SELECT count(*) FROM calibrator_choices) AS chosen
+            """
+        ).df()
+    return {str(name): int(value) for name, value in row.iloc[0].to_dict().items()}

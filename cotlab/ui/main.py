@@ -54,6 +54,7 @@ def sections() -> dict[str, list[st.Page]]:
         ],
         "Decide": [
             _page("calibration", "Calibration", "query_stats"),
+            _page("decisions", "Decisions", "gavel"),
             _page("drift", "Drift", "trending_up"),
         ],
         "Export": [_page("figures", "Figures", "picture_as_pdf")],

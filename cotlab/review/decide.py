@@ -1,0 +1,159 @@
+"""Decisions on a run: its feature vectors, calibrated, under the policy that holds; each kept with all that it rests on."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+import pandas as pd
+
+from cotlab.core.labels import ACTIONS, Decision
+from cotlab.reliability.policy import UNCALIBRATED, Policy, PolicyError
+from cotlab.reliability.volumes import ruled
+from cotlab.review.calibrate import r_cal
+from cotlab.review.features import feature_table
+from cotlab.review.labels import targets
+from cotlab.store import read
+from cotlab.store.decisions import add_audit, add_decisions, add_policy, current_policy, newest, says_the_same
+from cotlab.store.gate import Store
+
+NOTHING = Policy({})
+"""What holds where nobody has set thresholds: everything is escalated."""
+ONCE = "thresholds given for this time"
+
+
+def scored(store: Store, runs: Sequence[str]) -> pd.DataFrame:
+    """The feature vectors of runs with what is needed to decide on them.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``feature_table``, r_raw weighed as the calibrator in use wants it, and ``r_cal`` (NaN where there is
+        none), ``told`` (why there is none, or what a reader must know), ``calibrator`` (its version or None) and ``target``
+        (True, False, or None where raters gave no clear label).
+    """
+    table = feature_table(store, runs)
+    found = r_cal(store, table)
+    told = {(row["run"], row["item_id"]): row["target"] for row in targets(store, runs).to_dict("records")}
+    places = zip(table["run"], table["item_id"], strict=True)
+    target = pd.Series([told.get(place) for place in places], index=table.index, dtype=object)
+    return table.assign(
+        r_raw=found["r_raw"], r_cal=found["r_cal"], told=found["why"], calibrator=found["calibrator"], target=target
+    )  # fmt: skip
+
+
+def unscored(store: Store, run: str, decided: int) -> int:
+    """How many items of a run there are beside those that have scores to decide on; a run that has not ended has some."""
+    return max(0, int(read.run(store, run)["n_items"] or 0) - decided)
+
+
+def policy_of(store: Store) -> Policy:
+    """The policy that holds; ``NOTHING`` where none was ever set."""
+    row = current_policy(store)
+    return NOTHING if row is None else Policy.from_row(row)
+
+
+def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None) -> list[Decision]:
+    """Decide on every item of a run that has scores, and keep what is new.
+
+    Parameters
+    ----------
+    store : Store
+    run : str
+        Its id.
+    by : str
+        Who decides; kept with each decision and in the audit.
+    policy : Policy, optional
+        Thresholds for this time only; by default the stored ones.
+
+    Returns
+    -------
+    list of Decision
+        One for each item, in the order of the run's suite. Where the newest one in the store says the same (same scores,
+        calibrator and policy), it is that one, and nothing is written.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such run.
+    PolicyError
+        If the run has no scores yet.
+    """
+    table = scored(store, [run])
+    if table.empty:
+        raise PolicyError(f"Run {run} has no scores yet: there is nothing to decide. Finish it with cotlab run --resume {run}")
+    held = policy or policy_of(store)
+    made = _decisions(table, held, by)
+    sizes = {action: sum(one.action == action for one in made) for action in ACTIONS}
+    with store.writing() as connection:
+        stored = {one.item_id: one for one in newest(connection, [run])}
+        made = [stored[one.item_id] if _is_stored(stored.get(one.item_id), one) else one for one in made]
+        new = add_decisions(connection, made)
+        if new:
+            after = {**sizes, "written": new, "policy": held.version, "calibrator": made[0].calibrator}
+            if held.version is None and held.thresholds:
+                after["thresholds"] = held.stored()["thresholds"]
+            add_audit(connection, by, "decide", f"run {run}", None, after, ONCE if policy is not None else "")
+    return made
+
+
+def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:
+    """Let a policy hold from now on; who, why and what it was before stand in the audit.
+
+    Raises
+    ------
+    PolicyError
+        Without a reason, or without thresholds.
+    """
+    if not reason.strip():
+        raise PolicyError("A change of the policy needs its reason: it is kept in the audit")
+    if not policy.thresholds:
+        raise PolicyError("A policy needs thresholds: --low and --high")
+    with store.writing() as connection:
+        version = add_policy(connection, **policy.stored(), by=by, reason=reason.strip())
+    return Policy(policy.thresholds, policy.capacity, policy.minutes, version, policy.how)
+
+
+def reasons(made: Sequence[Decision]) -> list[tuple[str, str, int]]:
+    """How many items have each action for each kind of reason, the most first within an action."""
+    return _counted((one.action, one.reason) for one in made)
+
+
+def reasons_of(table: pd.DataFrame) -> list[tuple[str, str, int]]:
+    """``reasons`` of decisions as the store gives them."""
+    return _counted(zip(table["action"], table["reason"], strict=True))
+
+
+def _counted(said: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    counts = Counter((action, reason.partition(":")[0]) for action, reason in said)
+    return sorted(((*kind, n) for kind, n in counts.items()), key=lambda row: (ACTIONS.index(row[0]), -row[2], row[1]))
+
+
+def _decisions(table: pd.DataFrame, policy: Policy, by: str) -> list[Decision]:
+    now = datetime.now(UTC)
+    return [
+        Decision(
+            uuid.uuid4().hex, row["run"], row["item_id"], row["domain"], _number(row["r_raw"]), _number(row["r_cal"]),
+            row["action"], _reason(row["why"], row), _number(row["low"]), _number(row["high"]),
+            None if pd.isna(row["calibrator"]) else int(row["calibrator"]), policy.version, now, by,
+        )
+        for row in ruled(table, policy).to_dict("records")
+    ]  # fmt: skip
+
+
+def _is_stored(stored: Decision | None, one: Decision) -> bool:
+    return stored is not None and says_the_same(stored, one)
+
+
+def _reason(kind: str, row: dict[str, object]) -> str:
+    """The kind of reason, and behind a colon what else is told of the item."""
+    more = row["reason"] if row["status"] != "ok" else row["told"]
+    if kind == UNCALIBRATED and not more:
+        more = "no calibrator gives a probability"
+    return f"{kind}: {more}" if isinstance(more, str) and more else kind
+
+
+def _number(value: object) -> float | None:
+    return None if pd.isna(value) else float(value)  # type: ignore[arg-type]
