@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cotlab.core.errors import UnknownName
 from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
@@ -22,8 +24,8 @@ from cotlab.store.decisions import current_policy
 from cotlab.store.gate import Store
 
 NONE_YET = "no calibrator is in use: label chains and fit one"
-FEW, WIDE, NARROW = 200, 0.1, 0.05
-"""Under so many scores a histogram's bars are wide."""
+WIDTHS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+"""How wide a histogram's bars may be; the first with enough of them is taken."""
 ACCEPTABLE, NOT_ACCEPTABLE, NO_LABEL = "acceptable", "not acceptable", "no label"
 BASE_RATE = "base rate"
 """The yardstick among calibrators: the same probability, the share of acceptable ones, for every chain."""
@@ -51,9 +53,7 @@ def histogram(scores: pd.Series, targets: pd.Series, name: str, thresholds: tupl
     """
     values = scores.to_numpy(dtype=float)
     known = np.isfinite(values)
-    width = WIDE if known.sum() < FEW else NARROW
-    n_bins = round(1 / width)
-    edges = [k / n_bins for k in range(n_bins + 1)]
+    edges = _edges(values[known], whole=thresholds is not None)
     rows = []
     for group, said in ((ACCEPTABLE, True), (NOT_ACCEPTABLE, False), (NO_LABEL, None)):
         own = np.array([target is said if said is None else target is not None and bool(target) is said for target in targets])
@@ -64,6 +64,18 @@ def histogram(scores: pd.Series, targets: pd.Series, name: str, thresholds: tupl
         ]
     table = pd.DataFrame(rows if known.any() else [], columns=["group", "left", "right", "count"])
     return with_thresholds(table.assign(score=name, missing=int((~known).sum())), thresholds)
+
+
+def _edges(values: NDArray[np.float64], *, whole: bool) -> list[float]:
+    """Edges of bars over the scores, or over 0 to 1 where ``whole`` or they cover most of it; more bars for more scores."""
+    if not len(values):
+        return [0.0, 1.0]
+    lo, hi, wanted = float(values.min()), float(values.max()), 10 if len(values) < 200 else 16
+    whole = whole or hi - lo > 0.4
+    lo, hi = (0.0, 1.0) if whole else (lo, hi)
+    width = next((w for w in WIDTHS if (hi - lo) / w >= wanted - 1e-9), WIDTHS[-1])
+    first, last = math.floor(lo / width + 1e-9), math.ceil(hi / width - 1e-9)
+    return [round(k * width, 6) for k in range(first, max(last, first + 1) + 1)]
 
 
 def with_thresholds(table: pd.DataFrame, thresholds: tuple[float, float] | None) -> pd.DataFrame:
