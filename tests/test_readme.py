@@ -13,6 +13,7 @@ import pytest
 
 from cotlab.core.registry import SCORERS
 from cotlab.run.config import RunConfig
+from cotlab.run.secrets import ACCESS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -72,7 +73,8 @@ def test_the_environment_file_lists_every_variable() -> None:
     listed = set(re.findall(r"^#?([A-Z][A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
     wanted = {f"COTLAB_{name.upper()}" for name in RunConfig.model_fields}
     keys = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_COMPAT_API_KEY"}
-    assert listed == wanted | keys | {"COTLAB_STORE", "COTLAB_CHROME", "FAITHCHECK_TEMPERATURE", "FAITHCHECK_MAX_COST"}
+    others = {"COTLAB_STORE", "COTLAB_CHROME", "FAITHCHECK_TEMPERATURE", "FAITHCHECK_MAX_COST", *ACCESS}
+    assert listed == wanted | keys | others
 
 
 def test_sketches_are_short() -> None:

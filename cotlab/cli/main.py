@@ -14,9 +14,11 @@ from cotlab.cli import (
     compare,
     demo,
     doctor,
+    drift,
     figures,
     labels,
     mediation,
+    next_labels,
     organisms,
     plan,
     reports,
@@ -47,6 +49,8 @@ app.command("tune")(calibrate.tune)
 app.command("figures")(figures.figures)
 app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
+app.command("drift")(drift.drift)
+app.command("next-labels")(next_labels.next_labels)
 app.add_typer(suites.app, name="suites")
 app.add_typer(organisms.app, name="organisms")
 app.add_typer(mediation.app, name="mediation")

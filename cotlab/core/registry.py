@@ -119,6 +119,8 @@ FIGURES = Registry(
         "process_result": "cotlab.figures.unfaithfulness:process_result",
         "classifier_agreement": "cotlab.figures.unfaithfulness:classifier_agreement",
         "validation_doses": "cotlab.figures.validation:validation_doses",
+        "feature_distributions": "cotlab.figures.drift:feature_distributions",
+        "drift_scores": "cotlab.figures.drift:drift_scores",
         "reliability_diagram": "cotlab.figures.calibration:reliability_diagram",
         "score_histogram": "cotlab.figures.calibration:score_histogram",
         "calibrator_curves": "cotlab.figures.calibration:calibrator_curves",

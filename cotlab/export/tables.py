@@ -43,6 +43,8 @@ TABLES = Registry(
         "paired_differences": f"{_RUNS}:PAIRED_DIFFERENCES",
         "chain_lengths": f"{_RUN}:CHAIN_LENGTHS",
         "validation_doses": f"{_RUN}:VALIDATION_DOSES",
+        "feature_distributions": "cotlab.export.drift_tables:FEATURE_DISTRIBUTIONS",
+        "drift_scores": "cotlab.export.drift_tables:DRIFT_SCORES",
         "reliability_diagram": f"{_CALIBRATION}:RELIABILITY_DIAGRAM",
         "score_histogram": f"{_CALIBRATION}:SCORE_HISTOGRAM",
         "calibrator_curves": f"{_CALIBRATION}:CALIBRATOR_CURVES",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tomllib
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from dotenv import dotenv_values
 
@@ -13,6 +15,8 @@ from cotlab.providers.keys import KEYS
 
 _OTHER_NAME = {"COTLAB_TEMPERATURE": "FAITHCHECK_TEMPERATURE", "COTLAB_MAX_COST": "FAITHCHECK_MAX_COST"}
 """Options with two names: the environment wins over ``.env`` under either."""
+ACCESS = ("COTLAB_ADMINS", "COTLAB_LABELLERS", "COTLAB_TRUSTED_HEADER", "COTLAB_PROXY_SECRET", "COTLAB_OPEN")
+"""Who may do what. Those of ``.env`` are read anew whenever somebody asks, so that a change holds at the next action."""
 
 
 def load_secrets(folder: Path | None = None) -> None:
@@ -26,21 +30,56 @@ def load_secrets(folder: Path | None = None) -> None:
         If ``secrets.toml`` is no TOML or ``.env`` no text; what they say is never repeated.
     """
     folder = folder or Path.cwd()
-    try:
-        lines = dotenv_values(folder / ".env") if (folder / ".env").is_file() else {}
-    except (ValueError, OSError):
-        raise ConfigError(f"{folder / '.env'}: not a text file. Keys are written NAME=value.") from None
-    for name, told in lines.items():
-        _set(name, told)
-    path = folder / ".streamlit" / "secrets.toml"
-    try:
-        table = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-    except (ValueError, OSError):
-        raise ConfigError(f"{path}: not a TOML file. Keys are written NAME = \"value\".") from None
+    for name, told in _lines(folder / ".env").items():
+        if name not in ACCESS:
+            _set(name, told)
+    table = _table(folder / ".streamlit" / "secrets.toml")
     for name in KEYS.values():
         value = table.get(name)
         if isinstance(value, str):
             _set(name, value)
+
+
+def access_settings(folder: Path) -> dict[str, str]:
+    """Who may do what, by the names of ``ACCESS``: the environment wins over ``.env``, as it stands now.
+
+    Raises
+    ------
+    ConfigError
+        If ``.env`` or ``secrets.toml``, where a login may be set up, cannot be read: then nobody is to be let in.
+    """
+    files = (folder / ".env", folder / ".streamlit" / "secrets.toml")
+    told = _access(*(str(file) for file in files), *(_stamp(file) for file in files))
+    return {name: os.environ.get(name) or told.get(name, "") for name in ACCESS}
+
+
+@lru_cache(maxsize=8)
+def _access(env: str, toml: str, env_stamp: object, toml_stamp: object) -> dict[str, str]:
+    _table(Path(toml))
+    return {name: value for name, value in _lines(Path(env)).items() if name in ACCESS and value}
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What changes with a file; None where there is none."""
+    try:
+        told = path.stat()
+    except OSError:
+        return None
+    return told.st_mtime_ns, told.st_size, told.st_ino
+
+
+def _lines(path: Path) -> dict[str, str | None]:
+    try:
+        return dict(dotenv_values(path)) if path.is_file() else {}
+    except (ValueError, OSError):
+        raise ConfigError(f"{path}: not a text file. Keys are written NAME=value.") from None
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+    except (ValueError, OSError):
+        raise ConfigError(f"{path}: not a TOML file. Keys are written NAME = \"value\".") from None
 
 
 def _set(name: str, value: str | None) -> None:

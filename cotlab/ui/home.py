@@ -23,7 +23,9 @@ def is_empty() -> bool:
 def first_use() -> None:
     """What to do where nothing was run yet."""
     st.info("Nothing was run yet. The shipped suite and the shipped organism need no key and take less than a minute.")
-    if st.button("Run the shipped suite on the shipped organism", type="primary", icon=":material/play_arrow:"):
+    label = "Run the shipped suite on the shipped organism"
+    if st.button(label, type="primary", icon=":material/play_arrow:", **access.only("admin")):
+        access.need("admin")
         run_id = launching.new_run_id()
         launching.spawn(data.store(), run_id, DEMO)
         st.switch_page(page("run"), query_params={"run": run_id})

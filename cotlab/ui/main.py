@@ -8,6 +8,7 @@ import streamlit as st
 
 from cotlab.core.errors import ConfigError
 from cotlab.run.secrets import load_secrets
+from cotlab.ui import access
 from cotlab.ui.links import PAGES
 from cotlab.ui.text import as_code
 
@@ -53,6 +54,7 @@ def sections() -> dict[str, list[st.Page]]:
         ],
         "Decide": [
             _page("calibration", "Calibration", "query_stats"),
+            _page("drift", "Drift", "trending_up"),
         ],
         "Export": [_page("figures", "Figures", "picture_as_pdf")],
         "More": [_page("settings", "Settings", "settings")],
@@ -64,4 +66,5 @@ try:
     load_secrets(PAGES.parent)
 except ConfigError as error:
     st.error(as_code(str(error)))
+access.guard()
 st.navigation(sections()).run()

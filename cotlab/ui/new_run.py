@@ -19,7 +19,7 @@ from cotlab.run.config import DEFAULT_PROVIDER, read_config
 from cotlab.run.dryrun import cautions
 from cotlab.run.launch import dry_run, load_for
 from cotlab.suites.shipped import shipped_suites
-from cotlab.ui import data, launching, parts, suites
+from cotlab.ui import access, data, launching, parts, suites
 from cotlab.ui.links import page
 from cotlab.ui.new_judge import in_words_of_the_form, judge_options
 from cotlab.ui.new_mediation import mediation_options
@@ -31,7 +31,13 @@ NOT_ON_THE_FORM = ("task_suite", "good_lines")
 
 
 def form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
-    """The widgets; returns the chosen suite and the settings as fields of a configuration."""
+    """The widgets; returns the chosen suite and the settings as fields of a configuration.
+
+    The form reads files of this machine and starts processes: whoever may not start a run does not see it.
+    """
+    if not access.may("admin"):
+        st.info("Starting a run spends money and computing time: it needs the role admin.")
+        return None, {}
     before = _before(clone)
     labels = suites.choices()
     if not labels:
@@ -224,6 +230,7 @@ MODES_HELP = (
 
 def estimate(suite_choice: str, config: dict[str, Any]) -> bool:
     """The dry run, made anew with every change; False (after saying why) where these settings make no run."""
+    access.need("admin")
     if not config["scorer"] or not config["mode"]:
         st.warning("Choose at least one scorer and one mode.")
         return False
@@ -269,6 +276,7 @@ def start_buttons(suite_choice: str, config: dict[str, Any], counted: bool = Tru
 
 
 def _start(suite_choice: str, config: dict[str, Any]) -> None:
+    access.need("admin")
     store = data.store()
     if suite_choice in shipped_suites():
         path = str(shipped_suites()[suite_choice])

@@ -16,11 +16,12 @@ from cotlab.run.config import as_yaml
 from cotlab.run.imported import is_imported
 from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
-from cotlab.ui import data, evidence, launching, parts
+from cotlab.ui import access, data, evidence, launching, parts
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 STARTING_S = 1.0
+STOP_HELP = "A clean end: what was done is kept, the run can be resumed."
 
 
 def wait_for(run_id: str) -> dict[str, Any] | None:
@@ -121,14 +122,13 @@ def actions(row: dict[str, Any]) -> None:
         return
     with st.container(horizontal=True):
         if status == "running":
-            if st.button("Stop", icon=":material/stop:", help="A clean end: what was done is kept, the run can be resumed."):
-                data.ask_stop(run_id)
-                st.rerun()
+            if st.button("Stop", icon=":material/stop:", **access.only("admin", help=STOP_HELP)):
+                _stop(run_id)
         elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
             cap = _new_cap(row) if status == "budget" else None
-            if st.button("Resume", type="primary", icon=":material/play_arrow:"):
+            if st.button("Resume", type="primary", icon=":material/play_arrow:", **access.only("admin")):
                 _resume(run_id, cap)
-        elif int(row["n_errors"]) and st.button("Retry failed", icon=":material/refresh:"):
+        elif int(row["n_errors"]) and st.button("Retry failed", icon=":material/refresh:", **access.only("admin")):
             _resume(run_id)
         evidence.links(row)
         st.page_link(page("new_run"), label="Clone", icon=":material/content_copy:", query_params={"from": run_id})
@@ -142,7 +142,14 @@ def _new_cap(row: dict[str, Any]) -> float:
     )
 
 
+def _stop(run_id: str) -> None:
+    access.need("admin")
+    data.ask_stop(run_id)
+    st.rerun()
+
+
 def _resume(run_id: str, max_cost: float | None = None) -> None:
+    access.need("admin")
     launching.spawn_resume(data.store(), run_id, max_cost=max_cost)
     st.toast("Resuming: the model is being loaded.")
 

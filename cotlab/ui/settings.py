@@ -17,7 +17,7 @@ from cotlab.run.connect import connect
 from cotlab.run.plan import code_version
 from cotlab.store import read
 from cotlab.store.backup import back_up
-from cotlab.ui import data, parts
+from cotlab.ui import access, data, parts
 from cotlab.ui.text import as_code
 
 
@@ -34,15 +34,16 @@ def keys() -> None:
 
 
 def connection() -> None:
-    """Ask a vendor for its list of models, which costs nothing."""
+    """Ask a vendor for its list of models: free, but it sends the vendor's key, so only an admin may name the server."""
     st.subheader("Test a connection")
     left, right = st.columns(2)
     provider = left.selectbox("Provider", list(KEYS), key="connect-provider")
     url = right.text_input(
         "Server's address (empty: the vendor's own)", key=f"connect-url-{provider}", placeholder="http://127.0.0.1:8000/v1"
     )
-    if not st.button("Test connection", icon=":material/cable:"):
+    if not st.button("Test connection", icon=":material/cable:", **access.only("admin")):
         return
+    access.need("admin")
     try:
         with st.spinner("Asking for the list of models"):
             found = connect(provider, url.strip() or None)
@@ -71,7 +72,8 @@ def the_store() -> None:
         )
     )
     st.caption(as_code(f"{store.folder}, cotlab {code_version()}"))
-    if st.button("Back up now", icon=":material/backup:"):
+    if st.button("Back up now", icon=":material/backup:", **access.only("admin")):
+        access.need("admin")
         try:
             st.success(as_code(f"Copied to {back_up(store)}"))
         except CotlabError as error:

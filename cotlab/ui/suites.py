@@ -10,7 +10,7 @@ from cotlab.core.types import Suite
 from cotlab.store import read
 from cotlab.suites.jsonl import load_suite, parse_suite
 from cotlab.suites.shipped import shipped_suites
-from cotlab.ui import data, launching, parts
+from cotlab.ui import access, data, launching, parts
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import shorten
@@ -105,6 +105,9 @@ def preview(suite: Suite, where: str) -> None:
 
 def upload() -> None:
     """Check a file and keep it; a file with defects says each of them, and is kept only where its good lines are asked for."""
+    if not access.may("admin"):
+        st.info("A suite is kept for everybody: uploading one needs the role admin.")
+        return
     st.markdown("One JSON object a line (UTF-8):")
     st.code(FORMAT, language="json")
     own = st.checkbox("Chains are the model's own (`reference_cot` may be absent)", key="upload-own")
@@ -119,6 +122,7 @@ def upload() -> None:
         if not errors.good or not st.button(f"Use the {errors.good} good lines", key="upload-good"):
             return
         suite = parse_suite(file.getvalue(), name, good_lines=True, chain="own" if own else "reference")
+    access.need("admin")
     launching.keep_suite(data.store(), suite)
     st.success(f"Kept {len(suite.items)} items.")
     st.page_link(page("new_run"), label="Run this suite", icon=":material/play_arrow:", query_params={"suite": suite.digest})

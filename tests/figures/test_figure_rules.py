@@ -23,7 +23,9 @@ VALUES: dict[str, Any] = {
     "peak": 0.9, "flag": "", "link": "reverse", "verifier": "symbolic", "perturbation": "numeric", "item_id": "i-1",
     "n_steps": 3, "count": 7, "donor": "d", "sample": 0, "organism": "r50", "group": "dose", "dose": 0.5, "control": "other",
     "at": "epoch 1", "label": "answer_change", "unit": "no unit", "threshold": 0.5, "chosen": 0.5, "measure": "steps",
-    "n_zero": 0, "predicted": 0.5,
+    "n_zero": 0, "feature": "C", "share": 0.5, "band": 0.1, "psi": 0.3, "psi_hi": 0.1, "psi_limit": 0.2, "ks": 0.3,
+    "ks_hi": 0.1, "ks_limit": 0.2, "alert": True, "n_reference": 40, "n_current": 30,
+    "predicted": 0.5,
     "left": 0.4, "right": 0.5, "calibrator": "platt", "kind": "curve", "r_raw": 0.5, "r_cal": 0.5,
 }  # fmt: skip
 OWN: dict[str, dict[str, Any]] = {
@@ -31,6 +33,7 @@ OWN: dict[str, dict[str, Any]] = {
     "robustness_by_perturbation": {"metric": "robustness"}, "perturbation_cells": {"metric": "divergence"},
     "item_cells": {"metric": "divergence"}, "drops_by_donor": {"part": "cot"},
     "validation_doses": {"lowest": 0, "highest": 1}, "calibrator_comparison": {"metric": "brier"},
+    "feature_distributions": {"sample": "reference"},
 }  # fmt: skip
 UNIT = re.compile(r"\([^)]*(?:\d to \+?\d|0 or 1|no unit|nats|cosine|share|1 − |mean, steps|ratio)|number of")
 """A title names its range, its unit, or says that there is none."""

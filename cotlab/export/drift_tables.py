@@ -1,0 +1,101 @@
+"""The tables of the figures of drift, from a check as it is kept and the feature vectors that it looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pandas as pd
+
+from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
+from cotlab.figures.drift import SAMPLES, band_of
+from cotlab.review.drift import DriftCheck, feature_values, from_json
+from cotlab.store.drift import drift_checks
+
+MOST_PANELS = 12
+"""So many features' distributions stand in one figure."""
+_DIGITS = 9
+
+
+def score_rows(check: DriftCheck) -> pd.DataFrame:
+    """A row for each feature of a check: PSI and KS, the 95 % point of their nulls, set points and adjusted p-values."""
+    return pd.DataFrame(
+        [
+            {
+                "feature": one.name, "psi": one.drift.psi.value, "psi_hi": one.drift.psi.null_hi, "psi_limit": check.psi,
+                "psi_p": one.psi_adjusted, "ks": one.drift.ks.value, "ks_hi": one.drift.ks.null_hi, "ks_limit": check.ks,
+                "ks_p": one.ks_adjusted, "kl": one.drift.kl.value, "kl_hi": one.drift.kl.null_hi, "kl_p": one.drift.kl.p,
+                "alert": one.alert, "n_reference": one.drift.n_reference, "n_current": one.drift.n_current,
+                "reason": one.drift.reason or None,
+            }
+            for one in check.features
+        ]
+    )  # fmt: skip
+
+
+def distribution_rows(values: pd.DataFrame, check: DriftCheck, features: Sequence[str] | None = None) -> pd.DataFrame:
+    """The distribution function of each feature on each side, a row for each distinct value.
+
+    Parameters
+    ----------
+    values : DataFrame
+        As ``cotlab.review.drift.feature_values`` gives them.
+    check : DriftCheck
+    features : sequence of str, optional
+        The first ``MOST_PANELS`` that were tested where none are named, those that raise the alert first.
+    """
+    chosen = list(features) if features is not None else tested(check)[:MOST_PANELS]
+    parts = []
+    for one in (one for one in check.features if one.name in chosen):
+        if one.drift.reason:
+            parts.append(pd.DataFrame([{"feature": one.name, "sample": "reference", "n": 0, "reason": one.drift.reason}]))
+            continue
+        for side in SAMPLES:
+            own = values.loc[values["side"] == side, one.name].dropna().round(_DIGITS)
+            share = own.value_counts(normalize=True).sort_index().cumsum()
+            parts.append(
+                pd.DataFrame(
+                    {"feature": one.name, "sample": side, "value": share.index, "share": share.to_numpy(),
+                     "band": band_of(len(own)), "n": len(own), "reason": None}
+                )
+            )  # fmt: skip
+    order = {name: place for place, name in enumerate(chosen)}
+    columns = ["feature", "sample", "value", "share", "band", "n", "reason"]
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    whole = pd.concat([part.reindex(columns=columns).astype(object) for part in parts])
+    return whole.sort_values("feature", key=lambda names: names.map(order), kind="stable").reset_index(drop=True)
+
+
+def tested(check: DriftCheck) -> list[str]:
+    """The features that could be compared: those that raise the alert first, then by how far they moved."""
+    known = [one for one in check.features if not one.drift.reason]
+    known.sort(key=lambda one: (not one.alert, -(one.drift.ks.value or 0.0)))
+    return [one.name for one in known]
+
+
+def _check(source: Source) -> DriftCheck | Absent:
+    found = drift_checks(source.store, current=source.run_id)
+    if found.empty:
+        return Absent(f"no check of drift looks at this run; type: cotlab drift REFERENCE {source.run_id}")
+    return from_json(json.loads(found["result"].iloc[0]))
+
+
+def _against(check: DriftCheck) -> str:
+    return f"Reference: {', '.join(check.reference)}; current: {', '.join(check.current)}."
+
+
+def _scores(source: Source, choice: Choice) -> Drawn | Absent:
+    check = _check(source)
+    return check if isinstance(check, Absent) else Drawn(score_rows(check), _against(check))
+
+
+def _distributions(source: Source, choice: Choice) -> Drawn | Absent:
+    check = _check(source)
+    if isinstance(check, Absent):
+        return check
+    return Drawn(distribution_rows(feature_values(source.store, check), check), _against(check))
+
+
+DRIFT_SCORES = FigureTable("drift_scores", "run", _scores, ("r_raw",))
+FEATURE_DISTRIBUTIONS = FigureTable("feature_distributions", "run", _distributions, ("r_raw",))

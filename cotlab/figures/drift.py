@@ -1,0 +1,174 @@
+"""Two samples of feature vectors side by side: each feature's distribution, and how far it moved against shuffled samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from plotly.subplots import make_subplots
+
+from cotlab.figures import style
+from cotlab.figures.declare import figure
+from cotlab.figures.marks import Row, count, real, records, said
+
+SAMPLES = ("reference", "current")
+_ACROSS = 3
+_ROOM = 1.0
+"""Where the axis of PSI ends; what lies beyond stands at its end, with its number."""
+_PANELS = (("psi", "PSI (nats)"), ("ks", "KS (0 to 1)"))
+
+
+@figure(
+    "feature_distributions", columns=("feature", "sample", "value", "share", "band", "n", "reason"),
+    caption="The share of items up to each value, of both samples. Where the lines lie apart the feature moved; the largest "
+    "vertical gap is KS. A gap within the shaded bands may be chance. What moved, and why, these lines do not say: other "
+    "questions, another model and another setting look alike here.",
+    empty="no feature has values on both sides.",
+)  # fmt: skip
+def feature_distributions(table: pd.DataFrame) -> Any:
+    """A small panel for each feature: a step line and its 95 % band for each sample, n of both in its title."""
+    rows = records(table)
+    drawn = [row for row in rows if real(row, "value") is not None]
+    names = list(dict.fromkeys(str(row["feature"]) for row in drawn))
+    across = min(_ACROSS, max(1, len(names)))
+    down = max(1, -(-len(names) // across))
+    titles = [_panel_title(name, drawn) for name in names]
+    fig = make_subplots(
+        rows=down, cols=across, subplot_titles=titles, shared_yaxes=True, horizontal_spacing=0.05,
+        vertical_spacing=min(0.3, 64 / (150 * down)),
+    )  # fmt: skip
+    colours = {"reference": style.BLUE, "current": style.VERMILLION}
+    for place, name in enumerate(names):
+        where = {"row": place // across + 1, "col": place % across + 1}
+        for sample in SAMPLES:
+            own = [row for row in drawn if str(row["feature"]) == name and str(row["sample"]) == sample]
+            if own:
+                _draw_steps(fig, own, colours[sample], sample, legend=place == 0, where=where)
+    fig.update_yaxes(range=[-0.02, 1.02], tickvals=[0, 0.5, 1])
+    fig.update_xaxes(nticks=4, showgrid=False)
+    small = ["Bands: 95 % for the whole line (Dvoretzky–Kiefer–Wolfowitz), as for independent items. Solid: reference; dashed: "
+             "current."] if drawn else []  # fmt: skip
+    small += _gaps(rows)
+    style.apply_style(
+        fig, "Each feature's distribution (cumulative share, 0 to 1)", subtitle=small, height=150 + 150 * down
+    )
+    fig.update_annotations(font={"size": style.SMALL_SIZE + 1, "color": style.INK})
+    return fig.update_layout(margin={"b": 74, "t": fig.layout.margin.t + 22})
+
+
+@figure(
+    "drift_scores",
+    columns=("feature", "psi", "psi_hi", "psi_limit", "psi_p", "ks", "ks_hi", "ks_limit", "ks_p", "alert", "n_reference",
+             "n_current", "reason"),
+    caption="How far each feature moved. The grey bar is what the same items give when their samples are shuffled, up to its "
+    "95 % point: PSI is above 0 even without drift, the more so the fewer the items. A feature raises the alert where it is "
+    "past the dashed line and its adjusted p-value is small; either alone does not.",
+    empty="no feature was compared.",
+)  # fmt: skip
+def drift_scores(table: pd.DataFrame) -> Any:
+    """A row for each feature, PSI at the left and KS at the right: a marker, its null, and the set point."""
+    rows = records(table)
+    rows = [*(r for r in rows if not said(r, "reason")), *(r for r in rows if said(r, "reason"))]
+    tested = [row for row in rows if not said(row, "reason")]
+    fig = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.14)
+    for panel, (name, title) in enumerate(_PANELS, start=1):
+        _draw_panel(fig, tested, name, panel)
+        limit = next((v for row in tested if (v := real(row, f"{name}_limit")) is not None), None)
+        if limit is not None:
+            axis = "" if panel == 1 else str(panel)
+            fig.add_shape(
+                type="line", x0=min(limit, _ROOM), x1=min(limit, _ROOM), y0=-0.6, y1=len(tested) - 0.4, xref=f"x{axis}",
+                yref=f"y{axis}", layer="below", line={"color": style.SOFT_INK, "width": 1, "dash": "dash"},
+            )  # fmt: skip
+        fig.update_xaxes(title={"text": title}, range=[-0.04, 1.2 * _ROOM], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1], col=panel)
+    for at, row in enumerate(tested):
+        fig.add_annotation(
+            x=1, xref="paper", xanchor="left", xshift=8, y=at, yref="y", align="left",
+            text=f"n = {count(row, 'n_reference')} and {count(row, 'n_current')}",
+        )  # fmt: skip
+    ticks = [style.in_lines(str(row["feature"]), 20) for row in tested]
+    fig.update_yaxes(range=[len(tested) - 0.4, -0.6], tickvals=list(range(len(tested))), ticktext=ticks, showgrid=False)
+    fig.update_yaxes(showticklabels=True, col=1)
+    small = ["Grey: shuffled samples, up to their 95 % point: where no drift lies, so the points have no bars of their own. "
+             "Dashed: the set point. Diamond: past it and past chance."] if tested else []  # fmt: skip
+    small += _gaps(rows)
+    style.apply_style(fig, "How far each feature moved (PSI in nats, KS 0 to 1)", subtitle=small, height=150 + 28 * len(tested))
+    return fig.update_layout(margin={"r": 118, "b": 92})
+
+
+def _draw_steps(fig: Any, own: Sequence[Row], colour: str, sample: str, *, legend: bool, where: dict[str, int]) -> None:
+    own = sorted(own, key=lambda row: float(row["value"]))
+    x = [float(row["value"]) for row in own]
+    y = [real(row, "share") or 0.0 for row in own]
+    band = real(own[0], "band")
+    if band is not None:
+        edge = [*x, *x[::-1]]
+        fig.add_scatter(
+            x=edge, y=[*(min(1.0, v + band) for v in y), *(max(0.0, v - band) for v in y[::-1])], fill="toself", mode="lines",
+            line={"width": 0, "shape": "linear"}, fillcolor=style.faded(colour, 0.13), hoverinfo="skip", showlegend=False,
+            **where,
+        )  # fmt: skip
+    few = count(own[0], "n") <= 20
+    fig.add_scatter(
+        x=[x[0], *x], y=[0.0, *y], mode="lines+markers" if len(own) < 3 or few else "lines", name=sample, legendgroup=sample,
+        showlegend=legend, hoverinfo="text",
+        hovertext=[f"{sample}, n = {count(row, 'n')}<br>{style.number(v)} of items up to {style.number(a)}"
+                   for row, a, v in zip([own[0], *own], [x[0], *x], [0.0, *y], strict=True)],
+        line={"color": colour, "width": 2, "shape": "hv", "dash": "solid" if sample == "reference" else "4px,2px"},
+        marker={"color": colour, "size": 6, "symbol": "circle" if sample == "reference" else "square"}, **where,
+    )  # fmt: skip
+
+
+def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
+    bars = [(at, real(row, f"{name}_hi")) for at, row in enumerate(tested)]
+    fig.add_bar(
+        x=[min(hi, _ROOM) for _, hi in bars if hi is not None], y=[at for at, hi in bars if hi is not None], orientation="h",
+        width=0.5, marker={"color": "#c9c9c9"}, hoverinfo="skip", showlegend=False, row=1, col=panel,
+    )  # fmt: skip
+    for alert, colour, symbol in ((False, style.BLUE, "circle"), (True, style.VERMILLION, "diamond")):
+        own = [(at, row, v) for at, row in enumerate(tested)
+               if bool(row.get("alert")) is alert and (v := real(row, name)) is not None]  # fmt: skip
+        if not own:
+            continue
+        fig.add_scatter(
+            x=[min(v, _ROOM) for _, _, v in own], y=[at for at, _, _ in own], mode="markers+text",
+            text=[style.number(v) + (" →" if v > _ROOM else "") for _, _, v in own], textposition="middle right",
+            textfont={"size": style.SMALL_SIZE, "color": style.INK}, showlegend=False, cliponaxis=False, hoverinfo="text",
+            hovertext=[_hover(row, name, v) for _, row, v in own],
+            marker={"color": colour, "symbol": symbol, "size": 9}, row=1, col=panel,
+        )  # fmt: skip
+
+
+def _hover(row: Row, name: str, value: float) -> str:
+    lines = [
+        f"<b>{style.escape(row['feature'])}</b>", f"{name.upper()} {style.number(value)}",
+        f"95 % of shuffles: up to {style.number(real(row, f'{name}_hi'))}",
+        f"adjusted p {style.number(real(row, f'{name}_p'))}",
+        f"n = {count(row, 'n_reference')} and {count(row, 'n_current')} items",
+    ]  # fmt: skip
+    return "<br>".join(lines)
+
+
+def _panel_title(name: str, rows: Sequence[Row]) -> str:
+    n = {str(row["sample"]): count(row, "n") for row in rows if str(row["feature"]) == name}
+    return f"<b>{style.escape(style.shorten(name, 22))}</b><br>n = {n.get('reference', 0)} and {n.get('current', 0)}"
+
+
+def _gaps(rows: Sequence[Row]) -> list[str]:
+    why: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if said(row, "reason"):
+            why.setdefault(said(row, "reason"), {})[style.shorten(row["feature"], 24)] = None
+    return [style.escape(style.shorten(f"n/a ({text}): {', '.join(names)}", 200)) for text, names in why.items()]
+
+
+def band_of(n: int) -> float | None:
+    """Half the width of the 95 % band of a distribution function of ``n`` independent values; None of none.
+
+    References
+    ----------
+    Massart (1990), Ann. Probab. 18:1269: sqrt(ln(2 / 0.05) / (2 n)).
+    """
+    return math.sqrt(math.log(2 / 0.05) / (2 * n)) if n > 0 else None

@@ -1,0 +1,167 @@
+"""What to label next: items whose score lies near a threshold, and among those the ones that differ most from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+EPSILON = 0.1
+"""How near to a threshold r_cal must be, unless more items are wanted than lie there."""
+UNSCORED = 0.1
+"""The share of labels for items without r_cal, of which a calibrator would else never learn."""
+_STEP = 1.5
+
+
+class Choice(NamedTuple):
+    """One item to label.
+
+    Attributes
+    ----------
+    row : int
+        Its place in what was given.
+    why : str
+        In words.
+    """
+
+    row: int
+    why: str
+
+
+class Chosen(NamedTuple):
+    """What to label next.
+
+    Attributes
+    ----------
+    choices : tuple of Choice
+        In the order in which they are best labelled: the first of them are as diverse as so few can be.
+    epsilon : float
+        How near the items with r_cal lie; more than was asked for where too few did.
+    near : int
+        Items within ``epsilon`` that there were to choose from.
+    said : str
+        What was done otherwise than asked; "" where nothing was.
+    """
+
+    choices: tuple[Choice, ...]
+    epsilon: float
+    near: int
+    said: str
+
+
+def next_labels(
+    r_cal: Sequence[float], features: Floats, thresholds: Sequence[float], k: int, *, epsilon: float = EPSILON,
+    unscored: float = UNSCORED, taken: Sequence[bool] | None = None, seed: int = 0,
+) -> Chosen:  # fmt: skip
+    """Choose ``k`` unlabelled items near the decision boundary that differ from each other and from what is labelled.
+
+    Parameters
+    ----------
+    r_cal : sequence of float in [0, 1], one an item
+        NaN where there is none.
+    features : ndarray (n, n_features)
+        NaN where undefined; only how far items lie apart matters.
+    thresholds : sequence of float in [0, 1], at least one
+        An item is near where it is within ``epsilon`` of any of them.
+    k : int, at least 1
+    epsilon : float, > 0
+        Widened by half again and again while fewer than wanted are near.
+    unscored : float in [0, 1]
+        The share for items without r_cal, rounded up to one item where there are any; drawn at random, since nothing says
+        which of them would tell more.
+    taken : sequence of bool, or None
+        Which items have a label: they are not chosen, and what is chosen keeps away from them.
+    seed : int
+        Of the draw among items without r_cal and of what decides between equals.
+
+    Returns
+    -------
+    Chosen
+        Fewer than ``k`` where fewer are unlabelled; none twice.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, ``k`` < 1, ``epsilon`` <= 0, or a threshold or the share lies outside [0, 1].
+
+    References
+    ----------
+    Lewis and Gale (1994), SIGIR, for uncertainty sampling; Sener and Savarese (2018), ICLR, for the k-centre greedy choice
+    (Gonzalez 1985), whose covering radius is at most twice the least.
+    """
+    score = np.asarray(r_cal, dtype=float)
+    had = np.zeros(len(score), dtype=bool) if taken is None else np.asarray(taken, dtype=bool)
+    _checked(score, features, thresholds, k, epsilon, unscored, had)
+    rng = np.random.default_rng(seed)
+    known = np.isfinite(score)
+    scored, blind = np.flatnonzero(known & ~had), np.flatnonzero(~known & ~had)
+    kept = min(len(blind), int(np.ceil(unscored * k - 1e-9)))
+    want = min(k - kept, len(scored))
+    kept = min(len(blind), k - want)
+    said = []
+    apart = np.abs(score[scored, None] - np.asarray(thresholds, dtype=float)[None, :])
+    theta = np.asarray(thresholds, dtype=float)[apart.argmin(axis=1)] if len(scored) else np.empty(0)
+    distance = apart.min(axis=1)
+    reach = epsilon
+    while want and (distance <= reach).sum() < want and reach < 1:
+        reach = min(1.0, reach * _STEP)
+    if reach > epsilon:
+        fewer = int((distance <= epsilon).sum())
+        said.append(f"only {fewer} unlabelled items lie within {epsilon:g} of a threshold, so those within {reach:.2g} count")
+    near = np.flatnonzero(distance <= reach)
+    space = spread(features)
+    order = _farthest(space[scored[near]], space[np.flatnonzero(had)], distance[near], want, rng)
+    choices = [
+        Choice(int(scored[i]), f"r_cal is {distance[i]:.2f} from the threshold {theta[i]:g}, unlike those before it")
+        for i in near[order]
+    ]
+    if kept:
+        choices += [Choice(int(i), "no r_cal: drawn at random among those") for i in rng.choice(blind, kept, replace=False)]
+    if not len(scored) and len(blind):
+        said.append("no unlabelled item has r_cal, so all are drawn at random")
+    if len(choices) < k:
+        said.append(f"only {len(choices)} items are unlabelled")
+    return Chosen(tuple(choices), reach, len(near), "; ".join(said))
+
+
+def spread(features: Floats) -> Floats:
+    """Features as coordinates that count alike: standardised, with the median and a mark where one is missing."""
+    from cotlab.stats.drift import standardised
+
+    return standardised(np.asarray(features, dtype=float))
+
+
+def _farthest(points: Floats, covered: Floats, distance: Floats, k: int, rng: np.random.Generator) -> list[int]:
+    """Rows of ``points``, each the farthest from all before it and from ``covered``; the first of equals by a seeded draw."""
+    if not k or not len(points):
+        return []
+    tie = rng.permutation(len(points))
+    gap = np.full(len(points), np.inf)
+    for centre in covered:
+        gap = np.minimum(gap, ((points - centre) ** 2).sum(axis=1))
+    chosen: list[int] = []
+    left = np.ones(len(points), dtype=bool)
+    while len(chosen) < min(k, len(points)):
+        if np.isinf(gap).all():  # nothing is covered yet: begin at the boundary itself
+            best = int(np.lexsort((tie, distance))[0])
+        else:
+            best = int(np.lexsort((tie, -np.where(left, gap, -1.0)))[0])
+        chosen.append(best)
+        left[best] = False
+        gap = np.minimum(gap, ((points - points[best]) ** 2).sum(axis=1))
+    return chosen
+
+
+def _checked(
+    score: Floats, features: Floats, thresholds: Sequence[float], k: int, epsilon: float, unscored: float,
+    had: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    if not len(score) == len(features) == len(had):
+        raise ValueError(f"{len(score)} scores, {len(features)} rows of features and {len(had)} marks of labels")
+    if k < 1 or not epsilon > 0 or not 0 <= unscored <= 1:
+        raise ValueError(f"k {k} must be at least 1, epsilon {epsilon} above 0, the share {unscored} in [0, 1]")
+    if not thresholds or not all(0 <= theta <= 1 for theta in thresholds):
+        raise ValueError(f"thresholds lie in [0, 1], and there is at least one: got {list(thresholds)}")

@@ -1,0 +1,228 @@
+"""The parts of the page Drift."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.core.errors import CotlabError
+from cotlab.export.drift_tables import MOST_PANELS, distribution_rows, score_rows, tested
+from cotlab.figures.style import interval_text, number
+from cotlab.review.drift import KS, PSI, DriftCheck, feature_values, from_json, keep, measure
+from cotlab.review.reaudit import reaudit, released
+from cotlab.store import labels as kept
+from cotlab.store import read
+from cotlab.store.calibrators import current_calibrator
+from cotlab.store.drift import drift_checks
+from cotlab.ui import access, data, parts
+from cotlab.ui.links import page
+from cotlab.ui.picking import csv_button, pick_many, run_labels
+from cotlab.ui.text import as_code
+
+Stamps = tuple[tuple[str, int], ...]
+_SAID = "drift-said"
+
+
+class Shown(NamedTuple):
+    """The check that the page shows, and the runs that it is of as they stand."""
+
+    check: DriftCheck
+    runs: Stamps
+
+
+def found() -> Shown | None:
+    """Pick the runs of both sides; None (after saying why) where nothing can be compared."""
+    rows = read.runs(data.store()).to_dict("records")
+    if len(rows) < 2:
+        parts.empty("It takes two runs to look for drift between: one that is the reference, and a later one.",
+                    page("new_run"), "Start one")  # fmt: skip
+        return None
+    labels, stamps = run_labels(rows), {str(row["id"]): int(row["revision"]) for row in rows}
+    first = _first_reference(rows)
+    reference = pick_many("Reference", labels, "reference", first, help="What the calibrator saw: the runs it was fitted on.")
+    others = {run: label for run, label in labels.items() if run not in reference}
+    current = pick_many("Current", others, "current", list(others)[:1], help="The items of today.")
+    if not reference or not current:
+        st.info("Choose at least one run on each side.")
+        return None
+    for row in (row for row in rows if row["id"] in (*reference, *current)):
+        parts.partial_banner(row)
+    with st.container(horizontal=True):
+        ks = st.number_input("KS that matters", 0.01, 1.0, KS, 0.05, key="ks", bind="query-params", width=170)
+        psi = st.number_input("PSI that matters (nats)", 0.01, 10.0, PSI, 0.05, key="psi", bind="query-params", width=170)
+    runs = tuple((run, stamps[run]) for run in (*reference, *current))
+    try:
+        check = _measured(str(data.store().folder), runs, len(reference), float(ks), float(psi), _learnt())
+    except CotlabError as error:
+        st.info(as_code(str(error)))
+        return None
+    return Shown(check, runs)
+
+
+def answer(shown: Shown) -> None:
+    """Whether there is an alert, and why."""
+    check = shown.check
+    (st.error if check.alert else st.success)(
+        f"{'Drift.' if check.alert else 'No drift.'} {as_code(check.reason)}",
+        icon=":material/warning:" if check.alert else ":material/check_circle:",
+    )
+    n, joint, told = len(tested(check)), check.joint, check.quality
+    numbers = [
+        ("Features moved", f"{len(check.moved)} of {n}"),
+        ("All features together, p", number(joint.energy.p)),
+        ("Energy coefficient (0 to 1)", f"{number(joint.energy.value)}, shuffled ≤ {number(joint.energy.null_hi)}"),
+    ]
+    for name, held in (("Brier", told.brier), ("ECE", told.ece)):
+        value = "n/a" if held is None else interval_text(held["point"], held["lo"], held["hi"])
+        numbers.append((f"{name} since the fit, n = {told.n}", value))
+    parts.show_numbers(numbers)
+    st.caption(as_code(_quality_words(check)))
+
+
+def figures(shown: Shown) -> None:
+    """How far each feature moved, and what the distributions look like."""
+    check, evidence = shown.check, (page("run"), {"run": shown.check.current[0]})
+    st.subheader("What moved, and by how much?")
+    parts.show_figure("drift_scores", score_rows(check), key="drift-scores", evidence=evidence)
+    names = tested(check)
+    if not names:
+        return
+    st.subheader("The distributions")
+    part = names[parts.page_of(len(names), "drift-page", MOST_PANELS)]
+    values = _values(str(data.store().folder), shown.runs, check)
+    parts.show_figure("feature_distributions", distribution_rows(values, check, part), key="distributions", evidence=evidence)
+
+
+def actions(shown: Shown) -> None:
+    """What to do now: keep the check, look again at what was released, fit anew."""
+    check = shown.check
+    st.subheader("What to do")
+    said = st.session_state.pop(_SAID, None)
+    if said:
+        st.success(as_code(said))
+    if check.suggestion:
+        st.warning(as_code(check.suggestion))
+        with st.container(horizontal=True):
+            st.page_link(page("calibration"), label="Fit again", icon=":material/query_stats:")
+            st.page_link(page("label"), label="Label", icon=":material/edit_note:")
+    else:
+        st.caption("Nothing has to be fitted again on account of these runs.")
+    out = released(data.store(), check.current)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        n = int(st.number_input("Released items to audit", 1, 1000, 20, key="reaudit-n", width=190))
+        locked = access.only("admin", disabled=not out, help=None if out else "No item of the current runs is released.")
+        if st.button(f"Queue a re-audit (of {len(out)})", key="reaudit", icon=":material/rule:", **locked):
+            _reaudit(check, n)
+        if st.button("Keep this check", key="keep-check", icon=":material/save:", **access.only("admin")):
+            _keep(check)
+    st.caption("The re-audit is a random sample, so what raters find in it holds for all that was released. From a terminal:")
+    sides = f"{','.join(check.reference)} {' '.join(check.current)}"
+    st.code(f"cotlab drift {sides} --ks {check.ks:g} --psi {check.psi:g}", language="text")
+
+
+def history() -> None:
+    """The checks that were kept, the newest first."""
+    st.subheader("Checks so far")
+    table = drift_checks(data.store())
+    if table.empty:
+        st.caption("No check has been kept yet.")
+        return
+    checks = [from_json(json.loads(text)) for text in table["result"]]
+    rows = pd.DataFrame(
+        {
+            "when": [one.at for one in checks], "reference": [", ".join(one.reference) for one in checks],
+            "current": [", ".join(one.current) for one in checks], "alert": ["alert" if one.alert else "" for one in checks],
+            "moved": [", ".join(one.moved) for one in checks], "part": [one.label for one in checks],
+            "largest KS": [_largest(one, "ks") for one in checks], "largest PSI": [_largest(one, "psi") for one in checks],
+            "joint p": [one.joint.energy.p for one in checks], "by": [one.by for one in checks],
+            "look": [f"/drift?{'&'.join([*(f'reference={r}' for r in one.reference), *(f'current={r}' for r in one.current)])}"
+                     for one in checks],
+        }
+    )  # fmt: skip
+    part = rows.iloc[parts.page_of(len(rows), "history-page")]
+    st.dataframe(
+        part, hide_index=True, key="drift-history",
+        column_config={
+            "when": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+            "look": st.column_config.LinkColumn(display_text="open"),
+            **{name: st.column_config.NumberColumn(format="%.3g") for name in ("largest KS", "largest PSI", "joint p")},
+        },
+    )  # fmt: skip
+    csv_button("drift_checks", rows, "drift-history")
+
+
+def fine_print(shown: Shown) -> None:
+    check = shown.check
+    same = f"{check.shared} questions were asked on both sides; those are compared with themselves. " if check.shared else ""
+    st.caption(
+        f"{same}Each statistic is held against {check.permutations} shuffles of whole questions (seed {check.seed}). An alert "
+        f"needs KS ≥ {check.ks:g} or PSI ≥ {check.psi:g}, and a p-value of at most {check.alpha:g} after Benjamini and Hochberg over PSI "
+        "and KS of all features. PSI and KL: nats, bins by quantiles of the reference, 0.5 added to each count. All features "
+        f"together: {check.joint.method}. Drift says that items differ from those of the reference; it does not say that "
+        "scores are wrong, and scores can go wrong without it."
+    )
+
+
+def _reaudit(check: DriftCheck, n: int) -> None:
+    who = access.need("admin")
+    queue, drawn = reaudit(data.store(), check.current, n, by=who.name)
+    st.session_state[_SAID] = f"{drawn} released items wait in {queue} for raters."
+    st.rerun()
+
+
+def _keep(check: DriftCheck) -> None:
+    who = access.need("admin")
+    new = keep(data.store(), replace(check, by=who.name))
+    st.session_state[_SAID] = "The check is kept." if new else "This check was kept before."
+    st.rerun()
+
+
+def _quality_words(check: DriftCheck) -> str:
+    told = check.quality
+    if told.brier is None:
+        return f"Brier and ECE since the fit: n/a, {told.reason}."
+    at_fit = "" if told.fitted is None else f" At the fit Brier was {number(told.fitted)}, out of fold."
+    worse = " It is worse now: its whole interval lies above." if told.worse else ""
+    perfect = "" if told.band is None else " to ".join(map(number, told.band))
+    band = f" A perfectly calibrated forecaster's ECE lies from {perfect}." if perfect else ""
+    return (
+        f"Brier and ECE of calibrator {told.version} on {told.n} items labelled since its fit, lower is better, 95 % intervals."
+        f"{at_fit}{worse}{band} Items chosen near a threshold are harder than most."
+    )
+
+
+def _largest(check: DriftCheck, measure: str) -> float | None:
+    known = [value for one in check.features if (value := getattr(one.drift, measure).value) is not None]
+    return max(known, default=None)
+
+
+def _first_reference(rows: list[dict[str, Any]]) -> list[str]:
+    """The runs that the calibrator in use was fitted on, else the oldest with a composite, else the oldest."""
+    known = [str(row["id"]) for row in rows]
+    row = current_calibrator(data.store())
+    seen = [run for run in ((row or {}).get("report") or {}).get("runs", ()) if run in known]
+    if seen and len(seen) < len(known):
+        return seen
+    whole = [str(r["id"]) for r in rows if any(spec.name == "composite" for spec in data._plan(r["plan"]).scorers)]
+    return (whole or known)[-1:]
+
+
+def _learnt() -> tuple[int, int]:
+    """What the calibrator's quality depends on beside the runs: the newest label and the version in use."""
+    table, row = kept.labels(data.store(), history=True), current_calibrator(data.store())
+    return (0 if table.empty else int(table["seq"].max())), (0 if row is None else int(row["version"]))
+
+
+@st.cache_data(show_spinner="Shuffling the runs", max_entries=16)
+def _measured(folder: str, runs: Stamps, n_reference: int, ks: float, psi: float, learnt: tuple[int, int]) -> DriftCheck:
+    ids = [run for run, _ in runs]
+    return measure(data.store(), ids[:n_reference], ids[n_reference:], ks=ks, psi=psi)
+
+
+@st.cache_data(show_spinner="Reading the features", max_entries=16)
+def _values(folder: str, runs: Stamps, _check: DriftCheck) -> pd.DataFrame:
+    return feature_values(data.store(), _check)

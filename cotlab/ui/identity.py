@@ -1,0 +1,196 @@
+"""Who a client of the dashboard is, from its connection, its login and the settings. No page, no widget: plain rules."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from cotlab.core.errors import ConfigError, CotlabError
+
+Role = Literal["viewer", "labeller", "admin"]
+ROLES: tuple[Role, ...] = ("viewer", "labeller", "admin")
+LOCAL, GUEST = "local", "guest"
+"""Who works on this machine without a login, and who comes from elsewhere where the dashboard is open."""
+SECRET_HEADER = "X-Cotlab-Proxy-Secret"
+"""The header by which a proxy shows that a request comes through it."""
+FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-User", "X-Real-Ip", "Via")
+"""A request with one of these came through a proxy, whatever address the connection has."""
+SHORTEST_SECRET, LONGEST_NAME = 16, 200
+
+
+class Forbidden(CotlabError):
+    """Somebody without the role for it tried to see or to change something."""
+
+
+class LoggedOut(Forbidden):
+    """A login is set up, and this client has not logged in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """``name`` as the login gives it, ``source`` where it comes from: local, login, header, or open (no login is asked)."""
+
+    name: str
+    role: Role
+    source: Literal["local", "login", "header", "open"] = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A connection: the address that it comes from (None: this machine) and every value of each of its headers."""
+
+    address: str | None
+    headers: Mapping[str, Sequence[str]]
+
+    def values(self, name: str) -> list[str]:
+        """All values of a header, whatever the case of its name."""
+        return [value for told, values in self.headers.items() if told.lower() == name.lower() for value in values]
+
+
+def identify(client: Client | None, claims: Mapping[str, Any], settings: Mapping[str, str], typed: str = "") -> Person:
+    """Who asks, and what they may.
+
+    Parameters
+    ----------
+    client : Client or None
+        None where the connection has ended: nobody asks any more.
+    claims : mapping
+        What Streamlit's login says of the client; it has ``is_logged_in`` only where a login is set up.
+    settings : mapping
+        ``COTLAB_…`` by name; one that is empty or absent is not set.
+    typed : str
+        The name that somebody without a login gives themselves.
+
+    Raises
+    ------
+    LoggedOut
+        If a login is set up and this client has none.
+    Forbidden
+        If the client does not come through the proxy that is trusted, or from elsewhere while no login is set up.
+    ConfigError
+        If the settings contradict each other or cannot be trusted: then nobody is let in.
+    """
+    header, secret = settings.get("COTLAB_TRUSTED_HEADER", "").strip(), settings.get("COTLAB_PROXY_SECRET", "").strip()
+    login = "is_logged_in" in claims
+    _check(header, secret, login)
+    if client is None or not client.headers:
+        raise Forbidden("This connection has ended. Load the page again.")
+    if login:
+        return _logged_in(claims, settings)
+    if header:
+        return _through_proxy(client, header, secret, settings)
+    if _is_here(client):
+        return Person(typed or LOCAL, "admin")
+    return _from_elsewhere(settings, typed)
+
+
+def opened(settings: Mapping[str, str]) -> Role | None:
+    """The role that everybody from elsewhere has where no login is set up; None (the usual case) lets nobody in."""
+    told = settings.get("COTLAB_OPEN", "").strip().lower()
+    if told in ("", "0"):
+        return None
+    role = "admin" if told == "1" else told
+    for known in ROLES:
+        if role == known:
+            return known
+    raise ConfigError(f"COTLAB_OPEN={told!r} is no role. It is empty, or one of {', '.join(ROLES)} (1 means admin).")
+
+
+def role_of(name: str, settings: Mapping[str, str]) -> Role:
+    """The highest role whose list has this name; in a list, ``*`` is everybody who is logged in."""
+    for role, variable in (("admin", "COTLAB_ADMINS"), ("labeller", "COTLAB_LABELLERS")):
+        listed = {same(part) for part in settings.get(variable, "").split(",") if part.strip()}
+        if listed & {"*", same(name)}:
+            return "admin" if role == "admin" else "labeller"
+    return "viewer"
+
+
+def same(name: str) -> str:
+    """A name as it is compared: letters of ASCII in lower case, all others as they are.
+
+    Some letters of other alphabets become ASCII in lower case (the Kelvin sign becomes k): they must not become somebody else.
+    """
+    told = name.strip()
+    return told.lower() if told.isascii() else told
+
+
+def _check(header: str, secret: str, login: bool) -> None:
+    if header and login:
+        raise ConfigError("Two logins are set up: COTLAB_TRUSTED_HEADER and [auth] of secrets.toml. Keep one of them.")
+    if header and len(secret) < SHORTEST_SECRET:
+        raise ConfigError(
+            f"COTLAB_TRUSTED_HEADER is set, but COTLAB_PROXY_SECRET has fewer than {SHORTEST_SECRET} characters. Without it, "
+            f"whoever reaches this address could claim any name. Set it, and let the proxy send it as {SECRET_HEADER}."
+        )
+    if secret and not header:
+        raise ConfigError("COTLAB_PROXY_SECRET is set, but COTLAB_TRUSTED_HEADER does not say which header names the user.")
+
+
+def _logged_in(claims: Mapping[str, Any], settings: Mapping[str, str]) -> Person:
+    if claims.get("is_logged_in") is not True:
+        raise LoggedOut("Log in to use this dashboard.")
+    doubted = claims.get("email_verified") is False or claims.get("email_verified") == "false"
+    told = claims.get("sub") if doubted else claims.get("email") or claims.get("sub")
+    name = _name(str(told or ""), "The login")
+    return Person(name, role_of(name, settings), "login")
+
+
+def _through_proxy(client: Client, header: str, secret: str, settings: Mapping[str, str]) -> Person:
+    given = client.values(SECRET_HEADER)
+    if len(given) != 1 or not hmac.compare_digest(given[0].encode(), secret.encode()):
+        raise Forbidden("This dashboard is reached through its proxy only: this request does not come from there.")
+    names = client.values(header)
+    if len(names) != 1:
+        raise Forbidden(f"The proxy names {len(names)} users in {header}; it must name one.")
+    name = _name(names[0], "The proxy")
+    return Person(name, role_of(name, settings), "header")
+
+
+def _name(told: str, source: str) -> str:
+    name = same(told)
+    if not name or name == "*" or len(name) > LONGEST_NAME or "," in name or not name.isprintable():
+        raise Forbidden(f"{source} gives no name that can be used (1 to {LONGEST_NAME} printable characters without commas).")
+    return name
+
+
+def _is_here(client: Client) -> bool:
+    """Whether a client is on this machine: by its address, by the name it calls, and without a proxy in between."""
+    hosts = client.values("Host")
+    return (
+        (client.address is None or _is_loopback(client.address))
+        and len(hosts) == 1
+        and _is_loopback(_host(hosts[0]))
+        and not any(client.values(name) for name in FORWARDED)
+    )
+
+
+def _host(told: str) -> str:
+    try:
+        return urlsplit(f"//{told}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def _from_elsewhere(settings: Mapping[str, str], typed: str) -> Person:
+    role = opened(settings)
+    if role is None:
+        raise Forbidden(
+            "This dashboard has no login, so only the machine it runs on may use it. Set up a login (README, Sharing), or set "
+            "COTLAB_OPEN to the role that everybody who reaches this address shall have."
+        )
+    return Person(typed or GUEST, role, "open")

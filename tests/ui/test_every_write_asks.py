@@ -1,0 +1,110 @@
+"""No function of a page writes, starts or stops anything before it has asked who wants it; a forgotten one fails here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from calls import Function, functions, writers
+
+ROOT = Path(__file__).parents[2]
+NEED = "cotlab.ui.access.need"
+DOORS = ("cotlab.ui.launching", "cotlab.ui.data")
+"""Modules that pages write through: their callers ask."""
+BESIDES = ("cotlab.run.connect.connect",)
+"""Reads, but sends a key to a server that the caller names."""
+APART = ("cotlab.store.gate", "cotlab.store.migrations", "cotlab.ui", "pages")
+"""Opening a store may bring it up to date: that is no act of whoever looks at it."""
+HARMLESS = frozenset({"cotlab.store.live.LiveState.__init__", "cotlab.store.responses.ResponseLog.__init__"})
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def unasked(function: Function, writing: set[str]) -> list[str]:
+    """What a function of a page writes by before it asks, or without asking."""
+    asked = min((line for line, full in function.calls if full == NEED), default=None)
+    by = [
+        (line, full) for line, full in function.calls
+        if full in writing or full in BESIDES or full.rsplit(".", 1)[-1] == "writing"
+    ]  # fmt: skip
+    return [f"{function.name}, line {line}: {full}" for line, full in by if asked is None or asked >= line]
+
+
+@pytest.fixture(scope="module")
+def package() -> dict[str, Function]:
+    paths = [*(ROOT / "cotlab").rglob("*.py"), *(ROOT / "pages").glob("*.py")]
+    return {found.name: found for path in paths for found in functions(path, module_of(path))}
+
+
+def is_page(name: str) -> bool:
+    return name.startswith(("cotlab.ui.", "pages.")) and not name.startswith(tuple(f"{door}." for door in DOORS))
+
+
+def writing_of(package: dict[str, Function]) -> set[str]:
+    below = {
+        name: found for name, found in package.items()
+        if not name.startswith(tuple(f"{apart}." for apart in APART)) or name.startswith(tuple(f"{door}." for door in DOORS))
+    }  # fmt: skip
+    return writers(below, HARMLESS)
+
+
+def test_every_write_of_a_page_asks_first(package: dict[str, Function]) -> None:
+    writing = writing_of(package)
+    assert [line for name, found in package.items() if is_page(name) for line in unasked(found, writing)] == []
+
+
+def test_what_writes_is_found(package: dict[str, Function]) -> None:
+    known = {
+        "cotlab.ui.launching.spawn", "cotlab.ui.launching.spawn_resume", "cotlab.ui.launching.keep_suite",
+        "cotlab.ui.data.ask_stop", "cotlab.store.backup.back_up", "cotlab.store.write.add_suite",
+        "cotlab.run.summary.summarise",
+    }  # fmt: skip
+    found = writing_of(package)
+    assert known <= found
+    reading = {"cotlab.store.read.runs", "cotlab.ui.data.live", "cotlab.ui.data.suite", "cotlab.run.report.build_report"}
+    assert not found & reading
+    asking = {name for name, function in package.items() if is_page(name) and NEED in {full for _, full in function.calls}}
+    assert {"cotlab.ui.home.first_use", "cotlab.ui.run._stop", "cotlab.ui.run._resume", "cotlab.ui.suites.upload"} <= asking
+
+
+PAGE = '''
+import streamlit as st
+from cotlab.store import labels
+from cotlab.ui import access, data
+from cotlab.ui.launching import spawn
+
+def forgets():
+    if st.button("x"):
+        spawn(data.store(), "r", {{}})
+
+def asks_late():
+    spawn(data.store(), "r", {{}})
+    access.need("admin")
+
+def hides():
+    access.need("admin")
+    st.button("x", on_click=lambda: spawn(data.store(), "r", {{}}))
+
+def within():
+    access.need("admin")
+    def chose():
+        with data.store().writing() as connection:
+            labels.add_labels(connection, ())
+    st.button("x", on_click=chose)
+
+def asks():
+    if st.button("x"):
+        access.need("admin")
+        spawn(data.store(), "r", {{}})
+
+spawn(data.store(), "r", {{}})
+'''
+
+
+def test_a_forgotten_question_is_found(package: dict[str, Function], tmp_path: Path) -> None:
+    (tmp_path / "page.py").write_text(PAGE.format(), "utf-8")
+    writing = writing_of(package)
+    told = {found.name for found in functions(tmp_path / "page.py", "pages.page") if unasked(found, writing)}
+    assert {name.removeprefix("pages.page.") for name in told} == {"forgets", "asks_late", "hides.<lambda>", "within.chose", "<module>"}
