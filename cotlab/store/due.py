@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 
 from cotlab.store.gate import Store
@@ -64,10 +66,10 @@ def drift_alerts(store: Store) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``id, reference, current, at_, by_, reason``.
+        ``id, reference, current`` (lists of run ids) ``, at_, by_, reason``.
     """
     with store.reading() as connection:
-        return connection.execute(
+        found = connection.execute(
             """
             SELECT id, reference, current, at_, by_, reason FROM (
                 SELECT * FROM drift_checks
@@ -75,3 +77,4 @@ def drift_alerts(store: Store) -> pd.DataFrame:
             ) WHERE alert ORDER BY at_ DESC, id DESC
             """
         ).df()
+    return found.assign(**{side: [json.loads(text) for text in found[side]] for side in ("reference", "current")})

@@ -176,10 +176,8 @@ def _fit(shown: Shown, *, ready: bool) -> None:
         )  # fmt: skip
         by_domain = st.toggle("A map of its own for each domain with enough labels", key="fit-domain")
     note = st.text_input("Why", key="fit-note", placeholder="kept with the version", max_chars=300)
-    allowed = access.may("admin")
-    if not allowed:
-        st.caption("Only an admin can fit.")
-    if not st.button("Fit", type="primary", icon=":material/model_training:", disabled=not (ready and allowed), key="fit"):
+    only = access.only("admin", disabled=not ready)
+    if not st.button("Fit", type="primary", icon=":material/model_training:", key="fit", **only):
         return
     try:
         who = access.need("admin")

@@ -49,8 +49,8 @@ def test_an_alert_holds_until_a_later_check_of_the_same_two_clears_it(tmp_path: 
         for k, (reference, current, alert) in enumerate(rows):
             connection.execute(
                 "INSERT INTO drift_checks VALUES (?, ?, ?, ?, 'ana', ?, ?, '{}')",
-                [f"check-{k}", reference, current, start + timedelta(days=k), alert, f"reason {k}"],
+                [f"check-{k}", f'["{reference}"]', f'["{current}"]', start + timedelta(days=k), alert, f"reason {k}"],
             )
     assert drift_alerts(store)[["reference", "current", "reason"]].values.tolist() == [
-        ["b", "a", "reason 3"], ["a", "c", "reason 1"]
+        [["b"], ["a"], "reason 3"], [["a"], ["c"], "reason 1"]
     ]  # fmt: skip
