@@ -74,14 +74,14 @@ def test_a_click_fits_a_version_and_the_diagram_shows_its_bins() -> None:
     fig = drawn(app, "Acceptable chains by prediction")
     assert f"n = 53 labelled chains in {len(report['diagram'])} bins" in " ".join(fig["layout"]["meta"]["subtitle"])
     assert "below 0.35 escalate, from 0.65 on release" in " ".join(fig["layout"]["meta"]["subtitle"])
-    assert ["Platt", "Beta", "Isotonic"] == [cell.removesuffix(" (in use)") for cell in app.dataframe[0].value["Method"]]
+    assert [cell.removesuffix(" (in use)") for cell in app.dataframe[0].value["Method"]] == ["Platt", "Beta", "Isotonic"]
     refused = app.dataframe[0].value.set_index("Method").loc["Isotonic"]
     assert refused["Brier score"] == "n/a" and "200" in refused["Note"]
     both = app.dataframe[1].value.set_index("Domain")
     assert set(both.index) == {"sums", HOSTILE} and set(both["Labels"]) == {26, 27}
     assert "<script>" not in words(app) and "](javascript" not in words(app)
     with store.writing() as connection:  # a label that comes later is told
-        add_labels(connection, [label("run-1", 0, good=True)])
+        add_labels(connection, [label("run-1", 0, good=False)])
     assert "have changed since: 53 now, 53 then" in words(page())
 
 
@@ -121,9 +121,13 @@ def test_who_is_no_admin_neither_fits_nor_goes_back(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(access, "person", lambda: Person("vera", "viewer"))
     app = page()
     assert app.button(key="fit").disabled and app.button(key="back").disabled
+    assert "admin" in app.button(key="fit").help
+    monkeypatch.setattr(access, "only", lambda role, **more: {})  # a click that is sent all the same
+    app = page()
     app.text_input(key="back-reason").set_value("I want to")
-    for key in ("fit", "back"):  # a click that is sent all the same
+    for key in ("fit", "back"):
         press(app, key)
+        assert "vera is viewer here" in words(app)
     assert len(calibrators(store)) == 2 and list(calibrator_choices(store)["version"]) == [1]
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cotlab.core.errors import UnknownName
 from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
 from cotlab.figures.calibration import METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
@@ -201,14 +200,10 @@ def _number(found: Mapping[str, Any]) -> dict[str, Any]:
             "method": found.get("method") if found.get("lo") is not None else None, "confidence": _LEVEL}  # fmt: skip
 
 
-def changed_since(store: Store, row: Mapping[str, Any]) -> str:
-    """Whether the labels of a version's runs are still those that it saw, in words."""
-    try:
-        table = with_targets(store, row["report"]["runs"])
-    except UnknownName:
-        return "One of its runs is no longer in the store."
-    raw = applied(row, table)["r_raw"]
-    held = table[table["target"].notna() & raw.notna()]
+def changed_since(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
+    """Whether the labels of a version's runs are still those that it saw, in words; ``chains`` as ``with_targets`` of them."""
+    raw = applied(row, chains)["r_raw"]
+    held = chains[chains["target"].notna() & raw.notna()]
     if labels_digest(held, raw[held.index].to_numpy(dtype=float)) == row["labels_digest"]:
         return "The labels of its runs are the same today."
     return f"The labels of its runs have changed since: {len(held)} now, {row['n']} then. Fit again to use them."

@@ -36,8 +36,8 @@ def labels_due(store: Store, rater: str) -> pd.DataFrame:
                 LEFT JOIN given g ON g.queue = i.queue AND g.run = i.run AND g.item_id = i.item_id
                 GROUP BY i.queue, i.position
             )
-            SELECT q.id, q.name, q.kind, q.made_at, count(*) AS n,
-                   count_if(NOT mine AND (wanted = 0 OR have < wanted)) AS due, count_if(mine) AS mine
+            SELECT q.id, q.name, q.kind, q.made_at, count(*)::INTEGER AS n,
+                   count_if(NOT mine AND (wanted = 0 OR have < wanted))::INTEGER AS due, count_if(mine)::INTEGER AS mine
             FROM queues q JOIN held h ON h.queue = q.id
             GROUP BY q.id, q.name, q.kind, q.made_at
             HAVING due > 0

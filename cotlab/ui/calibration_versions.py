@@ -36,7 +36,9 @@ def versions(shown: Shown) -> None:
         ),
         hide_index=True,
     )  # fmt: skip
-    told = tables.changed_since(data.store(), shown.version)
+    told = "One of its runs is no longer in the store."
+    if shown.seen is not None:
+        told = tables.changed_since(shown.seen, shown.version)
     st.caption(f"Labels digest of version {shown.version['version']}: {shown.version['labels_digest']}. {told}")
     done = st.session_state.pop(BACK, None)
     if done is not None:
