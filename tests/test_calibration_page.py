@@ -69,7 +69,7 @@ def test_a_click_fits_a_version_and_the_diagram_shows_its_bins() -> None:
     press(app, "fit")
     row = current_calibrator(store)
     assert row is not None and (row["version"], row["made_by"], row["n"]) == (1, "local", 53)  # one chain has no score
-    assert "Version 1 is fitted and in use." in words(app) and "The labels of its runs are the same today." in words(app)
+    assert "Version 1 is fitted and in use." in words(app) and "A fit today would see the same scores" in words(app)
     report = row["report"]
     fig = drawn(app, "Acceptable chains by prediction")
     assert f"n = 53 labelled chains in {len(report['diagram'])} bins" in " ".join(fig["layout"]["meta"]["subtitle"])
@@ -82,7 +82,7 @@ def test_a_click_fits_a_version_and_the_diagram_shows_its_bins() -> None:
     assert "<script>" not in words(app) and "](javascript" not in words(app)
     with store.writing() as connection:  # a label that comes later is told
         add_labels(connection, [label("run-1", 0, good=False)])
-    assert "have changed since: 53 now, 53 then" in words(page())
+    assert "have changed since: 53 labels now, 53 then" in words(page())
 
 
 def two_versions() -> Store:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
 from cotlab.figures.calibration import METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
-from cotlab.review.calibrate import applied, labels_digest
+from cotlab.review.calibrate import applied
 from cotlab.review.features import feature_table
 from cotlab.review.labels import targets
 from cotlab.stats.calibration import Bin, reliability_bins
@@ -201,12 +201,17 @@ def _number(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed_since(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
-    """Whether the labels of a version's runs are still those that it saw, in words; ``chains`` as ``with_targets`` of them."""
+    """Whether a fit today would see what a version saw, in words; ``chains`` as ``with_targets`` of its runs.
+
+    Scores are compared to 9 digits: weighing parts again may differ in the last bits.
+    """
     raw = applied(row, chains)["r_raw"]
-    held = chains[chains["target"].notna() & raw.notna()]
-    if labels_digest(held, raw[held.index].to_numpy(dtype=float)) == row["labels_digest"]:
-        return "The labels of its runs are the same today."
-    return f"The labels of its runs have changed since: {len(held)} now, {row['n']} then. Fit again to use them."
+    held = chains["target"].notna() & raw.notna()
+    now = sorted(zip(raw[held].round(9), chains.loc[held, "target"].astype(bool), strict=True))
+    points = row["report"]["points"]
+    if now == sorted(zip((round(x, 9) for x in points["r_raw"]), points["target"], strict=True)):
+        return "A fit today would see the same scores and verdicts."
+    return f"Scores or labels of its runs have changed since: {len(now)} labels now, {row['n']} then. Fit again to use them."
 
 
 def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:

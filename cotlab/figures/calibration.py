@@ -36,7 +36,7 @@ CALIBRATORS: Mapping[str, tuple[str, str]] = {
 GROUPS = ("acceptable", "not acceptable", "no label")
 """What a histogram's ``group`` is: what people said of the chain, with the answer."""
 METRICS: Mapping[str, tuple[str, str]] = {
-    "brier": ("Brier score", "lower is better"), "ece": ("ECE, equal-mass bins", "lower is better"),
+    "brier": ("Brier score", "lower is better"), "ece": ("ECE", "lower is better"),
     "log_loss": ("Log loss, nats", "lower is better"), "auroc": ("AUROC", "higher is better"),
 }  # fmt: skip
 _BARS = {"acceptable": (style.BLUE, ""), "not acceptable": (style.VERMILLION, "/"), "no label": ("#9a9a9a", ".")}
@@ -199,9 +199,10 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
 
 @figure(
     "calibrator_comparison", columns=("calibrator", "metric", "point", "lo", "hi", "n", "reason"),
-    caption="Each calibrator on labels that it was not fitted on: folds are split by question, so that a question's chains "
-    "never stand on both sides. The axes differ. A monotone calibrator keeps the order of scores, so their AUROCs differ by "
-    "ties and folds only; intervals that overlap are no finding, for the calibrators share their labels.",
+    caption="Each calibrator on labels that it was not fitted on; the calibration error (ECE) is over bins of equal mass. Folds "
+    "are split by question, so that a question's chains never stand on both sides. The axes differ. A monotone calibrator "
+    "keeps the order of scores, so their AUROCs differ by ties and folds only; intervals that overlap are no finding, for the "
+    "calibrators share their labels.",
     empty="no calibrator has numbers out of fold.",
 )  # fmt: skip
 def calibrator_comparison(table: pd.DataFrame) -> Any:

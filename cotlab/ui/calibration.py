@@ -245,6 +245,7 @@ def domains(shown: Shown) -> None:
              "Brier": _told(best.get("brier")), "ECE": _told(best.get("ece")), "Why": one["why"]}
         )  # fmt: skip
     st.dataframe(pd.DataFrame(rows), hide_index=True)
+    st.caption("A domain with too few labels falls back to the map over all; the figures above are of that map.")
 
 
 def weights(shown: Shown) -> None:
