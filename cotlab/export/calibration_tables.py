@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from cotlab.core.errors import UnknownName
 from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
 from cotlab.figures.calibration import METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
-from cotlab.review.calibrate import applied, labels_digest
+from cotlab.review.calibrate import applied
 from cotlab.review.features import feature_table
 from cotlab.review.labels import targets
 from cotlab.stats.calibration import Bin, reliability_bins
@@ -22,8 +23,8 @@ from cotlab.store.decisions import current_policy
 from cotlab.store.gate import Store
 
 NONE_YET = "no calibrator is in use: label chains and fit one"
-FEW, WIDE, NARROW = 200, 0.1, 0.05
-"""Under so many scores a histogram's bars are wide."""
+WIDTHS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+"""How wide a histogram's bars may be; the first with enough of them is taken."""
 ACCEPTABLE, NOT_ACCEPTABLE, NO_LABEL = "acceptable", "not acceptable", "no label"
 BASE_RATE = "base rate"
 """The yardstick among calibrators: the same probability, the share of acceptable ones, for every chain."""
@@ -51,9 +52,7 @@ def histogram(scores: pd.Series, targets: pd.Series, name: str, thresholds: tupl
     """
     values = scores.to_numpy(dtype=float)
     known = np.isfinite(values)
-    width = WIDE if known.sum() < FEW else NARROW
-    n_bins = round(1 / width)
-    edges = [k / n_bins for k in range(n_bins + 1)]
+    edges = _edges(values[known], whole=thresholds is not None)
     rows = []
     for group, said in ((ACCEPTABLE, True), (NOT_ACCEPTABLE, False), (NO_LABEL, None)):
         own = np.array([target is said if said is None else target is not None and bool(target) is said for target in targets])
@@ -64,6 +63,18 @@ def histogram(scores: pd.Series, targets: pd.Series, name: str, thresholds: tupl
         ]
     table = pd.DataFrame(rows if known.any() else [], columns=["group", "left", "right", "count"])
     return with_thresholds(table.assign(score=name, missing=int((~known).sum())), thresholds)
+
+
+def _edges(values: NDArray[np.float64], *, whole: bool) -> list[float]:
+    """Edges of bars over the scores, or over 0 to 1 where ``whole`` or they cover most of it; more bars for more scores."""
+    if not len(values):
+        return [0.0, 1.0]
+    lo, hi, wanted = float(values.min()), float(values.max()), 10 if len(values) < 200 else 16
+    whole = whole or hi - lo > 0.4
+    lo, hi = (0.0, 1.0) if whole else (lo, hi)
+    width = next((w for w in WIDTHS if (hi - lo) / w >= wanted - 1e-9), WIDTHS[-1])
+    first, last = math.floor(lo / width + 1e-9), math.ceil(hi / width - 1e-9)
+    return [round(k * width, 6) for k in range(first, max(last, first + 1) + 1)]
 
 
 def with_thresholds(table: pd.DataFrame, thresholds: tuple[float, float] | None) -> pd.DataFrame:
@@ -189,17 +200,18 @@ def _number(found: Mapping[str, Any]) -> dict[str, Any]:
             "method": found.get("method") if found.get("lo") is not None else None, "confidence": _LEVEL}  # fmt: skip
 
 
-def changed_since(store: Store, row: Mapping[str, Any]) -> str:
-    """Whether the labels of a version's runs are still those that it saw, in words."""
-    try:
-        table = with_targets(store, row["report"]["runs"])
-    except UnknownName:
-        return "One of its runs is no longer in the store."
-    raw = applied(row, table)["r_raw"]
-    held = table[table["target"].notna() & raw.notna()]
-    if labels_digest(held, raw[held.index].to_numpy(dtype=float)) == row["labels_digest"]:
-        return "The labels of its runs are the same today."
-    return f"The labels of its runs have changed since: {len(held)} now, {row['n']} then. Fit again to use them."
+def changed_since(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
+    """Whether a fit today would see what a version saw, in words; ``chains`` as ``with_targets`` of its runs.
+
+    Scores are compared to 9 digits: weighing parts again may differ in the last bits.
+    """
+    raw = applied(row, chains)["r_raw"]
+    held = chains["target"].notna() & raw.notna()
+    now = sorted(zip(raw[held].round(9), chains.loc[held, "target"].astype(bool), strict=True))
+    points = row["report"]["points"]
+    if now == sorted(zip((round(x, 9) for x in points["r_raw"]), points["target"], strict=True)):
+        return "A fit today would see the same scores and verdicts."
+    return f"Scores or labels of its runs have changed since: {len(now)} labels now, {row['n']} then. Fit again to use them."
 
 
 def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:

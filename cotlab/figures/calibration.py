@@ -36,10 +36,12 @@ CALIBRATORS: Mapping[str, tuple[str, str]] = {
 GROUPS = ("acceptable", "not acceptable", "no label")
 """What a histogram's ``group`` is: what people said of the chain, with the answer."""
 METRICS: Mapping[str, tuple[str, str]] = {
-    "brier": ("Brier score", "lower is better"), "ece": ("ECE, equal-mass bins", "lower is better"),
+    "brier": ("Brier score", "lower is better"), "ece": ("ECE", "lower is better"),
     "log_loss": ("Log loss, nats", "lower is better"), "auroc": ("AUROC", "higher is better"),
 }  # fmt: skip
 _BARS = {"acceptable": (style.BLUE, ""), "not acceptable": (style.VERMILLION, "/"), "no label": ("#9a9a9a", ".")}
+_NARROW = 0.4
+"""Scores that cover less than this are drawn on an axis that is cut."""
 _CROWDED = 12
 """With more points than this their n is in the hover only."""
 
@@ -62,17 +64,14 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
     banded = _band(fig, rows)
     fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line={"color": style.SOFT_INK, "width": 1, "dash": "dot"})
     small = ["Dotted: the diagonal, where predictions hold."]
-    for row in rows:
-        values = raw_values(row)
-        if values:
-            spots = row.get("scores")
-            known = isinstance(spots, (list, tuple)) and len(spots) == len(values)
-            across = list(spots) if known and spots is not None else [row["predicted"] + 0.3 * jitter(i) for i in
-                                                                      range(len(values))]  # fmt: skip
-            fig.add_scatter(
-                x=across, y=values, mode="markers", hoverinfo="skip", showlegend=False, cliponaxis=False,
-                marker={"color": style.faded(style.ACCENT, 0.3), "size": 5},
-            )  # fmt: skip
+    raw = [raw_values(row) for row in rows]
+    for row, values in zip(rows, raw, strict=True) if all(raw) else ():
+        spots = row.get("scores")
+        held = list(spots) if isinstance(spots, (list, tuple)) and len(spots) == len(values) else None
+        fig.add_scatter(
+            x=held or [row["predicted"] + 0.3 * jitter(i) for i in range(len(values))], y=values, mode="markers",
+            hoverinfo="skip", showlegend=False, cliponaxis=False, marker={"color": style.faded(style.ACCENT, 0.3), "size": 5},
+        )  # fmt: skip
     marks = [Mark("", row["predicted"], f"predicted {style.number(row['predicted'])}", row) for row in rows]
     bare = [mark._replace(row={**mark.row, "values": None}) for mark in marks]
     draw_series(fig, bare, style.Code(style.ACCENT, "circle"), joined=True)
@@ -85,7 +84,7 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
     if banded:
         small.append("Shade: where bins of a perfectly calibrated forecaster fall, 95 %.")
     head = f"n = {sum(count(row, 'n') for row in rows):,} labelled chains in {len(rows)} bins."
-    small = [head, *fine_print(marks), " ".join([*small, *_thresholds(fig, rows)])]
+    small = [head, *fine_print(marks if all(raw) else bare), " ".join([*small, *_thresholds(fig, rows)])]
     fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
     fig.update_yaxes(range=[-0.05, 1.05])
     return style.apply_style(
@@ -135,7 +134,7 @@ def score_histogram(table: pd.DataFrame) -> Any:
     missing = count(rows[0], "missing")
     small += [f"n/a: {missing:,} chains have no score and are not drawn."] if missing else []
     small += [" ".join(drawn)] if drawn else []
-    fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
+    small += _across(fig, [bins[0][0], bins[-1][1]], whole=bool(drawn))
     fig.update_yaxes(range=[0, max([1, *over]) * 1.14], tickformat=",d", nticks=6)
     style.apply_style(
         fig, "Scores of chains: number of chains by score (0 to 1)", subtitle=small, x=style.escape(score), y="Chains",
@@ -189,7 +188,7 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
     small = [f"n = {len(labels):,} labels: {len(both[0]):,} acceptable (top), {len(both[1]):,} not (bottom)."]
     small += ["No intervals: how far each holds on labels that it did not see is in the table of its numbers."]
     small += [" ".join(_thresholds(fig, rows, across=False))] if real(rows[0], "low") is not None else []
-    fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
+    small += _across(fig, [float(row["r_raw"]) for row in rows])
     fig.update_yaxes(range=[-0.09, 1.09], tickvals=[i / 5 for i in range(6)])
     style.apply_style(
         fig, "From raw to calibrated scores (r_cal, 0 to 1, by r_raw)", subtitle=small, x="r_raw: weighed mean of the parts",
@@ -200,9 +199,10 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
 
 @figure(
     "calibrator_comparison", columns=("calibrator", "metric", "point", "lo", "hi", "n", "reason"),
-    caption="Each calibrator on labels that it was not fitted on: folds are split by question, so that a question's chains "
-    "never stand on both sides. The axes differ. A monotone calibrator keeps the order of scores, so their AUROCs differ by "
-    "ties and folds only; intervals that overlap are no finding, for the calibrators share their labels.",
+    caption="Each calibrator on labels that it was not fitted on; the calibration error (ECE) is over bins of equal mass. Folds "
+    "are split by question, so that a question's chains never stand on both sides. The axes differ. A monotone calibrator "
+    "keeps the order of scores, so their AUROCs differ by ties and folds only; intervals that overlap are no finding, for the "
+    "calibrators share their labels.",
     empty="no calibrator has numbers out of fold.",
 )  # fmt: skip
 def calibrator_comparison(table: pd.DataFrame) -> Any:
@@ -295,6 +295,17 @@ def _band(fig: Any, rows: Sequence[Row]) -> bool:
         showlegend=False,
     )  # fmt: skip
     return True
+
+
+def _across(fig: Any, values: Sequence[float], *, whole: bool = False) -> list[str]:
+    """The axis from 0 to 1, or the part of it that the values cover where that is small; then in words which."""
+    lo, hi = min(values), max(values)
+    if whole or hi - lo > _NARROW:
+        fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
+        return []
+    pad = 0.04 * (hi - lo) or 0.02
+    fig.update_xaxes(range=[lo - pad, hi + pad], nticks=12)
+    return [f"The horizontal axis is cut: {lo:.3g} to {hi:.3g} of 0 to 1."]
 
 
 def _thresholds(fig: Any, rows: Sequence[Row], *, across: bool = True) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 
 from cotlab.store.gate import Store
@@ -34,8 +36,8 @@ def labels_due(store: Store, rater: str) -> pd.DataFrame:
                 LEFT JOIN given g ON g.queue = i.queue AND g.run = i.run AND g.item_id = i.item_id
                 GROUP BY i.queue, i.position
             )
-            SELECT q.id, q.name, q.kind, q.made_at, count(*) AS n,
-                   count_if(NOT mine AND (wanted = 0 OR have < wanted)) AS due, count_if(mine) AS mine
+            SELECT q.id, q.name, q.kind, q.made_at, count(*)::INTEGER AS n,
+                   count_if(NOT mine AND (wanted = 0 OR have < wanted))::INTEGER AS due, count_if(mine)::INTEGER AS mine
             FROM queues q JOIN held h ON h.queue = q.id
             GROUP BY q.id, q.name, q.kind, q.made_at
             HAVING due > 0
@@ -64,10 +66,10 @@ def drift_alerts(store: Store) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``id, reference, current, at_, by_, reason``.
+        ``id, reference, current`` (lists of run ids) ``, at_, by_, reason``.
     """
     with store.reading() as connection:
-        return connection.execute(
+        found = connection.execute(
             """
             SELECT id, reference, current, at_, by_, reason FROM (
                 SELECT * FROM drift_checks
@@ -75,3 +77,4 @@ def drift_alerts(store: Store) -> pd.DataFrame:
             ) WHERE alert ORDER BY at_ DESC, id DESC
             """
         ).df()
+    return found.assign(**{side: [json.loads(text) for text in found[side]] for side in ("reference", "current")})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -34,12 +34,13 @@ _SEEN, _FRESH = "seen", "fresh"
 
 class Shown(NamedTuple):
     """What the page is about: the chosen runs, their chains with r_raw and what people said, the version that is shown (None
-    without one), and the thresholds of the policy that holds."""
+    without one), the thresholds of the policy that holds, and the chains of the runs that the version saw."""
 
     runs: list[str]
     chains: pd.DataFrame
     version: dict[str, Any] | None
     limits: tuple[float, float] | None
+    seen: pd.DataFrame | None
 
     @property
     def learnt(self) -> pd.DataFrame:
@@ -69,9 +70,10 @@ def found() -> Shown | None:
     if not chosen:
         st.info("Choose a run.")
         return None
-    chains = _chains(str(data.store().folder), tuple((i, revisions[i]) for i in chosen), stamp)
     version = _version()
-    return Shown(chosen, chains, version, tables.thresholds_of(data.store()))
+    seen = version["report"]["runs"] if version is not None else []
+    held = chains_of(revisions, seen, stamp) if set(seen) <= set(revisions) else None
+    return Shown(chosen, chains_of(revisions, chosen, stamp), version, tables.thresholds_of(data.store()), held)
 
 
 def answer(shown: Shown) -> None:
@@ -176,10 +178,8 @@ def _fit(shown: Shown, *, ready: bool) -> None:
         )  # fmt: skip
         by_domain = st.toggle("A map of its own for each domain with enough labels", key="fit-domain")
     note = st.text_input("Why", key="fit-note", placeholder="kept with the version", max_chars=300)
-    allowed = access.may("admin")
-    if not allowed:
-        st.caption("Only an admin can fit.")
-    if not st.button("Fit", type="primary", icon=":material/model_training:", disabled=not (ready and allowed), key="fit"):
+    only = access.only("admin", disabled=not ready)
+    if not st.button("Fit", type="primary", icon=":material/model_training:", key="fit", **only):
         return
     try:
         who = access.need("admin")
@@ -245,6 +245,7 @@ def domains(shown: Shown) -> None:
              "Brier": _told(best.get("brier")), "ECE": _told(best.get("ece")), "Why": one["why"]}
         )  # fmt: skip
     st.dataframe(pd.DataFrame(rows), hide_index=True)
+    st.caption("A domain with too few labels falls back to the map over all; the figures above are of that map.")
 
 
 def weights(shown: Shown) -> None:
@@ -315,6 +316,11 @@ def _trial(report: Mapping[str, Any], method: str) -> dict[str, Any]:
 def _told(found: Mapping[str, Any] | None) -> str:
     """A stored interval as text; n/a where there is no point."""
     return "n/a" if found is None else interval_text(found["point"], found["lo"], found["hi"])
+
+
+def chains_of(revisions: Mapping[str, int], runs: Sequence[str], stamp: int) -> pd.DataFrame:
+    """The chains of runs with what people said; read again where a run's revision or the newest label (``stamp``) changed."""
+    return _chains(str(data.store().folder), tuple((run, revisions[run]) for run in runs), stamp)
 
 
 @st.cache_data(show_spinner="Reading scores and labels", max_entries=8)

@@ -36,7 +36,9 @@ def versions(shown: Shown) -> None:
         ),
         hide_index=True,
     )  # fmt: skip
-    told = tables.changed_since(data.store(), shown.version)
+    told = "One of its runs is no longer in the store."
+    if shown.seen is not None:
+        told = tables.changed_since(shown.seen, shown.version)
     st.caption(f"Labels digest of version {shown.version['version']}: {shown.version['labels_digest']}. {told}")
     done = st.session_state.pop(BACK, None)
     if done is not None:
@@ -65,13 +67,11 @@ def _back(every: pd.DataFrame) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         wanted = st.selectbox("Version", others, key="back-version")
         reason = st.text_input("Reason", key="back-reason", max_chars=300, placeholder="kept in the audit log")
-    allowed = access.may("admin")
-    if not allowed:
-        st.caption("Only an admin can change which version is in use.")
-    if not st.button("Use this version", icon=":material/undo:", disabled=not allowed, key="back"):
+    if not st.button("Use this version", icon=":material/undo:", key="back", **access.only("admin")):
         return
     try:
-        rollback(data.store(), wanted, by=access.need("admin").name, reason=reason)
+        who = access.need("admin")
+        rollback(data.store(), wanted, by=who.name, reason=reason)
     except CotlabError as error:
         st.error(as_code(str(error)))
         return

@@ -94,11 +94,11 @@ def waiting() -> None:
     if alerts:
         st.subheader("Drift alerts")
     for row in alerts[:MOST_DUE]:
-        both = f"{as_code(shorten(row['reference'], 40))} to {as_code(shorten(row['current'], 40))}"
+        both = " to ".join(as_code(shorten(", ".join(row[side]), 60)) for side in ("reference", "current"))
         st.warning(f"{both}, {row['at_']:%Y-%m-%d %H:%M}: {as_code(shorten(row['reason'], 300))}")
         st.page_link(
             page("drift"), label=f"Drift from {both}", icon=":material/trending_up:",
-            query_params={"reference": str(row["reference"]), "current": str(row["current"])},
+            query_params=[(side, run) for side in ("reference", "current") for run in row[side]],
         )  # fmt: skip
     _more(len(alerts), "alerts")
     if not queues and not alerts:

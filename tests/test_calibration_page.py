@@ -1,0 +1,161 @@
+"""The page Calibration on stores with hand-made scores and labels, and what waits for a person on Home."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from labelled_store import HOSTILE, fill, label
+from opened import opened
+from streamlit.testing.v1 import AppTest
+
+from cotlab.review.calibrate import calibrate, r_cal
+from cotlab.review.features import feature_table
+from cotlab.review.queue import make_queue
+from cotlab.store.calibrators import add_calibrator, calibrator_choices, calibrators, current_calibrator
+from cotlab.store.decisions import add_policy
+from cotlab.store.gate import Store, store_folder
+from cotlab.store.labels import add_labels
+from cotlab.ui import access
+from cotlab.ui.access import Person
+
+
+def page(**query: str) -> AppTest:
+    return opened("calibration", "Calibration", **query)
+
+
+def words(app: AppTest) -> str:
+    shown = [*app.markdown, *app.caption, *app.info, *app.warning, *app.error, *app.success]
+    return "\n".join(str(e.value) for e in shown)
+
+
+def drawn(app: AppTest, title: str) -> dict[str, Any]:
+    specs: list[dict[str, Any]] = [json.loads(e.proto.spec) for e in app.get("plotly_chart")]
+    return next(spec for spec in specs if spec["layout"]["meta"]["title"].startswith(title))
+
+
+def press(app: AppTest, key: str) -> None:
+    app.button(key=key).click().run()
+    assert not app.exception, [e.value for e in app.exception]
+
+
+def test_without_a_composite_the_page_says_what_to_measure() -> None:
+    assert "No run has the composite score yet" in words(page())
+
+
+@pytest.mark.parametrize(
+    ("labels", "gaps"),
+    [
+        (0, "20 more labels, with at least 5 more acceptable chains and 5 more chains that are not acceptable"),
+        (9, "11 more labels"),  # five of the first nine scores reach 0.58: accepted() takes those and no other
+    ],
+)
+def test_missing_labels_are_counted_and_nothing_can_be_fitted(labels: int, gaps: str) -> None:
+    fill(store_folder(), labels=labels)
+    app = page()
+    assert f"A fit needs {gaps}" in words(app) and app.button(key="fit").disabled
+    assert drawn(app, "Scores of chains")["layout"]["xaxis"]["title"]["text"] == "r_raw"
+
+
+def test_a_click_fits_a_version_and_the_diagram_shows_its_bins() -> None:
+    store = fill(store_folder(), labels=54)
+    with store.writing() as connection:
+        add_policy(connection, thresholds={"default": (0.35, 0.65)}, capacity=None, params={}, by="ana", reason="test")
+    app = page()
+    app.text_input(key="fit-note").set_value(f"first {HOSTILE}")
+    app.toggle(key="fit-domain").set_value(True)
+    press(app, "fit")
+    row = current_calibrator(store)
+    assert row is not None and (row["version"], row["made_by"], row["n"]) == (1, "local", 53)  # one chain has no score
+    assert "Version 1 is fitted and in use." in words(app) and "A fit today would see the same scores" in words(app)
+    report = row["report"]
+    fig = drawn(app, "Acceptable chains by prediction")
+    assert f"n = 53 labelled chains in {len(report['diagram'])} bins" in " ".join(fig["layout"]["meta"]["subtitle"])
+    assert "below 0.35 escalate, from 0.65 on release" in " ".join(fig["layout"]["meta"]["subtitle"])
+    assert [cell.removesuffix(" (in use)") for cell in app.dataframe[0].value["Method"]] == ["Platt", "Beta", "Isotonic"]
+    refused = app.dataframe[0].value.set_index("Method").loc["Isotonic"]
+    assert refused["Brier score"] == "n/a" and "200" in refused["Note"]
+    both = app.dataframe[1].value.set_index("Domain")
+    assert set(both.index) == {"sums", HOSTILE} and set(both["Labels"]) == {26, 27}
+    assert "<script>" not in words(app) and "](javascript" not in words(app)
+    with store.writing() as connection:  # a label that comes later is told
+        add_labels(connection, [label("run-1", 0, good=False)])
+    assert "have changed since: 53 labels now, 53 then" in words(page())
+
+
+def two_versions() -> Store:
+    store = fill(store_folder(), labels=54)
+    calibrate(store, ["run-1"], by="ana", method="platt")
+    row = current_calibrator(store)
+    assert row is not None
+    with store.writing() as connection:
+        add_calibrator(
+            connection, method="platt", params={"all": {**row["params"]["all"], "intercept": 9.0}, "domains": {}}, weights=None,
+            labels_digest="other", n=53, n_positive=29, report=row["report"], by="ben",
+        )  # fmt: skip
+    return store
+
+
+def test_another_version_is_used_with_a_reason_only() -> None:
+    store = two_versions()
+    features = feature_table(store, ["run-1"])
+    before = r_cal(store, features)["r_cal"]
+    app = page()
+    press(app, "back")
+    assert "needs its reason" in words(app) and list(calibrator_choices(store)["version"]) == [1]
+    app.text_input(key="back-reason").set_value("to compare")
+    press(app, "back")
+    assert "Version 2 is in use." in words(app) and list(calibrator_choices(store)["version"]) == [2, 1]
+    assert (r_cal(store, features)["r_cal"] - before).abs().max() > 0.1
+    app.text_input(key="back-reason").set_value("it was wrong")
+    press(app, "back")
+    row = calibrator_choices(store).iloc[0]
+    assert (row["version"], row["by_"], row["reason"]) == (1, "local", "it was wrong")
+    assert r_cal(store, features)["r_cal"].equals(before)
+
+
+def test_who_is_no_admin_neither_fits_nor_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = two_versions()
+    monkeypatch.setattr(access, "person", lambda: Person("vera", "viewer"))
+    app = page()
+    assert app.button(key="fit").disabled and app.button(key="back").disabled
+    assert "admin" in app.button(key="fit").help
+    monkeypatch.setattr(access, "only", lambda role, **more: {})  # a click that is sent all the same
+    app = page()
+    app.text_input(key="back-reason").set_value("I want to")
+    for key in ("fit", "back"):
+        press(app, key)
+        assert "vera is viewer here" in words(app)
+    assert len(calibrators(store)) == 2 and list(calibrator_choices(store)["version"]) == [1]
+
+
+def test_labels_of_runs_that_the_fit_did_not_see_have_a_diagram_of_their_own() -> None:
+    store = fill(store_folder(), labels=54)
+    calibrate(store, ["run-1"], by="ana", method="platt")
+    fill(store_folder(), "run-2", n=30, labels=30)
+    app = page(on="fresh")
+    assert "on 29 labels of runs that it has not seen" in words(app)
+    assert "n = 29 labelled chains" in " ".join(drawn(app, "Acceptable chains")["layout"]["meta"]["subtitle"])
+    assert len(calibrators(store)) == 1
+
+
+def test_home_lists_labels_that_are_due_and_alerts_of_drift(tmp_path: Path) -> None:
+    store = fill(store_folder(), n=6)
+    queue = make_queue(store, HOSTILE, [("run-1", f"i-{k:03}", "") for k in range(4)], by="ana")
+    with store.writing() as connection:
+        add_labels(connection, [label("run-1", 0, "local", queue=queue)])
+        connection.execute(
+            "INSERT INTO drift_checks VALUES ('d', '[\"run-0\"]', '[\"run-1\"]', now(), 'ana', true, ?, '{}')", [HOSTILE]
+        )
+    app = opened("home", "cotlab")
+    links = [e.proto for e in app.get("page_link")]
+    assert any("3 of 4 items left for you" in link.label and f"queue={queue}" in link.query_string for link in links)
+    assert any("reference=run-0&current=run-1" in link.query_string for link in links)
+    assert [s.value for s in app.subheader][:2] == ["Labels due", "Drift alerts"]
+    assert "<script>" not in words(app) + "".join(link.label for link in links)
+    with store.writing() as connection:
+        add_labels(connection, [label("run-1", k, "local", queue=queue) for k in range(1, 4)])
+        connection.execute("DELETE FROM drift_checks")
+    assert "No labels are due" in words(opened("home", "cotlab"))
