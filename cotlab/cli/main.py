@@ -14,6 +14,7 @@ from cotlab.cli import (
     demo,
     doctor,
     figures,
+    labels,
     mediation,
     organisms,
     plan,
@@ -46,6 +47,7 @@ app.command("validate")(validate.validate)
 app.add_typer(suites.app, name="suites")
 app.add_typer(organisms.app, name="organisms")
 app.add_typer(mediation.app, name="mediation")
+app.add_typer(labels.app, name="labels")
 app.add_typer(unfaithfulness.app, name="unfaithfulness")
 
 

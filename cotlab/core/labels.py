@@ -30,7 +30,7 @@ class Label:
     withdrawn : bool
         The rater takes back what was said before of this item.
     origin : str
-        ``page``, ``import`` or ``gold``.
+        ``page``, ``import`` or ``undo``.
     """
 
     id: str

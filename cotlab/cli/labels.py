@@ -1,0 +1,178 @@
+"""``cotlab labels``: take labels in and out, make the queues that ask for them, and say how raters agree."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from cotlab.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cotlab.stats.intervals import Interval
+
+app = typer.Typer(no_args_is_help=True, help="Import, export, ask for and compare people's labels.")
+Run = Annotated[Optional[str], typer.Option(help="Only labels of this run.")]
+Queue = Annotated[Optional[str], typer.Option(help="Only labels that were given in this queue.")]
+
+
+@app.command("import")
+def import_(
+    path: Annotated[Path, typer.Argument(help="A JSONL file, or a CSV where its name ends in .csv.")],
+    good_lines: Annotated[bool, typer.Option("--good-lines", help="Store the good lines, and tell the others.")] = False,
+) -> None:
+    """Store the labels of a file; those that are there already are left as they are."""
+    from cotlab.review.label_files import import_labels
+    from cotlab.store.gate import Store
+
+    found = import_labels(Store(), path, good_lines=good_lines)
+    for error in found.errors[:20]:
+        print(error, file=sys.stderr)
+    left = f", {len(found.errors)} lines left out" if found.errors else ""
+    print(f"{path}: {found.new} new labels, {found.had} known already{left}")
+
+
+@app.command()
+def export(
+    run: Run = None,
+    queue: Queue = None,
+    history: Annotated[bool, typer.Option("--history", help="Every label ever given, not the current ones alone.")] = False,
+    format: Annotated[str, typer.Option(help="jsonl or csv.")] = "jsonl",
+    out: Annotated[Optional[Path], typer.Option(help="File to write (default: standard output).")] = None,
+) -> None:
+    """Write labels, in the order in which they were given."""
+    from cotlab.review.label_files import as_text
+    from cotlab.store import labels as kept
+    from cotlab.store.gate import Store
+
+    table = kept.labels(Store(), run=run, queue=queue, history=history)
+    text = as_text(kept.as_labels(table), format)
+    if out is None:
+        sys.stdout.write(text)
+        return
+    try:
+        out.write_text(text, "utf-8", newline="")
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be written: {error.strerror or error}.") from error
+    print(f"{out}: {len(table)} labels")
+
+
+@app.command()
+def queue(
+    run: Annotated[list[str], typer.Argument(help="One run or several; `cotlab runs` lists them.")],
+    name: Annotated[str, typer.Option(help="What raters see it as.")] = "labels",
+    raters: Annotated[int, typer.Option(min=1, help="Labels that an item wants, each of another rater.")] = 1,
+    overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of the items for two raters or more.")] = 0.0,
+    limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first items of each run.")] = None,
+    gold: Annotated[
+        Optional[Path], typer.Option(help="JSONL of expected labels: run, item_id, reasoning and perhaps answer_correct.")
+    ] = None,
+    kind: Annotated[str, typer.Option(help="label; adjudication: what raters differ on; flagged; audit.")] = "label",
+) -> None:
+    """Make a queue and print its id."""
+    from cotlab.review.agreement import to_adjudicate
+    from cotlab.review.queue import flagged_items, make_queue
+    from cotlab.store import read
+    from cotlab.store.gate import Store
+
+    store = Store()
+    for one in run:
+        read.run(store, one)
+    if kind == "adjudication":
+        items = to_adjudicate(store, runs=run)
+    elif kind == "flagged":
+        items = flagged_items(store, run)
+    else:
+        each = {one: read.items_of_run(store, one)["id"].tolist()[:limit] for one in run}
+        items = [(one, item, "") for one, ids in each.items() for item in ids]
+    expected = _gold(gold) if gold else None
+    print(make_queue(store, name, items, raters=raters, overlap=overlap, gold=expected, kind=kind, by="command line"))
+
+
+@app.command("list")
+def list_() -> None:
+    """List the queues, and how many labels each has."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from cotlab.review.queue import progress
+    from cotlab.store import labels as kept
+    from cotlab.store.gate import Store
+
+    store = Store()
+    table = Table()
+    for title, right in {"queue": False, "name": False, "kind": False, "items": True, "labels": True, "made": False}.items():
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    for row in kept.queues(store).to_dict("records"):
+        far = progress(store, row["id"], "")
+        made, told = f"{row['made_at']:%Y-%m-%d %H:%M}", f"{far.labels} of {far.wanted}"
+        table.add_row(*(Text(str(cell)) for cell in (row["id"], row["name"], row["kind"], row["n"], told, made)))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    print(f"{len(kept.labels(store))} current labels in all")
+
+
+@app.command()
+def agreement(
+    run: Run = None,
+    queue: Queue = None,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Say how far raters agree, and on which items they do not."""
+    from cotlab.core.keys import canonical_json
+    from cotlab.review import agreement as review
+    from cotlab.store.gate import Store
+
+    found = review.agreement(Store(), runs=[run] if run else None, queue=queue)
+    if json:
+        sys.stdout.write(canonical_json(review.as_json(found)) + "\n")
+        return
+    print(f"{found.n_items} labelled items, {found.n_shared} of them by two raters or more")
+    for question, alpha in found.alpha.items():
+        print(f"Krippendorff's alpha of {question}: {_said(alpha)}")
+    for pair in found.pairs:
+        print(f"{pair.question}: {pair.first!r} and {pair.second!r}: kappa {_said(pair.kappa)}; the same {_said(pair.same)}")
+    for one in found.raters:
+        print(
+            f"{one.rater!r}: {one.n} items: {one.acceptable} acceptable, {one.not_acceptable} not, {one.unsure} unsure, "
+            f"{one.flagged} flagged; gold items right: {_said(one.gold)}"
+        )
+    for row in found.disagreements.to_dict("records"):
+        said = ", ".join(f"{rater!r} {verdict}" for rater, verdict, _ in row["said"])
+        print(f"differ on {row['on']}: {row['run']} {row['item_id']!r}: {said}{' (settled)' if row['adjudicated'] else ''}")
+
+
+def _said(found: Interval) -> str:
+    from cotlab.figures.style import interval_text
+
+    why = f" ({found.reason})" if found.reason else ""
+    return f"{interval_text(found.point, found.lo, found.hi)}{why}, n = {found.n}"
+
+
+def _gold(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The expected labels of a file, by (run, item)."""
+    from json import loads
+
+    from cotlab.review.label_files import LabelError
+
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--gold {path}: cannot be read as UTF-8 text: {error}") from error
+    out: dict[tuple[str, str], dict[str, Any]] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = loads(line)
+        except (ValueError, RecursionError) as error:
+            raise LabelError(str(path), number, "", f"is no JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise LabelError(str(path), number, "", "is no JSON object: one expected label a line")
+        for field in ("run", "item_id"):
+            if not isinstance(row.get(field), str):
+                raise LabelError(str(path), number, field, "is missing, or no text")
+        out[row["run"], row["item_id"]] = {name: value for name, value in row.items() if name not in ("run", "item_id")}
+    return out

@@ -1,0 +1,217 @@
+"""Labels and the queues they are asked for in. Labels are only ever added: a correction or an undo is a new row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from cotlab.core.keys import canonical_json
+from cotlab.core.labels import Label, Verdict, target
+from cotlab.store.gate import Store
+
+COLUMNS = (
+    "id", "run", "item_id", "rater", "queue", "reasoning", "answer_correct", "modes", "note", "flagged", "withdrawn",
+    "origin", "at_", "seq",
+)  # fmt: skip
+EVERYONE = 0
+"""``raters`` of an item that every rater is asked for."""
+_LABELS = pa.schema(
+    [
+        *((name, pa.string()) for name in COLUMNS[:6]), ("answer_correct", pa.bool_()), ("modes", pa.list_(pa.string())),
+        ("note", pa.string()), ("flagged", pa.bool_()), ("withdrawn", pa.bool_()), ("origin", pa.string()),
+        ("at_", pa.timestamp("us", tz="UTC")), ("seq", pa.int64()),
+    ]
+)  # fmt: skip
+
+
+class Queued(NamedTuple):
+    """One place of a queue. ``raters`` is how many labels it wants, ``EVERYONE`` one of each rater; ``gold`` the expected
+    label as JSON, which no rater is shown."""
+
+    run: str
+    item_id: str
+    raters: int = 1
+    gold: str | None = None
+    reason: str = ""
+
+
+def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -> int:
+    """Add labels in their order, in the transaction of ``connection``; how many were new.
+
+    A label whose id the store has already is not written again, whatever it says: pressing a key twice adds one row.
+    """
+    first: dict[str, Label] = {}
+    for label in labels:
+        first.setdefault(label.id, label)
+    held = {row[0] for row in connection.execute("SELECT id FROM labels WHERE list_contains(?, id)", [list(first)]).fetchall()}
+    new = [label for label in first.values() if label.id not in held]
+    if not new:
+        return 0
+    places = connection.execute("SELECT nextval('label_order') FROM range(?)", [len(new)]).fetchall()
+    rows = [
+        (label.id, label.run_id, label.item_id, label.rater, label.queue, label.reasoning, label.answer_correct,
+         list(label.modes), label.note.encode("utf-8", "replace").decode(), label.flagged, label.withdrawn, label.origin,
+         label.at, place)
+        for label, place in zip(new, sorted(row[0] for row in places), strict=True)
+    ]  # fmt: skip
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _LABELS, strict=True)]
+    connection.register("batch", pa.table(columns, schema=_LABELS))
+    connection.execute(f"INSERT INTO labels ({', '.join(COLUMNS)}) SELECT * FROM batch")
+    connection.unregister("batch")
+    return len(new)
+
+
+def labels(
+    store: Store, *, run: str | None = None, rater: str | None = None, queue: str | None = None, history: bool = False
+) -> pd.DataFrame:
+    """Labels in the order in which they were given.
+
+    Parameters
+    ----------
+    store : Store
+    run, rater, queue : str, optional
+        Only those of this run, rater, queue.
+    history : bool
+        All rows that were ever written; without it the current label of each (run, item, rater), if it was not withdrawn.
+
+    Returns
+    -------
+    DataFrame
+        The table's columns and ``target``: answer correct and chain adequate. ``answer_correct`` and ``target`` hold True,
+        False or None, ``modes`` tuples, ``queue`` and ``reasoning`` str or None, ``at_`` times in UTC.
+    """
+    with store.reading() as connection:
+        return given(connection, run=run, rater=rater, queue=queue, history=history)
+
+
+def given(
+    connection: duckdb.DuckDBPyConnection, *, run: str | None = None, rater: str | None = None, queue: str | None = None,
+    item: str | None = None, ids: Sequence[str] | None = None, history: bool = False,
+) -> pd.DataFrame:  # fmt: skip
+    """``labels`` as the transaction of ``connection`` sees them; ``item`` and ``ids`` narrow further."""
+    table = connection.execute(
+        f"""
+        SELECT {", ".join(COLUMNS)} FROM {"labels" if history else "current_labels"}
+        WHERE ($run IS NULL OR run = $run) AND ($rater IS NULL OR rater = $rater) AND ($queue IS NULL OR queue = $queue)
+          AND ($item IS NULL OR item_id = $item) AND ($ids IS NULL OR list_contains($ids, id))
+        ORDER BY seq
+        """,
+        {"run": run, "rater": rater, "queue": queue, "item": item, "ids": list(ids) if ids is not None else None},
+    ).df()
+    table["at_"] = table["at_"].dt.tz_convert("UTC")
+    known = {name: _objects(table[name]) for name in ("queue", "reasoning", "answer_correct")}
+    table = table.assign(modes=pd.Series([tuple(map(str, one)) for one in table["modes"]], dtype=object), **known)
+    told = [target(said, right) for said, right in zip(table["reasoning"], table["answer_correct"], strict=True)]
+    return table.assign(target=pd.Series(told, index=table.index, dtype=object))
+
+
+def as_labels(table: pd.DataFrame) -> list[Label]:
+    """The rows of ``labels`` as core types."""
+    return [
+        Label(
+            row["id"], row["run"], row["item_id"], row["rater"], cast("Verdict | None", row["reasoning"]),
+            row["answer_correct"], row["at_"].to_pydatetime(), tuple(row["modes"]), row["note"], bool(row["flagged"]),
+            bool(row["withdrawn"]), row["queue"], row["origin"],
+        )
+        for row in table.to_dict("records")
+    ]  # fmt: skip
+
+
+def known_items(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, set[str]]:
+    """The ids of the items that each of these runs has scores of; a run that the store does not have has no entry."""
+    found: dict[str, set[str]] = {
+        row[0]: set() for row in connection.execute("SELECT id FROM runs WHERE list_contains(?, id)", [list(runs)]).fetchall()
+    }
+    rows = connection.execute(
+        "SELECT DISTINCT run, item_id FROM scores WHERE list_contains(?, run)", [list(found)]
+    ).fetchall()
+    for run, item in rows:
+        found[run].add(item)
+    return found
+
+
+def add_queue(
+    connection: duckdb.DuckDBPyConnection, queue: str, name: str, items: Sequence[Queued], *, kind: str = "label", by: str,
+    params: Any = None,
+) -> None:  # fmt: skip
+    """Keep a queue and its items, in their order."""
+    connection.execute(
+        "INSERT INTO queues VALUES (?, ?, ?, ?, ?, ?)", [queue, name, kind, datetime.now(UTC), by, canonical_json(params or {})]
+    )
+    rows = [(queue, place, *item) for place, item in enumerate(items)]
+    names = ("queue", "position", "run", "item_id", "raters", "gold", "reason")
+    types = (pa.string(), pa.int32(), pa.string(), pa.string(), pa.int32(), pa.string(), pa.string())
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    arrays = [pa.array(list(column), kind) for column, kind in zip(columns, types, strict=True)]
+    connection.register("batch", pa.table(arrays, names=list(names)))
+    connection.execute("INSERT INTO queue_items SELECT * FROM batch")
+    connection.unregister("batch")
+
+
+def queues(store: Store) -> pd.DataFrame:
+    """All queues, the newest first: id, name, kind, made_at, made_by, params (JSON), n (its items)."""
+    with store.reading() as connection:
+        return connection.execute(
+            "SELECT q.*, (SELECT count(*) FROM queue_items i WHERE i.queue = q.id) AS n FROM queues q "
+            "ORDER BY made_at DESC, id DESC"
+        ).df()
+
+
+def queue_kind(connection: duckdb.DuckDBPyConnection, queue: str) -> str | None:
+    """The kind of a queue, None where there is none of this id."""
+    row = connection.execute("SELECT kind FROM queues WHERE id = ?", [queue]).fetchone()
+    return str(row[0]) if row else None
+
+
+def queue_items(store: Store, queue: str) -> pd.DataFrame:
+    """The items of a queue in its order: position, run, item_id, raters, gold, reason. Gold is not for raters' eyes."""
+    with store.reading() as connection:
+        table = connection.execute(
+            "SELECT position, run, item_id, raters, gold, reason FROM queue_items WHERE queue = ? ORDER BY position", [queue]
+        ).df()
+    return table.assign(gold=_objects(table["gold"]))
+
+
+def places(connection: duckdb.DuckDBPyConnection, queue: str) -> list[Queued]:
+    """The items of a queue in its order."""
+    rows = connection.execute(
+        "SELECT run, item_id, raters, gold, reason FROM queue_items WHERE queue = ? ORDER BY position", [queue]
+    ).fetchall()
+    return [Queued(*row) for row in rows]
+
+
+def given_in(connection: duckdb.DuckDBPyConnection, queue: str) -> set[tuple[str, str, str]]:
+    """Which (run, item, rater) have a label in this queue: its last row there is not withdrawn."""
+    rows = connection.execute(
+        "SELECT run, item_id, rater FROM (SELECT * FROM labels WHERE queue = ? "
+        "QUALIFY row_number() OVER (PARTITION BY run, item_id, rater ORDER BY seq DESC) = 1) WHERE NOT withdrawn",
+        [queue],
+    ).fetchall()
+    return {(run, item, rater) for run, item, rater in rows}
+
+
+def count_given(connection: duckdb.DuckDBPyConnection, queue: str, run: str, item: str, rater: str) -> int:
+    """How many rows a rater has written of an item in this queue, undone ones and undoings among them."""
+    row = connection.execute(
+        "SELECT count(*) FROM labels WHERE queue = ? AND run = ? AND item_id = ? AND rater = ?", [queue, run, item, rater]
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def score_values(connection: duckdb.DuckDBPyConnection, run: str, item: str, metric: str) -> list[float]:
+    """The values that a run has of one metric of an item."""
+    rows = connection.execute(
+        "SELECT value FROM scores WHERE run = ? AND item_id = ? AND metric = ? AND value IS NOT NULL", [run, item, metric]
+    ).fetchall()
+    return [float(row[0]) for row in rows]
+
+
+def _objects(column: pd.Series) -> pd.Series:
+    """A column as Python objects: what is missing is None, a truth value a bool."""
+    plain = [None if pd.isna(value) else bool(value) if isinstance(value, bool) else value for value in column.tolist()]
+    return pd.Series(plain, index=column.index, dtype=object)
