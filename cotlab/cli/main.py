@@ -10,6 +10,7 @@ import typer
 
 from cotlab import __version__
 from cotlab.cli import (
+    calibrate,
     compare,
     demo,
     doctor,
@@ -41,6 +42,8 @@ app.command("plan")(plan.plan)
 app.command("report")(reports.report)
 app.command("runs")(reports.runs)
 app.command("compare")(compare.compare)
+app.command("calibrate")(calibrate.calibrate)
+app.command("tune")(calibrate.tune)
 app.command("figures")(figures.figures)
 app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)

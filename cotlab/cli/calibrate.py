@@ -1,0 +1,209 @@
+"""``cotlab calibrate``: labels to probabilities, by versions. ``cotlab tune``: weights on labels, against the example ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cotlab.review.calibrate import Fitted
+    from cotlab.store.gate import Store
+
+Runs = Annotated[Optional[list[str]], typer.Argument(metavar="RUN…", help="Runs with labels; none means every one.")]
+By = Annotated[str, typer.Option(help="Who does it; kept with the version and in the audit.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the folds and the resampling.")]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+
+
+def calibrate(
+    run: Runs = None,
+    method: Annotated[str, typer.Option(help="auto (lowest out-of-fold Brier score), platt, beta or isotonic.")] = "auto",
+    weights: Annotated[str, typer.Option(help="example: r_raw as the runs have it; tuned: on the labels.")] = "example",
+    objective: Annotated[str, typer.Option(help="What tuned weights are tuned for: brier or auc.")] = "brier",
+    domain: Annotated[bool, typer.Option("--domain", help="A map of its own for each domain with enough labels.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure, and write nothing.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the versions; fit nothing.")] = False,
+    rollback: Annotated[Optional[int], typer.Option(metavar="VERSION", help="Put this version back into use.")] = None,
+    reason: Annotated[str, typer.Option(help="Why; a rollback needs it, and it is kept.")] = "",
+    by: By = "local",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Fit the map from r_raw to the probability of acceptable reasoning on people's labels, and put it into use."""
+    from cotlab.core.errors import ConfigError
+    from cotlab.core.keys import canonical_json
+    from cotlab.review import calibrate as review
+    from cotlab.store.gate import Store
+
+    store = Store()
+    if listing and rollback is not None:
+        raise ConfigError("--list and --rollback are two commands: give one of them")
+    if listing or rollback is not None:
+        if run:
+            raise ConfigError(f"{'--list' if listing else '--rollback'} takes no runs, got {', '.join(run)}")
+        if rollback is not None:
+            review.rollback(store, rollback, by=by, reason=reason)
+        _versions(store, json)
+        return
+    found = review.calibrate(
+        store, run or None, by=by, method=method, weights=weights, objective=objective, domain=domain, dry_run=dry_run,
+        note=reason, seed=seed,
+    )  # fmt: skip
+    if json:
+        sys.stdout.write(canonical_json({"version": found.version, "report": found.report}) + "\n")
+    else:
+        _show(found)
+
+
+def tune(
+    run: Runs = None,
+    objective: Annotated[str, typer.Option(help="auc: rank the labels; brier: predict them after a logistic map.")] = "auc",
+    apply: Annotated[bool, typer.Option("--apply", help="Fit the next calibrator with the tuned weights.")] = False,
+    by: By = "local",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Tune the composite's weights on people's labels, and say whether they are better than the example weights."""
+    from cotlab.core.keys import canonical_json
+    from cotlab.review import calibrate as review
+    from cotlab.store.gate import Store
+
+    store = Store()
+    report = review.tuned_report(review.tune_runs(store, run or None, objective=objective, seed=seed))
+    found = review.calibrate(store, run or None, by=by, weights="tuned", objective=objective, seed=seed) if apply else None
+    if json:
+        told = {"tuned": report, "version": found.version if found else None, "report": found.report if found else None}
+        sys.stdout.write(canonical_json(told) + "\n")
+        return
+    _tuned(_console(), report)
+    if found is not None:
+        _show(found)
+
+
+def _show(found: Fitted) -> None:
+    from rich.text import Text
+
+    from cotlab.figures.style import number
+
+    console, report = _console(), found.report
+    good, n = report["n_positive"], report["n"]
+    _methods(console, f"{n} labels ({good} acceptable) of {report['n_questions']} questions, {report['folds']} folds", report)
+    lines = [
+        f"The base rate {number(report['base_rate'])} alone has a Brier score of {_interval(report['base_brier'])}.",
+        f"r_raw itself ranks the labels with an AUROC of {_interval(report['auroc_r_raw'])}.",
+        f"Chosen: {report['chosen']}. {report['why'][0].upper()}{report['why'][1:]}.",
+        *[f"Left out: {count} labels: {why}." for why, count in report["left_out"].items()],
+    ]
+    for line in lines:
+        console.print(Text(line))
+    for name, one in report["domains"].items():
+        own = f"its own map, {one['chosen']}: {one['why']}" if one["used"] == "own" else one["why"]
+        console.print(Text(f"Domain {name!r} ({one['n']} labels, {one['n_positive']} acceptable): {own}."))
+    if report["weights"] is not None:
+        _tuned(console, report["weights"])
+    if found.version is None:
+        console.print(Text("Nothing was written (--dry-run)."))
+    else:
+        console.print(Text(f"Version {found.version} is in use. It saw the labels {report['labels_digest'][:12]}."))
+
+
+def _methods(console: Console, title: str, report: Mapping[str, Any]) -> None:
+    from cotlab.figures.style import number
+
+    rows = []
+    for one in report["methods"]:
+        if one["refused"]:
+            rows.append([one["method"], *[""] * 6, f"refused: {one['refused']}"])
+            continue
+        lo, hi = one["band"]
+        rows.append(
+            [
+                one["method"] + " *" * (one["method"] == report["chosen"]), _interval(one["brier"]), _interval(one["gained"]),
+                _interval(one["ece"]), f"[{number(lo)}, {number(hi)}] ({one['bins']} bins)", _interval(one["log_loss"]),
+                _interval(one["auroc"]), one["note"],
+            ]
+        )  # fmt: skip
+    heads = ("method", "Brier", "Brier − base rate's", "ECE", "ECE if perfect", "log loss (nats)", "AUROC", "note")
+    _table(console, f"Out of fold, 95 % intervals over questions: {title}", heads, rows)
+
+
+def _tuned(console: Console, report: Mapping[str, Any]) -> None:
+    from rich.text import Text
+
+    from cotlab.figures.style import number
+    from cotlab.stats.weights import WEIGHTS
+
+    name = {"auc": "AUROC (higher is better)", "brier": "Brier score (lower is better)"}[report["objective"]]
+    rows = [["example", *[number(weight) for weight in WEIGHTS.values()], _interval(report["example"])]]
+    rows.append(["tuned", *[number(report["weights"][part]) for part in WEIGHTS], _interval(report["tuned"])])
+    _table(console, f"Weights, {report['folds']} outer folds of {report['n']} labels", ("weights", *WEIGHTS, name), rows)
+    console.print(Text(f"Tuned minus example: {_interval(report['difference'])}: {report['why']}."))
+    if report["shrunk"]:
+        console.print(Text(f"Inner folds drew the weights back to the example ones by {report['shrunk']:.0%}."))
+    if report["left_out"]:
+        console.print(Text(f"Left out: {report['left_out']} labels whose r_raw the example weights leave undefined."))
+
+
+def _versions(store: Store, as_json: bool) -> None:
+    import json as json_
+    from datetime import datetime
+
+    from cotlab.core.keys import canonical_json
+    from cotlab.store.calibrators import calibrators
+
+    found = calibrators(store)
+    rows: list[list[str]] = []
+    told: list[dict[str, Any]] = []
+    for one in found.to_dict("records"):
+        report = json_.loads(one["report"])
+        best = next(each for each in report["methods"] if each["method"] == one["method"])
+        made: datetime = one["made_at"]
+        told.append(
+            {
+                "version": int(one["version"]), "current": bool(one["current"]), "method": one["method"], "n": int(one["n"]),
+                "n_positive": int(one["n_positive"]), "brier": best["brier"], "ece": best["ece"], "domains": report["domains"],
+                "labels_digest": one["labels_digest"], "made_at": made.isoformat(), "made_by": one["made_by"],
+                "note": one["note"], "weights": report["weights"],
+            }
+        )  # fmt: skip
+        rows.append(
+            [
+                f"{one['version']}" + " (in use)" * bool(one["current"]), one["method"], f"{one['n']} ({one['n_positive']})",
+                _interval(best["brier"]), _interval(best["ece"]), "example" if report["weights"] is None else "tuned",
+                one["labels_digest"][:12], f"{made:%Y-%m-%d %H:%M}", one["made_by"], one["note"],
+            ]
+        )  # fmt: skip
+    if as_json:
+        sys.stdout.write(canonical_json(told) + "\n")
+        return
+    heads = ("version", "method", "labels (acceptable)", "Brier", "ECE", "weights", "labels seen", "made (UTC)", "by", "note")
+    _table(_console(), f"{len(rows)} calibrators" if rows else "No calibrator yet: cotlab calibrate RUN fits one", heads, rows)
+
+
+def _interval(told: Mapping[str, Any]) -> str:
+    from cotlab.figures.style import interval_text
+
+    return interval_text(told["point"], told["lo"], told["hi"])
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 200)
+
+
+def _table(console: Console, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left")
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)

@@ -1,0 +1,216 @@
+"""Which map from score to probability the labels speak for: all of them fitted, measured out of fold, and one chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cotlab.reliability.maps import METHODS, Calibrator, Floats, NotCalibrated, checked, fit, fit_any, shortage
+from cotlab.stats.calibration import Bin, bin_count, difference, equal_mass, interval, perfect_band, reliability_bins
+from cotlab.stats.intervals import Interval
+
+__all__ = [
+    "METHODS", "Calibrator", "Choice", "Folds", "Measured", "NotCalibrated", "Trial", "choose", "fit", "fit_any", "folds_of",
+    "measured", "shortage",
+]  # fmt: skip
+Folds = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What probabilities of labelled items are worth; intervals by bootstrap over questions.
+
+    Attributes
+    ----------
+    brier, log_loss, ece, auroc : Interval
+    band : (lo, hi)
+        Where the ECE of a perfectly calibrated forecaster with these predictions lies, 95 %.
+    bins : int
+        Bins that the ECE was taken over.
+    gained : Interval
+        Brier score minus that of the base rate: below 0 where the probabilities say more than it does.
+    skill : float or None
+        1 − Brier / Brier of the base rate; None where that is 0.
+    diagram : tuple of Bin
+        The reliability diagram.
+    """
+
+    brier: Interval
+    log_loss: Interval
+    ece: Interval
+    auroc: Interval
+    band: tuple[float, float]
+    bins: int
+    gained: Interval
+    skill: float | None
+    diagram: tuple[Bin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One method: fitted on all labels and measured out of fold, or refused with the reason."""
+
+    method: str
+    refused: str | None
+    calibrator: Calibrator | None = None
+    predicted: Floats | None = None
+    measured: Measured | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """All methods side by side, and the one that is taken.
+
+    Attributes
+    ----------
+    trials : tuple of Trial
+        One for each of ``METHODS``.
+    chosen : Trial
+    why : str
+    folds : array (n,) of int
+        The fold that each label was held out in.
+    base : array (n,)
+        The base rate of the other folds: the yardstick.
+    base_brier : Interval
+    auroc_raw : Interval
+        How well the scores themselves rank the labels.
+    """
+
+    trials: tuple[Trial, ...]
+    chosen: Trial
+    why: str
+    folds: Folds
+    base: Floats
+    base_brier: Interval
+    auroc_raw: Interval
+
+
+def folds_of(targets: ArrayLike, groups: Sequence[Hashable], *, most: int = 5, seed: int = 0) -> Folds:
+    """The fold (n,) of each label: all labels of a group (a question) in one, the classes spread as evenly as groups allow.
+
+    Raises
+    ------
+    NotCalibrated
+        If not even two folds leave both classes to learn from.
+
+    References
+    ----------
+    sklearn.model_selection.StratifiedGroupKFold.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    y = np.asarray(targets, dtype=int)
+    names = {name: k for k, name in enumerate(sorted(set(groups), key=str))}
+    where = np.array([names[group] for group in groups], dtype=int)
+    most = min(most, len(names), int(np.bincount(y, minlength=2).min()))
+    for k in range(most, 1, -1):
+        found = np.zeros(len(y), dtype=np.int64)
+        for fold, (_, held) in enumerate(StratifiedGroupKFold(k, shuffle=True, random_state=seed).split(y, y, where)):
+            found[held] = fold
+        if len(set(found)) == k and all(len(set(y[found != fold])) == 2 for fold in range(k)):
+            return found
+    raise NotCalibrated(
+        f"the {len(y)} labels belong to {len(names)} question{'s' * (len(names) != 1)}: no two folds of whole questions leave "
+        "both classes to learn from. Label items of more questions."
+    )
+
+
+def choose(
+    scores: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, method: str = "auto", seed: int = 0,
+    folds: Folds | None = None, fold_scores: Sequence[Floats] | None = None,
+) -> Choice:  # fmt: skip
+    """Fit every method, measure each out of fold, and take the one with the lowest Brier score, or the one asked for.
+
+    Parameters
+    ----------
+    scores, targets : arrays (n,)
+        As ``fit``.
+    groups : sequence (n,)
+        The question of each label: its labels are held out together.
+    method : str
+        ``auto`` or one of ``METHODS``.
+    seed : int
+        Of the folds and the resampling.
+    folds, fold_scores : optional
+        Folds made before, and for each the scores (n,) as they are where that fold is held out (weights tuned without it).
+
+    Raises
+    ------
+    NotCalibrated
+        If every method (or the one asked for) refuses; the message has each reason.
+    """
+    s, y = checked(scores, targets)
+    if method not in ("auto", *METHODS):
+        raise ValueError(f"{method!r} is no method of calibration: auto or one of {', '.join(METHODS)}")
+    if refused := shortage("any", y):
+        raise NotCalibrated(refused)
+    where = folds_of(y, groups, seed=seed) if folds is None else folds
+    count = int(where.max()) + 1
+    by_fold = [s] * count if fold_scores is None else fold_scores
+    base = np.array([y[where != fold].mean() for fold in range(count)])[where]
+    trials = tuple(_trial(name, s, y, groups, where, by_fold, base, seed) for name in METHODS)
+    good = {t.method: t.measured.brier.point or 0.0 for t in trials if t.measured is not None}
+    wanted = good if method == "auto" else {name: value for name, value in good.items() if name == method}
+    if not wanted:
+        told = "; ".join(f"{t.method}: {t.refused}" for t in trials if t.refused and method in ("auto", t.method))
+        raise NotCalibrated(f"No calibrator can be fitted on these {len(y)} labels. {told}")
+    best = min(wanted, key=lambda name: wanted[name])
+    chosen = next(t for t in trials if t.method == best)
+    base_brier = interval("brier", base, y, groups, seed=seed)
+    why = _why(best, method, trials, good, y, groups, seed)
+    return Choice(trials, chosen, why, where, base, base_brier, interval("auroc", s, y, groups, seed=seed))
+
+
+def measured(
+    predicted: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, base: ArrayLike | None = None, seed: int = 0
+) -> Measured:
+    """The numbers of given probabilities; ``base`` is the yardstick's predictions, the targets' own mean unless told."""
+    p, y = checked(predicted, targets)
+    yardstick = np.full(len(y), y.mean()) if base is None else np.asarray(base, dtype=float)
+    brier, loss, error, rank = (interval(name, p, y, groups, seed=seed) for name in ("brier", "log_loss", "ece", "auroc"))
+    flat = float(np.mean((yardstick - y) ** 2))
+    return Measured(
+        brier, loss, error, rank, perfect_band(p, seed=seed), int(equal_mass(p, bin_count(len(p))).max()) + 1,
+        difference("brier", yardstick, p, y, groups, seed=seed), 1 - (brier.point or 0.0) / flat if flat > 0 else None,
+        reliability_bins(p, y),
+    )  # fmt: skip
+
+
+def _trial(
+    method: str, s: Floats, y: Floats, groups: Sequence[Hashable], where: Folds, by_fold: Sequence[Floats], base: Floats,
+    seed: int,
+) -> Trial:  # fmt: skip
+    """A method fitted on all labels and measured out of fold; refused too where a fold's training labels refuse it."""
+    try:
+        whole = fit(method, s, y)
+    except NotCalibrated as refused:
+        return Trial(method, str(refused))
+    found = np.zeros(len(y))
+    for fold, own in enumerate(by_fold):
+        held = where == fold
+        try:
+            found[held] = fit_any(method, own[~held], y[~held]).predict(own[held])
+        except NotCalibrated as refused:
+            return Trial(method, f"without fold {fold + 1} of {len(by_fold)}: {refused}")
+    return Trial(method, None, whole, found, measured(found, y, groups, base=base, seed=seed))
+
+
+def _why(
+    best: str, method: str, trials: Sequence[Trial], good: Mapping[str, float], y: Floats, groups: Sequence[Hashable], seed: int
+) -> str:
+    """Why this method, against the next best one."""
+    told = f"{best} was asked for" if method != "auto" else f"{best} has the lowest out-of-fold Brier score, {good[best]:.4f}"
+    others = {name: value for name, value in good.items() if name != best}
+    if others:
+        next_best = min(others, key=lambda name: others[name])
+        one, other = (next(t.predicted for t in trials if t.method == name) for name in (best, next_best))
+        if one is not None and other is not None:
+            gap = difference("brier", one, other, y, groups, seed=seed)
+            bounds = "" if gap.lo is None or gap.hi is None else f" [{gap.lo:.4f}, {gap.hi:.4f}]"
+            told += f"; {next_best} minus {best}: {gap.point:.4f}{bounds}"
+            if gap.lo is not None and gap.hi is not None and gap.lo <= 0 <= gap.hi:
+                told += ", an interval that holds 0: these labels do not tell them apart"
+    return told

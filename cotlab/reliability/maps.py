@@ -1,0 +1,226 @@
+"""From a composite score to the probability of acceptable reasoning: three monotone maps, fitted on labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cotlab.core.errors import CotlabError
+from cotlab.stats.calibration import auroc
+
+Floats = NDArray[np.float64]
+METHODS = ("platt", "beta", "isotonic")
+"""The simplest first: of two that are equally good out of fold, the first is taken."""
+FEWEST_LABELS, FEWEST_OF_CLASS = 20, 5
+FEWEST_ISOTONIC, FEWEST_ISOTONIC_OF_CLASS = 200, 50
+EPS = 1e-3
+"""What beta calibration keeps scores away from 0 and 1 by: without it one score of exactly 1 would outweigh all others."""
+RIDGE = "the classes are separable: ridge (C = 1 on the standardised features) in the place of an infinite slope"
+UNRANKED = "the score does not rank acceptable reasoning above unacceptable"
+
+
+class NotCalibrated(CotlabError):
+    """Labels that no probability can be learnt from; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrator:
+    """A fitted monotone map from r_raw to the probability of acceptable reasoning.
+
+    Attributes
+    ----------
+    params : mapping of JSON values
+        ``method``, the coefficients (``slope, intercept`` | ``a, b, c`` | ``x, y``), ``lo`` and ``hi`` (range of the scores it
+        was fitted on), ``n``, ``n_positive`` and ``note`` ("" or what a reader must know of the fit).
+    """
+
+    params: Mapping[str, Any]
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Calibrator:
+        """The calibrator that ``params`` describe; ValueError where they describe none."""
+        wanted = {"platt": {"slope", "intercept"}, "beta": {"a", "b", "c"}, "isotonic": {"x", "y"}}
+        method = params.get("method")
+        if method not in wanted or not (wanted[str(method)] | {"lo", "hi"}) <= set(params):
+            raise ValueError(f"these are no parameters of a calibrator: {sorted(params)}")
+        return cls(dict(params))
+
+    @property
+    def method(self) -> str:
+        """``platt``, ``beta`` or ``isotonic``."""
+        return str(self.params["method"])
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of the fit; "" where nothing."""
+        return str(self.params.get("note", ""))
+
+    def outside(self, scores: ArrayLike) -> NDArray[np.bool_]:
+        """Which scores (n,) lie outside the range that the labels cover; False where there is no score."""
+        s = np.asarray(scores, dtype=float)
+        return np.asarray((s < self.params["lo"]) | (s > self.params["hi"]))
+
+    def predict(self, scores: ArrayLike) -> Floats:
+        """Probability in [0, 1] for each score (n,), non-decreasing in the score; NaN where the score is NaN.
+
+        Beyond the range of the labels it stays at the value of the nearest labelled score: nothing was seen there.
+        """
+        s = np.asarray(scores, dtype=float)
+        held = np.clip(s, self.params["lo"], self.params["hi"])
+        if self.method == "isotonic":
+            found = np.interp(held, self.params["x"], self.params["y"])
+        elif self.method == "platt":
+            found = _expit(self.params["slope"] * held + self.params["intercept"])
+        else:
+            up, down = beta_features(held)
+            found = _expit(self.params["a"] * up + self.params["b"] * down + self.params["c"])
+        return np.asarray(np.clip(found, 0.0, 1.0))
+
+
+def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
+    """Fit one map.
+
+    Parameters
+    ----------
+    method : str
+        ``platt``: logistic regression on the score, unpenalised. ``beta``: logistic regression on log r and −log(1 − r)
+        with coefficients of at least 0; one that comes out negative is set to 0 and the other refitted. ``isotonic``: the
+        best non-decreasing steps, kept 1/(n + 2) away from 0 and 1; from ``FEWEST_ISOTONIC`` labels on.
+    scores : array (n,) in [0, 1]
+        r_raw of the labelled items.
+    targets : array (n,) of bool
+        Answer correct and chain adequate.
+
+    Raises
+    ------
+    NotCalibrated
+        If there are too few labels (in all or of one class), or the score does not rank the classes: nothing is inverted.
+    ValueError
+        On an unknown method, and on scores or targets that are none.
+
+    References
+    ----------
+    Platt (1999), Advances in Large Margin Classifiers; Kull, Silva Filho and Flach (2017), AISTATS (beta); Zadrozny and Elkan
+    (2002), KDD (isotonic). scikit-learn: LogisticRegression, IsotonicRegression.
+    """
+    s, y = checked(scores, targets)
+    refused = shortage(method, y)
+    if refused:
+        raise NotCalibrated(refused)
+    return fit_any(method, s, y)
+
+
+def shortage(method: str, targets: ArrayLike) -> str | None:
+    """What is missing for this method, in words, or None. ``method`` "any" asks for what every method needs."""
+    y = np.asarray(targets, dtype=float)
+    n, good = len(y), int(y.sum())
+    least, of_class = (FEWEST_ISOTONIC, FEWEST_ISOTONIC_OF_CLASS) if method == "isotonic" else (FEWEST_LABELS, FEWEST_OF_CLASS)
+    who = "isotonic" if method == "isotonic" else "a calibrator"
+    if n and good in (0, n):
+        have = "acceptable" if good else "not acceptable"
+        return f"all {n} labels are {have}: {who} needs at least {of_class} of either class"
+    gaps = [f"{n} labels of at least {least}"] * (n < least)
+    gaps += [f"{good} acceptable of at least {of_class}"] * (good < of_class)
+    gaps += [f"{n - good} not acceptable of at least {of_class}"] * (n - good < of_class)
+    return f"{who} needs more labels: there are {', '.join(gaps)}" if gaps else None
+
+
+def fit_any(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
+    """``fit`` without the least number of labels, for training folds; NotCalibrated on one class and on an unranked score."""
+    s, y = checked(scores, targets)
+    if y.min() == y.max():
+        raise NotCalibrated("there is one class only")
+    if np.ptp(s) < 1e-9:
+        raise NotCalibrated(f"all {len(s)} scores are equal: {UNRANKED}")
+    if method not in METHODS:
+        raise ValueError(f"{method!r} is no method of calibration: one of {', '.join(METHODS)}")
+    found = {"platt": _platt, "beta": _beta, "isotonic": _isotonic}[method](s, y)
+    return Calibrator(
+        {"method": method, **found, "lo": float(s.min()), "hi": float(s.max()), "n": len(s), "n_positive": int(y.sum())}
+    )
+
+
+def beta_features(scores: Floats) -> tuple[Floats, Floats]:
+    """log r and −log(1 − r), r kept ``EPS`` away from 0 and 1: both grow with r."""
+    kept = np.clip(scores, EPS, 1 - EPS)
+    return np.log(kept), -np.log1p(-kept)
+
+
+def _platt(s: Floats, y: Floats) -> dict[str, Any]:
+    (slope,), intercept, note = _logistic([s], y)
+    if slope <= 0:
+        raise NotCalibrated(f"{UNRANKED}: the logistic slope is {slope:.3g}")
+    return {"slope": slope, "intercept": intercept, "note": note}
+
+
+def _beta(s: Floats, y: Floats) -> dict[str, Any]:
+    up, down = beta_features(s)
+    (a, b), c, note = _logistic([up, down], y)
+    told = [note] * bool(note)
+    if a < 0 or b < 0:
+        gone = "a" if a < b else "b"
+        (kept,), c, note = _logistic([down if gone == "a" else up], y)
+        if kept <= 0:
+            raise NotCalibrated(f"{UNRANKED}: both coefficients of the beta map are negative")
+        a, b = (0.0, kept) if gone == "a" else (kept, 0.0)
+        told = [f"{gone} came out negative and is 0", *[note] * bool(note)]
+    if a + b <= 0:
+        raise NotCalibrated(f"{UNRANKED}: both coefficients of the beta map are 0")
+    return {"a": a, "b": b, "c": c, "note": "; ".join(told)}
+
+
+def _isotonic(s: Floats, y: Floats) -> dict[str, Any]:
+    from sklearn.isotonic import IsotonicRegression
+
+    rank = auroc(s, y)
+    if rank is not None and rank <= 0.5:
+        raise NotCalibrated(f"{UNRANKED}: its AUROC is {rank:.3g}")
+    edge = 1 / (len(s) + 2)
+    found = IsotonicRegression(y_min=edge, y_max=1 - edge, increasing=True, out_of_bounds="clip").fit(s, y)
+    levels = np.asarray(found.y_thresholds_, dtype=float)
+    if np.ptp(levels) < 1e-12:
+        raise NotCalibrated(f"{UNRANKED}: the best non-decreasing map is a constant")
+    return {"x": [float(x) for x in found.X_thresholds_], "y": [float(v) for v in levels], "note": ""}
+
+
+def _logistic(features: list[Floats], y: Floats) -> tuple[tuple[float, ...], float, str]:
+    """Coefficients, intercept and a note; unpenalised, or ridge where the first feature separates the classes."""
+    from sklearn.linear_model import LogisticRegression
+
+    columns = np.column_stack(features)
+    middle, spread = columns.mean(axis=0), columns.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    good, bad = columns[y == 1, 0], columns[y == 0, 0]
+    apart = bool(bad.max() <= good.min() or good.max() <= bad.min())
+    # C = 1e8 differs from no penalty beyond the eighth digit; it keeps finite what two features separate and neither alone
+    model = LogisticRegression(C=1.0 if apart else 1e8, solver="newton-cholesky", tol=1e-10, max_iter=500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # in that case only: one coefficient is then negative, and the fit is made again
+        model.fit((columns - middle) / spread, y)
+    slopes = model.coef_[0] / spread
+    return tuple(float(k) for k in slopes), float(model.intercept_[0] - slopes @ middle), RIDGE if apart else ""
+
+
+def _expit(x: Floats) -> Floats:
+    from scipy.special import expit
+
+    return np.asarray(expit(x))
+
+
+def checked(scores: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]:
+    """Scores and targets as arrays of float; ValueError where they are none, NotCalibrated where there is nothing."""
+    s, y = np.asarray(scores, dtype=float), np.asarray(targets, dtype=float)
+    if s.ndim != 1 or s.shape != y.shape:
+        raise ValueError(f"one target for each score, got {s.shape} and {y.shape}")
+    if not (np.isfinite(s).all() and ((s >= 0) & (s <= 1)).all()):
+        raise ValueError("scores lie in [0, 1]: leave out items without one")
+    if not np.isin(y, (0.0, 1.0)).all():
+        raise ValueError("targets are True or False")
+    if not len(s):
+        raise NotCalibrated("there is no label of an item with a score")
+    return s, y

@@ -1,0 +1,326 @@
+"""Weights of the composite's parts tuned on labels, and whether they are better than the example weights, told honestly."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cotlab.reliability.calibrator import Folds, NotCalibrated, fit_any, folds_of, shortage
+from cotlab.stats.calibration import auroc, brier, difference, interval
+from cotlab.stats.intervals import Interval
+from cotlab.stats.weights import WEIGHTS
+
+Floats = NDArray[np.float64]
+PARTS = tuple(WEIGHTS)
+OBJECTIVES = ("auc", "brier")
+LEAST = 0.5
+"""Share of the weight that must be defined, as the composite's own option by default."""
+GRID = 10
+"""Steps of the simplex grid; the best point of it is refined by moves of 0.05, 0.02 and 0.01 from part to part."""
+MOVES = (0.05, 0.02, 0.01)
+SHRINK = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""How far back to the example weights: the inner folds choose."""
+_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """Tuned weights and what nested cross-validation says of them.
+
+    Attributes
+    ----------
+    weights : mapping of part to weight
+        At least 0, sum 1; tuned on all labels.
+    objective : str
+        ``auc`` or ``brier``.
+    shrunk : float in [0, 1]
+        How far they were drawn back to the example weights; 1 gives the example weights themselves.
+    example, tuned : Interval
+        The objective out of the outer folds, with the example weights and with those tuned without the fold.
+    difference : Interval
+        Tuned minus example on the same items, paired bootstrap over questions; above 0 is better for ``auc``, below for
+        ``brier``.
+    better : bool
+        The whole interval lies on the better side.
+    why : str
+        The verdict in words.
+    folds : array (n,) of int
+    fold_weights : tuple of mappings
+        What was tuned without each outer fold.
+    n, left_out : int
+        Labels used, and labels whose r_raw the example weights leave undefined.
+    """
+
+    weights: Mapping[str, float]
+    objective: str
+    shrunk: float
+    example: Interval
+    tuned: Interval
+    difference: Interval
+    better: bool
+    why: str
+    folds: Folds
+    fold_weights: tuple[Mapping[str, float], ...]
+    n: int
+    left_out: int
+
+
+def reweighed(parts: ArrayLike, weights: Mapping[str, float], *, least: float = LEAST) -> Floats:
+    """r_raw of many items at once: ``cotlab.stats.weights.weighed`` of each row.
+
+    Parameters
+    ----------
+    parts : array (n, 5), NaN where a part is undefined
+        Columns in the order of ``PARTS``.
+    weights : mapping of part to weight
+    least : float in [0, 1]
+        Share of the weight that must be defined.
+
+    Returns
+    -------
+    array (n,) in [0, 1]
+        NaN where no r_raw exists.
+    """
+    return _scores(np.asarray(parts, dtype=float), _vector(weights)[:, None], least)[:, 0]
+
+
+def tune(parts: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, objective: str = "auc", seed: int = 0) -> Tuned:
+    """Weights on the simplex that rank (``auc``) or, after a logistic map, predict (``brier``) the labels best.
+
+    Outer folds of whole questions measure; inner folds within each choose how far the weights are drawn back to the example
+    ones. Only weights that leave every label with an r_raw are taken, and a part that no label has gets none.
+
+    Parameters
+    ----------
+    parts : array (n, 5), NaN where a part is undefined
+        Columns C, R, V, D, F.
+    targets : array (n,) of bool
+    groups : sequence (n,)
+        The question of each label.
+    objective : str
+        One of ``OBJECTIVES``.
+    seed : int
+
+    Raises
+    ------
+    NotCalibrated
+        On too few labels and on labels of one class, saying what is missing.
+    """
+    if objective not in OBJECTIVES:
+        raise ValueError(f"{objective!r} is no objective: one of {', '.join(OBJECTIVES)}")
+    every, y = np.asarray(parts, dtype=float), np.asarray(targets, dtype=float)
+    defined = np.isfinite(reweighed(every, WEIGHTS)) if len(every) else np.zeros(0, dtype=bool)
+    if refused := shortage("any", y[defined]):
+        raise NotCalibrated(f"No weights can be tuned: {refused}")
+    x, y = every[defined], y[defined]
+    names = [group for group, kept in zip(groups, defined, strict=True) if kept]
+    folds = folds_of(y, names, seed=seed)
+    plain, own, used = np.zeros(len(y)), np.zeros(len(y)), []
+    for fold in range(int(folds.max()) + 1):
+        held = folds == fold
+        inner = [name for name, out in zip(names, held, strict=True) if not out]
+        found, _ = _shrunk(x[~held], y[~held], inner, objective, seed + fold + 1)
+        used.append(found)
+        for into, weights in ((plain, WEIGHTS), (own, found)):
+            into[held] = _told(x[~held], y[~held], x[held], weights, objective)
+    both = np.isfinite(own)
+    kept = [name for name, one in zip(names, both, strict=True) if one]
+    measure = {"auc": "auroc", "brier": "brier"}[objective]
+    gap = difference(measure, plain[both], own[both], y[both], kept, seed=seed)
+    at = [interval(measure, values[both], y[both], kept, seed=seed) for values in (plain, own)]
+    whole, shrunk = _shrunk(x, y, names, objective, seed)
+    sign = 1 if objective == "auc" else -1
+    better = gap.lo is not None and gap.hi is not None and min(sign * gap.lo, sign * gap.hi) > 0
+    return Tuned(
+        whole, objective, shrunk, at[0], at[1], gap, better, _verdict(gap, sign, better, shrunk), folds, tuple(used), len(y),
+        int((~defined).sum()),
+    )  # fmt: skip
+
+
+def _verdict(gap: Interval, sign: int, better: bool, shrunk: float) -> str:
+    if gap.lo is None or gap.hi is None:
+        return f"no interval on the difference ({gap.reason}): keep the example weights"
+    if better:
+        return "the whole interval lies on the better side: the tuned weights are better on these labels"
+    if max(sign * gap.lo, sign * gap.hi) < 0:
+        return "the tuned weights are worse out of fold: keep the example weights"
+    same = " (tuning itself went back to them)" if shrunk == 1 else ""
+    return f"the interval holds 0: keep the example weights{same}"
+
+
+def _shrunk(x: Floats, y: Floats, names: Sequence[Hashable], objective: str, seed: int) -> tuple[Mapping[str, float], float]:
+    """Weights tuned on these labels, drawn back to the example ones as far as inner folds find best; ties go further back."""
+    example = _vector(WEIGHTS)
+    try:
+        folds = folds_of(y, names, most=4, seed=seed)
+    except NotCalibrated:
+        return dict(WEIGHTS), 1.0
+    found = {share: np.zeros(len(y)) for share in SHRINK}
+    for fold in range(int(folds.max()) + 1):
+        held = folds == fold
+        tuned = _best(x[~held], y[~held], objective)
+        for share, values in found.items():
+            weights = _named((1 - share) * tuned + share * example)
+            values[held] = _told(x[~held], y[~held], x[held], weights, objective)
+    kept = np.isfinite(np.column_stack(list(found.values()))).all(axis=1)
+    worth = {share: _worth(values[kept], y[kept], objective) for share, values in found.items()}
+    share = max(SHRINK, key=lambda one: (round(worth[one], 12), one))
+    return _named((1 - share) * _best(x, y, objective) + share * example), share
+
+
+def _worth(values: Floats, y: Floats, objective: str) -> float:
+    """The objective, higher better."""
+    if not len(y):
+        return -np.inf
+    return (auroc(values, y) or 0.0) if objective == "auc" else -brier(values, y)
+
+
+def _told(x: Floats, y: Floats, new: Floats, weights: Mapping[str, float], objective: str) -> Floats:
+    """What is measured on held-out items: r_raw itself, or its probability by a logistic map from the other items."""
+    scores = reweighed(new, weights)
+    if objective == "auc":
+        return scores
+    known = reweighed(x, weights)
+    fine = np.isfinite(known)
+    try:
+        return fit_any("platt", known[fine], y[fine]).predict(scores)
+    except NotCalibrated:  # nothing is inverted: the base rate is all that is known then
+        return np.where(np.isfinite(scores), y.mean(), np.nan)
+
+
+def _best(x: Floats, y: Floats, objective: str) -> Floats:
+    """The best admissible weights (5,) on these labels."""
+    measured = np.flatnonzero(np.isfinite(x).any(axis=0))
+    return _by_grid(x, y, measured) if objective == "auc" else _by_descent(x, y, measured)
+
+
+def _by_grid(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
+    """Highest AUC on a grid of the simplex, then by moving weight from part to part; ties go to the example weights' side."""
+    best, worth = _pick(_grid(measured), x, y)
+    for size in MOVES:
+        while True:
+            moved = [best]
+            for into, out in permutations(measured, 2):
+                one = best.copy()
+                step = min(size, one[out])
+                one[into] += step
+                one[out] -= step
+                moved.append(one)
+            after, now = _pick(np.column_stack(moved), x, y)
+            if now <= worth + 1e-12:
+                break
+            best, worth = after, now
+    return best
+
+
+def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
+    from scipy.stats import rankdata
+
+    good = int(y.sum())
+    bad, step = len(y) - good, max(1, _CELLS // len(y))
+    worth = np.full(candidates.shape[1], -np.inf)
+    for at in range(0, candidates.shape[1], step):
+        scores = np.round(_scores(x, candidates[:, at : at + step], LEAST), 12)
+        fine = np.isfinite(scores).all(axis=0)
+        ranks = rankdata(scores[:, fine], axis=0)
+        worth[at : at + step][fine] = (ranks[y == 1].sum(axis=0) - good * (good + 1) / 2) / (good * bad)
+    top = np.flatnonzero(worth >= worth.max() - 1e-12)
+    if not np.isfinite(worth.max()):
+        return _vector(WEIGHTS), -np.inf
+    far = np.abs(candidates[:, top] - _vector(WEIGHTS)[:, None]).sum(axis=0)
+    first = top[int(np.argmin(far))]
+    return candidates[:, first].copy(), float(worth[first])
+
+
+def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
+    """Lowest Brier score of σ(slope · r_raw + intercept) over weights, slope >= 0 and intercept at once, by SLSQP."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    values, mask = _filled(x)
+    values, mask = values[:, measured], mask[:, measured]
+    k, example = len(measured), _vector(WEIGHTS)
+    own = example[measured] / example[measured].sum()
+    starts = [own, *(0.8 * row + 0.2 * own for row in np.eye(k))]
+    patterns = np.unique(mask, axis=0)
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        under = np.maximum(mask @ at[:k], 1e-6)
+        r = (values @ at[:k]) / under
+        p = expit(at[k] * r + at[k + 1])
+        pull = 2 * (p - y) * p * (1 - p) / len(y)
+        by_weight = (at[k] * pull / under) @ (values - r[:, None] * mask)
+        return float(np.mean((p - y) ** 2)), np.r_[by_weight, pull @ r, pull.sum()]
+
+    best, least = example, np.inf
+    for start in starts:
+        scores = (values @ start) / np.maximum(mask @ start, 1e-6)
+        try:
+            fitted = fit_any("platt", np.clip(scores, 0, 1), y).params
+            first = np.r_[start, min(fitted["slope"], 100.0), np.clip(fitted["intercept"], -100.0, 100.0)]
+        except NotCalibrated:
+            first = np.r_[start, 1.0, 0.0]
+        found = minimize(
+            loss, first, jac=True, method="SLSQP", bounds=[(0.0, 1.0)] * k + [(0.0, 100.0), (-100.0, 100.0)],
+            constraints=(
+                {"type": "eq", "fun": lambda at: at[:k].sum() - 1, "jac": lambda at: np.r_[np.ones(k), 0.0, 0.0]},
+                {"type": "ineq", "fun": lambda at: patterns @ at[:k] - LEAST - 1e-5,
+                 "jac": lambda at: np.column_stack([patterns, np.zeros((len(patterns), 2))])},
+            ),
+        )  # fmt: skip
+        weights = np.zeros(len(PARTS))
+        weights[measured] = np.clip(np.round(found.x[:k], 6), 0.0, None)
+        if weights.sum() > 0 and found.fun < least - 1e-9:
+            fine = _admitted(x, weights / weights.sum())
+            if fine is not None:
+                best, least = fine, float(found.fun)
+    return best
+
+
+def _admitted(x: Floats, weights: Floats) -> Floats | None:
+    """These weights, drawn back to the example ones until every label keeps its r_raw."""
+    for share in SHRINK[:-1]:
+        one = (1 - share) * weights + share * _vector(WEIGHTS)
+        if np.isfinite(_scores(x, one[:, None], LEAST)).all():
+            return np.asarray(one)
+    return None
+
+
+def _grid(measured: NDArray[np.int64]) -> Floats:
+    """All points (5, m) of the simplex over the measured parts whose weights are tenths."""
+    k = len(measured)
+    cuts = np.array(list(combinations(range(GRID + k - 1), k - 1)), dtype=int).reshape(-1, k - 1)
+    edges = np.column_stack([np.full(len(cuts), -1), cuts, np.full(len(cuts), GRID + k - 1)])
+    found = np.zeros((len(PARTS), len(cuts)))
+    found[measured] = (np.diff(edges, axis=1) - 1).T / GRID
+    return found
+
+
+def _scores(x: Floats, weights: Floats, least: float) -> Floats:
+    """r_raw (n, m) of each row under each column of weights (5, m); NaN where there is none."""
+    values, mask = _filled(x)
+    whole, held = weights.sum(axis=0), mask @ weights
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.where((held > 0) & (held >= least * whole - 1e-12), (values @ weights) / held, np.nan)
+    return np.asarray(np.clip(found, 0.0, 1.0))
+
+
+def _filled(x: Floats) -> tuple[Floats, Floats]:
+    """Parts clipped to [0, 1] with 0 where undefined, and 1 where they are defined."""
+    known = np.isfinite(x)
+    return np.where(known, np.clip(x, 0.0, 1.0), 0.0), known.astype(float)
+
+
+def _vector(weights: Mapping[str, float]) -> Floats:
+    return np.array([max(0.0, float(weights.get(part, 0.0))) for part in PARTS])
+
+
+def _named(weights: Floats) -> Mapping[str, float]:
+    """Weights by part, as numbers of six decimals that sum to 1."""
+    rounded = np.round(weights / weights.sum(), 6)
+    rounded[int(np.argmax(rounded))] += 1 - rounded.sum()
+    return {part: float(weight) for part, weight in zip(PARTS, np.round(rounded, 6), strict=True)}

@@ -1,0 +1,345 @@
+"""Fit the map from r_raw to a probability on the labels that people gave, keep it as a version, and apply the one in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cotlab.core.errors import ConfigError
+from cotlab.core.keys import digest
+from cotlab.reliability.calibrator import METHODS, Calibrator, Choice, Folds, Measured, NotCalibrated, Trial, choose
+from cotlab.reliability.weights import OBJECTIVES, PARTS, Floats, Tuned, reweighed, tune
+from cotlab.stats.intervals import Interval
+from cotlab.store.calibrators import add_calibrator, calibrator, choose_calibrator, current_calibrator
+from cotlab.store.gate import Store
+
+NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
+OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What ``calibrate`` found.
+
+    Attributes
+    ----------
+    version : int or None
+        The version that is in use now; None after a dry run.
+    calibrator : Calibrator
+        The map for all items without one of their own domain.
+    domains : mapping of domain to Calibrator
+    weights : mapping of part to weight, or None
+        Tuned weights, where they were asked for; None where each run's own r_raw is used.
+    choice : Choice
+        All methods side by side, over all domains.
+    tuned : Tuned or None
+    report : mapping of JSON values
+        What the store keeps: ``n, n_positive, n_questions, runs, left_out`` (reason -> count)``, folds`` (count)``, seed,
+        base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and ``points`` (``r_raw, predicted, target``, out
+        of fold) of the chosen one, ``domains`` (name -> ``used``: "own" or "all", ``why, n, n_positive, chosen, methods``)
+        and ``weights`` (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not refused,
+        ``brier, log_loss, ece, auroc, gained`` (each ``point, lo, hi, n, method, reason, note``)``, band`` ([lo, hi] of the
+        ECE were they perfectly calibrated)``, bins`` and ``skill``. A bin of ``diagram``
+        has ``lo, hi, predicted, observed, observed_lo, observed_hi, n``.
+    """
+
+    version: int | None
+    calibrator: Calibrator
+    domains: Mapping[str, Calibrator]
+    weights: Mapping[str, float] | None
+    choice: Choice
+    tuned: Tuned | None
+    report: Mapping[str, Any]
+
+
+def calibrate(
+    store: Store, runs: Sequence[str] | None, *, by: str, method: str = "auto", weights: str = "example",
+    objective: str = "brier", domain: bool = False, dry_run: bool = False, note: str = "", seed: int = 0,
+) -> Fitted:  # fmt: skip
+    """Fit all methods on the labels of runs, keep the chosen one as a new version and put it into use.
+
+    Parameters
+    ----------
+    store : Store
+    runs : sequence of str, or None for every run with labels
+    by : str
+        Who asks; kept with the version and in the audit.
+    method : str
+        ``auto`` (lowest out-of-fold Brier score) or one of ``METHODS``.
+    weights : str
+        ``example``: r_raw as each run has it. ``tuned``: weights tuned on the same labels; the out-of-fold numbers are then
+        those of weights tuned without the fold.
+    objective : str
+        What tuned weights are tuned for, ``auc`` or ``brier``.
+    domain : bool
+        Also a map of its own for each domain that has enough labels.
+    dry_run : bool
+        Measure, and write nothing.
+
+    Raises
+    ------
+    NotCalibrated
+        If the labels carry no calibrator; the message says what is missing. Nothing is written then.
+    UnknownName
+        If there is no such run.
+    """
+    from cotlab.review.labels import labelled
+
+    if method not in ("auto", *METHODS):
+        raise ConfigError(f"{method!r} is no method of calibration: auto, {', '.join(METHODS)}")
+    if objective not in OBJECTIVES:
+        raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
+    if weights not in ("example", "tuned"):
+        raise ConfigError(f"{weights!r} are no weights to calibrate with: example or tuned")
+    return fit_labels(
+        labelled(store, runs), method=method, objective=objective if weights == "tuned" else None, domain=domain, seed=seed,
+        keep=None if dry_run else _keeper(store, by, note),
+    )  # fmt: skip
+
+
+def fit_labels(
+    labels: pd.DataFrame, *, method: str = "auto", objective: str | None = None, domain: bool = False, seed: int = 0,
+    keep: Callable[..., int] | None = None,
+) -> Fitted:  # fmt: skip
+    """``calibrate`` on a table of labelled items (columns of ``feature_table`` and ``target``); ``keep`` writes what was found.
+
+    ``objective`` is None for each run's own r_raw, else what the weights are tuned for.
+    """
+    told, left_out = _usable(labels)
+    parts, y = told[list(PARTS)].to_numpy(dtype=float), told["target"].astype(bool).to_numpy()
+    questions, scores = told["question"].tolist(), told["r_raw"].to_numpy(dtype=float)
+    tuned: Tuned | None = None
+    folds: Folds | None = None
+    by_fold: list[Floats] | None = None
+    if objective is not None:
+        tuned = tune(parts, y, questions, objective=objective, seed=seed)
+        by_fold = [reweighed(parts, each) for each in tuned.fold_weights]
+        scores = reweighed(parts, tuned.weights)
+        fine = np.isfinite(np.column_stack([scores, *by_fold])).all(axis=1) & np.isfinite(_as_tuned(parts))
+        if not fine.all():
+            left_out["the tuned weights leave too little of the weight defined"] = int((~fine).sum())
+        folds = tuned.folds[fine[np.isfinite(_as_tuned(parts))]]
+        told, y, scores = told[fine], y[fine], scores[fine]
+        by_fold, questions = [each[fine] for each in by_fold], told["question"].tolist()
+    choice = choose(scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=by_fold)
+    own, by_domain = _domains(told, scores, y, method, seed, folds, by_fold) if domain else ({}, {})
+    best = choice.chosen.calibrator
+    assert best is not None
+    weights = None if tuned is None else tuned.weights
+    report = {
+        **_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
+        "left_out": left_out, "domains": by_domain, "weights": None if tuned is None else tuned_report(tuned),
+    }  # fmt: skip
+    digest_ = labels_digest(told, scores)
+    version = None
+    if keep is not None:
+        params = {"all": best.params, "domains": {name: one.params for name, one in own.items()}}
+        version = keep(best.method, params, weights, digest_, report)
+    return Fitted(version, best, own, weights, choice, tuned, {**report, "labels_digest": digest_})
+
+
+def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -> pd.DataFrame:
+    """The calibrated probability of each row of a ``feature_table``, by the calibrator in use (or the version asked for).
+
+    Returns
+    -------
+    DataFrame, index of ``features``
+        ``r_raw`` (weighed again where the calibrator has weights) and ``r_cal`` in [0, 1], NaN where there is none; ``why``:
+        the reason where r_cal is missing, what a reader must know where not, or ""; ``outside`` (bool): r_raw lies beyond
+        the range of the labels; ``calibrator``: the version (None without one).
+
+    Raises
+    ------
+    UnknownName
+        If there is no such version.
+    """
+    row = current_calibrator(store) if version is None else calibrator(store, version)
+    return applied(row, features)
+
+
+def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
+    """``r_cal`` by a calibrator's row as ``cotlab.store.calibrators`` gives it; by none where it is None."""
+    ok = (features["status"] == "ok").to_numpy()
+    raw = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
+    if row is not None and row["weights"] is not None:
+        raw = np.where(np.isfinite(raw), reweighed(features[list(PARTS)].to_numpy(dtype=float), row["weights"]), np.nan)
+    n = len(features)
+    found, why, outside = np.full(n, np.nan), [""] * n, np.zeros(n, dtype=bool)
+    domains = features["domain"].fillna("").tolist()
+    reasons = [str(text) if isinstance(text, str) and text else "" for text in features["reason"]]
+    for k in np.flatnonzero(~np.isfinite(raw)):
+        if ok[k] and np.isfinite(features["r_raw"].iloc[k]):
+            why[k] = "r_raw is undefined: the calibrator's weights leave too little of the weight defined"
+        else:
+            why[k] = f"r_raw is {features['status'].iloc[k]}" + f": {reasons[k]}" * bool(reasons[k])
+    if row is None:
+        why = [NONE_YET if np.isfinite(value) else text for value, text in zip(raw, why, strict=True)]
+    else:
+        maps = {name: Calibrator.from_params(params) for name, params in row["params"].get("domains", {}).items()}
+        whole = Calibrator.from_params(row["params"]["all"])
+        for name in sorted(set(domains)):
+            own, one = np.array([each == name for each in domains]) & np.isfinite(raw), maps.get(name, whole)
+            found[own], outside[own] = one.predict(raw[own]), one.outside(raw[own])
+            for k in np.flatnonzero(own & outside):
+                why[k] = OUTSIDE.format(lo=one.params["lo"], hi=one.params["hi"])
+    number = None if row is None else int(row["version"])
+    versions = pd.Series([number] * n, index=features.index, dtype=object)
+    return pd.DataFrame(
+        {"r_raw": raw, "r_cal": found, "why": why, "outside": outside, "calibrator": versions}, index=features.index
+    )
+
+
+def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
+    """Put an older version back into use; its parameters were kept, so it predicts what it did. UnknownName without one."""
+    if not reason.strip():
+        raise ConfigError("A rollback needs its reason: --reason TEXT; it is kept with the change.")
+    with store.writing() as connection:
+        choose_calibrator(connection, version, by=by, reason=reason)
+
+
+def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
+    """SHA-256 of what a calibrator saw: the sorted (run, item, target, r_raw) of its labels."""
+    rows = zip(labels["run"], labels["item_id"], labels["target"], scores, strict=True)
+    return digest(sorted([str(run), str(item), bool(target), float(score)] for run, item, target, score in rows))
+
+
+def interval_json(found: Interval) -> dict[str, Any]:
+    """An interval as JSON values."""
+    return {
+        "point": found.point, "lo": found.lo, "hi": found.hi, "n": found.n, "method": found.method, "reason": found.reason,
+        "note": found.note,
+    }  # fmt: skip
+
+
+def tuned_report(found: Tuned) -> dict[str, Any]:
+    """What tuning found, as JSON values."""
+    return {
+        "weights": dict(found.weights), "objective": found.objective, "shrunk": found.shrunk, "better": found.better,
+        "why": found.why, "example": interval_json(found.example), "tuned": interval_json(found.tuned),
+        "difference": interval_json(found.difference), "n": found.n, "left_out": found.left_out,
+        "folds": int(found.folds.max()) + 1, "fold_weights": [dict(one) for one in found.fold_weights],
+    }  # fmt: skip
+
+
+def tune_runs(store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0) -> Tuned:
+    """``tune`` on the labels of runs, or of every run with labels; see ``cotlab.reliability.weights.tune``."""
+    from cotlab.review.labels import labelled
+
+    if objective not in OBJECTIVES:
+        raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
+    return tune_labels(labelled(store, runs), objective=objective, seed=seed)
+
+
+def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
+    """``tune`` on a table of labelled items (columns of ``feature_table`` and ``target``)."""
+    told, _ = _usable(labels)
+    parts, y = told[list(PARTS)].to_numpy(dtype=float), told["target"].astype(bool).to_numpy()
+    return tune(parts, y, told["question"].tolist(), objective=objective, seed=seed)
+
+
+def _keeper(store: Store, by: str, note: str) -> Callable[..., int]:
+    def keep(
+        method: str, params: Mapping[str, Any], weights: Mapping[str, float] | None, digest_: str, report: Mapping[str, Any]
+    ) -> int:
+        with store.writing() as connection:
+            version = add_calibrator(
+                connection, method=method, params=params, weights=weights, labels_digest=digest_, n=report["n"],
+                n_positive=report["n_positive"], report=report, by=by, note=note,
+            )  # fmt: skip
+            choose_calibrator(connection, version, by=by, reason=note or f"fitted on {report['n']} labels: {report['why']}")
+        return version
+
+    return keep
+
+
+def _usable(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Labels with a target and an r_raw, and how many were left out for which reason."""
+    known = labels["target"].notna().to_numpy()
+    scored = ((labels["status"] == "ok") & labels["r_raw"].notna()).to_numpy()
+    left = {"the raters agree on no verdict": int((~known).sum())} if not known.all() else {}
+    for status, own in labels[known & ~scored].groupby("status"):
+        left[f"r_raw is {status}"] = len(own)
+    return labels[known & scored].reset_index(drop=True), left
+
+
+def _as_tuned(parts: Floats) -> Floats:
+    from cotlab.stats.weights import WEIGHTS
+
+    return reweighed(parts, WEIGHTS)
+
+
+def _domains(
+    told: pd.DataFrame, scores: Floats, y: np.ndarray[Any, Any], method: str, seed: int, folds: Folds | None,
+    by_fold: list[Floats] | None,
+) -> tuple[dict[str, Calibrator], dict[str, Any]]:  # fmt: skip
+    """A map for each domain that carries one, and what is told of each domain."""
+    maps: dict[str, Calibrator] = {}
+    report: dict[str, Any] = {}
+    for name, rows in told.reset_index(drop=True).groupby("domain").groups.items():
+        at = np.asarray(rows, dtype=int)
+        if not str(name):
+            continue
+        which = within = None
+        if folds is not None and by_fold is not None:
+            kept, which = np.unique(folds[at], return_inverse=True)
+            within = [by_fold[fold][at] for fold in kept]
+        held = {"n": len(at), "n_positive": int(y[at].sum())}
+        try:
+            if which is not None and len(set(which)) < 2:
+                raise NotCalibrated("its labels lie in one fold")
+            found = choose(
+                scores[at], y[at], told["question"].iloc[at].tolist(), method=method, seed=seed, folds=which, fold_scores=within
+            )
+        except NotCalibrated as refused:
+            why = f"the map over all domains: {refused}"
+            report[str(name)] = {**held, "used": "all", "why": why, "chosen": None, "methods": []}
+            continue
+        assert found.chosen.calibrator is not None
+        maps[str(name)] = found.chosen.calibrator
+        report[str(name)] = {
+            **held, "used": "own", "why": found.why, "chosen": found.chosen.method,
+            "methods": [_trial_report(trial) for trial in found.trials],
+        }  # fmt: skip
+    return maps, report
+
+
+def _report(choice: Choice, scores: Floats, y: np.ndarray[Any, Any]) -> dict[str, Any]:
+    best = choice.chosen
+    assert best.measured is not None and best.predicted is not None
+    diagram = [
+        {
+            "lo": one.lo, "hi": one.hi, "predicted": one.predicted, "observed": one.observed.point,
+            "observed_lo": one.observed.lo, "observed_hi": one.observed.hi, "n": one.observed.n,
+        }
+        for one in best.measured.diagram
+    ]  # fmt: skip
+    return {
+        "n": len(y), "n_positive": int(y.sum()), "base_rate": float(y.mean()), "folds": int(choice.folds.max()) + 1,
+        "base_brier": interval_json(choice.base_brier), "auroc_r_raw": interval_json(choice.auroc_raw),
+        "chosen": best.method, "why": choice.why,
+        "methods": [_trial_report(trial) for trial in choice.trials], "diagram": diagram,
+        "points": {
+            "r_raw": [float(v) for v in scores], "predicted": [float(v) for v in best.predicted],
+            "target": [bool(v) for v in y],
+        },
+    }  # fmt: skip
+
+
+def _trial_report(trial: Trial) -> dict[str, Any]:
+    told: dict[str, Any] = {"method": trial.method, "refused": trial.refused, "note": ""}
+    if trial.measured is None or trial.calibrator is None:
+        return told
+    return {**told, "note": trial.calibrator.note, **measured_json(trial.measured)}
+
+
+def measured_json(found: Measured) -> dict[str, Any]:
+    """The numbers of probabilities as JSON values, without the diagram."""
+    each = {name: getattr(found, name) for name in ("brier", "log_loss", "ece", "auroc", "gained")}
+    return {
+        **{name: interval_json(one) for name, one in each.items()},
+        "band": list(found.band), "bins": found.bins, "skill": found.skill,
+    }  # fmt: skip

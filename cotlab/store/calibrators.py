@@ -1,0 +1,109 @@
+"""Calibrators and which of them is in use: both are only ever added to, so that every decision can be traced to its map."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from cotlab.core.errors import UnknownName
+from cotlab.core.keys import canonical_json
+from cotlab.store.gate import Store
+
+
+def add_calibrator(
+    connection: duckdb.DuckDBPyConnection, *, method: str, params: Mapping[str, Any], weights: Mapping[str, float] | None,
+    labels_digest: str, n: int, n_positive: int, report: Mapping[str, Any], by: str, note: str = "",
+) -> int:  # fmt: skip
+    """Keep a fitted calibrator and return its version, counted from 1; nothing uses it before ``choose_calibrator``.
+
+    Parameters
+    ----------
+    params : mapping of JSON values
+        ``{"all": …, "domains": {name: …}}``, each ``Calibrator.params``.
+    weights : mapping of part to weight, or None
+        What r_raw is weighed again with before the map; None where each run's own r_raw is used.
+    report : mapping of JSON values
+        What ``cotlab.review.calibrate`` measured.
+    """
+    row = connection.execute("SELECT coalesce(max(version), 0) + 1 FROM calibrators").fetchone()
+    version = int(row[0]) if row else 1
+    connection.execute(
+        "INSERT INTO calibrators (version, method, params, weights, labels_digest, n, n_positive, report, made_at, made_by, "
+        "note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [version, method, canonical_json(params), None if weights is None else canonical_json(weights), labels_digest, n,
+         n_positive, canonical_json(report), datetime.now(UTC), by, note],
+    )  # fmt: skip
+    return version
+
+
+def choose_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, by: str, reason: str) -> None:
+    """Put a version into use from now on, with who did it and why; also into the audit.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such version.
+    """
+    known = [int(row[0]) for row in connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()]
+    if version not in known:
+        raise UnknownName("calibrator version", str(version), [str(one) for one in known])
+    before = _chosen(connection)
+    now = datetime.now(UTC)
+    connection.execute(
+        "INSERT INTO calibrator_choices (version, at_, by_, reason) VALUES (?, ?, ?, ?)", [version, now, by, reason]
+    )
+    connection.execute(
+        "INSERT INTO audit (at_, who, what, subject, before, after, reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [now, by, "choose calibrator", "calibrator", None if before is None else str(before), str(version), reason],
+    )
+
+
+def calibrators(store: Store) -> pd.DataFrame:
+    """All versions, the newest first: the table's columns (JSON as text) and ``current`` (bool)."""
+    with store.reading() as connection:
+        found = connection.execute("SELECT * FROM calibrators ORDER BY version DESC").df()
+        now = _chosen(connection)
+    return found.assign(current=found["version"] == now if now is not None else False)
+
+
+def calibrator_choices(store: Store) -> pd.DataFrame:
+    """Which version was put into use when, by whom and why, the newest first: version, at_, by_, reason, seq."""
+    with store.reading() as connection:
+        return connection.execute("SELECT version, at_, by_, reason, seq FROM calibrator_choices ORDER BY seq DESC").df()
+
+
+def current_calibrator(store: Store) -> dict[str, Any] | None:
+    """The version in use as a mapping (``params``, ``weights`` and ``report`` read from their JSON); None without one."""
+    with store.reading() as connection:
+        version = _chosen(connection)
+        return None if version is None else _row(connection, version)
+
+
+def calibrator(store: Store, version: int) -> dict[str, Any]:
+    """One version as ``current_calibrator`` gives it; UnknownName where there is none."""
+    with store.reading() as connection:
+        found = _row(connection, version)
+        known = connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()
+    if found is None:
+        raise UnknownName("calibrator version", str(version), [str(row[0]) for row in known])
+    return found
+
+
+def _chosen(connection: duckdb.DuckDBPyConnection) -> int | None:
+    row = connection.execute("SELECT version FROM calibrator_choices ORDER BY seq DESC LIMIT 1").fetchone()
+    return int(row[0]) if row else None
+
+
+def _row(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, Any] | None:
+    rows = connection.execute("SELECT * FROM calibrators WHERE version = ?", [version]).df().to_dict("records")
+    if not rows:
+        return None
+    found = {str(name): value for name, value in rows[0].items()}
+    for name in ("params", "weights", "report"):
+        found[name] = json.loads(found[name]) if isinstance(found[name], str) else None
+    return found
