@@ -158,9 +158,7 @@ def fit_combination(
     return _chosen(features, y, list(range(len(y))) if groups is None else groups, names, seed)
 
 
-def _chosen(
-    features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names: Sequence[str], seed: int
-) -> Combination:
+def _chosen(features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names: Sequence[str], seed: int) -> Combination:
     """The form and penalty with the least log loss out of fold, fitted on all rows."""
     folds = folds_of(y, groups, seed=seed)
     losses: dict[tuple[float, str], float] = {}

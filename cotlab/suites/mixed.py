@@ -69,9 +69,8 @@ def mixed_suite(n: int, seed: int, *, without: Collection[str] = (), name: str =
             meta["hint"] = str(problem.hint[1])
         lines = [step_text(at + 1, stated, problem.thing) for at, stated in enumerate(chain) if stated is not None]
         steps = tuple(Step(k, line) for k, line in enumerate(lines))
-        items.append(
-            Item(f"mx-{seed}-{i:04d}", problem.question, str(problem.answer), steps, "hinted" if problem.hint else "plain", meta)
-        )
+        category = "hinted" if problem.hint else "plain"
+        items.append(Item(f"mx-{seed}-{i:04d}", problem.question, str(problem.answer), steps, category, meta))
     return Suite.of(f"{name}-{seed}", items)
 
 
