@@ -56,7 +56,7 @@ SETTINGS = {
     "scorer": ["composite", "ablation", "mediation"], "mode": ["corrupt"], "chain": "reference", "layers": ["0-3"],
     "donors": 2, "draws": 1, "subsets": 1, "max_concurrent": 200,
     "set": {
-        "consistency.paraphrases": "1", "consistency.holdout": "0", "consistency.floor_chains": "20", "diversity.paths": "2",
+        "consistency.paraphrases": "2", "consistency.holdout": "0", "consistency.floor_chains": "20", "diversity.paths": "2",
         "robustness.perturbations": "numeric",
     },
 }  # fmt: skip
