@@ -294,4 +294,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except CotlabError as stopped:
+        raise SystemExit(str(stopped)) from None

@@ -126,7 +126,7 @@ def combine(
     predicted = np.full(len(y), np.nan)
     for fold in range(int(folds.max()) + 1):
         held, kept = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        own = _chosen(features.iloc[kept], y[kept], [groups[k] for k in kept], names, seed + 1)
+        own = _chosen(features.iloc[kept], y[kept], [groups[int(k)] for k in kept], names, seed + 1)
         predicted[held] = own.predict(features.iloc[held])
     return Combined(fitted, predicted, folds)
 
