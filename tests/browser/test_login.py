@@ -12,6 +12,7 @@ TESTS = Path(__file__).parents[1]
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.soak,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

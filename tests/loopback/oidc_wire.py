@@ -1,4 +1,4 @@
-"""A provider of OpenID Connect on loopback: discovery, authorisation code, token and keys. Whoever asks is logged in at once."""
+"""A provider of OpenID Connect on loopback: discovery, authorisation code, token, keys. Whoever asks is logged in at once."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ import hostile
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from cotlab.ui.evidence import ONE_ITEM
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
 pytestmark = pytest.mark.soak
@@ -22,41 +24,38 @@ LIVE = re.compile(
 """What Markdown would read in the hostile texts; ``as_code`` leaves none of it."""
 PLAIN = ("text", "code", "json", "arrow_data_frame", "text_input", "text_area", "number_input", "bidi_component")
 """Elements that show text as it is."""
-PLAIN_FIELDS = ("options", "default", "url", "page", "id", "key", "set_value", "raw_value", "raw_values", "element_id", "query_string", "icon")
-OURS = ":material/"
+PLAIN_FIELDS = (
+    "options", "default", "url", "page", "id", "key", "set_value", "raw_value", "raw_values", "element_id", "query_string",
+    "icon",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     folder = tmp_path_factory.mktemp("hostile") / "store"
-    import os
-    if os.environ.get("HOSTILE_STORE"):
-        folder = Path(os.environ["HOSTILE_STORE"])
-        import duckdb
-        return folder, [r[0] for r in duckdb.connect(str(folder / "cotlab.duckdb"), read_only=True).execute("select id from runs order by id").fetchall()]
     return folder, hostile.filled(folder, "ablation", "unfaithfulness", "robustness", "flags", "consistency", "diversity")
 
 
 def strings(message: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Every text of a protobuf message, with the names of the fields that lead to it."""
     for field, value in message.ListFields():
-        values = value if hasattr(value, "__len__") and not isinstance(value, str | bytes) and not hasattr(value, "ListFields") else [value]
-        for one in values:
+        single = isinstance(value, str | bytes) or hasattr(value, "ListFields") or not hasattr(value, "__len__")
+        for one in [value] if single else value:
             if isinstance(one, str):
                 yield f"{path}.{field.name}", one
             elif hasattr(one, "ListFields"):
                 yield from strings(one, f"{path}.{field.name}")
 
 
-def drawn(figure: Any, at: str = "") -> Iterator[str]:
+def drawn(figure: Any) -> Iterator[str]:
     """Every text of a figure that a browser draws or shows on hover; custom data and meta are neither."""
     if isinstance(figure, dict):
         for name, value in figure.items():
             if name not in ("customdata", "meta", "uid"):
-                yield from drawn(value, f"{at}.{name}")
+                yield from drawn(value)
     elif isinstance(figure, list):
         for value in figure:
-            yield from drawn(value, at)
+            yield from drawn(value)
     elif isinstance(figure, str):
         yield figure
 
@@ -66,7 +65,8 @@ def live(app: AppTest) -> list[str]:
     found = []
     for element in _all(app):
         if element.type == "plotly_chart":
-            found += [f"figure: {text}" for text in drawn(json.loads(element.proto.spec)) if re.search("<(script|img|a )", text)]
+            texts = drawn(json.loads(element.proto.spec))
+            found += [f"figure: {text}" for text in texts if re.search("<(script|img|a )", text)]
         elif element.type not in PLAIN and hasattr(element.proto, "ListFields"):
             for path, text in strings(element.proto):
                 if path.rsplit(".", 1)[-1] not in PLAIN_FIELDS and LIVE.search(text):
@@ -90,9 +90,10 @@ def test_no_text_from_outside_is_markup(page: str, store: tuple[Path, list[str]]
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     seen = 0
     for run in runs:
-        for item in (hostile.suite().items[0].id, hostile.suite().items[2].id):
+        for item, view in ((hostile.suite().items[0].id, ""), (hostile.suite().items[2].id, ONE_ITEM)):
             app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
             asked = {"run": run, "item": item, "suite": hostile.suite().digest, "from": run, "base": runs[0], "other": runs[1]}
+            asked |= {"view": view} if view else {}
             for name, value in asked.items():
                 app.query_params[name] = value
             app.run()
