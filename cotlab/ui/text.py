@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from cotlab.text.links import unlinked
 
 _MARKDOWN = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
-_JOINER = "\u2060"
-"""Of no width, and no letter: what it stands in is no address any more."""
-_LINKED = re.compile(r":(?=/|material/|streamlit:)|www(?=\.)|(?=@)", re.IGNORECASE)
-"""Where addresses and icons begin that are found after escapes were resolved, so that no escape keeps them from it."""
 
 
 def as_code(text: str) -> str:
     """``text`` with every character that Markdown could read escaped, its lines kept, and no address in it a link."""
-    parted = _LINKED.sub(lambda found: f"{found[0]}{_JOINER}", text)
-    return "  \n".join("".join(f"\\{c}" if c in _MARKDOWN else c for c in line) for line in parted.splitlines())
+    return "  \n".join("".join(f"\\{c}" if c in _MARKDOWN else c for c in line) for line in unlinked(text).splitlines())
 
 
 def shorten(text: str, most: int = 80) -> str:
