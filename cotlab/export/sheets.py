@@ -12,6 +12,7 @@ import pandas as pd
 
 from cotlab.figures.style import number
 from cotlab.run.report import disarmed
+from cotlab.text.links import unlinked
 
 HIDDEN = ("evidence",)
 """Columns that are keys into the response log: of no use outside it."""
@@ -131,5 +132,5 @@ def _line(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    told: str = _MARKS.sub(r"\\\1", _line(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    told: str = _MARKS.sub(r"\\\1", unlinked(_line(text))).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
     return told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,10 +19,13 @@ from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.store.live import LiveState
 from cotlab.store.responses import ResponseLog
+from cotlab.text.links import unlinked
 
 SMALLEST_N = 2
 """Items from which on the report gives RRR an interval, as FaithCheck's does; below ``FEWEST`` a note goes with it."""
 FORMATS = ("json", "md", "csv", "parquet")
+_FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
+"""How a text begins that some spreadsheet runs, blanks and marks of no width left out."""
 
 
 def build_report(store: Store, run_id: str) -> dict[str, Any]:
@@ -278,13 +282,19 @@ def scores_table(store: Store, run_id: str) -> pd.DataFrame:
 
 
 def disarmed(table: pd.DataFrame) -> pd.DataFrame:
-    """The same table with a quote before each text that a spreadsheet would run as a formula."""
+    """The same table with a quote before each text, and each column's name, that a spreadsheet would run as a formula.
+
+    A carriage return becomes a new line: as it is, it would end a row, and what follows would begin one.
+    """
 
     def quoted(value: Any) -> Any:
-        return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value[:1] else value
+        if not isinstance(value, str):
+            return value
+        told = value.replace("\r\n", "\n").replace("\r", "\n")
+        return f"'{told}" if _FORMULA.match(value) else told
 
     texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name])]
-    return table.assign(**{name: table[name].map(quoted) for name in texts})
+    return table.assign(**{name: table[name].map(quoted) for name in texts}).rename(columns=quoted)
 
 
 def _with_small_n(
@@ -328,7 +338,7 @@ def _three(value: float | None) -> str:
 
 def _plain(text: object) -> str:
     """Text from outside in one table cell of Markdown, with nothing that could be read as markup."""
-    shown = " ".join(str(text).split())
+    shown = unlinked(" ".join(str(text).split()))
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#|!" else c for c in shown)
 
 

@@ -13,6 +13,7 @@ from cotlab.ui.links import PAGES
 from cotlab.ui.text import as_code
 
 ICON = Path(__file__).parent / "icon.png"
+STYLE = Path(__file__).parent / "frame.css"
 
 
 def _page(
@@ -67,5 +68,6 @@ try:
     load_secrets(PAGES.parent)
 except ConfigError as error:
     st.error(as_code(str(error)))
+st.html(STYLE)
 access.guard()
 st.navigation(sections()).run()

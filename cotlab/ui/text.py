@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from cotlab.text.links import unlinked
+
 _MARKDOWN = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
 
 
 def as_code(text: str) -> str:
-    """``text`` with every character that Markdown could read escaped, its lines kept."""
-    return "  \n".join("".join(f"\\{c}" if c in _MARKDOWN else c for c in line) for line in text.splitlines())
+    """``text`` with every character that Markdown could read escaped, its lines kept, and no address in it a link."""
+    return "  \n".join("".join(f"\\{c}" if c in _MARKDOWN else c for c in line) for line in unlinked(text).splitlines())
 
 
 def shorten(text: str, most: int = 80) -> str:

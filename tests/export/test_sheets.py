@@ -34,7 +34,7 @@ def test_a_csv_holds_what_was_drawn_with_bounds_and_n() -> None:
 @pytest.mark.parametrize("first", "=+-@\t\r")
 def test_no_cell_of_a_csv_is_a_formula(first: str) -> None:
     (row,) = csv.reader(io.StringIO(as_csv(pd.DataFrame({"text": [f"{first}cmd|' /C calc'!A0"], "n": [1]})).split("\n", 1)[1]))
-    assert row[0] == f"'{first}cmd|' /C calc'!A0"
+    assert row[0] == f"'{first}cmd|' /C calc'!A0".replace("\r", "\n")
 
 
 def test_a_list_that_begins_with_a_minus_stays_a_list_of_numbers() -> None:

@@ -1,0 +1,95 @@
+"""Names and texts that would be SQL if they were ever joined into it: they find nothing, and change nothing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cotlab.core.errors import CotlabError
+from cotlab.core.types import Item, Step, Suite
+from cotlab.store import read, write
+from cotlab.store.gate import Store
+from cotlab.store.live import LiveState
+from cotlab.store.responses import ResponseLog
+
+ROOT = Path(__file__).parents[2]
+SQL = (
+    "'; DROP TABLE suites; --", "' OR '1'='1", 'x"; DELETE FROM items; --', "%' UNION SELECT * FROM suites --", "\\'; --",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store of one suite whose every text is SQL."""
+    found = Store(tmp_path_factory.mktemp("sql") / "store")
+    items = [Item(f"{text} {i}", text, text, (Step(0, text),), text, {"x": text}) for i, text in enumerate(SQL)]
+    with found.writing() as connection:
+        write.add_suite(connection, Suite.of(SQL[0], items))
+    return found
+
+
+READS: dict[str, Callable[[Store, str], object]] = {
+    "runs by status": lambda store, text: len(read.runs(store, status=text)),
+    "runs by words": lambda store, text: len(read.runs(store, words=text)),
+    "run": lambda store, text: read.run(store, text),
+    "suite": lambda store, text: read.suite(store, text),
+    "item": lambda store, text: read.item(store, text, text),
+    "scores": lambda store, text: len(read.scores(store, text, metrics=(text,), item_id=text)),
+    "estimates": lambda store, text: len(read.estimates(store, text, (text,))),
+    "ended": lambda store, text: len(read.ended(store, text)),
+    "constants": lambda store, text: read.constants(store, text, text, text),
+    "items of a run": lambda store, text: len(read.items_of_run(store, text)),
+    "categories": lambda store, text: read.categories(store, text),
+    "a live run": lambda store, text: LiveState(store.log_path).get(text),
+    "stop": lambda store, text: LiveState(store.log_path).ask_stop(text),
+    "a reply": lambda store, text: ResponseLog(store.log_path).get(text),
+    "requests": lambda store, text: ResponseLog(store.log_path).requests([text]),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_name_that_is_sql_finds_nothing_and_changes_nothing(store: Store, name: str) -> None:
+    before = read.totals(store), read.suites(store).to_dict("records")
+    for text in SQL:
+        try:
+            assert not READS[name](store, text)
+        except CotlabError as error:
+            assert "Parser" not in str(error) and "syntax" not in str(error)
+    assert (read.totals(store), read.suites(store).to_dict("records")) == before
+
+
+def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
+    row = read.suites(store).iloc[0]
+    back = read.suite(store, row["digest"])
+    assert row["name"] == SQL[0] and [item.question for item in back.items] == list(SQL)
+    assert read.item(store, row["digest"], f"{SQL[0]} 0").steps == (Step(0, SQL[0]),)
+
+
+CHOSEN = {"responses.py": {"name", "marks", "', '.join(COUNTED)", "len(_STEPS)"}, "write.py": {"table", "item"}}
+"""What may be joined into SQL, by file: names that the code chooses from a list of its own, question marks, and counts."""
+_SQL = re.compile(r"\s*(SELECT|INSERT|DELETE|UPDATE|DROP|ALTER|CREATE|PRAGMA|WITH|ATTACH|COPY)\s")
+
+
+def joined(path: Path) -> list[str]:
+    """Each value that a file joins into SQL by an f-string, with its line."""
+    found: list[str] = []
+    text = path.read_text("utf-8")
+    if "execute" not in text:
+        return found
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.JoinedStr) and _SQL.match("".join(p.value for p in node.values if isinstance(p, ast.Constant))):
+            values = [ast.unparse(part.value) for part in node.values if isinstance(part, ast.FormattedValue)]
+            chosen = CHOSEN.get(path.name, set())
+            found += [f"{path.name}, line {node.lineno}: {value}" for value in values if value not in chosen]
+    return found
+
+
+def test_no_value_is_joined_into_sql(tmp_path: Path) -> None:
+    paths = [path for path in (ROOT / "cotlab").rglob("*.py") if "migrations" not in path.name]
+    assert [line for path in paths for line in joined(path)] == []
+    (tmp_path / "bad.py").write_text('c.execute(f"SELECT * FROM runs WHERE id = \'{run}\'")\n')
+    assert joined(tmp_path / "bad.py") == ["bad.py, line 1: run"]

@@ -1,0 +1,107 @@
+"""Text from suites, models and tags on every page: never Markdown, HTML, a link or an icon, and no spreadsheet's formula."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hostile
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from cotlab.ui.evidence import ONE_ITEM
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
+pytestmark = pytest.mark.soak
+LIVE = re.compile(
+    r"(?<!\\)<(?:script|img|a |b>|br>)|(?<!\\)\]\(|(?<!\\)\*\*bold|(?<!\\):(?:red\[|material/home)|"
+    rf"(?:https?:|\]\(|)//{re.escape(hostile.HOST)}|www\\?\.evil|a\\?@evil|(?<!\\)\$\\",
+)
+"""What Markdown would read in the hostile texts; ``as_code`` leaves none of it."""
+PLAIN = ("text", "code", "json", "arrow_data_frame", "text_input", "text_area", "number_input", "bidi_component")
+"""Elements that show text as it is."""
+PLAIN_FIELDS = (
+    "options", "default", "url", "page", "id", "key", "set_value", "raw_value", "raw_values", "element_id", "query_string",
+    "icon",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    folder = tmp_path_factory.mktemp("hostile") / "store"
+    return folder, hostile.filled(folder, "ablation", "unfaithfulness", "robustness", "flags", "consistency", "diversity")
+
+
+def strings(message: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of a protobuf message, with the names of the fields that lead to it."""
+    for field, value in message.ListFields():
+        single = isinstance(value, str | bytes) or hasattr(value, "ListFields") or not hasattr(value, "__len__")
+        for one in [value] if single else value:
+            if isinstance(one, str):
+                yield f"{path}.{field.name}", one
+            elif hasattr(one, "ListFields"):
+                yield from strings(one, f"{path}.{field.name}")
+
+
+def drawn(figure: Any) -> Iterator[str]:
+    """Every text of a figure that a browser draws or shows on hover; custom data and meta are neither."""
+    if isinstance(figure, dict):
+        for name, value in figure.items():
+            if name not in ("customdata", "meta", "uid"):
+                yield from drawn(value)
+    elif isinstance(figure, list):
+        for value in figure:
+            yield from drawn(value)
+    elif isinstance(figure, str):
+        yield figure
+
+
+def live(app: AppTest) -> list[str]:
+    """What of the page would be read as markup: the element, the field and the text."""
+    found = []
+    for element in _all(app):
+        if element.type == "plotly_chart":
+            texts = drawn(json.loads(element.proto.spec))
+            found += [f"figure: {text}" for text in texts if re.search("<(script|img|a )", text)]
+        elif element.type not in PLAIN and hasattr(element.proto, "ListFields"):
+            for path, text in strings(element.proto):
+                if path.rsplit(".", 1)[-1] not in PLAIN_FIELDS and LIVE.search(text):
+                    found.append(f"{element.type}{path}: {text[:200]}")
+    return found
+
+
+def _all(block: Any) -> Iterator[Any]:
+    for node in getattr(block, "children", {}).values():
+        if hasattr(node, "children"):
+            if getattr(node, "proto", None) is not None:
+                yield node
+            yield from _all(node)
+        else:
+            yield node
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_text_from_outside_is_markup(page: str, store: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, runs = store
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    seen = 0
+    for run in runs:
+        for item, view in ((hostile.suite().items[0].id, ""), (hostile.suite().items[2].id, ONE_ITEM)):
+            app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
+            asked = {"run": run, "item": item, "suite": hostile.suite().digest, "from": run, "base": runs[0], "other": runs[1]}
+            asked |= {"view": view} if view else {}
+            for name, value in asked.items():
+                app.query_params[name] = value
+            app.run()
+            if page != "home":
+                app.switch_page(str(ROOT / "pages" / f"{page}.py")).run()
+            assert not app.exception, [error.message for error in app.exception]
+            assert live(app._tree) == []
+            shown = (element.proto for element in _all(app._tree) if hasattr(element.proto, "SerializeToString"))
+            seen += sum(b"evil" in proto.SerializeToString() for proto in shown)
+    if page not in ("home", "settings", "validation", "mediation", "drift"):
+        assert seen, "nothing hostile was on this page: the test would not see it rendered"
