@@ -1,0 +1,205 @@
+"""From a run to decisions in a real browser: label by keyboard, fit, set thresholds, decide, notice drift, fit again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from labelling import ARGUMENTS, LISTEN, serving
+
+from cotlab.core.types import Item, Suite
+from cotlab.store import calibrators, labels, read
+from cotlab.store.decisions import audit, decisions
+from cotlab.store.drift import drift_checks
+from cotlab.store.gate import Store
+from cotlab.suites.jsonl import write_suite
+from cotlab.suites.mixed import mixed_suite
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+N = 60
+PICTURES = os.environ.get("COTLAB_TEST_PICTURES")
+"""A folder for screenshots of each page on the way, where one is wanted."""
+CALM = "() => !document.querySelector('[data-testid=stStatusWidget]') && !document.querySelector('[data-stale=true]')"
+
+
+class Walk(NamedTuple):
+    """A browser's page on the app over a store."""
+
+    page: Any
+    base: str
+    store: Store
+
+    def to(self, address: str, heading: str) -> None:
+        from playwright.sync_api import expect
+
+        self.page.goto(f"{self.base}{address}")
+        expect(self.page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+        self.calm()
+
+    def calm(self) -> None:
+        """Wait until the page stands still, and see that it did not fail."""
+        self.page.wait_for_timeout(500)
+        self.page.wait_for_function(CALM)
+        self.page.wait_for_timeout(300)
+        self.page.wait_for_function(CALM)
+        assert self.page.get_by_text("This page failed").count() == 0
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("button", name=name, exact=True).click()
+        self.calm()
+
+    def picture(self, name: str) -> None:
+        for width in (1440, 800) if PICTURES else ():
+            self.page.set_viewport_size({"width": width, "height": 1000})
+            self.calm()
+            tall = self.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+            self.page.set_viewport_size({"width": width, "height": min(5000, max(1000, tall))})
+            self.calm()
+            self.page.screenshot(path=f"{PICTURES}/{name}-{width}.png")
+        self.page.set_viewport_size({"width": 1440, "height": 1000})
+
+
+@pytest.fixture
+def walk(tmp_path: Path) -> Iterator[Walk]:
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=120_000)
+    with serving(tmp_path / "store", tmp_path / "server.log") as base, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.set_default_timeout(120_000)
+        page.add_init_script(LISTEN)
+        yield Walk(page, base, Store(tmp_path / "store"))
+        browser.close()
+
+
+def shifted(n: int, before: Suite) -> Suite:
+    """Questions of the same kind, new ones, whose chains are wrong three times in four."""
+    drawn = mixed_suite(400, 9, without={item.question for item in before.items}).items
+    wrong = [item for item in drawn if not item.meta["valid"]][: 3 * n // 4]
+    return Suite.of("shifted", [*wrong, *[item for item in drawn if item.meta["valid"]][: n - len(wrong)]])
+
+
+def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
+    """Upload a suite and measure the composite on an organism; the run's id when it is done."""
+    from playwright.sync_api import expect
+
+    path = folder / f"{suite.name}.jsonl"
+    write_suite(suite, path)
+    walk.to("/suites", "Suites")
+    walk.page.get_by_role("tab", name="Upload").click()
+    walk.page.locator("input[type=file]").set_input_files(path)
+    expect(walk.page.get_by_text(f"Kept {len(suite.items)} items.")).to_be_visible()
+    walk.calm()
+    walk.page.get_by_role("tabpanel", name="Upload").get_by_role("link", name="Run this suite").click()
+    expect(walk.page.get_by_role("heading", name="New run")).to_be_visible()
+    walk.calm()
+    walk.page.get_by_role("combobox", name=re.compile("Rollout phase")).click()
+    walk.page.get_by_role("option", name="phase3").click()
+    walk.calm()
+    walk.press("Start run")
+    expect(walk.page.get_by_role("heading", name=re.compile("done"))).to_be_visible(timeout=400_000)
+    return str(read.runs(walk.store)["id"].iloc[0])
+
+
+def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
+    """Make a queue with the page's form; it is shown at once."""
+    walk.to("/label", "Label")
+    page = walk.page
+    if page.get_by_label("Your name", exact=True).count():
+        page.get_by_label("Your name", exact=True).fill("ada")
+        walk.press("Begin")
+    if not page.get_by_label("Name", exact=True).count():
+        page.get_by_text("Make a queue", exact=True).first.click()
+        walk.calm()
+    page.get_by_role("combobox", name=re.compile("^(Selected .*)?Run")).last.click()
+    page.get_by_role("option", name=re.compile(run)).click()
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Items", exact=True).fill(str(n))
+    page.keyboard.press("Tab")
+    walk.press("Make it")
+    page.wait_for_function("() => shown() !== ''")
+
+
+def label_all(walk: Walk, items: Mapping[str, Item], n: int) -> None:
+    """Label by keyboard what the screen shows: 1 where the chain is the true one, 2 with a failure mode where it is not."""
+    before = ready = ""
+    for _ in range(n):
+        walk.page.wait_for_function("before => shown() !== '' && shown() !== before", arg=before, polling=20)
+        walk.page.wait_for_function("keys => ready() !== '' && ready() !== keys", arg=ready, polling=20)
+        before, ready = walk.page.evaluate("shown()"), walk.page.evaluate("ready()")
+        walk.page.wait_for_timeout(30)
+        walk.page.keyboard.press("1" if items[before].meta["valid"] else "2")
+    walk.calm()
+
+
+def fit(walk: Walk, version: int) -> None:
+    walk.to("/calibration", "Calibration")
+    button = walk.page.get_by_role("button", name="Fit", exact=True)
+    if not button.is_visible():
+        walk.page.get_by_text("Fit a calibrator", exact=True).click()
+        walk.calm()
+    walk.press("Fit")
+    row = calibrators.current_calibrator(walk.store)
+    assert row is not None and row["version"] == version
+
+
+def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
+    first = mixed_suite(N, 3)
+    run = run_in_browser(walk, first, tmp_path)
+    make_queue(walk, run, "pilot", N)
+    walk.picture("label")
+    label_all(walk, {item.question: item for item in first.items}, N)
+    expect(walk.page.get_by_text("This queue has all the labels that it wants.")).to_be_visible()
+    said = labels.labels(walk.store, run=run)
+    valid = {item.id: bool(item.meta["valid"]) for item in first.items}
+    assert len(said) == N and said["id"].is_unique
+    assert {r["item_id"]: r["reasoning"] == "acceptable" for r in said.to_dict("records")} == valid
+
+    fit(walk, 1)
+    walk.picture("calibration")
+    walk.to(f"/decisions?run={run}&thresholds=0.4,0.6", "Decisions")
+    walk.page.get_by_label("Reason for the change", exact=True).fill("pilot")
+    walk.press("Let these thresholds hold")
+    walk.press("Decide on this run")
+    made = decisions(walk.store, run=run)
+    assert len(made) == N and set(made["calibrator"]) == {1}
+    assert made["action"].nunique() > 1 and made["r_cal"].notna().any()
+    low = made[made["r_cal"] < 0.4]["action"]
+    assert (low == "escalate").all() and (made[made["r_cal"] >= 0.6]["action"] == "release").all()
+    walk.picture("decisions")
+
+    second = shifted(N, first)
+    later = run_in_browser(walk, second, tmp_path)
+    walk.to(f"/drift?reference={run}&current={later}", "Drift")
+    expect(walk.page.get_by_text(re.compile("^Drift\\."))).to_be_visible()
+    walk.press("Keep this check")
+    check = drift_checks(walk.store).iloc[0]
+    assert bool(check["alert"])
+    walk.picture("drift")
+    walk.to("/", "cotlab")
+    expect(walk.page.get_by_text(re.compile("Drift alerts?", re.IGNORECASE)).first).to_be_visible()
+    walk.picture("home")
+
+    make_queue(walk, later, "after the shift", 30)
+    label_all(walk, {item.question: item for item in second.items}, 30)
+    fit(walk, 2)
+    walk.picture("refit")
+    held = calibrators.current_calibrator(walk.store)
+    assert held is not None and set(held["report"]["runs"]) == {run, later} and held["n"] > 60
+    assert {"calibrator", "policy"} <= {re.split(r"\W", what)[0] for what in audit(walk.store)["what"]} | set(audit(walk.store)["what"])
+    walk.to(f"/agreement?queue={labels.queues(walk.store)['id'].iloc[0]}", "Agreement")
+    walk.picture("agreement")
