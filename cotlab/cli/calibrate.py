@@ -182,7 +182,8 @@ def _versions(store: Store, as_json: bool) -> None:
         sys.stdout.write(canonical_json(told) + "\n")
         return
     heads = ("version", "method", "labels (acceptable)", "Brier", "ECE", "weights", "labels seen", "made (UTC)", "by", "note")
-    _table(_console(), "Versions, the newest first" if rows else "No calibrator yet: cotlab calibrate RUN fits one", heads, rows)
+    title = "Versions, the newest first" if rows else "No calibrator yet: cotlab calibrate RUN fits one"
+    _table(_console(), title, heads, rows)
 
 
 def _interval(told: Mapping[str, Any]) -> str:
