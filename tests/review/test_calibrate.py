@@ -207,7 +207,7 @@ def command(store: Store, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 def test_the_commands_fit_list_and_roll_back(command: Command) -> None:
     dry = command("calibrate", "run-1", "--dry-run")
-    assert "Nothing was written" in dry and "refused: isotonic needs more labels" in dry and "Chosen: " in dry
+    assert "Nothing was written" in dry and "refused: isotonic needs more labels" in dry and "Chosen (*): " in dry
     assert "No calibrator yet" in command("calibrate", "--list")
     assert "Version 1 is in use" in command("calibrate", "run-1", "--domain", "--by", HOSTILE)
     told = json.loads(command("calibrate", "run-1", "--method", "platt", "--json"))
