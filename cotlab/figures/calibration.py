@@ -199,9 +199,9 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
 
 @figure(
     "calibrator_comparison", columns=("calibrator", "metric", "point", "lo", "hi", "n", "reason"),
-    caption="Each calibrator on labels that it was not fitted on; the calibration error (ECE) is over bins of equal mass. Folds "
-    "are split by question, so that a question's chains never stand on both sides. The axes differ. A monotone calibrator "
-    "keeps the order of scores, so their AUROCs differ by ties and folds only; intervals that overlap are no finding, for the "
+    caption="Each calibrator on labels that it was not fitted on; the calibration error (ECE) is over bins of equal mass. "
+    "Folds are split by question, so that a question's chains never stand on both sides. The axes differ. Monotone maps "
+    "keep the order of scores, so their AUROCs differ by ties and folds only; intervals that overlap are no finding, for the "
     "calibrators share their labels.",
     empty="no calibrator has numbers out of fold.",
 )  # fmt: skip
