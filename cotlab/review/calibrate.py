@@ -260,7 +260,9 @@ def _usable(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     """Labels with a target and an r_raw, and how many were left out for which reason."""
     known = labels["target"].notna().to_numpy()
     scored = ((labels["status"] == "ok") & labels["r_raw"].notna()).to_numpy()
-    left = {"the raters agree on no verdict": int((~known).sum())} if not known.all() else {}
+    left = dict(labels.attrs.get("left_out", {}))
+    if not known.all():
+        left["no target"] = int((~known).sum())
     for status, own in labels[known & ~scored].groupby("status"):
         left[f"r_raw is {status}"] = len(own)
     return labels[known & scored].reset_index(drop=True), left

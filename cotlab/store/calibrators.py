@@ -36,7 +36,7 @@ def add_calibrator(
         "INSERT INTO calibrators (version, method, params, weights, labels_digest, n, n_positive, report, made_at, made_by, "
         "note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [version, method, canonical_json(params), None if weights is None else canonical_json(weights), labels_digest, n,
-         n_positive, canonical_json(report), datetime.now(UTC), by, note],
+         n_positive, canonical_json(report), datetime.now(UTC), _text(by), _text(note)],
     )  # fmt: skip
     return version
 
@@ -52,8 +52,7 @@ def choose_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, by
     known = [int(row[0]) for row in connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()]
     if version not in known:
         raise UnknownName("calibrator version", str(version), [str(one) for one in known])
-    before = _chosen(connection)
-    now = datetime.now(UTC)
+    before, now, by, reason = _chosen(connection), datetime.now(UTC), _text(by), _text(reason)
     connection.execute(
         "INSERT INTO calibrator_choices (version, at_, by_, reason) VALUES (?, ?, ?, ?)", [version, now, by, reason]
     )
@@ -92,6 +91,11 @@ def calibrator(store: Store, version: int) -> dict[str, Any]:
     if found is None:
         raise UnknownName("calibrator version", str(version), [str(row[0]) for row in known])
     return found
+
+
+def _text(value: str) -> str:
+    """Text that the store can hold: lone surrogates become question marks."""
+    return value.encode("utf-8", "replace").decode()
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection) -> int | None:

@@ -1,0 +1,235 @@
+"""A probability from several features at once: what a weighted mean and a map of one score cannot say.
+
+Penalised logistic regression on features that may be missing. It is a score and its calibration in one: no map follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from cotlab.reliability.calibrator import Folds, NotCalibrated, folds_of, shortage
+
+Floats = NDArray[np.float64]
+NAMES = ("C", "R", "V", "D", "F", "ccs_corrupt", "mass_lost")
+"""The features that are combined, where a table has them."""
+UPWARD = frozenset({"C", "R", "V", "F"})
+"""More of these never lowers the probability. Of the others no direction is known: it is left to the labels."""
+FORMS = ("linear", "bent")
+"""``bent`` has two columns a feature, −log(1 − x) and log x, so that the last step to a perfect score may count more."""
+PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Strengths of the ridge on standardised columns that cross-validation chooses between."""
+EPS = 1e-3
+"""What the bent form keeps values away from 0 and 1 by."""
+RARE = 0.05
+"""Share of the labels at which a gap becomes a column of its own; rarer gaps only take the mean's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A fitted combination.
+
+    Attributes
+    ----------
+    params : mapping of JSON values
+        ``method`` ("combined"), ``form`` (of FORMS), ``penalty``, ``features`` (name -> ``lo, hi``: range in the labels, beyond
+        which a value is taken for its edge), ``columns`` (``feature, kind, mean, sd, weight``), ``intercept``, ``n,
+        n_positive``, ``left_out`` (feature -> why).
+    """
+
+    params: Mapping[str, Any]
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Combination:
+        """The combination that ``params`` describe; ValueError where they describe none."""
+        if params.get("method") != "combined" or not {"columns", "features", "intercept"} <= set(params):
+            raise ValueError(f"these are no parameters of a combination: {sorted(params)}")
+        return cls(dict(params))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that it reads."""
+        return tuple(self.params["features"])
+
+    def predict(self, features: pd.DataFrame) -> Floats:
+        """Probability in [0, 1] for each row; NaN where none of the features is there.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing.
+        """
+        gone = [name for name in self.features if name not in features]
+        if gone:
+            raise ValueError(f"the table lacks {', '.join(gone)}, which the combination reads")
+        values = {name: features[name].to_numpy(dtype=float) for name in self.features}
+        score = np.full(len(features), float(self.params["intercept"]))
+        for column in self.params["columns"]:
+            edge = self.params["features"][column["feature"]]
+            raw = _column(np.clip(values[column["feature"]], edge["lo"], edge["hi"]), column["kind"])
+            filled = np.where(np.isnan(raw), column["mean"], raw)
+            score += column["weight"] * (filled - column["mean"]) / column["sd"]
+        known = ~np.isnan(np.column_stack(list(values.values()))).all(axis=1)
+        return np.where(known, _expit(score), np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What ``combine`` found.
+
+    Attributes
+    ----------
+    combination : Combination
+        Fitted on all labels.
+    predicted : array (n,)
+        The probability of each label by a combination that saw neither it nor its question, its form and penalty chosen
+        without them too.
+    folds : array (n,) of int
+        The fold that each label was held out in.
+    """
+
+    combination: Combination
+    predicted: Floats
+    folds: Folds
+
+
+def combine(
+    features: pd.DataFrame, targets: ArrayLike, groups: Sequence[Hashable], *, names: Sequence[str] = NAMES, seed: int = 0
+) -> Combined:
+    """Fit a combination, and say what it predicts of labels that it has not seen.
+
+    Parameters
+    ----------
+    features : DataFrame (n rows)
+        Columns as ``cotlab.review.features.feature_table``; NaN where there is no value.
+    targets : array (n,) of bool
+    groups : sequence (n,)
+        The question of each label: its labels are held out together.
+    names : sequence of str
+        Features to combine; those that the table lacks, or that do not vary in it, are left out.
+    seed : int
+        Of the folds.
+
+    Raises
+    ------
+    NotCalibrated
+        If there are too few labels (in all or of one class), or no feature varies.
+    """
+    y = np.asarray(targets, dtype=float)
+    fitted = fit_combination(features, y, groups, names=names, seed=seed)
+    folds = folds_of(y, groups, seed=seed)
+    predicted = np.full(len(y), np.nan)
+    for fold in range(int(folds.max()) + 1):
+        held, kept = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        own = _chosen(features.iloc[kept], y[kept], [groups[int(k)] for k in kept], names, seed + 1)
+        predicted[held] = own.predict(features.iloc[held])
+    return Combined(fitted, predicted, folds)
+
+
+def fit_combination(
+    features: pd.DataFrame, targets: ArrayLike, groups: Sequence[Hashable] | None = None, *,
+    names: Sequence[str] = NAMES, seed: int = 0,
+) -> Combination:  # fmt: skip
+    """Fit on all labels, with the form and the penalty that have the least log loss out of fold.
+
+    Parameters and errors as ``combine``; without ``groups`` each label stands for itself.
+
+    Notes
+    -----
+    Minimises Σ log loss + penalty/2 · Σ weight² over standardised columns, the intercept free, with weights of at least 0 for
+    the columns of ``UPWARD`` (L-BFGS-B). A feature that is missing in more than ``RARE`` of the labels has a column that
+    says so. Beyond the range of the labels a value counts as its edge: nothing was seen there.
+
+    References
+    ----------
+    Le Cessie and van Houwelingen (1992), Applied Statistics 41:191 (ridge logistic regression); the bent form: Kull, Silva
+    Filho and Flach (2017), AISTATS.
+    """
+    y = np.asarray(targets, dtype=float)
+    if len(y) != len(features):
+        raise ValueError(f"{len(features)} rows of features for {len(y)} targets")
+    if refused := shortage("any", y):
+        raise NotCalibrated(refused)
+    return _chosen(features, y, list(range(len(y))) if groups is None else groups, names, seed)
+
+
+def _chosen(features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names: Sequence[str], seed: int) -> Combination:
+    """The form and penalty with the least log loss out of fold, fitted on all rows."""
+    folds = folds_of(y, groups, seed=seed)
+    losses: dict[tuple[float, str], float] = {}
+    for form in FORMS:
+        for penalty in sorted(PENALTIES, reverse=True):
+            loss = 0.0
+            for fold in range(int(folds.max()) + 1):
+                held = folds == fold
+                p = _fit(features[~held], y[~held], names, form, penalty).predict(features[held])
+                p = np.clip(np.where(np.isnan(p), y[~held].mean(), p), 1e-6, 1 - 1e-6)
+                loss -= float(np.sum(y[held] * np.log(p) + (1 - y[held]) * np.log(1 - p)))
+            losses[penalty, form] = loss
+    penalty, form = min(losses, key=lambda each: losses[each])
+    return _fit(features, y, names, form, penalty)
+
+
+def _fit(features: pd.DataFrame, y: Floats, names: Sequence[str], form: str, penalty: float) -> Combination:
+    """One combination, whatever the number of labels."""
+    from scipy.optimize import minimize
+
+    columns: list[dict[str, Any]] = []
+    rows: list[Floats] = []
+    edges: dict[str, dict[str, float]] = {}
+    left: dict[str, str] = {}
+    for name in names:
+        values = features[name].to_numpy(dtype=float) if name in features else np.full(len(y), np.nan)
+        known = values[~np.isnan(values)]
+        if not len(known) or (np.ptp(known) < 1e-9 and len(known) >= (1 - RARE) * len(y)):
+            left[name] = "does not vary" if len(known) else "is nowhere defined"
+            continue
+        edges[name] = {"lo": float(known.min()), "hi": float(known.max())}
+        gaps = (RARE * len(y) <= len(y) - len(known)) and len(known) > 0
+        unit = form == "bent" and known.min() >= 0 and known.max() <= 1
+        for kind in (*(("up", "down") if unit else ("as_is",)), *(("gap",) if gaps else ())):
+            raw = _column(values, kind)
+            mean, sd = float(np.nanmean(raw)), float(np.nanstd(raw))
+            if sd > 1e-9:
+                columns.append({"feature": name, "kind": kind, "mean": mean, "sd": sd})
+                rows.append((np.where(np.isnan(raw), mean, raw) - mean) / sd)
+    if not columns:
+        raise NotCalibrated(f"none of the features {', '.join(names)} varies among the {len(y)} labels")
+    x = np.column_stack(rows)
+    bounds = [(0.0, None) if c["feature"] in UPWARD and c["kind"] != "gap" else (None, None) for c in columns]
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        score = x @ weights[1:] + weights[0]
+        value = float(np.sum(np.logaddexp(0.0, score) - y * score) + penalty / 2 * np.sum(weights[1:] ** 2))
+        slope = _expit(score) - y
+        return value, np.concatenate([[slope.sum()], x.T @ slope + penalty * weights[1:]])
+
+    start = np.concatenate([[float(np.log((y.sum() + 0.5) / (len(y) - y.sum() + 0.5)))], np.zeros(len(columns))])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(None, None), *bounds])
+    for column, weight in zip(columns, found.x[1:], strict=True):
+        column["weight"] = float(weight)
+    return Combination(
+        {"method": "combined", "form": form, "penalty": penalty, "features": edges, "columns": columns,
+         "intercept": float(found.x[0]), "n": len(y), "n_positive": int(y.sum()), "left_out": left}
+    )  # fmt: skip
+
+
+def _column(values: Floats, kind: str) -> Floats:
+    """A column of the fit from a feature's values."""
+    if kind == "gap":
+        return np.isnan(values).astype(float)
+    if kind == "as_is":
+        return values
+    held = np.clip(values, EPS, 1 - EPS)
+    return -np.log1p(-held) if kind == "up" else np.log(held)
+
+
+def _expit(score: Floats) -> Floats:
+    from scipy.special import expit
+
+    return np.asarray(expit(score), dtype=float)

@@ -1,0 +1,219 @@
+"""From labels in the store to a calibrator in use: versions, roll-back, domains, the commands, and hostile text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from cotlab.cli.main import app
+from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.labels import Label
+from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
+from cotlab.reliability.calibrator import NotCalibrated
+from cotlab.review.calibrate import NONE_YET, calibrate, r_cal, rollback
+from cotlab.review.features import feature_table
+from cotlab.stats.weights import WEIGHTS
+from cotlab.store import write
+from cotlab.store.calibrators import calibrator_choices, calibrators, current_calibrator
+from cotlab.store.gate import Store
+from cotlab.store.labels import add_labels
+
+HOSTILE = "<script>alert(1)</script>'; DROP TABLE calibrators; -- =cmd()"
+PARTS = tuple(WEIGHTS)
+
+
+def fill(store: Store, run: str = "run-1", n: int = 60, *, seed: int = 0, labels: int | None = None) -> None:
+    """A run of ``n`` items in two domains, two items a question; the last item has no r_raw. The first ``labels`` are labelled."""
+    rng, at = np.random.default_rng(seed), (("chain", "reference"), ("profile", "phase3"))
+    items = [Item(f"i-{k:03}", f"Question {k // 2}?", "1", (), "sums" if k % 3 else HOSTILE) for k in range(n)]
+    suite, ended, said = Suite.of(f"suite {run}", items), [], []
+    for k, item in enumerate(items):
+        parts = dict(zip(PARTS, rng.random(5).tolist(), strict=True))
+        raw = sum(WEIGHTS[part] * parts[part] for part in PARTS)
+        lost = k == n - 1
+        scores = [
+            Score("r_raw", item.id, None if lost else raw, facet=at, status="stopped" if lost else "ok",
+                  reason=HOSTILE if lost else None),
+            *(Score("feature", item.id, value, facet=(*at, ("feature", part))) for part, value in parts.items()),
+        ]  # fmt: skip
+        ended.append(write.Ended("composite", 1, "p", item.id, tuple(scores)))
+        good = bool(rng.random() < 1 / (1 + np.exp(-14 * (raw - 0.5))))
+        said.append(
+            Label(f"{run}-{k}", run, item.id, HOSTILE, "acceptable" if good else "not_acceptable", True,
+                  datetime(2026, 1, 1, tzinfo=UTC))
+        )  # fmt: skip
+    plan = Plan(suite.name, suite.digest, {"subject": ModelRef("organism", "x")}, (ScorerSpec("composite", 1, {}),))
+    with store.writing() as connection:
+        write.add_suite(connection, suite)
+        write.add_run(connection, run, plan, config={}, code_version="test", output="", redacted=False, n_items=n)
+        write.add_ended(connection, run, ended)
+        add_labels(connection, said[: n if labels is None else labels])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    found = Store(tmp_path / "store")
+    fill(found)
+    return found
+
+
+def test_labels_become_a_version_that_is_in_use(store: Store) -> None:
+    found = calibrate(store, ["run-1"], by="ann")
+    row = current_calibrator(store)
+    assert row is not None and (row["version"], row["made_by"], row["n"]) == (1, "ann", 59) == (found.version, "ann", 59)
+    assert row["params"]["all"] == dict(found.calibrator.params) and row["weights"] is None
+    report = row["report"]
+    assert report["left_out"] == {"r_raw is stopped": 1} and report["runs"] == ["run-1"] and report["n_questions"] == 30
+    assert [one["method"] for one in report["methods"]] == ["platt", "beta", "isotonic"]
+    assert report["methods"][2]["refused"].startswith("isotonic needs more labels")
+    assert sum(one["n"] for one in report["diagram"]) == len(report["points"]["target"]) == 59
+    with store.reading() as connection:
+        audit = connection.execute("SELECT who, what, before, after FROM audit").fetchall()
+    assert audit == [("ann", "choose calibrator", None, "1")]
+
+
+def test_the_current_calibrator_gives_probabilities_and_reasons(store: Store) -> None:
+    table = feature_table(store, ["run-1"])
+    before = r_cal(store, table)
+    assert before["r_cal"].isna().all() and before["why"].iloc[0] == NONE_YET and before["calibrator"].isna().all()
+    found = calibrate(store, ["run-1"], by="ann")
+    after = r_cal(store, table)
+    assert after["r_cal"].iloc[:-1].to_numpy() == pytest.approx(found.calibrator.predict(table["r_raw"].iloc[:-1]))
+    assert pd.isna(after["r_cal"].iloc[-1]) and after["why"].iloc[-1] == f"r_raw is stopped: {HOSTILE}"
+    assert not after["outside"].any() and set(after["calibrator"]) == {1}
+    wide = table.assign(r_raw=[0.0, 1.0, *table["r_raw"].iloc[2:]]).set_index(pd.Index(range(100, 100 + len(table))))
+    told = r_cal(store, wide)
+    assert told["outside"].tolist()[:3] == [True, True, False] and told.index[0] == 100
+    assert "outside the range of the labels" in told["why"].iloc[0]
+    assert r_cal(store, table.iloc[:0]).empty
+
+
+def test_rollback_restores_the_predictions_exactly(store: Store) -> None:
+    table = feature_table(store, ["run-1"])
+    calibrate(store, ["run-1"], by="ann")
+    first = r_cal(store, table)
+    fill(store, "run-2", seed=9)
+    calibrate(store, None, by="ben", method="beta")
+    second = r_cal(store, table)
+    assert set(second["calibrator"]) == {2} and not np.array_equal(first["r_cal"][:-1], second["r_cal"][:-1])
+    with pytest.raises(ConfigError, match="needs its reason"):
+        rollback(store, 1, by="ann", reason=" ")
+    rollback(store, 1, by="ann", reason=HOSTILE)
+    pd.testing.assert_frame_equal(r_cal(store, table), first, check_exact=True)
+    pd.testing.assert_frame_equal(r_cal(store, table, version=2), second, check_exact=True)
+    assert calibrator_choices(store)["version"].tolist() == [1, 2, 1]
+    assert calibrators(store).set_index("version")["current"].to_dict() == {2: False, 1: True}
+    with pytest.raises(UnknownName, match="calibrator version '7'"):
+        rollback(store, 7, by="ann", reason="x")
+    assert len(calibrators(store)) == 2
+
+
+def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> None:
+    one, two = (calibrate(store, ["run-1"], by="ann", dry_run=True, seed=seed) for seed in (0, 1))
+    assert one.version is None and calibrators(store).empty
+    assert one.report["labels_digest"] == two.report["labels_digest"]
+    with store.writing() as connection:
+        add_labels(connection, [Label("new", "run-1", "i-000", "zoe", "not_acceptable", True, datetime(2026, 1, 2, tzinfo=UTC)),
+                                Label("more", "run-1", "i-000", "yan", "not_acceptable", True, datetime(2026, 1, 2, tzinfo=UTC)),
+                                Label("gone", "run-1", "i-001", HOSTILE, "unsure", True, datetime(2026, 1, 2, tzinfo=UTC))])  # fmt: skip
+    third = calibrate(store, ["run-1"], by="ann", dry_run=True)
+    assert third.report["labels_digest"] != one.report["labels_digest"] and third.report["n"] == 58
+    assert third.report["left_out"] == {"nobody is sure": 1, "r_raw is stopped": 1}
+
+
+def test_a_domain_with_enough_labels_gets_its_own_map_and_the_others_the_common_one(store: Store) -> None:
+    found = calibrate(store, ["run-1"], by="ann", domain=True)
+    told = found.report["domains"]
+    assert (told["sums"]["used"], told[HOSTILE]["used"]) == ("own", "all") and told["sums"]["n"] == 39
+    assert told[HOSTILE]["why"].startswith("the map over all domains:")
+    table = feature_table(store, ["run-1"]).iloc[:-1]
+    after, sums = r_cal(store, table), (table["domain"] == "sums").to_numpy()
+    assert after["r_cal"][sums].to_numpy() == pytest.approx(found.domains["sums"].predict(table["r_raw"][sums]))
+    assert after["r_cal"][~sums].to_numpy() == pytest.approx(found.calibrator.predict(table["r_raw"][~sums]))
+
+
+def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
+    found = calibrate(store, ["run-1"], by="ann", weights="tuned", objective="auc")
+    assert found.weights is not None and found.tuned is not None and found.report["weights"]["weights"] == found.weights
+    table = feature_table(store, ["run-1"]).iloc[:-1]
+    own = sum(found.weights[part] * table[part] for part in PARTS)
+    after = r_cal(store, table)
+    assert after["r_raw"].to_numpy() == pytest.approx(own.to_numpy())
+    assert after["r_cal"].to_numpy() == pytest.approx(found.calibrator.predict(own))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"method": "magic"}, ConfigError, "no method of calibration"), ({"weights": "mine"}, ConfigError, "example or tuned"),
+        ({"objective": "f1"}, ConfigError, "auc or brier"), ({"method": "isotonic"}, NotCalibrated, "59 labels of at least 200"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_fitted_is_refused_and_nothing_is_written(
+    store: Store, options: dict[str, str], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        calibrate(store, ["run-1"], by="ann", **options)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName):
+        calibrate(store, ["no such run"], by="ann")
+    assert calibrators(store).empty and current_calibrator(store) is None
+
+
+def test_few_labels_are_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path / "few")
+    fill(store, labels=12)
+    with pytest.raises(NotCalibrated, match="12 labels of at least 20"):
+        calibrate(store, None, by="ann")
+    with pytest.raises(NotCalibrated, match="0 labels of at least 20"):
+        calibrate(Store(tmp_path / "none"), None, by="ann")
+
+
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def command(store: Store, monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setenv("COTLAB_STORE", str(store.folder))
+
+    def run(*words: str) -> str:
+        found = CliRunner().invoke(app, words)
+        if found.exception is not None and not isinstance(found.exception, SystemExit):
+            raise found.exception
+        assert found.exit_code == 0, found.output
+        return found.output
+
+    return run
+
+
+def test_the_commands_fit_list_and_roll_back(command: Command) -> None:
+    dry = command("calibrate", "run-1", "--dry-run")
+    assert "Nothing was written" in dry and "refused: isotonic needs more labels" in dry and "Chosen: " in dry
+    assert "No calibrator yet" in command("calibrate", "--list")
+    assert "Version 1 is in use" in command("calibrate", "run-1", "--domain", "--by", HOSTILE)
+    told = json.loads(command("calibrate", "run-1", "--method", "platt", "--json"))
+    assert told["version"] == 2 and told["report"]["chosen"] == "platt"
+    assert "1 (in use)" in command("calibrate", "--rollback", "1", "--reason", "the labels of run-1 were wrong")
+    rows = json.loads(command("calibrate", "--list", "--json"))
+    assert [(row["version"], row["current"]) for row in rows] == [(2, False), (1, True)] and rows[1]["made_by"] == HOSTILE
+
+
+def test_the_commands_refuse_what_contradicts_itself(command: Command) -> None:
+    for words in (["--list", "--rollback", "1"], ["run-1", "--list"], ["run-1", "--rollback", "1"], ["--rollback", "1"]):
+        with pytest.raises(ConfigError):
+            command("calibrate", *words)
+
+
+def test_tune_says_whether_to_keep_the_example_weights(command: Command) -> None:
+    told = command("tune", "run-1")
+    assert "keep the example weights" in told and "Tuned minus example" in told and "No calibrator" in command("calibrate", "--list")
+    applied = json.loads(command("tune", "run-1", "--apply", "--json"))
+    assert applied["version"] == 1 and applied["report"]["weights"]["weights"] == applied["tuned"]["weights"]
+    with pytest.raises(ConfigError, match="auc or brier"):
+        command("tune", "run-1", "--objective", "f1")
