@@ -1,7 +1,7 @@
 """How many labels a calibrator needs: items chosen near the threshold and diverse, against items drawn at random.
 
-Labelled data of two kinds: feature vectors of runs of organisms whose answers are known (a label says that the answer is
-right and that no step of its chain was corrupted by us), and synthetic vectors with a known chance of acceptance. In each
+Labelled data of two kinds: synthetic vectors with a known chance of acceptance, and feature vectors of runs of organisms on
+suites of sound and unsound chains (the label is the generator's: the answer is right and the chain is the true one). In each
 repetition the questions are split into a pool and held-out items; both ways begin with the same random labels, and label a
 batch at a time. After each batch the calibrator is fitted on what is labelled. Printed, for each data set and learner: the
 labels that each way needs until its mean held-out Brier score is within ``--within`` of that of a fit on the whole pool,
@@ -13,23 +13,23 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
+from calibration import measure, truths
 from numpy.typing import NDArray
 
-import cotlab
-from cotlab.core.types import Item, Step, Suite
 from cotlab.metrics.composite import FEATURES
 from cotlab.reliability.acquisition import next_labels
 from cotlab.reliability.calibrator import fit
-from cotlab.review.features import feature_table
+from cotlab.review.features import BESIDE
+from cotlab.stats.drift import standardised
 from cotlab.stats.weights import WEIGHTS
+from cotlab.store import read
 from cotlab.store.gate import Store
-from cotlab.suites.wordproblems import make_suite
+from cotlab.suites.mixed import mixed_suite
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
@@ -56,30 +56,17 @@ def synthetic(n: int, seed: int) -> Data:
     return Data("synthetic", r_raw, parts, (rng.random(n) < chance).astype(float), [str(i) for i in range(n)])
 
 
-def organisms(n: int, folder: Path) -> Data:
-    """Runs of three organisms on a suite of which half of the chains hold a value that was changed."""
-    clean, rng = make_suite(n, 23), np.random.default_rng(23)
-    items, sound = [], {}
-    for item in clean.items:
-        sound[item.id] = bool(rng.random() < 0.5) or not item.steps
-        steps = list(item.steps)
-        if not sound[item.id]:
-            at = int(rng.integers(len(steps)))
-            head, _, tail = steps[at].text.rpartition(" = ")
-            value = int("".join(c for c in tail if c.isdigit()) or 0)
-            steps[at] = Step(at, f"{head} = {(value + int(rng.integers(1, 4))) % 21}.")
-        items.append(Item(item.id, item.question, item.answer, tuple(steps), item.category, item.meta))
-    suite = Suite.of("half corrupted", items)
-    tables = []
-    for model in ("r50", "hint", "r100"):
-        done = cotlab.run_suite(suite, store=folder, provider="organism", model=model, profile="phase3")
-        tables.append(feature_table(Store(folder), [done.run_id]))
-    table = pd.concat(tables, ignore_index=True)
-    table = table[table["r_raw"].notna() & table["correct"].notna()]
-    names = [name for name in FEATURES if table[name].notna().all() and table[name].std() > 1e-9]
-    label = table["correct"].gt(0.5) & table["item_id"].map(sound).astype(bool)
-    features = table[names].to_numpy(float)
-    return Data("organisms", table["r_raw"].to_numpy(), features, label.to_numpy(float), list(table["question"]))
+def organisms(store: Store, items: int) -> Data:
+    """Runs of organisms on mixed suites: those that the store holds and that ended, else of three organisms, made now."""
+    rows = read.runs(store).to_dict("records")
+    runs = [str(r["id"]) for r in rows if r["status"] == "done" and str(r["suite_name"]).startswith("mixed")]
+    if not runs:
+        runs = [measure(store, model, mixed_suite(items, 23 + k)) for k, model in enumerate(("r50", "hint", "r100"))]
+    table = truths(store, runs)
+    table = table[table["r_raw"].notna() & table["target"].notna()]
+    features = standardised(table[[*FEATURES, *BESIDE]].to_numpy(float))
+    label = table["target"].astype(bool).to_numpy(float)
+    return Data("organisms", table["r_raw"].to_numpy(), features, label, list(table["question"]))
 
 
 def platt(data: Data, rows: Floats) -> Predict:
@@ -170,10 +157,18 @@ def compared(curves: Floats, limit: float, seed: int) -> str:
     return f"{told[0]} | {told[1]} | {ratio(curves):.2f} [{lo:.2f}, {hi:.2f}]"
 
 
+def sets(told: argparse.Namespace) -> Iterator[Data]:
+    yield synthetic(told.items, told.seed)
+    if told.word_problems:
+        with tempfile.TemporaryDirectory() as folder:
+            yield organisms(Store(told.store or Path(folder)), told.word_problems)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--items", type=int, default=1600, help="synthetic items")
-    parser.add_argument("--word-problems", type=int, default=100, help="items of each organism's run")
+    parser.add_argument("--store", type=Path, help="a store with runs on mixed suites, as benchmarks/calibration.py leaves one")
+    parser.add_argument("--word-problems", type=int, default=100, help="items of each organism's run; 0 leaves organisms out")
     parser.add_argument("--repetitions", type=int, default=30)
     parser.add_argument("--most", type=int, default=300, help="labels at the end")
     parser.add_argument("--theta", type=float, default=0.5)
@@ -181,15 +176,11 @@ def main() -> None:
     parser.add_argument("--other", type=float, default=0.05, help="share of other decisions that counts as reached")
     parser.add_argument("--seed", type=int, default=0)
     told = parser.parse_args()
-    sets = [synthetic(told.items, told.seed)]
-    if told.word_problems:
-        with tempfile.TemporaryDirectory() as folder:
-            sets.append(organisms(told.word_problems, Path(folder)))
     print(f"{told.repetitions} repetitions, {START} random labels, {BATCH} a batch, at most {told.most} and four fifths of "
           f"the pool; theta {told.theta:g}\n")  # fmt: skip
     print("| data (items, acceptable) | learner | until | chosen | random | random / chosen [95 %] |")
     print("|---|---|---|---|---|---|")
-    for data in sets:
+    for data in sets(told):
         named = f"{data.name} ({len(data.labels)}, {data.labels.mean():.0%})"
         for learner, make in LEARNERS.items():
             found = [once(data, make, told.most, told.theta, told.seed + k) for k in range(told.repetitions)]

@@ -95,7 +95,7 @@ def drift_scores(table: pd.DataFrame) -> Any:
     fig.update_yaxes(range=[len(tested) - 0.4, -0.6], tickvals=list(range(len(tested))), ticktext=ticks, showgrid=False)
     fig.update_yaxes(showticklabels=True, col=1)
     small = ["Grey: shuffled samples, up to their 95 % point: where no drift lies, so the points have no bars of their own. "
-             "Dashed: the set point. Diamond: past it and past chance."] if tested else []  # fmt: skip
+             "Dashed: the set point. Diamond: the feature raises the alert, by either."] if tested else []  # fmt: skip
     small += _gaps(rows)
     style.apply_style(fig, "How far each feature moved (PSI in nats, KS 0 to 1)", subtitle=small, height=150 + 28 * len(tested))
     return fig.update_layout(margin={"r": 118, "b": 60})

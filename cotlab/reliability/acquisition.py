@@ -77,6 +77,11 @@ def next_labels(
     seed : int
         Of the draw among items without r_cal and of what decides between equals.
 
+    Notes
+    -----
+    Choosing is no gain everywhere: see benchmarks/active_learning.py. A map of one score (Platt) learns its Brier score at least
+    as fast from random items; a fit on all features, and the side of the threshold, from chosen ones. So keep some random.
+
     Returns
     -------
     Chosen
