@@ -162,7 +162,7 @@ def _controls(target: Target, draft: Draft) -> DeltaGenerator:
     known = " (by the ground truth)" if target.answer is not None and not target.corrects else ""
     first = next(word for word, value in ANSWERS.items() if value is target.answer)
     with st.container(horizontal=True, gap="medium"):
-        st.segmented_control(f"The model's answer{known}", list(ANSWERS), default=first, key=f"answer-{at}")
+        st.segmented_control(f"Is the answer right?{known}", list(ANSWERS), default=first, key=f"answer-{at}")
         st.text_input("Note", target.note, key=f"note-{at}", max_chars=2000, placeholder="Kept with the verdict")
     if target.until is not None:
         st.caption(f"Reserved for you until {_clock(target.until)}; a label given later counts too.")
