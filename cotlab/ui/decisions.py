@@ -248,9 +248,7 @@ def _by_cost(shown: Shown) -> list[Suggestion]:
         error = st.number_input("An error that goes out", 0.01, 1e9, 20.0, key="cost-error", width=160)
         review = st.number_input("A review", 0.0, 1e9, 1.0, key="cost-review", width=130)
         escalation = st.number_input("An escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130)
-        missed = st.number_input(
-            "Errors that a review misses (share)", 0.0, 0.99, 0.1, 0.01, key="cost-missed", width=230
-        )
+        missed = st.number_input("Errors that a review misses (share)", 0.0, 0.99, 0.1, 0.01, key="cost-missed", width=230)
     stamp = shown.counts
     return _cost_lines(str(data.store().folder), (error, review, escalation, missed), stamp["said"], stamp["chosen"])
 
