@@ -11,6 +11,6 @@ if shown is not None:
     decisions.by_domain(shown, policy)
     decided.queue(shown)
     decided.all_of(shown)
-decided.rollout_box()
+decided.rollout_box(shown)
 decided.audit_log()
 decisions.fine_print()

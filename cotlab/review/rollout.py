@@ -38,14 +38,15 @@ class Rollout(NamedTuple):
         return self.phases[self.reached] if self.reached < len(self.phases) else None
 
 
-def rollout(store: Store) -> Rollout:
+def rollout(store: Store, counts: dict[str, int] | None = None) -> Rollout:
     """The phases that the store's runs, labels, calibrators, policies, decisions and checks of drift amount to.
 
     The first three ask for one run with defined scores of the phase's parts; the fourth for a calibrator in use, a policy, and
-    decisions by both; the fifth for labels and a check of drift that are newer than the calibrator.
+    decisions by both; the fifth for labels and a check of drift that are newer than the calibrator. ``counts`` are those of
+    ``loop_counts`` where they are known.
     """
     parts = _parts(store)
-    counts = loop_counts(store)
+    counts = counts or loop_counts(store)
     phases = [_measuring(n, wanted, parts) for n, wanted in ((1, "CV"), (2, "CVF"), (3, "CVFRD"))]
     phases += [_calibrated(counts), _watched(counts)]
     done = next((k for k, phase in enumerate(phases) if not phase.reached), len(phases))

@@ -31,7 +31,7 @@ RIGHT = ("place", "day", "r_raw", "r_cal", "low", "high")
 def queue(shown: Shown) -> None:
     """What a person must see by the decisions that were made, the most urgent first, and a queue for raters from it."""
     st.subheader("What people must see")
-    table = kept.decisions(data.store(), shown.run)
+    table = shown.made
     _decide(shown, table)
     if table.empty:
         return
@@ -72,7 +72,7 @@ def queue(shown: Shown) -> None:
 
 def all_of(shown: Shown) -> None:
     """Every decision on the run with what it rests on."""
-    table = kept.decisions(data.store(), shown.run)
+    table = shown.made
     if table.empty:
         return
     st.subheader("Decisions of this run")
@@ -89,9 +89,9 @@ def all_of(shown: Shown) -> None:
     st.caption(as_code(f"{len(part)} of {len(rows)}. {why}."))
 
 
-def rollout_box() -> None:
+def rollout_box(shown: Shown | None) -> None:
     """Which phase of the rollout the store has reached, and what the next one needs."""
-    found = rollout(data.store())
+    found = rollout(data.store(), None if shown is None else shown.counts)
     st.subheader(f"Rollout: phase {found.reached} of {len(found.phases)}")
     with st.container(border=True):
         for phase in found.phases:

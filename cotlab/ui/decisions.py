@@ -18,7 +18,7 @@ from cotlab.reliability.volumes import what_if as volumes_of
 from cotlab.review.decide import policy_of, scored, set_policy
 from cotlab.review.suggest import Suggestion, by_cost, by_precision
 from cotlab.stats.intervals import Interval
-from cotlab.store.decisions import loop_counts
+from cotlab.store.decisions import decisions, loop_counts
 from cotlab.ui import access, data, parts
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
@@ -29,11 +29,16 @@ NAMES = {DEFAULT: "All without their own"}
 
 
 class Shown(NamedTuple):
-    """What the page is about: a run, its answers with r_cal and target, and the policy that holds."""
+    """What the page is about: a run, its answers with r_cal and target, the policy that holds, and the decisions made.
+
+    ``counts`` are those of ``loop_counts``.
+    """
 
     row: dict[str, Any]
     table: pd.DataFrame
     held: Policy
+    made: pd.DataFrame
+    counts: dict[str, int]
 
     @property
     def run(self) -> str:
@@ -54,7 +59,7 @@ def found() -> Shown | None:
     gone = [text for text in table[table["r_cal"].isna()]["told"] if text]
     if table["r_cal"].isna().all():
         st.warning(as_code(f"No answer of this run has an r_cal, so all are escalated: {shorten(gone[0], 200)}."))
-    return Shown(row, table, policy_of(store))
+    return Shown(row, table, policy_of(store), decisions(store, str(row["id"])), counts)
 
 
 def what_if(shown: Shown) -> Policy:
@@ -113,12 +118,9 @@ def suggestions(shown: Shown) -> None:
     if told := st.session_state.pop("policy-saved", None):
         st.success(told)
     with st.expander("Thresholds from costs or from a target precision", icon=":material/balance:"):
-        way = st.segmented_control(
-            "From", ["Costs", "Target precision"], default="Costs", key="suggest-by", required=True,
-            label_visibility="collapsed",
-        )  # fmt: skip
+        way = st.radio("From", ["Costs", "Target precision"], key="suggest-by", horizontal=True, label_visibility="collapsed")
         try:
-            found = _by_cost() if way == "Costs" else _by_target()
+            found = _by_cost(shown) if way == "Costs" else _by_target(shown)
         except CotlabError as error:
             st.info(as_code(str(error)))
             return
@@ -202,8 +204,9 @@ def _words(told: Volumes) -> dict[str, str]:
     return {
         "Released": _part(told.release, told.n), "Review": _part(told.review, told.n),
         "Escalated": _part(told.escalate, told.n),
-        "Expected errors among the released [95%]": _interval(told.expected),
-        "Errors found among the released, share of labelled [95%]": _interval(told.observed, n=True),
+        "Expected errors, released [95%]": _interval(told.expected),
+        "Labelled among the released": str(told.observed.n),
+        "Errors found, share of those [95%]": _interval(told.observed),
         "Review, hours": f"{told.hours:.1f}", "Review, days at the capacity": days,
         "Reviews that wait after the first day": "n/a" if told.days is None and not told.waiting else str(told.waiting),
     }  # fmt: skip
@@ -240,21 +243,19 @@ def _try(low: float, high: float) -> None:
     st.query_params["thresholds"] = f"{low:.4g},{high:.4g}"
 
 
-def _by_cost() -> list[Suggestion]:
+def _by_cost(shown: Shown) -> list[Suggestion]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         error = st.number_input("An error that goes out", 0.01, 1e9, 20.0, key="cost-error", width=160)
         review = st.number_input("A review", 0.0, 1e9, 1.0, key="cost-review", width=130)
         escalation = st.number_input("An escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130)
-        missed = st.number_input(
-            "Errors that a review misses (share)", 0.0, 0.99, 0.1, 0.01, key="cost-missed", width=230
-        )
-    stamp = loop_counts(data.store())
+        missed = st.number_input("Errors that a review misses (share)", 0.0, 0.99, 0.1, 0.01, key="cost-missed", width=230)
+    stamp = shown.counts
     return _cost_lines(str(data.store().folder), (error, review, escalation, missed), stamp["said"], stamp["chosen"])
 
 
-def _by_target() -> list[Suggestion]:
+def _by_target(shown: Shown) -> list[Suggestion]:
     target = st.number_input("Acceptable share of what is released", 0.01, 0.999, 0.95, 0.01, key="target", width=240)
-    stamp = loop_counts(data.store())
+    stamp = shown.counts
     return _target_lines(str(data.store().folder), target, stamp["said"], stamp["chosen"])
 
 
@@ -285,7 +286,5 @@ def _part(n: int, total: int) -> str:
     return f"{n} ({n / total:.0%})" if total else "0"
 
 
-def _interval(found: Interval, *, n: bool = False) -> str:
-    if found.point is None:
-        return f"n/a: {found.reason}"
-    return interval_text(found.point, found.lo, found.hi) + (f", n = {found.n}" if n else "")
+def _interval(found: Interval) -> str:
+    return f"n/a: {found.reason}" if found.point is None else interval_text(found.point, found.lo, found.hi)
