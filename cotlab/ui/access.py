@@ -16,6 +16,7 @@ from cotlab.ui.text import as_code, shorten
 
 __all__ = [
     "LOCAL", "ROLES", "Forbidden", "LoggedOut", "Person", "Role", "guard", "may", "need", "only", "person", "providers",
+    "settings",
 ]  # fmt: skip
 
 
@@ -39,7 +40,12 @@ def person() -> Person:
     typed = str(st.session_state.get("local_rater") or "")
     if not _served():
         return Person(typed or LOCAL, "admin")
-    return identify(_client(), _claims(), access_settings(PAGES.parent), typed)
+    return identify(_client(), _claims(), settings(), typed)
+
+
+def settings() -> dict[str, str]:
+    """The settings that say who may do what, as they stand now; one of them is a secret."""
+    return access_settings(PAGES.parent)
 
 
 def may(role: Role) -> bool:
