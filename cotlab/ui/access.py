@@ -95,7 +95,7 @@ def guard() -> None:
     if who.source == "open":
         st.warning(f"No login is set up: everybody who reaches this address is {who.role} here.")
     if who.source != "local":
-        st.sidebar.caption(as_code(f"{shorten(who.name, 40)}, {who.role}"))
+        st.sidebar.text(f"{shorten(who.name, 40)}, {who.role}")
     if who.source == "login":
         st.sidebar.button("Log out", icon=":material/logout:", on_click=st.logout)
 
