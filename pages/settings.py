@@ -4,6 +4,7 @@ from cotlab.ui import parts, settings
 
 parts.head("Settings", "What can this installation reach, and what does it hold?")
 settings.keys()
+settings.sharing()
 settings.connection()
 settings.the_store()
 settings.prices()

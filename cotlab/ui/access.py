@@ -16,6 +16,7 @@ from cotlab.ui.text import as_code, shorten
 
 __all__ = [
     "LOCAL", "ROLES", "Forbidden", "LoggedOut", "Person", "Role", "guard", "may", "need", "only", "person", "providers",
+    "settings",
 ]  # fmt: skip
 
 
@@ -39,7 +40,12 @@ def person() -> Person:
     typed = str(st.session_state.get("local_rater") or "")
     if not _served():
         return Person(typed or LOCAL, "admin")
-    return identify(_client(), _claims(), access_settings(PAGES.parent), typed)
+    return identify(_client(), _claims(), settings(), typed)
+
+
+def settings() -> dict[str, str]:
+    """The settings that say who may do what, as they stand now; one of them is a secret."""
+    return access_settings(PAGES.parent)
 
 
 def may(role: Role) -> bool:
@@ -89,7 +95,7 @@ def guard() -> None:
     if who.source == "open":
         st.warning(f"No login is set up: everybody who reaches this address is {who.role} here.")
     if who.source != "local":
-        st.sidebar.caption(as_code(f"{shorten(who.name, 40)}, {who.role}"))
+        st.sidebar.text(f"{shorten(who.name, 40)}, {who.role}")
     if who.source == "login":
         st.sidebar.button("Log out", icon=":material/logout:", on_click=st.logout)
 

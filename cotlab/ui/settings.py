@@ -18,7 +18,7 @@ from cotlab.run.plan import code_version
 from cotlab.store import read
 from cotlab.store.backup import back_up
 from cotlab.ui import access, data, parts
-from cotlab.ui.text import as_code
+from cotlab.ui.text import as_code, shorten
 
 
 def keys() -> None:
@@ -31,6 +31,31 @@ def keys() -> None:
         "Keys are read from the environment, from .env or from .streamlit/secrets.toml, in this order. They are not stored, "
         "logged or shown."
     )
+
+
+def sharing() -> None:
+    """How people are let in, and who may do what; the proxy's secret is never shown, and names only to an admin."""
+    st.subheader("Sharing")
+    told, who = access.settings(), access.person()
+    how = {
+        "login": "Login by OpenID Connect, as [auth] of .streamlit/secrets.toml says.",
+        "header": f"A proxy names the user in {told['COTLAB_TRUSTED_HEADER']}, and shows by a secret that it is the proxy.",
+        "open": "No login: everybody who reaches this address is let in.",
+        "local": "No login: only the machine it runs on is let in.",
+    }[who.source]
+    st.markdown(as_code(how))
+    lists = {"admin": "COTLAB_ADMINS", "labeller": "COTLAB_LABELLERS", "viewer": ""}
+    listed = {role: [part.strip() for part in told.get(name, "").split(",") if part.strip()] for role, name in lists.items()}
+    frame = pd.DataFrame(
+        {
+            "role": listed.keys(),
+            "may": ["everything", "label", "look and download"],
+            "set by": ["COTLAB_ADMINS", "COTLAB_LABELLERS", "everybody else who is logged in"],
+            "who": [", ".join(names) if access.may("admin") else f"{len(names)} listed" for names in listed.values()],
+        }
+    )
+    st.dataframe(frame, hide_index=True, key="roles")
+    st.caption(as_code(f"You are {shorten(who.name)}, {who.role}. A list that changes in .env holds at the next action."))
 
 
 def connection() -> None:

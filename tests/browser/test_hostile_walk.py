@@ -37,8 +37,8 @@ def test_no_page_runs_or_links_what_a_text_says(tmp_path: Path, monkeypatch: pyt
     with app(tmp_path) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1440, "height": 2400})
-        page.set_default_timeout(60_000)
-        expect.set_options(timeout=60_000)
+        page.set_default_timeout(120_000)
+        expect.set_options(timeout=120_000)
         page.on("request", lambda asked: outside.append(asked.url) if hostile.HOST in asked.url else None)
         page.on("dialog", lambda dialog: outside.append(dialog.message))
         shown = toolbars = 0

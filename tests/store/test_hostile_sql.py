@@ -69,7 +69,12 @@ def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
     assert read.item(store, row["digest"], f"{SQL[0]} 0").steps == (Step(0, SQL[0]),)
 
 
-CHOSEN = {"responses.py": {"name", "marks", "', '.join(COUNTED)", "len(_STEPS)"}, "write.py": {"table", "item"}}
+CHOSEN = {
+    "responses.py": {"name", "marks", "', '.join(COUNTED)", "len(_STEPS)"},
+    "write.py": {"table", "item"},
+    "labels.py": {"', '.join(COLUMNS)", "'labels' if history else 'current_labels'"},
+    "decisions.py": {"', '.join('?' * 14)", "newest", "fields"},
+}
 """What may be joined into SQL, by file: names that the code chooses from a list of its own, question marks, and counts."""
 _SQL = re.compile(r"\s*(SELECT|INSERT|DELETE|UPDATE|DROP|ALTER|CREATE|PRAGMA|WITH|ATTACH|COPY)\s")
 

@@ -128,3 +128,13 @@ def test_who_is_not_let_in_sees_nothing(came_as: Callable[..., None], page: str)
     app = app.run() if page == "home" else app.switch_page(str(MAIN.parents[2] / "pages" / f"{page}.py")).run()
     assert [title.value for title in app.title] == ["cotlab"] and len(app.error) == 1
     assert not (app.button or app.dataframe or app.text_input or app.selectbox or app.metric)
+
+
+@pytest.mark.parametrize(("name", "listed"), [("ann", ["ann", "lou"]), ("bob", ["1 listed", "1 listed"])])
+def test_settings_say_how_people_are_let_in_but_no_secret(came_as: Callable[..., None], name: str, listed: list[str]) -> None:
+    came_as(name)
+    app = open_page("settings")
+    table = app.dataframe[1].value
+    assert table["role"].tolist() == ["admin", "labeller", "viewer"] and table["who"].tolist()[:2] == listed
+    assert any("A proxy names the user in X\\-User" in one.value for one in app.markdown)
+    assert SECRET not in str(app) and all(SECRET not in one.value for one in (*app.markdown, *app.caption))
