@@ -31,9 +31,7 @@ def next_labels(
     store = Store()
     found = wanted(store, run, k, epsilon=epsilon, thresholds=threshold or (), unscored=unscored, seed=seed)
     made = queue_of(store, found, queue, by=by or getpass.getuser()) if queue else None
-    rows = [
-        {**row, "r_cal": None if row["r_cal"] != row["r_cal"] else row["r_cal"]} for row in found.items.to_dict("records")
-    ]
+    rows = [{**row, "r_cal": None if row["r_cal"] != row["r_cal"] else row["r_cal"]} for row in found.items.to_dict("records")]
     if json:
         told = {"items": rows, "thresholds": list(found.thresholds), "epsilon": found.epsilon, "near": found.near,
                 "said": found.said, "queue": made}  # fmt: skip

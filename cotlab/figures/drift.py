@@ -54,9 +54,7 @@ def feature_distributions(table: pd.DataFrame) -> Any:
     small = ["Bands: 95 % for the whole line (Dvoretzky–Kiefer–Wolfowitz), as for independent items. Solid: reference; dashed: "
              "current."] if drawn else []  # fmt: skip
     small += _gaps(rows)
-    style.apply_style(
-        fig, "Each feature's distribution (cumulative share, 0 to 1)", subtitle=small, height=150 + 150 * down
-    )
+    style.apply_style(fig, "Each feature's distribution (cumulative share, 0 to 1)", subtitle=small, height=150 + 150 * down)
     fig.update_annotations(font={"size": style.SMALL_SIZE + 1, "color": style.INK})
     return fig.update_layout(margin={"b": 74, "t": fig.layout.margin.t + 22})
 

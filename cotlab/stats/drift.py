@@ -114,9 +114,7 @@ class Shuffles:
         If there is no permutation to make.
     """
 
-    def __init__(
-        self, reference: Sequence[Hashable], current: Sequence[Hashable], *, permutations: int, seed: int
-    ) -> None:
+    def __init__(self, reference: Sequence[Hashable], current: Sequence[Hashable], *, permutations: int, seed: int) -> None:
         if permutations < 1:
             raise ValueError(f"a null needs at least one permutation, got {permutations}")
         rng = np.random.default_rng(seed)
