@@ -9,6 +9,8 @@ from cotlab.review.decide import policy_of, scored
 
 
 def _volumes(source: Source, choice: Choice) -> Drawn | Absent:
+    if not (source.scores["metric"] == "r_raw").any():
+        return Absent("the run has no scores of the scorer composite")
     table = scored(source.store, [source.run_id])
     if table.empty:
         return Absent("no item has been scored")

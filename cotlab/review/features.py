@@ -68,8 +68,8 @@ def _of_run(store: Store, run_id: str) -> pd.DataFrame:
     for name in NUMBERS:
         columns[name] = table["item_id"].map(_means(scores, facets, name)).astype(float)
     raw = scores[scores["metric"] == "r_raw"].drop_duplicates("item_id").set_index("item_id")
-    table["status"] = table["item_id"].map(raw["status"]).fillna("undefined")
-    table["reason"] = table["item_id"].map(raw["reason"]).where(table["item_id"].isin(raw.index), NO_COMPOSITE)
+    table["status"] = table["item_id"].map(raw["status"]).astype(object).fillna("undefined")
+    table["reason"] = table["item_id"].map(raw["reason"]).astype(object).where(table["item_id"].isin(raw.index), NO_COMPOSITE)
     return table.assign(**columns)
 
 
