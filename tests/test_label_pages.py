@@ -56,8 +56,10 @@ def press(app: AppTest, label: str) -> AppTest:
 
 
 def blocks(app: AppTest) -> list[tuple[str, str]]:
-    told = [json.loads(e.proto.json or "{}") for e in app.get("bidi_component")]
-    return [(block["label"], block["text"]) for one in told for block in one.get("blocks", ())]
+    """The texts of the item on the page, each with its name; all of them plain text."""
+    names = ["Question", *(f"Step {k + 1}" for k in range(len(STEPS))), "Model's answer", "Right answer"]
+    assert not app.text or set(names) <= {c.value for c in app.caption}
+    return list(zip(names, [t.value for t in app.text], strict=False))
 
 
 def test_both_pages_open_on_an_empty_store() -> None:
@@ -70,7 +72,7 @@ def test_a_rater_sees_question_chain_and_answer_and_no_score_nor_markup(store: S
     app = labelling(queue_of(store, f"q {HOSTILE}", gold={("run-1", "i-00"): {"reasoning": "acceptable"}}), "<b>ada</b>")
     shown = blocks(app)
     assert shown[0] == ("Question", f"{HOSTILE} 0")
-    assert [text for label, text in shown if label.isdigit()] == list(STEPS)
+    assert [text for label, text in shown if label.startswith("Step")] == list(STEPS)
     assert ("Right answer", "12") in shown and shown[-2][0] == "Model's answer"
     every = [e.value for e in (*app.markdown, *app.caption, *app.warning, *app.info, *app.error)]
     assert not any("<script>" in text or "](javascript" in text or "<b>ada" in text for text in every)

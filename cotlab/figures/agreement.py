@@ -40,7 +40,7 @@ def label_agreement(table: pd.DataFrame) -> Any:
     )  # fmt: skip
     of = style.escape(style.shorten(said(rows[0], "of"), 40))
     style.apply_style(
-        fig, f"Agreement of raters{of and f' on {of}'} (coefficient, −1 to 1)", subtitle=fine_print(marks, gaps=False),
+        fig, f"Agreement{of and f' on {of}'} (coefficient, −1 to 1)", subtitle=fine_print(marks, gaps=False),
         x="Alpha of all, kappa of pairs", height=140 + 44 * len(marks),
     )  # fmt: skip
     return fig.update_layout(margin={"r": 214})

@@ -15,7 +15,7 @@ from cotlab.review import queue as queues
 from cotlab.review.queue import Given, QueueItem
 from cotlab.store.leases import Leases
 from cotlab.ui import access, data, label_items
-from cotlab.ui.chain_view import show_blocks
+from cotlab.ui.label_items import Shown
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
@@ -115,12 +115,21 @@ def work(target: Target) -> DeltaGenerator:
     keys = st.container(border=True, gap="small")
     if target.corrects:
         st.warning(f"You correct your label of {as_code(shorten(target.item_id))}.", icon=":material/edit:")
-    show_blocks(shown.blocks(), key="label-item")
+    _texts(shown)
     st.caption(f"{shown.whose} Model {as_code(shorten(shown.model))}.")
     if st.session_state.get("label-help"):
         st.info(help_text())
     with keys:
         return _controls(target, _draft(target))
+
+
+def _texts(shown: Shown) -> None:
+    """The item's texts, as plain elements: a component draws itself later than the keys, so they could be another item's."""
+    for number, (label, text) in enumerate(shown.rows()):
+        with st.container(horizontal=True, gap="medium", vertical_alignment="top", wrap=False, key=f"label-text-{number}"):
+            with st.container(width=112):
+                st.caption(label)
+            st.text(text)
 
 
 def _draft(target: Target) -> Draft:

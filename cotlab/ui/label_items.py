@@ -13,7 +13,6 @@ from cotlab.store import read
 from cotlab.text.answers import final_answer
 from cotlab.text.prompts import said
 from cotlab.ui import data
-from cotlab.ui.chain_view import Block
 
 ANSWERED = ("answer_correct", "baseline_correct")
 """Scores whose first request is the one that the model answered with the whole chain."""
@@ -37,12 +36,11 @@ class Shown(NamedTuple):
             return "The model's own chain, as it replied." if self.own else "The suite's reference chain; the model read it."
         return "n/a: the log does not hold the model's chain." if self.own else "n/a: the item has no chain."
 
-    def blocks(self) -> list[Block]:
-        """Question, steps, the model's answer and what was expected, in reading order; all text as text."""
-        rows = [("Question", self.question), *((f"{i + 1}", text) for i, text in enumerate(self.steps))]
-        rows.append(("Model's answer", self.answer))
-        rows.append(("Right answer", self.truth if self.truth is not None else "n/a: no ground truth"))
-        return [Block(i, label, text) for i, (label, text) in enumerate(rows)]
+    def rows(self) -> list[tuple[str, str]]:
+        """Question, steps, the model's answer and what was expected, each with its name, in reading order."""
+        steps = [(f"Step {i + 1}", text) for i, text in enumerate(self.steps)]
+        truth = self.truth if self.truth is not None else "n/a: no ground truth"
+        return [("Question", self.question), *steps, ("Model's answer", self.answer), ("Right answer", truth)]
 
 
 def shown(run_id: str, item_id: str) -> Shown:

@@ -19,16 +19,7 @@ ROOT = Path(__file__).parents[2]
 ARGUMENTS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking"]
 LISTEN = """
 window.presses = [];
-const find = (root) => {
-  const found = root.querySelector('.chain .row .text');
-  if (found) return found;
-  for (const one of root.querySelectorAll('*')) {
-    const inside = one.shadowRoot && find(one.shadowRoot);
-    if (inside) return inside;
-  }
-  return null;
-};
-window.shown = () => find(document)?.textContent ?? '';
+window.shown = () => document.querySelector('.st-key-label-text-0 [data-testid="stText"]')?.textContent ?? '';
 window.ready = () => document.querySelector('[class*="st-key-verdict-acceptable"]')?.className ?? '';
 document.addEventListener('keydown', (e) => window.presses.push([e.key, Date.now() / 1000, window.shown()]), true);
 """
