@@ -96,7 +96,7 @@ def _show(found: Fitted) -> None:
     lines = [
         f"The base rate {number(report['base_rate'])} alone has a Brier score of {_interval(report['base_brier'])}.",
         f"r_raw itself ranks the labels with an AUROC of {_interval(report['auroc_r_raw'])}.",
-        f"Chosen: {report['chosen']}. {report['why'][0].upper()}{report['why'][1:]}.",
+        f"Chosen (*): {report['why']}.",
         *[f"Left out: {count} labels: {why}." for why, count in report["left_out"].items()],
     ]
     for line in lines:
@@ -182,7 +182,8 @@ def _versions(store: Store, as_json: bool) -> None:
         sys.stdout.write(canonical_json(told) + "\n")
         return
     heads = ("version", "method", "labels (acceptable)", "Brier", "ECE", "weights", "labels seen", "made (UTC)", "by", "note")
-    _table(_console(), f"{len(rows)} calibrators" if rows else "No calibrator yet: cotlab calibrate RUN fits one", heads, rows)
+    title = "Versions, the newest first" if rows else "No calibrator yet: cotlab calibrate RUN fits one"
+    _table(_console(), title, heads, rows)
 
 
 def _interval(told: Mapping[str, Any]) -> str:

@@ -146,7 +146,7 @@ def choose(
     if method not in ("auto", *METHODS):
         raise ValueError(f"{method!r} is no method of calibration: auto or one of {', '.join(METHODS)}")
     if refused := shortage("any", y):
-        raise NotCalibrated(refused)
+        raise NotCalibrated(f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import FILE.")
     where = folds_of(y, groups, seed=seed) if folds is None else folds
     count = int(where.max()) + 1
     by_fold = [s] * count if fold_scores is None else fold_scores

@@ -133,8 +133,8 @@ def shortage(method: str, targets: ArrayLike) -> str | None:
 def fit_any(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
     """``fit`` without the least number of labels, for training folds; NotCalibrated on one class and on an unranked score."""
     s, y = checked(scores, targets)
-    if y.min() == y.max():
-        raise NotCalibrated("there is one class only")
+    if len(set(y)) < 2:
+        raise NotCalibrated("the labels are not of two classes")
     if np.ptp(s) < 1e-9:
         raise NotCalibrated(f"all {len(s)} scores are equal: {UNRANKED}")
     if method not in METHODS:
@@ -213,7 +213,7 @@ def _expit(x: Floats) -> Floats:
 
 
 def checked(scores: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]:
-    """Scores and targets as arrays of float; ValueError where they are none, NotCalibrated where there is nothing."""
+    """Scores and targets as arrays of float; ValueError where they are none."""
     s, y = np.asarray(scores, dtype=float), np.asarray(targets, dtype=float)
     if s.ndim != 1 or s.shape != y.shape:
         raise ValueError(f"one target for each score, got {s.shape} and {y.shape}")
@@ -221,6 +221,4 @@ def checked(scores: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]:
         raise ValueError("scores lie in [0, 1]: leave out items without one")
     if not np.isin(y, (0.0, 1.0)).all():
         raise ValueError("targets are True or False")
-    if not len(s):
-        raise NotCalibrated("there is no label of an item with a score")
     return s, y

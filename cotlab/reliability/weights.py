@@ -115,7 +115,7 @@ def tune(parts: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, ob
     every, y = np.asarray(parts, dtype=float), np.asarray(targets, dtype=float)
     defined = np.isfinite(reweighed(every, WEIGHTS)) if len(every) else np.zeros(0, dtype=bool)
     if refused := shortage("any", y[defined]):
-        raise NotCalibrated(f"No weights can be tuned: {refused}")
+        raise NotCalibrated(f"No weights can be tuned: {refused}. Label more items, or cotlab labels import FILE.")
     x, y = every[defined], y[defined]
     names = [group for group, kept in zip(groups, defined, strict=True) if kept]
     folds = folds_of(y, names, seed=seed)
@@ -237,7 +237,10 @@ def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
 
 
 def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
-    """Lowest Brier score of σ(slope · r_raw + intercept) over weights, slope >= 0 and intercept at once, by SLSQP."""
+    """Lowest Brier score of σ(slope · r_raw + intercept) over weights, slope >= 0 and intercept at once, by SLSQP.
+
+    It starts from the example weights and from near those that rank best.
+    """
     from scipy.optimize import minimize
     from scipy.special import expit
 
@@ -245,7 +248,8 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
     values, mask = values[:, measured], mask[:, measured]
     k, example = len(measured), _vector(WEIGHTS)
     own = example[measured] / example[measured].sum()
-    starts = [own, *(0.8 * row + 0.2 * own for row in np.eye(k))]
+    ranked = _by_grid(x, y, measured)[measured]
+    starts = [own, 0.8 * ranked + 0.2 * own]
     patterns = np.unique(mask, axis=0)
 
     def loss(at: Floats) -> tuple[float, Floats]:

@@ -164,18 +164,19 @@ def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -
 def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
     """``r_cal`` by a calibrator's row as ``cotlab.store.calibrators`` gives it; by none where it is None."""
     ok = (features["status"] == "ok").to_numpy()
-    raw = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
+    stored = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
+    raw = stored
     if row is not None and row["weights"] is not None:
         raw = np.where(np.isfinite(raw), reweighed(features[list(PARTS)].to_numpy(dtype=float), row["weights"]), np.nan)
     n = len(features)
     found, why, outside = np.full(n, np.nan), [""] * n, np.zeros(n, dtype=bool)
     domains = features["domain"].fillna("").tolist()
-    reasons = [str(text) if isinstance(text, str) and text else "" for text in features["reason"]]
+    told = list(zip(features["status"].tolist(), features["reason"].tolist(), strict=True))
     for k in np.flatnonzero(~np.isfinite(raw)):
-        if ok[k] and np.isfinite(features["r_raw"].iloc[k]):
-            why[k] = "r_raw is undefined: the calibrator's weights leave too little of the weight defined"
-        else:
-            why[k] = f"r_raw is {features['status'].iloc[k]}" + f": {reasons[k]}" * bool(reasons[k])
+        status, reason = told[k] if not ok[k] else ("undefined", "")
+        if np.isfinite(stored[k]):
+            reason = "the calibrator's weights leave too little of the weight defined"
+        why[k] = f"r_raw is {status}: {reason}" if isinstance(reason, str) and reason else f"r_raw is {status}"
     if row is None:
         why = [NONE_YET if np.isfinite(value) else text for value, text in zip(raw, why, strict=True)]
     else:

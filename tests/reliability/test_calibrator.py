@@ -39,8 +39,8 @@ def refitted(method: str, scores: np.ndarray, targets: np.ndarray, times: int, s
 @pytest.mark.parametrize("method", METHODS)
 def test_a_known_curve_is_recovered_within_the_bootstrap_interval(method: str) -> None:
     scores, targets = drawn(CURVES[method], 1500, seed=11)
-    found = refitted(method, scores, targets, 100, seed=1)
-    lo, hi = np.quantile(found, [0.005, 0.995], axis=0)
+    found = refitted(method, scores, targets, 60, seed=1)
+    lo, hi = found.min(axis=0), found.max(axis=0)
     truth = CURVES[method](AT)
     assert (lo <= truth).all() and (truth <= hi).all()
     assert (hi - lo).max() < 0.25  # narrow enough that the wrong curve fails:
@@ -52,10 +52,10 @@ def test_a_known_curve_is_recovered_within_the_bootstrap_interval(method: str) -
 @pytest.mark.parametrize("method", ["platt", "beta"])
 def test_bootstrap_intervals_of_a_curve_cover_it_as_often_as_they_say(method: str) -> None:
     truth, hits = CURVES[method](AT), np.zeros(3)
-    for seed in range(100):
-        lo, hi = np.quantile(refitted(method, *drawn(CURVES[method], 400, seed), 150, seed), [0.025, 0.975], axis=0)
+    for seed in range(60):
+        lo, hi = np.quantile(refitted(method, *drawn(CURVES[method], 400, seed), 100, seed), [0.025, 0.975], axis=0)
         hits += (lo <= truth) & (truth <= hi)
-    assert (hits >= 86).all()  # of 100 at 95 %, less four standard deviations
+    assert (hits >= 49).all()  # of 60 at 95 % that is 57, less more than four standard deviations
 
 
 def test_platt_and_beta_are_the_maximum_likelihood_fits_of_statsmodels() -> None:
@@ -73,7 +73,8 @@ def test_platt_and_beta_are_the_maximum_likelihood_fits_of_statsmodels() -> None
 
 
 def test_isotonic_by_hand() -> None:
-    # the rates at .2 .4 .6 .8 are .25, .6, .4, 1: the second and third violate the order and are pooled to .5; 1 becomes 1 − 1/402
+    # the rates at .2 .4 .6 .8 are .25, .6, .4, 1: the two in the middle violate the order and are pooled to .5;
+    # 1 becomes 1 − 1/402
     scores = np.repeat([0.2, 0.4, 0.6, 0.8], 100)
     good = np.concatenate([np.arange(100) < k for k in (25, 60, 40, 100)])
     found = fit("isotonic", scores, good).predict([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
@@ -161,7 +162,9 @@ def test_a_score_of_exactly_one_does_not_outweigh_all_others() -> None:
     assert np.abs(with_one - without).max() < 0.1 and EPS == 1e-3
 
 
-@pytest.mark.parametrize("params", [{}, {"method": "magic", "lo": 0, "hi": 1}, {"method": "platt", "slope": 1.0, "lo": 0, "hi": 1}])
+@pytest.mark.parametrize(
+    "params", [{}, {"method": "magic", "lo": 0, "hi": 1}, {"method": "platt", "slope": 1.0, "lo": 0, "hi": 1}]
+)
 def test_what_is_no_calibrator_is_not_read_as_one(params: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="no parameters of a calibrator"):
         Calibrator.from_params(params)

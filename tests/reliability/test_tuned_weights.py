@@ -28,7 +28,9 @@ def parts_of(n: int, seed: int, *, missing: float = 0.0) -> np.ndarray:
     st.lists(st.tuples(PART, PART, PART, PART, PART), min_size=1, max_size=8),
     st.lists(st.floats(0, 1).map(lambda w: round(w, 3)), min_size=5, max_size=5), st.sampled_from([0.0, LEAST]),
 )  # fmt: skip
-def test_reweighing_is_the_composites_own_arithmetic(rows: list[tuple[float | None, ...]], own: list[float], least: float) -> None:
+def test_reweighing_is_the_composites_own_arithmetic(
+    rows: list[tuple[float | None, ...]], own: list[float], least: float
+) -> None:
     weights = dict(zip(PARTS, own, strict=True))
     table = np.array([[np.nan if value is None else value for value in row] for row in rows], dtype=float)
     for row, found in zip(rows, reweighed(table, weights, least=least), strict=True):
@@ -55,13 +57,13 @@ def test_the_part_that_tells_gets_the_weight_and_the_gain_is_out_of_fold(objecti
 
 def test_without_a_signal_the_example_weights_stay() -> None:
     told, flattered = [], []
-    for seed in range(4):
+    for seed in range(3):
         parts, targets = parts_of(60, seed), np.random.default_rng(seed + 100).random(60) < 0.5
         found = tune(parts, targets, list(range(60)), seed=seed)
         told.append(found.tuned.point or 0.0)
         flattered.append(auroc(reweighed(parts, found.weights), targets) or 0.0)
         assert not found.better and "keep the example weights" in found.why
-    assert abs(np.mean(told) - 0.5) < 0.15  # the standard error of four AUCs of 60 labels is .037
+    assert abs(np.mean(told) - 0.5) < 0.15  # the standard error of three AUCs of 60 labels is .043
     assert np.mean(flattered) > np.mean(told) + 0.05  # measured on its own labels, tuning would look like a gain
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,9 +31,9 @@ PARTS = tuple(WEIGHTS)
 
 
 def fill(store: Store, run: str = "run-1", n: int = 60, *, seed: int = 0, labels: int | None = None) -> None:
-    """A run of ``n`` items in two domains, two items a question; the last item has no r_raw. The first ``labels`` are labelled."""
+    """A run of ``n`` items in two domains, two a question; the last one has no r_raw. The first ``labels`` are labelled."""
     rng, at = np.random.default_rng(seed), (("chain", "reference"), ("profile", "phase3"))
-    items = [Item(f"i-{k:03}", f"Question {k // 2}?", "1", (), "sums" if k % 3 else HOSTILE) for k in range(n)]
+    items = [Item(f"i-{k:03}", f"Question {k // 2}?", "1", (), "sums" if k % 4 else HOSTILE) for k in range(n)]
     suite, ended, said = Suite.of(f"suite {run}", items), [], []
     for k, item in enumerate(items):
         parts = dict(zip(PARTS, rng.random(5).tolist(), strict=True))
@@ -57,11 +58,16 @@ def fill(store: Store, run: str = "run-1", n: int = 60, *, seed: int = 0, labels
         add_labels(connection, said[: n if labels is None else labels])
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled") / "store"
+    fill(Store(folder))
+    return folder
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    found = Store(tmp_path / "store")
-    fill(found)
-    return found
+def store(filled: Path, tmp_path: Path) -> Store:
+    return Store(shutil.copytree(filled, tmp_path / "store"))
 
 
 def test_labels_become_a_version_that_is_in_use(store: Store) -> None:
@@ -119,10 +125,16 @@ def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> Non
     one, two = (calibrate(store, ["run-1"], by="ann", dry_run=True, seed=seed) for seed in (0, 1))
     assert one.version is None and calibrators(store).empty
     assert one.report["labels_digest"] == two.report["labels_digest"]
+    point = feature_table(store, ["run-1"])["item_id"].iloc[0]
+    later = datetime(2026, 1, 2, tzinfo=UTC)
     with store.writing() as connection:
-        add_labels(connection, [Label("new", "run-1", "i-000", "zoe", "not_acceptable", True, datetime(2026, 1, 2, tzinfo=UTC)),
-                                Label("more", "run-1", "i-000", "yan", "not_acceptable", True, datetime(2026, 1, 2, tzinfo=UTC)),
-                                Label("gone", "run-1", "i-001", HOSTILE, "unsure", True, datetime(2026, 1, 2, tzinfo=UTC))])  # fmt: skip
+        turned = connection.execute("SELECT reasoning FROM labels WHERE item_id = ?", [point]).fetchone()
+        other = "acceptable" if turned == ("not_acceptable",) else "not_acceptable"
+        said = [
+            Label("new", "run-1", point, "zoe", other, True, later),
+            Label("more", "run-1", point, "yan", other, True, later),
+        ]
+        add_labels(connection, [*said, Label("gone", "run-1", "i-001", HOSTILE, "unsure", True, later)])
     third = calibrate(store, ["run-1"], by="ann", dry_run=True)
     assert third.report["labels_digest"] != one.report["labels_digest"] and third.report["n"] == 58
     assert third.report["left_out"] == {"nobody is sure": 1, "r_raw is stopped": 1}
@@ -131,7 +143,7 @@ def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> Non
 def test_a_domain_with_enough_labels_gets_its_own_map_and_the_others_the_common_one(store: Store) -> None:
     found = calibrate(store, ["run-1"], by="ann", domain=True)
     told = found.report["domains"]
-    assert (told["sums"]["used"], told[HOSTILE]["used"]) == ("own", "all") and told["sums"]["n"] == 39
+    assert (told["sums"]["used"], told[HOSTILE]["used"]) == ("own", "all") and told["sums"]["n"] == 44
     assert told[HOSTILE]["why"].startswith("the map over all domains:")
     table = feature_table(store, ["run-1"]).iloc[:-1]
     after, sums = r_cal(store, table), (table["domain"] == "sums").to_numpy()
@@ -153,7 +165,8 @@ def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
     ("options", "error", "words"),
     [
         ({"method": "magic"}, ConfigError, "no method of calibration"), ({"weights": "mine"}, ConfigError, "example or tuned"),
-        ({"objective": "f1"}, ConfigError, "auc or brier"), ({"method": "isotonic"}, NotCalibrated, "59 labels of at least 200"),
+        ({"objective": "f1"}, ConfigError, "auc or brier"),
+        ({"method": "isotonic"}, NotCalibrated, "59 labels of at least 200"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_fitted_is_refused_and_nothing_is_written(
@@ -194,7 +207,7 @@ def command(store: Store, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 def test_the_commands_fit_list_and_roll_back(command: Command) -> None:
     dry = command("calibrate", "run-1", "--dry-run")
-    assert "Nothing was written" in dry and "refused: isotonic needs more labels" in dry and "Chosen: " in dry
+    assert "Nothing was written" in dry and "refused: isotonic needs more labels" in dry and "Chosen (*): " in dry
     assert "No calibrator yet" in command("calibrate", "--list")
     assert "Version 1 is in use" in command("calibrate", "run-1", "--domain", "--by", HOSTILE)
     told = json.loads(command("calibrate", "run-1", "--method", "platt", "--json"))
@@ -212,7 +225,8 @@ def test_the_commands_refuse_what_contradicts_itself(command: Command) -> None:
 
 def test_tune_says_whether_to_keep_the_example_weights(command: Command) -> None:
     told = command("tune", "run-1")
-    assert "keep the example weights" in told and "Tuned minus example" in told and "No calibrator" in command("calibrate", "--list")
+    assert "keep the example weights" in told and "Tuned minus example" in told
+    assert "No calibrator" in command("calibrate", "--list")
     applied = json.loads(command("tune", "run-1", "--apply", "--json"))
     assert applied["version"] == 1 and applied["report"]["weights"]["weights"] == applied["tuned"]["weights"]
     with pytest.raises(ConfigError, match="auc or brier"):
