@@ -129,7 +129,8 @@ def _texts(shown: Shown) -> None:
         with st.container(horizontal=True, gap="medium", vertical_alignment="top", wrap=False, key=f"label-text-{number}"):
             with st.container(width=112):
                 st.caption(label)
-            st.text(text)
+            with st.container(width="stretch"):
+                st.text(text, width="stretch")
 
 
 def _draft(target: Target) -> Draft:
