@@ -8,7 +8,7 @@ is the true one. The features come through the ordinary runner, the labels throu
 Three probabilities are held against the fresh items: r_raw with the example weights and a map, r_raw with weights tuned on the
 same labels and a map, and the features combined (`cotlab.reliability.combine`). For each: ECE over 10 bins of equal mass with
 the band of a perfectly calibrated forecaster, Brier score, log loss, AUROC, and AUROC minus that of the best single part,
-paired. ``--splits`` draws the 200 labels anew from all items and says how often the bounds hold. The default takes about ten
+paired. ``--splits`` draws the 200 labels anew from all items and says how often the bounds hold. The default takes about twelve
 minutes of one core; the store is gone on with.
 """
 
