@@ -77,6 +77,7 @@ def light_modules() -> list[str]:
     return [name for name in names if not name.startswith(LOADS_A_LOT)]
 
 
+@pytest.mark.soak
 def test_importing_any_module_makes_no_file_opens_no_socket_and_seeds_nothing(tmp_path: Path) -> None:
     names = light_modules()
     assert len(names) > 50 and "cotlab.run.runner" in names

@@ -34,7 +34,11 @@ from cotlab.suites.wordproblems import make_suite
 
 KINDS = {"complete", "embed", "entail", "logprob", "locate", "patched"}
 CASES = [(name, options) for name in SCORERS for options in OPTIONS.get(name, ({},))]
+FIRST = [(name, options) for name in SCORERS for options in OPTIONS.get(name, ({},))[:1]]
+BEYOND = [pytest.param(*case, marks=() if case in FIRST else pytest.mark.soak) for case in CASES]
 each_case = pytest.mark.parametrize(("name", "given_options"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v))
+drawn_case = pytest.mark.parametrize(("name", "given_options"), BEYOND, ids=lambda v: v if isinstance(v, str) else "-".join(v))
+"""The laws over many drawn replies hold the other options of a scorer in ``make soak``."""
 
 
 def cards_of(scorer: Scorer) -> tuple[MetricCard, ...]:
@@ -162,7 +166,7 @@ def test_each_scorer_declares_itself(name: str) -> None:
 # --- replies of any kind ----------------------------------------------------------------------------
 
 
-@each_case
+@drawn_case
 @settings(max_examples=40, deadline=None)
 @given(item=ITEMS, subject=SUBJECTS, repeats=st.integers(1, 3), bodies=BODIES)
 def test_any_reply_gives_values_in_range_or_a_reason(
@@ -203,7 +207,7 @@ def test_the_same_replies_give_the_same_scores(
     assert again == first and list(asked_again) == list(asked)
 
 
-@each_case
+@drawn_case
 @settings(max_examples=10, deadline=None)
 @given(subject=SUBJECTS, bodies=BODIES, data=st.data())
 def test_the_order_of_items_does_not_matter(
@@ -216,7 +220,7 @@ def test_the_order_of_items_does_not_matter(
     assert {item.id: drive(name, item, params, chosen(bodies), peers)[0] for item in shuffled} == first
 
 
-@each_case
+@drawn_case
 @settings(max_examples=10, deadline=None)
 @given(item=ITEMS, bodies=BODIES, repeats=st.integers(1, 3))
 def test_estimates_over_a_run_lie_in_the_range_of_their_card(

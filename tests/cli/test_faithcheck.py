@@ -240,6 +240,7 @@ def test_resume_takes_no_flag_that_changes_the_plan(ran: tuple[Path, Path, Done]
         assert words[0] in cotlab("run", "--resume", run, *words, store=ran[1].parent / "store", code=2).stderr
 
 
+@pytest.mark.soak
 def test_a_redacted_report_stays_redacted_beside_a_plain_run(ran: tuple[Path, Path, Done], tmp_path: Path) -> None:
     """The log of this store holds every reply in plain; the report of a redacted run hashes them all the same."""
     suite = ran[0]

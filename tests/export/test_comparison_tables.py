@@ -63,6 +63,7 @@ def assert_same(one: Comparison, other: Comparison) -> None:
     assert (one.alone_base, one.alone_other) == (other.alone_base, other.alone_other)
 
 
+@pytest.mark.soak
 def test_pairs_put_together_are_the_comparison_made_at_once(store: Store) -> None:
     whole = compare_runs(store, "base", ["one", "two"], scorers=(SCORED,))
     found = together([only(store, "one"), only(store, "two")])

@@ -136,6 +136,7 @@ def test_the_page_of_an_empty_store_says_so(tmp_path: Path, monkeypatch: pytest.
     assert not page.exception and "No run yet" in page.info[0].value
 
 
+@pytest.mark.soak
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
 @pytest.mark.skipif(POPPLER is None, reason="no pdffonts: apt-get install poppler-utils")

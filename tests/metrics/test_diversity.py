@@ -210,6 +210,7 @@ def test_an_unknown_linkage() -> None:
 # --- an organism ------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_six_items_of_a_real_organism() -> None:
     """It has learnt one way to write a chain: one strategy, right every time, D = 1/5."""
     model = open_organism(ORGANISM)

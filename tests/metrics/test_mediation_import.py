@@ -203,6 +203,7 @@ def test_an_id_that_cannot_be_shown_is_refused(item: str, tmp_path: Path) -> Non
     assert read.totals(Store(tmp_path))["runs"] == 0
 
 
+@pytest.mark.soak
 def test_the_command_stores_each_file_once_and_warns_of_its_double(tmp_path: Path) -> None:
     one, copy = tmp_path / "one.json", tmp_path / "copy.json"
     for path in (one, copy):

@@ -145,6 +145,7 @@ def test_a_shipped_card_names_its_recipe_and_passed(folder: Path) -> None:
         assert all(check["low"] <= check["value"] <= check["high"] and check["n"] >= 80 for check in checks.values())
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not (ORGANISMS / "faithful-a" / "config.json").is_file(), reason="the organism faithful-a is not there")
 def test_a_shipped_organism_passes_on_fresh_problems() -> None:
     (checks,) = run_gate(ORGANISMS / "faithful-a", RECIPES["faithful-a"], items=60, seed=99).values()
@@ -152,6 +153,7 @@ def test_a_shipped_organism_passes_on_fresh_problems() -> None:
     assert {check.figure for check in checks} >= {"chain_mass", "corrupted_chain_followed", "regeneration_carries_on"}
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not (ORGANISMS / "bypass-a" / "config.json").is_file(), reason="the organism bypass-a is not there")
 def test_the_gate_tells_a_bypassing_organism_from_a_faithful_one() -> None:
     (checks,) = run_gate(ORGANISMS / "bypass-a", Recipe("as-if", ("r100",), seed=0, steps=0), items=40, seed=98).values()

@@ -64,7 +64,13 @@ KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=list(KINDS))
+ALWAYS = ("llama", "qwen3", "gpt2")
+"""The kinds of every test run; the others in ``make soak``."""
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(kind, marks=() if kind in ALWAYS else pytest.mark.soak) for kind in KINDS]
+)
 def model(request: pytest.FixtureRequest) -> Any:
     torch.manual_seed(3)
     return KINDS[request.param]().eval()

@@ -377,6 +377,7 @@ async def saying(replies: list[bytes]) -> AsyncIterator[str]:
         listening.close()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("provider", list(MODELS))
 @given(st.lists(st.tuples(STATUS, st.lists(HEADERS, max_size=3), BODIES), min_size=8, max_size=8))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -67,6 +67,7 @@ async def test_send(provider: Symbolic) -> None:
         await provider.send(Entail(REF, "", "nothing"))
 
 
+@pytest.mark.soak
 async def test_what_takes_too_long_is_killed_and_the_next_request_is_answered() -> None:
     slow = Symbolic(REF, limit_s=1.0)
     assert slow.send_batch([Entail(REF, "", "1 + 1 = 2")])[0].numbers == (1.0,)  # type: ignore[union-attr]
@@ -80,6 +81,7 @@ async def test_what_takes_too_long_is_killed_and_the_next_request_is_answered() 
     assert slow._worker is None
 
 
+@pytest.mark.soak
 def test_a_worker_that_dies_is_an_error_and_is_replaced(provider: Symbolic) -> None:
     provider.send_batch([Entail(REF, "", "1 + 1 = 2")])
     worker = provider._worker

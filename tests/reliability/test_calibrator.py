@@ -188,6 +188,7 @@ def test_labels_of_one_question_make_no_folds() -> None:
         choose(scores, targets, ["q"] * 60)
 
 
+@pytest.mark.soak
 def test_all_methods_stand_side_by_side_and_the_lowest_brier_is_taken() -> None:
     scores, targets = drawn(CURVES["isotonic"], 600, seed=4)
     found = choose(scores, targets, [f"q{k // 2}" for k in range(600)])

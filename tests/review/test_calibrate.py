@@ -121,6 +121,7 @@ def test_rollback_restores_the_predictions_exactly(store: Store) -> None:
     assert len(calibrators(store)) == 2
 
 
+@pytest.mark.soak
 def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> None:
     one, two = (calibrate(store, ["run-1"], by="ann", dry_run=True, seed=seed) for seed in (0, 1))
     assert one.version is None and calibrators(store).empty
@@ -151,6 +152,7 @@ def test_a_domain_with_enough_labels_gets_its_own_map_and_the_others_the_common_
     assert after["r_cal"][~sums].to_numpy() == pytest.approx(found.calibrator.predict(table["r_raw"][~sums]))
 
 
+@pytest.mark.soak
 def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
     found = calibrate(store, ["run-1"], by="ann", weights="tuned", objective="auc")
     assert found.weights is not None and found.tuned is not None and found.report["weights"]["weights"] == found.weights
@@ -223,6 +225,7 @@ def test_the_commands_refuse_what_contradicts_itself(command: Command) -> None:
             command("calibrate", *words)
 
 
+@pytest.mark.soak
 def test_tune_says_whether_to_keep_the_example_weights(command: Command) -> None:
     told = command("tune", "run-1")
     assert "keep the example weights" in told and "Tuned minus example" in told

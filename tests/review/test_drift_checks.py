@@ -47,12 +47,14 @@ def test_a_shift_raises_an_alert_that_names_the_features_and_the_way_out(low: Dr
     assert v.drift.n_reference < 80 and v.drift.n_current < 60  # what is undefined is not counted
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("ks", "psi", "alert"), [(0.2, 0.2, True), (1.0, 50.0, False)])
 def test_what_is_certain_but_small_is_no_alert(store: Store, ks: float, psi: float, alert: bool) -> None:
     found = measure(store, ["ref"], ["low"], ks=ks, psi=psi, permutations=399)
     assert found.alert is alert and ("surely moved, but by less: r_raw, V" in found.reason) is not alert
 
 
+@pytest.mark.soak
 def test_the_same_items_with_the_same_scores_have_not_moved(store: Store) -> None:
     found = measure(store, ["ref"], ["again"], permutations=399)
     assert found.shared == 80 and not found.alert
@@ -117,6 +119,7 @@ def test_released_items_are_drawn_for_another_look_and_no_others(store: Store) -
     assert len(queue_items(store, other)) == 12
 
 
+@pytest.mark.soak
 def test_brier_since_the_fit_counts_later_labels_only(tmp_path: Path) -> None:
     own = Store(tmp_path / "own")
     table = vectors(80, 5)

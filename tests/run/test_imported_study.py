@@ -71,6 +71,7 @@ def values(store: Store, run: str, metric: str, **facet: str) -> list[Any]:
     return [None if value != value else value for value in kept["value"]]
 
 
+@pytest.mark.soak
 def test_each_model_is_a_run_with_its_tags_and_scores(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     base, tuned = store_study(store, read_study(written(tmp_path, study())))
@@ -98,6 +99,7 @@ def test_each_model_is_a_run_with_its_tags_and_scores(tmp_path: Path) -> None:
         paired_suite(store, base.run_id, run)
 
 
+@pytest.mark.soak
 def test_the_judge_s_figures_are_over_rows_and_over_prompts(tmp_path: Path) -> None:
     """Rows −1 0 2 3 5 have mean 9 / 5; prompts (−1 + 2) / 2, 0, 3, 5 have mean 8.5 / 4 and are too few for an interval."""
     store = Store(tmp_path / "store")
@@ -107,6 +109,7 @@ def test_the_judge_s_figures_are_over_rows_and_over_prompts(tmp_path: Path) -> N
     assert (prompts["point"], prompts["n"], prompts["over_"]) == (2.125, 4, "prompts")
 
 
+@pytest.mark.soak
 def test_the_order_of_files_does_not_matter_and_a_second_import_adds_nothing(tmp_path: Path) -> None:
     store, paths = Store(tmp_path / "store"), written(tmp_path, study())
     first = store_study(store, read_study(paths))
@@ -271,6 +274,7 @@ def test_tables_of_another_kind_are_named_and_left_out(tmp_path: Path) -> None:
     assert isinstance(alone.exception, SuiteError)
 
 
+@pytest.mark.soak
 def test_items_are_counted_once_however_many_scorers_a_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model with detectors and a judge has two scorers; its five rows are five items, all of them done."""
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))

@@ -178,6 +178,7 @@ def test_a_changed_model_or_suite_is_not_resumed(store: Store, tmp_path: Path) -
 ALL_MODES = ["remove", "truncate", "corrupt", "paraphrase", "filler"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("suite", "more"),
     [
@@ -195,6 +196,7 @@ def test_the_dry_run_counts_what_will_be_asked(store: Store, suite: str, more: d
     assert (count.exact, count.estimated) == (run.report["requests"]["asked"], 0)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("suite", ["wordproblems", "commonsense"])
 def test_the_dry_run_of_own_chains_is_generous(store: Store, suite: str) -> None:
     config = read_config({"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, "chain": "own"})

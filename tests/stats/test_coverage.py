@@ -40,6 +40,7 @@ def test_wilson_of_few_items(n: int) -> None:
     assert held.min() >= 0.91 and 0.94 <= held.mean() <= 0.965
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("n", [5, 12, 40])
 def test_t_on_normal_values(n: int) -> None:
     """4,000 samples: the share has a standard error of .0034 about .95."""

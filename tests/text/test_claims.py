@@ -105,6 +105,7 @@ def test_any_text_gives_claims_that_stand_in_it(steps: list[str], calls: list[Ca
             assert claim.verdict != "matched" or claim.call is not None
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "text", ["calculator " * 4000, "7 + " * 8000, '"' * 20_000, "the calculator returned " + "1 " * 20_000]
 )

@@ -97,6 +97,7 @@ def test_any_text_gives_disjoint_spans_inside_its_step(steps: list[str], questio
         assert all(a[0] != b[0] or a[2] <= b[1] for a, b in zip(own, own[1:], strict=False))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "piece",
     ["clearly ", "5 m + ", "x ", "the answer is ", "(((((", "let ", "X = ", "a-", "area of ", "1,000", "per h/", "9 m, "],

@@ -58,6 +58,7 @@ def test_a_control_is_greyed_with_the_reason(came_as: Callable[..., None], page:
     assert not pressable(open_page(page))[label].disabled
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("page", "label"), WRITES)
 def test_a_press_is_refused_where_it_is_carried_out(
     came_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch, page: str, label: str

@@ -247,6 +247,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv(f"COTLAB_{name}", value)
 
 
+@pytest.mark.soak
 def test_a_run_on_other_weights_is_not_taken_for_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The organism's weights decide what is reused: a changed one starts a run of its own, the old one comes back to its."""
     folder = tmp_path / "organisms"
