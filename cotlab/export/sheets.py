@@ -51,7 +51,7 @@ def as_csv(table: pd.DataFrame) -> str:
 
 
 def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: str) -> str:
-    """A table for LaTeX with booktabs: numbers with three digits at the right, every text escaped; a long one goes over pages."""
+    """A table for LaTeX with booktabs: numbers with three digits at the right, all escaped; a long one goes over pages."""
     names, kinds, rows = _for_paper(table, columns)
     align = "".join("r" if numeric else "l" for numeric in kinds)
     mark = re.sub("[^A-Za-z0-9-]", "-", label)
