@@ -66,6 +66,7 @@ def test_3_requests_that_all_fail(runs: Forking, tmp_path: Path) -> None:
     assert report(tmp_path, "r")["items_with_errors"] == 6
 
 
+@pytest.mark.soak
 def test_4_a_budget_that_is_reached_and_raised(tmp_path: Path) -> None:
     (tmp_path / "priced.py").write_text(PRICED)
     (tmp_path / "priced-1.dist-info").mkdir()

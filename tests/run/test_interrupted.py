@@ -88,6 +88,7 @@ def test_a_run_that_is_killed_again_and_again(tmp_path: Path, unbroken: Path, na
     break_and_resume(tmp_path, unbroken, name, kills)
 
 
+@pytest.mark.soak
 def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path, unbroken: Path) -> None:
     process = start(tmp_path, *flags(SLOW_ECHO), "--run-id", "r")
     wait_for_replies(process, tmp_path, 5)

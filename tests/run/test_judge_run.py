@@ -29,6 +29,9 @@ def asked(store: Store, model: str, suite: Suite, **more: Any) -> Finished:
     return start(config, store, suite=suite)
 
 
+pytestmark = pytest.mark.soak
+
+
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
     """A store with one run of a faithful organism and one of the hint follower, on twelve items that tell them apart."""
