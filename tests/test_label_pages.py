@@ -58,8 +58,8 @@ def press(app: AppTest, label: str) -> AppTest:
 def blocks(app: AppTest) -> list[tuple[str, str]]:
     """The texts of the item on the page, each with its name; all of them plain text."""
     names = ["Question", *(f"Step {k + 1}" for k in range(len(STEPS))), "Model's answer", "Right answer"]
-    assert not app.text or set(names) <= {c.value for c in app.caption}
-    return list(zip(names, [t.value for t in app.text], strict=False))
+    assert not app.main.text or set(names) <= {c.value for c in app.main.caption}
+    return list(zip(names, [t.value for t in app.main.text], strict=False))
 
 
 def test_both_pages_open_on_an_empty_store() -> None:

@@ -21,15 +21,13 @@ from cotlab.suites.wordproblems import make_suite
 from cotlab.text.comparing import ask_comparison
 
 FAITHFUL, HINT = "r100", "hint"
+pytestmark = pytest.mark.soak
 
 
 def asked(store: Store, model: str, suite: Suite, **more: Any) -> Finished:
     """A run in which an organism writes its own chains."""
     config = read_config({"model": model, "scorer": ["flags"], "set": {"flags.chain": "own"}, **more})
     return start(config, store, suite=suite)
-
-
-pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")
