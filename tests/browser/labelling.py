@@ -20,7 +20,10 @@ ARGUMENTS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-backgroun
 LISTEN = """
 window.presses = [];
 window.shown = () => document.querySelector('.st-key-label-text-0 [data-testid="stText"]')?.textContent ?? '';
-window.ready = () => document.querySelector('[class*="st-key-verdict-acceptable"]')?.className ?? '';
+window.ready = () => {
+  const classes = document.querySelector('[class*="st-key-verdict-acceptable"]')?.className ?? '';
+  return classes.match(/st-key-verdict-acceptable-[^ ]+/)?.[0] ?? '';  // the others change while the page is drawn
+};
 document.addEventListener('keydown', (e) => window.presses.push([e.key, Date.now() / 1000, window.shown()]), true);
 """
 """Notes with each key what the page showed as the question at that moment."""
