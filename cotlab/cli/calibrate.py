@@ -23,7 +23,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 def calibrate(
     run: Runs = None,
     method: Annotated[str, typer.Option(help="auto (lowest out-of-fold Brier score), platt, beta or isotonic.")] = "auto",
-    weights: Annotated[str, typer.Option(help="example: r_raw as the runs have it; tuned: on the labels.")] = "example",
+    weights: Annotated[
+        str, typer.Option(help="example: r_raw as the runs have it; tuned on the labels; combined: all features in one.")
+    ] = "example",
     objective: Annotated[str, typer.Option(help="What tuned weights are tuned for: brier or auc.")] = "brier",
     domain: Annotated[bool, typer.Option("--domain", help="A map of its own for each domain with enough labels.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure, and write nothing.")] = False,
@@ -89,6 +91,7 @@ def _show(found: Fitted) -> None:
     from rich.text import Text
 
     from cotlab.figures.style import number
+    from cotlab.reliability.combine import combined_words
 
     console, report = _console(), found.report
     good, n = report["n_positive"], report["n"]
@@ -106,6 +109,8 @@ def _show(found: Fitted) -> None:
         console.print(Text(f"Domain {name!r} ({one['n']} labels, {one['n_positive']} acceptable): {own}."))
     if report["weights"] is not None:
         _tuned(console, report["weights"])
+    if "combination" in report:
+        console.print(Text(f"Combined: {combined_words(report['combination'])}."))
     if found.version is None:
         console.print(Text("Nothing was written (--dry-run)."))
     else:
@@ -174,7 +179,7 @@ def _versions(store: Store, as_json: bool) -> None:
         rows.append(
             [
                 f"{one['version']}" + " (in use)" * bool(one["current"]), one["method"], f"{one['n']} ({one['n_positive']})",
-                _interval(best["brier"]), _interval(best["ece"]), "example" if report["weights"] is None else "tuned",
+                _interval(best["brier"]), _interval(best["ece"]), _way(report),
                 one["labels_digest"][:12], f"{made:%Y-%m-%d %H:%M}", one["made_by"], one["note"],
             ]
         )  # fmt: skip
@@ -184,6 +189,10 @@ def _versions(store: Store, as_json: bool) -> None:
     heads = ("version", "method", "labels (acceptable)", "Brier", "ECE", "weights", "labels seen", "made (UTC)", "by", "note")
     title = "Versions, the newest first" if rows else "No calibrator yet: cotlab calibrate RUN fits one"
     _table(_console(), title, heads, rows)
+
+
+def _way(report: Mapping[str, Any]) -> str:
+    return "combined" if "combination" in report else "example" if report["weights"] is None else "tuned"
 
 
 def _interval(told: Mapping[str, Any]) -> str:

@@ -251,6 +251,8 @@ def _histogram(source: Source, choice: Choice) -> Drawn | Absent:
 
 def _curves(source: Source, choice: Choice) -> Drawn | Absent:
     row = current_calibrator(source.store)
+    if row is not None and "combination" in row["report"]:
+        return Absent("the calibrator in use combines several features: it is no curve of one score")
     return Absent(NONE_YET) if row is None else Drawn(curves(row, thresholds_of(source.store)), _version(row))
 
 

@@ -31,6 +31,7 @@ from cotlab.figures.marks import (
 
 CALIBRATORS: Mapping[str, tuple[str, str]] = {
     "isotonic": ("Isotonic", "solid"), "platt": ("Platt", "dash"), "beta": ("Beta", "dot"),
+    "combined": ("Combined features", "dashdot"),
 }  # fmt: skip
 """Names on the screen and dashes of lines; in the order of their colours."""
 GROUPS = ("acceptable", "not acceptable", "no label")

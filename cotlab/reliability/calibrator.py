@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cotlab.reliability.maps import METHODS, Calibrator, Floats, NotCalibrated, checked, fit, fit_any, shortage
+from cotlab.reliability.maps import COMBINED, METHODS, Calibrator, Floats, NotCalibrated, checked, fit, fit_any, shortage
 from cotlab.stats.calibration import Bin, bin_count, difference, equal_mass, interval, perfect_band, reliability_bins
 from cotlab.stats.intervals import Interval
 
 __all__ = [
     "METHODS", "Calibrator", "Choice", "Folds", "Measured", "NotCalibrated", "Trial", "choose", "fit", "fit_any", "folds_of",
-    "measured", "shortage",
+    "measured", "shortage", "as_it_is", "COMBINED",
 ]  # fmt: skip
 Folds = NDArray[np.int64]
 
@@ -162,6 +162,36 @@ def choose(
     base_brier = interval("brier", base, y, groups, seed=seed)
     why = _why(best, method, trials, good, y, groups, seed)
     return Choice(trials, chosen, why, where, base, base_brier, interval("auroc", s, y, groups, seed=seed))
+
+
+def as_it_is(
+    predicted: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], folds: Folds, raw: ArrayLike, *, note: str = "",
+    seed: int = 0,
+) -> Choice:  # fmt: skip
+    """A choice without a choice: probabilities (n,) that were learnt from many features, measured out of fold.
+
+    Parameters
+    ----------
+    predicted : array (n,) in [0, 1]
+        Of each label by a fit that saw neither it nor its question.
+    targets, groups, folds, seed
+        As ``choose``.
+    raw : array (n,)
+        r_raw of the labels: how well it alone ranks them is told beside.
+    note : str
+        What a reader must know of the fit.
+    """
+    p, y = checked(predicted, targets)
+    base = np.array([y[folds != fold].mean() for fold in range(int(folds.max()) + 1)])[folds]
+    params = {"method": COMBINED, "lo": 0.0, "hi": 1.0, "n": len(y), "n_positive": int(y.sum()), "note": note}
+    trial = Trial(COMBINED, None, Calibrator(params), p, measured(p, y, groups, base=base, seed=seed))
+    gap = difference("auroc", np.asarray(raw, dtype=float), p, y, groups, seed=seed)
+    bounds = "" if gap.lo is None or gap.hi is None else f" [{gap.lo:.4f}, {gap.hi:.4f}]"
+    why = f"{COMBINED} was asked for; its AUROC minus that of r_raw, out of fold: {gap.point:.4f}{bounds}"
+    return Choice(
+        (trial,), trial, why, folds, base, interval("brier", base, y, groups, seed=seed),
+        interval("auroc", raw, y, groups, seed=seed),
+    )  # fmt: skip
 
 
 def measured(

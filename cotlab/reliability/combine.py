@@ -78,6 +78,15 @@ class Combination:
         return np.where(known, _expit(score), np.nan)
 
 
+def combined_words(params: Mapping[str, Any]) -> str:
+    """The columns of a combination with their weights, in words, the heaviest first."""
+    kinds = {"as_is": "", "up": " (towards 1)", "down": " (towards 0)", "gap": " (missing)"}
+    columns = sorted(params["columns"], key=lambda column: -abs(column["weight"]))
+    told = ", ".join(f"{c['feature']}{kinds[c['kind']]} {c['weight']:+.2f}" for c in columns)
+    left = "; ".join(f"{name} {why}" for name, why in params["left_out"].items())
+    return f"weights of standardised columns: {told}; ridge {params['penalty']:g}" + (f"; left out: {left}" if left else "")
+
+
 @dataclass(frozen=True, slots=True)
 class Combined:
     """What ``combine`` found.

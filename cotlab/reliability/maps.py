@@ -16,6 +16,8 @@ from cotlab.stats.calibration import auroc
 Floats = NDArray[np.float64]
 METHODS = ("platt", "beta", "isotonic")
 """The simplest first: of two that are equally good out of fold, the first is taken."""
+COMBINED = "combined"
+"""The score is a probability already, that of `cotlab.reliability.combine`: it is taken as it is."""
 FEWEST_LABELS, FEWEST_OF_CLASS = 20, 5
 FEWEST_ISOTONIC, FEWEST_ISOTONIC_OF_CLASS = 200, 50
 EPS = 1e-3
@@ -44,7 +46,7 @@ class Calibrator:
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Calibrator:
         """The calibrator that ``params`` describe; ValueError where they describe none."""
-        wanted = {"platt": {"slope", "intercept"}, "beta": {"a", "b", "c"}, "isotonic": {"x", "y"}}
+        wanted = {"platt": {"slope", "intercept"}, "beta": {"a", "b", "c"}, "isotonic": {"x", "y"}, COMBINED: set()}
         method = params.get("method")
         if method not in wanted or not (wanted[str(method)] | {"lo", "hi"}) <= set(params):
             raise ValueError(f"these are no parameters of a calibrator: {sorted(params)}")
@@ -52,7 +54,7 @@ class Calibrator:
 
     @property
     def method(self) -> str:
-        """``platt``, ``beta`` or ``isotonic``."""
+        """``platt``, ``beta``, ``isotonic``, or ``combined``."""
         return str(self.params["method"])
 
     @property
@@ -72,7 +74,9 @@ class Calibrator:
         """
         s = np.asarray(scores, dtype=float)
         held = np.clip(s, self.params["lo"], self.params["hi"])
-        if self.method == "isotonic":
+        if self.method == COMBINED:
+            found = held
+        elif self.method == "isotonic":
             found = np.interp(held, self.params["x"], self.params["y"])
         elif self.method == "platt":
             found = _expit(self.params["slope"] * held + self.params["intercept"])

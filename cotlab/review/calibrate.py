@@ -11,12 +11,27 @@ import pandas as pd
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
-from cotlab.reliability.calibrator import METHODS, Calibrator, Choice, Folds, Measured, NotCalibrated, Trial, choose
+from cotlab.reliability.calibrator import (
+    COMBINED,
+    METHODS,
+    Calibrator,
+    Choice,
+    Folds,
+    Measured,
+    NotCalibrated,
+    Trial,
+    as_it_is,
+    choose,
+    shortage,
+)
+from cotlab.reliability.combine import Combination, combine
 from cotlab.reliability.weights import OBJECTIVES, PARTS, Floats, Tuned, reweighed, tune
 from cotlab.stats.intervals import Interval
 from cotlab.store.calibrators import add_calibrator, calibrator, choose_calibrator, current_calibrator
 from cotlab.store.gate import Store
 
+WAYS = ("example", "tuned", COMBINED)
+"""What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured features in one."""
 NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
 OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
 
@@ -72,7 +87,8 @@ def calibrate(
         ``auto`` (lowest out-of-fold Brier score) or one of ``METHODS``.
     weights : str
         ``example``: r_raw as each run has it. ``tuned``: weights tuned on the same labels; the out-of-fold numbers are then
-        those of weights tuned without the fold.
+        those of weights tuned without the fold. ``combined``: no weighted mean, but all measured features in one regression
+        (`cotlab.reliability.combine`), which is a probability already.
     objective : str
         What tuned weights are tuned for, ``auc`` or ``brier``.
     domain : bool
@@ -93,11 +109,16 @@ def calibrate(
         raise ConfigError(f"{method!r} is no method of calibration: auto, {', '.join(METHODS)}")
     if objective not in OBJECTIVES:
         raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
-    if weights not in ("example", "tuned"):
-        raise ConfigError(f"{weights!r} are no weights to calibrate with: example or tuned")
+    if weights not in WAYS:
+        raise ConfigError(f"{weights!r} are no weights to calibrate with: {', '.join(WAYS)}")
+    keep = None if dry_run else _keeper(store, by, note)
+    if weights == COMBINED:
+        if method != "auto" or domain:
+            raise ConfigError("combined features are a probability already: they take no method and no map for each domain")
+        return fit_combined(labelled(store, runs), seed=seed, keep=keep)
     return fit_labels(
         labelled(store, runs), method=method, objective=objective if weights == "tuned" else None, domain=domain, seed=seed,
-        keep=None if dry_run else _keeper(store, by, note),
+        keep=keep,
     )  # fmt: skip
 
 
@@ -142,6 +163,27 @@ def fit_labels(
     return Fitted(version, best, own, weights, choice, tuned, {**report, "labels_digest": digest_})
 
 
+def fit_combined(labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int] | None = None) -> Fitted:
+    """``calibrate`` with all measured features combined, on a table of labelled items."""
+    told, left_out = _usable(labels)
+    y, questions = told["target"].astype(bool).to_numpy(), told["question"].tolist()
+    if refused := shortage("any", y):
+        raise NotCalibrated(f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import FILE.")
+    found = combine(told, y, questions, seed=seed)
+    scores = told["r_raw"].to_numpy(dtype=float)
+    choice = as_it_is(found.predicted, y, questions, found.folds, scores, seed=seed)
+    best = choice.chosen.calibrator
+    assert best is not None
+    report = {
+        **_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
+        "left_out": left_out, "domains": {}, "weights": None, "combination": dict(found.combination.params),
+    }  # fmt: skip
+    digest_ = labels_digest(told, scores)
+    params = {"all": best.params, "domains": {}, COMBINED: dict(found.combination.params)}
+    version = None if keep is None else keep(COMBINED, params, None, digest_, report)
+    return Fitted(version, best, {}, None, choice, None, {**report, "labels_digest": digest_})
+
+
 def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -> pd.DataFrame:
     """The calibrated probability of each row of a ``feature_table``, by the calibrator in use (or the version asked for).
 
@@ -168,6 +210,9 @@ def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFra
     raw = stored
     if row is not None and row["weights"] is not None:
         raw = np.where(np.isfinite(raw), reweighed(features[list(PARTS)].to_numpy(dtype=float), row["weights"]), np.nan)
+    scored = raw
+    if row is not None and COMBINED in row["params"]:
+        scored = np.where(np.isfinite(raw), Combination.from_params(row["params"][COMBINED]).predict(features), np.nan)
     n = len(features)
     found, why, outside = np.full(n, np.nan), [""] * n, np.zeros(n, dtype=bool)
     domains = features["domain"].fillna("").tolist()
@@ -184,7 +229,7 @@ def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFra
         whole = Calibrator.from_params(row["params"]["all"])
         for name in sorted(set(domains)):
             own, one = np.array([each == name for each in domains]) & np.isfinite(raw), maps.get(name, whole)
-            found[own], outside[own] = one.predict(raw[own]), one.outside(raw[own])
+            found[own], outside[own] = one.predict(scored[own]), one.outside(scored[own])
             for k in np.flatnonzero(own & outside):
                 why[k] = OUTSIDE.format(lo=one.params["lo"], hi=one.params["hi"])
     number = None if row is None else int(row["version"])

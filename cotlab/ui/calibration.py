@@ -12,6 +12,7 @@ from cotlab.core.errors import CotlabError
 from cotlab.export import calibration_tables as tables
 from cotlab.figures.calibration import CALIBRATORS, METRICS
 from cotlab.figures.style import interval_text, number
+from cotlab.reliability.combine import combined_words
 from cotlab.reliability.maps import (
     FEWEST_ISOTONIC,
     FEWEST_ISOTONIC_OF_CLASS,
@@ -19,7 +20,7 @@ from cotlab.reliability.maps import (
     FEWEST_OF_CLASS,
     METHODS,
 )
-from cotlab.review.calibrate import applied, calibrate
+from cotlab.review.calibrate import WAYS, applied, calibrate
 from cotlab.stats.weights import WEIGHTS
 from cotlab.store import calibrators as kept
 from cotlab.store import due, read
@@ -173,8 +174,9 @@ def _fit(shown: Shown, *, ready: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         method = st.selectbox("Method", list(ways), format_func=ways.__getitem__, key="fit-method")
         weights = st.selectbox(
-            "Weights of the parts", ["example", "tuned"], key="fit-weights",
-            help="Tuned weights are looked for within each fold, so that the numbers out of fold stay honest.",
+            "Weights of the parts", list(WAYS), key="fit-weights",
+            help="Tuned weights are looked for within each fold, so that the numbers out of fold stay honest. Combined: all "
+            "measured features in one regression, a probability already.",
         )  # fmt: skip
         by_domain = st.toggle("A map of its own for each domain with enough labels", key="fit-domain")
     note = st.text_input("Why", key="fit-note", placeholder="kept with the version", max_chars=300)
@@ -209,7 +211,10 @@ def methods(shown: Shown) -> None:
         f"Skill: by how much of the base rate's Brier score ({_told(report['base_brier'])}) the method's is lower."
     )
     parts.show_figure("calibrator_comparison", tables.comparison(report, row["method"]), key="comparison")
-    parts.show_figure("calibrator_curves", tables.curves(row, shown.limits), key="curves")
+    if "combination" in report:
+        st.caption(as_code(f"No curve of one score: {combined_words(report['combination'])}."))
+    else:
+        parts.show_figure("calibrator_curves", tables.curves(row, shown.limits), key="curves")
 
 
 def method_rows(report: Mapping[str, Any], chosen: str) -> pd.DataFrame:
@@ -254,6 +259,9 @@ def weights(shown: Shown) -> None:
         return
     st.subheader("Weights of the parts")
     told = shown.version["report"]["weights"]
+    if "combination" in shown.version["report"]:
+        st.caption("All measured features are combined: no weights of parts.")
+        return
     if told is None:
         st.caption(
             "r_raw is each run's own, by the example weights "

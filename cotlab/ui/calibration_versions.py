@@ -8,6 +8,7 @@ import streamlit as st
 from cotlab.core.errors import CotlabError
 from cotlab.export import calibration_tables as tables
 from cotlab.figures.calibration import CALIBRATORS
+from cotlab.reliability.calibrator import COMBINED
 from cotlab.review.calibrate import rollback
 from cotlab.store import calibrators as kept
 from cotlab.ui import access, data
@@ -28,7 +29,7 @@ def versions(shown: Shown) -> None:
             [
                 {"Version": row["version"], "In use": "yes" if row["current"] else "", "Method": CALIBRATORS[row["method"]][0],
                  "Labels": row["n"], "Acceptable": row["n_positive"],
-                 "Weights": "example" if pd.isna(row["weights"]) else "tuned",
+                 "Weights": "combined" if row["method"] == COMBINED else "example" if pd.isna(row["weights"]) else "tuned",
                  "Labels digest": str(row["labels_digest"])[:12], "Made": f"{row['made_at']:%Y-%m-%d %H:%M}",
                  "By": row["made_by"], "Why": row["note"]}
                 for row in every.to_dict("records")

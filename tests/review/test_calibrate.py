@@ -18,6 +18,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.labels import Label
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
 from cotlab.reliability.calibrator import NotCalibrated
+from cotlab.reliability.combine import Combination
 from cotlab.review.calibrate import NONE_YET, calibrate, r_cal, rollback
 from cotlab.review.features import feature_table
 from cotlab.stats.weights import WEIGHTS
@@ -166,7 +167,7 @@ def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"method": "magic"}, ConfigError, "no method of calibration"), ({"weights": "mine"}, ConfigError, "example or tuned"),
+        ({"method": "magic"}, ConfigError, "no method of calibration"), ({"weights": "mine"}, ConfigError, "example, tuned, combined"),
         ({"objective": "f1"}, ConfigError, "auc or brier"),
         ({"method": "isotonic"}, NotCalibrated, "59 labels of at least 200"),
     ],
@@ -234,3 +235,37 @@ def test_tune_says_whether_to_keep_the_example_weights(command: Command) -> None
     assert applied["version"] == 1 and applied["report"]["weights"]["weights"] == applied["tuned"]["weights"]
     with pytest.raises(ConfigError, match="auc or brier"):
         command("tune", "run-1", "--objective", "f1")
+
+
+def test_a_combination_is_a_version_that_is_applied_and_rolled_back(store: Store) -> None:
+    calibrate(store, ["run-1"], by="ada")
+    found = calibrate(store, ["run-1"], by="ada", weights="combined")
+    row = current_calibrator(store)
+    assert row is not None and (row["version"], row["method"], found.version) == (2, "combined", 2)
+    table = feature_table(store, ["run-1"])
+    told = r_cal(store, table)
+    own = Combination.from_params(row["params"]["combined"]).predict(table)
+    ok = (table["status"] == "ok").to_numpy()
+    assert np.allclose(told["r_cal"][ok], own[ok]) and told["r_cal"][~ok].isna().all() and (~ok).sum() == 1
+    assert told["why"][~ok].str.startswith("r_raw is stopped").all()
+    pd.testing.assert_series_equal(told["r_raw"][ok], table["r_raw"][ok], check_names=False)  # the score stays what it was
+    report = row["report"]
+    assert report["n"] == 59 and report["methods"][0]["brier"]["lo"] < report["base_brier"]["point"]
+    assert "run-1" in report["runs"] and "AUROC minus that of r_raw" in report["why"]
+    rollback(store, 1, by="ada", reason="simpler")
+    assert set(r_cal(store, table)["calibrator"]) == {1}
+
+
+def test_a_combination_takes_no_method_and_no_domains(store: Store) -> None:
+    for more in ({"method": "platt"}, {"domain": True}):
+        with pytest.raises(ConfigError, match="a probability already"):
+            calibrate(store, ["run-1"], by="ada", weights="combined", **more)  # type: ignore[arg-type]
+    assert current_calibrator(store) is None
+
+
+def test_the_command_says_what_was_combined(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(store.folder))
+    found = CliRunner().invoke(app, ["calibrate", "run-1", "--weights", "combined"])
+    assert found.exit_code == 0 and "Combined: weights of standardised columns:" in found.output
+    listed = CliRunner().invoke(app, ["calibrate", "--list"])
+    assert "combined" in listed.output
