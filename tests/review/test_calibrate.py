@@ -167,7 +167,8 @@ def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"method": "magic"}, ConfigError, "no method of calibration"), ({"weights": "mine"}, ConfigError, "example, tuned, combined"),
+        ({"method": "magic"}, ConfigError, "no method of calibration"),
+        ({"weights": "mine"}, ConfigError, "example, tuned, combined"),
         ({"objective": "f1"}, ConfigError, "auc or brier"),
         ({"method": "isotonic"}, NotCalibrated, "59 labels of at least 200"),
     ],
