@@ -79,8 +79,8 @@ def next_labels(
 
     Notes
     -----
-    Choosing is no gain everywhere: see benchmarks/active_learning.py. A map of one score (Platt) gets its Brier score down at
-    least as fast on random items; a fit on all features gains from chosen ones. So keep some random.
+    Choosing is no gain everywhere: see benchmarks/active_learning.py. For a map of one score (Platt)
+    no gain was seen over random items; a fit on all features gained in some settings. So keep some random.
 
     Returns
     -------
