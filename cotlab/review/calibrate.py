@@ -18,6 +18,7 @@ from cotlab.store.calibrators import add_calibrator, calibrator, choose_calibrat
 from cotlab.store.gate import Store
 
 NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
+COMPOSED = "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a run too"
 OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
 
 
@@ -38,7 +39,8 @@ class Fitted:
         All methods side by side, over all domains.
     tuned : Tuned or None
     report : mapping of JSON values
-        What the store keeps: ``n, n_positive, n_questions, runs, left_out`` (reason -> count)``, folds`` (count)``, seed,
+        What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed of: "CVFRD")``, left_out``
+        (reason -> count)``, folds`` (count)``, seed,
         base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and ``points`` (``r_raw, predicted, target``, out
         of fold) of the chosen one, ``domains`` (name -> ``used``: "own" or "all", ``why, n, n_positive, chosen, methods``)
         and ``weights`` (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not refused,
@@ -132,6 +134,7 @@ def fit_labels(
     weights = None if tuned is None else tuned.weights
     report = {
         **_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
+        "parts": sorted(set(_composed(told)) - {""}),
         "left_out": left_out, "domains": by_domain, "weights": None if tuned is None else tuned_report(tuned),
     }  # fmt: skip
     digest_ = labels_digest(told, scores)
@@ -182,8 +185,12 @@ def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFra
     else:
         maps = {name: Calibrator.from_params(params) for name, params in row["params"].get("domains", {}).items()}
         whole = Calibrator.from_params(row["params"]["all"])
+        seen, own_parts = (row["report"] or {}).get("parts") or [], _composed(features)
+        known = np.isfinite(raw) & np.array([not seen or parts in ("", *seen) for parts in own_parts], dtype=bool)
+        for k in np.flatnonzero(np.isfinite(raw) & ~known):
+            why[k] = COMPOSED.format(own=", ".join(own_parts[k]), seen=" or ".join(", ".join(one) for one in seen))
         for name in sorted(set(domains)):
-            own, one = np.array([each == name for each in domains]) & np.isfinite(raw), maps.get(name, whole)
+            own, one = np.array([each == name for each in domains]) & known, maps.get(name, whole)
             found[own], outside[own] = one.predict(raw[own]), one.outside(raw[own])
             for k in np.flatnonzero(own & outside):
                 why[k] = OUTSIDE.format(lo=one.params["lo"], hi=one.params["hi"])
@@ -192,6 +199,11 @@ def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFra
     return pd.DataFrame(
         {"r_raw": raw, "r_cal": found, "why": why, "outside": outside, "calibrator": versions}, index=features.index
     )
+
+
+def _composed(features: pd.DataFrame) -> list[str]:
+    """The parts that each r_raw is composed of; "" where it is not known."""
+    return [str(parts) for parts in features["parts"]] if "parts" in features else [""] * len(features)
 
 
 def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
