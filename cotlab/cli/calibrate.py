@@ -73,10 +73,11 @@ def tune(
     """Tune the composite's weights on people's labels, and say whether they are better than the example weights."""
     from cotlab.core.keys import canonical_json
     from cotlab.review import calibrate as review
+    from cotlab.review.fit_report import tuned_report
     from cotlab.store.gate import Store
 
     store = Store()
-    report = review.tuned_report(review.tune_runs(store, run or None, objective=objective, seed=seed))
+    report = tuned_report(review.tune_runs(store, run or None, objective=objective, seed=seed))
     found = review.calibrate(store, run or None, by=by, weights="tuned", objective=objective, seed=seed) if apply else None
     if json:
         told = {"tuned": report, "version": found.version if found else None, "report": found.report if found else None}

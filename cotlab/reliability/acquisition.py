@@ -54,7 +54,8 @@ class Chosen(NamedTuple):
 
 def next_labels(
     r_cal: Sequence[float], features: Floats, thresholds: Sequence[float], k: int, *, epsilon: float = EPSILON,
-    unscored: float = UNSCORED, taken: Sequence[bool] | None = None, seed: int = 0,
+    unscored: float = UNSCORED, taken: Sequence[bool] | None = None, own: Sequence[Sequence[float]] | None = None,
+    seed: int = 0,
 ) -> Chosen:  # fmt: skip
     """Choose ``k`` unlabelled items near the decision boundary that differ from each other and from what is labelled.
 
@@ -74,6 +75,8 @@ def next_labels(
         which of them would tell more.
     taken : sequence of bool, or None
         Which items have a label: they are not chosen, and what is chosen keeps away from them.
+    own : sequence of sequences of float, one an item, or None
+        The thresholds that hold for each item, where domains have theirs; ``thresholds`` for an item without any.
     seed : int
         Of the draw among items without r_cal and of what decides between equals.
 
@@ -99,7 +102,10 @@ def next_labels(
     """
     score = np.asarray(r_cal, dtype=float)
     had = np.zeros(len(score), dtype=bool) if taken is None else np.asarray(taken, dtype=bool)
-    _checked(score, features, thresholds, k, epsilon, unscored, had)
+    bounds = [thresholds] * len(score) if own is None else [tuple(one) or tuple(thresholds) for one in own]
+    _checked(score, features, [*thresholds, *(v for one in bounds for v in one)], k, epsilon, unscored, had)
+    if not len(thresholds) or len(bounds) != len(score):
+        raise ValueError("there is at least one threshold, and thresholds of each item's own are as many as the items")
     rng = np.random.default_rng(seed)
     known = np.isfinite(score)
     scored, blind = np.flatnonzero(known & ~had), np.flatnonzero(~known & ~had)
@@ -107,9 +113,8 @@ def next_labels(
     want = min(k - kept, len(scored))
     kept = min(len(blind), k - want)
     said = []
-    apart = np.abs(score[scored, None] - np.asarray(thresholds, dtype=float)[None, :])
-    theta = np.asarray(thresholds, dtype=float)[apart.argmin(axis=1)] if len(scored) else np.empty(0)
-    distance = apart.min(axis=1)
+    theta = np.array([min(bounds[i], key=lambda one: abs(score[i] - one)) for i in scored], dtype=float)
+    distance = np.abs(score[scored] - theta)
     reach = epsilon
     while want and (distance <= reach).sum() < want and reach < 1:
         reach = min(1.0, reach * _STEP)

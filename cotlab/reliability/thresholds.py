@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.reliability.policy import DEFAULT, PolicyError, Thresholds
+from cotlab.reliability.policy import PolicyError, Thresholds
 from cotlab.stats.intervals import FEWEST, Interval, no_interval, too_few, wilson
 
 Floats = NDArray[np.float64]
@@ -165,7 +165,7 @@ class PrecisionChoice(NamedTuple):
 
 
 def high_by_precision(
-    r_cal: Sequence[float], targets: Sequence[bool], target: float, *, level: float = 0.95
+    r_cal: Sequence[float], targets: Sequence[bool], target: float, *, groups: Sequence[Hashable] = (), level: float = 0.95
 ) -> PrecisionChoice:
     """The smallest ``high`` from which on labelled answers are acceptable as often as wanted, by Wilson's lower bound.
 
@@ -175,6 +175,9 @@ def high_by_precision(
     targets : sequence of bool
     target : float in (0, 1)
         The precision wanted of what is released.
+    groups : sequence, one a label
+        The question of each label. Answers to one question in several runs may all be right or wrong together: the bound is
+        that of as many labels as there are questions. Without any each label is its own.
     level : float
         Of Wilson's interval, whose lower bound must reach ``target``. Many thresholds are tried on the same labels, so the
         bound of the one that is chosen is optimistic: check it on later labels.
@@ -205,7 +208,15 @@ def high_by_precision(
     p, good = p[order], good[order]
     starts = np.flatnonzero(np.r_[True, np.diff(p) > 0])
     hits = np.cumsum(good[::-1])[::-1][starts]
-    tried = [(float(p[i]), wilson(int(k), len(p) - int(i), level=level)) for i, k in zip(starts, hits, strict=True)]
+    names = [groups[i] for i in order[::-1]] if len(groups) else list(range(len(p)))
+    at = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    first = np.zeros(len(p), dtype=int)
+    first[np.unique([at[name] for name in names], return_index=True)[1]] = 1
+    asked = np.cumsum(first)[::-1][starts]
+    tried = [
+        (float(p[i]), _of_questions(int(k), len(p) - int(i), int(q), level))
+        for i, k, q in zip(starts, hits, asked, strict=True)
+    ]
     for high, found in tried:
         if found.lo is not None and found.lo >= target:
             return PrecisionChoice(high, found, high, 0, f"Wilson's lower bound reaches {target:g} from r_cal {high:.3g} on")
@@ -215,28 +226,23 @@ def high_by_precision(
         high, found = max(tried, key=lambda one: (one[1].point or 0.0, one[1].n))
         return PrecisionChoice(None, found, high, None, f"the labelled precision reaches {target:g} at no threshold")
     gap, high, found = min(short, key=lambda one: (one[0], -one[1]))
-    missing = max(1, gap)
+    missing, of_others = max(1, gap), " of other questions" if len(at) < len(p) else ""
     return PrecisionChoice(
         None, found, high, missing,
-        f"about {missing} more labels from r_cal {high:.3g} on are missing, if their precision stays {found.point:.3g}",
+        f"about {missing} more labels{of_others} from r_cal {high:.3g} on are missing, if their precision stays "
+        f"{found.point:.3g}",
     )  # fmt: skip
 
 
-def by_domain(
-    domains: Sequence[str], r_cal: Sequence[float], targets: Sequence[bool],
-    choose: Callable[[Sequence[float], Sequence[bool]], Any],
-) -> Mapping[str, Any]:  # fmt: skip
-    """What ``choose`` says of all labels, as ``default``, and of each domain that has ``FEWEST_LABELS`` of its own.
+def _of_questions(hits: int, n: int, questions: int, level: float) -> Interval:
+    """Wilson's interval of a share of ``n`` labels, as wide as for as many labels as there are questions."""
+    if questions == n:
+        return wilson(hits, n, level=level)
+    from statsmodels.stats.proportion import proportion_confint
 
-    A domain with fewer is left out: the thresholds of ``default`` hold for it.
-    """
-    rows = list(zip(domains, r_cal, targets, strict=True))
-    found = {DEFAULT: choose(r_cal, targets)}
-    for name in sorted({domain for domain in domains if domain and domain != DEFAULT}):
-        own = [(p, target) for domain, p, target in rows if domain == name]
-        if len(own) >= FEWEST_LABELS:
-            found[name] = choose([p for p, _ in own], [target for _, target in own])
-    return found
+    point = hits / n
+    lo, hi = (float(v) for v in proportion_confint(point * questions, questions, alpha=1 - level, method="wilson"))
+    return Interval(point, min(max(0.0, lo), point), max(min(1.0, hi), point), questions, "Wilson over questions", level)
 
 
 def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floats, Floats, Floats]:

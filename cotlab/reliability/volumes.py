@@ -9,11 +9,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cotlab.core.labels import ACTIONS
 from cotlab.reliability.policy import Policy, decide
 from cotlab.stats.intervals import Interval, checked_level, no_interval, wilson
 
+Floats = NDArray[np.float64]
 Order = Literal["cost", "boundary"]
 SWEEP = tuple(round(i / 20, 2) for i in range(21))
 _EXACT, _SMALL = 2000, 25.0
@@ -101,8 +103,9 @@ def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
     point, variance = math.fsum(bad), math.fsum(bad * (1 - bad))
     tails = (1 - level) / 2, (1 + level) / 2
     if n <= _EXACT or variance < _SMALL:
-        below = np.cumsum(_numbers(bad, math.ceil(point + 12 * math.sqrt(variance) + 12)))
-        lo, hi = (float(np.searchsorted(below, tail * (1 - 1e-12))) for tail in tails)
+        chances, sure = _numbers(bad)
+        below = np.cumsum(chances)
+        lo, hi = (float(sure + np.searchsorted(below, tail * (1 - 1e-12))) for tail in tails)
         method = "Poisson-binomial, of a calibrated r_cal"
     else:
         from scipy.stats import norm
@@ -183,11 +186,22 @@ def _share(count: Interval) -> Interval:
     return replace(count, point=count.point / n, lo=count.lo / n, hi=count.hi / n)
 
 
-def _numbers(chances: np.ndarray[Any, np.dtype[np.float64]], most: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The probability of 0, 1, … successes in independent trials, up to ``most`` of them."""
-    held = np.zeros(min(len(chances), most) + 1)
+def _numbers(bad: Floats) -> tuple[Floats, int]:
+    """The probability of ``least``, ``least`` + 1, … successes in independent trials, and ``least``.
+
+    Successes are those of the less likely trials, less the failures of the likelier ones: either number stays small where
+    nearly all is certain, however many trials there are. Numbers that nothing speaks for are left out.
+    """
+    few, many = (_counted(part) for part in (bad[bad <= 0.5], 1 - bad[bad > 0.5]))
+    return np.convolve(few, many[::-1]), int((bad > 0.5).sum()) - (len(many) - 1)
+
+
+def _counted(chances: Floats) -> Floats:
+    """The probability of 0, 1, … successes in independent trials, none of them likelier than not."""
+    mean, spread = math.fsum(chances), math.sqrt(math.fsum(chances * (1 - chances)))
+    held = np.zeros(min(int((chances > 0).sum()), math.ceil(mean + 12 * spread + 12)) + 1)
     held[0] = 1.0
-    for chance in chances:
+    for chance in chances[chances > 0]:
         held[1:] = held[1:] * (1 - chance) + held[:-1] * chance
         held[0] *= 1 - chance
     return held

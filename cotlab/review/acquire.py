@@ -64,7 +64,8 @@ def wanted(
     epsilon, unscored, seed
         As there.
     thresholds : sequence of float in [0, 1]
-        Those of the policy that holds where none is given; 0.5 where there is no policy.
+        Those of the policy that holds where none is given, each item being near to those of its own domain alone (0 and 1
+        part nothing from nothing and do not count where there are others); 0.5 where there is no policy.
 
     Raises
     ------
@@ -79,22 +80,32 @@ def wanted(
     taken = [place in had for place in zip(table["run"], table["item_id"], strict=True)]
     if all(taken):
         raise NothingToLabel(f"Every one of the {len(table)} scored items of {', '.join(runs)} has a label: name another run")
-    said = []
+    said, own = [], None
     if not thresholds:
         row = current_policy(store)
-        found = {} if row is None else Policy.from_row(row).thresholds
-        thresholds = sorted({v for one in found.values() for v in (one.low, one.high)})
+        policy = Policy({}) if row is None else Policy.from_row(row)
+        every = {v for one in policy.thresholds.values() for v in (one.low, one.high)}
+        thresholds = sorted(every - {0.0, 1.0}) or sorted(every)
+        own = [_parting(policy, str(domain)) for domain in table["domain"]]
         if not thresholds:
             thresholds = [MIDDLE]
             said.append(f"no policy holds, so the threshold is {MIDDLE:g}")
     score = r_cal(store, table)["r_cal"].to_numpy(dtype=float)
     names = [name for name in ("r_raw", *FEATURES, *BESIDE) if table[name].notna().any()]
     space = table[names].to_numpy(dtype=float) if names else np.empty((len(table), 0))
-    chosen = next_labels(score, space, thresholds, k, epsilon=epsilon, unscored=unscored, taken=taken, seed=seed)
+    chosen = next_labels(
+        score, space, thresholds, k, epsilon=epsilon, unscored=unscored, taken=taken, own=own, seed=seed
+    )  # fmt: skip
     rows = [one.row for one in chosen.choices]
     items = table.iloc[rows][["run", "item_id"]].assign(r_cal=score[rows], why=[one.why for one in chosen.choices])
     told = "; ".join([*said, *([chosen.said] if chosen.said else [])])
     return Wanted(items.reset_index(drop=True), tuple(thresholds), chosen.epsilon, chosen.near, told)
+
+
+def _parting(policy: Policy, domain: str) -> tuple[float, ...]:
+    """The thresholds of a domain that part some answers from others; none outside the policy."""
+    held = policy.of(domain)
+    return () if held is None else tuple(v for v in (held.low, held.high) if 0 < v < 1)
 
 
 def queue_of(store: Store, found: Wanted, name: str, *, by: str) -> str:

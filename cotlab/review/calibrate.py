@@ -17,22 +17,21 @@ from cotlab.reliability.calibrator import (
     Calibrator,
     Choice,
     Folds,
-    Measured,
     NotCalibrated,
-    Trial,
     as_it_is,
     choose,
     shortage,
 )
 from cotlab.reliability.combine import Combination, combine
 from cotlab.reliability.weights import OBJECTIVES, PARTS, Floats, Tuned, reweighed, tune
-from cotlab.stats.intervals import Interval
+from cotlab.review.fit_report import choice_report, trial_report, tuned_report
 from cotlab.store.calibrators import add_calibrator, calibrator, choose_calibrator, current_calibrator
 from cotlab.store.gate import Store
 
 WAYS = ("example", "tuned", COMBINED)
 """What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured features in one."""
 NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
+COMPOSED = "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a run too"
 OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
 
 
@@ -53,7 +52,8 @@ class Fitted:
         All methods side by side, over all domains.
     tuned : Tuned or None
     report : mapping of JSON values
-        What the store keeps: ``n, n_positive, n_questions, runs, left_out`` (reason -> count)``, folds`` (count)``, seed,
+        What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed of: "CVFRD")``, left_out``
+        (reason -> count)``, folds`` (count)``, seed,
         base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and ``points`` (``r_raw, predicted, target``, out
         of fold) of the chosen one, ``domains`` (name -> ``used``: "own" or "all", ``why, n, n_positive, chosen, methods``)
         and ``weights`` (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not refused,
@@ -152,7 +152,8 @@ def fit_labels(
     assert best is not None
     weights = None if tuned is None else tuned.weights
     report = {
-        **_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
+        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
+        "parts": sorted(set(_composed(told)) - {""}),
         "left_out": left_out, "domains": by_domain, "weights": None if tuned is None else tuned_report(tuned),
     }  # fmt: skip
     digest_ = labels_digest(told, scores)
@@ -175,8 +176,9 @@ def fit_combined(labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int
     best = choice.chosen.calibrator
     assert best is not None
     report = {
-        **_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
+        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
         "left_out": left_out, "domains": {}, "weights": None, "combination": dict(found.combination.params),
+        "parts": sorted(set(_composed(told)) - {""}),
     }  # fmt: skip
     digest_ = labels_digest(told, scores)
     params = {"all": best.params, "domains": {}, COMBINED: dict(found.combination.params)}
@@ -227,8 +229,12 @@ def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFra
     else:
         maps = {name: Calibrator.from_params(params) for name, params in row["params"].get("domains", {}).items()}
         whole = Calibrator.from_params(row["params"]["all"])
+        seen, own_parts = (row["report"] or {}).get("parts") or [], _composed(features)
+        known = np.isfinite(raw) & np.array([not seen or parts in ("", *seen) for parts in own_parts], dtype=bool)
+        for k in np.flatnonzero(np.isfinite(raw) & ~known):
+            why[k] = COMPOSED.format(own=", ".join(own_parts[k]), seen=" or ".join(", ".join(one) for one in seen))
         for name in sorted(set(domains)):
-            own, one = np.array([each == name for each in domains]) & np.isfinite(raw), maps.get(name, whole)
+            own, one = np.array([each == name for each in domains]) & known, maps.get(name, whole)
             found[own], outside[own] = one.predict(scored[own]), one.outside(scored[own])
             for k in np.flatnonzero(own & outside):
                 why[k] = OUTSIDE.format(lo=one.params["lo"], hi=one.params["hi"])
@@ -237,6 +243,11 @@ def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFra
     return pd.DataFrame(
         {"r_raw": raw, "r_cal": found, "why": why, "outside": outside, "calibrator": versions}, index=features.index
     )
+
+
+def _composed(features: pd.DataFrame) -> list[str]:
+    """The parts that each r_raw is composed of; "" where it is not known."""
+    return [str(parts) for parts in features["parts"]] if "parts" in features else [""] * len(features)
 
 
 def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
@@ -251,24 +262,6 @@ def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
     """SHA-256 of what a calibrator saw: the sorted (run, item, target, r_raw) of its labels."""
     rows = zip(labels["run"], labels["item_id"], labels["target"], scores, strict=True)
     return digest(sorted([str(run), str(item), bool(target), float(score)] for run, item, target, score in rows))
-
-
-def interval_json(found: Interval) -> dict[str, Any]:
-    """An interval as JSON values."""
-    return {
-        "point": found.point, "lo": found.lo, "hi": found.hi, "n": found.n, "method": found.method, "reason": found.reason,
-        "note": found.note,
-    }  # fmt: skip
-
-
-def tuned_report(found: Tuned) -> dict[str, Any]:
-    """What tuning found, as JSON values."""
-    return {
-        "weights": dict(found.weights), "objective": found.objective, "shrunk": found.shrunk, "better": found.better,
-        "why": found.why, "example": interval_json(found.example), "tuned": interval_json(found.tuned),
-        "difference": interval_json(found.difference), "n": found.n, "left_out": found.left_out,
-        "folds": int(found.folds.max()) + 1, "fold_weights": [dict(one) for one in found.fold_weights],
-    }  # fmt: skip
 
 
 def tune_runs(store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0) -> Tuned:
@@ -350,44 +343,6 @@ def _domains(
         maps[str(name)] = found.chosen.calibrator
         report[str(name)] = {
             **held, "used": "own", "why": found.why, "chosen": found.chosen.method,
-            "methods": [_trial_report(trial) for trial in found.trials],
+            "methods": [trial_report(trial) for trial in found.trials],
         }  # fmt: skip
     return maps, report
-
-
-def _report(choice: Choice, scores: Floats, y: np.ndarray[Any, Any]) -> dict[str, Any]:
-    best = choice.chosen
-    assert best.measured is not None and best.predicted is not None
-    diagram = [
-        {
-            "lo": one.lo, "hi": one.hi, "predicted": one.predicted, "observed": one.observed.point,
-            "observed_lo": one.observed.lo, "observed_hi": one.observed.hi, "n": one.observed.n,
-        }
-        for one in best.measured.diagram
-    ]  # fmt: skip
-    return {
-        "n": len(y), "n_positive": int(y.sum()), "base_rate": float(y.mean()), "folds": int(choice.folds.max()) + 1,
-        "base_brier": interval_json(choice.base_brier), "auroc_r_raw": interval_json(choice.auroc_raw),
-        "chosen": best.method, "why": choice.why,
-        "methods": [_trial_report(trial) for trial in choice.trials], "diagram": diagram,
-        "points": {
-            "r_raw": [float(v) for v in scores], "predicted": [float(v) for v in best.predicted],
-            "target": [bool(v) for v in y],
-        },
-    }  # fmt: skip
-
-
-def _trial_report(trial: Trial) -> dict[str, Any]:
-    told: dict[str, Any] = {"method": trial.method, "refused": trial.refused, "note": ""}
-    if trial.measured is None or trial.calibrator is None:
-        return told
-    return {**told, "note": trial.calibrator.note, **measured_json(trial.measured)}
-
-
-def measured_json(found: Measured) -> dict[str, Any]:
-    """The numbers of probabilities as JSON values, without the diagram."""
-    each = {name: getattr(found, name) for name in ("brier", "log_loss", "ece", "auroc", "gained")}
-    return {
-        **{name: interval_json(one) for name, one in each.items()},
-        "band": list(found.band), "bins": found.bins, "skill": found.skill,
-    }  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from cotlab.core.keys import digest
-from cotlab.metrics.composite import FEATURES
+from cotlab.metrics.composite import FEATURES, PROFILES
 from cotlab.store import read
 from cotlab.store.gate import Store
 
@@ -37,8 +37,9 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     -------
     DataFrame
         ``run, item_id, domain`` (the item's category, "" without), ``question`` (digest of its text: items with the same one
-        belong into one fold), ``status`` and ``reason`` of r_raw, and the columns ``NUMBERS``: floats, NaN where there is no
-        value. Ordered as the runs are given and by the items' place in their suite.
+        belong into one fold), ``status`` and ``reason`` of r_raw, ``parts`` that its profile composes it of ("CVFRD", "" where
+        it does not say) and the columns ``NUMBERS``: floats, NaN where there is no value. Ordered as the runs are given and by
+        the items' place in their suite.
 
     Raises
     ------
@@ -46,7 +47,7 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
         If the store has no such run.
     """
     tables = [_of_run(store, run_id) for run_id in dict.fromkeys(runs)]
-    columns = ["run", "item_id", "domain", "question", "status", "reason", *NUMBERS]
+    columns = ["run", "item_id", "domain", "question", "status", "reason", "parts", *NUMBERS]
     if not tables:
         return pd.DataFrame(columns=columns)
     return pd.concat(tables, ignore_index=True)[columns]
@@ -70,6 +71,8 @@ def _of_run(store: Store, run_id: str) -> pd.DataFrame:
     raw = scores[scores["metric"] == "r_raw"].drop_duplicates("item_id").set_index("item_id")
     table["status"] = table["item_id"].map(raw["status"]).astype(object).fillna("undefined")
     table["reason"] = table["item_id"].map(raw["reason"]).astype(object).where(table["item_id"].isin(raw.index), NO_COMPOSITE)
+    profile = raw["facet"].map(lambda text: facets[text].get("profile", "")).map(lambda name: PROFILES.get(name, ""))
+    table["parts"] = table["item_id"].map(profile).astype(object).fillna("")
     return table.assign(**columns)
 
 

@@ -11,7 +11,8 @@ import pandas as pd
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.rng import derive_seed
-from cotlab.review.calibrate import applied, interval_json
+from cotlab.review.calibrate import applied
+from cotlab.review.fit_report import interval_json
 from cotlab.review.queue import make_queue
 from cotlab.store import labels as kept
 from cotlab.store import read
@@ -66,6 +67,8 @@ class Quality:
 def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
     """Brier and ECE, with intervals over questions, on items of runs that were labelled after the calibrator was fitted.
 
+    An item that the calibrator was fitted on is none of them, however often it was labelled again since.
+
     Labels that were asked for near a threshold are of harder items than most: a random sample, as a re-audit queues, is not.
 
     Raises
@@ -82,7 +85,8 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
     version = int(row["version"])
     given = kept.labels(store)
     last = given.groupby(["run", "item_id"])["at_"].max()
-    since = set(last[last > pd.Timestamp(row["made_at"]).tz_convert("UTC")].index)
+    made = pd.Timestamp(row["made_at"]).tz_convert("UTC")
+    since = set(last[last > made].index) - _seen(store, row, made)
     table = labelled(store, runs)
     table = table[[place in since for place in zip(table["run"], table["item_id"], strict=True)]]
     score = applied(row, table)["r_cal"]
@@ -143,6 +147,16 @@ def reaudit(store: Store, runs: Sequence[str], n: int, *, by: str, seed: int = 4
     drawn = random.Random(derive_seed("reaudit", seed, *runs)).sample(places, min(n, len(places)))
     queue = make_queue(store, f"Re-audit of {', '.join(runs)}"[:80], [(*place, WHY) for place in drawn], kind=KIND, by=by)
     return queue, len(drawn)
+
+
+def _seen(store: Store, row: Mapping[str, Any], made: pd.Timestamp) -> set[tuple[str, str]]:
+    """(run, item) of what the calibrator could have been fitted on: labelled by then, in one of its runs."""
+    before = kept.labels(store, history=True)
+    before = before[(before["at_"] <= made) & before["target"].notna()]
+    runs = (row["report"] or {}).get("runs")
+    if runs is not None:
+        before = before[before["run"].isin(runs)]
+    return set(zip(before["run"], before["item_id"], strict=True))
 
 
 def _fitted(row: Mapping[str, Any]) -> float | None:

@@ -12,8 +12,6 @@ from cotlab.reliability.policy import DEFAULT, Thresholds
 from cotlab.reliability.thresholds import (
     FEWEST_LABELS,
     Costs,
-    PrecisionChoice,
-    by_domain,
     high_by_precision,
     labelled_thresholds,
     thresholds_by_cost,
@@ -55,17 +53,12 @@ def by_cost(store: Store, runs: Sequence[str] | None, costs: Costs, *, seed: int
 
 def by_precision(store: Store, runs: Sequence[str] | None, target: float) -> list[Suggestion]:
     """The smallest ``high`` whose labelled precision reaches the target by Wilson's lower bound; low is not said by it."""
-    rows = _labelled(store, runs)
-
-    def choose(r_cal: Sequence[float], targets: Sequence[bool]) -> PrecisionChoice:
-        return high_by_precision(r_cal, targets, target)
-
-    found = by_domain(rows["domain"].tolist(), rows["r_cal"].tolist(), rows["target"].tolist(), choose)
     out = []
-    for domain, one in found.items():
+    for domain, own in _parts(_labelled(store, runs)):
+        one = high_by_precision(own["r_cal"].tolist(), own["target"].tolist(), target, groups=own["question"].tolist())
         near = f"; nearest: from {one.near:.3g} on {_said(one.precision)}" if one.high is None and one.near is not None else ""
         told = f"high n/a: {one.reason}{near}" if one.high is None else (
-            f"high {one.high:.3g}: precision {_said(one.precision)} of {one.precision.n} labelled. {one.reason}")  # fmt: skip
+            f"high {one.high:.3g}: precision {_said(one.precision)} of {one.precision.n} questions. {one.reason}")  # fmt: skip
         out.append(Suggestion(domain, None, one.high, f"{domain}: {told}."))
     return out
 
@@ -86,7 +79,9 @@ def _labelled(store: Store, runs: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    own = [(str(name), part) for name, part in rows.groupby("domain") if name and len(part) >= FEWEST_LABELS]
+    """All labels, as ``default``, and each domain with enough of its own; for the others those of ``default`` hold."""
+    domains = [(str(name), part) for name, part in rows.groupby("domain")]
+    own = [(name, part) for name, part in domains if name not in ("", DEFAULT) and len(part) >= FEWEST_LABELS]
     return [(DEFAULT, rows), *own]
 
 

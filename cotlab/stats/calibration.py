@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ BINS, PER_BIN = 10, 10
 LEAST = 1e-6
 """What a probability is kept away from 0 and 1 by in the log loss: one certain error costs 13.8 nats, not infinity."""
 DRAWS = 1000
-_CELLS = 4_000_000
+_CELLS, _TRIED = 4_000_000, 61
 Measure = Callable[[Floats], Floats]
 """How often each group is drawn (n_draws, n_groups) -> one number a draw (NaN where the draw has none)."""
 
@@ -176,9 +176,9 @@ def interval(
     Returns
     -------
     Interval
-        Percentile bootstrap. Chance adds to an ECE and a resample adds once more: its bounds are mirrored at the point
-        (the basic bootstrap), kept in [0, 1] and widened to the point. No bounds below ``FEWEST`` groups; AUROC is undefined
-        on one class, and resamples of one class are left out and counted in ``note``.
+        Percentile bootstrap. Chance adds to an ECE and a resample adds once more, so its bounds are those of ``_ece_bounds``,
+        widened to the point: 0 lies in them where a perfect forecaster could show as much. No bounds below ``FEWEST`` groups;
+        AUROC is undefined on one class, and resamples of one class are left out and counted in ``note``.
     """
     p, y = _checked(predicted, target, unit=measure != "auroc")
     point = _POINTS[measure](p, y)
@@ -186,15 +186,16 @@ def interval(
         return no_interval(None, 0, "there is one class only: nothing can be ranked against it", level=level)
     where = _grouped(groups, len(p))
     n = int(where.max()) + 1
+    if measure == "ece" and n >= FEWEST:
+        lo, hi = _ece_bounds(p, y, where, point, seed, checked_level(level))
+        told = f"bootstrap over questions (test inversion, {RESAMPLES} resamples)"
+        return Interval(point, min(lo, point), max(hi, point), n, told, level)
     found, gone = _draws(_value(measure, p, y, where), where, seed)
     if why := (too_few(n, "questions", FEWEST) or ("no resample has both classes" if not len(found) else None)):
         return no_interval(point, n, why, level=level)
     lo, hi = (float(q) for q in np.quantile(found, [(1 - level) / 2, (1 + level) / 2]))
-    kind = "percentile"
-    if measure == "ece":
-        lo, hi, kind = max(0.0, 2 * point - hi), min(1.0, 2 * point - lo), "basic"
     note = f"{gone} of {RESAMPLES} resamples hold one class and are left out" if gone else None
-    told = f"bootstrap over questions ({kind}, {RESAMPLES} resamples)"
+    told = f"bootstrap over questions (percentile, {RESAMPLES} resamples)"
     return Interval(point, min(lo, point), max(hi, point), n, told, level, note=note)
 
 
@@ -236,15 +237,39 @@ def weighted_auroc(weights: Floats, scores: Floats, target: Floats) -> Floats:
         return np.asarray((good * (below + bad / 2)).sum(axis=1) / pairs)
 
 
+def _ece_bounds(p: Floats, y: Floats, where: Whole, point: float, seed: int, level: float) -> tuple[float, float]:
+    """The smallest and the largest true ECE under which the one that was found is no surprise.
+
+    The gaps of the bins, scaled to each ECE that is tried, plus what resampling whole groups adds to them: it is kept where
+    what was found lies in the middle ``level`` of such sums. Mirrored or plain percentiles hold the truth far less often than
+    they say, since chance only ever adds to an absolute gap. Less than a perfect forecaster's median is taken for that above.
+    """
+    tops, sizes = _gaps(p, y, where)
+    own = tops.sum(axis=0) / len(p)
+    noise = np.concatenate([(counts @ tops) / (counts @ sizes)[:, None] for counts in _counts(where, seed)]) - own
+    chance = np.quantile(np.abs(noise).sum(axis=1), [0.5, (1 + level) / 2])
+    way = own / point if point > 0 else np.full(len(own), 1 / len(own))
+    tried = np.linspace(0.0, min(1.0, point + 2 * float(chance[1])), _TRIED)
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    ends = np.array([np.quantile(np.abs(one * way + noise).sum(axis=1), tails) for one in tried])
+    small, large = tried[ends[:, 1] >= point - 1e-12], tried[ends[:, 0] <= max(point, float(chance[0])) + 1e-12]
+    return float(small.min(initial=point)), float(large.max(initial=point))
+
+
+def _gaps(p: Floats, y: Floats, where: Whole) -> tuple[Floats, Floats]:
+    """For each group the sum of p - y in each bin (n_groups, n_bins), and its size; the bins are those of all predictions."""
+    sizes, bins = np.bincount(where).astype(float), equal_mass(p, bin_count(len(p)))
+    tops = np.zeros((len(sizes), int(bins.max()) + 1))
+    np.add.at(tops, (where, bins), p - y)
+    return tops, sizes
+
+
 def _value(measure: str, p: Floats, y: Floats, where: Whole) -> Measure:
     """A measure as a function of how often each group is drawn; ECE's bins stay those of the predictions as they are."""
     if measure == "auroc":
         return lambda counts: weighted_auroc(counts[:, where], p, y)
-    sizes = np.bincount(where).astype(float)
+    tops, sizes = _gaps(p, y, where)
     if measure == "ece":
-        bins = equal_mass(p, bin_count(len(p)))
-        tops = np.zeros((len(sizes), int(bins.max()) + 1))
-        np.add.at(tops, (where, bins), p - y)
         return lambda counts: np.asarray(np.abs(counts @ tops).sum(axis=1) / (counts @ sizes))
     top = np.bincount(where, (p - y) ** 2 if measure == "brier" else _loss(p, y))
     return lambda counts: np.asarray((counts @ top) / (counts @ sizes))
@@ -260,16 +285,19 @@ def _grouped(groups: Sequence[Hashable], n: int) -> Whole:
 
 def _draws(value: Measure, where: Whole, seed: int) -> tuple[Floats, int]:
     """The values of ``RESAMPLES`` resamples of whole groups, and how many have none."""
-    n_groups, found = int(where.max()) + 1, []
+    every = np.concatenate([value(counts) for counts in _counts(where, seed)])
+    known = every[np.isfinite(every)]
+    return known, len(every) - len(known)
+
+
+def _counts(where: Whole, seed: int) -> Iterator[Floats]:
+    """How often each group is drawn, ``RESAMPLES`` rows in parts that fit into memory."""
+    n_groups = int(where.max()) + 1
     rng, step = np.random.default_rng(seed), max(1, _CELLS // len(where))
     for at in range(0, RESAMPLES, step):
         rows = min(step, RESAMPLES - at)
         drawn = rng.integers(0, n_groups, size=(rows, n_groups)) + n_groups * np.arange(rows)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=rows * n_groups).reshape(rows, n_groups)
-        found.append(value(counts.astype(float)))
-    every = np.concatenate(found)
-    known = every[np.isfinite(every)]
-    return known, len(every) - len(known)
+        yield np.bincount(drawn.ravel(), minlength=rows * n_groups).reshape(rows, n_groups).astype(float)
 
 
 def _loss(p: Floats, y: Floats) -> Floats:

@@ -25,6 +25,15 @@ def test_only_items_near_a_threshold_are_chosen() -> None:
     assert all(min(abs(SCORES[i] - 0.3), abs(SCORES[i] - 0.8)) <= 0.05 for i in chosen)
 
 
+def test_an_item_is_near_to_its_own_thresholds_alone() -> None:
+    own = [(0.8,) if i % 2 else (0.3,) if i % 4 else () for i in range(200)]
+    chosen = rows(SCORES, FEATURES, (0.3, 0.8), 15, epsilon=0.1, own=own)
+    assert len(set(chosen)) == 15
+    assert all(min(abs(SCORES[i] - one) for one in own[i] or (0.3, 0.8)) <= 0.1 for i in chosen)
+    with pytest.raises(ValueError, match="as many as the items"):
+        rows(SCORES, FEATURES, (0.3,), 15, own=own[:3])
+
+
 def test_the_first_lies_at_the_boundary_and_the_next_is_the_farthest_from_it() -> None:
     features = np.array([[0.0], [1.0], [5.0], [9.0], [2.0]])
     assert rows([0.5, 0.52, 0.53, 0.54, 0.9], features, [0.5], 3, epsilon=0.1) == [0, 3, 2]

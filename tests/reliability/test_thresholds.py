@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotlab.reliability.policy import DEFAULT, PolicyError, Thresholds, decide
+from cotlab.reliability.policy import PolicyError, Thresholds, decide
 from cotlab.reliability.thresholds import (
     Costs,
     _cheapest,
-    by_domain,
     high_by_precision,
     labelled_thresholds,
     thresholds_by_cost,
@@ -111,7 +110,12 @@ def test_missing_labels_are_counted_and_would_do() -> None:
         high_by_precision(p, good, 1.0)
 
 
-def test_a_domain_with_few_labels_has_no_thresholds_of_its_own() -> None:
-    domains = ["maths"] * 40 + ["law"] * 10 + [""] * 5
-    found = by_domain(domains, [0.9] * 55, [True] * 40 + [False] * 15, lambda p, good: (len(p), sum(good)))
-    assert found == {DEFAULT: (55, 40), "maths": (40, 40)}
+def test_answers_to_one_question_in_several_runs_are_no_more_evidence_than_one() -> None:
+    p, good = [0.3] * 40 + [0.9] * 80, [False] * 40 + [True] * 80
+    each, shared = list(range(120)), [k // 4 for k in range(120)]
+    assert high_by_precision(p, good, 0.9, groups=each) == high_by_precision(p, good, 0.9)
+    found = high_by_precision(p, good, 0.9, groups=shared)  # 80 labels of 20 questions: as 20 of 20, which lack 15
+    assert (found.high, found.near, found.precision.n, found.missing) == (None, 0.9, 20, 15)
+    assert found.precision.lo == pytest.approx(wilson(20, 20).lo) and "labels of other questions" in found.reason
+    more = high_by_precision([*p, *[0.9] * 15], [*good, *[True] * 15], 0.9, groups=[*shared, *range(200, 215)])
+    assert more.high == 0.9 and more.precision.n == 35

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,6 +51,25 @@ def test_the_reasons_of_what_is_not_decided_by_thresholds() -> None:
     assert found["why"].tolist() == [UNCALIBRATED, "r_cal is at least high", "refused", NO_POLICY]
     assert found["action"].tolist() == ["escalate", "release", "escalate", "escalate"] and np.isnan(found["high"].iloc[3])
     assert ruled(answers(), policy()).empty and what_if(answers(), policy()).expected.point is None
+
+
+@settings(max_examples=40)
+@given(st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0, 1e-9]), min_size=1, max_size=40))
+def test_bounds_of_expected_errors_are_those_of_the_whole_convolution(r_cal: list[float]) -> None:
+    whole = np.array([1.0])
+    for p in r_cal:
+        whole = np.convolve(whole, [p, 1 - p])
+    found, below = expected_errors(r_cal), np.cumsum(whole)
+    assert found.point is not None and found.lo is not None and found.hi is not None
+    one, other = ([int(np.searchsorted(below, tail + slack)) for slack in (-1e-9, 1e-9)] for tail in (0.025, 0.975))
+    assert min(one[0], found.point) <= found.lo <= min(one[1], found.point)
+    assert max(other[0], found.point) <= found.hi <= max(other[1], found.point)
+
+
+def test_expected_errors_of_many_answers_that_are_all_but_surely_wrong_take_no_time() -> None:
+    start = time.process_time()
+    found = expected_errors([1e-7] * 30_000 + [1 - 1e-7] * 20_000)
+    assert found.lo == pytest.approx(30_000 - 0.003 + 0.002) and found.hi == 30_000 and time.process_time() - start < 5
 
 
 @settings(max_examples=40)

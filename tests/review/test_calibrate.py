@@ -19,7 +19,9 @@ from cotlab.core.labels import Label
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
 from cotlab.reliability.calibrator import NotCalibrated
 from cotlab.reliability.combine import Combination
-from cotlab.review.calibrate import NONE_YET, calibrate, r_cal, rollback
+from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
+from cotlab.review.calibrate import NONE_YET, applied, calibrate, r_cal, rollback
+from cotlab.review.decide import decide_run
 from cotlab.review.features import feature_table
 from cotlab.stats.weights import WEIGHTS
 from cotlab.store import write
@@ -31,9 +33,11 @@ HOSTILE = "<script>alert(1)</script>'; DROP TABLE calibrators; -- =cmd()"
 PARTS = tuple(WEIGHTS)
 
 
-def fill(store: Store, run: str = "run-1", n: int = 60, *, seed: int = 0, labels: int | None = None) -> None:
+def fill(
+    store: Store, run: str = "run-1", n: int = 60, *, seed: int = 0, labels: int | None = None, profile: str = "phase3"
+) -> None:
     """A run of ``n`` items in two domains, two a question; the last one has no r_raw. The first ``labels`` are labelled."""
-    rng, at = np.random.default_rng(seed), (("chain", "reference"), ("profile", "phase3"))
+    rng, at = np.random.default_rng(seed), (("chain", "reference"), ("profile", profile))
     items = [Item(f"i-{k:03}", f"Question {k // 2}?", "1", (), "sums" if k % 4 else HOSTILE) for k in range(n)]
     suite, ended, said = Suite.of(f"suite {run}", items), [], []
     for k, item in enumerate(items):
@@ -100,6 +104,18 @@ def test_the_current_calibrator_gives_probabilities_and_reasons(store: Store) ->
     assert told["outside"].tolist()[:3] == [True, True, False] and told.index[0] == 100
     assert "outside the range of the labels" in told["why"].iloc[0]
     assert r_cal(store, table.iloc[:0]).empty
+
+
+def test_a_score_of_other_parts_than_the_labels_had_is_not_calibrated(store: Store) -> None:
+    fill(store, "run-2", 12, seed=9, profile="phase1")
+    assert calibrate(store, ["run-1"], by="ann").report["parts"] == ["CVFRD"]
+    made = decide_run(store, "run-2", by="ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
+    assert {one.action for one in made} == {"escalate"} and all(one.r_cal is None for one in made)
+    assert made[0].reason.startswith("not calibrated: r_raw is composed of C, V, and the calibrator saw labels of C, V, F, R")
+    row, table = current_calibrator(store), feature_table(store, ["run-2"])
+    assert row is not None and applied(row, table.assign(parts="CVFRD"))["r_cal"].notna().sum() == 11
+    row["report"]["parts"] = ["CV", "CVFRD"]
+    assert applied(row, table)["r_cal"].notna().sum() == 11
 
 
 def test_rollback_restores_the_predictions_exactly(store: Store) -> None:

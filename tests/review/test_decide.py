@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from decision_store import GAPS, RUN, fill
 
@@ -14,7 +15,7 @@ from cotlab.reliability.policy import BELOW, DEFAULT, NO_POLICY, UNCALIBRATED, P
 from cotlab.reliability.thresholds import Costs
 from cotlab.review.decide import decide_run, policy_of, reasons, scored, set_policy, unscored
 from cotlab.review.rollout import rollout
-from cotlab.review.suggest import by_cost, by_precision
+from cotlab.review.suggest import _parts, by_cost, by_precision
 from cotlab.store import decisions as kept
 from cotlab.store.calibrators import choose_calibrator
 from cotlab.store.gate import Store
@@ -126,3 +127,8 @@ def test_suggestions_say_what_labels_and_costs_speak_for(store: Store) -> None:
     table = scored(store, [RUN])
     rows = table[(table["r_cal"] >= easy.high) & table["target"].notna()]
     assert easy.high is not None and rows["target"].astype(bool).mean() > 0.3
+
+
+def test_a_domain_with_few_labels_has_no_thresholds_of_its_own() -> None:
+    rows = pd.DataFrame({"domain": ["maths"] * 40 + ["law"] * 10 + [""] * 5 + [DEFAULT] * 40})
+    assert [(name, len(part)) for name, part in _parts(rows)] == [(DEFAULT, 95), ("maths", 40)]

@@ -136,3 +136,14 @@ def test_brier_since_the_fit_counts_later_labels_only(tmp_path: Path) -> None:
     assert found.n == 40 and found.version == 1 and found.brier is not None and found.ece is not None
     assert found.brier["lo"] <= found.brier["point"] <= found.brier["hi"] and found.worse  # right half of the time, at random
     assert found.fitted == 0.11 and found.band is not None
+
+
+def test_what_the_fit_saw_is_not_new_when_it_is_labelled_again(tmp_path: Path) -> None:
+    own, table = Store(tmp_path / "own"), vectors(60, 5)
+    for run in ("ref", "cur"):
+        add_run(own, run, table)
+        label(own, run, {f"i-{k:03}": True for k in range(30)})
+    calibrated(own, [v or 0.0 for v in table["r_raw"]], [k % 3 > 0 for k in range(60)], 0.11)  # on labels of ref
+    for run in ("ref", "cur"):
+        label(own, run, {f"i-{k:03}": True for k in range(15, 45)}, rater="cy")
+    assert quality(own, ["ref"]).n == 15 and quality(own, ["cur"]).n == 30

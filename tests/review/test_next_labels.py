@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from decision_store import fill
 from drifting import add_run, calibrated, label, vectors
 
 from cotlab.review.acquire import NothingToLabel, queue_of, wanted
+from cotlab.review.features import feature_table
 from cotlab.store.decisions import add_policy
 from cotlab.store.gate import Store
 from cotlab.store.labels import queue_items
@@ -34,3 +36,15 @@ def test_from_random_items_to_those_near_the_thresholds(tmp_path: Path) -> None:
     label(store, "run", {f"i-{k:03}": True for k in range(60, 120)})
     with pytest.raises(NothingToLabel, match="120 scored items"):
         wanted(store, ["run"], 3)
+
+
+def test_each_domain_has_its_own_line_and_no_line_lies_at_0_or_1(tmp_path: Path) -> None:
+    store = fill(tmp_path / "store", 120, labelled=10)
+    with store.writing() as connection:
+        bounds = {"default": (0.0, 0.3), "maths": (0.8, 1.0)}
+        add_policy(connection, thresholds=bounds, capacity=None, params={}, by="bo", reason="to begin with")
+    found = wanted(store, ["run-1"], 9, epsilon=0.1, unscored=0.0)
+    domain = feature_table(store, ["run-1"]).set_index("item_id")["domain"]
+    assert found.thresholds == (0.3, 0.8) and len(found.items) == 9
+    for row in found.items.to_dict("records"):
+        assert abs(row["r_cal"] - (0.8 if domain[row["item_id"]] == "maths" else 0.3)) <= found.epsilon

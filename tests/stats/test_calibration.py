@@ -81,6 +81,26 @@ def test_a_perfectly_calibrated_forecaster_lies_in_its_band() -> None:
     assert 360 <= inside <= 396
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+def test_an_ece_interval_holds_the_true_one_as_often_as_it_says(shift: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mirrored percentiles held 0 for a perfect forecaster in half of all cases, where 95 % was written on them."""
+    monkeypatch.setattr(cal, "RESAMPLES", 250)
+    rng, held, many = np.random.default_rng(12), 0, 40
+    for k in range(many):
+        p = rng.beta(2, 1.5, size=120)
+        true = np.clip(p - shift, 0, 1)
+        where = cal.equal_mass(p, cal.bin_count(120))
+        ece = float(np.abs(np.bincount(where, p - true)).sum()) / 120
+        found = cal.interval("ece", p, rng.random(120) < true, list(range(120)), seed=k)
+        held += found.lo <= ece + 1e-12 and ece <= found.hi  # type: ignore[operator]
+    assert held >= 0.85 * many
+
+
+def test_an_ece_of_0_by_luck_is_no_proof_of_calibration() -> None:
+    found = cal.interval("ece", [0.5] * 40, [1, 0] * 20, list(range(40)), seed=0)
+    assert found.point == found.lo == 0 and found.hi is not None and 0.1 < found.hi < 0.3
+
+
 def test_a_forecaster_that_is_too_sure_lies_above_the_band() -> None:
     rng = np.random.default_rng(3)
     p = rng.random(400)
