@@ -64,7 +64,7 @@ class Quality:
 
 
 def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
-    """Brier and ECE, with intervals over questions, on items of runs that were labelled after the calibrator was fitted.
+    """Brier and ECE, with intervals over questions, on items of runs first labelled after the calibrator was fitted.
 
     Labels that were asked for near a threshold are of harder items than most: a random sample, as a re-audit queues, is not.
 
@@ -80,9 +80,8 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
     if row is None:
         return Quality(reason="no calibrator is in use")
     version = int(row["version"])
-    given = kept.labels(store)
-    last = given.groupby(["run", "item_id"])["at_"].max()
-    since = set(last[last > pd.Timestamp(row["made_at"]).tz_convert("UTC")].index)
+    first = kept.labels(store, history=True).groupby(["run", "item_id"])["at_"].min()  # what the fit saw tells nothing new
+    since = set(first[first > pd.Timestamp(row["made_at"]).tz_convert("UTC")].index)
     table = labelled(store, runs)
     table = table[[place in since for place in zip(table["run"], table["item_id"], strict=True)]]
     score = applied(row, table)["r_cal"]

@@ -76,6 +76,14 @@ def current_policy(store: Store) -> dict[str, Any] | None:
     return {str(name): (None if pd.isna(value) else value) for name, value in found[0].items()} if found else None
 
 
+def in_force(connection: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
+    """The versions of the policy that holds and of the calibrator in use, as the transaction of ``connection`` sees them."""
+    row = connection.execute(
+        "SELECT (SELECT max(version) FROM policies), (SELECT version FROM calibrator_choices ORDER BY seq DESC LIMIT 1)"
+    ).fetchone()
+    return row if row is not None else (None, None)
+
+
 def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Decision]) -> int:
     """Append the decisions that say something new.
 
