@@ -83,7 +83,7 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
     first = kept.labels(store, history=True).groupby(["run", "item_id"])["at_"].min()  # what the fit saw tells nothing new
     since = set(first[first > pd.Timestamp(row["made_at"]).tz_convert("UTC")].index)
     table = labelled(store, runs)
-    table = table[[place in since for place in zip(table["run"], table["item_id"], strict=True)]]
+    table = table.iloc[[k for k, place in enumerate(zip(table["run"], table["item_id"], strict=True)) if place in since]]
     score = applied(row, table)["r_cal"]
     table, score = table[score.notna()], score[score.notna()]
     if len(table) < FEWEST:
