@@ -115,12 +115,14 @@ def work(target: Target) -> DeltaGenerator:
     keys = st.container(border=True, gap="small")
     if target.corrects:
         st.warning(f"You correct your label of {as_code(shorten(target.item_id))}.", icon=":material/edit:")
+    if shown.redacted:
+        st.warning("This run kept no texts, so there is nothing to judge: skip the item, or add the suite in full first.")
     _texts(shown)
     st.caption(f"{shown.whose} Model {as_code(shorten(shown.model))}.")
     if st.session_state.get("label-help"):
         st.info(help_text())
     with keys:
-        return _controls(target, _draft(target))
+        return _controls(target, _draft(target), readable=not shown.redacted)
 
 
 def _texts(shown: Shown) -> None:
@@ -142,14 +144,14 @@ def _draft(target: Target) -> Draft:
     return draft
 
 
-def _controls(target: Target, draft: Draft) -> DeltaGenerator:
+def _controls(target: Target, draft: Draft, *, readable: bool) -> DeltaGenerator:
     """Every widget's key carries the label's id: a press that comes late belongs to the item that it was meant for."""
     at = target.label_id
     with st.container(horizontal=True, gap="small"):
         for key, (verdict, words, icon) in VERDICTS.items():
             st.button(
                 words, key=f"verdict-{verdict}-{at}", shortcut=key, icon=f":material/{icon}:",
-                on_click=_give, args=(target, draft, verdict),
+                on_click=_give, args=(target, draft, verdict), disabled=not readable,
             )  # fmt: skip
         if target.corrects:
             st.button("Leave it as it was", key=f"leave-{at}", shortcut="S", icon=":material/close:", on_click=_correct)
