@@ -62,6 +62,7 @@ class Leases:
         """
         now = time.time()
         with self._transaction() as connection:
+            _end_those_of_a_later_clock(connection, now, lease_s)
             rows = connection.execute(
                 "SELECT run, item, rater FROM leases WHERE queue = ? AND until > ?", (queue, now)
             ).fetchall()
@@ -135,3 +136,8 @@ class Leases:
             if "locked" in str(error):
                 raise StoreBusy(PATIENCE_S, "another process that writes to the response log") from error
             raise StoreError(f"The leases of labels cannot be written: {error}") from error
+
+
+def _end_those_of_a_later_clock(connection: Connection, now: float, lease_s: float) -> None:
+    """A lease that ends later than any that is made now was made before the clock was set back: its rater may be long gone."""
+    connection.execute("DELETE FROM leases WHERE until > ?", (now + max(lease_s, LEASE_S) + 1,))
