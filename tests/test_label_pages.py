@@ -42,9 +42,9 @@ def queue_of(store: Store, name: str, **more: Any) -> str:
 def labelling(queue: str, name: str = "ada") -> AppTest:
     app = opened("label", "Label", queue=queue)
     app.text_input(key="rater-typed").input(name)
-    next(b for b in app.button if b.label == "Begin").click()
-    app.run()
-    assert not app.exception, [e.value for e in app.exception]
+    press(app, "Begin")
+    if any(b.key == "rater-same" for b in app.button):  # this name labels in a page of another test
+        app.button(key="rater-same").click().run()
     return app
 
 
@@ -167,6 +167,16 @@ def test_nobody_judges_what_a_redacted_run_does_not_show(tmp_path: Path, monkeyp
     with store.writing() as connection:
         connection.execute("UPDATE items SET question = 'How many?', meta = '{}'")
     assert press(app, "Help").text[0].value == "How many?"
+
+
+def test_a_name_that_labels_elsewhere_is_not_taken_unasked(store: Store) -> None:
+    queue = queue_of(store, "two of a name")
+    labelling(queue, "eve")
+    app = opened("label", "Label", queue=queue)
+    app.text_input(key="rater-typed").input("eve")
+    press(app, "Begin")
+    assert not blocks(app) and any("eve is at an item right now" in w.value for w in app.warning)
+    assert blocks(press(app, "I am eve"))[0] == ("Question", f"{HOSTILE} 0")
 
 
 def test_an_item_that_is_scored_anew_is_read_anew(store: Store) -> None:

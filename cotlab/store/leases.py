@@ -106,6 +106,11 @@ class Leases:
                 "DELETE FROM leases WHERE queue = ? AND run = ? AND item = ? AND rater = ?", (queue, run, item, rater)
             )
 
+    def holds(self, rater: str) -> bool:
+        """Whether something is kept for a rater of this name right now, in any queue."""
+        found = self._connection.execute("SELECT 1 FROM leases WHERE rater = ? AND until > ?", (rater, time.time())).fetchone()
+        return found is not None
+
     def skipped(self, queue: str, rater: str) -> list[Place]:
         """What a rater skipped in a queue, the longest ago first."""
         rows = self._connection.execute(

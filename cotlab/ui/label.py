@@ -77,13 +77,28 @@ def rater() -> str | None:
     with st.form("rater-name", width=480):
         st.text_input("Your name", key="rater-typed", max_chars=_LONGEST_NAME, help="It stands beside each of your labels.")
         st.form_submit_button("Begin", on_click=_named, type="primary")
+    taken = st.session_state.get("rater-taken")
+    if taken:
+        st.warning(f"{as_code(taken)} is at an item right now. If that is somebody else, take another name.")
+        st.button(f"I am {as_code(taken)}", key="rater-same", on_click=_begin, args=(taken,))
     return None
 
 
 def _named() -> None:
     name = " ".join(str(st.session_state["rater-typed"]).split())
-    if name and name.isprintable():
-        st.session_state["local_rater"] = name
+    st.session_state.pop("rater-taken", None)
+    if not name or not name.isprintable():
+        return
+    with Leases(data.store().log_path) as leases:
+        taken = leases.holds(name)
+    if taken:
+        st.session_state["rater-taken"] = name
+    else:
+        _begin(name)
+
+
+def _begin(name: str) -> None:
+    st.session_state["local_rater"] = name
 
 
 def asked(queue: str, name: str) -> tuple[Target | None, list[Given] | None]:
