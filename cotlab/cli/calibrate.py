@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Runs = Annotated[Optional[list[str]], typer.Argument(metavar="RUN…", help="Runs with labels; none means every one.")]
 By = Annotated[Optional[str], typer.Option(help="Who does it (default: who is logged in here); kept in the audit.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the folds and the resampling.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the folds and the resampling.")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 
 

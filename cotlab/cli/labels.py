@@ -10,6 +10,7 @@ import typer
 
 from cotlab.cli.who import who
 from cotlab.core.errors import ConfigError
+from cotlab.core.labels import MOST_RATERS
 
 if TYPE_CHECKING:
     from cotlab.stats.intervals import Interval
@@ -67,7 +68,7 @@ def export(
 def queue(
     run: Annotated[list[str], typer.Argument(help="One run or several; `cotlab runs` lists them.")],
     name: Annotated[str, typer.Option(help="What raters see it as.")] = "labels",
-    raters: Annotated[int, typer.Option(min=1, help="Labels that an item wants, each of another rater.")] = 1,
+    raters: Annotated[int, typer.Option(min=1, max=MOST_RATERS, help="Labels that an item wants, each of another rater.")] = 1,
     overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of the items for two raters or more.")] = 0.0,
     limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first items of each run.")] = None,
     gold: Annotated[

@@ -221,7 +221,8 @@ def test_flagging_is_a_label_of_its_own_and_finds_its_way_to_a_queue(store: Stor
         ({"items": []}, QueueError, "would be empty"),
         ({"items": [("run-1", "i-8", "")]}, UnknownName, "item of run run-1 'i-8'"),  # in the suite, never measured
         ({"items": [("run-9", "i-0", "")]}, UnknownName, "run 'run-9'"),
-        ({"raters": 0}, QueueError, "at least one rater"),
+        ({"raters": 0}, QueueError, "1 to 1000 raters"),
+        ({"raters": 10**11}, QueueError, "1 to 1000 raters"),
         ({"overlap": 1.5}, QueueError, "overlap"),
         ({"kind": "lable"}, UnknownName, "Did you mean 'label'"),
         ({"gold": {("run-1", "i-0"): {"reasoning": "unsure"}}}, QueueError, "expected label of 'i-0'"),
