@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from decision_store import HOSTILE, RUN, fill
 from streamlit.testing.v1 import AppTest
@@ -15,6 +16,7 @@ from cotlab.store import decisions as kept
 from cotlab.store.gate import Store
 from cotlab.store.labels import queue_items, queues
 from cotlab.ui import access
+from cotlab.ui.decided import scored_since
 
 
 @pytest.fixture
@@ -81,6 +83,15 @@ def test_a_change_of_the_policy_asks_to_decide_again(store: Store) -> None:
     app = open_page("decisions", run=RUN, action="review")
     check(app, "Decisions")
     assert "Another policy held when this was decided" in said(app) and "At 5 reviews a day" in said(app)
+
+
+def test_what_was_scored_after_the_decision_is_counted() -> None:
+    gone = float("nan")
+    made = pd.DataFrame({"item_id": ["a", "b", "c"], "r_raw": [0.5, gone, 0.5], "r_cal": [0.6, gone, 0.6]})
+    now = pd.DataFrame({"item_id": list("abcd"), "r_raw": [0.5, gone, 0.4, 0.9], "r_cal": [0.6 + 1e-15, gone, 0.5, 0.9]})
+    assert scored_since(now.iloc[:2], made) == 0
+    assert scored_since(now, made) == 2  # c has another score, d has none that was decided on
+    assert scored_since(now.assign(r_raw=0.5, r_cal=0.6), made) == 2  # b has one now
 
 
 def test_whoever_is_no_admin_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

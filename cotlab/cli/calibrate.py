@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from cotlab.cli.who import who
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
     from cotlab.store.gate import Store
 
 Runs = Annotated[Optional[list[str]], typer.Argument(metavar="RUN…", help="Runs with labels; none means every one.")]
-By = Annotated[str, typer.Option(help="Who does it; kept with the version and in the audit.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the folds and the resampling.")]
+By = Annotated[Optional[str], typer.Option(help="Who does it (default: who is logged in here); kept in the audit.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the folds and the resampling.")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 
 
@@ -32,7 +34,7 @@ def calibrate(
     listing: Annotated[bool, typer.Option("--list", help="List the versions; fit nothing.")] = False,
     rollback: Annotated[Optional[int], typer.Option(metavar="VERSION", help="Put this version back into use.")] = None,
     reason: Annotated[str, typer.Option(help="Why; a rollback needs it, and it is kept.")] = "",
-    by: By = "local",
+    by: By = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -49,11 +51,11 @@ def calibrate(
         if run:
             raise ConfigError(f"{'--list' if listing else '--rollback'} takes no runs, got {', '.join(run)}")
         if rollback is not None:
-            review.rollback(store, rollback, by=by, reason=reason)
+            review.rollback(store, rollback, by=who(by), reason=reason)
         _versions(store, json)
         return
     found = review.calibrate(
-        store, run or None, by=by, method=method, weights=weights, objective=objective, domain=domain, dry_run=dry_run,
+        store, run or None, by=who(by), method=method, weights=weights, objective=objective, domain=domain, dry_run=dry_run,
         note=reason, seed=seed,
     )  # fmt: skip
     if json:
@@ -66,7 +68,7 @@ def tune(
     run: Runs = None,
     objective: Annotated[str, typer.Option(help="auc: rank the labels; brier: predict them after a logistic map.")] = "auc",
     apply: Annotated[bool, typer.Option("--apply", help="Fit the next calibrator with the tuned weights.")] = False,
-    by: By = "local",
+    by: By = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -78,7 +80,7 @@ def tune(
 
     store = Store()
     report = tuned_report(review.tune_runs(store, run or None, objective=objective, seed=seed))
-    found = review.calibrate(store, run or None, by=by, weights="tuned", objective=objective, seed=seed) if apply else None
+    found = review.calibrate(store, run or None, by=who(by), weights="tuned", objective=objective, seed=seed) if apply else None
     if json:
         told = {"tuned": report, "version": found.version if found else None, "report": found.report if found else None}
         sys.stdout.write(canonical_json(told) + "\n")

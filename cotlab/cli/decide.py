@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 import json as _json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
+
+from cotlab.cli.who import who
 
 if TYPE_CHECKING:
     from cotlab.core.labels import Decision
@@ -51,7 +52,7 @@ def decide(
     store = Store()
     ending = _ending(out)
     policy = _for_now(store, low, high, capacity)
-    made = decide_run(store, run, by=by or _me(), policy=policy if low is not None or high is not None else None)
+    made = decide_run(store, run, by=who(by), policy=policy if low is not None or high is not None else None)
     held = policy if policy is not None else _held(store)
     missing = unscored(store, run, len(made))
     told = _told(run, made, held, missing)
@@ -122,7 +123,7 @@ def set_(
         policy, capacity=policy.capacity if capacity is None else capacity,
         minutes=policy.minutes if minutes is None else minutes, how={"by": "hand"},
     )  # fmt: skip
-    kept = set_policy(store, policy, by=by or _me(), reason=reason)
+    kept = set_policy(store, policy, by=who(by), reason=reason)
     print(f"Policy {kept.version}: {_words(kept)}.\nDecide on a run with it: cotlab decide RUN")
 
 
@@ -286,10 +287,3 @@ def _usage(message: str) -> None:
     from cotlab.core.errors import ConfigError
 
     raise ConfigError(message)
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "command line"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
+
+from cotlab.cli.who import who
 
 if TYPE_CHECKING:
     from cotlab.review.drift import DriftCheck
@@ -34,12 +35,12 @@ def drift(
     from cotlab.review.reaudit import NothingReleased, reaudit
     from cotlab.store.gate import Store
 
-    store, who = Store(), by or getpass.getuser()
+    store, asks = Store(), who(by)
     runs = [run for run in (one.strip() for one in reference.split(",")) if run]
     parts = series(store, current, over) if over else [("", tuple(current))]
     checks = [
         measure(store, runs, part, features=feature or (), ks=ks, psi=psi, alpha=alpha, permutations=permutations, seed=seed,
-                by=who, label=label)
+                by=asks, label=label)
         for label, part in parts
     ]  # fmt: skip
     told = []
@@ -48,7 +49,7 @@ def drift(
         line = ""
         if check.alert and audit:
             try:
-                queue, n = reaudit(store, check.current, audit, by=who, seed=seed)
+                queue, n = reaudit(store, check.current, audit, by=asks, seed=seed)
                 line = f"Re-audit: {n} released items, drawn at random, wait in {queue}."
             except NothingReleased as error:
                 line = f"Re-audit: {error}"

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from cotlab.cli.who import who
 from cotlab.core.errors import ConfigError
+from cotlab.core.labels import MOST_RATERS
 
 if TYPE_CHECKING:
     from cotlab.stats.intervals import Interval
+    from cotlab.store.gate import Store
 
 app = typer.Typer(no_args_is_help=True, help="Import, export, ask for and compare people's labels.")
 Run = Annotated[Optional[str], typer.Option(help="Only labels of this run.")]
@@ -47,7 +50,9 @@ def export(
     from cotlab.store import labels as kept
     from cotlab.store.gate import Store
 
-    table = kept.labels(Store(), run=run, queue=queue, history=history)
+    store = Store()
+    _known(store, run, queue)
+    table = kept.labels(store, run=run, queue=queue, history=history)
     text = as_text(kept.as_labels(table), format)
     if out is None:
         sys.stdout.write(text)
@@ -63,7 +68,7 @@ def export(
 def queue(
     run: Annotated[list[str], typer.Argument(help="One run or several; `cotlab runs` lists them.")],
     name: Annotated[str, typer.Option(help="What raters see it as.")] = "labels",
-    raters: Annotated[int, typer.Option(min=1, help="Labels that an item wants, each of another rater.")] = 1,
+    raters: Annotated[int, typer.Option(min=1, max=MOST_RATERS, help="Labels that an item wants, each of another rater.")] = 1,
     overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of the items for two raters or more.")] = 0.0,
     limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first items of each run.")] = None,
     gold: Annotated[
@@ -88,7 +93,7 @@ def queue(
         each = {one: read.items_of_run(store, one)["id"].tolist()[:limit] for one in run}
         items = [(one, item, "") for one, ids in each.items() for item in ids]
     expected = _gold(gold) if gold else None
-    print(make_queue(store, name, items, raters=raters, overlap=overlap, gold=expected, kind=kind, by="command line"))
+    print(make_queue(store, name, items, raters=raters, overlap=overlap, gold=expected, kind=kind, by=who(None)))
 
 
 @app.command("list")
@@ -125,7 +130,9 @@ def agreement(
     from cotlab.review import agreement as review
     from cotlab.store.gate import Store
 
-    found = review.agreement(Store(), runs=[run] if run else None, queue=queue)
+    store = Store()
+    _known(store, run, None)  # an unknown queue is told by the next
+    found = review.agreement(store, runs=[run] if run else None, queue=queue)
     if json:
         sys.stdout.write(canonical_json(review.as_json(found)) + "\n")
         return
@@ -144,6 +151,20 @@ def agreement(
         print(f"differ on {row['on']}: {row['run']} {row['item_id']!r}: {said}{' (settled)' if row['adjudicated'] else ''}")
 
 
+def _known(store: Store, run: str | None, queue: str | None) -> None:
+    """A run or a queue that is named and that the store does not have is told, so that no slip looks like no labels."""
+    from cotlab.core.errors import UnknownName
+    from cotlab.store import labels as kept
+    from cotlab.store import read
+
+    if run is not None:
+        read.run(store, run)
+    if queue is not None:
+        ids = set(kept.queues(store)["id"])
+        if queue not in ids and kept.labels(store, queue=queue, history=True).empty:
+            raise UnknownName("queue", queue, sorted(ids)[:20])
+
+
 def _said(found: Interval) -> str:
     from cotlab.figures.style import interval_text
 
@@ -158,7 +179,7 @@ def _gold(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     from cotlab.review.label_files import LabelError
 
     try:
-        lines = path.read_text("utf-8-sig").splitlines()
+        lines = path.read_text("utf-8-sig").split("\n")  # a text may hold other ends of line
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--gold {path}: cannot be read as UTF-8 text: {error}") from error
     out: dict[tuple[str, str], dict[str, Any]] = {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Annotated
 
@@ -28,7 +30,7 @@ from cotlab.cli import (
     unfaithfulness,
     validate,
 )
-from cotlab.core.errors import CotlabError, StoreError
+from cotlab.core.errors import ConfigError, CotlabError, StoreError
 from cotlab.run.secrets import load_secrets
 
 INTERRUPTED = 130
@@ -82,6 +84,7 @@ def main() -> None:
     """
     sys.excepthook = _crash
     try:
+        _readable(sys.argv[1:])
         load_secrets()
         typer.main.get_command(app)()  # not app(): that would put its own hook in the place of ours
     except CotlabError as error:
@@ -92,6 +95,20 @@ def main() -> None:
             raise
         print("interrupted; a run that had begun goes on with: cotlab run --resume RUN", file=sys.stderr)
         sys.exit(3)
+
+
+def _readable(words: Sequence[str]) -> None:
+    """Names and reasons are kept as text, so no word may hold bytes that are none; only the name of a file may.
+
+    Raises
+    ------
+    ConfigError
+        If one does.
+    """
+    for word in words:
+        odd = not word.isascii() and word.encode("utf-8", "replace").decode() != word
+        if odd and (len(word) > 200 or not Path(word).exists()):
+            raise ConfigError(f"{ascii(word)} is not UTF-8 text: type it in a terminal that speaks UTF-8")
 
 
 def _crash(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from typing import Annotated, Optional
 
 import typer
+
+from cotlab.cli.who import who
 
 
 def next_labels(
@@ -30,7 +31,7 @@ def next_labels(
         raise ConfigError("--epsilon lies above 0 and up to 1, --threshold in [0, 1]")
     store = Store()
     found = wanted(store, run, k, epsilon=epsilon, thresholds=threshold or (), unscored=unscored, seed=seed)
-    made = queue_of(store, found, queue, by=by or getpass.getuser()) if queue else None
+    made = queue_of(store, found, queue, by=who(by)) if queue else None
     rows = [{**row, "r_cal": None if row["r_cal"] != row["r_cal"] else row["r_cal"]} for row in found.items.to_dict("records")]
     if json:
         told = {"items": rows, "thresholds": list(found.thresholds), "epsilon": found.epsilon, "near": found.near,

@@ -14,6 +14,8 @@ from cotlab.core.labels import Action
 DEFAULT = "default"
 """The domain whose thresholds hold where an item's own has none."""
 BELOW, BETWEEN, ABOVE = "r_cal is below low", "r_cal is at least low and below high", "r_cal is at least high"
+MOST_REVIEWS = 2**31 - 1
+"""A day; more cannot be kept."""
 UNCALIBRATED, NO_POLICY, NO_PROBABILITY = "not calibrated", "outside any policy", "r_cal is no probability"
 
 
@@ -107,8 +109,10 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.capacity is not None and (isinstance(self.capacity, bool) or self.capacity != int(self.capacity) or
-                                          self.capacity < 0):  # fmt: skip
-            raise PolicyError(f"The capacity is a whole number of reviews a day, at least 0, got {self.capacity!r}")
+                                          not 0 <= self.capacity <= MOST_REVIEWS):  # fmt: skip
+            raise PolicyError(
+                f"The capacity is a whole number of reviews a day, at least 0 and at most {MOST_REVIEWS}, got {self.capacity!r}"
+            )
         if not (math.isfinite(self.minutes) and self.minutes > 0):
             raise PolicyError(f"A review takes more than 0 minutes, got {self.minutes!r}")
 

@@ -16,7 +16,15 @@ from cotlab.review.calibrate import r_cal
 from cotlab.review.features import feature_table
 from cotlab.review.labels import targets
 from cotlab.store import read
-from cotlab.store.decisions import add_audit, add_decisions, add_policy, current_policy, newest, says_the_same
+from cotlab.store.decisions import (
+    add_audit,
+    add_decisions,
+    add_policy,
+    current_policy,
+    in_force,
+    newest,
+    says_the_same,
+)
 from cotlab.store.gate import Store
 
 NOTHING = Policy({})
@@ -81,22 +89,16 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
     PolicyError
         If the run has no scores yet.
     """
-    table = scored(store, [run])
-    if table.empty:
-        raise PolicyError(f"Run {run} has no scores yet: there is nothing to decide. Finish it with cotlab run --resume {run}")
-    held = policy or policy_of(store)
-    made = _decisions(table, held, by)
-    sizes = {action: sum(one.action == action for one in made) for action in ACTIONS}
-    with store.writing() as connection:
-        stored = {one.item_id: one for one in newest(connection, [run])}
-        made = [stored[one.item_id] if _is_stored(stored.get(one.item_id), one) else one for one in made]
-        new = add_decisions(connection, made)
-        if new:
-            after = {**sizes, "written": new, "policy": held.version, "calibrator": made[0].calibrator}
-            if held.version is None and held.thresholds:
-                after["thresholds"] = held.stored()["thresholds"]
-            add_audit(connection, by, "decide", f"run {run}", None, after, ONCE if policy is not None else "")
-    return made
+    while True:
+        held = policy or policy_of(store)
+        table = scored(store, [run])
+        if table.empty:
+            raise PolicyError(
+                f"Run {run} has no scores yet: there is nothing to decide. Finish it with cotlab run --resume {run}"
+            )
+        made = _written(store, run, _decisions(table, held, by), held, by, once=policy is not None)
+        if made is not None:
+            return made
 
 
 def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:
@@ -129,6 +131,27 @@ def reasons_of(table: pd.DataFrame) -> list[tuple[str, str, int]]:
 def _counted(said: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
     counts = Counter((action, reason.partition(":")[0]) for action, reason in said)
     return sorted(((*kind, n) for kind, n in counts.items()), key=lambda row: (ACTIONS.index(row[0]), -row[2], row[1]))
+
+
+def _written(store: Store, run: str, made: list[Decision], held: Policy, by: str, *, once: bool) -> list[Decision] | None:
+    """The decisions as the store has them afterwards; what it says already is not written again.
+
+    None, and nothing is written, where another policy or calibrator holds by now: a stricter one would be passed over.
+    """
+    sizes = {action: sum(one.action == action for one in made) for action in ACTIONS}
+    with store.writing() as connection:
+        policy, calibrator = in_force(connection)
+        if made[0].calibrator != calibrator or not (once or held.version == policy):
+            return None
+        stored = {one.item_id: one for one in newest(connection, [run])}
+        made = [stored[one.item_id] if _is_stored(stored.get(one.item_id), one) else one for one in made]
+        new = add_decisions(connection, made)
+        if new:
+            after = {**sizes, "written": new, "policy": held.version, "calibrator": made[0].calibrator}
+            if held.version is None and held.thresholds:
+                after["thresholds"] = held.stored()["thresholds"]
+            add_audit(connection, by, "decide", f"run {run}", None, after, ONCE if once else "")
+    return made
 
 
 def _decisions(table: pd.DataFrame, policy: Policy, by: str) -> list[Decision]:

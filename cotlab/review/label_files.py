@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ FORMATS = ("jsonl", "csv")
 ORIGINS = ("page", "import", "undo")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_AHEAD = timedelta(days=1)
+"""So far a clock elsewhere may be ahead; what is said to come later than a fit would count as labelled after it."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -181,6 +183,8 @@ def _rows(path: Path, form: str, errors: list[LabelError]) -> Iterator[tuple[int
 def _check_names(head: Sequence[str], path: Path) -> None:
     for name in head:
         if name not in FIELDS:
+            if len(re.findall(r"\w+", name)) > 1 and set(re.findall(r"\w+", name)) <= set(FIELDS):
+                raise LabelError(str(path), 1, "", f"its columns are not separated by commas: {name!r}; save it with commas")
             raise LabelError(str(path), 1, name, _stranger(name))
     missing = [name for name in NEEDED if name not in head]
     if missing or len(set(head)) < len(head):
@@ -240,6 +244,10 @@ def _misfit(label: Label, known: Mapping[str, set[str]], had: Mapping[str, Label
         close = get_close_matches(label.item_id, sorted(known[label.run_id]), n=1)
         hint = f": did you mean {close[0]!r}?" if close else ""
         return _Defect("item_id", f"run {label.run_id} has no scores of an item {label.item_id!r}{hint}")
+    if label.rater != label.rater.strip():
+        return _Defect("rater", f"{label.rater!r} has spaces around it: it would be another rater than {label.rater.strip()!r}")
+    if label.at > datetime.now(UTC) + _AHEAD:
+        return _Defect("at", f"{label.at.isoformat()} has not come yet")
     other = had.get(label.id)
     if other is not None and _told(other) | {"at": None} != _told(label) | {"at": None}:
         return _Defect("id", f"{label.id!r} is the id of another label: leave the id out, or give a new one")

@@ -10,7 +10,7 @@ from typing import Any
 
 from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.keys import canonical_json, digest
-from cotlab.core.labels import Label, Verdict
+from cotlab.core.labels import MOST_RATERS, Label, Verdict
 from cotlab.store import labels as kept
 from cotlab.store.gate import Store
 from cotlab.store.labels import EVERYONE, Queued
@@ -92,7 +92,7 @@ def make_queue(
     ----------
     items : iterable of (run, item id, why it is asked for)
         In the order in which they are asked for; an item that comes again is left out.
-    raters : int, at least 1
+    raters : int, 1 to ``MOST_RATERS``
         Labels that an item wants, each from another rater.
     overlap : float in [0, 1]
         With it that share of the items, chosen by their hash, wants ``max(raters, 2)`` and the others one; without it every
@@ -110,8 +110,8 @@ def make_queue(
     """
     if kind not in KINDS:
         raise UnknownName("kind of queue", kind, KINDS)
-    if raters < 1 or not 0 <= overlap <= 1:
-        raise QueueError(f"A queue needs at least one rater and an overlap from 0 to 1, got {raters} and {overlap}.")
+    if not 1 <= raters <= MOST_RATERS or not 0 <= overlap <= 1:
+        raise QueueError(f"A queue needs 1 to {MOST_RATERS} raters and an overlap from 0 to 1, got {raters} and {overlap}.")
     if not name.strip():
         raise QueueError("A queue needs a name.")
     reasons: dict[Place, str] = {}

@@ -65,7 +65,7 @@ class Quality:
 
 
 def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
-    """Brier and ECE, with intervals over questions, on items of runs that were labelled after the calibrator was fitted.
+    """Brier and ECE, with intervals over questions, on items of runs first labelled after the calibrator was fitted.
 
     An item that the calibrator was fitted on is none of them, however often it was labelled again since.
 
@@ -88,7 +88,7 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
     made = pd.Timestamp(row["made_at"]).tz_convert("UTC")
     since = set(last[last > made].index) - _seen(store, row, made)
     table = labelled(store, runs)
-    table = table[[place in since for place in zip(table["run"], table["item_id"], strict=True)]]
+    table = table.iloc[[k for k, place in enumerate(zip(table["run"], table["item_id"], strict=True)) if place in since]]
     score = applied(row, table)["r_cal"]
     table, score = table[score.notna()], score[score.notna()]
     if len(table) < FEWEST:

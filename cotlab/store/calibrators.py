@@ -48,7 +48,11 @@ def choose_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, by
     ------
     UnknownName
         If there is no such version.
+    ValueError
+        Without a name.
     """
+    if not by.strip():
+        raise ValueError("The audit needs the name of whoever chooses a calibrator")
     known = [int(row[0]) for row in connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()]
     if version not in known:
         raise UnknownName("calibrator version", str(version), [str(one) for one in known])

@@ -76,6 +76,14 @@ def current_policy(store: Store) -> dict[str, Any] | None:
     return {str(name): (None if pd.isna(value) else value) for name, value in found[0].items()} if found else None
 
 
+def in_force(connection: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
+    """The versions of the policy that holds and of the calibrator in use, as the transaction of ``connection`` sees them."""
+    row = connection.execute(
+        "SELECT (SELECT max(version) FROM policies), (SELECT version FROM calibrator_choices ORDER BY seq DESC LIMIT 1)"
+    ).fetchone()
+    return row if row is not None else (None, None)
+
+
 def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Decision]) -> int:
     """Append the decisions that say something new.
 
@@ -106,11 +114,14 @@ def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Dec
 
 
 def newest(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> list[Decision]:
-    """The newest decision on each item of some runs, as the transaction of ``connection`` sees it."""
+    """The newest decision on each item of some runs, as the transaction of ``connection`` sees it.
+
+    Newest is what was written last: rows are only ever added, and a clock may have been set back in between.
+    """
     rows = connection.execute(
         """
         SELECT * REPLACE (epoch_us(at_) AS at_) FROM decisions WHERE list_contains(?, run)
-        QUALIFY row_number() OVER (PARTITION BY run, item_id ORDER BY at_ DESC, rowid DESC) = 1
+          AND rowid IN (SELECT max(rowid) FROM decisions GROUP BY run, item_id)
         """,
         [list(runs)],
     ).fetchall()
@@ -131,10 +142,10 @@ def decisions(store: Store, run: str | None = None, *, history: bool = False) ->
         ``id, run, item_id, domain, r_raw, r_cal, action, reason, low, high, calibrator, policy, at_, by_``: numbers are NaN or
         <NA> where NULL. In the order in which they were made, items as their run has them.
     """
-    newest = "" if history else "QUALIFY row_number() OVER (PARTITION BY run, item_id ORDER BY at_ DESC, rowid DESC) = 1"
+    newest = "" if history else "AND rowid IN (SELECT max(rowid) FROM decisions GROUP BY run, item_id)"
     with store.reading() as connection:
         found = connection.execute(
-            f"SELECT * FROM decisions WHERE ($run IS NULL OR run = $run) {newest} ORDER BY at_, rowid", {"run": run}
+            f"SELECT * FROM decisions WHERE ($run IS NULL OR run = $run) {newest} ORDER BY rowid", {"run": run}
         ).df()
     return found.astype({"calibrator": "Int64", "policy": "Int64"})
 

@@ -71,10 +71,9 @@ def drift_alerts(store: Store) -> pd.DataFrame:
     with store.reading() as connection:
         found = connection.execute(
             """
-            SELECT id, reference, current, at_, by_, reason FROM (
-                SELECT * FROM drift_checks
-                QUALIFY row_number() OVER (PARTITION BY reference, current ORDER BY at_ DESC, id DESC) = 1
-            ) WHERE alert ORDER BY at_ DESC, id DESC
+            SELECT id, reference, current, at_, by_, reason FROM drift_checks
+            WHERE alert AND rowid IN (SELECT max(rowid) FROM drift_checks GROUP BY reference, current)
+            ORDER BY at_ DESC, id DESC
             """
         ).df()
     return found.assign(**{side: [json.loads(text) for text in found[side]] for side in ("reference", "current")})

@@ -62,6 +62,7 @@ class Leases:
         """
         now = time.time()
         with self._transaction() as connection:
+            _end_those_of_a_later_clock(connection, now, lease_s)
             rows = connection.execute(
                 "SELECT run, item, rater FROM leases WHERE queue = ? AND until > ?", (queue, now)
             ).fetchall()
@@ -105,6 +106,11 @@ class Leases:
                 "DELETE FROM leases WHERE queue = ? AND run = ? AND item = ? AND rater = ?", (queue, run, item, rater)
             )
 
+    def holds(self, rater: str) -> bool:
+        """Whether something is kept for a rater of this name right now, in any queue."""
+        found = self._connection.execute("SELECT 1 FROM leases WHERE rater = ? AND until > ?", (rater, time.time())).fetchone()
+        return found is not None
+
     def skipped(self, queue: str, rater: str) -> list[Place]:
         """What a rater skipped in a queue, the longest ago first."""
         rows = self._connection.execute(
@@ -135,3 +141,8 @@ class Leases:
             if "locked" in str(error):
                 raise StoreBusy(PATIENCE_S, "another process that writes to the response log") from error
             raise StoreError(f"The leases of labels cannot be written: {error}") from error
+
+
+def _end_those_of_a_later_clock(connection: Connection, now: float, lease_s: float) -> None:
+    """A lease that ends later than any that is made now was made before the clock was set back: its rater may be long gone."""
+    connection.execute("DELETE FROM leases WHERE until > ?", (now + max(lease_s, LEASE_S) + 1,))

@@ -124,6 +124,15 @@ def ended(store: Store, run_id: str) -> pd.DataFrame:
         ).df()
 
 
+def written_at(store: Store, run_id: str, item_id: str) -> int | None:
+    """When scores of an item of a run were written last, in microseconds since 1970; None before they were."""
+    with store.reading() as connection:
+        row = connection.execute(
+            "SELECT max(epoch_us(ended_at)) FROM ended WHERE run = ? AND item = ?", [run_id, item_id]
+        ).fetchone()
+    return row[0] if row else None
+
+
 def constants(store: Store, run_id: str, scorer: str, params_digest: str) -> Mapping[str, Any] | None:
     """What ``prepare`` of a scorer gave in this run, or None."""
     with store.reading() as connection:

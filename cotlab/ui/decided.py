@@ -131,6 +131,8 @@ def _decide(shown: Shown, table: pd.DataFrame) -> None:
         old = [name for name in now if {None if pd.isna(v) else int(v) for v in table[name]} != now[name]]
         if old:
             st.warning(f"Another {' and another '.join(old)} held when this was decided. Decide again.")
+        elif n := scored_since(shown.table, table):
+            st.warning(f"{n} answers were scored, or scored anew, since this was decided. Decide again.")
     if st.button(
         label, icon=":material/gavel:", key="decide", type="primary" if table.empty else "secondary",
         disabled=not access.may("admin"), help="By the policy that holds, not by the sliders. Needs the role admin.",
@@ -142,6 +144,21 @@ def _decide(shown: Shown, table: pd.DataFrame) -> None:
             st.error(as_code(str(error)))
             return
         st.rerun()
+
+
+def scored_since(now: pd.DataFrame, made: pd.DataFrame) -> int:
+    """How many answers of a run have no decision, or one that rests on another score than they have now.
+
+    Parameters
+    ----------
+    now : DataFrame (n,) with item_id, r_raw, r_cal
+    made : DataFrame (m,) with the same columns
+    """
+    held = made.drop_duplicates("item_id").set_index("item_id")[["r_raw", "r_cal"]].astype(float)
+    own = now.set_index("item_id")[["r_raw", "r_cal"]].astype(float)
+    then = held.reindex(own.index)
+    same = ((own - then).abs() <= 1e-12) | (own.isna() & then.isna())  # a sum of floats may differ in its last place
+    return int((~(same.all(axis=1) & own.index.isin(held.index))).sum())
 
 
 def _table(rows: pd.DataFrame, run: str, columns: tuple[str, ...], key: str) -> None:

@@ -80,8 +80,8 @@ def _unit(run_id: str) -> str:
 
 
 def waiting() -> None:
-    """Labels that are due of whoever looks, and alerts of drift."""
-    queues = due.labels_due(data.store(), access.person().name).to_dict("records")
+    """Labels that are due of whoever looks and may label, and alerts of drift."""
+    queues = due.labels_due(data.store(), access.person().name).to_dict("records") if access.may("labeller") else []
     alerts = due.drift_alerts(data.store()).to_dict("records")
     if queues:
         st.subheader("Labels due")

@@ -77,13 +77,28 @@ def rater() -> str | None:
     with st.form("rater-name", width=480):
         st.text_input("Your name", key="rater-typed", max_chars=_LONGEST_NAME, help="It stands beside each of your labels.")
         st.form_submit_button("Begin", on_click=_named, type="primary")
+    taken = st.session_state.get("rater-taken")
+    if taken:
+        st.warning(f"{as_code(taken)} is at an item right now. If that is somebody else, take another name.")
+        st.button(f"I am {as_code(taken)}", key="rater-same", on_click=_begin, args=(taken,))
     return None
 
 
 def _named() -> None:
     name = " ".join(str(st.session_state["rater-typed"]).split())
-    if name and name.isprintable():
-        st.session_state["local_rater"] = name
+    st.session_state.pop("rater-taken", None)
+    if not name or not name.isprintable():
+        return
+    with Leases(data.store().log_path) as leases:
+        taken = leases.holds(name)
+    if taken:
+        st.session_state["rater-taken"] = name
+    else:
+        _begin(name)
+
+
+def _begin(name: str) -> None:
+    st.session_state["local_rater"] = name
 
 
 def asked(queue: str, name: str) -> tuple[Target | None, list[Given] | None]:
@@ -115,12 +130,14 @@ def work(target: Target) -> DeltaGenerator:
     keys = st.container(border=True, gap="small")
     if target.corrects:
         st.warning(f"You correct your label of {as_code(shorten(target.item_id))}.", icon=":material/edit:")
+    if shown.redacted:
+        st.warning("This run kept no texts, so there is nothing to judge: skip the item, or add the suite in full first.")
     _texts(shown)
     st.caption(f"{shown.whose} Model {as_code(shorten(shown.model))}.")
     if st.session_state.get("label-help"):
         st.info(help_text())
     with keys:
-        return _controls(target, _draft(target))
+        return _controls(target, _draft(target), readable=not shown.redacted)
 
 
 def _texts(shown: Shown) -> None:
@@ -142,14 +159,14 @@ def _draft(target: Target) -> Draft:
     return draft
 
 
-def _controls(target: Target, draft: Draft) -> DeltaGenerator:
+def _controls(target: Target, draft: Draft, *, readable: bool) -> DeltaGenerator:
     """Every widget's key carries the label's id: a press that comes late belongs to the item that it was meant for."""
     at = target.label_id
     with st.container(horizontal=True, gap="small"):
         for key, (verdict, words, icon) in VERDICTS.items():
             st.button(
                 words, key=f"verdict-{verdict}-{at}", shortcut=key, icon=f":material/{icon}:",
-                on_click=_give, args=(target, draft, verdict),
+                on_click=_give, args=(target, draft, verdict), disabled=not readable,
             )  # fmt: skip
         if target.corrects:
             st.button("Leave it as it was", key=f"leave-{at}", shortcut="S", icon=":material/close:", on_click=_correct)

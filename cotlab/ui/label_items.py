@@ -20,7 +20,7 @@ GONE = "n/a: the log does not hold the reply"
 
 
 class Shown(NamedTuple):
-    """One item as a rater sees it; ``own`` says that the model wrote the chain."""
+    """One item as a rater sees it; ``own`` says that the model wrote the chain, ``redacted`` that no text of it was kept."""
 
     question: str
     steps: tuple[str, ...]
@@ -28,6 +28,7 @@ class Shown(NamedTuple):
     answer: str
     truth: str | None
     model: str
+    redacted: bool = False
 
     @property
     def whose(self) -> str:
@@ -44,30 +45,31 @@ class Shown(NamedTuple):
 
 
 def shown(run_id: str, item_id: str) -> Shown:
-    """One item of a run, kept once it was read whole.
+    """One item of a run, kept once it was read whole; read again when its scores were written anew, as after a resume.
 
     Raises
     ------
     UnknownName
         If the store has no such run or item.
     """
-    kept, place = _kept(str(data.store().folder)), (run_id, item_id)
-    if place not in kept:
-        found = _read(run_id, item_id)
-        if not found.steps or found.answer == GONE:  # a run that goes on may bring it yet
-            return found
-        kept[place] = found
-    return kept[place]
+    kept, place, written = _kept(str(data.store().folder)), (run_id, item_id), read.written_at(data.store(), run_id, item_id)
+    held = kept.get(place)
+    if held is not None and held[0] == written:
+        return held[1]
+    found = _read(run_id, item_id)
+    if found.steps and found.answer != GONE and not found.redacted:  # what goes on, or was redacted, may bring them yet
+        kept[place] = (written, found)
+    return found
 
 
 def asked_of(run_id: str, item_id: str) -> str:
     """The question of an item, where it was shown before; else its id."""
     found = _kept(str(data.store().folder)).get((run_id, item_id))
-    return item_id if found is None else found.question
+    return item_id if found is None else found[1].question
 
 
 @st.cache_resource(show_spinner=False)
-def _kept(folder: str) -> dict[tuple[str, str], Shown]:
+def _kept(folder: str) -> dict[tuple[str, str], tuple[int | None, Shown]]:
     return {}
 
 
@@ -83,7 +85,8 @@ def _read(run_id: str, item_id: str) -> Shown:
     item = data.item(suite, item_id)
     scores = read.scores(data.store(), run_id, item_id=item_id)
     chain = chain_of(item, scores, form, data.exchanges, data.responses)
-    return Shown(item.question, chain.steps, chain.own, _answer(item, scores, chain), item.answer, model)
+    redacted = read.is_redacted(data.store(), suite)
+    return Shown(item.question, chain.steps, chain.own, _answer(item, scores, chain), item.answer, model, redacted)
 
 
 def _answer(item: Item, scores: pd.DataFrame, chain: Chain) -> str:

@@ -69,7 +69,11 @@ class Rater:
     def enter(self, name: str) -> None:
         self.page.get_by_label("Your name", exact=True).fill(name)
         self.page.get_by_role("button", name="Begin").click()
-        self.page.get_by_role("button", name=re.compile("^Acceptable")).wait_for()
+        ready, same = (self.page.get_by_role("button", name=re.compile(f"^{word}")) for word in ("Acceptable", "I am "))
+        ready.or_(same).first.wait_for()
+        if same.count():  # who comes back within two minutes is asked whether they are who they were
+            same.click()
+        ready.wait_for()
         self.wait_for_another("")
 
     def shown(self) -> str:

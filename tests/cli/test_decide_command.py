@@ -14,6 +14,7 @@ from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
 from cotlab.reliability.policy import PolicyError
 from cotlab.store import decisions as kept
+from cotlab.store.calibrators import choose_calibrator
 from cotlab.store.gate import Store
 
 
@@ -90,3 +91,18 @@ def test_bad_input_is_one_message_and_changes_nothing(store: Store, words: tuple
 def test_suggestions_are_printed(store: Store) -> None:
     assert "If r_cal is calibrated: low 0, high 0.944" in run("policy", "suggest", "--cost-error", "20").output
     assert "more labels" in run("policy", "suggest", RUN, "--target-precision", "0.95").output
+
+
+def test_nothing_is_decided_by_nobody(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise OSError("no such user")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert run("decide", RUN, "--low", "0", "--high", "0", "--by", " ").exit_code == 0
+    assert run("policy", "set", "--low", "0.3", "--high", "0.8", "--reason", "start", "--by", "\t").exit_code == 0
+    assert run("calibrate", "--rollback", "9", "--reason", "x", "--by", "").exit_code
+    assert kept.audit(store)["who"].tolist()[:2] == ["command line", "command line"]
+    with pytest.raises(ValueError, match="name"), store.writing() as connection:
+        choose_calibrator(connection, 1, by=" ", reason="x")
+    found = run("policy", "set", "--capacity", "99999999999", "--reason", "x")
+    assert isinstance(found.exception, PolicyError) and "at most 2147483647" in str(found.exception)

@@ -27,6 +27,17 @@ def typed(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return int(ended.value.code or 0)
 
 
+def test_a_slip_in_a_name_never_looks_like_no_labels(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (("export", "--run", "run-7"), ("export", "--queue", "q"), ("agreement", "--run", "run-7")):
+        assert typed(monkeypatch, *words) == 2
+        told = capsys.readouterr()
+        assert not told.out and told.err.startswith("error: Unknown")
+    assert typed(monkeypatch, "queue", "run-1", "--name", "caf\udce9") == 2
+    assert capsys.readouterr().err == "error: 'caf\\udce9' is not UTF-8 text: type it in a terminal that speaks UTF-8\n"
+
+
 def test_from_a_queue_to_agreement(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from decision_store import GAPS, RUN, fill
 from cotlab.core.errors import UnknownName
 from cotlab.reliability.policy import BELOW, DEFAULT, NO_POLICY, UNCALIBRATED, Policy, PolicyError, Thresholds
 from cotlab.reliability.thresholds import Costs
+from cotlab.review import decide
 from cotlab.review.decide import decide_run, policy_of, reasons, scored, set_policy, unscored
 from cotlab.review.rollout import rollout
 from cotlab.review.suggest import _parts, by_cost, by_precision
@@ -45,6 +46,21 @@ def test_each_decision_says_all_that_it_rests_on(store: Store) -> None:
             wanted = "release" if one.r_cal >= high else "escalate" if one.r_cal < low else "review"
             assert one.action == wanted
     assert sum(n for _, _, n in reasons(made)) == 60 and ("escalate", BELOW) in {row[:2] for row in reasons(made)}
+
+
+def test_a_policy_that_is_set_meanwhile_is_the_one_that_decides(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_policy(store, Policy({DEFAULT: Thresholds(0.0, 0.0)}), by="Ann", reason="all out")
+
+    def slowly(asked: Store, runs: list[str]) -> pd.DataFrame:
+        table = scored(asked, runs)
+        if len(kept.policies(store)) == 1:
+            set_policy(store, Policy({DEFAULT: Thresholds(1.0, 1.0)}), by="Cy", reason="stop")
+        return table
+
+    monkeypatch.setattr(decide, "scored", slowly)
+    made = decide_run(store, RUN, by="Bob")
+    assert {one.action for one in made} == {"escalate"} and {one.policy for one in made} == {2}
+    assert len(kept.decisions(store, RUN, history=True)) == 60 and len(kept.audit(store, what="decide")) == 1
 
 
 def test_deciding_again_adds_nothing_and_a_change_adds_all_that_changes(store: Store) -> None:

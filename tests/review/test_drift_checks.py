@@ -119,6 +119,16 @@ def test_released_items_are_drawn_for_another_look_and_no_others(store: Store) -
     assert len(queue_items(store, other)) == 12
 
 
+def test_what_the_fit_saw_does_not_speak_for_it_when_labelled_again(tmp_path: Path) -> None:
+    own = Store(tmp_path / "own")
+    add_run(own, "ref", vectors(30, 5))
+    label(own, "ref", {f"i-{k:03}": k % 2 == 0 for k in range(10)})
+    add_run(own, "new", vectors(10, 6), first=100)
+    calibrated(own, [k / 40 for k in range(40)], [k % 40 > 9 + k % 20 for k in range(40)], 0.2)
+    label(own, "ref", {f"i-{k:03}": k % 2 == 0 for k in range(13)}, rater="bob")
+    assert quality(own, ["ref"]).n == 3 and quality(own, ["new"]).n == 0
+
+
 @pytest.mark.soak
 def test_brier_since_the_fit_counts_later_labels_only(tmp_path: Path) -> None:
     own = Store(tmp_path / "own")

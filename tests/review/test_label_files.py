@@ -143,6 +143,8 @@ def test_a_defect_is_told_by_line_and_field(folder: Path, change: dict[str, obje
         ({"run": "run-9"}, "run", "no run 'run-9'"),
         ({"item_id": "i-8"}, "item_id", "no scores of an item 'i-8'"),
         ({"id": "taken"}, "id", "is the id of another label"),
+        ({"rater": "ann "}, "rater", "another rater than 'ann'"),
+        ({"at": "2999-01-01T00:00:00+00:00"}, "at", "has not come yet"),
     ],
 )
 def test_what_the_store_does_not_know_stores_nothing(
@@ -168,6 +170,7 @@ def test_what_the_store_does_not_know_stores_nothing(
         ("l.jsonl", b"\xff\n", "is not UTF-8"),
         ("l.csv", b"run,item_id\n", "the column rater is missing"),
         ("l.csv", b"run,item_id,rater,run\n", "occurs twice"),
+        ("l.csv", b"run;item_id;rater;reasoning\n", "not separated by commas"),
         ("l.csv", b"run,item_id,rater,who\n", "is no field of a label"),
         ("l.csv", b"run,item_id,rater\na,b\n", "has 2 cells under 3 names"),
         ("l.csv", b'run,item_id,rater\n"a"b,c,d\n', "is no CSV"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -44,6 +45,17 @@ def test_an_item_is_kept_for_one_rater_and_shown_again_after_a_reload(store: Sto
     assert asked(store, queue, "bob").item_id == "i-1"
     assert submit(store, first.label("acceptable", True))
     assert asked(store, queue, "ann").item_id == "i-2"  # i-1 is bob's
+
+
+def test_a_clock_that_goes_back_keeps_no_item_from_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = make_queue(store, "q", pairs(1), by="t")
+    first = next_item(store, queue, "ann")
+    assert first is not None and next_item(store, queue, "bob") is None
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() - 3600)
+    second = next_item(store, queue, "bob")
+    assert second is not None and second.item_id == first.item_id and next_item(store, queue, "ann") is None
+    assert submit(store, first.label("acceptable", True))
 
 
 def test_a_key_pressed_twice_writes_one_label_and_the_first_press_counts(store: Store) -> None:
@@ -209,7 +221,8 @@ def test_flagging_is_a_label_of_its_own_and_finds_its_way_to_a_queue(store: Stor
         ({"items": []}, QueueError, "would be empty"),
         ({"items": [("run-1", "i-8", "")]}, UnknownName, "item of run run-1 'i-8'"),  # in the suite, never measured
         ({"items": [("run-9", "i-0", "")]}, UnknownName, "run 'run-9'"),
-        ({"raters": 0}, QueueError, "at least one rater"),
+        ({"raters": 0}, QueueError, "1 to 1000 raters"),
+        ({"raters": 10**11}, QueueError, "1 to 1000 raters"),
         ({"overlap": 1.5}, QueueError, "overlap"),
         ({"kind": "lable"}, UnknownName, "Did you mean 'label'"),
         ({"gold": {("run-1", "i-0"): {"reasoning": "unsure"}}}, QueueError, "expected label of 'i-0'"),

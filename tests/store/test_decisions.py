@@ -47,6 +47,15 @@ def test_a_policy_needs_who_and_why(by: str, reason: str) -> None:
     assert kept.policies(Store()).empty
 
 
+def test_what_was_decided_last_holds_though_the_clock_went_back() -> None:
+    store = Store()
+    for given in (made("a", "1", 0.9, "release", hour=5), made("b", "1", 0.2, "escalate"), made("c", "1", 0.2, "escalate")):
+        with store.writing() as connection:
+            kept.add_decisions(connection, [given])
+    assert kept.decisions(store, "r")["action"].tolist() == ["escalate"]
+    assert kept.decisions(store, "r", history=True)["id"].tolist() == ["a", "b"]
+
+
 def test_the_same_decision_is_not_written_again_and_another_is_appended() -> None:
     store = Store()
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import cotlab
-from cotlab.core.types import Item, Step, Suite
+from cotlab.core.labels import Label
+from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
+from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
+from cotlab.review.calibrate import calibrate, rollback
+from cotlab.review.decide import decide_run, set_policy
+from cotlab.review.drift import check_drift
+from cotlab.review.queue import make_queue
+from cotlab.store import write
 from cotlab.store.gate import Store
+from cotlab.store.labels import add_labels
 
 HOST = "evil.example"
 SCRIPT = "<script>window.hacked=1</script>"
@@ -35,6 +44,49 @@ def suite() -> Suite:
         for i, front in enumerate(fronts)
     ]  # fmt: skip
     return Suite.of(f"{SCRIPT}{LINKS}", items)
+
+
+def judged(folder: Path, n: int = 60) -> list[str]:
+    """Two runs with a composite on hostile items, and people who attack: raters, notes, queues, reasons, names of whoever
+    fitted, decided, changed the policy, kept a check of drift; the ids of the runs."""
+    store, runs = Store(folder), ["run-1", "run-2"]
+    fronts = (SCRIPT, IMAGE, LINKS, TAGGED, WORDS, FORMULAS[0])
+    for k, run in enumerate(runs):
+        items = [
+            Item(f"{fronts[i % 6]} i{i}", f"{ALL} {run} {i}", ALL, (Step(0, ALL),), f"{fronts[i % 2]} c") for i in range(n)
+        ]
+        told = Suite.of(f"{SCRIPT}{LINKS}{k}", items)
+        plan = Plan(told.name, told.digest, {"subject": ModelRef("echo", f"{IMAGE}{LINKS}", form="continuation")},
+                    (ScorerSpec("composite", 1, {}),), tags={SCRIPT: ALL})  # fmt: skip
+        ended = [
+            write.Ended("composite", 1, "p", item.id, tuple(
+                Score(name, item.id, None if i == 0 else (i % 10 + 0.5 - 3 * k * (i % 10 > 4)) / 10,
+                      facet=(("feature", facet),) if facet else (),
+                      status="undefined" if i == 0 else "ok", reason=ALL if i == 0 else None)
+                for name, facet in (("r_raw", ""), *(("feature", part) for part in "CRVDF"))))
+            for i, item in enumerate(told.items)
+        ]  # fmt: skip
+        with store.writing() as connection:
+            write.add_suite(connection, told)
+            write.add_run(connection, run, plan, config={}, code_version="t", output="", redacted=False, n_items=n)
+            write.add_ended(connection, run, ended)
+            write.set_status(connection, run, "done", ALL)
+            add_labels(connection, [
+                Label(f"{run} {i} {rater}", run, item.id, rater, "acceptable" if i % 10 > 4 + (i % 3) * (i % 2) - j else
+                      "not_acceptable", True, datetime.now(UTC), ("other",), ALL, flagged=i == 1)
+                for i, item in enumerate(told.items) for j, rater in enumerate((f"{SCRIPT} ann", f"{LINKS} bob"))
+                if i % 2 or not j
+            ])  # fmt: skip
+        places = [(run, item.id, ALL) for item in told.items[:3]]
+        make_queue(store, f"{fronts[k]} {ALL}", places, by=ALL, kind=("label", "adjudication")[k])
+    calibrate(store, runs[:1], by=f"{IMAGE} fitted", note=ALL, method="platt", domain=True)
+    rollback(store, 1, by=ALL, reason=ALL)
+    domain = items[0].category
+    set_policy(store, Policy({DEFAULT: Thresholds(0.3, 0.5), domain: Thresholds(0.2, 0.4)}), by=LINKS, reason=ALL)
+    for run in runs:
+        decide_run(store, run, by=f"{TAGGED} decided")
+    check_drift(store, runs[:1], runs[1:], by=ALL, permutations=1999)
+    return runs
 
 
 def filled(folder: Path, *scorers: str) -> list[str]:

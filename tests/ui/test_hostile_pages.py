@@ -12,6 +12,8 @@ import hostile
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from cotlab.store.gate import Store
+from cotlab.store.read import items_of_run
 from cotlab.ui.evidence import ONE_ITEM
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +84,43 @@ def _all(block: Any) -> Iterator[Any]:
             yield from _all(node)
         else:
             yield node
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    folder = tmp_path_factory.mktemp("people") / "store"
+    return folder, hostile.judged(folder)
+
+
+@pytest.mark.parametrize("page", ["label", "agreement", "calibration", "decisions", "drift", "item", "home", "reliability"])
+def test_no_text_of_people_is_markup(
+    page: str, people: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, runs = people
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    item = items_of_run(Store(folder), runs[0])["id"].tolist()[1]
+    domain = items_of_run(Store(folder), runs[0])["category"].tolist()[1]
+    for asked in ({"run": runs[0], "item": item, "domain": domain}, {"reference": runs[0], "current": runs[1], "on": "target"},
+                  {"run": hostile.ALL, "queue": hostile.ALL, "domain": hostile.ALL, "version": hostile.ALL}):  # fmt: skip
+        app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
+        app.session_state["local_rater"] = f"{hostile.SCRIPT} ann"
+        for name, value in asked.items():
+            app.query_params[name] = value
+        app.run()
+        if page != "home":
+            app.switch_page(str(ROOT / "pages" / f"{page}.py")).run()
+        for toggle in app.toggle:
+            toggle.set_value(True)
+        app.run()
+        assert not app.exception, [error.message for error in app.exception]
+        assert live(app._tree) == []
+        if page == "label" and "run" in asked and asked["run"] == runs[0]:
+            for word in ("Not acceptable", "Undo"):
+                next(b for b in app.button if b.label == word).click()
+                app.run()
+                assert not app.exception and live(app._tree) == []
+    seen = [e.proto.SerializeToString() for e in _all(app._tree) if hasattr(e.proto, "SerializeToString")]
+    assert any(b"evil" in one for one in seen) or page in ("home", "item", "reliability")
 
 
 @pytest.mark.parametrize("page", PAGES)
