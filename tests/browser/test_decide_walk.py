@@ -146,12 +146,15 @@ def label_all(walk: Walk, items: Mapping[str, Item], n: int) -> None:
 
 
 def fit(walk: Walk, version: int) -> None:
+    from playwright.sync_api import expect
+
     walk.to("/calibration", "Calibration")
     walk.page.get_by_text("Fit a calibrator", exact=True).wait_for()
     walk.calm()
     if version > 1:  # it lies open while there is no version
         walk.page.get_by_text("Fit a calibrator", exact=True).click()
     walk.press("Fit")
+    expect(walk.page.get_by_text(f"Version {version} is fitted and in use.")).to_be_visible()
     row = calibrators.current_calibrator(walk.store)
     assert row is not None and row["version"] == version
 
@@ -176,6 +179,7 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.page.get_by_label("Reason for the change", exact=True).fill("pilot")
     walk.press("Let these thresholds hold")
     walk.press("Decide on this run")
+    expect(walk.page.get_by_role("heading", name="Decisions of this run")).to_be_visible()
     made = decisions(walk.store, run=run)
     assert len(made) == N and set(made["calibrator"]) == {1}
     assert made["action"].nunique() > 1 and made["r_cal"].notna().any()
@@ -188,6 +192,7 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.to(f"/drift?reference={run}&current={later}", "Drift")
     expect(walk.page.get_by_text(re.compile("^Drift\\."))).to_be_visible()
     walk.press("Keep this check")
+    expect(walk.page.get_by_text("The check is kept.")).to_be_visible()
     check = drift_checks(walk.store).iloc[0]
     assert bool(check["alert"])
     walk.picture("drift")
