@@ -22,6 +22,8 @@ from cotlab.ui import access
 from cotlab.ui.access import Person
 from cotlab.ui.calibration import missing
 
+pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
+
 
 def page(**query: str) -> AppTest:
     return opened("calibration", "Calibration", **query)
@@ -132,7 +134,6 @@ def test_who_is_no_admin_can_neither_fit_nor_go_back(monkeypatch: pytest.MonkeyP
     assert "vera is viewer here" in words(app) and len(calibrators(store)) == 2
 
 
-@pytest.mark.soak  # its table is tested with the tables
 def test_labels_of_runs_that_the_fit_did_not_see_have_a_diagram_of_their_own() -> None:
     store = fill(store_folder(), labels=54)
     calibrate(store, ["run-1"], by="ana", method="platt")

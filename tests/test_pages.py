@@ -15,7 +15,6 @@ from cotlab.store.gate import Store
 from cotlab.ui.launching import keep_suite
 
 MAIN = Path(__file__).parents[1] / "cotlab" / "ui" / "main.py"
-PAGES = ("home", "suites", "new_run", "runs", "run", "item", "steps", "robustness", "settings")
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$ :red[no] =SUM(A1)"
 
 
@@ -45,16 +44,23 @@ def check(app: AppTest, title: str) -> None:
 
 TITLES = {
     "home": "cotlab", "suites": "Suites", "new_run": "New run", "runs": "Runs", "run": "Run", "item": "Item",
-    "steps": "Steps", "robustness": "Robustness", "settings": "Settings",
+    "steps": "Steps", "reliability": "Reliability", "robustness": "Robustness", "mediation": "Mediation",
+    "unfaithfulness": "Unfaithfulness", "compare": "Compare", "validation": "Validation", "label": "Label",
+    "agreement": "Agreement", "calibration": "Calibration", "decisions": "Decisions", "drift": "Drift", "figures": "Figures",
+    "settings": "Settings",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_opened() -> None:
+    assert set(TITLES) == {path.stem for path in (MAIN.parents[2] / "pages").glob("*.py")}
+
+
+@pytest.mark.parametrize("name", TITLES)
 def test_every_page_opens_on_an_empty_store(name: str) -> None:
     check(open_page(name), TITLES[name])
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", TITLES)
 def test_every_page_opens_on_a_filled_store(name: str, filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, run_id = filled
     monkeypatch.setenv("COTLAB_STORE", str(folder))
