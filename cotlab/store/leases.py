@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from sqlite3 import Connection, OperationalError
+from sqlite3 import Connection
 from types import TracebackType
 from typing import NamedTuple
 
-from cotlab.core.errors import StoreBusy, StoreError
-from cotlab.store.responses import PATIENCE_S, connect
+from cotlab.store.responses import connect, transaction
 
 LEASE_S = 120.0
 """How long an item is kept for a rater who looks at it."""
@@ -61,7 +59,7 @@ class Leases:
             None where others hold whatever is left.
         """
         now = time.time()
-        with self._transaction() as connection:
+        with transaction(self._connection, "The leases of labels") as connection:
             _end_those_of_a_later_clock(connection, now, lease_s)
             rows = connection.execute(
                 "SELECT run, item, rater FROM leases WHERE queue = ? AND until > ?", (queue, now)
@@ -84,7 +82,7 @@ class Leases:
     def renew(self, queue: str, run: str, item: str, rater: str, lease_s: float = LEASE_S) -> bool:
         """Keep an item longer; False where this rater does not hold it any more."""
         now = time.time()
-        with self._transaction() as connection:
+        with transaction(self._connection, "The leases of labels") as connection:
             done = connection.execute(
                 "UPDATE leases SET until = ? WHERE queue = ? AND run = ? AND item = ? AND rater = ? AND until > ?",
                 (now + lease_s, queue, run, item, rater, now),
@@ -93,14 +91,14 @@ class Leases:
 
     def release(self, queue: str, run: str, item: str, rater: str) -> None:
         """Give an item back."""
-        with self._transaction() as connection:
+        with transaction(self._connection, "The leases of labels") as connection:
             connection.execute(
                 "DELETE FROM leases WHERE queue = ? AND run = ? AND item = ? AND rater = ?", (queue, run, item, rater)
             )
 
     def skip(self, queue: str, run: str, item: str, rater: str) -> None:
         """Leave an item for later: it is given back, and goes behind those that this rater skipped before."""
-        with self._transaction() as connection:
+        with transaction(self._connection, "The leases of labels") as connection:
             connection.execute("INSERT OR REPLACE INTO skips VALUES (?, ?, ?, ?, ?)", (queue, run, item, rater, time.time()))
             connection.execute(
                 "DELETE FROM leases WHERE queue = ? AND run = ? AND item = ? AND rater = ?", (queue, run, item, rater)
@@ -124,23 +122,6 @@ class Leases:
             "SELECT rater, run, item, until FROM leases WHERE queue = ? AND until > ?", (queue, time.time())
         ).fetchall()
         return {rater: Lease(run, item, until) for rater, run, item, until in rows}
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        """One commit of this process alone; nothing of it stays if the block raises."""
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
-        except OperationalError as error:
-            if "locked" in str(error):
-                raise StoreBusy(PATIENCE_S, "another process that writes to the response log") from error
-            raise StoreError(f"The leases of labels cannot be written: {error}") from error
 
 
 def _end_those_of_a_later_clock(connection: Connection, now: float, lease_s: float) -> None:

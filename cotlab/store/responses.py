@@ -116,6 +116,24 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection, what: str) -> Iterator[sqlite3.Connection]:
+    """One commit of this process alone; nothing of it stays if the block raises. ``what`` cannot be written where it fails."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise StoreBusy(PATIENCE_S, "another process that writes to the response log") from error
+        raise StoreError(f"{what} cannot be written: {error}") from error
+
+
 def _use_wal(connection: sqlite3.Connection) -> None:
     """The switch ignores SQLite's own patience: two processes that make the file at once need this one."""
     for wait in (0.01, 0.05, 0.2, 1.0, 3.0, None):
@@ -297,21 +315,8 @@ class ResponseLog:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One commit; nothing of it stays if the block raises."""
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield self._connection
-                except BaseException:
-                    if self._connection.in_transaction:
-                        self._connection.execute("ROLLBACK")
-                    raise
-                self._connection.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                if "locked" in str(error):
-                    raise StoreBusy(PATIENCE_S, "another process that writes to the response log") from error
-                raise StoreError(f"The response log cannot be written: {error}") from error
+        with self._lock, transaction(self._connection, "The response log") as connection:
+            yield connection
 
     def _stored(self, key: str) -> Response | None:
         row = self._connection.execute("SELECT response, at FROM replies WHERE key = ? AND redacted = 0", (key,)).fetchone()

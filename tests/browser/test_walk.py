@@ -2,56 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from labelling import ARGUMENTS, serving
 
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.wordproblems import make_suite
 
-ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-ARGUMENTS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking"]
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """The app on a free port, with an empty store."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    env = {**os.environ, "COTLAB_STORE": str(tmp_path / "store")}
-    with (tmp_path / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)], cwd=ROOT, env=env, stdout=log,
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    base = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(120):
-            try:
-                urllib.request.urlopen(f"{base}/_stcore/health", timeout=1).read()
-                break
-            except OSError:
-                time.sleep(0.5)
+    with serving(tmp_path / "store", tmp_path / "server.log") as base:
         yield base
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) -> None:
