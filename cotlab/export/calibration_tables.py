@@ -55,7 +55,9 @@ def histogram(scores: pd.Series, targets: pd.Series, name: str, thresholds: tupl
     edges = _edges(values[known], whole=thresholds is not None)
     rows = []
     for group, said in ((ACCEPTABLE, True), (NOT_ACCEPTABLE, False), (NO_LABEL, None)):
-        own = np.array([target is said if said is None else target is not None and bool(target) is said for target in targets])
+        own = np.array(
+            [target is said if said is None else target is not None and bool(target) is said for target in targets], dtype=bool
+        )
         counts, _ = np.histogram(values[known & own], edges)
         rows += [
             {"group": group, "left": left, "right": right, "count": int(n)}

@@ -147,3 +147,13 @@ def test_the_same_items_in_two_runs_give_kappa_without_an_interval() -> None:
     assert one_run["lo"] < one_run["point"] < one_run["hi"] and "McNemar" in one_run["mcnemar"]
     assert (both["point"], both["n"], both["lo"], both["mcnemar"]) == (one_run["point"], 24, None, "")
     assert "not independent" in both["reason"]
+
+
+def test_single_scores_are_drawn_below_a_sweep_where_they_are_few() -> None:
+    """Two runs of 12 responses have a line of their own each; of 30 none is drawn."""
+    where = {name: Place("hinted", name) for name in ("a", "b")}
+    for n, lines in ((12, 2), (30, 0)):
+        table = values([(name, "hint", f"i{k}", k / n) for name in where for k in range(n)])
+        rug = [t for t in threshold_sweep(sweep_points(table, where, "hint", 0.5)).data if t.y and max(t.y) < 0]
+        assert [sorted(t.x) for t in rug] == [[k / n for k in range(n)]] * lines
+        assert len({t.y[0] for t in rug}) == lines
