@@ -12,6 +12,7 @@ import pandas as pd
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.keys import canonical_json
+from cotlab.store.decisions import add_audit
 from cotlab.store.gate import Store
 
 
@@ -60,10 +61,7 @@ def choose_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, by
     connection.execute(
         "INSERT INTO calibrator_choices (version, at_, by_, reason) VALUES (?, ?, ?, ?)", [version, now, by, reason]
     )
-    connection.execute(
-        "INSERT INTO audit (at_, who, what, subject, before, after, reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [now, by, "choose calibrator", "calibrator", None if before is None else str(before), str(version), reason],
-    )
+    add_audit(connection, by, "choose calibrator", "calibrator", before, version, reason)
 
 
 def calibrators(store: Store) -> pd.DataFrame:
