@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from cotlab.core.labels import Label, Verdict
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
-from cotlab.review.queue import next_item, submit
+from cotlab.review.queue import next_items, submit
 from cotlab.store import write
 from cotlab.store.gate import Store
 
@@ -56,7 +56,8 @@ def pairs(n: int = 8, run: str = "run-1") -> list[tuple[str, str, str]]:
 def label_all(store: Store, queue: str, rater: str, verdict: Verdict = "acceptable", *, twice: bool = False) -> list[Label]:
     """Label what a queue has for a rater, perhaps pressing each key twice; the labels that landed."""
     done = []
-    while (item := next_item(store, queue, rater)) is not None:
+    while found := next_items(store, queue, rater):
+        (item,) = found
         label = item.label(verdict, item.prefilled)
         if submit(store, label):
             done.append(label)

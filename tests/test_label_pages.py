@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from desk import desk, label, tell
 from opened import opened
 from reliability_store import HOSTILE, STEPS, fill
 from streamlit.testing.v1 import AppTest
@@ -58,11 +59,9 @@ def press(app: AppTest, label: str) -> AppTest:
 
 
 def blocks(app: AppTest) -> list[tuple[str, str]]:
-    """The texts of the item on the page, each with its name; all of them plain text."""
-    names = ["Question", *(f"Step {k + 1}" for k in range(len(STEPS))), "Model's answer", "Right answer"]
-    texts = [t.value for t in app.main.text]  # the sidebar says who is logged in
-    assert not texts or set(names) <= {c.value for c in app.caption}
-    return list(zip(names, texts, strict=False))
+    """The texts of the item that comes first, each with its name."""
+    items = desk(app).get("items")
+    return [(name, text) for name, text in items[0]["rows"]] if items else []
 
 
 def test_both_pages_open_on_an_empty_store() -> None:
@@ -79,40 +78,81 @@ def test_a_rater_sees_question_chain_and_answer_and_no_score_nor_markup(store: S
     assert ("Right answer", "12") in shown and shown[-2][0] == "Model's answer"
     every = [e.value for e in (*app.markdown, *app.caption, *app.warning, *app.info, *app.error)]
     assert not any("<script>" in text or "](javascript" in text or "<b>ada" in text for text in every)
+    told = {key for item in desk(app)["items"] for key in item}
+    assert told == {"id", "run", "item", "answer", "readable", "rows", "whose", "notes", "until", "known", "corrects", "note",
+                    "modes"}  # fmt: skip
     for word in ("gold", "r_raw", "C 0", "score of"):
-        assert not any(word in text for text in [*every, *(text for _, text in shown)] if HOSTILE not in text), word
-    assert [(b.label, b.proto.shortcut) for b in app.button if b.proto.shortcut] == [
-        ("Acceptable", "1"), ("Not acceptable", "2"), ("Unsure", "3"), ("Skip", "s"), ("Flag", "f"), ("Undo", "z"),
-        ("Help", "h"), ("Post hoc", "4"), ("Global drift", "5"), ("Semantic instability", "6"),
-        ("Brittle continuation", "7"), ("Unsupported jump", "8"), ("Other", "9"),
+        assert word not in json.dumps([desk(app)["items"], every]).replace(HOSTILE, ""), word
+    assert [(key, words) for key, _, words in desk(app)["verdicts"]] == [
+        ("1", "Acceptable"), ("2", "Not acceptable"), ("3", "Unsure"),
     ]  # fmt: skip
+    assert [key for key, *_ in desk(app)["modes"]] == list("456789")
 
 
 def test_a_verdict_is_written_once_with_its_modes_and_the_next_item_comes(store: Store) -> None:
     queue = queue_of(store, "once")
-    app = press(press(labelling(queue), "Other"), "Not acceptable")
+    app = labelling(queue)
+    first = label(app, "not_acceptable", modes=["other"])
+    tell(app, first, {**first, "verdict": "acceptable"})  # the second time another verdict: told, and not kept
     assert blocks(app)[0] == ("Question", f"{HOSTILE} 1")
+    assert len(app.warning) == 1 and "already, in another window" in app.warning[0].value
+    assert desk(app)["ack"] == {"client": "browser", "seq": 2} and desk(app)["last"] == first["id"]
+    tell(app, first, client="the same one, after a reload")
+    assert not app.warning
     item = opened("item", "Item", run="run-1", item="i-00")  # another reader, who sees no label before asking for it
     assert not any("not acceptable" in t.value for t in item.text)
-    item.toggle(key="labels-run-1-i-00").set_value(True).run()
-    assert [t.value for t in item.text] == ["ada: not acceptable, answer wrong, other"]
     (row,) = kept.labels(store, queue=queue, history=True).to_dict("records")
     assert (row["item_id"], row["rater"], row["reasoning"], row["modes"]) == ("i-00", "ada", "not_acceptable", ("other",))
     assert row["answer_correct"] is False  # prefilled by the run
-    press(app, "Undo")
+    tell(app, {"kind": "undo", "of": first["id"]})
     assert blocks(app)[0] == ("Question", f"{HOSTILE} 0") and kept.labels(store, queue=queue).empty
+    assert desk(app)["items"][0]["id"] != first["id"] and desk(app)["last"] is None
+
+
+def test_what_no_desk_would_tell_is_refused_in_words(store: Store) -> None:
+    queue = queue_of(store, "forged")
+    app = labelling(queue)
+    good = label(app, "acceptable")
+    for wrong in ({"verdict": "great"}, {"note": "x" * 2001}, {"answer": "yes"}, {"kind": "drop"}, {"more": 1}):
+        tell(app, {**good, **wrong})
+        assert any("cannot be read" in w.value for w in app.warning), wrong
+    for wrong in ({"id": "made up"}, {"item": "i-11"}, {"run": "run-2"}):
+        tell(app, {**good, **wrong})
+        assert any("was not kept" in w.value for w in app.warning), wrong
+    tell(app, {"kind": "undo", "of": "another's"}, {"kind": "skip", "run": "run-2", "item": "nothing"})
+    assert kept.labels(store, queue=queue, history=True).empty
+    tell(app, good)
+    assert not app.warning and len(kept.labels(store, queue=queue)) == 1
 
 
 def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = queue_of(store, "roles")
-    app = labelling(queue)
+    others = (access.Person("ada", "viewer", "header"), access.Person("eve", "labeller", "header"))
+    for app, who in [(labelling(queue), who) for who in others]:
+        with monkeypatch.context() as changed:
+            changed.setattr(access, "person", lambda who=who: who)  # the page was drawn for another, or for another role
+            tell(app, label(app, "acceptable"))
+        assert kept.labels(store, queue=queue, history=True).empty
+        assert desk(app).get("rater") in (None, "eve")  # who may label gets a desk of their own
     monkeypatch.setattr(access, "person", lambda: access.Person("ada", "viewer", "header"))
-    next(b for b in app.button if b.label == "Acceptable").click()  # the page was drawn while the role was there
-    app.run()
-    assert kept.labels(store, queue=queue, history=True).empty
     looked = opened("label", "Label", queue=queue)
     assert not blocks(looked) and any("not label" in i.value for i in looked.info)
-    assert not any(b.label in ("Acceptable", "Make it") for b in looked.button)
+    assert not any(b.label == "Make it" for b in looked.button)
+
+
+def test_a_correction_is_asked_for_given_and_can_be_left(store: Store) -> None:
+    app = labelling(queue_of(store, "change"))
+    tell(app, label(app, "not_acceptable", note="hm", modes=["post_hoc"]))
+    press(app, "Change")
+    (first, second, *_) = desk(app)["items"]
+    assert (first["item"], first["corrects"], first["note"], first["modes"]) == ("i-00", True, "hm", ["post_hoc"])
+    assert (second["item"], second["corrects"]) == ("i-01", False)
+    tell(app, {"kind": "leave", "id": first["id"], "run": "run-1", "item": "i-00"})
+    assert desk(app)["items"][0]["item"] == "i-01"
+    press(app, "Change")
+    tell(app, label(app, "acceptable"))
+    assert kept.labels(store, queue=desk(app)["queue"])["reasoning"].tolist() == ["acceptable"]
+    assert desk(app)["items"][0]["item"] == "i-01"
 
 
 def test_a_queue_is_made_from_the_form(store: Store) -> None:
@@ -163,12 +203,11 @@ def test_nobody_judges_what_a_redacted_run_does_not_show(tmp_path: Path, monkeyp
     with store.writing() as connection:
         connection.execute("UPDATE items SET question = 'sha256:1', steps = ['sha256:2'], answer = 'sha256:3', meta = NULL")
     app = labelling(queue)
-    assert any("kept no texts" in w.value for w in app.warning)
-    off = {b.label for b in app.button if b.disabled}
-    assert {"Acceptable", "Not acceptable", "Unsure"} <= off and not off & {"Skip", "Flag"}
+    (item,) = desk(app)["items"]
+    assert not item["readable"] and any("kept no texts" in note for note in item["notes"])
     with store.writing() as connection:
         connection.execute("UPDATE items SET question = 'How many?', meta = '{}'")
-    assert press(app, "Help").text[0].value == "How many?"
+    assert blocks(app.run())[0] == ("Question", "How many?") and desk(app)["items"][0]["readable"]
 
 
 def test_a_name_that_labels_elsewhere_is_not_taken_unasked(store: Store) -> None:
@@ -187,7 +226,7 @@ def test_an_item_that_is_scored_anew_is_read_anew(store: Store) -> None:
     with store.writing() as connection:
         connection.execute("UPDATE items SET question = 'Another text' WHERE id = 'i-00'")
         connection.execute("UPDATE ended SET ended_at = ended_at + INTERVAL 1 HOUR WHERE item = 'i-00'")
-    assert blocks(press(app, "Help"))[0] == ("Question", "Another text") != before
+    assert blocks(app.run())[0] == ("Question", "Another text") != before
     with store.writing() as connection:
         connection.execute("UPDATE items SET question = ? WHERE id = 'i-00'", [before])
         connection.execute("UPDATE ended SET ended_at = ended_at + INTERVAL 1 HOUR WHERE item = 'i-00'")

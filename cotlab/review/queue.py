@@ -14,7 +14,7 @@ from cotlab.core.labels import MOST_RATERS, Label, Verdict
 from cotlab.store import labels as kept
 from cotlab.store.gate import Store
 from cotlab.store.labels import EVERYONE, Queued
-from cotlab.store.leases import LEASE_S, Leases, Place
+from cotlab.store.leases import Leases, Place
 
 KINDS = ("label", "adjudication", "flagged", "audit")
 """What a queue is for. The labels of an adjudication settle what raters disagree on."""
@@ -142,11 +142,22 @@ def make_queue(
     return queue
 
 
-def next_item(store: Store, queue: str, rater: str, *, skipped: bool = False) -> QueueItem | None:
-    """The first item that still wants this rater's label, kept for two minutes; None where none does.
+def next_items(
+    store: Store, queue: str, rater: str, most: int = 1, *, skipped: bool = False, first: Place | None = None
+) -> list[QueueItem]:
+    """The items that are asked of this rater next, each kept for two minutes from now; empty where none is.
 
-    An item is offered while labels of others and leases of others leave room. The one that the rater holds comes again, so
-    that a reload shows the same. With ``skipped`` what the rater left for later comes at the end.
+    An item is offered while labels of others and leases of others leave room. Those that the rater holds come again, in the
+    same order, so that a reload shows the same; where others work on the queue, everybody holds an equal share of the rest.
+
+    Parameters
+    ----------
+    most : int >= 1
+        So many items at most.
+    skipped : bool
+        With it, what the rater left for later comes at the end.
+    first : (run, item id), optional
+        The item to begin with, if it is still asked of this rater.
 
     Raises
     ------
@@ -160,23 +171,19 @@ def next_item(store: Store, queue: str, rater: str, *, skipped: bool = False) ->
         left = leases.skipped(queue, rater)
         while True:
             open_ = _open(listed, given, rater, left, skipped=skipped)
-            lease = leases.claim(queue, rater, list(open_.items()))
-            if lease is None:
-                return None
-            place = (lease.run, lease.item_id)
-            with store.reading() as connection:  # others may have labelled it, and given it back, since it was looked at
+            held = leases.claim(queue, rater, list(open_.items()), most, first=first)
+            with store.reading() as connection:  # others may have labelled them, and given them back, since it was looked
                 given = kept.given_in(connection, queue)
-                count = kept.count_given(connection, queue, *place, rater)
-                right = _prefilled(connection, *place)
-            if place in _open(listed, given, rater, left, skipped=skipped):
+                counts = kept.counts_given(connection, queue, rater)
+                right = _prefilled(connection, [(one.run, one.item_id) for one in held])
+            still = _open(listed, given, rater, left, skipped=skipped)
+            if all((one.run, one.item_id) in still for one in held):
                 break
-    return QueueItem(queue, kind, *place, rater, _label_id(queue, *place, rater, count), right, lease.until)
-
-
-def renew(store: Store, item: QueueItem, lease_s: float = LEASE_S) -> bool:
-    """Keep an item longer; False where its lease ran out. A label of it still lands then."""
-    with Leases(store.log_path) as leases:
-        return leases.renew(item.queue, item.run, item.item_id, item.rater, lease_s)
+    places = [((one.run, one.item_id), one.until) for one in held]
+    return [
+        QueueItem(queue, kind, *place, rater, label_id(queue, *place, rater, counts.get(place, 0)), right[place], until)
+        for place, until in places
+    ]
 
 
 def submit(store: Store, label: Label) -> bool:
@@ -288,7 +295,7 @@ def latest(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
     last = {(one.run_id, one.item_id): one for one in stack}
     holding = [one for one in reversed(stack) if last[one.run_id, one.item_id] is one and not one.withdrawn]
     return [
-        Given(one, _label_id(queue, one.run_id, one.item_id, rater, rows[one.run_id, one.item_id])) for one in holding[:n]
+        Given(one, label_id(queue, one.run_id, one.item_id, rater, rows[one.run_id, one.item_id])) for one in holding[:n]
     ]
 
 
@@ -296,7 +303,7 @@ def prefilled(store: Store, run: str, item_id: str) -> bool | None:
     """Whether the answer of an item is right, as far as its run knows: by its own score, else by the baseline of ablation;
     None where neither is there or its draws differ."""
     with store.reading() as connection:
-        return _prefilled(connection, run, item_id)
+        return _prefilled(connection, [(run, item_id)])[run, item_id]
 
 
 def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
@@ -306,12 +313,13 @@ def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple
     return [(row["run"], row["item_id"], f"flagged by {row['rater']}") for row in found.to_dict("records")]
 
 
-def _prefilled(connection: Any, run: str, item_id: str) -> bool | None:
-    for metric in ("answer_correct", "baseline_correct"):
-        values = set(kept.score_values(connection, run, item_id, metric))
-        if values:
-            return values == {1.0} if values in ({0.0}, {1.0}) else None
-    return None
+def _prefilled(connection: Any, places: Sequence[Place]) -> dict[Place, bool | None]:
+    """By the item's own score, else by the baseline of ablation."""
+    found: dict[Place, bool | None] = dict.fromkeys(places)
+    for metric in ("baseline_correct", "answer_correct"):
+        for place, values in kept.score_values(connection, places, metric).items():
+            found[place] = values == {1.0} if values in ({0.0}, {1.0}) else None
+    return found
 
 
 def _queue(connection: Any, queue: str) -> str:
@@ -339,7 +347,8 @@ def _open(
     return {place: room[place] for place in [*first, *(later if skipped else [])] if room[place] > 0}
 
 
-def _label_id(queue: str, run: str, item: str, rater: str, count: int) -> str:
+def label_id(queue: str, run: str, item: str, rater: str, count: int) -> str:
+    """The id of a rater's next row of an item in a queue, of which ``count`` are written: the same whoever works it out."""
     return digest(["label", queue, run, item, rater, count])[:24]
 
 

@@ -195,20 +195,26 @@ def given_in(connection: duckdb.DuckDBPyConnection, queue: str) -> set[tuple[str
     return {(run, item, rater) for run, item, rater in rows}
 
 
-def count_given(connection: duckdb.DuckDBPyConnection, queue: str, run: str, item: str, rater: str) -> int:
-    """How many rows a rater has written of an item in this queue, undone ones and undoings among them."""
-    row = connection.execute(
-        "SELECT count(*) FROM labels WHERE queue = ? AND run = ? AND item_id = ? AND rater = ?", [queue, run, item, rater]
-    ).fetchone()
-    return int(row[0]) if row else 0
-
-
-def score_values(connection: duckdb.DuckDBPyConnection, run: str, item: str, metric: str) -> list[float]:
-    """The values that a run has of one metric of an item."""
+def counts_given(connection: duckdb.DuckDBPyConnection, queue: str, rater: str) -> dict[tuple[str, str], int]:
+    """How many rows a rater has written of each (run, item) in this queue, undone ones and undoings among them."""
     rows = connection.execute(
-        "SELECT value FROM scores WHERE run = ? AND item_id = ? AND metric = ? AND value IS NOT NULL", [run, item, metric]
+        "SELECT run, item_id, count(*) FROM labels WHERE queue = ? AND rater = ? GROUP BY ALL", [queue, rater]
     ).fetchall()
-    return [float(row[0]) for row in rows]
+    return {(run, item): count for run, item, count in rows}
+
+
+def score_values(
+    connection: duckdb.DuckDBPyConnection, places: Sequence[tuple[str, str]], metric: str
+) -> dict[tuple[str, str], set[float]]:
+    """The values of one metric that runs have of items, for those (run, item) that have any."""
+    runs, items = ([place[k] for place in places] for k in (0, 1))
+    rows = connection.execute(
+        "SELECT run, item_id, list(value) FROM scores "
+        "JOIN (SELECT unnest(?::VARCHAR[]) AS run, unnest(?::VARCHAR[]) AS item_id) USING (run, item_id) "
+        "WHERE metric = ? AND value IS NOT NULL GROUP BY ALL",
+        [runs, items, metric],
+    ).fetchall()
+    return {(run, item): {float(value) for value in values} for run, item, values in rows}
 
 
 def _objects(column: pd.Series) -> pd.Series:

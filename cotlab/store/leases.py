@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
@@ -15,6 +15,8 @@ LEASE_S = 120.0
 """How long an item is kept for a rater who looks at it."""
 Place = tuple[str, str]
 """Run and item."""
+_NOTHING: Place = ("", "")
+"""Held by a rater for whom nothing is left, so that others see that somebody waits."""
 
 
 class Lease(NamedTuple):
@@ -43,51 +45,53 @@ class Leases:
     def close(self) -> None:
         self._connection.close()
 
-    def claim(self, queue: str, rater: str, wanted: Sequence[tuple[Place, int]], lease_s: float = LEASE_S) -> Lease | None:
-        """Keep the first item that has room for this rater, who then holds no other one of this queue.
+    def claim(
+        self, queue: str, rater: str, wanted: Sequence[tuple[Place, int]], most: int = 1, *, first: Place | None = None,
+        lease_s: float = LEASE_S,
+    ) -> list[Lease]:  # fmt: skip
+        """Keep items that have room for this rater, who then holds no others of this queue.
+
+        What the rater holds already comes first, in the order in which it was claimed, so that the item before their eyes stays
+        there. Of what is left nobody holds more than an equal share: where others look at the queue too, or wait for something
+        in it, the last ones are given back.
 
         Parameters
         ----------
         wanted : sequence of ((run, item), room)
-            In the order to be asked in; room counts the raters whom the item can still take, this one among them. The one that
-            the rater holds already comes first.
+            In the order to be asked in; room counts the raters whom the item can still take, this one among them.
+        most : int >= 1
+            So many are kept at most.
+        first : (run, item), optional
+            Comes before all others, whoever else holds it, if it is among ``wanted``.
         lease_s : float, seconds
 
         Returns
         -------
-        Lease or None
-            None where others hold whatever is left.
+        list of Lease
+            Empty where others hold whatever is left; the rater then counts as one who waits.
         """
         now = time.time()
         with transaction(self._connection, "The leases of labels") as connection:
             _end_those_of_a_later_clock(connection, now, lease_s)
             rows = connection.execute(
-                "SELECT run, item, rater FROM leases WHERE queue = ? AND until > ?", (queue, now)
+                "SELECT run, item, rater FROM leases WHERE queue = ? AND until > ? ORDER BY rowid", (queue, now)
             ).fetchall()
-            mine = {(run, item) for run, item, who in rows if who == rater}
             others: dict[Place, int] = {}
             for run, item, who in rows:
                 if who != rater:
                     others[run, item] = others.get((run, item), 0) + 1
-            held = [place for place, _ in wanted if place in mine]
-            free = held or [place for place, room in wanted if others.get(place, 0) < room]
-            connection.execute("DELETE FROM leases WHERE queue = ? AND (rater = ? OR until <= ?)", (queue, rater, now))
-            if not free:
-                return None
-            run, item = free[0]
+            room = dict(wanted)
+            mine = [(run, item) for run, item, who in rows if who == rater]
+            free = [place for place, count in wanted if others.get(place, 0) < count]
+            kept = [place for place in dict.fromkeys([*([first] if first else []), *mine, *free]) if place in room]
+            share = -(-len(kept) // len({rater, *(who for _, _, who in rows)}))
             until = now + lease_s
-            connection.execute("INSERT INTO leases VALUES (?, ?, ?, ?, ?)", (queue, run, item, rater, until))
-            return Lease(run, item, until)
-
-    def renew(self, queue: str, run: str, item: str, rater: str, lease_s: float = LEASE_S) -> bool:
-        """Keep an item longer; False where this rater does not hold it any more."""
-        now = time.time()
-        with transaction(self._connection, "The leases of labels") as connection:
-            done = connection.execute(
-                "UPDATE leases SET until = ? WHERE queue = ? AND run = ? AND item = ? AND rater = ? AND until > ?",
-                (now + lease_s, queue, run, item, rater, now),
+            connection.execute("DELETE FROM leases WHERE queue = ? AND (rater = ? OR until <= ?)", (queue, rater, now))
+            connection.executemany(
+                "INSERT INTO leases VALUES (?, ?, ?, ?, ?)",
+                [(queue, *place, rater, until) for place in kept[: min(most, share)] or [_NOTHING] * bool(wanted)],
             )
-            return done.rowcount > 0
+            return [Lease(*place, until) for place in kept[: min(most, share)]]
 
     def release(self, queue: str, run: str, item: str, rater: str) -> None:
         """Give an item back."""
@@ -106,7 +110,9 @@ class Leases:
 
     def holds(self, rater: str) -> bool:
         """Whether something is kept for a rater of this name right now, in any queue."""
-        found = self._connection.execute("SELECT 1 FROM leases WHERE rater = ? AND until > ?", (rater, time.time())).fetchone()
+        found = self._connection.execute(
+            "SELECT 1 FROM leases WHERE rater = ? AND until > ? AND item <> ''", (rater, time.time())
+        ).fetchone()
         return found is not None
 
     def skipped(self, queue: str, rater: str) -> list[Place]:
@@ -115,13 +121,6 @@ class Leases:
             "SELECT run, item FROM skips WHERE queue = ? AND rater = ? ORDER BY at, run, item", (queue, rater)
         ).fetchall()
         return [(run, item) for run, item in rows]
-
-    def live(self, queue: str) -> Mapping[str, Lease]:
-        """The leases of a queue that have not run out, by rater."""
-        rows = self._connection.execute(
-            "SELECT rater, run, item, until FROM leases WHERE queue = ? AND until > ?", (queue, time.time())
-        ).fetchall()
-        return {rater: Lease(run, item, until) for rater, run, item, until in rows}
 
 
 def _end_those_of_a_later_clock(connection: Connection, now: float, lease_s: float) -> None:

@@ -10,10 +10,10 @@ import streamlit as st
 from cotlab.core.errors import CotlabError
 from cotlab.core.keys import digest
 from cotlab.review import queue as queues
-from cotlab.review.queue import Given, Progress
+from cotlab.review.queue import Progress
 from cotlab.store import labels as kept
 from cotlab.store import read
-from cotlab.ui import access, data, label, parts
+from cotlab.ui import access, data, label, label_desk, parts
 from cotlab.ui.links import page
 from cotlab.ui.picking import run_labels
 from cotlab.ui.text import as_code
@@ -43,24 +43,25 @@ def _queues(folder: str) -> pd.DataFrame:
 
 @st.fragment
 def show(queue: str, rater: str) -> None:
-    """The item that is asked for, then how far the queue is and what the rater said last: those can wait for a moment.
+    """The desk, how far the queue is, and what the rater said last.
 
-    A fragment, because a key that is pressed meanwhile waits for its end: it cuts neither a label that is being written nor,
-    however fast keys follow each other, the drawing of the next item.
+    A fragment: what the desk tells is taken without drawing the rest of the page again.
     """
     bar = st.container()
-    with data.store().reading():  # what is read inside shares the open file
-        target, latest = label.asked(queue, rater)
-        undo = label.work(target) if target is not None else None
-        latest = queues.latest(data.store(), queue, rater) if latest is None else latest
-        progress = queues.progress(data.store(), queue, rater)
+    for problem in label_desk.refused(queue, rater):
+        st.warning(as_code(problem))
+    try:
+        with data.store().reading():  # what is read inside shares the open file
+            latest = queues.latest(data.store(), queue, rater)
+            progress = queues.progress(data.store(), queue, rater)
+            asked = label_desk.draw(queue, rater, latest, progress.mine_left)
+    except access.Forbidden as error:
+        st.error(as_code(str(error)))
+        return
     with bar:
         progress_line(progress)
-    if undo is None or target is None:
-        nothing_left(queue, rater, progress, latest)
-    elif not target.corrects:
-        with undo:
-            label.undo_button(queue, rater, latest, target.label_id)
+    if not asked:
+        nothing_left(queue, progress)
     label.last_ten(latest)
 
 
@@ -74,13 +75,13 @@ def progress_line(progress: Progress) -> None:
     )
 
 
-def nothing_left(queue: str, rater: str, progress: Progress, latest: list[Given]) -> None:
+def nothing_left(queue: str, progress: Progress) -> None:
     """Why the queue has no item for this rater, and what can be done."""
     skipped = st.session_state.get("label-skipped") == queue
     if progress.complete >= progress.items:
         st.success("This queue has all the labels that it wants.", icon=":material/done_all:")
     elif progress.mine_left:
-        st.info("What is left is reserved by others right now. A reservation lasts two minutes.")
+        st.info("What is left is reserved by others right now. This page looks again by itself.")
         st.button("Look again", icon=":material/refresh:")
     elif progress.mine_skipped and not skipped:
         st.info(f"Only what you skipped is left: {progress.mine_skipped}.")
@@ -91,7 +92,6 @@ def nothing_left(queue: str, rater: str, progress: Progress, latest: list[Given]
             st.button(
                 "Show what I skipped", icon=":material/redo:", on_click=_with_skipped, args=(queue,), type="primary"
             )
-        label.undo_button(queue, rater, latest, f"empty-{latest[0].label.id if latest else ''}")
         st.page_link(page("agreement"), label="Agreement", icon=":material/handshake:", query_params={"queue": queue})
 
 

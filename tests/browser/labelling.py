@@ -19,11 +19,8 @@ ROOT = Path(__file__).parents[2]
 ARGUMENTS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking"]
 LISTEN = """
 window.presses = [];
-window.shown = () => document.querySelector('.st-key-label-text-0 [data-testid="stText"]')?.textContent ?? '';
-window.ready = () => {
-  const classes = document.querySelector('[class*="st-key-verdict-acceptable"]')?.className ?? '';
-  return classes.match(/st-key-verdict-acceptable-[^ ]+/)?.[0] ?? '';  // the others change while the page is drawn
-};
+window.shown = () => document.querySelector('.desk-text > div')?.textContent ?? '';
+window.ready = () => document.querySelector('.desk')?.dataset.ready ?? '';  // the label's id, once its item is painted
 document.addEventListener('keydown', (e) => window.presses.push([e.key, Date.now() / 1000, window.shown()]), true);
 """
 """Notes with each key what the page showed as the question at that moment."""
@@ -85,15 +82,11 @@ class Rater:
         self.page.wait_for_function("before => shown() !== '' && shown() !== before", arg=before, polling=20)
         self.page.wait_for_function("keys => ready() !== '' && ready() !== keys", arg=self.keys, polling=20)
         self.keys = str(self.page.evaluate("ready()"))
-        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))")  # it listens now
         return self.shown()
 
     def settle(self) -> None:
-        """Wait until the server has done all that was asked of it."""
-        self.page.wait_for_timeout(300)
-        self.page.wait_for_function("() => !document.querySelector('[data-testid=stStatusWidget]')")
-        self.page.wait_for_timeout(1200)
-        self.page.wait_for_function("() => !document.querySelector('[data-testid=stStatusWidget]')")
+        """Wait until the server has confirmed all that was told it."""
+        self.page.wait_for_function("() => ['', 'Saved'].includes(document.querySelector('.desk-state').textContent)")
 
     def press(self, key: str) -> None:
         """Press a key that brings another item, and wait for it."""

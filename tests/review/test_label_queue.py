@@ -15,7 +15,7 @@ from queue_store import fill, label_all, pairs
 
 from cotlab.core.errors import UnknownName
 from cotlab.review import queue as queues
-from cotlab.review.queue import QueueError, QueueItem, make_queue, next_item, submit
+from cotlab.review.queue import QueueError, QueueItem, make_queue, next_items, submit
 from cotlab.store import labels as kept
 from cotlab.store.gate import Store
 from cotlab.store.leases import Leases
@@ -27,8 +27,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def asked(store: Store, queue: str, rater: str, *, skipped: bool = False) -> QueueItem:
-    item = next_item(store, queue, rater, skipped=skipped)
-    assert item is not None
+    (item,) = next_items(store, queue, rater, skipped=skipped)
     return item
 
 
@@ -49,12 +48,12 @@ def test_an_item_is_kept_for_one_rater_and_shown_again_after_a_reload(store: Sto
 
 def test_a_clock_that_goes_back_keeps_no_item_from_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = make_queue(store, "q", pairs(1), by="t")
-    first = next_item(store, queue, "ann")
-    assert first is not None and next_item(store, queue, "bob") is None
+    first = asked(store, queue, "ann")
+    assert not next_items(store, queue, "bob")
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() - 3600)
-    second = next_item(store, queue, "bob")
-    assert second is not None and second.item_id == first.item_id and next_item(store, queue, "ann") is None
+    second = asked(store, queue, "bob")
+    assert second.item_id == first.item_id and not next_items(store, queue, "ann")
     assert submit(store, first.label("acceptable", True))
 
 
@@ -96,14 +95,13 @@ def test_processes_that_label_at_once_fill_each_place_once(tmp_path: Path) -> No
 def test_what_was_said_late_or_beyond_what_is_wanted_is_kept(store: Store) -> None:
     queue = make_queue(store, "q", pairs(1), by="me")
     late = asked(store, queue, "ann")
-    assert next_item(store, queue, "bob") is None  # ann looks at the only one
+    assert not next_items(store, queue, "bob")  # ann looks at the only one
     let_run_out(store)
-    assert not queues.renew(store, late)
     other = asked(store, queue, "bob")
-    assert queues.renew(store, other) and submit(store, other.label("not_acceptable", True))
+    assert not next_items(store, queue, "ann") and submit(store, other.label("not_acceptable", True))
     assert submit(store, late.label("acceptable", True))
     assert kept.labels(store)["rater"].tolist() == ["bob", "ann"]
-    assert next_item(store, queue, "cid") is None
+    assert not next_items(store, queue, "cid")
 
 
 def test_who_asks_while_a_label_lands_is_not_asked_for_more_than_is_wanted(
@@ -113,9 +111,9 @@ def test_who_asks_while_a_label_lands_is_not_asked_for_more_than_is_wanted(
     queue = make_queue(store, "q", pairs(2), by="me")
     item, claim = asked(store, queue, "ann"), Leases.claim
 
-    def claim_late(*args: object) -> object:
+    def claim_late(*args: object, **more: object) -> object:
         submit(store, item.label("acceptable", True))
-        return claim(*args)  # type: ignore[arg-type]
+        return claim(*args, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Leases, "claim", claim_late)
     assert asked(store, queue, "bob").item_id == "i-1"
@@ -129,7 +127,7 @@ def test_skipped_items_come_back_at_the_end_when_asked_for(store: Store) -> None
         queues.skip(store, item)
     assert asked(store, queue, "bob").item_id == "i-0"  # skipped by ann alone
     submit(store, asked(store, queue, "ann").label("acceptable", True))
-    assert next_item(store, queue, "ann") is None
+    assert not next_items(store, queue, "ann")
     assert queues.progress(store, queue, "ann") == queues.Progress(3, 1, 1, 3, mine=1, mine_left=0, mine_skipped=2)
     item = asked(store, queue, "ann", skipped=True)
     assert item.item_id == "i-1"  # i-0 is bob's by now
@@ -175,7 +173,7 @@ def test_undo_gives_back_what_was_said_in_another_queue(store: Store) -> None:
         queues.undo(store, there, "ann")
     queues.undo(store, here, "ann")
     assert kept.labels(store)[["reasoning", "queue"]].values.tolist() == [["not_acceptable", there]]
-    assert asked(store, here, "ann").item_id == "i-0" and next_item(store, there, "ann") is None
+    assert asked(store, here, "ann").item_id == "i-0" and not next_items(store, there, "ann")
 
 
 def test_the_answer_is_prefilled_where_the_run_knows(store: Store) -> None:
@@ -243,5 +241,5 @@ def test_a_label_has_to_be_of_the_queue(store: Store) -> None:
         with pytest.raises(error):
             submit(store, wrong)
     with pytest.raises(UnknownName, match="queue 'nope'"):
-        next_item(store, "nope", "ann")
+        next_items(store, "nope", "ann")
     assert kept.labels(store, history=True).empty

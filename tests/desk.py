@@ -1,0 +1,33 @@
+"""The desk of the page Label as its browser side sees it: what the server gave it to show, and telling it what was done."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
+from streamlit.testing.v1 import AppTest
+
+
+def desk(app: AppTest) -> dict[str, Any]:
+    """What the component was given; empty where the page shows none."""
+    return dict(json.loads(found[0].proto.json)) if (found := app.get("bidi_component")) else {}
+
+
+def label(app: AppTest, verdict: str, **more: Any) -> dict[str, Any]:
+    """A verdict on the item that comes first."""
+    item = desk(app)["items"][0]
+    said = {"kind": "label", "id": item["id"], "run": item["run"], "item": item["item"], "verdict": verdict}
+    return {**said, "answer": item["answer"], "modes": item["modes"], "note": item["note"], "flagged": False, **more}
+
+
+def tell(app: AppTest, *acts: dict[str, Any], client: str = "browser") -> AppTest:
+    """Tell acts as the component does, and let the page answer. Those that have no ``seq`` follow what is confirmed."""
+    ack = desk(app)["ack"] or {}
+    seq = ack["seq"] if ack.get("client") == client else 0
+    told = {"told": {"client": client, "time": seq, "acts": [{"seq": seq + k, **act} for k, act in enumerate(acts, start=1)]}}
+    states: WidgetStates = app._tree.get_widget_states()
+    states.widgets.add(id=app.get("bidi_component")[0].proto.id, json_value=json.dumps(told))
+    app._run(states)
+    assert not app.exception, [e.value for e in app.exception]
+    return app
