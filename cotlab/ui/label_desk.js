@@ -1,10 +1,10 @@
 // The desk of the page Label. It holds the next items of the queue, so that a key shows the next one at once, and tells the
 // server what was done; what the server has not confirmed is told again, also after a reload. Every text is set as text.
 
-const GATHER_MS = 1000; // who is fast is told of together: each telling draws the page around the desk again
+const GATHER_MS = 2000; // who is fast is told of together: each telling draws the page around the desk again
 const RESEND_MS = 4000; // without an answer in this time, tell again
 const RENEW_MS = 20000; // whoever reads keeps their items, which are reserved for two minutes
-const WAIT_MS = 5000; // whoever waits for what others hold asks again
+const WAIT_MS = 5000; // whoever has no item, while others label the last ones, asks again
 const LATE_MS = 3000; // so long a label may be unconfirmed before the page says so
 
 function el(tag, name, text, more = {}) {

@@ -72,10 +72,10 @@ class Told(BaseModel):
     acts: Annotated[list[Said], Field(max_length=500)]
 
 
-def draw(queue: str, rater: str, latest: Sequence[Given], left: int) -> bool:
+def draw(queue: str, rater: str, latest: Sequence[Given], *, complete: bool) -> bool:
     """The component over the items that come next; False where none does.
 
-    ``latest`` are the rater's last labels; where ``left`` items are still theirs to label and others hold them all, it waits.
+    ``latest`` are the rater's last labels. While a queue is not ``complete`` a desk without an item asks again by itself.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def draw(queue: str, rater: str, latest: Sequence[Given], left: int) -> bool:
         key=_key(queue, rater),
         data={
             "queue": queue, "rater": rater, "ack": st.session_state.get(_key(queue, rater, "ack")), "items": items,
-            "waits": not items and left > 0,
+            "waits": not items and not complete,
             "last": latest[0].label.id if latest else None, "longest": LONGEST_NOTE, "titles": _TITLES, "help": _HELP,
             "verdicts": [(key, verdict, words) for key, (verdict, words) in VERDICTS.items()],
             "modes": [(str(key), mode, *MODES[mode]) for key, mode in enumerate(FAILURE_MODES, start=4)],

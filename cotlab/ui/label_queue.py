@@ -54,7 +54,7 @@ def show(queue: str, rater: str) -> None:
         with data.store().reading():  # what is read inside shares the open file
             latest = queues.latest(data.store(), queue, rater)
             progress = queues.progress(data.store(), queue, rater)
-            asked = label_desk.draw(queue, rater, latest, progress.mine_left)
+            asked = label_desk.draw(queue, rater, latest, complete=progress.complete >= progress.items)
     except access.Forbidden as error:
         st.error(as_code(str(error)))
         return
@@ -82,7 +82,6 @@ def nothing_left(queue: str, progress: Progress) -> None:
         st.success("This queue has all the labels that it wants.", icon=":material/done_all:")
     elif progress.mine_left:
         st.info("What is left is reserved by others right now. This page looks again by itself.")
-        st.button("Look again", icon=":material/refresh:")
     elif progress.mine_skipped and not skipped:
         st.info(f"Only what you skipped is left: {progress.mine_skipped}.")
     else:

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking"]
@@ -21,17 +21,27 @@ LISTEN = """
 window.presses = [];
 window.shown = () => document.querySelector('.desk-text > div')?.textContent ?? '';
 window.ready = () => document.querySelector('.desk')?.dataset.ready ?? '';  // the label's id, once its item is painted
-document.addEventListener('keydown', (e) => window.presses.push([e.key, Date.now() / 1000, window.shown()]), true);
+document.addEventListener(
+  'keydown', (e) => window.presses.push([e.key, Date.now() / 1000, window.shown(), window.ready() !== '']), true);
 """
-"""Notes with each key what the page showed as the question at that moment."""
+"""Notes with each key what the page showed as the question at that moment, and whether that was painted."""
+
+
+class Press(NamedTuple):
+    """A key as the browser noted it: when, in seconds, and the question on the screen, perhaps not painted yet."""
+
+    key: str
+    at: float
+    shown: str
+    painted: bool
 
 
 @contextmanager
-def serving(store: Path, log: Path) -> Iterator[str]:
-    """The app on a free port, over ``store``."""
+def serving(store: Path, log: Path, port: int | None = None) -> Iterator[str]:
+    """The app over ``store``, on this port or a free one; killed at the end."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        port = port or free.getsockname()[1]
     env = {**os.environ, "COTLAB_STORE": str(store)}
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -48,7 +58,7 @@ def serving(store: Path, log: Path) -> Iterator[str]:
                 time.sleep(0.5)
         yield base
     finally:
-        process.terminate()
+        process.kill()
         process.wait(20)
 
 
@@ -94,6 +104,13 @@ class Rater:
         self.page.keyboard.press(key)
         self.wait_for_another(before)
 
+    def give_last(self, key: str) -> None:
+        """Press the key of the last item's verdict."""
+        self.page.keyboard.press(key)
+        self.page.wait_for_function("() => ready() === ''")
+        self.settle()
+        self.keys = ""
+
     def timed(self, key: str) -> float:
         """Press a key that brings another item; how many seconds until it is there."""
         began = time.monotonic()
@@ -103,15 +120,15 @@ class Rater:
     def close(self) -> None:
         self.page.context.close()
 
-    def press_all(self, keys: Sequence[str], pauses_s: Sequence[float]) -> list[tuple[str, float, str]]:
-        """Press keys without looking, each at its time; returns what the browser noted: key, time, question on the screen."""
+    def press_all(self, keys: Sequence[str], pauses_s: Sequence[float]) -> list[Press]:
+        """Press keys without looking, each at its time; what the browser noted."""
         self.page.evaluate("presses.length = 0")
         due = time.monotonic()
         for key, pause in zip(keys, pauses_s, strict=True):
             self.page.keyboard.press(key)
             due += pause
             time.sleep(max(0.0, due - time.monotonic()))
-        return [(key, at, shown) for key, at, shown in self.page.evaluate("presses")]
+        return [Press(*noted) for noted in self.page.evaluate("presses")]
 
 
 def keys_of(seed: int, n: int) -> list[str]:
