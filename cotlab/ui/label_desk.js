@@ -22,7 +22,7 @@ class Desk {
     this.helping = false;
     this.sent = { upTo: 0, at: 0 };
     this.active = Date.now();
-    this.root = el("div", "desk");
+    this.root = el("div", "desk", "", { tabindex: "-1" });
     root.appendChild(this.root);
     this.onKey = (event) => this.key(event);
     this.onActive = () => { this.active = Date.now(); };
@@ -240,10 +240,12 @@ class Desk {
     this.answers = [];
     if (item) bar.append(this.modesRow(), this.saidRow(item));
     this.helpBox = el("div", "desk-help");
-    for (const [key, text] of this.data.help) this.helpBox.append(el("kbd", "", key), el("span", "", text));
+    for (const [key, text] of this.data.help) this.helpBox.append(el(key ? "kbd" : "span", "", key), el("span", "", text));
     this.root.append(bar, this.helpBox);
     if (item) this.root.append(this.texts(item));
-    else this.root.append(el("p", "desk-caption", this.data.items.length ? "The next items are on their way." : ""));
+    else this.root.append(this.coming = el("p", "desk-caption", "The next items are on their way."));
+    const at = document.activeElement; // keys and readers stay at the desk, whose pressed button is gone
+    if (!at || at === document.body || at.contains(this.root)) this.root.focus({ preventScroll: true });
   }
 
   modesRow() {
@@ -298,6 +300,7 @@ class Desk {
     this.undoButton.disabled = !this.last() || this.waiting();
     this.helpBox.hidden = !this.helping;
     this.root.classList.toggle("desk-waits", this.waiting());
+    if (!item) this.coming.hidden = !this.data.items.length;
     if (!item) return;
     const { modes, answer } = this.draft(item);
     for (const [name, made] of this.modeButtons) made.setAttribute("aria-pressed", String(modes.has(name)));

@@ -37,7 +37,7 @@ _HELP = (
     ("F", "Flags an item that is itself wrong: it is kept as unsure."),
     ("Z", "Takes back your last label."),
     ("H", "Closes this. Keys rest while you type."),
-    ("!", "A label counts as good only where the answer is correct and the chain acceptable. You see no score and no label of "
+    ("", "A label counts as good only where the answer is correct and the chain acceptable. You see no score and no label of "
           "others before yours is given."),
 )  # fmt: skip
 _TITLES = {
