@@ -25,7 +25,9 @@ def tell(app: AppTest, *acts: dict[str, Any], client: str = "browser") -> AppTes
     """Tell acts as the component does, and let the page answer. Those that have no ``seq`` follow what is confirmed."""
     ack = desk(app)["ack"] or {}
     seq = ack["seq"] if ack.get("client") == client else 0
-    told = {"told": {"client": client, "time": seq, "acts": [{"seq": seq + k, **act} for k, act in enumerate(acts, start=1)]}}
+    queue = desk(app)["queue"]
+    numbered = [{"seq": seq + k, "queue": queue, **act} for k, act in enumerate(acts, start=1)]
+    told = {"told": {"client": client, "time": seq, "acts": numbered}}
     states: WidgetStates = app._tree.get_widget_states()
     states.widgets.add(id=app.get("bidi_component")[0].proto.id, json_value=json.dumps(told))
     app._run(states)

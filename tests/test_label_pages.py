@@ -119,6 +119,8 @@ def test_what_no_desk_would_tell_is_refused_in_words(store: Store) -> None:
     for wrong in ({"id": "made up"}, {"item": "i-11"}, {"run": "run-2"}):
         tell(app, {**good, **wrong})
         assert any("was not kept" in w.value for w in app.warning), wrong
+    tell(app, {**good, "queue": "none"}, {"kind": "undo", "of": "x", "queue": "none"})
+    assert any("Unknown queue" in w.value for w in app.warning)
     tell(app, {"kind": "undo", "of": "another's"}, {"kind": "skip", "run": "run-2", "item": "nothing"})
     assert kept.labels(store, queue=queue, history=True).empty
     tell(app, good)

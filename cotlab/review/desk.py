@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from cotlab.core.labels import Label
-from cotlab.review.queue import QueueError, label_id, undo
+from cotlab.review.queue import QueueError, kind_of, label_id, undo
 from cotlab.store import labels as kept
 from cotlab.store.gate import Store
 from cotlab.store.leases import Leases, Place
@@ -61,6 +61,10 @@ def take(store: Store, queue: str, rater: str, acts: Iterable[Act]) -> Taken:
     refused. What was said is never lost in silence: a label lands after its lease ran out, and where the item has all that it
     wants.
 
+    Raises
+    ------
+    UnknownName
+        If there is no such queue.
     """
     done = Taken()
     for _, some in groupby(acts, type):
@@ -81,6 +85,7 @@ def take(store: Store, queue: str, rater: str, acts: Iterable[Act]) -> Taken:
 def _write(store: Store, queue: str, rater: str, labels: Sequence[Label], done: Taken) -> None:
     """Write the labels that are new; what was said of an item by another id than its next one is refused."""
     with store.writing() as connection:
+        kind_of(connection, queue)
         places = {(one.run, one.item_id) for one in kept.places(connection, queue)}
         counts = kept.counts_given(connection, queue, rater)
         there = {one.id: one for one in kept.as_labels(kept.given(connection, ids=[one.id for one in labels], history=True))}

@@ -165,7 +165,7 @@ def next_items(
         If there is no such queue.
     """
     with store.reading() as connection:
-        kind, listed = _queue(connection, queue), kept.places(connection, queue)
+        kind, listed = kind_of(connection, queue), kept.places(connection, queue)
         given = kept.given_in(connection, queue)
     with Leases(store.log_path) as leases:
         left = leases.skipped(queue, rater)
@@ -201,7 +201,7 @@ def submit(store: Store, label: Label) -> bool:
     with store.writing() as connection:
         if label.queue is None:
             raise QueueError(f"The label of {label.item_id!r} names no queue; `cotlab labels import` takes those without.")
-        _queue(connection, label.queue)
+        kind_of(connection, label.queue)
         if not any((one.run, one.item_id) == (label.run_id, label.item_id) for one in kept.places(connection, label.queue)):
             raise QueueError(f"Item {label.item_id!r} of run {label.run_id} is not in the queue {label.queue}.")
         new = kept.add_labels(connection, [label])
@@ -242,7 +242,7 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
         If the rater labelled the item again elsewhere since: that one has to be corrected where it was given.
     """
     with store.writing() as connection:
-        _queue(connection, queue)
+        kind_of(connection, queue)
         mine = kept.as_labels(kept.given(connection, rater=rater, queue=queue, history=True))
         stack = _stack(mine)
         if not stack or (of is not None and stack[-1].id != of):
@@ -264,7 +264,7 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
 def progress(store: Store, queue: str, rater: str) -> Progress:
     """How far a queue is, and one rater in it."""
     with store.reading() as connection:
-        _queue(connection, queue)
+        kind_of(connection, queue)
         listed, given = kept.places(connection, queue), kept.given_in(connection, queue)
     with Leases(store.log_path) as leases:
         left = leases.skipped(queue, rater)
@@ -286,7 +286,7 @@ def latest(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
     Each can be corrected by a label of its ``correction_id``.
     """
     with store.reading() as connection:
-        _queue(connection, queue)
+        kind_of(connection, queue)
         mine = kept.as_labels(kept.given(connection, rater=rater, queue=queue, history=True))
     rows: dict[Place, int] = {}
     for one in mine:
@@ -322,7 +322,8 @@ def _prefilled(connection: Any, places: Sequence[Place]) -> dict[Place, bool | N
     return found
 
 
-def _queue(connection: Any, queue: str) -> str:
+def kind_of(connection: Any, queue: str) -> str:
+    """What a queue is for, one of ``KINDS``; ``UnknownName`` if there is none of this id."""
     kind = kept.queue_kind(connection, queue)
     if kind is None:
         raise UnknownName("queue", queue, [row[0] for row in connection.execute("SELECT id FROM queues").fetchall()])

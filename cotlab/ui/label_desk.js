@@ -1,7 +1,8 @@
 // The desk of the page Label. It holds the next items of the queue, so that a key shows the next one at once, and tells the
 // server what was done; what the server has not confirmed is told again, also after a reload. Every text is set as text.
 
-const GATHER_MS = 2000; // who is fast is told of together: each telling draws the page around the desk again
+const GATHER_MS = 2000; // what comes fast is told together: each telling draws the page around the desk again …
+const QUIET_MS = 300; // … but nothing waits longer than this for another key
 const RESEND_MS = 4000; // without an answer in this time, tell again
 const RENEW_MS = 20000; // whoever reads keeps their items, which are reserved for two minutes
 const WAIT_MS = 5000; // whoever has no item, while others label the last ones, asks again
@@ -26,18 +27,19 @@ class Desk {
     root.appendChild(this.root);
     this.onKey = (event) => this.key(event);
     this.onActive = () => { this.active = Date.now(); };
-    this.onLeave = (event) => { if (this.outbox.acts.length) event.preventDefault(); };
+    this.onLeave = (event) => { if (this.told().length) event.preventDefault(); };
   }
 
   enter() {
     document.addEventListener("keydown", this.onKey);
     for (const name of ["pointermove", "scroll", "keydown"]) document.addEventListener(name, this.onActive, true);
     window.addEventListener("beforeunload", this.onLeave);
-    this.timer = setInterval(() => this.tick(), 250);
+    this.timer = setInterval(() => this.tick(), 150);
     this.act("renew"); // the server gave the first few items; the others come while those are read
   }
 
   leave() {
+    if (this.told().length) this.post(); // the page is left: if this does not arrive, the next desk of this window tells it
     document.removeEventListener("keydown", this.onKey);
     for (const name of ["pointermove", "scroll", "keydown"]) document.removeEventListener(name, this.onActive, true);
     window.removeEventListener("beforeunload", this.onLeave);
@@ -47,7 +49,7 @@ class Desk {
   // The server's word: which items come next, and how much of what was told it has done.
   update({ data, setStateValue }) {
     this.tell = setStateValue;
-    const place = `cotlab-desk ${data.queue} ${data.rater}`;
+    const place = `cotlab-desk ${data.rater}`; // of all queues: what was not told of the last one is told from this one
     if (this.place !== place) {
       this.place = place;
       this.outbox = this.load();
@@ -80,16 +82,22 @@ class Desk {
 
   act(kind, more = {}) {
     this.outbox.seq += 1;
-    this.outbox.acts.push({ seq: this.outbox.seq, kind, at: Date.now(), ...more });
+    this.outbox.acts.push({ seq: this.outbox.seq, queue: this.data.queue, kind, at: Date.now(), ...more });
     this.save();
     this.send();
   }
 
   // Tell what is not confirmed, unless an answer is waited for, or the last time was a moment ago.
   send() {
+    const { acts: all } = this.outbox;
+    if (!all.length) return;
     const since = Date.now() - this.sent.at;
-    const waits = this.outbox.acts.some((act) => act.seq <= this.sent.upTo);
-    if (!this.outbox.acts.length || since < (waits ? RESEND_MS : GATHER_MS)) return;
+    const quiet = Date.now() - all[all.length - 1].at >= QUIET_MS;
+    if (since < (all.some((act) => act.seq <= this.sent.upTo) ? RESEND_MS : quiet ? 0 : GATHER_MS)) return;
+    this.post();
+  }
+
+  post() {
     const acts = this.outbox.acts.map(({ at, ...act }) => act);
     this.sent = { upTo: this.outbox.seq, at: Date.now() };
     this.tell("told", { client: this.outbox.client, time: Date.now(), acts });
@@ -108,6 +116,11 @@ class Desk {
   item() {
     const done = new Set(this.outbox.acts.map((act) => act.id));
     return this.data.items.find((item) => !done.has(item.id));
+  }
+
+  // What the rater did that the server has not confirmed.
+  told() {
+    return this.outbox.acts.filter((act) => act.kind !== "renew");
   }
 
   waiting() {
@@ -154,7 +167,7 @@ class Desk {
   }
 
   last() {
-    const mine = this.outbox.acts.filter((act) => act.kind === "label");
+    const mine = this.outbox.acts.filter((act) => act.kind === "label" && act.queue === this.data.queue);
     return mine.length ? mine[mine.length - 1].id : this.data.last;
   }
 
@@ -314,7 +327,7 @@ class Desk {
 
   status() {
     if (!this.state) return;
-    const told = this.outbox.acts.filter((act) => act.kind !== "renew");
+    const told = this.told();
     const late = told.length > 0 && Date.now() - told[0].at > LATE_MS;
     this.state.textContent = this.waiting() ? "Taking back …" : told.length ? `Saving ${told.length} …` : this.data.last ? "Saved" : "";
     if (late) this.state.textContent = `${told.length} not saved yet: this page keeps trying. Leave it open.`;

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import streamlit as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cotlab.core.errors import UnknownName
 from cotlab.core.keys import digest
 from cotlab.core.labels import FAILURE_MODES, Label, Verdict
 from cotlab.review import desk
@@ -52,6 +54,7 @@ class Said(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid")
     seq: int
+    queue: _Text
     kind: Literal["label", "skip", "leave", "undo", "renew"]
     id: _Text = ""
     run: _Text = ""
@@ -84,16 +87,16 @@ def draw(queue: str, rater: str, latest: Sequence[Given], *, complete: bool) -> 
     """
     items = _items(queue, rater, latest)
     _component()(
-        key=_key(queue, rater),
+        key=_key(rater),
         data={
-            "queue": queue, "rater": rater, "ack": st.session_state.get(_key(queue, rater, "ack")), "items": items,
+            "queue": queue, "rater": rater, "ack": st.session_state.get(_key(rater, "ack")), "items": items,
             "waits": not items and not complete,
             "last": latest[0].label.id if latest else None, "longest": LONGEST_NOTE, "titles": _TITLES, "help": _HELP,
             "verdicts": [(key, verdict, words) for key, (verdict, words) in VERDICTS.items()],
             "modes": [(str(key), mode, *MODES[mode]) for key, mode in enumerate(FAILURE_MODES, start=4)],
             "answers": list(ANSWERS.items()),
         },
-        on_told_change=partial(_take, queue, rater),
+        on_told_change=partial(_take, rater),
     )  # fmt: skip
     return bool(items)
 
@@ -110,13 +113,13 @@ def check(who: access.Person, rater: str) -> None:
         raise access.Forbidden(f"This page was drawn for {rater}, and {who.name} labels here now: load it again.")
 
 
-def refused(queue: str, rater: str) -> list[str]:
+def refused(rater: str) -> list[str]:
     """Why something that this rater said was not done; told once."""
-    return list(st.session_state.pop(_key(queue, rater, "refused"), []))
+    return list(st.session_state.pop(_key(rater, "refused"), []))
 
 
-def _key(queue: str, rater: str, part: str = "desk") -> str:
-    return f"label-{part}-{digest([queue, rater])[:12]}"
+def _key(rater: str, part: str = "desk") -> str:
+    return f"label-{part}-{digest(rater)[:12]}"
 
 
 @st.cache_resource(show_spinner=False)
@@ -130,8 +133,8 @@ def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, An
     check(access.need("labeller"), rater)
     wanted = st.session_state.get("label-correct")
     found = [_correction(one) for one in latest if one.label.id == wanted]
-    most = HOLD if _key(queue, rater, "ack") in st.session_state else FIRST
-    skipped, first = st.session_state.get("label-skipped") == queue, st.session_state.get(_key(queue, rater, "first"))
+    most = HOLD if _key(rater, "ack") in st.session_state else FIRST
+    skipped, first = st.session_state.get("label-skipped") == queue, st.session_state.get(_key(rater, "first"), {}).get(queue)
     held = queues.next_items(data.store(), queue, rater, most, skipped=skipped, first=first)
     return found + [_asked(one) for one in held]
 
@@ -159,37 +162,43 @@ def _told(label_id: str, place: Place, answer: bool | None, *notes: str, **more:
     }  # fmt: skip
 
 
-def _take(queue: str, rater: str) -> None:
+def _take(rater: str) -> None:
     """Do what the component told, and note how much of it, for the component to know."""
-    problems = st.session_state.setdefault(_key(queue, rater, "refused"), [])
+    problems = st.session_state.setdefault(_key(rater, "refused"), [])
     try:
         check(access.need("labeller"), rater)
-        told = Told.model_validate(st.session_state[_key(queue, rater)].get("told"))
+        told = Told.model_validate(st.session_state[_key(rater)].get("told"))
     except access.Forbidden:
         return  # the page says so
     except ValidationError as error:
         problems.append(f"What this page sent cannot be read, and was not kept: {error.errors()[0]['msg']}. Load it again.")
         return
-    ack = st.session_state.get(_key(queue, rater, "ack")) or {}
+    ack = st.session_state.get(_key(rater, "ack")) or {}
     upto = ack.get("seq", 0) if ack.get("client") == told.client else 0
     new = [one for one in told.acts if one.seq > upto]
-    done = desk.take(data.store(), queue, rater, [act for one in new if (act := _act(one, queue, rater)) is not None])
-    problems.extend(done.refused)
-    if done.undone is not None:
-        st.session_state[_key(queue, rater, "first")] = (done.undone.run_id, done.undone.item_id)
+    for queue, some in groupby(new, lambda one: one.queue):
+        try:
+            done = desk.take(data.store(), queue, rater, [act for one in some if (act := _act(one, rater)) is not None])
+        except UnknownName as error:
+            problems.append(str(error))
+            continue
+        problems.extend(done.refused)
+        if done.undone is not None:
+            first = st.session_state.setdefault(_key(rater, "first"), {})
+            first[queue] = (done.undone.run_id, done.undone.item_id)
     if any(one.kind == "leave" for one in new):
         st.session_state.pop("label-correct", None)
-    st.session_state[_key(queue, rater, "ack")] = {"client": told.client, "seq": max([upto, *(one.seq for one in new)])}
+    st.session_state[_key(rater, "ack")] = {"client": told.client, "seq": max([upto, *(one.seq for one in new)])}
 
 
-def _act(said: Said, queue: str, rater: str) -> desk.Act | None:
+def _act(said: Said, rater: str) -> desk.Act | None:
     """What an act asks of the store; None for one that only the page minds."""
     match said.kind:
         case "label" if said.verdict is not None:
             modes = tuple(mode for mode in FAILURE_MODES if mode in said.modes)
             return Label(
                 said.id, said.run, said.item, rater, said.verdict, said.answer, datetime.now(UTC), modes, said.note.strip(),
-                said.flagged, queue=queue,
+                said.flagged, queue=said.queue,
             )  # fmt: skip
         case "skip":
             return desk.Skip(said.run, said.item)

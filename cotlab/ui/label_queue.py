@@ -48,7 +48,7 @@ def show(queue: str, rater: str) -> None:
     A fragment: what the desk tells is taken without drawing the rest of the page again.
     """
     bar = st.container()
-    for problem in label_desk.refused(queue, rater):
+    for problem in label_desk.refused(rater):
         st.warning(as_code(problem))
     try:
         with data.store().reading():  # what is read inside shares the open file
