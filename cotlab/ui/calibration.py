@@ -178,7 +178,7 @@ def _fit(shown: Shown, *, ready: bool) -> None:
             help="Tuned weights are looked for within each fold, so that the numbers out of fold stay honest. Combined: all "
             "measured features in one regression, a probability already.",
         )  # fmt: skip
-        by_domain = st.toggle("A map of its own for each domain with enough labels", key="fit-domain")
+        by_domain = st.toggle("A map of its own for each domain where that is better", key="fit-domain")
     note = st.text_input("Why", key="fit-note", placeholder="kept with the version", max_chars=300)
     only = access.only("admin", disabled=not ready)
     if not st.button("Fit", type="primary", icon=":material/model_training:", key="fit", **only):
@@ -246,11 +246,16 @@ def domains(shown: Shown) -> None:
         best: Mapping[str, Any] = next((trial for trial in one["methods"] if trial["method"] == one["chosen"]), {})
         rows.append(
             {"Domain": name, "Map": "its own" if one["used"] == "own" else "over all", "Labels": one["n"],
-             "Acceptable": one["n_positive"], "Method": CALIBRATORS[one["chosen"]][0] if one["chosen"] else "n/a",
-             "Brier": _told(best.get("brier")), "ECE": _told(best.get("ece")), "Why": one["why"]}
+             "Acceptable": one["n_positive"], "Own map": CALIBRATORS[one["chosen"]][0] if one["chosen"] else "n/a",
+             "Brier, own map": _told(one.get("own") or best.get("brier")), "Brier, map over all": _told(one.get("all")),
+             "Own minus all": _told(one.get("difference")), "Why": one["why"]}
         )  # fmt: skip
     st.dataframe(pd.DataFrame(rows), hide_index=True)
-    st.caption("A domain with too few labels falls back to the map over all; the figures above are of that map.")
+    st.caption(
+        "Brier scores out of fold on the domain's own labels, lower is better; 95 % intervals by bootstrap over questions, "
+        "paired for the difference. A domain's own map is used only where the whole interval of the difference lies below 0; else the "
+        "map over all holds, which the figures above are of."
+    )
 
 
 def weights(shown: Shown) -> None:
