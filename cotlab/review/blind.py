@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from cotlab.review.labels import SETTLES
 from cotlab.store import due
 from cotlab.store.gate import Store
-
-SETTLES = "adjudication"
-"""The kind of queue that is answered in view of what raters said."""
 
 
 def hidden_from(store: Store, rater: str, *, rates: bool) -> frozenset[tuple[str, str]]:

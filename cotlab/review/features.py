@@ -38,8 +38,8 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     DataFrame
         ``run, item_id, domain`` (the item's category, "" without), ``question`` (digest of its text: items with the same one
         belong into one fold), ``status`` and ``reason`` of r_raw, ``parts`` that its profile composes it of ("CVFRD", "" where
-        it does not say), ``chain`` that it is of ("reference", "own", "" where it does not say) and the columns ``NUMBERS``: floats, NaN where there is no value. Ordered as the runs are given and by
-        the items' place in their suite.
+        it does not say), ``chain`` that it is of ("reference", "own", "" where it does not say) and the columns
+        ``NUMBERS``: floats, NaN where there is no value. Ordered as the runs are given and by the items' place in their suite.
 
     Raises
     ------

@@ -15,6 +15,8 @@ from cotlab.store.gate import Store
 
 TIE, UNSURE, NO_SCORES = "raters are tied", "nobody is sure", "the run has no scores of the item"
 """Why an item that was labelled has no target, or none that anything can be learned from."""
+SETTLES = "adjudication"
+"""The kind of queue whose labels decide, and that is answered in view of what raters said."""
 _ITEM = ["run", "item_id"]
 
 
@@ -34,11 +36,11 @@ def verdicts(store: Store, runs: Sequence[str] | None = None, queue: str | None 
     rows = kept.labels(store, history=True)
     if runs is not None:
         rows = rows[rows["run"].isin(runs)]
-    queues = kept.queues(store)
-    settling = rows["queue"].isin(queues.loc[queues["kind"] == "adjudication", "id"])
+    kinds = kept.queue_kinds(store)
+    settling = rows["queue"].isin([name for name, kind in kinds.items() if kind == SETTLES])
     asked = rows["queue"] == queue if queue is not None else ~settling
-    if queue is not None and not asked.any() and queue not in set(queues["id"]):
-        raise UnknownName("queue", queue, queues["id"].tolist()[:20])
+    if queue is not None and not asked.any() and queue not in kinds:
+        raise UnknownName("queue", queue, list(kinds)[:20])
 
     def last(table: pd.DataFrame) -> pd.DataFrame:
         held = table.drop_duplicates([*_ITEM, "rater"], keep="last")

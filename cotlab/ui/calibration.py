@@ -253,8 +253,8 @@ def domains(shown: Shown) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True)
     st.caption(
         "Brier scores out of fold on the domain's own labels, lower is better; 95 % intervals by bootstrap over questions, "
-        "paired for the difference. A domain's own map is used only where the whole interval of the difference lies below 0; else the "
-        "map over all holds, which the figures above are of."
+        "paired for the difference. A domain's own map is used only where the whole interval of the difference lies below 0; "
+        "else the map over all holds, which the figures above are of."
     )
 
 

@@ -125,7 +125,7 @@ def test_a_score_of_other_chains_than_the_labels_were_of_is_not_calibrated(store
     assert calibrate(store, ["run-1"], by="ann").report["chains"] == ["reference"]
     made = decide_run(store, "run-2", by="ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
     assert {one.action for one in made} == {"escalate"} and all(one.r_cal is None for one in made)
-    assert made[0].reason.startswith("not calibrated: r_raw is of the model's own chains, and the calibrator saw labels of the ")
+    assert made[0].reason.startswith("not calibrated: r_raw is of the model's own chains, and the calibrator saw ")
     assert feature_table(store, ["run-1", "run-2"]).groupby("run")["chain"].unique().map(list).to_dict() == {
         "run-1": ["reference"], "run-2": ["own"],
     }  # fmt: skip
