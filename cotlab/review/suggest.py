@@ -58,7 +58,7 @@ def by_precision(store: Store, runs: Sequence[str] | None, target: float) -> lis
         one = high_by_precision(own["r_cal"].tolist(), own["target"].tolist(), target, groups=own["question"].tolist())
         near = f"; nearest: from {one.near:.3g} on {_said(one.precision)}" if one.high is None and one.near is not None else ""
         told = f"high n/a: {one.reason}{near}" if one.high is None else (
-            f"high {one.high:.3g}: precision {_said(one.precision)} of {one.precision.n} questions. {one.reason}")  # fmt: skip
+            f"high {one.high:.3g}: precision {_said(one.precision)} of {_count(one.precision)}. {one.reason}")  # fmt: skip
         out.append(Suggestion(domain, None, one.high, f"{domain}: {told}."))
     return out
 
@@ -90,6 +90,10 @@ def _closed(found: Thresholds) -> Suggestion:
         DEFAULT, found.low, found.high,
         f"If r_cal is calibrated: low {found.low:.3g}, high {found.high:.3g}, from the costs alone.",
     )  # fmt: skip
+
+
+def _count(found: Interval) -> str:
+    return found.note or f"{found.n} questions"
 
 
 def _said(found: Interval) -> str:
