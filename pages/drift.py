@@ -9,4 +9,5 @@ if shown is not None:
     drift.figures(shown)
     drift.actions(shown)
     drift.fine_print(shown)
+    drift.over_time(shown)
 drift.history()

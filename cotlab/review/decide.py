@@ -126,8 +126,8 @@ def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
         return DEFAULT
     if name == DEFAULT:
         raise PolicyError(
-            f"{DEFAULT!r} names the thresholds of all items whose category has none of its own, so no category of this name can "
-            "have its own. To set those, leave --domain out; to give a category of this name its own, rename it in the suite"
+            f"{DEFAULT!r} names the thresholds of all items whose category has none of its own, so no category of this name "
+            "can have its own. To set those, leave --domain out; for a category of this name, give it another in the suite"
         )
     known = read.domains(store)
     if name not in known and not unseen:

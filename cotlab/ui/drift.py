@@ -10,7 +10,15 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
-from cotlab.export.drift_tables import MOST_PANELS, distribution_rows, score_rows, tested
+from cotlab.export.drift_tables import (
+    MOST_PANELS,
+    checks_of,
+    distribution_rows,
+    score_rows,
+    tested,
+    time_note,
+    time_rows,
+)
 from cotlab.figures.style import interval_text, number
 from cotlab.review.drift import KS, PSI, DriftCheck, feature_values, from_json, keep, measure
 from cotlab.review.reaudit import reaudit, released
@@ -122,6 +130,21 @@ def actions(shown: Shown) -> None:
     st.caption("The re-audit is a random sample, so what raters find in it holds for all that was released. From a terminal:")
     sides = f"{','.join(check.reference)} {' '.join(check.current)}"
     st.code(f"cotlab drift {sides} --ks {check.ks:g} --psi {check.psi:g}", language="text")
+
+
+def over_time(shown: Shown) -> None:
+    """How the kept checks of the same reference follow each other."""
+    checks = checks_of(data.store(), shown.check.reference)
+    if not checks:
+        return
+    st.subheader("Over time")
+    if len(checks) == 1:
+        st.caption("One check of this reference was kept so far; with a second one they are drawn over time.")
+        return
+    parts.show_figure(
+        "drift_over_time", time_rows(checks), key="drift-time", note=as_code(time_note(checks)),
+        evidence=(page("run"), {"run": shown.check.current[0]}),
+    )  # fmt: skip
 
 
 def history() -> None:
