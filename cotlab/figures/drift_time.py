@@ -46,7 +46,7 @@ def drift_over_time(table: Any) -> Any:
         "Filled: the feature raised the alert, by either. Grey: shuffled samples, up to their 95 % point, of the feature that "
         "moves most by chance: the points have no bars of their own. Dashed: the set point.", *_gaps(rows),
     ]  # fmt: skip
-    style.apply_style(fig, "How far features moved, check by check (PSI in nats, KS 0 to 1)", subtitle=small, height=460)
+    style.apply_style(fig, "Drift, check by check (PSI in nats, KS 0 to 1)", subtitle=small, height=460)
     return fig.update_layout(margin={"b": 104})
 
 

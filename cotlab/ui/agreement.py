@@ -110,14 +110,16 @@ def disagreements(told: Agreement, queue: str | None) -> None:
         st.info(gone, icon=":material/visibility_off:")
         st.page_link(page("label"), label="Label", icon=":material/rate_review:")
     for row in rows[parts.page_of(len(rows), "differ-page", ROWS)]:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.page_link(
-                page("item"), label=as_code(shorten(row["item_id"], 40)), icon=":material/article:",
-                query_params={"run": row["run"], "item": row["item_id"]},
-            )  # fmt: skip
-            st.text("; ".join(_said(*one) for one in row["said"]), width="content")
-            if row["adjudicated"]:
-                st.caption(":material/gavel: settled")
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
+            with st.container(width=176):
+                st.page_link(
+                    page("item"), label=as_code(shorten(row["item_id"], 22)), icon=":material/article:",
+                    query_params={"run": row["run"], "item": row["item_id"]},
+                )  # fmt: skip
+            with st.container(width="stretch", gap="xxsmall"):
+                st.text("; ".join(_said(*one) for one in row["said"]), width="stretch")
+                if row["adjudicated"]:
+                    st.caption(":material/gavel: settled")
     left = int((~table["adjudicated"].astype(bool)).sum())
     st.caption(f"{len(table)} items, {left} of them not settled.")
     if left and access.may("admin"):

@@ -124,7 +124,8 @@ def histogram(shown: Shown) -> None:
         note += " n/a: " + as_code("; ".join(f"{why or 'no reason is stored'} ({n})" for why, n in most.items())) + "."
     outside = int(scores["outside"].sum()) if score == "r_cal" else 0
     if outside:
-        note += f" {outside} chains score outside the range of the labels: they get the value at its edge."
+        told = "1 chain scores" if outside == 1 else f"{outside} chains score"
+        note += f" {told} outside the range of the labels, and the value at its edge stands for it."
     parts.show_figure("score_histogram", table, key="histogram", note=note, evidence=shown.evidence)
     parts.show_card("r_raw")
 
@@ -245,10 +246,10 @@ def domains(shown: Shown) -> None:
     for name, one in told.items():
         best: Mapping[str, Any] = next((trial for trial in one["methods"] if trial["method"] == one["chosen"]), {})
         rows.append(
-            {"Domain": name, "Map": "its own" if one["used"] == "own" else "over all", "Labels": one["n"],
-             "Acceptable": one["n_positive"], "Own map": CALIBRATORS[one["chosen"]][0] if one["chosen"] else "n/a",
+            {"Domain": name, "Map in use": "its own" if one["used"] == "own" else "over all", "Labels": one["n"],
+             "Acceptable": one["n_positive"], "Own minus all": _told(one.get("difference")),
              "Brier, own map": _told(one.get("own") or best.get("brier")), "Brier, map over all": _told(one.get("all")),
-             "Own minus all": _told(one.get("difference")), "Why": one["why"]}
+             "Own map": CALIBRATORS[one["chosen"]][0] if one["chosen"] else "n/a", "Why": one["why"]}
         )  # fmt: skip
     st.dataframe(pd.DataFrame(rows), hide_index=True)
     st.caption(

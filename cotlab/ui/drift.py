@@ -26,7 +26,7 @@ from cotlab.store import labels as kept
 from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.drift import drift_checks
-from cotlab.ui import access, data, parts
+from cotlab.ui import access, data, feature_words, parts
 from cotlab.ui.links import page
 from cotlab.ui.picking import csv_button, pick_many, run_labels
 from cotlab.ui.text import as_code
@@ -97,6 +97,7 @@ def figures(shown: Shown) -> None:
     st.subheader("What moved, and by how much?")
     parts.show_figure("drift_scores", score_rows(check), key="drift-scores", evidence=evidence)
     names = tested(check)
+    feature_words.show(one.name for one in check.features)
     if not names:
         return
     st.subheader("The distributions")
@@ -129,7 +130,7 @@ def actions(shown: Shown) -> None:
             _keep(check)
     st.caption("The re-audit is a random sample, so what raters find in it holds for all that was released. From a terminal:")
     sides = f"{','.join(check.reference)} {' '.join(check.current)}"
-    st.code(f"cotlab drift {sides} --ks {check.ks:g} --psi {check.psi:g}", language="text")
+    st.code(f"cotlab drift {sides} --ks {check.ks:g} --psi {check.psi:g}", language="text", wrap_lines=True)
 
 
 def over_time(shown: Shown) -> None:

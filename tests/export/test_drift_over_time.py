@@ -39,7 +39,7 @@ def test_checks_of_the_same_reference_stand_in_their_order(store: Store) -> None
     assert v["alert"].tolist() == [False, True] and lines(checks)[0] in ("V", "r_raw")
     told = TABLES["drift_over_time"](Source(store, "one"))
     assert isinstance(told, Drawn) and "Reference: ref." in told.note and len(told.table) == 8
-    assert FIGURES["drift_over_time"](told.table).layout.meta["title"].startswith("How far features moved")
+    assert FIGURES["drift_over_time"](told.table).layout.meta["title"].startswith("Drift, check by check")
     assert isinstance(TABLES["drift_over_time"](Source(store, "lone")), Absent)
 
 
