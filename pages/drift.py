@@ -7,6 +7,7 @@ shown = drift.found()
 if shown is not None:
     drift.answer(shown)
     drift.figures(shown)
+    drift.over_time(shown)
     drift.actions(shown)
     drift.fine_print(shown)
 drift.history()

@@ -29,7 +29,7 @@ def calibrate(
         str, typer.Option(help="example: r_raw as the runs have it; tuned on the labels; combined: all features in one.")
     ] = "example",
     objective: Annotated[str, typer.Option(help="What tuned weights are tuned for: brier or auc.")] = "brier",
-    domain: Annotated[bool, typer.Option("--domain", help="A map of its own for each domain with enough labels.")] = False,
+    domain: Annotated[bool, typer.Option("--domain", help="A map of its own for each domain where that is better.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure, and write nothing.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the versions; fit nothing.")] = False,
     rollback: Annotated[Optional[int], typer.Option(metavar="VERSION", help="Put this version back into use.")] = None,
@@ -109,6 +109,9 @@ def _show(found: Fitted) -> None:
         console.print(Text(line))
     for name, one in report["domains"].items():
         own = f"its own map, {one['chosen']}: {one['why']}" if one["used"] == "own" else one["why"]
+        if one["difference"] is not None:
+            own += f"; Brier of its own map {_interval(one['own'])}, of the one over all {_interval(one['all'])}, "
+            own += f"own minus all {_interval(one['difference'])}"
         console.print(Text(f"Domain {name!r} ({one['n']} labels, {one['n_positive']} acceptable): {own}."))
     if report["weights"] is not None:
         _tuned(console, report["weights"])

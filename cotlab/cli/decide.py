@@ -101,6 +101,7 @@ def set_(
     low: Low = None,
     high: High = None,
     domain: Annotated[str, typer.Option(help="Only for items of this category (default: all without their own).")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Also for a category that no suite in the store has yet.")] = False,
     capacity: Capacity = None,
     minutes: Annotated[Optional[float], typer.Option(help="Minutes that one review takes (default 5).")] = None,
     by: By = None,
@@ -108,15 +109,14 @@ def set_(
     """Let thresholds hold from now on; the policy before it stays in the store."""
     from dataclasses import replace
 
-    from cotlab.reliability.policy import DEFAULT
-    from cotlab.review.decide import set_policy
+    from cotlab.review.decide import domain_for, set_policy
     from cotlab.store.gate import Store
 
     store = Store()
     held = _held(store)
-    policy = held
+    policy, of = held, domain_for(store, domain, unseen=force)
     if low is not None or high is not None:
-        policy = policy.with_domain(domain or DEFAULT, _bounds(held, domain or DEFAULT, low, high))
+        policy = policy.with_domain(of, _bounds(held, of, low, high))
     elif domain:
         _usage("--domain needs --low and --high")
     policy = replace(

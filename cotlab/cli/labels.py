@@ -53,7 +53,7 @@ def export(
     store = Store()
     _known(store, run, queue)
     table = kept.labels(store, run=run, queue=queue, history=history)
-    text = as_text(kept.as_labels(table), format)
+    text = as_text(kept.as_labels(table), format, kept.queue_kinds(store))
     if out is None:
         sys.stdout.write(text)
         return
@@ -160,7 +160,7 @@ def _known(store: Store, run: str | None, queue: str | None) -> None:
     if run is not None:
         read.run(store, run)
     if queue is not None:
-        ids = set(kept.queues(store)["id"])
+        ids = set(kept.queue_kinds(store))
         if queue not in ids and kept.labels(store, queue=queue, history=True).empty:
             raise UnknownName("queue", queue, sorted(ids)[:20])
 

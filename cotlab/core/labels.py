@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
+from cotlab.core.keys import digest
+
 Verdict = Literal["acceptable", "not_acceptable", "unsure"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 FAILURE_MODES = (
@@ -15,6 +17,8 @@ MOST_RATERS = 1000
 """So many labels an item of a queue may want."""
 Action = Literal["escalate", "review", "release"]
 ACTIONS: tuple[str, ...] = get_args(Action)
+OUTDATED = "the reply was asked for anew after this label"
+"""The note of a row that takes a label back because what it was given of is no longer there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,11 @@ class Label:
     def target(self) -> bool | None:
         """Answer correct *and* chain adequate: False as soon as one is not, None while one that is not known decides."""
         return target(self.reasoning, self.answer_correct)
+
+
+def undo_id(label: str) -> str:
+    """The id of the row that takes a label back: the same whoever writes it, so it is written once."""
+    return digest(["undo", label])[:24]
 
 
 def target(reasoning: str | None, answer_correct: bool | None) -> bool | None:

@@ -122,6 +122,7 @@ FIGURES = Registry(
         "validation_doses": "cotlab.figures.validation:validation_doses",
         "feature_distributions": "cotlab.figures.drift:feature_distributions",
         "drift_scores": "cotlab.figures.drift:drift_scores",
+        "drift_over_time": "cotlab.figures.drift_time:drift_over_time",
         "reliability_diagram": "cotlab.figures.calibration:reliability_diagram",
         "score_histogram": "cotlab.figures.calibration:score_histogram",
         "calibrator_curves": "cotlab.figures.calibration:calibrator_curves",

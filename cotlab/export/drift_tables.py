@@ -11,9 +11,12 @@ from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
 from cotlab.figures.drift import SAMPLES, band_of
 from cotlab.review.drift import DriftCheck, feature_values, from_json
 from cotlab.store.drift import drift_checks
+from cotlab.store.gate import Store
 
 MOST_PANELS = 12
 """So many features' distributions stand in one figure."""
+MOST_LINES, MOST_CHECKS = 6, 40
+"""So many features and so many checks, the newest, stand in the figure over time."""
 _DIGITS = 9
 
 
@@ -32,6 +35,63 @@ def score_rows(check: DriftCheck) -> pd.DataFrame:
             for one in sorted(check.features, key=lambda one: order.get(one.name, len(order)))
         ]
     )  # fmt: skip
+
+
+def time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
+    """PSI and KS of features over checks of one reference.
+
+    Parameters
+    ----------
+    checks : sequence of DriftCheck
+        Of one reference, in the order in which they were made; the last ``MOST_CHECKS`` count.
+
+    Returns
+    -------
+    DataFrame
+        A row for each check and each of ``lines``: ``place`` (from 0)``, at`` (what part of a series it is, else when it was
+        made, UTC) and the columns of ``score_rows``; PSI in nats, KS in [0, 1], None where a feature could not be compared.
+    """
+    checks = list(checks)[-MOST_CHECKS:]
+    names = lines(checks)
+    parts = []
+    for place, check in enumerate(checks):
+        rows = score_rows(check)
+        rows = rows[rows["feature"].isin(names)]
+        parts.append(rows.assign(place=place, at=check.label or f"{check.at:%Y-%m-%d %H:%M}"))
+    if not parts:
+        return pd.DataFrame(columns=["place", "at", "feature", "reason"])
+    whole = pd.concat([part.astype(object) for part in parts])
+    order = {name: k for k, name in enumerate(names)}
+    return whole.sort_values("feature", key=lambda own: own.map(order), kind="stable").reset_index(drop=True)
+
+
+def lines(checks: Sequence[DriftCheck]) -> list[str]:
+    """The features that stand in the figure over time: those that raised most alerts, then by how far they ever moved."""
+    alerts: dict[str, int] = {}
+    far: dict[str, float] = {}
+    for check in checks:
+        for one in check.features:
+            alerts[one.name] = alerts.get(one.name, 0) + int(one.alert)
+            far[one.name] = max(far.get(one.name, -1.0), -1.0 if one.drift.ks.value is None else one.drift.ks.value)
+    known = [name for name in far if far[name] >= 0]
+    return sorted(known, key=lambda name: (-alerts[name], -far[name]))[:MOST_LINES]
+
+
+def checks_of(store: Store, reference: Sequence[str]) -> list[DriftCheck]:
+    """The kept checks of this reference (run ids, in any order), the oldest first."""
+    table = drift_checks(store)
+    same = [set(runs) == set(reference) for runs in table["reference"]]
+    return [from_json(json.loads(text)) for text in table.loc[same, "result"]][::-1]
+
+
+def time_note(checks: Sequence[DriftCheck]) -> str:
+    """What the figure over time leaves out, in a sentence; "" where it leaves out nothing."""
+    every = {one.name for check in checks for one in check.features if one.drift.ks.value is not None}
+    gone = sorted(every - set(lines(checks)))
+    told = [f"Not drawn: {', '.join(gone)}."] if gone else []
+    if len(checks) > MOST_CHECKS:
+        told.append(f"The last {MOST_CHECKS} of {len(checks)} checks.")
+    return " ".join(told)
 
 
 def distribution_rows(values: pd.DataFrame, check: DriftCheck, features: Sequence[str] | None = None) -> pd.DataFrame:
@@ -98,5 +158,14 @@ def _distributions(source: Source, choice: Choice) -> Drawn | Absent:
     return Drawn(distribution_rows(feature_values(source.store, check), check), _against(check))
 
 
+def _over_time(source: Source, choice: Choice) -> Drawn | Absent:
+    check = _check(source)
+    if isinstance(check, Absent):
+        return check
+    every = checks_of(source.store, check.reference)
+    return Drawn(time_rows(every), f"Reference: {', '.join(check.reference)}. {time_note(every)}".strip())
+
+
+DRIFT_OVER_TIME = FigureTable("drift_over_time", "run", _over_time, ("r_raw",))
 DRIFT_SCORES = FigureTable("drift_scores", "run", _scores, ("r_raw",))
 FEATURE_DISTRIBUTIONS = FigureTable("feature_distributions", "run", _distributions, ("r_raw",))

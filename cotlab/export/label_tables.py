@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
+from cotlab.figures.style import shorten
 from cotlab.review.agreement import Agreement, agreement
 from cotlab.stats.intervals import Interval
 
@@ -14,6 +15,8 @@ WORDS = {"reasoning": "the reasoning", "target": "the target"}
 """What raters agree on, as a figure says it."""
 MOST_PAIRS = 20
 """So many pairs stand in one figure, those with the most items; a table has all of them."""
+MOST_OF_NAME = 18
+"""So many characters of a rater's name stand in a figure, so that both of a pair are there."""
 
 
 def agreement_points(found: Agreement, question: str) -> pd.DataFrame:
@@ -33,7 +36,10 @@ def agreement_points(found: Agreement, question: str) -> pd.DataFrame:
     if not pairs:
         return pd.DataFrame(columns=["label", "of", "point", "lo", "hi", "n", "n_undefined", "method", "confidence", "reason"])
     rows = [_row(f"alpha, {len(raters)} raters", question, found.alpha[question])]
-    rows += [_row(f"kappa, {pair.first} and {pair.second}", question, pair.kappa) for pair in pairs[:MOST_PAIRS]]
+    rows += [
+        _row(f"kappa, {shorten(pair.first, MOST_OF_NAME)} and {shorten(pair.second, MOST_OF_NAME)}", question, pair.kappa)
+        for pair in pairs[:MOST_PAIRS]
+    ]
     return pd.DataFrame(rows)
 
 

@@ -46,6 +46,7 @@ TABLES = Registry(
         "validation_doses": f"{_RUN}:VALIDATION_DOSES",
         "feature_distributions": "cotlab.export.drift_tables:FEATURE_DISTRIBUTIONS",
         "drift_scores": "cotlab.export.drift_tables:DRIFT_SCORES",
+        "drift_over_time": "cotlab.export.drift_tables:DRIFT_OVER_TIME",
         "reliability_diagram": f"{_CALIBRATION}:RELIABILITY_DIAGRAM",
         "score_histogram": f"{_CALIBRATION}:SCORE_HISTOGRAM",
         "calibrator_curves": f"{_CALIBRATION}:CALIBRATOR_CURVES",

@@ -43,6 +43,8 @@ METRICS: Mapping[str, tuple[str, str]] = {
 _BARS = {"acceptable": (style.BLUE, ""), "not acceptable": (style.VERMILLION, "/"), "no label": ("#9a9a9a", ".")}
 _NARROW = 0.4
 """Scores that cover less than this are drawn on an axis that is cut."""
+_NEAR = 0.11
+"""Bins nearer to each other than this, across and along, have their n in one place."""
 _CROWDED = 12
 """With more points than this their n is in the hover only."""
 
@@ -76,12 +78,14 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
     marks = [Mark("", row["predicted"], f"predicted {style.number(row['predicted'])}", row) for row in rows]
     bare = [mark._replace(row={**mark.row, "values": None}) for mark in marks]
     draw_series(fig, bare, style.Code(style.ACCENT, "circle"), joined=True)
-    for mark in marks if len(marks) <= _CROWDED else ():
-        if mark.point is not None:
-            up = mark.point < 0.55
-            edge = (mark.hi if up else mark.lo) if mark.bounded else mark.point
-            fig.add_annotation(x=mark.x, y=edge, yanchor="bottom" if up else "top", yshift=4 if up else -4,
-                               text=f"n = {count(mark.row, 'n')}", bgcolor=style.faded(style.PAPER, 0.75))  # fmt: skip
+    for near in _together(marks) if len(marks) <= _CROWDED else ():
+        up = _is_low(near[0])
+        edge = max(_edge(mark) for mark in near) if up else min(_edge(mark) for mark in near)
+        fig.add_annotation(
+            x=sum(mark.x for mark in near) / len(near), y=edge, yanchor="bottom" if up else "top", yshift=4 if up else -4,
+            text=f"n = {', '.join(str(count(mark.row, 'n')) for mark in near)}", bgcolor=style.faded(style.PAPER, 0.75),
+            xanchor="left" if len(near) > 1 and near[0].x < 0.1 else "center",
+        )  # fmt: skip
     if banded:
         small.append("Shade: where bins of a perfectly calibrated forecaster fall, 95 %.")
     head = f"n = {sum(count(row, 'n') for row in rows):,} labelled chains in {len(rows)} bins."
@@ -92,6 +96,30 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
         fig, "Acceptable chains by prediction (share, 0 to 1)", subtitle=small,
         x="Predicted probability of acceptable reasoning (mean of the bin)", y="Observed share", height=470,
     )  # fmt: skip
+
+
+def _is_low(mark: Mark) -> bool:
+    """Whether a bin's n stands above it; below it where the bin lies high."""
+    return (mark.point or 0.0) < 0.55
+
+
+def _edge(mark: Mark) -> float:
+    """Where the n of a bin stands: at the end of its interval, else at its point."""
+    found = mark.hi if _is_low(mark) else mark.lo
+    return (mark.point or 0.0) if found is None else found
+
+
+def _together(marks: Sequence[Mark]) -> list[list[Mark]]:
+    """The bins with a point, from left to right; those whose n would overlap are told together."""
+    out: list[list[Mark]] = []
+    for mark in (mark for mark in marks if mark.point is not None):
+        last = out[-1][-1] if out else None
+        close = last is not None and mark.x - last.x < _NEAR and abs(_edge(mark) - _edge(last)) < _NEAR
+        if last is not None and close and _is_low(last) is _is_low(mark):
+            out[-1].append(mark)
+        else:
+            out.append([mark])
+    return out
 
 
 @figure(

@@ -186,8 +186,8 @@ def as_it_is(
     params = {"method": COMBINED, "lo": 0.0, "hi": 1.0, "n": len(y), "n_positive": int(y.sum()), "note": note}
     trial = Trial(COMBINED, None, Calibrator(params), p, measured(p, y, groups, base=base, seed=seed))
     gap = difference("auroc", np.asarray(raw, dtype=float), p, y, groups, seed=seed)
-    bounds = "" if gap.lo is None or gap.hi is None else f" [{gap.lo:.4f}, {gap.hi:.4f}]"
-    why = f"{COMBINED} was asked for; its AUROC minus that of r_raw, out of fold: {gap.point:.4f}{bounds}"
+    bounds = "" if gap.lo is None or gap.hi is None else f" [{gap.lo:z.4f}, {gap.hi:z.4f}]"
+    why = f"{COMBINED} was asked for; its AUROC minus that of r_raw, out of fold: {gap.point:z.4f}{bounds}"
     return Choice(
         (trial,), trial, why, folds, base, interval("brier", base, y, groups, seed=seed),
         interval("auroc", raw, y, groups, seed=seed),
@@ -239,8 +239,8 @@ def _why(
         one, other = (next(t.predicted for t in trials if t.method == name) for name in (best, next_best))
         if one is not None and other is not None:
             gap = difference("brier", one, other, y, groups, seed=seed)
-            bounds = "" if gap.lo is None or gap.hi is None else f" [{gap.lo:.4f}, {gap.hi:.4f}]"
-            told += f"; {next_best} minus {best}: {gap.point:.4f}{bounds}"
+            bounds = "" if gap.lo is None or gap.hi is None else f" [{gap.lo:z.4f}, {gap.hi:z.4f}]"
+            told += f"; {next_best} minus {best}: {gap.point:z.4f}{bounds}"
             if gap.lo is not None and gap.hi is not None and gap.lo <= 0 <= gap.hi:
                 told += ", an interval that holds 0: these labels do not tell them apart"
     return told

@@ -90,7 +90,8 @@ class Policy:
     Attributes
     ----------
     thresholds : mapping of domain to Thresholds
-        ``default`` holds for every domain without its own; a domain with neither is outside the policy.
+        ``default`` holds for every domain without its own, a category of that very name among them; a domain with neither is
+        outside the policy.
     capacity : int, at least 0, or None
         Reviews a day; None where nobody said.
     minutes : float, above 0

@@ -214,7 +214,7 @@ def high_by_precision(
     first[np.unique([at[name] for name in names], return_index=True)[1]] = 1
     asked = np.cumsum(first)[::-1][starts]
     tried = [
-        (float(p[i]), _of_questions(int(k), len(p) - int(i), int(q), level))
+        (float(p[i]), of_questions(int(k), len(p) - int(i), int(q), level))
         for i, k, q in zip(starts, hits, asked, strict=True)
     ]
     for high, found in tried:
@@ -234,15 +234,22 @@ def high_by_precision(
     )  # fmt: skip
 
 
-def _of_questions(hits: int, n: int, questions: int, level: float) -> Interval:
-    """Wilson's interval of a share of ``n`` labels, as wide as for as many labels as there are questions."""
+def of_questions(hits: int, n: int, questions: int, level: float = 0.95) -> Interval:
+    """Wilson's interval of a share of ``n`` labels, as wide as for as many labels as there are questions: its ``n`` is theirs.
+
+    Answers to one question may all be right or wrong together, and count as one where they are: the interval is wide enough
+    for that, and wider than it needs to be where they are not.
+    """
     if questions == n:
         return wilson(hits, n, level=level)
     from statsmodels.stats.proportion import proportion_confint
 
     point = hits / n
     lo, hi = (float(v) for v in proportion_confint(point * questions, questions, alpha=1 - level, method="wilson"))
-    return Interval(point, min(max(0.0, lo), point), max(min(1.0, hi), point), questions, "Wilson over questions", level)
+    return Interval(
+        point, min(max(0.0, lo), point), max(min(1.0, hi), point), questions, "Wilson over questions", level,
+        note=f"{n} answers to {questions} questions",
+    )  # fmt: skip
 
 
 def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floats, Floats, Floats]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cotlab.core.labels import ACTIONS
 from cotlab.reliability.policy import Policy, decide
+from cotlab.reliability.thresholds import of_questions
 from cotlab.stats.intervals import Interval, checked_level, no_interval, wilson
 
 Floats = NDArray[np.float64]
@@ -116,11 +117,25 @@ def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
 
 
 def observed_errors(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
-    """The share of labelled rows (``target`` is true or false) that are not acceptable, with Wilson's interval."""
+    """The share of labelled answers that are not acceptable, with Wilson's interval.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``target`` (true or false where labelled) and, where one question may have several answers (of several runs, say),
+        ``question``.
+
+    Returns
+    -------
+    Interval
+        Of the labelled answers. ``n`` counts their questions, and the interval is as wide as for so many; where those are
+        fewer than the answers, ``note`` tells both numbers. Undefined without a labelled answer.
+    """
     known = table["target"].dropna().astype(bool) if "target" in table else pd.Series([], dtype=bool)
     if known.empty:
         return no_interval(None, 0, "none of these answers is labelled", level=level)
-    return wilson(int((~known).sum()), len(known), level=level)
+    questions = table.loc[known.index, "question"].nunique() if "question" in table else len(known)
+    return of_questions(int((~known).sum()), len(known), questions, level)
 
 
 def schedule(table: pd.DataFrame, policy: Policy, *, order: Order = "cost") -> pd.DataFrame:

@@ -24,7 +24,8 @@ from cotlab.reliability.calibrator import (
 )
 from cotlab.reliability.combine import Combination, combine
 from cotlab.reliability.weights import OBJECTIVES, PARTS, Floats, Tuned, reweighed, tune
-from cotlab.review.fit_report import choice_report, trial_report, tuned_report
+from cotlab.review.domain_maps import domain_maps
+from cotlab.review.fit_report import choice_report, tuned_report
 from cotlab.store.calibrators import add_calibrator, calibrator, choose_calibrator, current_calibrator
 from cotlab.store.gate import Store
 
@@ -32,6 +33,8 @@ WAYS = ("example", "tuned", COMBINED)
 """What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured features in one."""
 NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
 COMPOSED = "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a run too"
+WHOSE = {"reference": "the suite's reference chains", "own": "the model's own chains"}
+CHAINED = "r_raw is of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a run too"
 OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
 
 
@@ -52,10 +55,10 @@ class Fitted:
         All methods side by side, over all domains.
     tuned : Tuned or None
     report : mapping of JSON values
-        What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed of: "CVFRD")``, left_out``
-        (reason -> count)``, folds`` (count)``, seed,
+        What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed of: "CVFRD")``, chains``
+        (what it was of: "reference", "own")``, left_out`` (reason -> count)``, folds`` (count)``, seed,
         base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and ``points`` (``r_raw, predicted, target``, out
-        of fold) of the chosen one, ``domains`` (name -> ``used``: "own" or "all", ``why, n, n_positive, chosen, methods``)
+        of fold) of the chosen one, ``domains`` (name -> what ``domain_maps`` tells)
         and ``weights`` (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not refused,
         ``brier, log_loss, ece, auroc, gained`` (each ``point, lo, hi, n, method, reason, note``)``, band`` ([lo, hi] of the
         ECE were they perfectly calibrated)``, bins`` and ``skill``. A bin of ``diagram``
@@ -92,7 +95,8 @@ def calibrate(
     objective : str
         What tuned weights are tuned for, ``auc`` or ``brier``.
     domain : bool
-        Also a map of its own for each domain that has enough labels.
+        Also a map of its own for each domain that has enough labels and predicts them better than the map over all does
+        (``cotlab.review.domain_maps``).
     dry_run : bool
         Measure, and write nothing.
 
@@ -147,13 +151,15 @@ def fit_labels(
         told, y, scores = told[fine], y[fine], scores[fine]
         by_fold, questions = [each[fine] for each in by_fold], told["question"].tolist()
     choice = choose(scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=by_fold)
-    own, by_domain = _domains(told, scores, y, method, seed, folds, by_fold) if domain else ({}, {})
-    best = choice.chosen.calibrator
-    assert best is not None
+    best, predicted = choice.chosen.calibrator, choice.chosen.predicted
+    assert best is not None and predicted is not None
+    own, by_domain = (
+        domain_maps(told, scores, y, predicted, method=method, seed=seed, folds=folds, by_fold=by_fold) if domain else ({}, {})
+    )
     weights = None if tuned is None else tuned.weights
     report = {
         **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
-        "parts": sorted(set(_composed(told)) - {""}),
+        **_kinds(told),
         "left_out": left_out, "domains": by_domain, "weights": None if tuned is None else tuned_report(tuned),
     }  # fmt: skip
     digest_ = labels_digest(told, scores)
@@ -178,7 +184,7 @@ def fit_combined(labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int
     report = {
         **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
         "left_out": left_out, "domains": {}, "weights": None, "combination": dict(found.combination.params),
-        "parts": sorted(set(_composed(told)) - {""}),
+        **_kinds(told),
     }  # fmt: skip
     digest_ = labels_digest(told, scores)
     params = {"all": best.params, "domains": {}, COMBINED: dict(found.combination.params)}
@@ -229,10 +235,10 @@ def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFra
     else:
         maps = {name: Calibrator.from_params(params) for name, params in row["params"].get("domains", {}).items()}
         whole = Calibrator.from_params(row["params"]["all"])
-        seen, own_parts = (row["report"] or {}).get("parts") or [], _composed(features)
-        known = np.isfinite(raw) & np.array([not seen or parts in ("", *seen) for parts in own_parts], dtype=bool)
+        other = _unlike(features, row["report"] or {})
+        known = np.isfinite(raw) & np.array([not text for text in other], dtype=bool)
         for k in np.flatnonzero(np.isfinite(raw) & ~known):
-            why[k] = COMPOSED.format(own=", ".join(own_parts[k]), seen=" or ".join(", ".join(one) for one in seen))
+            why[k] = other[k]
         for name in sorted(set(domains)):
             own, one = np.array([each == name for each in domains]) & known, maps.get(name, whole)
             found[own], outside[own] = one.predict(scored[own]), one.outside(scored[own])
@@ -245,9 +251,28 @@ def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFra
     )
 
 
-def _composed(features: pd.DataFrame) -> list[str]:
-    """The parts that each r_raw is composed of; "" where it is not known."""
-    return [str(parts) for parts in features["parts"]] if "parts" in features else [""] * len(features)
+def _kinds(labels: pd.DataFrame) -> dict[str, list[str]]:
+    """What r_raw of labelled items is composed of, and whose chains it is of, for the report."""
+    return {"parts": sorted(set(_column(labels, "parts")) - {""}), "chains": sorted(set(_column(labels, "chain")) - {""})}
+
+
+def _unlike(features: pd.DataFrame, report: Mapping[str, Any]) -> list[str]:
+    """Why a calibrator of this report does not speak of each r_raw, which is another kind of score; "" where it does."""
+    seen, chains = report.get("parts") or [], report.get("chains") or []
+    out = []
+    for parts, chain in zip(_column(features, "parts"), _column(features, "chain"), strict=True):
+        if seen and parts not in ("", *seen):
+            out.append(COMPOSED.format(own=", ".join(parts), seen=" or ".join(", ".join(one) for one in seen)))
+        elif chains and chain not in ("", *chains):
+            out.append(CHAINED.format(own=WHOSE.get(chain, chain), seen=" and ".join(WHOSE.get(one, one) for one in chains)))
+        else:
+            out.append("")
+    return out
+
+
+def _column(table: pd.DataFrame, name: str) -> list[str]:
+    """A column of words; "" in each row where the table does not have it."""
+    return [str(value) for value in table[name]] if name in table else [""] * len(table)
 
 
 def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
@@ -312,37 +337,3 @@ def _as_tuned(parts: Floats) -> Floats:
 
     return reweighed(parts, WEIGHTS)
 
-
-def _domains(
-    told: pd.DataFrame, scores: Floats, y: np.ndarray[Any, Any], method: str, seed: int, folds: Folds | None,
-    by_fold: list[Floats] | None,
-) -> tuple[dict[str, Calibrator], dict[str, Any]]:  # fmt: skip
-    """A map for each domain that carries one, and what is told of each domain."""
-    maps: dict[str, Calibrator] = {}
-    report: dict[str, Any] = {}
-    for name, rows in told.reset_index(drop=True).groupby("domain").groups.items():
-        at = np.asarray(rows, dtype=int)
-        if not str(name):
-            continue
-        which = within = None
-        if folds is not None and by_fold is not None:
-            kept, which = np.unique(folds[at], return_inverse=True)
-            within = [by_fold[fold][at] for fold in kept]
-        held = {"n": len(at), "n_positive": int(y[at].sum())}
-        try:
-            if which is not None and len(set(which)) < 2:
-                raise NotCalibrated("its labels lie in one fold")
-            found = choose(
-                scores[at], y[at], told["question"].iloc[at].tolist(), method=method, seed=seed, folds=which, fold_scores=within
-            )
-        except NotCalibrated as refused:
-            why = f"the map over all domains: {refused}"
-            report[str(name)] = {**held, "used": "all", "why": why, "chosen": None, "methods": []}
-            continue
-        assert found.chosen.calibrator is not None
-        maps[str(name)] = found.chosen.calibrator
-        report[str(name)] = {
-            **held, "used": "own", "why": found.why, "chosen": found.chosen.method,
-            "methods": [trial_report(trial) for trial in found.trials],
-        }  # fmt: skip
-    return maps, report

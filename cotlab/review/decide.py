@@ -6,11 +6,13 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 
 import pandas as pd
 
+from cotlab.core.errors import UnknownName
 from cotlab.core.labels import ACTIONS, Decision
-from cotlab.reliability.policy import UNCALIBRATED, Policy, PolicyError
+from cotlab.reliability.policy import DEFAULT, UNCALIBRATED, Policy, PolicyError
 from cotlab.reliability.volumes import ruled
 from cotlab.review.calibrate import r_cal
 from cotlab.review.features import feature_table
@@ -99,6 +101,38 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
         made = _written(store, run, _decisions(table, held, by), held, by, once=policy is not None)
         if made is not None:
             return made
+
+
+def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
+    """The domain that thresholds of its own are set for; ``DEFAULT``, that of all others, where no name is given.
+
+    Parameters
+    ----------
+    store : Store
+    name : str
+        A category of items.
+    unseen : bool
+        Take it although no suite in the store has such items yet.
+
+    Raises
+    ------
+    UnknownName
+        If no item of the store is of this category: thresholds under a mistyped name would hold for nothing.
+    PolicyError
+        If it is ``DEFAULT``. A category of that name cannot have thresholds of its own, because those under this name hold for
+        every domain without its own.
+    """
+    if not name:
+        return DEFAULT
+    if name == DEFAULT:
+        raise PolicyError(
+            f"{DEFAULT!r} names the thresholds of all items whose category has none of its own, so no category of this name "
+            "can have its own. To set those, leave --domain out; for a category of this name, give it another in the suite"
+        )
+    known = read.domains(store)
+    if name not in known and not unseen:
+        raise UnknownName("domain", name, list(dict.fromkeys([*get_close_matches(name, known, 3, 0.5), *known[:20]])))
+    return name
 
 
 def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:

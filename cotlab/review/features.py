@@ -38,8 +38,8 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     DataFrame
         ``run, item_id, domain`` (the item's category, "" without), ``question`` (digest of its text: items with the same one
         belong into one fold), ``status`` and ``reason`` of r_raw, ``parts`` that its profile composes it of ("CVFRD", "" where
-        it does not say) and the columns ``NUMBERS``: floats, NaN where there is no value. Ordered as the runs are given and by
-        the items' place in their suite.
+        it does not say), ``chain`` that it is of ("reference", "own", "" where it does not say) and the columns
+        ``NUMBERS``: floats, NaN where there is no value. Ordered as the runs are given and by the items' place in their suite.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
         If the store has no such run.
     """
     tables = [_of_run(store, run_id) for run_id in dict.fromkeys(runs)]
-    columns = ["run", "item_id", "domain", "question", "status", "reason", "parts", *NUMBERS]
+    columns = ["run", "item_id", "domain", "question", "status", "reason", "parts", "chain", *NUMBERS]
     if not tables:
         return pd.DataFrame(columns=columns)
     return pd.concat(tables, ignore_index=True)[columns]
@@ -73,6 +73,8 @@ def _of_run(store: Store, run_id: str) -> pd.DataFrame:
     table["reason"] = table["item_id"].map(raw["reason"]).astype(object).where(table["item_id"].isin(raw.index), NO_COMPOSITE)
     profile = raw["facet"].map(lambda text: facets[text].get("profile", "")).map(lambda name: PROFILES.get(name, ""))
     table["parts"] = table["item_id"].map(profile).astype(object).fillna("")
+    whose = raw["facet"].map(lambda text: facets[text].get("chain", ""))
+    table["chain"] = table["item_id"].map(whose).astype(object).fillna("")
     return table.assign(**columns)
 
 

@@ -17,12 +17,13 @@ from typing import Any
 from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.keys import digest
 from cotlab.core.labels import FAILURE_MODES, VERDICTS, Label
+from cotlab.review.queue import KINDS
 from cotlab.store import labels as kept
 from cotlab.store.gate import Store
 
 FIELDS = (
     "id", "run", "item_id", "rater", "queue", "reasoning", "answer_correct", "modes", "note", "flagged", "withdrawn",
-    "origin", "at",
+    "origin", "at", "queue_kind",
 )  # fmt: skip
 NEEDED = ("run", "item_id", "rater")
 FORMATS = ("jsonl", "csv")
@@ -63,8 +64,15 @@ class Imported:
     errors: tuple[LabelError, ...] = ()
 
 
-def as_text(labels: Sequence[Label], form: str = "jsonl") -> str:
+def as_text(labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[str, str] | None = None) -> str:
     """Labels as the text of a file; a spreadsheet runs no cell of a CSV as a formula.
+
+    Parameters
+    ----------
+    labels : sequence of Label
+    form : one of ``FORMATS``
+    kinds : mapping of queue to kind, optional
+        Told with each label of these queues, so that an adjudication is one in the store that imports it too.
 
     Raises
     ------
@@ -73,7 +81,7 @@ def as_text(labels: Sequence[Label], form: str = "jsonl") -> str:
     """
     if form not in FORMATS:
         raise UnknownName("format of labels", form, FORMATS)
-    rows = [_told(label) for label in labels]
+    rows = [_told(label) | {"queue_kind": (kinds or {}).get(label.queue or "")} for label in labels]
     out = io.StringIO()
     if form == "jsonl":
         out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -88,7 +96,7 @@ def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Impo
     """Store the labels of a file, the order of its lines being that in which they were given.
 
     A label that the store has already is not written again, so that importing a file twice adds nothing; a line without an id
-    gets one that is made of what it says.
+    gets one that is made of what it says. What kind of queue a label is from is kept where the store does not have the queue.
 
     Parameters
     ----------
@@ -105,34 +113,46 @@ def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Impo
     LabelError
         If the file cannot be read, or no line is good.
     """
-    good, errors = read_labels(path)
+    good, errors = _read(path)
     with store.writing() as connection:
-        known = kept.known_items(connection, sorted({label.run_id for _, label in good}))
-        had = {one.id: one for one in kept.as_labels(kept.given(connection, ids=[x.id for _, x in good], history=True))}
+        kinds = {one.queue: kept.queue_kind(connection, one.queue) for _, one, _ in good if one.queue is not None}
+        known = kept.known_items(connection, sorted({label.run_id for _, label, _ in good}))
+        had = {one.id: one for one in kept.as_labels(kept.given(connection, ids=[x.id for _, x, _ in good], history=True))}
         fits: list[Label] = []
-        for line, label in good:
-            misfit = _misfit(label, known, had)
+        new_kinds: dict[str, str] = {}
+        for line, label, kind in good:
+            misfit = _misfit(label, known, had) or _other_kind(label, kind, kinds)
             if misfit is None:
                 fits.append(label)
                 had.setdefault(label.id, label)
+                if label.queue is not None and kind is not None and kinds[label.queue] is None:
+                    kinds[label.queue] = new_kinds[label.queue] = kind
             else:
                 errors.append(LabelError(str(path), line, misfit.field, misfit.message))
         errors.sort(key=lambda error: error.line or 0)
         if errors and not (good_lines and fits):
             raise LabelErrors(errors, len(fits))
         new = kept.add_labels(connection, fits)
+        for queue, kind in new_kinds.items():
+            kept.add_queue(connection, queue, "imported", (), kind=kind, by="import")
     return Imported(new, len(fits) - new, tuple(errors))
 
 
 def read_labels(path: Path) -> tuple[list[tuple[int, Label]], list[LabelError]]:
     """The labels of a file, each with its line, and the defects of the others; nothing is looked up in a store."""
+    good, errors = _read(path)
+    return [(line, label) for line, label, _ in good], errors
+
+
+def _read(path: Path) -> tuple[list[tuple[int, Label, str | None]], list[LabelError]]:
+    """``read_labels`` with the kind of each label's queue, None where the line does not tell it."""
     form = "csv" if path.suffix.lower() == ".csv" else "jsonl"
     errors: list[LabelError] = []
-    good: list[tuple[int, Label]] = []
+    good: list[tuple[int, Label, str | None]] = []
     seen: Counter[str] = Counter()
     for line, row in _rows(path, form, errors):
         try:
-            good.append((line, _label(row, seen)))
+            good.append((line, _label(row, seen), _kind(row)))
         except _Defect as defect:
             errors.append(LabelError(str(path), line, defect.field, defect.message))
     return good, errors
@@ -234,6 +254,24 @@ def _label(row: Mapping[str, Any], seen: Counter[str]) -> Label:
         name = digest(["imported", said, seen[said]])[:24]
         seen[said] += 1
     return Label(id=name, at=at or datetime.now(UTC), **parts)
+
+
+def _kind(row: Mapping[str, Any]) -> str | None:
+    """The kind of the queue that a line is from."""
+    kind = _string(row, "queue_kind") or None
+    if kind is not None and kind not in KINDS:
+        raise _Defect("queue_kind", f"{kind!r} is no kind of queue: one of {', '.join(KINDS)}")
+    if kind is not None and not row.get("queue"):
+        raise _Defect("queue_kind", f"is {kind!r}, and the line names no queue")
+    return kind
+
+
+def _other_kind(label: Label, kind: str | None, kinds: Mapping[str, str | None]) -> _Defect | None:
+    """What keeps a label out because its queue is of another kind in this store, or in a line before."""
+    held = kinds.get(label.queue or "")
+    if kind is None or held is None or kind == held:
+        return None
+    return _Defect("queue_kind", f"the queue {label.queue!r} is of the kind {held!r}, not {kind!r}")
 
 
 def _misfit(label: Label, known: Mapping[str, set[str]], had: Mapping[str, Label]) -> _Defect | None:

@@ -8,21 +8,26 @@ from typing import NamedTuple
 import pandas as pd
 
 from cotlab.core.errors import UnknownName
+from cotlab.core.labels import OUTDATED
 from cotlab.review.features import feature_table
 from cotlab.store import labels as kept
 from cotlab.store.gate import Store
 
 TIE, UNSURE, NO_SCORES = "raters are tied", "nobody is sure", "the run has no scores of the item"
 """Why an item that was labelled has no target, or none that anything can be learned from."""
+SETTLES = "adjudication"
+"""The kind of queue whose labels decide, and that is answered in view of what raters said."""
 _ITEM = ["run", "item_id"]
 
 
 class Verdicts(NamedTuple):
     """``raters``: the last label of each (run, item, rater) outside of adjudications; ``adjudicated``: those in them, of which
-    the last of an item counts. Both as ``cotlab.store.labels.labels``."""
+    the last of an item counts; ``outdated``: rows that took a label back because its reply is no longer there. All as
+    ``cotlab.store.labels.labels``."""
 
     raters: pd.DataFrame
     adjudicated: pd.DataFrame
+    outdated: pd.DataFrame
 
 
 def verdicts(store: Store, runs: Sequence[str] | None = None, queue: str | None = None) -> Verdicts:
@@ -31,21 +36,23 @@ def verdicts(store: Store, runs: Sequence[str] | None = None, queue: str | None 
     rows = kept.labels(store, history=True)
     if runs is not None:
         rows = rows[rows["run"].isin(runs)]
-    queues = kept.queues(store)
-    settling = rows["queue"].isin(queues.loc[queues["kind"] == "adjudication", "id"])
+    kinds = kept.queue_kinds(store)
+    settling = rows["queue"].isin([name for name, kind in kinds.items() if kind == SETTLES])
     asked = rows["queue"] == queue if queue is not None else ~settling
-    if queue is not None and not asked.any() and queue not in set(queues["id"]):
-        raise UnknownName("queue", queue, queues["id"].tolist()[:20])
+    if queue is not None and not asked.any() and queue not in kinds:
+        raise UnknownName("queue", queue, list(kinds)[:20])
 
     def last(table: pd.DataFrame) -> pd.DataFrame:
         held = table.drop_duplicates([*_ITEM, "rater"], keep="last")
         return held[~held["withdrawn"].astype(bool)].reset_index(drop=True)
 
-    return Verdicts(last(rows[asked]), last(rows[settling]))
+    gone = rows[rows["withdrawn"].astype(bool) & (rows["note"] == OUTDATED) & (asked | settling)]
+    return Verdicts(last(rows[asked]), last(rows[settling]), gone.drop_duplicates(_ITEM))
 
 
 def targets(store: Store, runs: Sequence[str] | None = None) -> pd.DataFrame:
-    """One row for each item of a run that was labelled, in the order in which they were first.
+    """One row for each item of a run that was labelled, in the order in which they were first; then those all of whose labels
+    are of a reply that is no longer there.
 
     Returns
     -------
@@ -71,6 +78,8 @@ def targets(store: Store, runs: Sequence[str] | None = None) -> pd.DataFrame:
             target, n = (None if 2 * yes == len(sure) else 2 * yes > len(sure)), len(sure)
         why = "" if target is not None else UNSURE if place in settled or not sure else TIE
         out.append((*place, target, n if target is not None else 0, place in settled, why))
+    gone = zip(found.outdated["run"], found.outdated["item_id"], strict=True)
+    out += [(*place, None, 0, False, OUTDATED) for place in gone if place not in said]
     table = pd.DataFrame(out, columns=[*_ITEM, "target", "raters", "adjudicated", "why"])
     return table.assign(target=table["target"].astype(object).where(table["why"] == "", None))
 
@@ -100,7 +109,7 @@ def labelled(store: Store, runs: Sequence[str] | None = None) -> pd.DataFrame:
     features = feature_table(store, list(runs) if runs is not None else found["run"].drop_duplicates().tolist())
     clear = found[found["why"] == ""]
     table = features.merge(clear[[*_ITEM, "target", "raters"]], on=_ITEM, how="inner", sort=False)
-    out = {why: int((found["why"] == why).sum()) for why in (TIE, UNSURE)} | {NO_SCORES: len(clear) - len(table)}
+    out = {why: int((found["why"] == why).sum()) for why in (TIE, UNSURE, OUTDATED)} | {NO_SCORES: len(clear) - len(table)}
     table = table.assign(target=table["target"].astype(bool), raters=table["raters"].astype(int))
     table.attrs["left_out"] = {why: n for why, n in out.items() if n}
     return table

@@ -41,10 +41,11 @@ def by_cost(store: Store, runs: Sequence[str] | None, costs: Costs, *, seed: int
             own["r_cal"].tolist(), own["target"].tolist(), costs, groups=own["question"].tolist(), seed=seed
         )
         if found.low.point is None or found.high.point is None:
-            out.append(Suggestion(domain, None, None, f"{domain}, by labels: n/a, {found.high.reason}."))
+            out.append(Suggestion(domain, None, None, f"{_words(domain)}, by labels: n/a, {found.high.reason}."))
             continue
         told = (
-            f"{domain}, by {len(own)} labels: low {_said(found.low)}, high {_said(found.high)}; mean cost {_said(found.cost)}, "
+            f"{_words(domain)}, by {len(own)} labels: low {_said(found.low)}, high {_said(found.high)}; "
+            f"mean cost {_said(found.cost)}, "
             f"{found.released:.3g} with everything released. Optimistic: chosen on the same labels."
         )
         out.append(Suggestion(domain, found.low.point, found.high.point, told))
@@ -58,8 +59,8 @@ def by_precision(store: Store, runs: Sequence[str] | None, target: float) -> lis
         one = high_by_precision(own["r_cal"].tolist(), own["target"].tolist(), target, groups=own["question"].tolist())
         near = f"; nearest: from {one.near:.3g} on {_said(one.precision)}" if one.high is None and one.near is not None else ""
         told = f"high n/a: {one.reason}{near}" if one.high is None else (
-            f"high {one.high:.3g}: precision {_said(one.precision)} of {one.precision.n} questions. {one.reason}")  # fmt: skip
-        out.append(Suggestion(domain, None, one.high, f"{domain}: {told}."))
+            f"high {one.high:.3g}: precision {_said(one.precision)} of {_count(one.precision)}. {one.reason}")  # fmt: skip
+        out.append(Suggestion(domain, None, one.high, f"{_words(domain)}: {told}."))
     return out
 
 
@@ -90,6 +91,14 @@ def _closed(found: Thresholds) -> Suggestion:
         DEFAULT, found.low, found.high,
         f"If r_cal is calibrated: low {found.low:.3g}, high {found.high:.3g}, from the costs alone.",
     )  # fmt: skip
+
+
+def _words(domain: str) -> str:
+    return "All domains" if domain == DEFAULT else f"Domain {domain}"
+
+
+def _count(found: Interval) -> str:
+    return found.note or f"{found.n} questions"
 
 
 def _said(found: Interval) -> str:

@@ -23,6 +23,7 @@ from cotlab.run.plan import params_digest, params_of
 from cotlab.store import read, write
 from cotlab.store.gate import Store
 from cotlab.store.live import LiveState, Progress
+from cotlab.store.outdated import withdraw_outdated
 from cotlab.store.responses import ResponseLog
 from cotlab.store.write import Ended
 
@@ -208,6 +209,7 @@ class Run:
         if batch:
             with self.store.writing() as connection:
                 write.add_ended(connection, self.id, batch)
+                withdraw_outdated(connection, self.store.log_path, self.id, {one.item_id for one in batch})
 
     async def _flush_often(self) -> None:
         while True:

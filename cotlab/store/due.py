@@ -8,6 +8,22 @@ import pandas as pd
 
 from cotlab.store.gate import Store
 
+_HELD = """
+WITH given AS (
+    SELECT queue, run, item_id, rater FROM (
+        SELECT * FROM labels WHERE queue IS NOT NULL
+        QUALIFY row_number() OVER (PARTITION BY queue, run, item_id, rater ORDER BY seq DESC) = 1
+    ) WHERE NOT withdrawn
+), held AS (
+    SELECT i.queue, i.position, any_value(i.run) AS run, any_value(i.item_id) AS item_id, any_value(i.raters) AS wanted,
+           count(g.rater) AS have, coalesce(bool_or(g.rater = $rater), false) AS mine
+    FROM queue_items i
+    LEFT JOIN given g ON g.queue = i.queue AND g.run = i.run AND g.item_id = i.item_id
+    GROUP BY i.queue, i.position
+)
+"""
+"""Each place of each queue: how many labels it wants and has, and whether $rater gave one."""
+
 
 def labels_due(store: Store, rater: str) -> pd.DataFrame:
     """The queues that want something of ``rater``, the newest first.
@@ -23,25 +39,36 @@ def labels_due(store: Store, rater: str) -> pd.DataFrame:
     """
     with store.reading() as connection:
         return connection.execute(
-            """
-            WITH given AS (
-                SELECT queue, run, item_id, rater FROM (
-                    SELECT * FROM labels WHERE queue IS NOT NULL
-                    QUALIFY row_number() OVER (PARTITION BY queue, run, item_id, rater ORDER BY seq DESC) = 1
-                ) WHERE NOT withdrawn
-            ), held AS (
-                SELECT i.queue, i.position, any_value(i.raters) AS wanted, count(g.rater) AS have,
-                       coalesce(bool_or(g.rater = $rater), false) AS mine
-                FROM queue_items i
-                LEFT JOIN given g ON g.queue = i.queue AND g.run = i.run AND g.item_id = i.item_id
-                GROUP BY i.queue, i.position
-            )
+            f"""
+            {_HELD}
             SELECT q.id, q.name, q.kind, q.made_at, count(*)::INTEGER AS n,
                    count_if(NOT mine AND (wanted = 0 OR have < wanted))::INTEGER AS due, count_if(mine)::INTEGER AS mine
             FROM queues q JOIN held h ON h.queue = q.id
             GROUP BY q.id, q.name, q.kind, q.made_at
             HAVING due > 0
             ORDER BY q.made_at DESC, q.id DESC
+            """,
+            {"rater": rater},
+        ).df()
+
+
+def asked_of(store: Store, rater: str) -> pd.DataFrame:
+    """The items that queues still want of ``rater``, as ``labels_due`` counts them, an item once for each such queue.
+
+    Returns
+    -------
+    DataFrame
+        ``queue, kind, run, item_id`` and ``labelled`` (how many items of the queue this rater has labelled).
+    """
+    with store.reading() as connection:
+        return connection.execute(
+            f"""
+            {_HELD}
+            SELECT h.queue, q.kind, h.run, h.item_id,
+                   (SELECT count(*) FROM held o WHERE o.queue = h.queue AND o.mine)::INTEGER AS labelled
+            FROM held h JOIN queues q ON q.id = h.queue
+            WHERE NOT h.mine AND (h.wanted = 0 OR h.have < h.wanted)
+            ORDER BY h.queue, h.position
             """,
             {"rater": rater},
         ).df()

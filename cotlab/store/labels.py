@@ -154,12 +154,21 @@ def add_queue(
 
 
 def queues(store: Store) -> pd.DataFrame:
-    """All queues, the newest first: id, name, kind, made_at, made_by, params (JSON), n (its items)."""
+    """All queues that ask for something, the newest first: id, name, kind, made_at, made_by, params (JSON), n (its items).
+
+    A queue of another store, whose labels were imported, asks nothing here; ``queue_kinds`` knows it.
+    """
     with store.reading() as connection:
         return connection.execute(
-            "SELECT q.*, (SELECT count(*) FROM queue_items i WHERE i.queue = q.id) AS n FROM queues q "
-            "ORDER BY made_at DESC, id DESC"
+            "SELECT * FROM (SELECT q.*, (SELECT count(*) FROM queue_items i WHERE i.queue = q.id) AS n FROM queues q) "
+            "WHERE n > 0 ORDER BY made_at DESC, id DESC"
         ).df()
+
+
+def queue_kinds(store: Store) -> dict[str, str]:
+    """The kind of each queue by its id, also of those that labels were imported from."""
+    with store.reading() as connection:
+        return dict(connection.execute("SELECT id, kind FROM queues").fetchall())
 
 
 def queue_kind(connection: duckdb.DuckDBPyConnection, queue: str) -> str | None:

@@ -172,6 +172,13 @@ def categories(store: Store, run_id: str) -> dict[str, str]:
     return dict(rows)
 
 
+def domains(store: Store) -> list[str]:
+    """The categories that items of any kept suite have, by name; "" is none."""
+    with store.reading() as connection:
+        rows = connection.execute("SELECT DISTINCT category FROM items WHERE category != '' ORDER BY category").fetchall()
+    return [str(row[0]) for row in rows]
+
+
 def totals(store: Store) -> dict[str, int]:
     """How much the store holds: suites, items, runs, scores, and what all runs spent in micro-dollars."""
     with store.reading() as connection:

@@ -304,6 +304,15 @@ class ResponseLog:
                 for name, vendor_id, at in found
             ]  # fmt: skip
 
+    def answered_at(self, keys: Sequence[str]) -> dict[str, datetime]:
+        """When the reply to each of these keys came that is there now; a refusal is none."""
+        with self._lock:
+            rows = self._connection.execute(
+                f"SELECT key, at FROM replies WHERE key IN ({','.join('?' * len(keys))}) "
+                "AND NOT coalesce(json_extract(response, '$.refused'), 0)", list(keys)
+            ).fetchall()  # fmt: skip
+        return {key: datetime.fromisoformat(at) for key, at in rows}
+
     def requests(self, keys: Sequence[str]) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
         """Request and reply of each known key as JSON objects; None where they were redacted."""
         with self._lock:

@@ -15,7 +15,7 @@ from cotlab.review import queue as queues
 from cotlab.review.agreement import Agreement, Pair
 from cotlab.stats.intervals import Interval
 from cotlab.store import labels as kept
-from cotlab.ui import access, data, parts
+from cotlab.ui import access, blind, data, parts
 from cotlab.ui.label import ANSWERS
 from cotlab.ui.links import page
 from cotlab.ui.picking import csv_button
@@ -96,28 +96,36 @@ def raters(told: Agreement) -> None:
 
 
 def disagreements(told: Agreement, queue: str | None) -> None:
-    """The items that raters differ on, who said what, and a button that has them settled."""
+    """The items that raters differ on, who said what, and a button that has them settled; those that a queue may still ask
+    whoever looks for are counted, not shown."""
     st.subheader("Where they differ")
     table = told.disagreements
     if table.empty:
         st.caption("Nowhere, so far as two raters labelled the same item.")
         return
-    rows = table.to_dict("records")
+    unseen = blind.hidden()
+    rows = [row for row in table.to_dict("records") if (row["run"], row["item_id"]) not in unseen]
+    if len(rows) < len(table):
+        gone = blind.why(len(table) - len(rows), "item that raters differ on", "items that raters differ on")
+        st.info(gone, icon=":material/visibility_off:")
+        st.page_link(page("label"), label="Label", icon=":material/rate_review:")
     for row in rows[parts.page_of(len(rows), "differ-page", ROWS)]:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.page_link(
-                page("item"), label=as_code(shorten(row["item_id"], 40)), icon=":material/article:",
-                query_params={"run": row["run"], "item": row["item_id"]},
-            )  # fmt: skip
-            st.text("; ".join(_said(*one) for one in row["said"]), width="content")
-            if row["adjudicated"]:
-                st.caption(":material/gavel: settled")
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
+            with st.container(width=176):
+                st.page_link(
+                    page("item"), label=as_code(shorten(row["item_id"], 22)), icon=":material/article:",
+                    query_params={"run": row["run"], "item": row["item_id"]},
+                )  # fmt: skip
+            with st.container(width="stretch", gap="xxsmall"):
+                st.text("; ".join(_said(*one) for one in row["said"]), width="stretch")
+                if row["adjudicated"]:
+                    st.caption(":material/gavel: settled")
     left = int((~table["adjudicated"].astype(bool)).sum())
-    st.caption(f"{len(rows)} items, {left} of them not settled.")
+    st.caption(f"{len(table)} items, {left} of them not settled.")
     if left and access.may("admin"):
         st.button(
             f"Have {left} adjudicated", key=f"adjudicate-{queue}-{left}", icon=":material/gavel:", on_click=_adjudicate,
-            args=(queue,), help="Makes a queue of them. What is said there decides an item's target; it is shown blind too.",
+            args=(queue,), help="Makes a queue of them. What is said there decides an item's target.",
         )  # fmt: skip
     made = st.session_state.pop("adjudication", None)
     if made is not None and made[0]:

@@ -124,7 +124,8 @@ def histogram(shown: Shown) -> None:
         note += " n/a: " + as_code("; ".join(f"{why or 'no reason is stored'} ({n})" for why, n in most.items())) + "."
     outside = int(scores["outside"].sum()) if score == "r_cal" else 0
     if outside:
-        note += f" {outside} chains score outside the range of the labels: they get the value at its edge."
+        told = "1 chain scores" if outside == 1 else f"{outside} chains score"
+        note += f" {told} outside the range of the labels, and the value at its edge stands for it."
     parts.show_figure("score_histogram", table, key="histogram", note=note, evidence=shown.evidence)
     parts.show_card("r_raw")
 
@@ -178,7 +179,7 @@ def _fit(shown: Shown, *, ready: bool) -> None:
             help="Tuned weights are looked for within each fold, so that the numbers out of fold stay honest. Combined: all "
             "measured features in one regression, a probability already.",
         )  # fmt: skip
-        by_domain = st.toggle("A map of its own for each domain with enough labels", key="fit-domain")
+        by_domain = st.toggle("A map of its own for each domain where that is better", key="fit-domain")
     note = st.text_input("Why", key="fit-note", placeholder="kept with the version", max_chars=300)
     only = access.only("admin", disabled=not ready)
     if not st.button("Fit", type="primary", icon=":material/model_training:", key="fit", **only):
@@ -245,12 +246,17 @@ def domains(shown: Shown) -> None:
     for name, one in told.items():
         best: Mapping[str, Any] = next((trial for trial in one["methods"] if trial["method"] == one["chosen"]), {})
         rows.append(
-            {"Domain": name, "Map": "its own" if one["used"] == "own" else "over all", "Labels": one["n"],
-             "Acceptable": one["n_positive"], "Method": CALIBRATORS[one["chosen"]][0] if one["chosen"] else "n/a",
-             "Brier": _told(best.get("brier")), "ECE": _told(best.get("ece")), "Why": one["why"]}
+            {"Domain": name, "Map in use": "its own" if one["used"] == "own" else "over all", "Labels": one["n"],
+             "Acceptable": one["n_positive"], "Own minus all": _told(one.get("difference")),
+             "Brier, own map": _told(one.get("own") or best.get("brier")), "Brier, map over all": _told(one.get("all")),
+             "Own map": CALIBRATORS[one["chosen"]][0] if one["chosen"] else "n/a", "Why": one["why"]}
         )  # fmt: skip
     st.dataframe(pd.DataFrame(rows), hide_index=True)
-    st.caption("A domain with too few labels falls back to the map over all; the figures above are of that map.")
+    st.caption(
+        "Brier scores out of fold on the domain's own labels, lower is better; 95 % intervals by bootstrap over questions, "
+        "paired for the difference. A domain's own map is used only where the whole interval of the difference lies below 0; "
+        "else the map over all holds, which the figures above are of."
+    )
 
 
 def weights(shown: Shown) -> None:

@@ -65,7 +65,7 @@ def found() -> Shown | None:
 def what_if(shown: Shown) -> Policy:
     """Sliders, and what the policy that they make would do beside the one that holds. Returns that policy."""
     top = st.container()
-    domains = {DEFAULT: _name(DEFAULT), **{name: _name(name) for name in sorted(set(shown.table["domain"])) if name}}
+    domains = {DEFAULT: _name(DEFAULT), **{name: _name(name) for name in _own(shown.table)}}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         domain = parts.pick("Thresholds of", domains, "domain", resets=("thresholds",))
         bounds = _bounds(shown, domain)
@@ -151,7 +151,8 @@ def by_domain(shown: Shown, policy: Policy) -> None:
         part, bounds = shown.table[shown.table["domain"] == name], policy.of(name)
         told = volumes_of(part, policy)
         rows.append({
-            "domain": name or "(none)", "thresholds": "own" if name in policy.thresholds else "all without their own",
+            "domain": name or "(none)",
+            "thresholds": "own" if name != DEFAULT and name in policy.thresholds else "all without their own",
             "low": "n/a" if bounds is None else f"{bounds.low:.2f}", "high": "n/a" if bounds is None else f"{bounds.high:.2f}",
             "n": told.n, "released": told.release, "review": told.review, "escalated": told.escalate,
             "expected errors [95%]": _interval(told.expected), "found, share [95%]": _interval(told.observed),
@@ -166,8 +167,9 @@ def fine_print() -> None:
         "r_cal below low is escalated, from low to below high reviewed, from high on released. What has no calibrated "
         "probability of a defined composite (undefined, refused, stopped, error, no calibrator, outside any policy) is "
         "escalated, whatever the thresholds. Expected errors: the sum of 1 − r_cal over what is released; its interval is that "
-        "of the Poisson-binomial distribution, and says nothing of how uncertain the calibrator is. Errors found: Wilson, over "
-        "labelled answers; where labelled answers were not drawn at random, they need not be like the others."
+        "of the Poisson-binomial, and says nothing of how uncertain the calibrator is. Errors found: Wilson, over labelled "
+        "answers, and as wide as for their questions where one is answered more than once; where labelled answers were not "
+        "drawn at random, they need not be like the others."
     )
 
 
@@ -205,7 +207,7 @@ def _words(told: Volumes) -> dict[str, str]:
         "Released": _part(told.release, told.n), "Review": _part(told.review, told.n),
         "Escalated": _part(told.escalate, told.n),
         "Expected errors, released [95%]": _interval(told.expected),
-        "Labelled among the released": str(told.observed.n),
+        "Labelled among the released": told.observed.note or str(told.observed.n),
         "Errors found, share of those [95%]": _interval(told.observed),
         "Review, hours": f"{told.hours:.1f}", "Review, days at the capacity": days,
         "Reviews that wait after the first day": "n/a" if told.days is None and not told.waiting else str(told.waiting),
@@ -276,6 +278,11 @@ def _scored(folder: str, run_id: str, revision: int, said: int, chosen: int) -> 
 
 def _has_composite(plan: Plan) -> bool:
     return any(spec.name == "composite" for spec in plan.scorers)
+
+
+def _own(table: pd.DataFrame) -> list[str]:
+    """The domains that can have thresholds of their own; not one that is named as those of all others are."""
+    return sorted(set(table["domain"]) - {"", DEFAULT})
 
 
 def _name(domain: str) -> str:

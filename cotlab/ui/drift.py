@@ -10,7 +10,15 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
-from cotlab.export.drift_tables import MOST_PANELS, distribution_rows, score_rows, tested
+from cotlab.export.drift_tables import (
+    MOST_PANELS,
+    checks_of,
+    distribution_rows,
+    score_rows,
+    tested,
+    time_note,
+    time_rows,
+)
 from cotlab.figures.style import interval_text, number
 from cotlab.review.drift import KS, PSI, DriftCheck, feature_values, from_json, keep, measure
 from cotlab.review.reaudit import reaudit, released
@@ -18,7 +26,7 @@ from cotlab.store import labels as kept
 from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.drift import drift_checks
-from cotlab.ui import access, data, parts
+from cotlab.ui import access, data, feature_words, parts
 from cotlab.ui.links import page
 from cotlab.ui.picking import csv_button, pick_many, run_labels
 from cotlab.ui.text import as_code
@@ -89,6 +97,7 @@ def figures(shown: Shown) -> None:
     st.subheader("What moved, and by how much?")
     parts.show_figure("drift_scores", score_rows(check), key="drift-scores", evidence=evidence)
     names = tested(check)
+    feature_words.show(one.name for one in check.features)
     if not names:
         return
     st.subheader("The distributions")
@@ -121,7 +130,22 @@ def actions(shown: Shown) -> None:
             _keep(check)
     st.caption("The re-audit is a random sample, so what raters find in it holds for all that was released. From a terminal:")
     sides = f"{','.join(check.reference)} {' '.join(check.current)}"
-    st.code(f"cotlab drift {sides} --ks {check.ks:g} --psi {check.psi:g}", language="text")
+    st.code(f"cotlab drift {sides} --ks {check.ks:g} --psi {check.psi:g}", language="text", wrap_lines=True)
+
+
+def over_time(shown: Shown) -> None:
+    """How the kept checks of the same reference follow each other."""
+    checks = checks_of(data.store(), shown.check.reference)
+    if not checks:
+        return
+    st.subheader("Over time")
+    if len(checks) == 1:
+        st.caption("One check of this reference was kept so far; with a second one they are drawn over time.")
+        return
+    parts.show_figure(
+        "drift_over_time", time_rows(checks), key="drift-time", note=as_code(time_note(checks)),
+        evidence=(page("run"), {"run": shown.check.current[0]}),
+    )  # fmt: skip
 
 
 def history() -> None:

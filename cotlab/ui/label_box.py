@@ -1,4 +1,4 @@
-"""What people said of one item, on its own page: hidden from those who may still be asked, until they want to see it."""
+"""What people said of one item, on its own page: hidden from those who may still be asked for it."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ import streamlit as st
 
 from cotlab.core.types import Item
 from cotlab.store import labels as kept
-from cotlab.ui import access, data
+from cotlab.ui import access, blind, data
 from cotlab.ui.label import said_of
 from cotlab.ui.links import page
 
 
 def show(row: dict[str, Any], item: Item) -> None:
-    """The current labels of an item of a run: at once for who labelled it, else on demand."""
+    """The current labels of an item of a run: at once for who labelled it, else on demand; others' are not shown to a rater
+    whom a queue may still ask for the item."""
     table = kept.labels(data.store(), run=row["id"])
     found = kept.as_labels(table[table["item_id"] == item.id])
+    me = access.person().name
+    shown = [one for one in found if one.rater == me] if (row["id"], item.id) in blind.hidden() else found
     st.subheader("Labels")
     if not found:
         st.caption("Nobody labelled this item.")
-    else:
-        mine = any(label.rater == access.person().name for label in found)
+    if len(shown) < len(found):
+        gone = blind.why(len(found) - len(shown), "label of another rater", "labels of other raters")
+        st.caption(f":material/visibility_off: {gone}")
+    if shown:
+        mine = any(label.rater == me for label in shown)
         help_ = "Others' labels are hidden, so that a label that you may still give is your own."
-        if st.toggle(f"Show {len(found)} labels", mine, key=f"labels-{row['id']}-{item.id}", help=help_):
-            for label in found:
+        if st.toggle(f"Show {len(shown)} labels", mine, key=f"labels-{row['id']}-{item.id}", help=help_):
+            for label in shown:
                 st.text(f"{label.rater}: {said_of(label)}")
     st.page_link(page("label"), label="Label", icon=":material/rate_review:")

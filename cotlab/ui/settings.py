@@ -51,11 +51,17 @@ def sharing() -> None:
             "role": listed.keys(),
             "may": ["everything", "label", "look and download"],
             "set by": ["COTLAB_ADMINS", "COTLAB_LABELLERS", "everybody else who is logged in"],
-            "who": [", ".join(names) if access.may("admin") else f"{len(names)} listed" for names in listed.values()],
+            "who": [*(_listed(names) for role, names in listed.items() if role != "viewer"), "all others"],
         }
     )
     st.dataframe(frame, hide_index=True, key="roles")
     st.caption(as_code(f"You are {shorten(who.name)}, {who.role}. A list that changes in .env holds at the next action."))
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return "nobody is listed"
+    return ", ".join(names) if access.may("admin") else f"{len(names)} listed"
 
 
 def connection() -> None:

@@ -11,7 +11,7 @@ from decision_store import RUN, fill
 from typer.testing import CliRunner, Result
 
 from cotlab.cli.main import app
-from cotlab.core.errors import ConfigError
+from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.reliability.policy import PolicyError
 from cotlab.store import decisions as kept
 from cotlab.store.calibrators import choose_calibrator
@@ -79,6 +79,8 @@ def test_volumes_reasons_and_files(store: Store, tmp_path: Path) -> None:
         (("decide", RUN, "--out", "d.txt"), ConfigError), (("policy", "set", "--reason", "x"), PolicyError),
         (("policy", "set", "--reason", " ", "--low", "0", "--high", "1"), PolicyError),
         (("policy", "set", "--reason", "x", "--domain", "maths"), ConfigError), (("policy", "suggest"), ConfigError),
+        (("policy", "set", "--reason", "x", "--low", "0", "--high", "1", "--domain", "math"), UnknownName),
+        (("policy", "set", "--reason", "x", "--low", "0", "--high", "1", "--domain", "default"), PolicyError),
         (("policy", "suggest", "--target-precision", "1"), PolicyError),
     ],
 )  # fmt: skip
@@ -86,6 +88,15 @@ def test_bad_input_is_one_message_and_changes_nothing(store: Store, words: tuple
     found = run(*words)
     assert isinstance(found.exception, error), found.output
     assert kept.decisions(store).empty and kept.policies(store).empty
+
+
+def test_thresholds_are_for_a_domain_that_is_there_or_that_is_wanted(store: Store) -> None:
+    words = ("policy", "set", "--reason", "x", "--low", "0.2", "--high", "0.7")
+    found = run(*words, "--domain", "Maths")
+    assert str(found.exception) == "Unknown domain 'Maths'. Did you mean 'maths'? Known: law, maths."
+    assert run(*words, "--domain", "maths").exit_code == run(*words, "--domain", "Maths", "--force").exit_code == 0
+    assert run(*words).exit_code == 0
+    assert set(json.loads(run("policy", "show", "--json").output)["policies"][0]["thresholds"]) == {"Maths", "default", "maths"}
 
 
 def test_suggestions_are_printed(store: Store) -> None:

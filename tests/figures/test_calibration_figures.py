@@ -106,3 +106,15 @@ def test_each_number_has_a_panel_and_a_refused_calibrator_says_why() -> None:
     assert [note.y for note in fig.layout.annotations if note.text == "n/a"] == [1, 1]
     assert "n/a: Isotonic: 160 labels are missing" in subtitle(fig) and "In use: Platt" in subtitle(fig)
     assert list(fig.layout.yaxis.ticktext) == ["<b>Platt</b>", "Isotonic"]
+
+
+def test_bins_that_lie_together_tell_their_n_in_one_place() -> None:
+    found = ((0.01, 0.0, 10), (0.03, 0.02, 11), (0.05, 0.0, 12), (0.5, 0.5, 13), (0.55, 0.9, 14), (0.6, 0.2, 15))
+    rows = [
+        {"predicted": at, "point": point, "lo": max(0.0, point - 0.2), "hi": min(1.0, point + 0.2), "n": n}
+        for at, point, n in found
+    ]
+    fig = FIGURES["reliability_diagram"](pd.DataFrame(rows))
+    assert [note.text for note in fig.layout.annotations] == ["n = 10, 11, 12", "n = 13", "n = 14", "n = 15"]
+    first = fig.layout.annotations[0]
+    assert first.x == sum((0.01, 0.03, 0.05)) / 3 and first.y == 0.22 and first.xanchor == "left"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from cotlab.figures.drift import band_of, drift_scores, feature_distributions
+from cotlab.figures.drift_time import drift_over_time
 
 COLUMNS = drift_scores.columns
 
@@ -56,3 +57,27 @@ def test_steps_rise_at_each_value_and_few_values_are_points(n: int, points: int)
 def test_the_band_is_that_of_massart() -> None:
     """sqrt(ln(40) / 200) = 0.13581 for 100 values."""
     assert band_of(100) == pytest.approx(0.135810, abs=1e-6) and band_of(0) is None
+
+
+def test_checks_follow_each_other_and_alerts_are_filled() -> None:
+    rows = [
+        score(place=0, at="day 0 <b>", psi=0.25, ks=0.1, alert=False, n_current=30),
+        score(place=1, at="day 1", psi=None, ks=None, alert=False, reason="too few <values>"),
+        score(place=2, at="day 2", psi=0.75, ks=0.5, psi_hi=0.25, n_current=31),
+        score(place=3, at="day 3", psi=3.5, ks=0.6, n_current=32),
+        score(place=2, at="day 2", feature="C", psi=0.1, ks=0.1, psi_hi=0.5, alert=False, n_current=33),
+    ]  # fmt: skip
+    fig = drift_over_time(pd.DataFrame(rows))
+    above = [trace for trace in fig.data if trace.yaxis in (None, "y")]
+    bars, *above = sorted(above, key=lambda trace: trace.type)
+    marks = {trace.name: trace for trace in above if trace.mode == "markers"}
+    assert list(marks["V"].x) == [0, 2, 3] and list(marks["V"].y) == [0.25, 0.75, 1.0]
+    assert [str(one).endswith("-open") for one in marks["V"].marker.symbol] == [True, False, False]
+    line = next(trace for trace in above if trace.mode == "lines" and trace.legendgroup == "V")
+    assert list(line.y) == [0.25, None, 0.75, 1.0]  # no line over what could not be compared
+    assert dict(zip(bars.x, bars.y, strict=True)) == {0: 0.125, 2: 0.5, 3: 0.125}
+    assert [(shape.x0, shape.y0) for shape in fig.layout.shapes if shape.yref == "y"] == [(-0.5, 0.2), (1.5, 0.2), (2.5, 0.2)]
+    assert any(note.text == "↑ 3.50" for note in fig.layout.annotations)
+    ticks = fig.layout.xaxis2.ticktext
+    assert ticks[0] == "day 0 &lt;b&gt;<br>n = 30" and ticks[2].endswith("n = 33")
+    assert "too few &lt;values&gt;" in " ".join(fig.layout.meta["subtitle"])

@@ -25,7 +25,7 @@ VALUES: dict[str, Any] = {
     "at": "epoch 1", "label": "answer_change", "unit": "no unit", "threshold": 0.5, "chosen": 0.5, "measure": "steps",
     "n_zero": 0, "feature": "C", "share": 0.5, "band": 0.1, "psi": 0.3, "psi_hi": 0.1, "psi_limit": 0.2, "ks": 0.3,
     "ks_hi": 0.1, "ks_limit": 0.2, "alert": True, "n_reference": 40, "n_current": 30,
-    "predicted": 0.5,
+    "predicted": 0.5, "place": 0,
     "left": 0.4, "right": 0.5, "calibrator": "platt", "kind": "curve", "r_raw": 0.5, "r_cal": 0.5,
 }  # fmt: skip
 OWN: dict[str, dict[str, Any]] = {

@@ -132,3 +132,15 @@ def test_the_points_of_the_figure() -> None:
     assert np.isnan(found.loc[(EXPECTED, 1.0), "point"]) and "so high" in found.loc[(EXPECTED, 1.0), "reason"]
     assert threshold_points(answers(), None, None).empty
     assert observed_errors(table.drop(columns="target")).point is None
+
+
+def test_answers_to_one_question_count_as_one() -> None:
+    """Each of 10 questions is answered in 4 runs: 8 of 40 errors, as sure as 2 of 10, whose Wilson bounds are .0567 and .5098
+    (statsmodels 0.15, proportion_confint(2, 10, method="wilson"))."""
+    table = pd.DataFrame({"question": [f"q{k % 10}" for k in range(40)], "target": [k % 10 > 1 for k in range(40)]})
+    found = observed_errors(table)
+    assert found.point == 0.2 and (found.lo, found.hi) == pytest.approx((0.05668, 0.50984), abs=1e-5)
+    assert (found.n, found.note, found.method) == (10, "40 answers to 10 questions", "Wilson over questions")
+    single = observed_errors(table.iloc[:10])
+    assert (single.point, single.lo, single.hi, single.n, single.note) == (0.2, found.lo, found.hi, 10, None)
+    assert observed_errors(table.assign(target=None)).point is None

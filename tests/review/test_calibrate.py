@@ -17,11 +17,12 @@ from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.labels import Label
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
-from cotlab.reliability.calibrator import NotCalibrated
+from cotlab.reliability.calibrator import NotCalibrated, choose
 from cotlab.reliability.combine import Combination
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
 from cotlab.review.calibrate import NONE_YET, applied, calibrate, r_cal, rollback
 from cotlab.review.decide import decide_run
+from cotlab.review.domain_maps import domain_maps
 from cotlab.review.features import feature_table
 from cotlab.stats.weights import WEIGHTS
 from cotlab.store import write
@@ -34,10 +35,11 @@ PARTS = tuple(WEIGHTS)
 
 
 def fill(
-    store: Store, run: str = "run-1", n: int = 60, *, seed: int = 0, labels: int | None = None, profile: str = "phase3"
-) -> None:
+    store: Store, run: str = "run-1", n: int = 60, *, seed: int = 0, labels: int | None = None, profile: str = "phase3",
+    chain: str = "reference",
+) -> None:  # fmt: skip
     """A run of ``n`` items in two domains, two a question; the last one has no r_raw. The first ``labels`` are labelled."""
-    rng, at = np.random.default_rng(seed), (("chain", "reference"), ("profile", profile))
+    rng, at = np.random.default_rng(seed), (("chain", chain), ("profile", profile))
     items = [Item(f"i-{k:03}", f"Question {k // 2}?", "1", (), "sums" if k % 4 else HOSTILE) for k in range(n)]
     suite, ended, said = Suite.of(f"suite {run}", items), [], []
     for k, item in enumerate(items):
@@ -118,6 +120,21 @@ def test_a_score_of_other_parts_than_the_labels_had_is_not_calibrated(store: Sto
     assert applied(row, table)["r_cal"].notna().sum() == 11
 
 
+def test_a_score_of_other_chains_than_the_labels_were_of_is_not_calibrated(store: Store) -> None:
+    fill(store, "run-2", 12, seed=9, chain="own")
+    assert calibrate(store, ["run-1"], by="ann").report["chains"] == ["reference"]
+    made = decide_run(store, "run-2", by="ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
+    assert {one.action for one in made} == {"escalate"} and all(one.r_cal is None for one in made)
+    assert made[0].reason.startswith("not calibrated: r_raw is of the model's own chains, and the calibrator saw ")
+    assert feature_table(store, ["run-1", "run-2"]).groupby("run")["chain"].unique().map(list).to_dict() == {
+        "run-1": ["reference"], "run-2": ["own"],
+    }  # fmt: skip
+    row, table = current_calibrator(store), feature_table(store, ["run-2"])
+    assert row is not None and applied(row, table.assign(chain=""))["r_cal"].notna().sum() == 11
+    both = calibrate(store, ["run-1", "run-2"], by="ann")
+    assert both.report["chains"] == ["own", "reference"] and r_cal(store, table)["r_cal"].notna().sum() == 11
+
+
 def test_rollback_restores_the_predictions_exactly(store: Store) -> None:
     table = feature_table(store, ["run-1"])
     calibrate(store, ["run-1"], by="ann")
@@ -158,15 +175,42 @@ def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> Non
     assert third.report["left_out"] == {"nobody is sure": 1, "r_raw is stopped": 1}
 
 
-def test_a_domain_with_enough_labels_gets_its_own_map_and_the_others_the_common_one(store: Store) -> None:
+def test_a_domain_whose_own_map_is_no_better_has_the_one_over_all(store: Store) -> None:
     found = calibrate(store, ["run-1"], by="ann", domain=True)
     told = found.report["domains"]
-    assert (told["sums"]["used"], told[HOSTILE]["used"]) == ("own", "all") and told["sums"]["n"] == 44
-    assert told[HOSTILE]["why"].startswith("the map over all domains:")
-    table = feature_table(store, ["run-1"]).iloc[:-1]
-    after, sums = r_cal(store, table), (table["domain"] == "sums").to_numpy()
-    assert after["r_cal"][sums].to_numpy() == pytest.approx(found.domains["sums"].predict(table["r_raw"][sums]))
-    assert after["r_cal"][~sums].to_numpy() == pytest.approx(found.calibrator.predict(table["r_raw"][~sums]))
+    assert told["sums"]["used"] == told[HOSTILE]["used"] == "all" and not found.domains and told["sums"]["n"] == 44
+    assert told["sums"]["why"] == "the map over all domains: its own, platt, is not better beyond chance"
+    gap = told["sums"]["difference"]
+    assert gap["point"] == pytest.approx(told["sums"]["own"]["point"] - told["sums"]["all"]["point"]) and gap["hi"] >= 0
+    assert gap["n"] == 30  # questions
+    assert told[HOSTILE]["why"].startswith("the map over all domains: No calibrator") and told[HOSTILE]["difference"] is None
+    assert told[HOSTILE]["all"]["point"] > 0
+
+
+def test_a_domain_whose_own_map_is_better_has_it(store: Store) -> None:
+    """Chains of law are acceptable from .8 on, of sums from .2 on: a map over both is right for neither."""
+    rng = np.random.default_rng(4)
+    raw, law = rng.random(120), np.arange(120) % 2 == 0
+    table = pd.DataFrame({"domain": np.where(law, "law", "sums"), "question": [f"q{k // 2}" for k in range(120)]})
+    target = rng.random(120) < 1 / (1 + np.exp(-12 * (raw - np.where(law, 0.8, 0.2))))
+    whole = choose(raw, target, table["question"].tolist(), method="platt").chosen
+    assert whole.predicted is not None
+    maps, told = domain_maps(table, raw, target, whole.predicted, method="platt", seed=0)
+    assert set(maps) == {"law", "sums"}
+    for name, own in (("law", law), ("sums", ~law)):
+        one = told[name]
+        assert one["used"] == "own" and one["difference"]["hi"] < 0 and one["own"]["hi"] < one["all"]["lo"]
+        assert one["all"]["point"] == pytest.approx(float(np.mean((whole.predicted[own] - target[own]) ** 2)))
+
+
+def test_a_map_of_a_domain_is_that_of_its_items_alone(store: Store) -> None:
+    calibrate(store, ["run-1"], by="ann", method="platt")
+    row, table = current_calibrator(store), feature_table(store, ["run-1"]).iloc[:-1]
+    assert row is not None
+    own = {**row["params"]["all"], "intercept": row["params"]["all"]["intercept"] + 2.0}
+    after = applied({**row, "params": {**row["params"], "domains": {"sums": own}}}, table)["r_cal"]
+    sums, before = (table["domain"] == "sums").to_numpy(), applied(row, table)["r_cal"]
+    assert (after[sums] > before[sums]).all() and after[~sums].tolist() == before[~sums].tolist()
 
 
 @pytest.mark.soak

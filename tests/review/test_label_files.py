@@ -15,7 +15,10 @@ from queue_store import fill
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.labels import FAILURE_MODES, VERDICTS, Label
+from cotlab.review.agreement import agreement
 from cotlab.review.label_files import LabelError, LabelErrors, as_text, import_labels, read_labels
+from cotlab.review.labels import targets
+from cotlab.review.queue import make_queue
 from cotlab.store import labels as kept
 from cotlab.store.gate import Store
 
@@ -188,3 +191,34 @@ def test_a_file_that_is_none(store: Store, tmp_path: Path, name: str, data: byte
 def test_an_unknown_format() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'jsonl'"):
         as_text([], "json")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_an_adjudication_decides_in_the_store_that_imports_it_too(tmp_path: Path, form: str) -> None:
+    one, other = (fill(tmp_path / name) for name in ("one", "other"))
+    queue = make_queue(one, "settle", [("run-1", "i-1", "")], kind="adjudication", by="me")
+    said = [(f"{k}", "ann" if k else "bob", "acceptable" if k else "not_acceptable") for k in range(2)]
+    rows = [Label(name, "run-1", "i-1", rater, verdict, True, AT) for name, rater, verdict in said]  # type: ignore[arg-type]
+    with one.writing() as connection:
+        kept.add_labels(connection, [*rows, Label("last", "run-1", "i-1", "cy", "not_acceptable", True, AT, queue=queue)])
+    path = tmp_path / f"l.{form}"
+    path.write_text(as_text(kept.as_labels(kept.labels(one)), form, kept.queue_kinds(one)), "utf-8", newline="")
+    assert (import_labels(other, path).new, import_labels(other, path).new) == (3, 0)
+    for store in (one, other):
+        (row,) = targets(store).to_dict("records")
+        assert (row["target"], row["adjudicated"], row["raters"]) == (False, True, 1)
+        assert len(agreement(store).raters) == 2
+    assert kept.queues(other).empty and kept.queue_kinds(other) == {queue: "adjudication"}
+
+
+def test_a_queue_is_of_one_kind(store: Store, tmp_path: Path) -> None:
+    queue = make_queue(store, "q", [("run-1", "i-1", "")], by="me")
+    for row, words in (
+        ({"queue": queue, "queue_kind": "audit"}, "of the kind 'label', not 'audit'"),
+        ({"queue": "other", "queue_kind": "court"}, "'court' is no kind of queue"), ({"queue_kind": "audit"}, "names no queue"),
+    ):  # fmt: skip
+        with pytest.raises(LabelErrors, match=f"l.jsonl:1: queue_kind: .*{words}"):
+            import_labels(store, written(tmp_path, GOOD | row))
+    two = [GOOD | {"queue": "new", "queue_kind": kind} for kind in ("audit", "flagged")]
+    assert len(import_labels(store, written(tmp_path, *two), good_lines=True).errors) == 1
+    assert kept.queue_kinds(store)["new"] == "audit"

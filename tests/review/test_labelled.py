@@ -13,6 +13,7 @@ from queue_store import fill, pairs
 from cotlab.core.errors import UnknownName
 from cotlab.core.keys import canonical_json
 from cotlab.core.labels import Label
+from cotlab.export.label_tables import agreement_points
 from cotlab.review import agreement as review
 from cotlab.review.labels import NO_SCORES, TIE, UNSURE, labelled, targets
 from cotlab.review.queue import make_queue
@@ -142,3 +143,10 @@ def test_raters_are_held_against_gold(store: Store) -> None:
     assert results == {"a": (1.0, 2), "b": (0.5, 2)}
     assert [one.gold.point for one in review.agreement(store, queue=queue).raters] == [1.0, 0.5]
     assert review.gold_results(store, queue, runs=["run-2"]) == []
+
+
+def test_both_raters_of_a_pair_stand_in_the_figure(store: Store) -> None:
+    long = "a rater of so long a name"
+    say(store, [(rater, f"i-{k}", "+") for k in range(2) for rater in (long, f"{long} too", "b")])
+    labels = [row["label"] for row in agreement_points(review.agreement(store), "reasoning").to_dict("records")]
+    assert labels[0] == "alpha, 3 raters" and "kappa, a rater of so lon… and b" in labels and len(labels) == 4

@@ -1,0 +1,10 @@
+"""Every feature that can drift is said in words."""
+
+from __future__ import annotations
+
+from cotlab.review.features import NUMBERS
+from cotlab.ui.feature_words import WORDS
+
+
+def test_each_feature_has_its_words() -> None:
+    assert set(WORDS) == set(NUMBERS) and all(word.strip() and not word.endswith(".") for word in WORDS.values())
