@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cotlab.reliability.calibrator import Folds, NotCalibrated, folds_of, shortage
+from cotlab.stats.threads import one_thread
 
 Floats = NDArray[np.float64]
 NAMES = ("C", "R", "V", "D", "F", "ccs_corrupt", "mass_lost")
@@ -107,6 +108,7 @@ class Combined:
     folds: Folds
 
 
+@one_thread()
 def combine(
     features: pd.DataFrame, targets: ArrayLike, groups: Sequence[Hashable], *, names: Sequence[str] = NAMES, seed: int = 0
 ) -> Combined:
@@ -140,6 +142,7 @@ def combine(
     return Combined(fitted, predicted, folds)
 
 
+@one_thread()
 def fit_combination(
     features: pd.DataFrame, targets: ArrayLike, groups: Sequence[Hashable] | None = None, *,
     names: Sequence[str] = NAMES, seed: int = 0,

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from cotlab.reliability.calibrator import Folds, NotCalibrated, fit_any, folds_of, shortage
 from cotlab.stats.calibration import auroc, brier, difference, interval
 from cotlab.stats.intervals import Interval
+from cotlab.stats.threads import one_thread
 from cotlab.stats.weights import WEIGHTS
 
 Floats = NDArray[np.float64]
@@ -88,6 +89,7 @@ def reweighed(parts: ArrayLike, weights: Mapping[str, float], *, least: float = 
     return _scores(np.asarray(parts, dtype=float), _vector(weights)[:, None], least)[:, 0]
 
 
+@one_thread()
 def tune(parts: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, objective: str = "auc", seed: int = 0) -> Tuned:
     """Weights on the simplex that rank (``auc``) or, after a logistic map, predict (``brier``) the labels best.
 

@@ -8,16 +8,19 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
 from cotlab.core.errors import StoreBusy, StoreError
+from cotlab.store.attached import Attached
 from cotlab.store.migrations import is_current, migrate
 
 PATIENCE_S = 30.0
 _LOCKS: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+_OPEN: dict[str, Attached] = {}
+"""Files that are open now, each by the thread that holds its lock."""
 
 
 def store_folder() -> Path:
@@ -55,11 +58,16 @@ class Store:
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection for the time of the block."""
         with _LOCKS[str(self.path)]:
-            connection = self._open_current()
-            try:
+            if self.path.exists():
+                with self._opened(read_only=True) as connection:
+                    if self._current or is_current(connection):
+                        self._current = True
+                        yield connection
+                        return
+            with self.writing():
+                pass  # makes the file, or brings an older one to the current schema
+            with self._opened(read_only=True) as connection:
                 yield connection
-            finally:
-                connection.close()
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -71,43 +79,29 @@ class Store:
                 raise StoreError(f"{self.folder}: the store's folder cannot be made: {error.strerror}") from error
             if not self.path.exists():
                 self._make()
-            connection = self._open(read_only=False)
-            try:
-                if not self._current:
-                    migrate(connection)
-                    self._current = True
-                connection.begin()
+            with self._opened(read_only=False) as connection:
                 try:
-                    yield connection
-                except BaseException:
-                    with suppress(duckdb.Error):  # an error in the database may have ended the transaction already
-                        connection.rollback()
-                    raise
-                _commit(connection)
-            except (duckdb.IOException, duckdb.FatalException) as error:
-                raise StoreError(f"{self.path}: cannot be written: {_first_line(error)}") from error
-            finally:
-                with suppress(duckdb.Error):
-                    connection.close()
-
-    def _open_current(self) -> duckdb.DuckDBPyConnection:
-        """A read-only connection to a file of the current schema, which is made or brought up to date first."""
-        if self.path.exists():
-            connection = self._open(read_only=True)
-            if self._current or is_current(connection):
-                self._current = True
-                return connection
-            connection.close()
-        with self.writing():
-            pass
-        return self._open(read_only=True)
+                    if not self._current:
+                        migrate(connection)
+                        self._current = True
+                    connection.begin()
+                    try:
+                        yield connection
+                    except BaseException:
+                        with suppress(duckdb.Error):  # an error in the database may have ended the transaction already
+                            connection.rollback()
+                        raise
+                    _commit(connection)
+                except (duckdb.IOException, duckdb.FatalException) as error:
+                    raise StoreError(f"{self.path}: cannot be written: {_first_line(error)}") from error
 
     def _make(self) -> None:
         """Make the file elsewhere and move it here whole: a process killed meanwhile leaves none that cannot be opened."""
         new = self.folder / f".{self.path.name}.{os.getpid()}-{threading.get_ident()}"
         try:
-            with duckdb.connect(new) as connection:
-                migrate(connection)
+            with closing(Attached(new, read_only=False)) as file:
+                migrate(file.connection)
+                file.connection.execute("CHECKPOINT cotlab")  # all of it is in this one file
             with suppress(FileExistsError):
                 os.link(new, self.path)
         except (duckdb.Error, OSError) as error:
@@ -115,11 +109,29 @@ class Store:
         finally:
             new.unlink(missing_ok=True)
 
-    def _open(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    @contextmanager
+    def _opened(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection to the file; in a block that has it open in the same way already, another one to the same opening."""
+        outer = _OPEN.get(str(self.path))
+        if outer is not None:
+            if outer.read_only != read_only:
+                way = "reading" if outer.read_only else "writing"
+                raise StoreError(f"{self.path}: is open for {way} in this block already: end the block first")
+            with outer.another() as connection:
+                yield connection
+            return
+        file = _OPEN[str(self.path)] = self._attached(read_only=read_only)
+        try:
+            yield file.connection
+        finally:
+            del _OPEN[str(self.path)]
+            file.close()
+
+    def _attached(self, *, read_only: bool) -> Attached:
         started, wait = time.monotonic(), 0.005
         while True:
             try:
-                return duckdb.connect(self.path, read_only=read_only)
+                return Attached(self.path, read_only=read_only)
             except duckdb.IOException as error:
                 waited = time.monotonic() - started
                 if "Could not set lock" not in str(error):

@@ -53,12 +53,16 @@ def main(folder: Path, what: str, name: str) -> None:
     elif what == "full":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         room = store.path.stat().st_size + 200_000
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
         try:
             with store.writing() as connection:
                 write.add_ended(connection, name, [ended(f"{i}-{'x' * 3000}") for i in range(3000)])
         except StoreError as error:
             print(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        with store.writing() as connection:
+            write.add_ended(connection, "after", [ended("more")])
+        print(len(read.scores(store, "after")))
     elif what == "log":
         log = ResponseLog(store.log_path)
         for i in count():

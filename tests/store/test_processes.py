@@ -101,6 +101,7 @@ def test_a_store_that_stays_locked_is_told_with_its_holder(store: Store) -> None
 def test_a_full_disk_is_told_and_costs_no_row_that_was_there(store: Store) -> None:
     with store.writing() as connection:
         write.add_ended(connection, "r", [ended("kept")])
-    (message,) = said(start(store, "full"))
+    message, after = said(start(store, "full"))
     assert "cannot be written" in message
+    assert int(after) == SCORES_AN_ITEM  # the same process goes on once there is room
     assert read.scores(store, "r").groupby("item_id").size().to_dict() == {"kept": SCORES_AN_ITEM}
