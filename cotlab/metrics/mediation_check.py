@@ -30,6 +30,7 @@ def self_test(suite: Suite, params: Params) -> Preparation:
         If patching a run with its own states moves its answer, a full patch is not the source's run, or the control's
         states are those that it replaces.
     """
+    why = ""
     for item, other in zip(suite.items, [*suite.items[1:], *suite.items[:1]], strict=True):
         chains, _ = yield from chains_of((item, other), params)
         steps = chains[item.id]
@@ -38,7 +39,8 @@ def self_test(suite: Suite, params: Params) -> Preparation:
         text, back = Text.of(item, steps, params), Text.of(item, steps[::-1], params)
         donor = Text.of(other, chains[other.id], params)
         replies = yield [text.locate(params), back.locate(params), donor.locate(params)]
-        if any(isinstance(reply, Failed) for reply in replies):
+        if failed := [reply.error for reply in replies if isinstance(reply, Failed)]:
+            why = why or f", {item.id!r} for instance: {failed[0]}"
             continue
         here, there, far = (reply.located for reply in replies if isinstance(reply, Response))
         if here is None or there is None or far is None:
@@ -48,7 +50,7 @@ def self_test(suite: Suite, params: Params) -> Preparation:
         noise = yield from _noise(((text, here), (back, there), (donor, far)), params)
         found = yield from _measure(text, back, donor, here, there, far, params)
         return _judge(found, noise, here.dtype, item.id)
-    return {"self_test": "not made: the model can read no item, so nothing is patched"}
+    return {"self_test": f"not made: the model can read no item, so nothing is patched{why}"}
 
 
 def _noise(texts: Sequence[tuple[Text, Located]], params: Params) -> Generator[Round, Sequence[Reply], float]:

@@ -16,7 +16,8 @@ def judge(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tup
     if outcome.status == "budget":
         return BUDGET, outcome.note or ""
     if outcome.status != "done":
-        return UNFINISHED, f"{outcome.note}. What was done is kept; go on with: cotlab run --resume {report['run_id']}"
+        said = (outcome.note or outcome.status).rstrip(".")
+        return UNFINISHED, f"{said}. What was done is kept; go on with: cotlab run --resume {report['run_id']}"
     bad, total = report["items_with_errors"], report["items_total"]
     errors = outcome.progress.last_errors
     if errors and not report["requests"]["replies"] and not report["requests"]["from_log"]:

@@ -15,7 +15,8 @@ from cotlab.core.program import Params
 from cotlab.core.requests import Failed
 from cotlab.core.types import ModelRef
 from cotlab.metrics.mediation import OPTIONS, mediation
-from cotlab.metrics.mediation_check import NOISE_TIMES, TOLERANCE, _judge
+from cotlab.metrics.mediation_ask import Text
+from cotlab.metrics.mediation_check import NOISE_TIMES, TOLERANCE, _judge, self_test
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.run.report import build_report, render_markdown
 from cotlab.store.gate import Store
@@ -30,6 +31,21 @@ def found(**changed: Any) -> dict[str, Any]:
     sound = {"same": [-3.0], "identity": [-3.0], "base": [-3.0], "shapes": [-3.0, -3.0], "none": [-3.0], "control": [-4.0],
              "full": [-5.0], "source": [-5.0], "answer_apart": True}  # fmt: skip
     return {**sound, **changed}
+
+
+def test_where_the_model_can_read_no_item_the_reason_of_the_first_is_told() -> None:
+    program = self_test(SUITE, Params({"subject": LOCAL}, options=OPTIONS))
+    asked = next(program)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            why = "no offsets" if asked[0].prefix == first_prefix() else "something else"
+            asked = program.send([Failed(request.key, why, 1, unsupported=True) for request in asked])
+    told = end.value.value["self_test"]
+    assert told.startswith("not made") and told.endswith(f"{SUITE.items[0].id!r} for instance: no offsets")
+
+
+def first_prefix() -> str:
+    return Text.of(SUITE.items[0], [step.text for step in SUITE.items[0].steps], Params({"subject": LOCAL})).prefix
 
 
 def test_in_float32_the_bounds_are_fixed_whatever_the_noise() -> None:

@@ -23,6 +23,10 @@ from transformers import (
     Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
+    RwkvConfig,
+    RwkvForCausalLM,
+    XLNetConfig,
+    XLNetLMHeadModel,
 )
 
 from cotlab.core.errors import ConfigError
@@ -167,6 +171,24 @@ def test_a_model_without_a_list_of_blocks_is_refused() -> None:
     model.config.n_layer = 7
     with pytest.raises(ConfigError, match="No list of 7 blocks was found in a gpt2 model"):
         Hooks(model)
+
+
+def test_a_block_that_is_passed_by_returns_as_many_things_as_it_would() -> None:
+    """RWKV's return their states, what they remember, and their attention."""
+    torch.manual_seed(3)
+    config = RwkvConfig(vocab_size=60, hidden_size=32, attention_hidden_size=32, num_hidden_layers=LAYERS)
+    model = RwkvForCausalLM(config).eval()
+    (ids, other), way = texts(), Hooks(model)
+    late = PatchRow((LAYERS - 1,), tuple(range(TOKENS - ANSWER)), tuple(range(TOKENS - ANSWER)))
+    none, moved = way.patched(ids, ANSWER, way.residuals(ids), way.residuals(other), [PatchRow((), (), ()), late])
+    assert none == pytest.approx(own_logp(model, ids), abs=1e-4) and abs(moved - none) > 1e-4
+
+
+def test_a_model_whose_blocks_get_something_else_is_refused() -> None:
+    """XLNet's are given the tokens first and the batch second."""
+    model = XLNetLMHeadModel(XLNetConfig(vocab_size=60, d_model=32, n_layer=LAYERS, n_head=4, d_inner=48)).eval()
+    with pytest.raises(ConfigError, match="blocks of a xlnet model do not each get one state a token"):
+        Hooks(model).residuals(texts()[0])
 
 
 def test_a_model_of_text_and_images_is_patched_in_its_text_decoder() -> None:

@@ -69,6 +69,8 @@ class Library:
         (RuntimeError(), "RuntimeError. Use"),
         (KeyError("qkv"), "'qkv'. Use"),
         (ValueError("  \n"), "ValueError. Use"),
+        (ValueError(f"Unknown kind. Known: {['Kind'] * 99}"), "'': Unknown kind. Use"),
+        (ValueError("x" * 999), f"'': {'x' * 199}…. Use"),
     ],
 )
 def test_whatever_fails_while_it_loads_names_the_kind_of_model(

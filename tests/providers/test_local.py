@@ -16,10 +16,11 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 
 from cotlab.core.errors import ConfigError, UnknownName, Unsupported
 from cotlab.core.provider import BatchProvider
-from cotlab.core.requests import Complete, Embed, LogProb, Message, Request, Response
+from cotlab.core.requests import Complete, Embed, Locate, LogProb, Message, Request, Response, Span
 from cotlab.core.types import ModelRef
 from cotlab.organisms.tokenizer import make_tokenizer
 from cotlab.providers.local.provider import LocalModel, open_local, open_organism
+from cotlab.providers.local.render import room
 from cotlab.suites.jsonl import load_suite
 from cotlab.suites.shipped import find_suite
 from cotlab.text.prompts import ask_answer, ask_rest
@@ -60,7 +61,7 @@ def metaspace_tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", unk_token="<unk>")
 
 
-def save(folder: Path, tokenizer: PreTrainedTokenizerFast, kind: str) -> Path:
+def save(folder: Path, tokenizer: Any, kind: str) -> Path:
     """A random model so small that it takes milliseconds, with weights wide enough for its choices to be clear."""
     torch.manual_seed(0)
     size = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None, "pad_token_id": None}
@@ -312,6 +313,30 @@ def test_a_tokenizer_that_ends_every_text_does_not_end_the_prompt(folders: dict[
     scored = LogProb(plain.ref, request.messages, (" the", "cat"), prefix=request.prefix)
     assert ask(ends, [request])[0].text == ask(plain, [request])[0].text
     assert ask(ends, [scored])[0].numbers == ask(plain, [scored])[0].numbers
+
+
+def test_without_character_offsets_text_is_written_and_what_needs_them_is_refused(tmp_path: Path) -> None:
+    from transformers import ByT5Tokenizer
+
+    model = open_local(ModelRef("local", str(save(tmp_path / "m", ByT5Tokenizer(), "llama"))))
+    message = (Message("user", "the cat"),)
+    requests = [Complete(model.ref, message, max_tokens=3), LogProb(model.ref, message, (" sat",)),
+                LogProb(model.ref, message, (" sat",), top_logprobs=5),
+                Locate(model.ref, message, (Span(0, 0, 3),))]  # fmt: skip
+    written, *refused = model.send_batch(requests)
+    assert isinstance(written, Response) and written.usage.tokens_out
+    assert all(isinstance(reply, Unsupported) and "tells no character offsets" in str(reply) for reply in refused)
+
+
+@pytest.mark.parametrize("told", [-1, 0])
+def test_a_model_that_tells_no_longest_text_takes_any(opened: dict[str, LocalModel], told: int) -> None:
+    config = opened["gpt2"]._loaded.model.config
+    own = config.n_positions
+    config.n_positions = told
+    try:
+        assert room(opened["gpt2"]._loaded) == 1 << 20
+    finally:
+        config.n_positions = own
 
 
 @pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "~/nowhere-at-all", "no-such-owner/no-such-model", "", "a b"])

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from cotlab.providers.local.backend import PatchRow
 from cotlab.providers.local.fast import Fast
 from cotlab.providers.local.hooks import Hooks
 from cotlab.providers.local.patching import in_threads, packs
+from cotlab.providers.local.threads import one_thread
 
 LAYERS, TOKENS = 5, 40
 SHAPE: dict[str, Any] = {
@@ -25,6 +29,12 @@ MODELS = {
     "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE)),
     "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SHAPE, head_dim=16)),
 }
+
+
+@pytest.fixture(autouse=True)
+def in_one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
 
 
 def rows_of_every_kind(n_answer: int) -> list[PatchRow]:
@@ -64,6 +74,24 @@ def test_packed_rows_are_each_row_alone(name: str, n_answer: int) -> None:
             found = in_threads(numbers, chosen, workers)
             for pack, told in zip(chosen, found, strict=True):
                 assert told == pytest.approx([wanted[k] for k in pack], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3"])
+def test_in_float64_packed_rows_are_each_row_alone_to_the_twelfth_digit(name: str) -> None:
+    """So what tells the two ways apart in float32 is rounding, and nothing else."""
+    torch.manual_seed(5)
+    model, rng = MODELS[name]().eval().double(), random.Random(4)
+    for module in model.modules():
+        if hasattr(module, "variance_epsilon"):  # the library's norms go through float32 whatever they are given
+            module.forward = partial(F.rms_norm, normalized_shape=module.weight.shape, weight=module.weight,
+                                     eps=module.variance_epsilon)  # fmt: skip
+    ids, other = ([rng.randrange(60) for _ in range(TOKENS)] for _ in range(2))
+    fast, hooks, rows = Fast(model), Hooks(model), rows_of_every_kind(2)
+    clean, bank = hooks.residuals(ids), hooks.residuals(other)
+    assert torch.allclose(fast.residuals(ids), clean, rtol=0, atol=1e-12)
+    for pack in packs(rows, TOKENS, 500, fast):
+        wanted = [hooks.patched(ids, 2, clean, bank, [rows[k]])[0] for k in pack]
+        assert fast.patched(ids, 2, clean, bank, [rows[k] for k in pack]) == pytest.approx(wanted, rel=0, abs=1e-11)
 
 
 def test_a_pack_keeps_its_budget_and_its_order() -> None:

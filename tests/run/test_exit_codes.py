@@ -10,6 +10,11 @@ from forked import Forking
 from loopback import Loopback
 from running import REQUESTS, own_suite, report, row, run
 
+from cotlab.run.config import RunConfig
+from cotlab.run.runner import Outcome
+from cotlab.run.verdict import judge
+from cotlab.store.live import Progress
+
 ECHO = ("--provider", "echo", "--model", "echo")
 PRICED = '''
 """A provider from outside the project, whose model has a price."""
@@ -64,6 +69,12 @@ def test_3_requests_that_all_fail(runs: Forking, tmp_path: Path) -> None:
     code, _, err = runs.outcome(tmp_path, *words)
     assert code == 3 and "The model answered no request at all; the last error: it burns" in err
     assert report(tmp_path, "r")["items_with_errors"] == 6
+
+
+@pytest.mark.parametrize("note", ["It broke.", "It broke"])
+def test_3_a_run_that_broke_says_so_in_one_sentence(note: str) -> None:
+    told = judge(Outcome("failed", note, Progress()), {"run_id": "r"}, RunConfig(task_suite="math", model="m"))
+    assert told == (3, "It broke. What was done is kept; go on with: cotlab run --resume r")
 
 
 @pytest.mark.soak

@@ -29,6 +29,11 @@ class PatchRow(NamedTuple):
         return bool(self.at) and len(self.layers) > 1 and self.layers[-1] - self.layers[0] == len(self.layers) - 1
 
 
+def wide(x: torch.Tensor) -> torch.Tensor:
+    """``x`` in float32, or in float64 where it is: what log-probabilities are taken in."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
 class Backend(Protocol):
     """One way to run a model with patched states. The ways agree to 1e-4 nats in float32."""
 
@@ -47,7 +52,7 @@ class Backend(Protocol):
     def patched(
         self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
     ) -> list[float]:
-        """log P of the last ``n_answer`` of ``ids`` in nats, float32, one number a row, in one batch.
+        """log P of the last ``n_answer`` of ``ids`` in nats, at least float32, one number a row, in one batch.
 
         Parameters
         ----------

@@ -10,8 +10,11 @@ from typing import Any
 import torch
 
 from cotlab.core.errors import ConfigError, MissingExtra
-from cotlab.providers.local.backend import PatchRow
+from cotlab.providers.local.backend import PatchRow, wide
 from cotlab.providers.local.load import Loaded
+
+_MOST = 200
+"""Characters of the library's own account of what went wrong that are told."""
 
 
 class Bridge:
@@ -65,9 +68,9 @@ class Bridge:
 
             return change
 
-        logits = self._run(ids, len(rows), [changing(layer) for layer in range(self.layers)])[:, -n_answer - 1 : -1].float()
+        logits = self._run(ids, len(rows), [changing(layer) for layer in range(self.layers)])[:, -n_answer - 1 : -1]
         wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
-        found: list[float] = logits.log_softmax(-1).gather(2, wanted[..., None])[..., 0].sum(1).tolist()
+        found: list[float] = wide(logits).log_softmax(-1).gather(2, wanted[..., None])[..., 0].sum(1).tolist()
         return found
 
     def _run(self, ids: Sequence[int], batch: int, changes: Sequence[Callable[..., Any]]) -> torch.Tensor:
@@ -90,6 +93,8 @@ def _library() -> Any:
 def _refused(loaded: Loaded, why: str) -> ConfigError:
     config = loaded.model.config
     said = why.rstrip(".")
+    if len(said) > _MOST:  # for an unknown kind the library lists all that it knows
+        said = said[:_MOST].rpartition(". ")[0] or f"{said[: _MOST - 1]}…"
     return ConfigError(
         f"TransformerLens does not take the {config.model_type} model {config.name_or_path!r}: {said}. Use --backend hooks."
     )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from cotlab.providers.local.backend import PatchRow
+from cotlab.providers.local.backend import PatchRow, wide
 from cotlab.providers.local.view import View, partial_view
 
 KINDS = ("llama", "qwen2", "qwen3")
@@ -86,7 +86,7 @@ class Fast:
             start = min([tokens - 1 - n_answer, *(min(row.at) for row in rows if row.at)])
             none = clean.new_empty(0, tokens - start, clean.shape[2])
             x = self._onward(rows[0].first, none, start, n_answer + 1, clean, bank, rows)[:, :n_answer]
-        logits = F.linear(F.rms_norm(x, x.shape[-1:], self._final, self._eps), self._unembed).float()
+        logits = wide(F.linear(F.rms_norm(x, x.shape[-1:], self._final, self._eps), self._unembed))
         wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(x), -1)
         logp = -F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view(len(x), n_answer)
         numbers: list[float] = logp.sum(1).tolist()
@@ -182,7 +182,7 @@ class Fast:
         apart = flat.view(*flat.shape[:2], -1, self._size)
         if w.norm_qk is not None:
             apart = self._norm(apart) * w.norm_qk[first : first + apart.shape[2]]
-        turned = torch.view_as_complex(apart.float().view(*apart.shape[:3], -1, 2)) * turn
+        turned = torch.view_as_complex(wide(apart).view(*apart.shape[:3], -1, 2)) * turn
         return torch.view_as_real(turned).flatten(-2).to(flat.dtype)
 
     def _norm(self, x: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from cotlab.core.errors import ConfigError
-from cotlab.providers.local.backend import PatchRow
+from cotlab.providers.local.backend import PatchRow, wide
 
 Change = Callable[[int, torch.Tensor], torch.Tensor]
 
@@ -23,7 +23,8 @@ class Hooks:
         self._model = model
         self._blocks = _blocks(model)
         self.layers = len(self._blocks)
-        self._tuples: dict[int, bool] = {}
+        self._tuples: dict[int, int] = {}
+        """How many things each block returns in a tuple; 0 where it returns its states alone."""
 
     @torch.inference_mode()
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
@@ -35,6 +36,11 @@ class Hooks:
 
         with self._changing(keep, 0):
             self._run(ids, 1, 1)
+        if [len(state) for state in states] != [len(ids)] * self.layers:
+            raise ConfigError(
+                f"The blocks of a {self._model.config.model_type} model do not each get one state a token, so it cannot be "
+                "patched: choose a plain causal language model."
+            )
         return torch.stack(states)
 
     at_once = False
@@ -66,9 +72,9 @@ class Hooks:
             return state
 
         with self._changing(change, first):
-            logits = self._run(ids, len(rows), n_answer + 1)[:, -n_answer - 1 : -1].float()
+            logits = self._run(ids, len(rows), n_answer + 1)[:, -n_answer - 1 : -1]
         wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
-        found: list[float] = logits.log_softmax(-1).gather(2, wanted[..., None])[..., 0].sum(1).tolist()
+        found: list[float] = wide(logits).log_softmax(-1).gather(2, wanted[..., None])[..., 0].sum(1).tolist()
         return found
 
     def _run(self, ids: Sequence[int], batch: int, tail: int) -> torch.Tensor:
@@ -98,7 +104,7 @@ class Hooks:
 
     def _seen(self, layer: int) -> Callable[..., None]:
         def note(module: nn.Module, args: Any, output: Any) -> None:
-            self._tuples.setdefault(layer, isinstance(output, tuple))
+            self._tuples.setdefault(layer, len(output) if isinstance(output, tuple) else 0)
 
         return note
 
@@ -112,10 +118,12 @@ def _before(layer: int, change: Change) -> Callable[..., Any]:
     return hook
 
 
-def _passing(as_tuple: bool) -> Callable[..., Any]:
+def _passing(of: int) -> Callable[..., Any]:
+    """Stands for a block that hands on its states, in a tuple of ``of`` things where it returns one."""
+
     def forward(*args: Any, **kwargs: Any) -> Any:
         state = args[0] if args else kwargs["hidden_states"]
-        return (state,) if as_tuple else state
+        return (state, *[None] * (of - 1)) if of else state
 
     return forward
 

@@ -7,7 +7,7 @@ from typing import Any
 from cotlab.core.errors import Unsupported
 from cotlab.core.requests import PREFIX, Locate, Located, Span
 from cotlab.providers.local.load import Loaded
-from cotlab.providers.local.render import encode, render
+from cotlab.providers.local.render import encode, offsets_of, render
 
 
 def locate(loaded: Loaded, request: Locate, layers: int) -> Located:
@@ -19,11 +19,8 @@ def locate(loaded: Loaded, request: Locate, layers: int) -> Located:
         If the tokenizer gives no offsets, the template changes a message, or a token reaches over the end of a span.
     """
     text = render(loaded, request)
-    ids = encode(loaded, text)
-    if not getattr(loaded.tokenizer, "is_fast", False):
-        raise Unsupported("the tokenizer tells no character offsets, so nothing can be located in a text")
-    coded = loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True)
-    offsets = [(int(a), int(b)) for a, b in coded["offset_mapping"][: len(ids)]]
+    encode(loaded, text)  # a word that the model does not know, or a text that is too long for it, is told first
+    _, offsets = offsets_of(loaded, text)
     positions = tuple(_inside(text, offsets, *_place(loaded, request, text, span)) for span in request.spans)
     dtype = str(next(loaded.model.parameters()).dtype).removeprefix("torch.")
     return Located(positions, tuple(text[a:b] for a, b in offsets), layers, dtype)

@@ -46,15 +46,29 @@ def encode(loaded: Loaded, text: str) -> list[int]:
     return ids
 
 
+def offsets_of(loaded: Loaded, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+    """Token ids of ``text``, and for each of them the first character of ``text`` that it holds and the one after its last.
+
+    Raises
+    ------
+    Unsupported
+        If the tokenizer tells no offsets.
+    """
+    if not getattr(loaded.tokenizer, "is_fast", False):
+        raise Unsupported("the tokenizer tells no character offsets, so nothing can be located in a text or scored there")
+    coded = loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True)
+    ids = _open_ended(loaded, text, coded["input_ids"])
+    return ids, [(int(start), int(end)) for start, end in coded["offset_mapping"][: len(ids)]]
+
+
 def encode_with_answers(loaded: Loaded, text: str, answers: Sequence[str]) -> list[Scored]:
     """For each answer the ids of ``text + answer``, and how many of them hold characters of the answer."""
     out = []
     for answer in answers:
         whole = text + answer
-        coded = loaded.tokenizer(whole, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True)
-        ids = _open_ended(loaded, whole, coded["input_ids"])
+        ids, offsets = offsets_of(loaded, whole)
         _check(loaded, whole, ids)
-        n = sum(1 for start, end in coded["offset_mapping"][: len(ids)] if end > len(text) and end > start)
+        n = sum(1 for start, end in offsets if end > len(text) and end > start)
         if not n:
             raise Unsupported("an answer to be scored is empty")
         out.append(Scored(ids, n))
@@ -62,8 +76,9 @@ def encode_with_answers(loaded: Loaded, text: str, answers: Sequence[str]) -> li
 
 
 def room(loaded: Loaded) -> int:
-    """The longest text in tokens, prompt and reply together."""
-    return int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 1 << 20)
+    """The longest text in tokens, prompt and reply together; some models that have no limit say −1."""
+    told = getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None)
+    return told if isinstance(told, int) and told > 0 else 1 << 20
 
 
 def _open_ended(loaded: Loaded, text: str, ids: Sequence[int]) -> list[int]:
@@ -76,8 +91,7 @@ def _open_ended(loaded: Loaded, text: str, ids: Sequence[int]) -> list[int]:
 def _check(loaded: Loaded, text: str, ids: Sequence[int]) -> None:
     unknown = loaded.tokenizer.unk_token_id
     if unknown is not None and unknown in ids:
-        coded = loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True)
-        for i, (start, end) in zip(ids, coded["offset_mapping"], strict=False):
+        for i, (start, end) in zip(*offsets_of(loaded, text), strict=True):
             if i == unknown and end > start:  # where the same token also opens a text, it stands for no word there
                 word = text[start:end].strip() or next(iter(text[start:].split()), "")  # a token may span the blank alone
                 raise Unsupported(f"{word!r} is not in the model's vocabulary")
