@@ -308,8 +308,8 @@ class ResponseLog:
         """When the reply to each of these keys came that is there now; a refusal is none."""
         with self._lock:
             rows = self._connection.execute(
-                f"SELECT key, at FROM replies WHERE key IN ({','.join('?' * len(keys))}) "
-                "AND NOT coalesce(json_extract(response, '$.refused'), 0)", list(keys)
+                "SELECT key, at FROM replies WHERE key IN (SELECT value FROM json_each(?)) "
+                "AND NOT coalesce(json_extract(response, '$.refused'), 0)", [json.dumps(list(keys))]
             ).fetchall()  # fmt: skip
         return {key: datetime.fromisoformat(at) for key, at in rows}
 
