@@ -307,8 +307,9 @@ class ResponseLog:
     def answered_at(self, keys: Sequence[str]) -> dict[str, datetime]:
         """When the reply to each of these keys came that is there now; a refusal is none."""
         with self._lock:
+            marks = ",".join("?" * len(keys))
             rows = self._connection.execute(
-                f"SELECT key, at FROM replies WHERE key IN ({','.join('?' * len(keys))}) "
+                f"SELECT key, at FROM replies WHERE key IN ({marks}) "
                 "AND NOT coalesce(json_extract(response, '$.refused'), 0)", list(keys)
             ).fetchall()  # fmt: skip
         return {key: datetime.fromisoformat(at) for key, at in rows}

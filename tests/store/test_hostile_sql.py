@@ -73,6 +73,7 @@ CHOSEN = {
     "responses.py": {"name", "marks", "', '.join(COUNTED)", "len(_STEPS)"},
     "write.py": {"table", "item"},
     "labels.py": {"', '.join(COLUMNS)", "'labels' if history else 'current_labels'"},
+    "due.py": {"_HELD"},
     "decisions.py": {"', '.join('?' * 14)", "newest", "fields"},
 }
 """What may be joined into SQL, by file: names that the code chooses from a list of its own, question marks, and counts."""
