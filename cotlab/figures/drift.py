@@ -140,12 +140,16 @@ def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
         if not own:
             continue
         fig.add_scatter(
-            x=[min(v, _ROOM) for _, _, v in own], y=[at for at, _, _ in own], mode="markers+text",
-            text=[f" {style.number(v)}" + (" →" if v > _ROOM else "") for _, _, v in own], textposition="middle right",
-            textfont={"size": style.SMALL_SIZE, "color": style.INK}, showlegend=False, cliponaxis=False, hoverinfo="text",
-            hovertext=[_hover(row, name, v) for _, row, v in own],
+            x=[min(v, _ROOM) for _, _, v in own], y=[at for at, _, _ in own], mode="markers", showlegend=False,
+            cliponaxis=False, hoverinfo="text", hovertext=[_hover(row, name, v) for _, row, v in own],
             marker={"color": colour, "symbol": symbol, "size": 9}, row=1, col=panel,
         )  # fmt: skip
+        for at, row, v in own:  # right of the marker and of its bar, whose end is a number too
+            fig.add_annotation(
+                x=min(max(v, real(row, f"{name}_hi") or 0.0), _ROOM), y=at, xanchor="left", xshift=8, borderpad=0,
+                text=style.number(v) + (" →" if v > _ROOM else ""), bgcolor=style.faded(style.PAPER, 0.8),
+                font={"size": style.SMALL_SIZE, "color": style.INK}, row=1, col=panel,
+            )  # fmt: skip
 
 
 def _hover(row: Row, name: str, value: float) -> str:

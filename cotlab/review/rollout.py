@@ -79,10 +79,11 @@ def _calibrated(counts: dict[str, int]) -> Phase:
 
 
 def _watched(counts: dict[str, int]) -> Phase:
+    labels, checks = _of(counts["labels_after"], "label"), _of(counts["checks_after"], "check")
     has = (
-        f"{counts['labels_after']} labels and {counts['checks_after']} checks of drift since the calibrator in use"
+        f"{labels} and {checks} of drift since the calibrator in use"
         if counts["calibrated"]
-        else f"no calibrator yet that labels or checks could be newer than; {counts['checks']} checks of drift"
+        else f"no calibrator yet that labels or checks could be newer than; {_of(counts['checks'], 'check')} of drift"
     )
     steps = (
         (counts["labels_after"] > 0, "labels of items near a threshold, given after the calibrator was fitted",
@@ -102,6 +103,10 @@ def _labels_needed(labels: int) -> str:
     if labels >= FEWEST:
         return "a calibrator"
     return f"a calibrator, fitted on labels: about {FEWEST - labels} more make {FEWEST}, which isotonic needs"
+
+
+def _of(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _parts(store: Store) -> dict[str, set[str]]:

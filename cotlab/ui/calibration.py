@@ -211,6 +211,9 @@ def methods(shown: Shown) -> None:
         f"Out of fold, {report['n']} labels of {report['n_questions']} questions; intervals: bootstrap over questions, 95 %. "
         f"Skill: by how much of the base rate's Brier score ({_told(report['base_brier'])}) the method's is lower."
     )
+    if report["left_out"]:
+        gone = "; ".join(f"{why} ({n})" for why, n in report["left_out"].items())
+        st.caption(as_code(f"Labelled items that the fit left out: {gone}."))
     parts.show_figure("calibrator_comparison", tables.comparison(report, row["method"]), key="comparison")
     if "combination" in report:
         st.caption(as_code(f"No curve of one score: {combined_words(report['combination'])}."))

@@ -125,10 +125,10 @@ def score_table(row: dict[str, Any], item: Item) -> None:
     frame = pd.DataFrame(
         {
             "metric": own["metric"],
-            "facet": [parts.facet_text(text) for text in own["facet"]],
             "step": own["step"] + 1,
-            "draw": own["sample"] + 1,
             "value": [parts.number_text(v) for v in own["value"]],
+            "facet": [parts.facet_text(text) for text in own["facet"]],
+            "draw": own["sample"] + 1,
             "status": own["status"],
             "reason": own["reason"].fillna(""),
             "requests": own["evidence"].map(len),
@@ -149,7 +149,10 @@ def score_table(row: dict[str, Any], item: Item) -> None:
         on_select=chose,
         selection_mode="single-row",
         placeholder="",
-        column_config={"value": st.column_config.TextColumn(alignment="right")},
+        column_config={
+            "value": st.column_config.TextColumn(alignment="right", width=90),
+            **{name: st.column_config.NumberColumn(width=60) for name in ("step", "draw")},
+        },
     )
     hidden = " The hold-out's scores and chains are not shown by item." if "consistency" in set(own["scorer"]) else ""
     st.caption(f"Tick a score to see below the requests that it rests on. Steps and draws count from 1.{hidden}")

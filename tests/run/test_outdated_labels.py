@@ -71,8 +71,6 @@ def test_labels_of_a_refusal_are_taken_back_and_asked_for_again(store: Store, se
     assert again is not None and again.item_id == refused and again.label_id not in set(said["id"])
     queues.submit(store, again.label("acceptable", True))
     assert targets(store).set_index("item_id").loc[refused, "target"]
-    resume(run, {}, store, retry_refused=True)  # nothing is left to be done
-    assert targets(store).set_index("item_id").loc[refused, "target"]
 
 
 def test_the_last_label_that_holds_is_the_next_to_be_undone(store: Store, server: Loopback) -> None:
