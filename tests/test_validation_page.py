@@ -149,4 +149,7 @@ def test_the_dose_itself_is_drawn_for_a_metric_that_moves_with_it() -> None:
         fig = FIGURES["validation_doses"](table.assign(moves=True)).to_dict()
         assert fig["data"][0]["line"]["dash"] == "dot" and list(fig["data"][0]["y"]) == ends
         assert fig["layout"]["yaxis"]["title"]["text"] == "Mean (nats)"
+        assert "(0 to 1, nats)" in fig["layout"]["title"]["text"]
+        endless = FIGURES["validation_doses"](table.assign(lowest=-1e6, highest=1e6)).to_dict()["layout"]["title"]["text"]
+        assert "(nats)" in endless and "e+06" not in endless
         assert "dash" not in FIGURES["validation_doses"](table.assign(moves=False)).to_dict()["data"][0]["line"]

@@ -202,9 +202,9 @@ def by_layer(row: dict[str, Any], setting: Setting) -> None:
 
 
 _TABLE = {
-    "index": st.column_config.TextColumn(width=195, pinned=True),
-    "mean [interval]": st.column_config.TextColumn(alignment="right", width=230),
-    "n": st.column_config.NumberColumn(width=50, help="Items with a value."),
+    "index": st.column_config.TextColumn(width=192),
+    "mean [interval]": st.column_config.TextColumn(alignment="right", width=214),
+    "n": st.column_config.NumberColumn(width=48, help="Items with a value."),
     "undefined": st.column_config.NumberColumn(width=85, help="Items without a value."),
     "why undefined": st.column_config.TextColumn("why undefined", width="large"),
 }
