@@ -125,10 +125,10 @@ def score_table(row: dict[str, Any], item: Item) -> None:
     frame = pd.DataFrame(
         {
             "metric": own["metric"],
-            "facet": [parts.facet_text(text) for text in own["facet"]],
             "step": own["step"] + 1,
             "draw": own["sample"] + 1,
             "value": [parts.number_text(v) for v in own["value"]],
+            "facet": [parts.facet_text(text) for text in own["facet"]],
             "status": own["status"],
             "reason": own["reason"].fillna(""),
             "requests": own["evidence"].map(len),
@@ -145,7 +145,7 @@ def score_table(row: dict[str, Any], item: Item) -> None:
         frame,
         hide_index=True,
         key=place,
-        height=min(420, 60 + 35 * len(frame)),
+        height="content" if len(frame) <= 10 else 420,
         on_select=chose,
         selection_mode="single-row",
         placeholder="",
