@@ -14,6 +14,7 @@ import cotlab
 from cotlab.store import read
 from cotlab.store.gate import Store
 from cotlab.ui.evidence import ids_of, score_id
+from cotlab.ui.item import _exchange
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -66,6 +67,16 @@ def test_a_score_leads_to_its_requests_only(runs: dict[str, str]) -> None:
     assert any("computed from the texts" in i.value for i in computed.info)
     wrong = open_page(run=runs["own"], item="wp-0-0000", request="<b>", score="no such")
     assert len(wrong.warning) == 2 and not any("<b>" in w.value for w in wrong.warning)
+
+
+def test_a_scored_answer_and_located_parts_are_named() -> None:
+    asked = {"kind": "logprob", "messages": [{"role": "user", "content": "Q"}], "answers": ["5.", "6."], "prefix": "So"}
+    told = [(block.label, block.text) for block in _exchange(asked, {"numbers": [-0.5, -2.0]})]
+    assert told == [("Asked", "Q"), ("Its turn so far", "So"), ("How likely is", "5.\n6."), ("log P (nats)", "-0.5, -2")]
+    patched = {"kind": "patched", "messages": [{"role": "user", "content": "Q"}], "answer": "5."}
+    assert [block.label for block in _exchange(patched, None)] == ["Asked", "How likely is", "Replied"]
+    place = {"located": {"pieces": ["a", "b", "c"], "positions": [[0], [1, 2]]}}
+    assert _exchange({"messages": []}, place)[-1].text == "3 tokens, of which 2 parts were located"
 
 
 def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:

@@ -170,6 +170,10 @@ def test_the_filled_page_shows_every_figure_and_the_headline(filled: Path, monke
         "CMI, all layers, n = 11", "Share, n = 11", "Mass lost, n = 12", "No-CoT drop (nats), n = 12",
     ]  # fmt: skip
     assert all("[" in m.value and "]" in m.value for m in app.metric[:4])
+    own = figures(app)["CMI of this item by share patched (0 to 1, all layers)"]
+    assert sum(len(t["x"]) for t in own["data"] if t["mode"] == "markers" and t["marker"]["size"] == 5) == 8  # single draws
+    cards = [m.value for m in app.markdown if "Does not show:" in m.value and m.value.startswith("**")]
+    assert {text.split("**")[1] for text in cards} >= {"CMI", "density", "boundary sensitivity", "drop, chain patched"}
     assert not app.warning
 
 
@@ -211,7 +215,7 @@ def test_tokens_stand_in_runs_of_one_role() -> None:
     blocks = token_blocks({"positions": POSITIONS, "pieces": PIECES, "layers": 4})
     assert [b.label for b in blocks] == ["other: untouched", "question: control", "chain: patched", "cue: untouched"]
     assert [b.score for b in blocks] == ["0 (1)", "1–4 (4)", "5–10 (6)", "11–12 (2)"]
-    assert blocks[1].text == f"Ann ·  has ·  7 · {HOSTILE}"
+    assert blocks[1].text == f"Ann\u00a0·  has\u00a0·  7\u00a0· {HOSTILE}"
     assert token_blocks({"positions": ((0,),), "pieces": ("\n",), "layers": 4})[0].text == "↵"
     assert blocks[2].shade is not None and blocks[0].shade is None
     assert token_blocks({"positions": ((), ()), "pieces": (), "layers": 4}) == []

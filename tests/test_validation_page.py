@@ -14,6 +14,7 @@ from cotlab.core.registry import FIGURES
 from cotlab.store.gate import store_folder
 from cotlab.ui import validation
 from cotlab.ui.text import as_code
+from cotlab.ui.validation import short
 from cotlab.validation import ORGANISMS
 from cotlab.validation import report as reports
 from cotlab.validation.models import weights_digest
@@ -72,6 +73,10 @@ def test_the_page_shows_the_report_of_this_store() -> None:
     labels = [m.label for m in app.metric]
     assert labels == ["AUROC, a and b", "AUROC, pair a", "AUROC, pair b", "AUROC, r100 / r0", "Spearman"]
     assert any("5 items of seed 7, measured 2026-11-21 10:00:00 UTC" in c.value for c in app.caption)
+
+
+def test_a_name_keeps_the_values_of_its_facet() -> None:
+    assert short("r_raw") == "r_raw" and short("m (a=x, b=y_z)") == "m (x, y_z)"
 
 
 def test_an_undefined_metric_is_shown_as_such() -> None:
@@ -144,4 +149,7 @@ def test_the_dose_itself_is_drawn_for_a_metric_that_moves_with_it() -> None:
         fig = FIGURES["validation_doses"](table.assign(moves=True)).to_dict()
         assert fig["data"][0]["line"]["dash"] == "dot" and list(fig["data"][0]["y"]) == ends
         assert fig["layout"]["yaxis"]["title"]["text"] == "Mean (nats)"
+        assert "(0 to 1, nats)" in fig["layout"]["title"]["text"]
+        endless = FIGURES["validation_doses"](table.assign(lowest=-1e6, highest=1e6)).to_dict()["layout"]["title"]["text"]
+        assert "(nats)" in endless and "e+06" not in endless
         assert "dash" not in FIGURES["validation_doses"](table.assign(moves=False)).to_dict()["data"][0]["line"]

@@ -124,8 +124,10 @@ def _density(source: Source, choice: Choice) -> Drawn | Absent:
     setting, rows = setting_of(scores, choice), scores[scores["metric"] == "patch_drop"]
     if setting is None or rows.empty:
         return Absent("published rows hold no single draw") if is_imported(source.plan) else needs("mediation")
-    item = source.item(choice, _of(setting.of(rows)))
-    table = mediation.item_density(mediation.spreads(rows, setting, item.id, source.plan.seed))
+    rows = setting.of(rows)
+    item = source.item(choice, _of(rows))
+    found = mediation.spreads(rows, setting, item.id, source.plan.seed)
+    table = mediation.item_density(found, rows[rows["item_id"] == item.id])
     if table.empty:
         return Absent("no share of the positions was patched")
     return Drawn(table, f"Item {item.id}.", Choice(item=item.id, setting="~".join(setting)))

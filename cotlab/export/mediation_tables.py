@@ -10,7 +10,7 @@ import pandas as pd
 from cotlab.export.reasons import in_common
 from cotlab.figures.mediation import DROPS, SOURCES
 from cotlab.figures.span_heatmap import span_order
-from cotlab.metrics.mediation_spread import item_spreads
+from cotlab.metrics.mediation_spread import item_spreads, single_draws
 
 FACETS = ("chain", "given", "source", "control", "span", "keep", "part", "donor")
 """Parts of a facet of the scorer mediation; each becomes a column, empty where a score has none."""
@@ -132,11 +132,13 @@ SPREAD = ["metric", "source", "control", "span", "keep", "point", "lo", "hi", "c
           "reason"]  # fmt: skip
 
 
-def item_density(found: pd.DataFrame) -> pd.DataFrame:
-    """CMI of one item by share of positions, from its ``spreads``; empty where no share was asked."""
+def item_density(found: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+    """CMI of one item by share of positions, from its ``spreads`` and its drops; empty where no share was asked."""
     curve = found[found["metric"].isin(("cmi", "cmi_kept")) & (found["span"] == "all")]
     if not (curve["metric"] == "cmi_kept").any():
         return curve.iloc[:0]
+    rows = [{str(k): v for k, v in row.items()} for row in own[own["span"] == "all"].to_dict("records")]
+    curve = curve.assign(values=[single_draws(rows, keep) for keep in curve["keep"]])
     return curve.assign(keep=pd.to_numeric(curve["keep"].replace("", "1.0")))
 
 

@@ -36,7 +36,7 @@ NAMES = {
     "cmi": "CMI", "drop_cot": "drop, chain patched", "drop_control": "drop, control patched",
     "cmi_over_spans": "CMI, mean over spans",
     "placebo_cmi": "placebo CMI", "shuffled_cmi": "shuffled CMI", "no_cot_drop": "no-CoT drop",
-    "no_cot_effect": "no CoT effect",
+    "no_cot_effect": "no CoT effect", "cot": "chain", "baseline_logp": "baseline log P",
 }  # fmt: skip
 """Metrics as figures name them, where it is more than the underscores."""
 
@@ -63,7 +63,8 @@ def cmi_density(table: pd.DataFrame) -> Any:
 @figure(
     "item_density", columns=("source", "keep", "point", "lo", "hi", "draws"),
     caption="CMI of this item when only a random share of its chain's positions is patched, each share pooled over several "
-    "random subsets, with an equal control.",
+    "random subsets, with an equal control. Faint: what each draw of the control alone would give; the point is not their "
+    "mean, for drops are pooled before the ratio.",
     empty="this item has no CMI over all layers.",
 )  # fmt: skip
 def item_density(table: pd.DataFrame) -> Any:
@@ -168,7 +169,7 @@ def mediation_indices(table: pd.DataFrame) -> Any:
 @figure(
     "drops_by_donor", columns=("part", "donor", "sample", "value"),
     caption="Every patched forward of one item: how far log P of the answer fell, by what was patched and whose states were "
-    "put there. The estimators use the mean over all draws. Parts: cot, the chain's positions; control, as many of the "
+    "put there. The estimators use the mean over all draws. Parts: chain, its positions; control, as many of the "
     "question; kept, a random share of them; shuffled, the same states in another order; placebo, noise; self shuffle, the "
     "chain's own states in another order; expanded and shrunk, a window that is a token wider or narrower on each side.",
     empty="this item has no patched forward.",

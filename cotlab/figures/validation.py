@@ -15,6 +15,8 @@ GROUPS = ("dose", "faithful", "bypass", "hint")
 _ASIDE = ("faithful", "bypass", "hint")
 _LEFT, _RIGHT = (0.0, 0.56), (0.62, 1.0)
 _APART = 0.17
+_ANY = 1e6
+"""Cards give so large a bound to what has none."""
 Row = dict[str, Any]
 
 
@@ -62,8 +64,9 @@ def validation_doses(table: pd.DataFrame) -> Any:
 
 
 def _reach(row: Row) -> str:
-    """The metric's range and unit, as " (0 to 1, nats)"; "" where the table has neither."""
-    ends = [f"{float(row[name]):g}" for name in ("lowest", "highest") if not pd.isna(row.get(name))]
+    """The metric's range and unit, as " (0 to 1, nats)", without what the table has not; a range of any size is not told."""
+    bounds = [float(row[name]) for name in ("lowest", "highest") if not pd.isna(row.get(name))]
+    ends = [f"{end:g}" for end in bounds if max(map(abs, bounds)) < _ANY]
     known = [" to ".join(ends).replace("-", "−")] if len(ends) == 2 else []
     known += [style.escape(row["unit"])] if row.get("unit") else []
     return f" ({', '.join(known)})" if known else ""

@@ -94,6 +94,35 @@ def item_spreads(rows: Sequence[Mapping[str, Any]], *, seed: int, item_id: str, 
             yield Spread(source, control, span, keep, "cmi_kept" if keep else metric, told, donors)
 
 
+def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[float]:
+    """CMI of all layers as each draw of the control alone would give it: what the pooled value is made of.
+
+    A draw of a kept share goes with the chain's draw of the same number; at every position it goes with the chain's drops of
+    its own donor, or with those that have none. The pooled CMI is not their mean: drops are pooled before the ratio.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        As ``item_spreads`` takes them, of one source and control, and ``sample``, the number of the draw.
+    keep : "" for every position, or a share as the facet writes it
+
+    Returns
+    -------
+    list of float in [0, 1]
+        Without draws that have no signal, or whose row was not answered.
+    """
+    part, control = PARTS[keep]
+    here = [row for row in rows if row["span"] == "all" and row["keep"] == keep and row["source"]]
+    own = [row for row in here if row["value"] is not None and row["value"] == row["value"]]
+    found = []
+    for row in own:
+        same = [other["value"] for other in own if other["part"] == part and (
+            other["sample"] == row["sample"] if keep else other["donor"] in ("", row["donor"]))]  # fmt: skip
+        if row["part"] == control and same and (value := pool.cmi(fmean(same), row["value"])) is not None:
+            found.append(value)
+    return found
+
+
 def spread(metric: str, cots: Sequence[Drop], controls: Sequence[Drop], *, seed: int, level: float = 0.95) -> Interval:
     """One estimator of one item with a percentile bootstrap interval, clustered by donor.
 

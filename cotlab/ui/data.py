@@ -167,4 +167,6 @@ def said(reply: dict[str, Any] | None) -> str:
     if "text" not in reply and ("vectors" in reply or "numbers" in reply):
         numbers = ", ".join(f"{value:.6g}" for value in reply.get("numbers", ()))
         return numbers or f"{len(reply['vectors'])} vector{'s' if len(reply['vectors']) > 1 else ''}"
+    if reply.get("located"):
+        return f"{len(reply['located']['pieces'])} tokens, of which {len(reply['located']['positions'])} parts were located"
     return str(reply.get("text", "")).strip() or "(empty)"

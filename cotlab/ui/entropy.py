@@ -11,7 +11,7 @@ from cotlab.core.types import Item
 from cotlab.export.entropy_tables import FLAGS, steps_of
 from cotlab.figures.style import number, shade
 from cotlab.metrics.ablation import own_steps
-from cotlab.metrics.entropy import MOST
+from cotlab.metrics.entropy import CARDS, MOST
 from cotlab.ui import data, parts
 from cotlab.ui.chain_view import Block, show_blocks
 from cotlab.ui.links import page
@@ -37,7 +37,9 @@ def trajectory(row: dict[str, Any], item: Item) -> None:
         evidence=(page("item"), {"run": row["id"], "item": item.id}),
     )  # fmt: skip
     st.markdown(" ".join(flag_lines(own)))
-    parts.show_card("entropy_rise")
+    with st.container(horizontal=True):
+        for card in CARDS:
+            parts.show_card(card.name)
     if params["chain"] == "own":
         st.caption("The chain that the model wrote when its log-probabilities were asked for:")
         show_blocks(blocks(steps, _own_texts(own)), key=f"entropy-chain-{item.id}")

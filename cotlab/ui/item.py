@@ -145,13 +145,16 @@ def score_table(row: dict[str, Any], item: Item) -> None:
         frame,
         hide_index=True,
         key=place,
-        height=min(420, 60 + 35 * len(frame)),
+        height="content" if len(frame) <= 10 else 420,
         on_select=chose,
         selection_mode="single-row",
         placeholder="",
         column_config={
+            "facet": st.column_config.TextColumn(width=240),
             "value": st.column_config.TextColumn(alignment="right", width=90),
             **{name: st.column_config.NumberColumn(width=60) for name in ("step", "draw")},
+            "reason": st.column_config.TextColumn(width=220, help="Why there is no value."),
+            "requests": st.column_config.NumberColumn(help="How many requests the value rests on."),
         },
     )
     hidden = " The hold-out's scores and chains are not shown by item." if "consistency" in set(own["scorer"]) else ""
@@ -233,8 +236,11 @@ def _why_none(own: pd.DataFrame, which: str) -> str:
 def _exchange(request: dict[str, Any] | None, reply: dict[str, Any] | None) -> list[Block]:
     """What a model was shown, the start of its own turn, what it reasoned and what it said, where there is any of it."""
     asked = asked_with(request and {**request, "prefix": ""})
-    told = [("Asked", asked), ("Its turn so far", (request or {}).get("prefix")), ("Reasoned", (reply or {}).get("reasoning"))]
-    rows = [(title, text) for title, text in told if text] + [("Replied", data.said(reply))]
+    scored = (request or {}).get("answers") or [text for text in ((request or {}).get("answer"),) if text]
+    told = [("Asked", asked), ("Its turn so far", (request or {}).get("prefix")), ("How likely is", "\n".join(scored)),
+            ("Reasoned", (reply or {}).get("reasoning"))]  # fmt: skip
+    replied = "log P (nats)" if scored and "numbers" in (reply or {}) else "Replied"
+    rows = [(title, text) for title, text in told if text] + [(replied, data.said(reply))]
     return [Block(i, title, str(text)) for i, (title, text) in enumerate(rows)]
 
 

@@ -166,6 +166,11 @@ def indices(row: dict[str, Any], setting: Setting) -> None:
         key="index-table",
         column_config=_TABLE,
     )
+    with st.expander("What each index is"):
+        cards = parts.cards()
+        for metric in found["metric"]:
+            card = cards[metric]
+            st.markdown(f"**{words(metric)}**: {as_code(card.formula)}. Does not show: {as_code(card.not_shown)}")
 
 
 def by_layer(row: dict[str, Any], setting: Setting) -> None:
@@ -197,9 +202,10 @@ def by_layer(row: dict[str, Any], setting: Setting) -> None:
 
 
 _TABLE = {
-    "mean [interval]": st.column_config.TextColumn(alignment="right", width=190),
-    "n": st.column_config.NumberColumn(width=60, help="Items with a value."),
-    "undefined": st.column_config.NumberColumn(width=90, help="Items without a value."),
+    "index": st.column_config.TextColumn(width=192),
+    "mean [interval]": st.column_config.TextColumn(alignment="right", width=214),
+    "n": st.column_config.NumberColumn(width=48, help="Items with a value."),
+    "undefined": st.column_config.NumberColumn(width=85, help="Items without a value."),
     "why undefined": st.column_config.TextColumn("why undefined", width="large"),
 }
 

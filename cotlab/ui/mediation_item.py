@@ -22,7 +22,8 @@ from cotlab.ui.text import as_code
 
 ROLES = {"chain": ("patched", VIRIDIS[3]), "question": ("control", ORANGE), "cue": ("untouched", None), "": ("untouched", None)}
 """What happens to the tokens of each span, and the colour that says so."""
-BETWEEN = " · "
+BETWEEN = "\u00a0· "
+"""A line never begins with the dot."""
 
 
 def tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:

@@ -18,6 +18,8 @@ from cotlab.ui.links import page
 from cotlab.ui.mediation import imported
 
 METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
+
+
 def spreads(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
     """Each estimator of this item and setting with its interval over donors and draws; no row where nothing was patched."""
     return _spreads(str(data.store().folder), row["id"], int(row["revision"]), item.id, setting, data.plan_of(row["id"]).seed)
@@ -30,7 +32,8 @@ def _spreads(folder: str, run_id: str, revision: int, item_id: str, setting: Set
 
 def density(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """CMI of this item by the share of its positions patched."""
-    curve = tables.item_density(spreads(row, item, setting))
+    drops = setting.of(data.mediated(row["id"], int(row["revision"]), ("patch_drop",), item.id))
+    curve = tables.item_density(spreads(row, item, setting), drops)
     if curve.empty:
         return
     evidence = (page("item"), {"run": row["id"], "item": item.id})

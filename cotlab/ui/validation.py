@@ -61,7 +61,7 @@ def report() -> dict[str, Any] | None:
 def overview(found: Told) -> None:
     """A row a metric: how well it tells faithful from bypassing models, and its means."""
     rows = [
-        {"metric": name, "AUROC": interval(told["auroc"]), "Spearman": fixed(told["spearman"], 2)}
+        {"metric": short(name), "AUROC": interval(told["auroc"]), "Spearman": fixed(told["spearman"], 2)}
         | {model: fixed(told["organisms"][model]["point"]) for model in (*DOSES.values(), "hint", *GROUP)}
         | {"undefined": str(told["n_undefined"])}
         | {label: fixed(told["auroc_pairs"][pair]["point"], 2) for pair, label in PAIRS.items()}
@@ -74,13 +74,19 @@ def overview(found: Told) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", column_config=columns, key="validation-table")
 
 
+def short(name: str) -> str:
+    """A metric with the values of its facet alone: "verification (forward)"."""
+    metric, _, facet = name.partition(" (")
+    return f"{metric} ({', '.join(part.partition('=')[2] for part in facet[:-1].split(', '))})" if facet else metric
+
+
 def choose(found: Told) -> list[str]:
     """The metrics to draw: one of them, or all of a scorer."""
     scorers = dict.fromkeys(told["scorer"] for told in found["metrics"].values())
     with st.container(horizontal=True):
         show = parts.pick("Show", {ONE: "One metric", **{name: f"All of {name}" for name in scorers}}, "show")
         if show == ONE:
-            return [parts.pick("Metric", {name: name for name in found["metrics"]}, "metric")]
+            return [parts.pick("Metric", {name: short(name) for name in found["metrics"]}, "metric")]
     return [name for name, told in found["metrics"].items() if told["scorer"] == show]
 
 

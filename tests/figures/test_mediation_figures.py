@@ -163,6 +163,8 @@ def test_one_item_has_its_own_density_over_draws() -> None:
     assert fig["layout"]["xaxis"]["ticktext"] == ["1.0<br>n = 9", "0.4<br>n = 3"]
     assert "intervals over draws" in title(fig) and "Open marker: no interval, why &lt;b&gt;x" in title(fig)
     assert "draws: 9" in closed["hovertext"][0]
+    faint = FIGURES["item_density"](table.assign(values=[[0.25, 0.5], []])).to_dict()["data"]
+    assert [t["y"] for t in faint if t.get("marker", {}).get("size") == 5] == [[0.25, 0.5]]
 
 
 def test_indices_write_interval_and_n_and_the_reason_of_a_gap() -> None:
@@ -189,7 +191,7 @@ def test_drops_are_dots_by_donor_with_the_mean_of_all() -> None:
     draws = [("cot", "a", 1.0), ("cot", "a", 2.0), ("cot", NASTY, 6.0), ("control", "a", 0.5), ("placebo", None, None)]
     table = pd.DataFrame([{"part": p, "donor": d, "sample": i, "value": v} for i, (p, d, v) in enumerate(reversed(draws))])
     fig = FIGURES["drops_by_donor"](table).to_dict()
-    assert fig["layout"]["yaxis"]["ticktext"] == ["cot", "control", "placebo"]
+    assert fig["layout"]["yaxis"]["ticktext"] == ["chain", "control", "placebo"]
     assert notes(fig) == ["3.00 (n = 3)", "0.500 (n = 1)", "n/a"]
     lines = [s for s in fig["layout"]["shapes"] if s["line"]["width"] == 2]
     assert [(s["x0"], s["x1"]) for s in lines] == [(3.0, 3.0), (0.5, 0.5)]

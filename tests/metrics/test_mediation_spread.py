@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cotlab
-from cotlab.metrics.mediation_spread import ESTIMATORS, RESAMPLES, Drop, item_spreads, spread
+from cotlab.metrics.mediation_spread import ESTIMATORS, RESAMPLES, Drop, item_spreads, single_draws, spread
 
 CONTROL = [Drop(donor, value) for donor, value in (("a", 0.0), ("b", 1.0)) for _ in range(3)]
 """Two donors that differ and whose three draws do not."""
@@ -88,6 +89,21 @@ def test_the_seed_the_item_and_the_place_decide() -> None:
     assert by["0", "drop_control"].point == by["all", "drop_control"].point
     other = {(s.span, s.metric): s.interval for s in item_spreads(rows, seed=6, item_id="i")}
     assert other["0", "drop_control"].lo != by["0", "drop_control"].lo
+
+
+def test_single_draws_are_paired_by_number_or_by_donor() -> None:
+    def row(part: str, donor: str, sample: int, value: float | None, keep: str = "", span: str = "all") -> dict[str, Any]:
+        return {"part": part, "source": "s", "span": span, "keep": keep, "donor": donor, "sample": sample, "value": value}
+
+    one = [row("cot", "", 0, 3.0), row("cot", "", 0, 9.0, span="0")]
+    controls = [row("control", "a", 0, 1.0), row("control", "a", 1, 5.0), row("control", "b", 2, None)]
+    assert single_draws([*one, *controls]) == [0.5, 0.0]  # (3 − 1) / (3 + 1), and a control that drops more
+    of_donors = [row("cot", "a", 0, 3.0), row("cot", "b", 0, 1.0), row("control", "a", 0, 1.0), row("control", "b", 1, 0.0)]
+    assert single_draws(of_donors) == [0.5, 1.0]
+    kept = [row(part, "", n, v, "0.4") for part, n, v in
+            (("kept", 0, 3.0), ("kept", 1, 0.0), ("kept_control", 1, 0.001), ("kept_control", 0, 2.0))]  # fmt: skip
+    assert single_draws([*one, *kept], "0.4") == [pytest.approx(0.2)]  # the second has no signal
+    assert single_draws(kept) == single_draws([], "0.8") == []
 
 
 @pytest.mark.soak

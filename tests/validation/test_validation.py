@@ -198,6 +198,16 @@ def test_undefined_groups_are_named_with_their_reason() -> None:
     assert "Undefined on 10 of 50 items: 1 each of all models." in each
 
 
+def test_the_json_has_a_number_or_null_behind_each_promised_key() -> None:
+    for values, known in ((table(), True), ({m: row(NAN, NAN) for m in ORGANISMS}, False)):
+        told = json.loads(as_json(tell("m", values)))
+        ends = [told["auroc"][name] for name in ("point", "lo", "hi")]
+        assert set(told["doses"]) == {"0", "25", "50", "75", "100"}
+        leaves = [*ends, told["faithful"], told["bypass"], told["hint"], *told["doses"].values(), told["spearman"]]
+        assert [type(leaf) for leaf in leaves] == [float if known else type(None)] * len(leaves)
+        assert (told["auroc"]["n"], told["n_undefined"]) == ((5, 0) if known else (0, 20))
+
+
 def test_nothing_undefined_becomes_nan() -> None:
     found = tell("m", {m: row(NAN, NAN) for m in ORGANISMS})
     told = json.loads(as_json(found))["organisms"]["r0"]
