@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from itertools import count
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 settings.register_profile("any speed", deadline=None)  # how long a case takes is the machine's business
 settings.load_profile("any speed")
 os.environ |= {"HF_HUB_OFFLINE": "1", "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker a core: more threads than that only wait for each other
+threadpool_limits(int(os.environ["OMP_NUM_THREADS"]))  # of what a plugin has loaded before
 _OURS = ("COTLAB_", "FAITHCHECK_", "OPENAI_", "ANTHROPIC_", "GOOGLE_")
 
 
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where a test that asks for no folder has its store, should it open one: most do not, and a folder each takes its time."""
+    folder = tmp_path_factory.mktemp("stores")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def own_environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, places: Iterator[Path]) -> None:
     for name in [name for name in os.environ if name.startswith(_OURS)]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else next(places)
+    monkeypatch.setenv("COTLAB_STORE", str(folder / "store"))
+
+
+@pytest.fixture(autouse=True)
+def what_is_the_same_each_time_is_done_once() -> None:
+    """Streamlit reads the metadata of every installed package, in search of components, each time that an AppTest begins;
+    typer's runner reads the options of all commands at each call."""
+    if "streamlit.testing.v1" in sys.modules:
+        from streamlit.components.v2 import manifest_scanner
+
+        _once(manifest_scanner, "scan_component_manifests")
+    if "typer.testing" in sys.modules:
+        _once(sys.modules["typer.testing"], "_get_command")
+
+
+def _once(module: ModuleType, name: str) -> None:
+    if not hasattr(function := getattr(module, name), "cache_info"):
+        setattr(module, name, cache(function))

@@ -195,7 +195,7 @@ def test_any_reply_gives_values_in_range_or_a_reason(
     assert len(places) == len(set(places))
 
 
-@each_case
+@drawn_case
 @settings(max_examples=15, deadline=None)
 @given(item=ITEMS, subject=SUBJECTS, bodies=BODIES)
 def test_the_same_replies_give_the_same_scores(
@@ -293,7 +293,7 @@ def test_one_dead_request_costs_only_the_scores_that_need_it(name: str, given_op
 # --- what is known in advance -----------------------------------------------------------------------
 
 
-@each_case
+@drawn_case
 @settings(max_examples=15, deadline=None)
 @given(key=st.sampled_from([None, "9", "12", "blue"]), seed=st.integers(0, 50))
 def test_a_model_that_never_changes_its_reply_scores_zero(

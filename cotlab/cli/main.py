@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated
@@ -76,6 +77,12 @@ def _root(
     """Options before any command."""
 
 
+@cache
+def command() -> Callable[[], object]:
+    """The command line, put together once a process: reading the options of all commands takes longer than many a command."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line.
 
@@ -86,7 +93,7 @@ def main() -> None:
     try:
         _readable(sys.argv[1:])
         load_secrets()
-        typer.main.get_command(app)()  # not app(): that would put its own hook in the place of ours
+        command()()  # not app(): that would put its own hook in the place of ours
     except CotlabError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(3 if isinstance(error, StoreError) else 2)

@@ -32,14 +32,16 @@ def step_means(table: pd.DataFrame) -> pd.DataFrame:
     """A step's CCS is its mean over draws: metric, facet, item_id, step, value (NaN if no draw is defined), draws."""
     steps = table[table["step"].notna()]
     keys = ["metric", "facet", "item_id", "step"]
-    return steps.groupby(keys, sort=True).agg(value=("value", "mean"), draws=("value", "count")).reset_index()
+    values = steps.groupby(keys, sort=True)["value"]
+    return pd.DataFrame({"value": values.mean(), "draws": values.count()}).reset_index()
 
 
 def item_means(table: pd.DataFrame) -> pd.DataFrame:
     """Mean over an item's defined values, the unit that intervals resample: metric, facet, item_id, value, n, undefined."""
     keys = ["metric", "facet", "item_id"]
-    grouped = table.groupby(keys, sort=True).agg(value=("value", "mean"), n=("value", "count"), size=("value", "size"))
-    return grouped.reset_index().assign(undefined=lambda t: t["size"] - t["n"])
+    values = table.groupby(keys, sort=True)["value"]
+    n, size = values.count(), values.size()
+    return pd.DataFrame({"value": values.mean(), "n": n, "size": size, "undefined": size - n}).reset_index()
 
 
 def position_table(table: pd.DataFrame, seed: int = 0, flags: frozenset[str] = FLAGS) -> pd.DataFrame:
@@ -78,8 +80,8 @@ def _ccs_groups(table: pd.DataFrame) -> Iterator[tuple[str, Facet, pd.DataFrame]
 def _redundant(group: pd.DataFrame, threshold: float) -> pd.DataFrame:
     """For each item: how many steps are defined, and how many of them score under the threshold."""
     defined = group.dropna(subset=["value"])
-    counted = defined.assign(low=defined["value"] < threshold).groupby("item_id", sort=True)
-    return counted.agg(low=("low", "sum"), n=("low", "size"))
+    low = (defined["value"] < threshold).groupby(defined["item_id"], sort=True)
+    return pd.DataFrame({"low": low.sum(), "n": low.size()})
 
 
 def _estimate(card: MetricCard, group: Facet, found: Interval, undefined: int, over: str = "items") -> Estimate:

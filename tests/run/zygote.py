@@ -12,14 +12,11 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-import anthropic  # noqa: F401 - imported once, for all children
-import google.genai  # noqa: F401
-import openai  # noqa: F401
-import scipy.stats  # noqa: F401
+import scipy.stats  # noqa: F401 - imported once, for all children
 import statsmodels.stats.proportion  # noqa: F401
 
 from cotlab.cli import screen  # noqa: F401
-from cotlab.cli.main import main
+from cotlab.cli.main import command, main
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.run import launch
 
@@ -50,17 +47,18 @@ def child(job: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     launch._limits = soon
-    for name in ("openai", "anthropic", "google", "openai_compat", "echo", "scripted"):  # what needs torch stays for who asks
-        PROVIDERS[name]
     for name in SCORERS:
         SCORERS[name]
+    command()
     print("ready", flush=True)
     for line in sys.stdin:
         job = json.loads(line)
         if "wait" in job:
             _, status = os.waitpid(job["wait"], 0)
             print(os.waitstatus_to_exitcode(status), flush=True)
-        elif (pid := os.fork()) == 0:
+            continue
+        for name in {"openai", "anthropic", "google", "openai_compat", "echo", "scripted"} & set(job["words"]):
+            PROVIDERS[name]  # once, for all children; what needs torch stays for who asks
+        if (pid := os.fork()) == 0:
             child(job)
-        else:
-            print(pid, flush=True)
+        print(pid, flush=True)
