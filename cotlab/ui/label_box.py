@@ -29,7 +29,8 @@ def show(row: dict[str, Any], item: Item) -> None:
     if shown:
         mine = any(label.rater == me for label in shown)
         help_ = "Others' labels are hidden, so that a label that you may still give is your own."
-        if st.toggle(f"Show {len(shown)} labels", mine, key=f"labels-{row['id']}-{item.id}", help=help_):
+        some = "1 label" if len(shown) == 1 else f"{len(shown)} labels"
+        if st.toggle(f"Show {some}", mine, key=f"labels-{row['id']}-{item.id}", help=help_):
             for label in shown:
                 st.text(f"{label.rater}: {said_of(label)}")
     st.page_link(page("label"), label="Label", icon=":material/rate_review:")

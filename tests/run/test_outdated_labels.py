@@ -46,6 +46,7 @@ def give(store: Store, queue: str, rater: str) -> list[Label]:
     return out
 
 
+@pytest.mark.soak
 def test_labels_of_a_refusal_are_taken_back_and_asked_for_again(store: Store, server: Loopback) -> None:
     run, refused, failed = begun(store, server)
     first, second = (queues.make_queue(store, name, [(run, refused, ""), (run, failed, "")], raters=2, by="t") for name in "ab")
@@ -79,6 +80,8 @@ def test_the_last_label_that_holds_is_the_next_to_be_undone(store: Store, server
     give(store, queue, "ana")
     server.script()
     resume(run, {}, store, retry_refused=True)
+    assert targets(store).set_index("item_id")["why"].to_dict() == {refused: OUTDATED, failed: ""}  # that reply is the same
+    assert queues.progress(store, queue, "ana").mine_left == 1 and len(kept.labels(store, history=True)) == 3
     (left,) = queues.latest(store, queue, "ana")
     undone = queues.undo(store, queue, "ana", of=left.label.id)
     assert undone is not None and undone.item_id == failed
