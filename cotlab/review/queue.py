@@ -229,7 +229,8 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
     Parameters
     ----------
     of : str, optional
-        The id of the label that is meant: nothing happens where another one is the last. A repeated call undoes once.
+        The id of the label that is meant. One that was taken back already, or was never written, is left at that: a repeated
+        call undoes once.
 
     Returns
     -------
@@ -239,13 +240,16 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
     Raises
     ------
     QueueError
-        If the rater labelled the item again elsewhere since: that one has to be corrected where it was given.
+        If the label ``of`` holds, but another was given in the queue since; or if the rater labelled the item again elsewhere
+        since: that one has to be corrected where it was given.
     """
     with store.writing() as connection:
         kind_of(connection, queue)
         mine = kept.as_labels(kept.given(connection, rater=rater, queue=queue, history=True))
         stack = _stack(mine)
         if not stack or (of is not None and stack[-1].id != of):
+            if meant := next((one.item_id for one in stack if one.id == of), None):
+                raise QueueError(f"The label of {meant!r} stays: you labelled {stack[-1].item_id!r} since. Take that back.")
             return None
         last = stack[-1]
         said = kept.as_labels(kept.given(connection, run=last.run_id, rater=rater, item=last.item_id, history=True))
