@@ -186,41 +186,6 @@ def next_items(
     ]
 
 
-def submit(store: Store, label: Label) -> bool:
-    """Write a label of a queue's item, and give the item back; False where a label of this id is there already.
-
-    What was said is never lost: a label lands after its lease ran out, and where the item has all the labels that it wants.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such queue.
-    QueueError
-        If the item is not in the queue.
-    """
-    with store.writing() as connection:
-        if label.queue is None:
-            raise QueueError(f"The label of {label.item_id!r} names no queue; `cotlab labels import` takes those without.")
-        kind_of(connection, label.queue)
-        if not any((one.run, one.item_id) == (label.run_id, label.item_id) for one in kept.places(connection, label.queue)):
-            raise QueueError(f"Item {label.item_id!r} of run {label.run_id} is not in the queue {label.queue}.")
-        new = kept.add_labels(connection, [label])
-    with Leases(store.log_path) as leases:
-        leases.release(label.queue, label.run_id, label.item_id, label.rater)
-    return bool(new)
-
-
-def skip(store: Store, item: QueueItem) -> None:
-    """Leave an item for later; the rater is asked for the next one."""
-    with Leases(store.log_path) as leases:
-        leases.skip(item.queue, item.run, item.item_id, item.rater)
-
-
-def flag(store: Store, item: QueueItem, note: str = "") -> bool:
-    """Say that something is wrong with an item itself: a flagged label of the verdict unsure, which ``flagged_items`` finds."""
-    return submit(store, item.label("unsure", item.prefilled, note=note, flagged=True))
-
-
 def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Label | None:
     """Take back the rater's last label in a queue that was not taken back, by a new row; None where there is none.
 
@@ -303,13 +268,6 @@ def latest(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
     ]
 
 
-def prefilled(store: Store, run: str, item_id: str) -> bool | None:
-    """Whether the answer of an item is right, as far as its run knows: by its own score, else by the baseline of ablation;
-    None where neither is there or its draws differ."""
-    with store.reading() as connection:
-        return _prefilled(connection, [(run, item_id)])[run, item_id]
-
-
 def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
     """What somebody flagged and did not take back, for ``make_queue(…, kind="flagged")``; of these runs or of all."""
     found = kept.labels(store)
@@ -318,7 +276,8 @@ def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple
 
 
 def _prefilled(connection: Any, places: Sequence[Place]) -> dict[Place, bool | None]:
-    """By the item's own score, else by the baseline of ablation."""
+    """Whether the answer of an item is right, as far as its run knows: by its own score, else by the baseline of ablation;
+    None where neither is there or its draws differ."""
     found: dict[Place, bool | None] = dict.fromkeys(places)
     for metric in ("baseline_correct", "answer_correct"):
         for place, values in kept.score_values(connection, places, metric).items():
