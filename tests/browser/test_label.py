@@ -155,7 +155,9 @@ def test_undo_skip_flag_modes_and_corrections(house: House) -> None:
     assert rater.shown() == question(104)
     expect(page.get_by_text("You: 3 labelled, 2 to do, 1 skipped.")).to_be_visible()
 
-    page.get_by_role("button", name="Change").last.click()  # the oldest of the last ten: the first item
+    changes = page.get_by_role("button", name="Change")
+    expect(changes).to_have_count(3)
+    changes.last.click()  # the oldest of the last ten: the first item
     rater.wait_for_another(question(104))
     assert rater.shown() == question(100)
     rater.press("1")
