@@ -15,7 +15,9 @@ function waiting(rater) {
 }
 
 export default function ({ parentElement, data }) {
+  parentElement.querySelector(".desk-waiting")?.remove(); // beside it stands the style
   const box = document.createElement("div");
+  box.className = "desk-waiting";
   box.setAttribute("role", "status");
   for (const [name, n] of waiting(data.rater)) {
     const line = document.createElement("p");
@@ -24,8 +26,8 @@ export default function ({ parentElement, data }) {
     line.textContent = `${n} ${n > 1 ? "labels" : "label"} or skips of ${name} in this window may not be saved: label here as ${name}, and what is missing is saved.`;
     box.append(line);
   }
-  parentElement.replaceChildren(box);
-  const onLeave = (event) => { if (box.childElementCount) event.preventDefault(); };
+  parentElement.append(box);
+  const onLeave = (event) => { if (box.isConnected && box.childElementCount) event.preventDefault(); };
   window.addEventListener("beforeunload", onLeave);
   return () => window.removeEventListener("beforeunload", onLeave);
 }

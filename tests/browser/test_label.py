@@ -200,7 +200,7 @@ def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path:
         rater.keys = ""
         expect(page.get_by_label("Your name", exact=True)).to_be_visible()  # the session went with the server
         waits = "3 labels or skips of dora in this window may not be saved: label here as dora, and what is missing is saved."
-        expect(page.get_by_text(waits)).to_be_visible()
+        expect(page.get_by_text(waits)).to_have_css("font-weight", "600")
         page.on("dialog", lambda dialog: dialog.accept())
         page.reload()
         rater.enter("dora")
