@@ -1,9 +1,10 @@
 """Label: people say of one chain after the other whether it is adequate."""
 
-from cotlab.ui import label, label_queue, parts
+from cotlab.ui import label, label_desk, label_queue, parts
 
 parts.head("Label", "Is the answer right, and is the chain of thought an acceptable way to it?")
 rater = label.rater()
+label_desk.waiting(rater)
 if rater is not None:
     queue = label_queue.pick()
     if queue is not None:

@@ -11,7 +11,13 @@ from streamlit.testing.v1 import AppTest
 
 def desk(app: AppTest) -> dict[str, Any]:
     """What the component was given; empty where the page shows none."""
-    return dict(json.loads(found[0].proto.json)) if (found := app.get("bidi_component")) else {}
+    return dict(json.loads(_component(app).json)) if _component(app) else {}
+
+
+def _component(app: AppTest) -> Any:
+    """The desk among the components of the page; None where it shows none."""
+    protos = [found.proto for found in app.get("bidi_component")]
+    return next((proto for proto in protos if "queue" in json.loads(proto.json)), None)
 
 
 def label(app: AppTest, verdict: str, **more: Any) -> dict[str, Any]:
@@ -29,7 +35,7 @@ def tell(app: AppTest, *acts: dict[str, Any], client: str = "browser") -> AppTes
     numbered = [{"seq": seq + k, "queue": queue, **act} for k, act in enumerate(acts, start=1)]
     told = {"told": {"client": client, "time": seq, "acts": numbered}}
     states: WidgetStates = app._tree.get_widget_states()
-    states.widgets.add(id=app.get("bidi_component")[0].proto.id, json_value=json.dumps(told))
+    states.widgets.add(id=_component(app).id, json_value=json.dumps(told))
     app._run(states)
     assert not app.exception, [e.value for e in app.exception]
     return app

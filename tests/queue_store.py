@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 
 from cotlab.core.labels import Label, Verdict
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
-from cotlab.review.queue import next_items, submit
+from cotlab.review.desk import take
+from cotlab.review.queue import next_items
 from cotlab.store import write
 from cotlab.store.gate import Store
 
@@ -51,6 +52,12 @@ def _ended(item: Item) -> write.Ended:
 
 def pairs(n: int = 8, run: str = "run-1") -> list[tuple[str, str, str]]:
     return [(run, f"i-{k}", "") for k in range(n)]
+
+
+def submit(store: Store, label: Label) -> bool:
+    """Give a label as a rater's screen does; whether it is new in the store."""
+    assert label.queue is not None
+    return take(store, label.queue, label.rater, [label]).written == 1
 
 
 def label_all(store: Store, queue: str, rater: str, verdict: Verdict = "acceptable", *, twice: bool = False) -> list[Label]:

@@ -127,6 +127,71 @@ def test_what_no_desk_would_tell_is_refused_in_words(store: Store) -> None:
     assert not app.warning and len(kept.labels(store, queue=queue)) == 1
 
 
+def test_an_act_that_cannot_be_read_keeps_no_other_back(store: Store) -> None:
+    queue = queue_of(store, "unreadable")
+    app = labelling(queue)
+    first = label(app, "acceptable")
+    second = {**first, "id": desk(app)["items"][1]["id"], "item": desk(app)["items"][1]["item"]}
+    tell(app, {**first, "note": "half a pair \ud800"}, second)
+    (warning,) = [w.value for w in app.warning]
+    assert "cannot be read" in warning and "note" in warning
+    assert desk(app)["ack"] == {"client": "browser", "seq": 2} and blocks(app)[0] == ("Question", f"{HOSTILE} 0")
+    assert kept.labels(store, queue=queue)["item_id"].tolist() == ["i-01"]
+    tell(app, *[{**first, "id": str(k)} for k in range(60)])
+    assert len(app.warning) == 6 and "55 more" in app.warning[-1].value
+    tell(app, *[{**first, "id": str(k)} for k in range(65)])
+    assert "at most 64" in app.warning[0].value and desk(app)["ack"]["seq"] == 62
+
+
+def test_what_was_taken_back_can_be_skipped_like_any_other(store: Store) -> None:
+    app = labelling(make_queue(store, "skips", [("run-1", f"i-{k:02}", "") for k in range(3)], by="test"))
+    first = label(app, "acceptable")
+    tell(app, first)
+    tell(app, {"kind": "undo", "of": first["id"]})
+
+    def skip() -> str:
+        item = desk(app)["items"][0]
+        tell(app, {"kind": "skip", "id": item["id"], "run": item["run"], "item": item["item"]})
+        return str(item["item"])
+
+    assert [skip() for _ in range(3)] == ["i-00", "i-01", "i-02"]
+    press(app, "Show what I skipped")
+    assert [skip() for _ in range(4)] == ["i-00", "i-01", "i-02", "i-00"]  # round and round
+
+
+def test_the_desk_holds_fewer_items_where_their_texts_are_long(store: Store) -> None:
+    long = "Why is the sky blue? " * 5000
+    with store.writing() as connection:
+        before = dict(connection.execute("SELECT id, question FROM items").fetchall())
+        connection.execute("UPDATE items SET question = ?", [long])
+        connection.execute("UPDATE ended SET ended_at = ended_at + INTERVAL 1 HOUR")
+    app = labelling(queue_of(store, "long"), "lea")
+    assert [item["item"] for item in desk(app)["items"]] == ["i-00", "i-01"]
+    tell(app, label(app, "acceptable"))
+    assert [item["item"] for item in desk(app)["items"]] == ["i-01", "i-02"]
+    with store.writing() as connection:
+        for item, question in before.items():
+            connection.execute("UPDATE items SET question = ? WHERE id = ?", [question, item])
+        connection.execute("UPDATE ended SET ended_at = ended_at + INTERVAL 1 HOUR")
+
+
+def test_a_second_window_frees_nothing_that_the_first_one_holds(store: Store) -> None:
+    queue = make_queue(store, "windows", [("run-1", f"i-{k:02}", "") for k in range(12)], by="test")
+    app = tell(labelling(queue, "two"), {"kind": "renew"})
+    assert len(desk(app)["items"]) == 12
+    again = labelling(queue, "two")
+    assert len(desk(again)["items"]) == 8  # at first: the others come while those are read
+    assert not desk(labelling(queue, "guest"))["items"]
+
+
+def test_a_name_that_cannot_stand_beside_a_label_is_refused_in_words(store: Store) -> None:
+    app = opened("label", "Label", queue=queue_of(store, "names"))
+    for name in ("", "  ", "a\u200bda", "x" * 61):
+        app.text_input(key="rater-typed").input(name)
+        press(app, "Begin")
+        assert not desk(app) and ["1 to 60 characters" in w.value for w in app.warning] == [True], name
+
+
 def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = queue_of(store, "roles")
     others = (access.Person("ada", "viewer", "header"), access.Person("eve", "labeller", "header"))

@@ -71,9 +71,8 @@ def take(store: Store, queue: str, rater: str, acts: Iterable[Act]) -> Taken:
         alike = list(some)
         if labels := [act for act in alike if isinstance(act, Label)]:
             _write(store, queue, rater, labels, done)
-        for skipped in (act for act in alike if isinstance(act, Skip)):
-            with Leases(store.log_path) as leases:
-                leases.skip(queue, skipped.run, skipped.item_id, rater)
+        if skips := [act for act in alike if isinstance(act, Skip)]:
+            _skip(store, queue, rater, skips, done)
         for taken_back in (act for act in alike if isinstance(act, Undo)):
             try:
                 done.undone = undo(store, queue, rater, of=taken_back.of) or done.undone
@@ -105,6 +104,18 @@ def _write(store: Store, queue: str, rater: str, labels: Sequence[Label], done: 
     with Leases(store.log_path) as leases:
         for label in labels:
             leases.release(queue, label.run_id, label.item_id, rater)
+
+
+def _skip(store: Store, queue: str, rater: str, skips: Sequence[Skip], done: Taken) -> None:
+    with store.reading() as connection:
+        kind_of(connection, queue)
+        places = {(one.run, one.item_id) for one in kept.places(connection, queue)}
+    with Leases(store.log_path) as leases:
+        for one in skips:
+            if (one.run, one.item_id) in places:
+                leases.skip(queue, one.run, one.item_id, rater)
+            else:
+                done.refused.append(f"{one.item_id!r} was not skipped: it is not in this queue.")
 
 
 def _said(label: Label) -> tuple[object, ...]:

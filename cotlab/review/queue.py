@@ -10,7 +10,7 @@ from typing import Any
 
 from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.keys import canonical_json, digest
-from cotlab.core.labels import MOST_RATERS, Label, Verdict
+from cotlab.core.labels import MOST_RATERS, Label, Verdict, undo_id
 from cotlab.store import labels as kept
 from cotlab.store.gate import Store
 from cotlab.store.labels import EVERYONE, Queued
@@ -186,41 +186,6 @@ def next_items(
     ]
 
 
-def submit(store: Store, label: Label) -> bool:
-    """Write a label of a queue's item, and give the item back; False where a label of this id is there already.
-
-    What was said is never lost: a label lands after its lease ran out, and where the item has all the labels that it wants.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such queue.
-    QueueError
-        If the item is not in the queue.
-    """
-    with store.writing() as connection:
-        if label.queue is None:
-            raise QueueError(f"The label of {label.item_id!r} names no queue; `cotlab labels import` takes those without.")
-        kind_of(connection, label.queue)
-        if not any((one.run, one.item_id) == (label.run_id, label.item_id) for one in kept.places(connection, label.queue)):
-            raise QueueError(f"Item {label.item_id!r} of run {label.run_id} is not in the queue {label.queue}.")
-        new = kept.add_labels(connection, [label])
-    with Leases(store.log_path) as leases:
-        leases.release(label.queue, label.run_id, label.item_id, label.rater)
-    return bool(new)
-
-
-def skip(store: Store, item: QueueItem) -> None:
-    """Leave an item for later; the rater is asked for the next one."""
-    with Leases(store.log_path) as leases:
-        leases.skip(item.queue, item.run, item.item_id, item.rater)
-
-
-def flag(store: Store, item: QueueItem, note: str = "") -> bool:
-    """Say that something is wrong with an item itself: a flagged label of the verdict unsure, which ``flagged_items`` finds."""
-    return submit(store, item.label("unsure", item.prefilled, note=note, flagged=True))
-
-
 def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Label | None:
     """Take back the rater's last label in a queue that was not taken back, by a new row; None where there is none.
 
@@ -229,7 +194,8 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
     Parameters
     ----------
     of : str, optional
-        The id of the label that is meant: nothing happens where another one is the last. A repeated call undoes once.
+        The id of the label that is meant. One that was taken back already, or was never written, is left at that: a repeated
+        call undoes once.
 
     Returns
     -------
@@ -239,13 +205,16 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
     Raises
     ------
     QueueError
-        If the rater labelled the item again elsewhere since: that one has to be corrected where it was given.
+        If the label ``of`` holds, but another was given in the queue since; or if the rater labelled the item again elsewhere
+        since: that one has to be corrected where it was given.
     """
     with store.writing() as connection:
         kind_of(connection, queue)
         mine = kept.as_labels(kept.given(connection, rater=rater, queue=queue, history=True))
         stack = _stack(mine)
         if not stack or (of is not None and stack[-1].id != of):
+            if meant := next((one.item_id for one in stack if one.id == of), None):
+                raise QueueError(f"The label of {meant!r} stays: you labelled {stack[-1].item_id!r} since. Take that back.")
             return None
         last = stack[-1]
         said = kept.as_labels(kept.given(connection, run=last.run_id, rater=rater, item=last.item_id, history=True))
@@ -299,13 +268,6 @@ def latest(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
     ]
 
 
-def prefilled(store: Store, run: str, item_id: str) -> bool | None:
-    """Whether the answer of an item is right, as far as its run knows: by its own score, else by the baseline of ablation;
-    None where neither is there or its draws differ."""
-    with store.reading() as connection:
-        return _prefilled(connection, [(run, item_id)])[run, item_id]
-
-
 def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
     """What somebody flagged and did not take back, for ``make_queue(…, kind="flagged")``; of these runs or of all."""
     found = kept.labels(store)
@@ -314,7 +276,8 @@ def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple
 
 
 def _prefilled(connection: Any, places: Sequence[Place]) -> dict[Place, bool | None]:
-    """By the item's own score, else by the baseline of ablation."""
+    """Whether the answer of an item is right, as far as its run knows: by its own score, else by the baseline of ablation;
+    None where neither is there or its draws differ."""
     found: dict[Place, bool | None] = dict.fromkeys(places)
     for metric in ("baseline_correct", "answer_correct"):
         for place, values in kept.score_values(connection, places, metric).items():
@@ -353,18 +316,14 @@ def label_id(queue: str, run: str, item: str, rater: str, count: int) -> str:
     return digest(["label", queue, run, item, rater, count])[:24]
 
 
-def _undo_id(label: str) -> str:
-    return digest(["undo", label])[:24]
-
-
 def _as_undo(said: Label, of: str) -> Label:
-    return replace(said, id=_undo_id(of), at=datetime.now(UTC), origin="undo")
+    return replace(said, id=undo_id(of), at=datetime.now(UTC), origin="undo")
 
 
 def _stack(mine: Sequence[Label]) -> list[Label]:
     """A rater's labels of a queue that were not taken back, in the order in which they were given."""
     ids = {one.id for one in mine}
-    return [one for one in mine if one.origin != "undo" and _undo_id(one.id) not in ids]
+    return [one for one in mine if one.origin != "undo" and undo_id(one.id) not in ids]
 
 
 def _wanted(name: str, order: list[Place], raters: int, overlap: float) -> dict[Place, int]:

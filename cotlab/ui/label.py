@@ -41,6 +41,8 @@ def rater() -> str | None:
     with st.form("rater-name", width=480):
         st.text_input("Your name", key="rater-typed", max_chars=_LONGEST_NAME, help="It stands beside each of your labels.")
         st.form_submit_button("Begin", on_click=_named, type="primary")
+    if odd := st.session_state.pop("rater-odd", None):
+        st.warning(odd)
     taken = st.session_state.get("rater-taken")
     if taken:
         st.warning(f"{as_code(taken)} is at an item right now. If that is somebody else, take another name.")
@@ -51,7 +53,8 @@ def rater() -> str | None:
 def _named() -> None:
     name = " ".join(str(st.session_state["rater-typed"]).split())
     st.session_state.pop("rater-taken", None)
-    if not name or not name.isprintable():
+    if not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
+        st.session_state["rater-odd"] = f"A name has 1 to {_LONGEST_NAME} characters, each of which can be seen: type it again."
         return
     with Leases(data.store().log_path) as leases:
         taken = leases.holds(name)

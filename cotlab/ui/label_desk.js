@@ -16,6 +16,13 @@ function el(tag, name, text, more = {}) {
   return made;
 }
 
+// The digit or letter on a key whose layout writes another sign with it: digits with Shift only, or another alphabet.
+function printed({ key, code, shiftKey }) {
+  const digit = !shiftKey && /^Digit([0-9])$/.exec(code);
+  const letter = key.length === 1 && key > "\x7f" && /^Key([A-Z])$/.exec(code);
+  return (digit || letter || ["", ""])[1].toLowerCase();
+}
+
 class Desk {
   constructor(root) {
     this.drafts = new Map(); // what was noted of an item before its verdict, by the label's id
@@ -23,7 +30,7 @@ class Desk {
     this.helping = false;
     this.sent = { upTo: 0, at: 0 };
     this.active = Date.now();
-    this.root = el("div", "desk", "", { tabindex: "-1" });
+    this.root = el("div", "desk", "", { tabindex: "-1", role: "region", "aria-label": "Item to label" });
     root.appendChild(this.root);
     this.onKey = (event) => this.key(event);
     this.onActive = () => { this.active = Date.now(); };
@@ -98,8 +105,8 @@ class Desk {
   }
 
   post() {
-    const acts = this.outbox.acts.map(({ at, ...act }) => act);
-    this.sent = { upTo: this.outbox.seq, at: Date.now() };
+    const acts = this.outbox.acts.slice(0, this.data.most).map(({ at, ...act }) => act);
+    this.sent = { upTo: acts[acts.length - 1].seq, at: Date.now() };
     this.tell("told", { client: this.outbox.client, time: Date.now(), acts });
   }
 
@@ -195,16 +202,16 @@ class Desk {
     if (event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     const at = event.composedPath()[0];
     if (at.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName)) return;
-    const button = this.keys.get(event.key.toLowerCase());
+    const button = this.keys.get(event.key.toLowerCase()) ?? this.keys.get(printed(event));
     if (!button || button.disabled) return;
     event.preventDefault();
     button.click();
   }
 
   button(key, words, act, more = {}) {
-    const made = el("button", "desk-button", "", { type: "button", ...more });
+    const made = el("button", "desk-button", "", { type: "button", "aria-keyshortcuts": key, ...more });
     made.append(el("span", "", words), el("kbd", "", key.toUpperCase(), { "aria-hidden": "true" }));
-    made.addEventListener("click", act);
+    made.addEventListener("click", (event) => { if (event.detail < 2) act(); }); // a double click is of one item
     this.keys.set(key.toLowerCase(), made);
     return made;
   }
@@ -284,7 +291,7 @@ class Desk {
       group.append(made);
     }
     const label = el("label", "desk-note");
-    const note = el("input", "", "", { type: "text", maxlength: String(this.data.longest), placeholder: "Kept with the verdict" });
+    const note = el("input", "", "", { type: "text", dir: "auto", maxlength: String(this.data.longest), placeholder: "Kept with the verdict" });
     note.value = this.draft(item).note;
     note.addEventListener("input", () => { this.draft(item).note = note.value; });
     note.addEventListener("keydown", (event) => {
@@ -299,8 +306,8 @@ class Desk {
     const box = el("div", "desk-texts");
     for (const said of item.notes) box.append(el("p", "desk-warning", said));
     for (const [name, text] of item.rows) {
-      const row = el("div", "desk-text");
-      row.append(el("span", "desk-caption", name), el("div", "", text));
+      const row = el("div", "desk-text", "", { role: "group", "aria-label": name });
+      row.append(el("span", "desk-caption", name), el("div", "", text, { dir: "auto" })); // it may be written from the right
       box.append(row);
     }
     box.append(el("p", "desk-caption", item.whose));
@@ -329,8 +336,9 @@ class Desk {
     if (!this.state) return;
     const told = this.told();
     const late = told.length > 0 && Date.now() - told[0].at > LATE_MS;
-    this.state.textContent = this.waiting() ? "Taking back …" : told.length ? `Saving ${told.length} …` : this.data.last ? "Saved" : "";
-    if (late) this.state.textContent = `${told.length} not saved yet: this page keeps trying. Leave it open.`;
+    let words = this.waiting() ? "Taking back …" : told.length ? `Saving ${told.length} …` : this.data.last ? "Saved" : "";
+    if (late) words = `${told.length} not saved yet: this page keeps trying. Leave it open.`;
+    if (this.state.textContent !== words) this.state.textContent = words; // said aloud once, not at each look
     this.state.classList.toggle("desk-late", late);
   }
 }

@@ -29,6 +29,10 @@ from cotlab.ui.text import shorten
 
 FIRST, HOLD = 8, 32
 """So many items the component gets to begin with, and holds then: several seconds of the fastest rater."""
+ENOUGH = 200_000
+"""So many characters of texts it holds at most, where it has two items: what is long is not read in a second."""
+MOST_TOLD = 64
+"""So many acts are told at once: more than a desk holds items."""
 LONGEST_NOTE = 2000
 _HELP = (
     ("1", "Acceptable: each step follows, and the chain leads to the answer that was given."),
@@ -46,6 +50,7 @@ _TITLES = {
     "skip": "Leaves the item for later", "undo": "Takes back your last label",
     "flag": "Something is wrong with the item itself: it is kept as unsure",
 }  # fmt: skip
+_MOST_REFUSED = 5
 _Text = Annotated[str, Field(max_length=LONGEST_NOTE)]
 
 
@@ -68,11 +73,11 @@ class Said(BaseModel):
 
 
 class Told(BaseModel):
-    """What the component tells: all that the server has not confirmed, in its order."""
+    """What the component tells: what the server has not confirmed, in its order. Each act is read by itself (``Said``)."""
 
     model_config = ConfigDict(strict=True)
     client: _Text
-    acts: Annotated[list[Said], Field(max_length=500)]
+    acts: Annotated[list[Any], Field(max_length=MOST_TOLD)]
 
 
 def draw(queue: str, rater: str, latest: Sequence[Given], *, complete: bool) -> bool:
@@ -91,7 +96,8 @@ def draw(queue: str, rater: str, latest: Sequence[Given], *, complete: bool) -> 
         data={
             "queue": queue, "rater": rater, "ack": st.session_state.get(_key(rater, "ack")), "items": items,
             "waits": not items and not complete,
-            "last": latest[0].label.id if latest else None, "longest": LONGEST_NOTE, "titles": _TITLES, "help": _HELP,
+            "last": latest[0].label.id if latest else None, "longest": LONGEST_NOTE, "most": MOST_TOLD,
+            "titles": _TITLES, "help": _HELP,
             "verdicts": [(key, verdict, words) for key, (verdict, words) in VERDICTS.items()],
             "modes": [(str(key), mode, *MODES[mode]) for key, mode in enumerate(FAILURE_MODES, start=4)],
             "answers": list(ANSWERS.items()),
@@ -114,18 +120,26 @@ def check(who: access.Person, rater: str) -> None:
 
 
 def refused(rater: str) -> list[str]:
-    """Why something that this rater said was not done; told once."""
-    return list(st.session_state.pop(_key(rater, "refused"), []))
+    """Why something that this rater said was not done; told once, and no more of it than can be read."""
+    found = list(st.session_state.pop(_key(rater, "refused"), []))
+    more = len(found) - _MOST_REFUSED
+    return found if more <= 0 else [*found[:_MOST_REFUSED], f"So it is with {more} more."]
 
 
 def _key(rater: str, part: str = "desk") -> str:
     return f"label-{part}-{digest(rater)[:12]}"
 
 
+def waiting(rater: str | None) -> None:
+    """What others than ``rater`` said in this window and no server confirmed: whose name brings it to the store."""
+    _component("label_waiting")(key="label-waiting", data={"rater": rater})
+
+
 @st.cache_resource(show_spinner=False)
-def _component() -> Any:
-    script, style = (Path(__file__).with_name(f"label_desk.{end}").read_text("utf-8") for end in ("js", "css"))
-    return st.components.v2.component("cotlab_label_desk", js=script, css=style, isolate_styles=False)
+def _component(name: str = "label_desk") -> Any:
+    here = Path(__file__)
+    script, style = here.with_name(f"{name}.js").read_text("utf-8"), here.with_name("label_desk.css").read_text("utf-8")
+    return st.components.v2.component(f"cotlab_{name}", js=script, css=style, isolate_styles=False)
 
 
 def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, Any]]:
@@ -134,9 +148,17 @@ def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, An
     wanted = st.session_state.get("label-correct")
     found = [_correction(one) for one in latest if one.label.id == wanted]
     most = HOLD if _key(rater, "ack") in st.session_state else FIRST
-    skipped, first = st.session_state.get("label-skipped") == queue, st.session_state.get(_key(rater, "first"), {}).get(queue)
-    held = queues.next_items(data.store(), queue, rater, most, skipped=skipped, first=first)
-    return found + [_asked(one) for one in held]
+    skipped = st.session_state.get("label-skipped") == queue
+    first = st.session_state.get(_key(rater, "first"), {}).pop(queue, None)  # once: it is held then, and may be skipped
+    held = queues.next_items(data.store(), queue, rater, HOLD, skipped=skipped, first=first)[:most]
+    size = 0
+    for one in held:
+        asked = _asked(one)
+        size += sum(len(text) for _, text in asked["rows"])
+        if len(found) >= 2 and size > ENOUGH:
+            break
+        found.append(asked)
+    return found
 
 
 def _asked(item: QueueItem) -> dict[str, Any]:
@@ -175,7 +197,7 @@ def _take(rater: str) -> None:
         return
     ack = st.session_state.get(_key(rater, "ack")) or {}
     upto = ack.get("seq", 0) if ack.get("client") == told.client else 0
-    new = [one for one in told.acts if one.seq > upto]
+    new, last = _read(told.acts, upto, problems)
     for queue, some in groupby(new, lambda one: one.queue):
         try:
             done = desk.take(data.store(), queue, rater, [act for one in some if (act := _act(one, rater)) is not None])
@@ -188,7 +210,24 @@ def _take(rater: str) -> None:
             first[queue] = (done.undone.run_id, done.undone.item_id)
     if any(one.kind == "leave" for one in new):
         st.session_state.pop("label-correct", None)
-    st.session_state[_key(rater, "ack")] = {"client": told.client, "seq": max([upto, *(one.seq for one in new)])}
+    st.session_state[_key(rater, "ack")] = {"client": told.client, "seq": last}
+
+
+def _read(acts: Sequence[Any], upto: int, problems: list[str]) -> tuple[list[Said], int]:
+    """The acts after ``upto``, and the number of the last. One that cannot be read is told of, and keeps no other back."""
+    found, last = [], upto
+    for one in acts:
+        seq = one.get("seq") if isinstance(one, dict) else None
+        if isinstance(seq, int) and seq <= upto:
+            continue
+        try:
+            found.append(Said.model_validate(one))
+        except ValidationError as error:
+            what = error.errors()[0]
+            where = str(next(iter(what["loc"]), "all of it"))
+            problems.append(f"Something you did cannot be read, and was not kept: {where}: {what['msg']}. Do it again.")
+        last = max(last, seq) if isinstance(seq, int) else last
+    return found, last
 
 
 def _act(said: Said, rater: str) -> desk.Act | None:

@@ -16,6 +16,8 @@ from cotlab.ui import data
 
 ANSWERED = ("answer_correct", "baseline_correct")
 """Scores whose first request is the one that the model answered with the whole chain."""
+_MOST_KEPT = 2000
+"""So many items are kept, whoever read them."""
 GONE = "n/a: the log does not hold the reply"
 
 
@@ -59,6 +61,8 @@ def shown(run_id: str, item_id: str) -> Shown:
     found = _read(run_id, item_id)
     if found.steps and found.answer != GONE and not found.redacted:  # what goes on, or was redacted, may bring them yet
         kept[place] = (written, found)
+        while len(kept) > _MOST_KEPT:
+            kept.pop(next(iter(kept), place), None)
     return found
 
 

@@ -155,7 +155,9 @@ def test_undo_skip_flag_modes_and_corrections(house: House) -> None:
     assert rater.shown() == question(104)
     expect(page.get_by_text("You: 3 labelled, 2 to do, 1 skipped.")).to_be_visible()
 
-    page.get_by_role("button", name="Change").last.click()  # the oldest of the last ten: the first item
+    changes = page.get_by_role("button", name="Change")
+    expect(changes).to_have_count(3)
+    changes.last.click()  # the oldest of the last ten: the first item
     rater.wait_for_another(question(104))
     assert rater.shown() == question(100)
     rater.press("1")
@@ -196,6 +198,9 @@ def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path:
     assert len(house.history(queue)) == 1 and rater.shown() == question(14)
     with serving(house.store.folder, tmp_path / "two.log", port):
         rater.keys = ""
+        expect(page.get_by_label("Your name", exact=True)).to_be_visible()  # the session went with the server
+        waits = "3 labels or skips of dora in this window may not be saved: label here as dora, and what is missing is saved."
+        expect(page.get_by_text(waits)).to_have_css("font-weight", "600")
         page.on("dialog", lambda dialog: dialog.accept())
         page.reload()
         rater.enter("dora")
@@ -205,3 +210,53 @@ def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path:
         assert rows["reasoning"].tolist() == ["acceptable", "not_acceptable", "unsure"]
         assert rater.shown() == question(14)
         rater.close()
+
+
+@pytest.mark.soak
+def test_clicks_keyboards_and_readers(house: House) -> None:
+    """A double click, a key held down, another layout, a text written from the right, and what a screen reader is told."""
+    from playwright.sync_api import expect
+
+    queue = house.queue("hands", 140, 8)
+    written = "\u0643\u0645 \u064a\u0633\u0627\u0648\u064a 7 + 5"
+    with house.store.writing() as connection:
+        connection.execute("UPDATE items SET question = ? WHERE id = ?", [written, item_id(141)])
+    rater = Rater(house.browser, house.base, "finn", queue)
+    page = rater.page
+
+    def given() -> list[str]:
+        page.wait_for_timeout(300)
+        rater.settle()
+        return house.history(queue)["reasoning"].tolist()
+
+    def key(sign: str, code: str) -> None:
+        event = {"key": sign, "code": code, "bubbles": True}
+        page.evaluate("event => document.body.dispatchEvent(new KeyboardEvent('keydown', event))", event)
+
+    desk = page.get_by_role("region", name="Item to label")
+    expect(desk.get_by_role("group", name="Question")).to_contain_text(question(140))
+    expect(desk.get_by_role("button", name="Flag", exact=True)).to_have_attribute("aria-keyshortcuts", "F")
+    box = page.locator("[data-verdict=acceptable]").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 9, box["y"] + 9)
+    for count in (1, 2):
+        page.mouse.down(click_count=count)
+        page.mouse.up(click_count=count)
+        page.wait_for_timeout(150)
+    assert given() == ["acceptable"] and rater.shown() == written
+    text = page.locator(".desk-text > div").first
+    assert text.evaluate("at => [getComputedStyle(at).direction, at.dir]") == ["rtl", "auto"]
+    for _ in range(8):
+        page.keyboard.down("2")  # the first goes down, the others repeat
+    page.keyboard.up("2")
+    assert given() == ["acceptable", "not_acceptable"]
+    key("\u00e0", "Digit0")  # no key of the desk
+    key("\u00e9", "Digit2")  # the digit's key without Shift, on a French keyboard
+    assert given()[2:] == ["not_acceptable"]
+    key("\u044f", "KeyZ")  # the key Z on a Russian one
+    page.wait_for_timeout(300)
+    rater.settle()
+    assert house.history(queue)["origin"].tolist()[3:] == ["undo"]
+    key(";", "KeyZ")  # and where Z stands elsewhere, as on Dvorak, it is not that key
+    assert len(given()) == 4
+    rater.close()

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from queue_store import fill, pairs
 
+from cotlab.core.errors import UnknownName
 from cotlab.review.desk import Skip, Undo, take
 from cotlab.review.queue import latest, make_queue, next_items
 from cotlab.store import labels as kept
 from cotlab.store.gate import Store
+from cotlab.store.leases import Leases
 
 
 @pytest.fixture
@@ -77,3 +79,26 @@ def test_an_item_that_becomes_free_does_not_push_away_the_one_on_the_screen(stor
     assert held(store, queue, "ann", 1) == ["i-2"]
     take(store, queue, "bob", [Skip("run-1", "i-1")])  # free for ann now, and earlier in the order
     assert held(store, queue, "ann")[0] == "i-2" and "i-1" in held(store, queue, "ann")
+
+
+def test_only_items_of_the_queue_are_skipped(store: Store) -> None:
+    queue = make_queue(store, "q", pairs(2), by="t")
+    told = take(store, queue, "ann", [Skip("run-1", "i-3"), Skip("run-1", "i-0"), Skip("x" * 2000, "i-1")])
+    assert [why.split(" was not skipped")[0] for why in told.refused] == ["'i-3'", "'i-1'"]
+    with pytest.raises(UnknownName):
+        take(store, "no queue", "ann", [Skip("run-1", "i-0")])
+    with Leases(store.log_path) as leases:
+        assert leases.skipped(queue, "ann") == [("run-1", "i-0")] and leases.skipped("no queue", "ann") == []
+
+
+def test_an_undo_of_a_label_that_is_no_longer_the_last_says_so(store: Store) -> None:
+    queue = make_queue(store, "q", pairs(3), by="t")
+    first, second, _ = next_items(store, queue, "ann", 3)
+    take(store, queue, "ann", [first.label("acceptable", True), second.label("acceptable", True)])  # the second elsewhere
+    (why,) = take(store, queue, "ann", [Undo(first.label_id)]).refused
+    assert "'i-0' stays" in why and "'i-1' since" in why
+    assert len(kept.labels(store, queue=queue, history=True)) == 2
+    for _ in range(2):  # what is told again is silent
+        assert take(store, queue, "ann", [Undo(second.label_id)]).refused == []
+    undone = take(store, queue, "ann", [Undo(first.label_id), Undo("never written")])
+    assert undone.undone is not None and undone.undone.item_id == "i-0" and kept.labels(store, queue=queue).empty

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from labelled_store import fill, label
+from queue_store import submit
 
-from cotlab.review.queue import make_queue, progress, submit, undo
+from cotlab.review.queue import label_id, make_queue, progress, undo
 from cotlab.store.due import drift_alerts, labelled_runs, labels_due, last_label
 from cotlab.store.gate import Store
 
@@ -24,7 +26,8 @@ def test_a_queue_is_due_until_its_items_have_the_labels_that_they_want(tmp_path:
     gold = make_queue(store, "gold", items[:1], gold={("run-1", "i-003"): {"reasoning": "acceptable"}}, by="ana")
     assert due(store, "ana") == {"gold": (2, 0), "two each": (2, 0), "one each": (3, 0)}
     for queue, k, rater in ((one, 0, "ana"), (two, 0, "ana"), (two, 0, "ben"), (two, 1, "ben"), (gold, 3, "ben")):
-        submit(store, label("run-1", k, rater, queue=queue))
+        given = label("run-1", k, rater, queue=queue)
+        assert submit(store, replace(given, id=label_id(queue, given.run_id, given.item_id, rater, 0)))
     assert due(store, "ana") == {"gold": (2, 0), "two each": (1, 1), "one each": (2, 1)}
     assert due(store, "ben") == {"gold": (1, 1), "one each": (2, 0)}  # of two each ben has labelled all
     for rater in ("ana", "ben", "cy"):
