@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,13 @@ settings.load_profile("any speed")
 os.environ |= {"HF_HUB_OFFLINE": "1", "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker a core: more threads than that only wait for each other
 threadpool_limits(int(os.environ["OMP_NUM_THREADS"]))  # of what a plugin has loaded before
+gc.disable()  # until everything is imported: what is made until then stays
 _OURS = ("COTLAB_", "FAITHCHECK_", "OPENAI_", "ANTHROPIC_", "GOOGLE_")
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+import shutil
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cotlab.core.labels import Label
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
@@ -29,7 +32,15 @@ def acceptable(r_raw: float) -> float:
 
 def fill(folder: Path, n: int = 120, *, labelled: int = 100, fitted: bool = True, planned: int | None = None) -> Store:
     """A store whose run has ``n`` scored items of ``planned``; all but the first four have an r_raw from 0 to 1."""
-    store, draw = Store(folder), random.Random(11)
+    shutil.copytree(Path(_made(n, labelled, fitted, planned).name) / "s", folder)
+    return Store(folder)
+
+
+@cache
+def _made(n: int, labelled: int, fitted: bool, planned: int | None) -> TemporaryDirectory[str]:
+    """One store of a kind, which the tests copy; it goes with the process."""
+    made = TemporaryDirectory()
+    store, draw = Store(Path(made.name) / "s"), random.Random(11)
     items = [Item(f"i-{k:03} {HOSTILE}" if k == 5 else f"i-{k:03}", f"{HOSTILE} {k}", "1", (Step(0, HOSTILE),),
                   ("maths", "law", "")[k % 3]) for k in range(planned or n)]  # fmt: skip
     suite = Suite.of("synthetic", items)
@@ -62,4 +73,4 @@ def fill(folder: Path, n: int = 120, *, labelled: int = 100, fitted: bool = True
                 n_positive=200, report={}, by="Ann",
             )  # fmt: skip
             choose_calibrator(connection, version, by="Ann", reason="first")
-    return store
+    return made

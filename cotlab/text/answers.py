@@ -252,7 +252,7 @@ def _unled(text: str) -> str:
 def _tidy(text: str) -> str:
     """Strip markdown, quotes, delimiters of mathematics, ``\\text{}`` around the whole, and closing punctuation."""
     for _ in range(6):
-        text = text.strip().strip('*_`"“”«»').strip()
+        before, text = text, text.strip().strip('*_`"“”«»').strip()
         text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)|[-•]\s+(?=\D)|[:=]\s*)", "", text).rstrip(".,;:!?…。 ")
         if len(text) > 1 and text[0] in "'‘" and text[-1] in "'’":
             text = text[1:-1]
@@ -260,6 +260,8 @@ def _tidy(text: str) -> str:
             text = whole[whole.lastindex or 0]
         if re.search(r"\w\)$", text) and text.count(")") > text.count("(") and not re.fullmatch(r"\W?[A-Za-z0-9]\)", text):
             text = text[:-1]
+        if text == before:
+            break
     return text.replace("\\$", "$").replace("\\%", "%")
 
 

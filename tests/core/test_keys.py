@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 from dataclasses import FrozenInstanceError, fields, replace
-from enum import Enum
-from typing import Any
+from enum import Enum, IntEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -182,3 +183,22 @@ def test_a_plan_differs_by_everything_in_it() -> None:
     ]
     assert len({plan.digest, *(other.digest for other in others)}) == len(others) + 1
     assert plan.subject == MODEL
+
+
+class _Pair(NamedTuple):
+    one: object
+    two: object
+
+
+class _Text(str):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("value", "same"),
+    [(_Pair("a", 2.0), ["a", 2]), (_Text("a"), "a"), (MappingProxyType({1: 1.0}), {"1": 1}), ({3.0, 1.5}, [1.5, 3]),
+     ({"a": frozenset({-0.0})}, {"a": [0]}), (IntEnum("Kind", "ONE").ONE, 1), ((True, None), [True, None]), (2.0**53, 2.0**53)],
+    ids=repr,
+)  # fmt: skip
+def test_a_value_of_a_kindred_type_has_the_text_of_its_plain_form(value: object, same: object) -> None:
+    assert canonical_json(value) == canonical_json(same) == json.dumps(same, separators=(",", ":"))

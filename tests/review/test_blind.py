@@ -11,9 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.review.agreement import to_adjudicate
 from cotlab.review.blind import hidden_from
-from cotlab.review.queue import make_queue, submit
+from cotlab.review.queue import make_queue
 from cotlab.store.gate import Store
-from cotlab.store.labels import queues
+from cotlab.store.labels import add_labels, queues
 from cotlab.ui import access
 
 ITEMS = [("run-1", f"i-{k:03}", "") for k in range(4)]
@@ -24,7 +24,8 @@ def hidden(store: Store, rater: str, *, rates: bool = True) -> list[str]:
 
 
 def give(store: Store, queue: str, rater: str, k: int, *, good: bool = True) -> None:
-    submit(store, label("run-1", k, rater, good=good, queue=queue))
+    with store.writing() as connection:
+        assert add_labels(connection, [label("run-1", k, rater, good=good, queue=queue)])
 
 
 def test_an_item_is_hidden_until_it_is_labelled_or_the_queue_has_enough(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from loopback import Loopback
+from queue_store import submit
 
 from cotlab.core.labels import OUTDATED, Label
 from cotlab.core.types import Item, Step, Suite
@@ -40,9 +41,9 @@ def begun(store: Store, server: Loopback) -> tuple[str, str, str]:
 
 def give(store: Store, queue: str, rater: str) -> list[Label]:
     out = []
-    while (item := queues.next_item(store, queue, rater)) is not None:
+    for item in queues.next_items(store, queue, rater, 10):
         out.append(item.label("not_acceptable", False))
-        queues.submit(store, out[-1])
+        assert submit(store, out[-1])
     return out
 
 
@@ -52,8 +53,8 @@ def test_labels_of_a_refusal_are_taken_back_and_asked_for_again(store: Store, se
     first, second = (queues.make_queue(store, name, [(run, refused, ""), (run, failed, "")], raters=2, by="t") for name in "ab")
     given = [*give(store, first, "ana"), *give(store, first, "ben"), *give(store, second, "ana")]
     corrected = queues.latest(store, first, "ben")[0]
-    queues.submit(store, Label(corrected.correction_id, run, corrected.label.item_id, "ben", "unsure", None,
-                               corrected.label.at, queue=first))  # fmt: skip
+    submit(store, Label(corrected.correction_id, run, corrected.label.item_id, "ben", "unsure", None, corrected.label.at,
+                        queue=first))  # fmt: skip
     assert set(targets(store)["item_id"]) == {refused, failed} and OUTDATED not in set(targets(store)["why"])
     server.script({"refusal": "Again no.", "text": None})
     resume(run, {}, store, retry_refused=True)  # both items are scored anew: from a refusal, and from the same reply
@@ -68,9 +69,9 @@ def test_labels_of_a_refusal_are_taken_back_and_asked_for_again(store: Store, se
     said = kept.labels(store, history=True)
     assert {one.id for one in given} <= set(said["id"]) and set(said[said["withdrawn"]]["note"]) == {OUTDATED}
     assert audit(store)["what"].tolist() == ["take back labels"]
-    again = queues.next_item(store, first, "ana")
-    assert again is not None and again.item_id == refused and again.label_id not in set(said["id"])
-    queues.submit(store, again.label("acceptable", True))
+    (again,) = queues.next_items(store, first, "ana")
+    assert again.item_id == refused and again.label_id not in set(said["id"])
+    assert submit(store, again.label("acceptable", True))
     assert targets(store).set_index("item_id").loc[refused, "target"]
 
 
