@@ -29,6 +29,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    gc.enable()
+    gc.unfreeze()  # so that modules end as they do elsewhere
+
+
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where a test that asks for no folder has its store, should it open one: most do not, and a folder each takes its time."""
