@@ -15,7 +15,7 @@ from cotlab.figures.marks import RAW_ROWS, Row, count, real, records, said
 
 SAMPLES = ("reference", "current")
 _ACROSS, _SYMBOLS = 3, {"reference": "circle", "current": "square"}
-_ROOM = 1.0
+ROOM = 1.0
 """Where the axis of PSI ends; what lies beyond stands at its end, with its number."""
 _PANELS = (("psi", "PSI (nats)"), ("ks", "KS (0 to 1)"))
 
@@ -80,10 +80,10 @@ def drift_scores(table: pd.DataFrame) -> Any:
         if limit is not None:
             axis = "" if panel == 1 else str(panel)
             fig.add_shape(
-                type="line", x0=min(limit, _ROOM), x1=min(limit, _ROOM), y0=-0.6, y1=len(tested) - 0.4, xref=f"x{axis}",
+                type="line", x0=min(limit, ROOM), x1=min(limit, ROOM), y0=-0.6, y1=len(tested) - 0.4, xref=f"x{axis}",
                 yref=f"y{axis}", layer="below", line={"color": style.SOFT_INK, "width": 1, "dash": "dash"},
             )  # fmt: skip
-        fig.update_xaxes(title={"text": title}, range=[-0.04, 1.2 * _ROOM], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1], col=panel)
+        fig.update_xaxes(title={"text": title}, range=[-0.04, 1.2 * ROOM], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1], col=panel)
     for at, row in enumerate(tested):
         fig.add_annotation(
             x=1, xref="paper", xanchor="left", xshift=8, y=at, yref="y", align="left",
@@ -131,7 +131,7 @@ def _draw_steps(
 def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
     bars = [(at, real(row, f"{name}_hi")) for at, row in enumerate(tested)]
     fig.add_bar(
-        x=[min(hi, _ROOM) for _, hi in bars if hi is not None], y=[at for at, hi in bars if hi is not None], orientation="h",
+        x=[min(hi, ROOM) for _, hi in bars if hi is not None], y=[at for at, hi in bars if hi is not None], orientation="h",
         width=0.5, marker={"color": "#c9c9c9"}, hoverinfo="skip", showlegend=False, row=1, col=panel,
     )  # fmt: skip
     for alert, colour, symbol in ((False, style.BLUE, "circle"), (True, style.VERMILLION, "diamond")):
@@ -140,23 +140,27 @@ def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
         if not own:
             continue
         fig.add_scatter(
-            x=[min(v, _ROOM) for _, _, v in own], y=[at for at, _, _ in own], mode="markers", showlegend=False,
+            x=[min(v, ROOM) for _, _, v in own], y=[at for at, _, _ in own], mode="markers", showlegend=False,
             cliponaxis=False, hoverinfo="text", hovertext=[_hover(row, name, v) for _, row, v in own],
             marker={"color": colour, "symbol": symbol, "size": 9}, row=1, col=panel,
         )  # fmt: skip
         for at, row, v in own:  # right of the marker and of its bar, whose end is a number too
             fig.add_annotation(
-                x=min(max(v, real(row, f"{name}_hi") or 0.0), _ROOM), y=at, xanchor="left", xshift=8, borderpad=0,
-                text=style.number(v) + (" →" if v > _ROOM else ""), bgcolor=style.faded(style.PAPER, 0.8),
+                x=min(max(v, real(row, f"{name}_hi") or 0.0), ROOM), y=at, xanchor="left", xshift=8, borderpad=0,
+                text=style.number(v) + (" →" if v > ROOM else ""), bgcolor=style.faded(style.PAPER, 0.8),
                 font={"size": style.SMALL_SIZE, "color": style.INK}, row=1, col=panel,
             )  # fmt: skip
 
 
 def _hover(row: Row, name: str, value: float) -> str:
+    return hovered(row, name, value, f"adjusted p {style.number(real(row, f'{name}_p'))}")
+
+
+def hovered(row: Row, name: str, value: float, judged: str, at: str = "") -> str:
+    """What one feature's ``name`` (psi or ks) tells who points at it; ``judged`` says what it is held against, ``at`` when."""
     lines = [
-        f"<b>{style.escape(row['feature'])}</b>", f"{name.upper()} {style.number(value)}",
-        f"95 % of shuffles: up to {style.number(real(row, f'{name}_hi'))}",
-        f"adjusted p {style.number(real(row, f'{name}_p'))}",
+        f"<b>{style.escape(row['feature'])}</b>{at}", f"{name.upper()} {style.number(value)}",
+        f"95 % of shuffles: up to {style.number(real(row, f'{name}_hi'))}", judged,
         f"n = {count(row, 'n_reference')} and {count(row, 'n_current')} items",
     ]  # fmt: skip
     return "<br>".join(lines)

@@ -9,11 +9,10 @@ from plotly.subplots import make_subplots
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
+from cotlab.figures.drift import ROOM, hovered
 from cotlab.figures.marks import Row, count, real, records, said
 
 _PANELS = (("psi", "PSI (nats)"), ("ks", "KS (0 to 1)"))
-_ROOM = 1.0
-"""Where the axes end; what lies beyond stands at their end, with its number."""
 _TICKS = 12
 
 
@@ -37,7 +36,7 @@ def drift_over_time(table: Any) -> Any:
         _draw_nulls(fig, tested, name, panel)
         for feature, code in codes.items():
             _draw_line(fig, [row for row in tested if str(row["feature"]) == feature], name, panel, code)
-        fig.update_yaxes(title={"text": title}, range=[-0.04, 1.12 * _ROOM], tickvals=[0, 0.5, 1], row=panel)
+        fig.update_yaxes(title={"text": title}, range=[-0.04, 1.12 * ROOM], tickvals=[0, 0.5, 1], row=panel)
     last = max(places, default=0)
     fig.update_xaxes(range=[-0.6, last + 0.6], showgrid=False)
     shown = list(places)[:: max(1, -(-len(places) // _TICKS))]
@@ -61,13 +60,13 @@ def _draw_nulls(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
         if limit is not None:
             limits[place] = limit
     fig.add_bar(
-        x=list(bars), y=[min(top, _ROOM) for top in bars.values()], width=0.5, marker={"color": "#c9c9c9"}, showlegend=False,
+        x=list(bars), y=[min(top, ROOM) for top in bars.values()], width=0.5, marker={"color": "#c9c9c9"}, showlegend=False,
         hoverinfo="text", hovertext=[f"95 % of shuffles: up to {style.number(top)}" for top in bars.values()], row=panel, col=1,
     )  # fmt: skip
     axis = "" if panel == 1 else str(panel)
     for place, limit in limits.items():
         fig.add_shape(
-            type="line", x0=place - 0.5, x1=place + 0.5, y0=min(limit, _ROOM), y1=min(limit, _ROOM), xref=f"x{axis}",
+            type="line", x0=place - 0.5, x1=place + 0.5, y0=min(limit, ROOM), y1=min(limit, ROOM), xref=f"x{axis}",
             yref=f"y{axis}", line={"color": style.SOFT_INK, "width": 1, "dash": "dash"},
         )  # fmt: skip
 
@@ -77,14 +76,14 @@ def _draw_line(fig: Any, own: Sequence[Row], name: str, panel: int, code: style.
     if not known:
         return
     feature = style.escape(style.shorten(known[0][1]["feature"], 22))
-    at = {place: min(v, _ROOM) for place, _, v in known}
+    at = {place: min(v, ROOM) for place, _, v in known}
     whole = range(min(at), max(at) + 1)
     fig.add_scatter(
         x=list(whole), y=[at.get(place) for place in whole], mode="lines", hoverinfo="skip", showlegend=False, row=panel, col=1,
         line={"color": style.faded(code.colour, 0.55), "width": 1.5}, legendgroup=feature,
     )  # fmt: skip
     fig.add_scatter(
-        x=[place for place, _, _ in known], y=[min(v, _ROOM) for _, _, v in known], mode="markers", name=feature,
+        x=[place for place, _, _ in known], y=[min(v, ROOM) for _, _, v in known], mode="markers", name=feature,
         legendgroup=feature, showlegend=panel == 1, cliponaxis=False, hoverinfo="text", row=panel, col=1,
         hovertext=[_hover(row, name, v) for _, row, v in known],
         marker={"color": code.colour, "size": 9, "line": {"width": 2, "color": code.colour},
@@ -92,21 +91,16 @@ def _draw_line(fig: Any, own: Sequence[Row], name: str, panel: int, code: style.
     )  # fmt: skip
     axis = "" if panel == 1 else str(panel)
     for place, _, v in known:
-        if v > _ROOM:
+        if v > ROOM:
             fig.add_annotation(
-                x=place, y=_ROOM, xref=f"x{axis}", yref=f"y{axis}", yanchor="bottom", yshift=6, text=f"↑ {style.number(v)}",
+                x=place, y=ROOM, xref=f"x{axis}", yref=f"y{axis}", yanchor="bottom", yshift=6, text=f"↑ {style.number(v)}",
                 font={"color": style.INK},
             )  # fmt: skip
 
 
 def _hover(row: Row, name: str, value: float) -> str:
-    lines = [
-        f"<b>{style.escape(row['feature'])}</b>, {style.escape(row['at'])}", f"{name.upper()} {style.number(value)}",
-        f"95 % of shuffles: up to {style.number(real(row, f'{name}_hi'))}",
-        f"set point {style.number(real(row, f'{name}_limit'))}{', alert' if row.get('alert') else ''}",
-        f"n = {count(row, 'n_reference')} and {count(row, 'n_current')} items",
-    ]  # fmt: skip
-    return "<br>".join(lines)
+    judged = f"set point {style.number(real(row, f'{name}_limit'))}{', alert' if row.get('alert') else ''}"
+    return hovered(row, name, value, judged, f", {style.escape(row['at'])}")
 
 
 def _tick(place: int, at: str, tested: Sequence[Row]) -> str:
