@@ -93,8 +93,8 @@ def test_fifty_keys_as_fast_as_they_go(house: House) -> None:
 
 @pytest.mark.soak
 def test_fifty_keys_with_a_pause_all_land(house: House) -> None:
-    """Presses 150 ms apart. On a machine that other work keeps from painting in that time, each that found an item does."""
-    queue = house.queue("paused", 0, 70)
+    """Presses 150 ms apart. A machine that other work keeps from painting in that time is asked again at its own pace."""
+    queue = house.queue("paused", 0, 120)
     rater = Rater(house.browser, house.base, "bob", queue)
     rater.settle()
     presses = rater.press_all(keys_of(8, 50), [0.15] * 50)
@@ -103,7 +103,14 @@ def test_fifty_keys_with_a_pause_all_land(house: House) -> None:
     check_presses(rows, presses)
     landed = [one for one in presses if one.painted]
     assert rows["reasoning"].tolist() == [VERDICTS[one.key] for one in landed]
-    assert len(landed) >= (50 if os.getloadavg()[0] < 2 else 35), f"{len(landed)} of 50 landed"
+    if len(landed) < 50:
+        assert os.getloadavg()[0] >= 2 and len(landed) >= 35, f"{len(landed)} of 50 landed"
+        pause = 2.5 * max(rater.timed("1") for _ in range(8))
+        presses = rater.press_all(keys_of(9, 50), [max(0.15, pause)] * 50)
+        rater.settle()
+        later = house.history(queue).iloc[len(rows) + 8 :]
+        check_presses(later, presses)
+        assert later["reasoning"].tolist() == [VERDICTS[key] for key in keys_of(9, 50)], f"{pause:.2f} s apart"
     rater.close()
 
 
