@@ -76,7 +76,7 @@ def test_a_scored_answer_and_located_parts_are_named() -> None:
     patched = {"kind": "patched", "messages": [{"role": "user", "content": "Q"}], "answer": "5."}
     assert [block.label for block in _exchange(patched, None)] == ["Asked", "How likely is", "Replied"]
     place = {"located": {"pieces": ["a", "b", "c"], "positions": [[0], [1, 2]]}}
-    assert _exchange({"messages": []}, place)[-1].text == "3 tokens, of which 2 parts were located"
+    assert _exchange({"messages": []}, place)[-1].text == "3 tokens; 2 parts were located among them"
 
 
 def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:

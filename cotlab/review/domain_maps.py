@@ -38,7 +38,7 @@ def domain_maps(
     Returns
     -------
     tuple
-        The maps that are used, by domain; and what is told of each domain: ``n, n_positive, used`` ("own" or "all")``, why,
+        The maps that are used, by domain; and what is told of each domain: ``n, n_positive, used`` ("own" or "all"), ``why,
         chosen, methods`` (``trial_report``), and the out-of-fold Brier scores on this domain's labels of its ``own`` map, of
         the one over ``all``, and their ``difference`` (own − all, so below 0 where its own is better), each with an interval
         over questions, paired for the difference; None where the domain has too few labels for a map. Its own map is used
