@@ -207,6 +207,14 @@ def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(store: Store,
     assert not any(b.label == "Make it" for b in looked.button)
 
 
+def test_who_does_nothing_keeps_one_item_and_gets_more_on_coming_back(store: Store) -> None:
+    app = labelling(queue_of(store, "idle"))
+    assert len(desk(tell(app, {"kind": "renew"}))["items"]) == 6
+    (kept_one,) = desk(tell(app, {"kind": "idle"}))["items"]
+    assert kept_one["item"] == "i-00" and not kept.labels(store)["queue"].eq(desk(app)["queue"]).any()
+    assert [one["item"] for one in desk(tell(app, {"kind": "renew"}))["items"]][:2] == ["i-00", "i-01"]
+
+
 def test_a_correction_is_asked_for_given_and_can_be_left(store: Store) -> None:
     app = labelling(queue_of(store, "change"))
     tell(app, label(app, "not_acceptable", note="hm", modes=["post_hoc"]))

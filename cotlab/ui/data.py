@@ -168,6 +168,6 @@ def said(reply: dict[str, Any] | None) -> str:
         numbers = ", ".join(f"{value:.6g}" for value in reply.get("numbers", ()))
         return numbers or f"{len(reply['vectors'])} vector{'s' if len(reply['vectors']) > 1 else ''}"
     if reply.get("located"):
-        parts = len(reply["located"]["positions"])
-        return f"{len(reply['located']['pieces'])} tokens; {parts} {'part was' if parts == 1 else 'parts were'} located among them"
+        tokens, parts = (len(reply["located"][what]) for what in ("pieces", "positions"))
+        return f"{tokens} tokens; {parts} {'part was' if parts == 1 else 'parts were'} located among them"
     return str(reply.get("text", "")).strip() or "(empty)"

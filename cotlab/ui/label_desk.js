@@ -88,6 +88,7 @@ class Desk {
   }
 
   act(kind, more = {}) {
+    this.idle = kind === "idle";
     this.outbox.seq += 1;
     this.outbox.acts.push({ seq: this.outbox.seq, queue: this.data.queue, kind, at: Date.now(), ...more });
     this.save();
@@ -113,10 +114,16 @@ class Desk {
   tick() {
     const now = Date.now();
     if (this.outbox.acts.length) this.send();
-    else if (document.visibilityState === "visible" && now - this.sent.at > (this.data.waits ? WAIT_MS : RENEW_MS)) {
-      if (this.data.waits || (this.item() && this.active > this.sent.at)) this.act("renew");
-    }
+    else this.keep(now - this.sent.at, this.active > this.sent.at);
     this.status();
+  }
+
+  // Keep the items of who reads. Who does nothing gives back all but the one on the screen, once, and gets more on coming back.
+  keep(since, active) {
+    if (this.data.waits) {
+      if (since > WAIT_MS && document.visibilityState === "visible") this.act("renew");
+    } else if (this.item() && active && (this.idle || since > RENEW_MS)) this.act("renew");
+    else if (this.item() && !this.idle && since > RENEW_MS) this.act("idle");
   }
 
   // The item that is asked about: the first of which nothing was told yet.
@@ -127,7 +134,7 @@ class Desk {
 
   // What the rater did that the server has not confirmed.
   told() {
-    return this.outbox.acts.filter((act) => act.kind !== "renew");
+    return this.outbox.acts.filter((act) => !["renew", "idle"].includes(act.kind));
   }
 
   waiting() {

@@ -60,7 +60,7 @@ class Said(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
     seq: int
     queue: _Text
-    kind: Literal["label", "skip", "leave", "undo", "renew"]
+    kind: Literal["label", "skip", "leave", "undo", "renew", "idle"]
     id: _Text = ""
     run: _Text = ""
     item: _Text = ""
@@ -150,7 +150,8 @@ def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, An
     most = HOLD if _key(rater, "ack") in st.session_state else FIRST
     skipped = st.session_state.get("label-skipped") == queue
     first = st.session_state.get(_key(rater, "first"), {}).pop(queue, None)  # once: it is held then, and may be skipped
-    held = queues.next_items(data.store(), queue, rater, HOLD, skipped=skipped, first=first)[:most]
+    all_ = 1 if st.session_state.get(_key(rater, "idle")) else HOLD
+    held = queues.next_items(data.store(), queue, rater, all_, skipped=skipped, first=first)[:most]
     size = 0
     for one in held:
         asked = _asked(one)
@@ -208,6 +209,8 @@ def _take(rater: str) -> None:
         if done.undone is not None:
             first = st.session_state.setdefault(_key(rater, "first"), {})
             first[queue] = (done.undone.run_id, done.undone.item_id)
+    if new:
+        st.session_state[_key(rater, "idle")] = new[-1].kind == "idle"
     if any(one.kind == "leave" for one in new):
         st.session_state.pop("label-correct", None)
     st.session_state[_key(rater, "ack")] = {"client": told.client, "seq": last}

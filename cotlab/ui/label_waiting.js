@@ -6,7 +6,7 @@ function waiting(rater) {
   const found = [];
   for (const key of Object.keys(sessionStorage).filter((one) => one.startsWith(PLACE))) {
     try {
-      const n = JSON.parse(sessionStorage.getItem(key)).acts.filter((act) => act.kind !== "renew").length;
+      const n = JSON.parse(sessionStorage.getItem(key)).acts.filter((act) => !["renew", "idle"].includes(act.kind)).length;
       const name = key.slice(PLACE.length);
       if (n && name !== rater) found.push([name, n]);
     } catch { /* what another version kept is of no use */ }
