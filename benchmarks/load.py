@@ -78,7 +78,7 @@ def main() -> None:
     latency_s = float(sys.argv[1]) if len(sys.argv) > 1 else 0.5
     items = int(sys.argv[2]) if len(sys.argv) > 2 else 1667
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
-        os.environ.setdefault(name, "none")
+        os.environ[name] = "none"
     print(f"{latency_s} s latency, {CONCURRENCY} in flight, {STEPS} steps an item")
     print("provider       requests  ideal s asking s  ideal/asking  whole s  ideal/whole  CPU ms a r.  MB at 1/5   MB at end")
     with serving() as server:

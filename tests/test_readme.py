@@ -13,7 +13,7 @@ import pytest
 
 from cotlab.core.registry import SCORERS
 from cotlab.run.config import RunConfig
-from cotlab.run.secrets import ACCESS
+from cotlab.run.secrets import ACCESS, access_settings, load_secrets
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -73,8 +73,18 @@ def test_the_environment_file_lists_every_variable() -> None:
     listed = set(re.findall(r"^#?([A-Z][A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
     wanted = {f"COTLAB_{name.upper()}" for name in RunConfig.model_fields}
     keys = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_COMPAT_API_KEY"}
-    others = {"COTLAB_STORE", "COTLAB_CHROME", "FAITHCHECK_TEMPERATURE", "FAITHCHECK_MAX_COST", *ACCESS}
+    others = {"FAITHCHECK_TEMPERATURE", "FAITHCHECK_MAX_COST", *ACCESS}
     assert listed == wanted | keys | others
+
+
+def test_all_that_the_environment_file_lists_may_be_set_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    lines = re.findall(r"^#?([A-Z][A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
+    (tmp_path / ".env").write_text("".join(f"{name}=1\n" for name in lines))
+    load_secrets(tmp_path)
+    second_names = {"COTLAB_TEMPERATURE", "COTLAB_MAX_COST"}  # of what FAITHCHECK_ has set
+    assert {name for name in lines if os.environ.get(name) != "1"} == {*ACCESS} | second_names
+    assert access_settings(tmp_path) == dict.fromkeys(ACCESS, "1")
 
 
 def test_sketches_are_short() -> None:

@@ -9,6 +9,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from cotlab.cli import options as o
+
 PARTS = (
     ("store and metrics", ("duckdb", "pyarrow", "pandas", "numpy", "scipy", "statsmodels"), "pip install -r requirements.txt"),
     ("dashboard", ("streamlit", "plotly"), "pip install -r requirements.txt"),
@@ -24,11 +26,13 @@ def doctor(
         Optional[str], typer.Option(metavar="PROVIDER", help="Only test the connection to openai, anthropic, google, …")
     ] = None,
     base_url: Annotated[Optional[str], typer.Option(help="With --connect: the server's address.")] = None,
+    send_key_to: o.SendKeyTo = None,
 ) -> None:
     """Say what is installed, what is missing, and what to type for it; or whether a vendor can be reached."""
     if connect is not None:
         from cotlab.run import connect as connecting
 
+        o.send_key_to(send_key_to)
         found = connecting.connect(connect, base_url)
         print(f"{connect}: reached in {found.took_s:.1f} s, {len(found.models)} models: {', '.join(found.models[:20])}")
         return

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ipaddress
+import os
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
 from cotlab.core.errors import ConfigError
+from cotlab.providers.keys import SEND_TO
 
 Suite = Annotated[Optional[str], typer.Option("--task-suite", help="A JSONL suite, or the name of a shipped one.")]
 Provider = Annotated[
@@ -109,6 +113,10 @@ FailOnError = Annotated[
 AllowUnpriced = Annotated[Optional[bool], typer.Option("--allow-unpriced", help="Run a model whose price is unknown.")]
 Redact = Annotated[Optional[bool], typer.Option("--redact-prompts", help="Keep hashes instead of prompts, chains and replies.")]
 Tags = Annotated[Optional[list[str]], typer.Option("--tag", help="key=value, kept with the run; repeatable.")]
+SendKeyTo = Annotated[
+    Optional[list[str]],
+    typer.Option("--send-key-to", metavar="HOST", help="Host that a key may go to besides the vendor's own; repeatable."),
+]
 ConfigFile = Annotated[Optional[Path], typer.Option("--config", help="A YAML file with any of these options.")]
 
 
@@ -120,6 +128,29 @@ def given(flags: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = dict(_pair(name, text) for text in found[name])
     found |= {name: str(found[name]) for name in ("output", "prices", "weights") if name in found}
     return found
+
+
+def send_key_to(hosts: Sequence[str] | None) -> None:
+    """Let keys be sent to these hosts, for this process and those that it starts.
+
+    Raises
+    ------
+    ConfigError
+        If one is no host.
+    """
+    if not hosts:
+        return
+    for host in hosts:
+        if not _is_host(host):
+            raise ConfigError(f"--send-key-to takes a host like proxy.example.com, without http://, port or path: {host!r}")
+    os.environ[SEND_TO] = ",".join([os.environ.get(SEND_TO, ""), *hosts])
+
+
+def _is_host(text: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return re.fullmatch(r"[\w-]+(\.[\w-]+)*", text) is not None
 
 
 ON_RESUME = (

@@ -10,7 +10,7 @@ import typer
 from cotlab.cli import options as o
 from cotlab.core.errors import ConfigError
 
-_NOT_CONFIG = ("dry_run", "run_id", "resume", "retry_refused", "config")
+_NOT_CONFIG = ("dry_run", "run_id", "resume", "retry_refused", "config", "send_key_to")
 
 
 def run(
@@ -64,6 +64,7 @@ def run(
     set: o.Sets = None,
     tag: o.Tags = None,
     config: o.ConfigFile = None,
+    send_key_to: o.SendKeyTo = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count requests and estimate the cost; ask nothing.")] = False,
     run_id: Annotated[
         Optional[str], typer.Option("--run-id", help="Name of the new run (default: made from the time).")
@@ -73,6 +74,7 @@ def run(
 ) -> None:
     """Run scorers on a suite. Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
     flags = o.given({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
+    o.send_key_to(send_key_to)
     from cotlab.cli.screen import ProgressBar, print_caution, print_dry_run, print_estimates, print_spend
     from cotlab.run import launch, verdict
     from cotlab.run.config import read_config

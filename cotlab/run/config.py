@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +19,7 @@ from pydantic_settings import (
 )
 
 from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.providers.keys import named_by_file
 
 DEFAULT_PROVIDER, DEFAULT_MODEL = "organism", "r100"
 DEFAULT_JUDGE = "anthropic/claude-opus-4-1"
@@ -129,6 +131,12 @@ class RunConfig(BaseSettings):
     tag: Annotated[dict[str, str], NoDecode] = Field(
         default_factory=dict, description="key=value, kept with the run; repeatable."
     )
+    _server_named_by: str = ""
+
+    @property
+    def server_named_by(self) -> str:
+        """The file that ``base_url`` comes from; empty where the user has given it. It is no option, and is not stored."""
+        return self._server_named_by
 
     @field_validator("scorer", "mode", "source", "layers", "judge", mode="before")
     @classmethod
@@ -186,7 +194,11 @@ def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig
             raise ConfigError(f"{file}: no such configuration file.")
         _check_names(_yaml_names(file), str(file))
         kind = type("RunConfig", (RunConfig,), {"model_config": RunConfig.model_config | {"yaml_file": file}})
-    return _validated(kind, {name: value for name, value in flags.items() if value is not None and value != []})
+    config = _validated(kind, {name: value for name, value in flags.items() if value is not None and value != []})
+    if config.base_url and not flags.get("base_url"):
+        in_environment = any(name.upper() == "COTLAB_BASE_URL" and value for name, value in os.environ.items())
+        config._server_named_by = named_by_file(config.base_url) or ("" if in_environment else str(file or ""))
+    return config
 
 
 def config_again(stored: Mapping[str, Any], flags: Mapping[str, Any]) -> RunConfig:

@@ -18,6 +18,7 @@ from cotlab.core.program import Params, Scorer
 from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
+from cotlab.providers.keys import check_server
 from cotlab.run.config import RunConfig
 from cotlab.run.roles import chosen
 
@@ -31,8 +32,11 @@ IN_PROCESS = ("organism", "local")
 def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider:
     """The provider that answers for ``ref``; UnknownName or ConfigError where there is none.
 
-    A model in this process is opened on the device, in the dtype and with the backend that the configuration names.
+    A model in this process is opened on the device, in the dtype and with the backend that the configuration names. A server
+    that a file names, and not the user, gets no key of the user.
     """
+    if config is not None:
+        check_server(ref.provider, ref.base_url, config.server_named_by)
     local = config is not None and ref.provider in IN_PROCESS
     how = {"device": config.device, "dtype": config.dtype, "backend": config.backend} if local and config else {}
     provider: AnyProvider = PROVIDERS[ref.provider](ref, **how)

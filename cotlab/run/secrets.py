@@ -1,9 +1,14 @@
-"""Where keys may lie beside the environment: ``.env`` and ``.streamlit/secrets.toml`` of the working directory."""
+"""Where keys may lie beside the environment: ``.env`` and ``.streamlit/secrets.toml`` of the working directory.
+
+Whoever wrote the folder wrote these files: they bring keys and options of a run, and nothing that says which program runs
+or where a key of the user goes.
+"""
 
 from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,33 +16,67 @@ from typing import Any
 from dotenv import dotenv_values
 
 from cotlab.core.errors import ConfigError
-from cotlab.providers.keys import KEYS
+from cotlab.providers.keys import FROM_FILES, KEYS, SEND_TO
 
 _OTHER_NAME = {"COTLAB_TEMPERATURE": "FAITHCHECK_TEMPERATURE", "COTLAB_MAX_COST": "FAITHCHECK_MAX_COST"}
 """Options with two names: the environment wins over ``.env`` under either."""
 ACCESS = ("COTLAB_ADMINS", "COTLAB_LABELLERS", "COTLAB_TRUSTED_HEADER", "COTLAB_PROXY_SECRET", "COTLAB_OPEN")
 """Who may do what. Those of ``.env`` are read anew whenever somebody asks, so that a change holds at the next action."""
+_USERS = (
+    "COTLAB_CHROME", "COTLAB_STORE", SEND_TO, "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+)  # fmt: skip
+"""Variables that only the user sets, in the environment; so are the proxies."""
 
 
 def load_secrets(folder: Path | None = None) -> None:
     """Bring keys into the environment, which wins over ``.env``, which wins over ``secrets.toml``.
 
-    ``.env`` may hold options too; of ``secrets.toml`` only the vendors' keys are read.
+    ``.env`` may hold options of a run too; of ``secrets.toml`` only the vendors' keys are read. Other lines are passed over.
 
     Raises
     ------
     ConfigError
-        If ``secrets.toml`` is no TOML or ``.env`` no text; what they say is never repeated.
+        If ``secrets.toml`` is no TOML or ``.env`` no text, or if one sets what only the user may set: a program, a proxy, the
+        store, where keys go. Then nothing is brought; what the files say is never repeated.
     """
     folder = folder or Path.cwd()
-    for name, told in _lines(folder / ".env").items():
-        if name not in ACCESS:
-            _set(name, told)
-    table = _table(folder / ".streamlit" / "secrets.toml")
+    env, toml = folder / ".env", folder / ".streamlit" / "secrets.toml"
+    lines, table = _lines(env, interpolate=False), _table(toml)
+    _refuse(env, [name for name, value in lines.items() if value and name not in os.environ])
+    # the dashboard's package brings the top of secrets.toml into the environment when it reads a login there
+    _refuse(toml, [name for name, value in table.items() if os.environ.get(name) == str(value)])
+    taken = {name: value for name, value in lines.items() if name in _options()} if lines else {}
+    for name, value in taken.items():
+        if "${" in (value or "") and not os.environ.get(name):
+            raise ConfigError(f"{env}: variables are not filled in there: write the value of {name} itself.")
+    for name, value in taken.items():
+        _set(name, value, env)
     for name in KEYS.values():
         value = table.get(name)
         if isinstance(value, str):
-            _set(name, value)
+            _set(name, value, toml)
+    url = table.get("COTLAB_BASE_URL")
+    if isinstance(url, str) and os.environ.get("COTLAB_BASE_URL") == url:
+        FROM_FILES["COTLAB_BASE_URL"] = str(toml), url
+
+
+def _refuse(path: Path, names: Sequence[str]) -> None:
+    """Raise where a file sets what only the user may."""
+    found = [name for name in names if name in _USERS or name.lower().endswith("_proxy")]
+    if found:
+        raise ConfigError(
+            f"{path}: {', '.join(found)} cannot be set there: a file of a folder names no program, and no place for keys and "
+            f"results. Take the line out; if you mean it, type: {' '.join(['export', *(f'{name}=VALUE' for name in found)])}"
+        )
+
+
+@lru_cache(maxsize=1)
+def _options() -> frozenset[str]:
+    """The variables that ``.env`` may set: keys, and options of a run."""
+    from cotlab.run.config import RunConfig  # its packages take longer to load than many a command
+
+    options = (f"COTLAB_{name.upper()}" for name in RunConfig.model_fields)
+    return frozenset((*KEYS.values(), *options, *_OTHER_NAME.values()))
 
 
 def access_settings(folder: Path) -> dict[str, str]:
@@ -68,9 +107,9 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     return told.st_mtime_ns, told.st_size, told.st_ino
 
 
-def _lines(path: Path) -> dict[str, str | None]:
+def _lines(path: Path, *, interpolate: bool = True) -> dict[str, str | None]:
     try:
-        return dict(dotenv_values(path)) if path.is_file() else {}
+        return dict(dotenv_values(path, interpolate=interpolate)) if path.is_file() else {}
     except (ValueError, OSError):
         raise ConfigError(f"{path}: not a text file. Keys are written NAME=value.") from None
 
@@ -82,9 +121,10 @@ def _table(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not a TOML file. Keys are written NAME = \"value\".") from None
 
 
-def _set(name: str, value: str | None) -> None:
+def _set(name: str, value: str | None, file: Path) -> None:
     """Bring one value into the environment where that has none; an empty key is none, an empty option is one."""
     held = os.environ.get(name) or os.environ.get(_OTHER_NAME.get(name, name))
     is_key = name in KEYS.values()
     if value is not None and not held and (value if is_key else name not in os.environ):
         os.environ[name] = value
+        FROM_FILES[name] = str(file), value

@@ -52,7 +52,8 @@ def spawn(store: Store, run_id: str, config: Mapping[str, Any]) -> None:
     folder = _folder(store, run_id)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.yaml").write_text(as_yaml(config), "utf-8")
-    _start(store, run_id, ["run", "--config", str(folder / "run.yaml"), "--run-id", run_id])
+    server = ["--base-url", str(config["base_url"])] if config.get("base_url") else []  # named by whoever pressed the button
+    _start(store, run_id, ["run", "--config", str(folder / "run.yaml"), "--run-id", run_id, *server])
 
 
 def spawn_resume(store: Store, run_id: str, *, retry_refused: bool = False, max_cost: float | None = None) -> None:

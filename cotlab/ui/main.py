@@ -68,6 +68,7 @@ try:
     load_secrets(PAGES.parent)
 except ConfigError as error:
     st.error(as_code(str(error)))
+    st.stop()
 st.html(STYLE)
 access.guard()
 st.navigation(sections()).run()

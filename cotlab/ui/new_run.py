@@ -13,7 +13,7 @@ from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.metrics.ablation import MODES
 from cotlab.metrics.cards_ablation import CCS_METRICS
 from cotlab.metrics.composite import PROFILES
-from cotlab.providers.keys import KEYS, is_private
+from cotlab.providers.keys import KEYS, check_server, is_private, named_by_file
 from cotlab.providers.local.organisms import organism_names
 from cotlab.run.config import DEFAULT_PROVIDER, read_config
 from cotlab.run.dryrun import cautions
@@ -277,6 +277,11 @@ def start_buttons(suite_choice: str, config: dict[str, Any], counted: bool = Tru
 
 def _start(suite_choice: str, config: dict[str, Any]) -> None:
     access.need("admin")
+    try:
+        check_server(config["provider"], config["base_url"], named_by_file(config["base_url"]))
+    except CotlabError as error:
+        st.error(as_code(str(error)))
+        return
     store = data.store()
     if suite_choice in shipped_suites():
         path = str(shipped_suites()[suite_choice])

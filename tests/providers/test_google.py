@@ -190,7 +190,8 @@ async def test_the_models_of_the_vendor(server: Loopback, model: Google) -> None
 
 async def test_nothing_of_the_environment_leads_elsewhere(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"GOOGLE_GENAI_USE_VERTEXAI": "true", "GOOGLE_GENAI_API_VERSION": "v9", "GOOGLE_CLOUD_PROJECT": "p",
-                        "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:9", "GOOGLE_API_KEY": "real-key"}.items():  # fmt: skip
+                        "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:9", "GOOGLE_API_KEY": "real-key",
+                        "COTLAB_SEND_KEY_TO": "127.0.0.1"}.items():  # fmt: skip
         monkeypatch.setenv(name, value)
     server.script()
     model = Google(ModelRef("google", "gemini-2.0-flash", base_url=server.root))

@@ -16,7 +16,7 @@ from cotlab.core.provider import Provider
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
-from cotlab.providers.keys import KEYS, without_keys
+from cotlab.providers.keys import HOSTS, KEYS, SEND_TO, key_for, without_keys
 
 SECRET = "sk-very-secret-0123456789"
 MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-4-5", "google": "gemini-2.5-flash", "openai_compat": "small"}
@@ -31,6 +31,7 @@ def server() -> Iterator[Loopback]:
 @pytest.fixture(params=list(MODELS))
 async def model(request: pytest.FixtureRequest, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     monkeypatch.setenv(KEYS[request.param], SECRET)
+    monkeypatch.setenv(SEND_TO, "127.0.0.1")
     server.script()
     opened = opened_at(request.param, server.root)
     yield opened
@@ -65,6 +66,53 @@ async def test_the_key_travels_in_its_header_and_nowhere_else(server: Loopback, 
     header = "x-goog-api-key" if model.ref.provider == "google" else "authorization"
     assert call["headers"].pop(header).removeprefix("Bearer ") == SECRET
     assert SECRET not in json.dumps(call) and SECRET not in repr((reply, model.ref))
+
+
+@pytest.mark.parametrize("provider", list(HOSTS))
+def test_a_vendor_s_key_goes_to_the_vendor(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEYS[provider], SECRET)
+    own = HOSTS[provider]
+    for host in (own, own.upper(), f"eu.{own}", f"{own}:443"):
+        assert key_for(provider, f"https://{host}/v1") == SECRET
+    assert key_for(provider, None) == SECRET
+
+
+@pytest.mark.parametrize("provider", list(HOSTS))
+@pytest.mark.parametrize("url", [
+    "https://{own}.evil.example", "https://evil{own}", "https://evil.example/{own}", "https://evil.example:443",
+    "https://{own}@evil.example", "https://evil.example#{own}", "https://evil.example?{own}", "http://127.0.0.1:8000/v1",
+    "http://localhost:1", "http://192.168.1.7", "http://box.local", "http://gpu-box", "https://{own}.", "https://[::1]", "https://",
+])  # fmt: skip
+def test_a_vendor_s_key_goes_to_nobody_else(provider: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEYS[provider], SECRET)
+    monkeypatch.setenv(SEND_TO, "proxy.example.com, ,other.example")
+    with pytest.raises(ConfigError, match=rf"{KEYS[provider]} is not sent to .*--send-key-to |--base-url takes") as caught:
+        key_for(provider, url.format(own=HOSTS[provider]))
+    assert SECRET not in str(caught.value)
+    assert key_for(provider, "https://Proxy.example.com:8443/v1") == SECRET
+
+
+@pytest.mark.parametrize("provider", list(KEYS))
+def test_no_key_goes_over_http_to_a_public_address(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    private = ["127.0.0.1", "10.0.0.7", "::1", "box.local", "gpu-box"]
+    public = ["proxy.example.com", "8.8.8.8", "2001:4860:4860::8888", "134744072", "0x8080808"]
+    public += [HOSTS[provider]] if provider in HOSTS else []
+    monkeypatch.setenv(KEYS[provider], SECRET)
+    monkeypatch.setenv(SEND_TO, ",".join([*private, *public]))
+    for host in private:
+        assert key_for(provider, f"http://[{host}]/v1" if ":" in host else f"http://{host}/v1") == SECRET
+    for host in public:
+        at = f"[{host}]" if ":" in host else host
+        with pytest.raises(ConfigError, match="over http.*write https://"):
+            key_for(provider, f"http://{at}/v1")
+        assert key_for(provider, f"https://{at}/v1") == SECRET
+
+
+def test_a_screen_is_not_written_by_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    with pytest.raises(ConfigError) as caught:
+        key_for("openai", "https://evil\x1b[2J\x07.example/")
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("provider", list(MODELS))

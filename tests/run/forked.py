@@ -60,7 +60,8 @@ class Forking:
 def forking() -> Iterator[Forking]:
     process = subprocess.Popen(
         [sys.executable, str(ZYGOTE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "GOOGLE_API_KEY": "k", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "GOOGLE_API_KEY": "k", "OMP_NUM_THREADS": "1",
+             "COTLAB_SEND_KEY_TO": "127.0.0.1"},
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
     try:

@@ -56,6 +56,57 @@ def test_env_may_hold_options_and_secrets_only_keys(tmp_path: Path) -> None:
     assert os.environ["COTLAB_SEED"] == "7" and "COTLAB_METRIC" not in os.environ
 
 
+def test_env_brings_keys_and_options_of_a_run_and_nothing_else(tmp_path: Path) -> None:
+    before = dict(os.environ)
+    taken = {"OPENAI_API_KEY": "k", "COTLAB_SEED": "7", "COTLAB_BASE_URL": "http://h", "FAITHCHECK_MAX_COST": "1"}
+    other = ("PYTHONPATH", "LD_PRELOAD", "BROWSER_PATH", "HF_HOME", "OPENAI_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "COTLAB_X")
+    after(tmp_path, "".join(f"{name}={value}\n" for name, value in taken.items()) + "".join(f"{n}=/evil\n" for n in other))
+    assert dict(os.environ) == before | taken
+
+
+@pytest.mark.parametrize("name", [
+    "COTLAB_CHROME", "COTLAB_STORE", "COTLAB_SEND_KEY_TO", "HTTP_PROXY", "HTTPS_PROXY", "https_proxy", "All_Proxy", "NO_PROXY",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+])  # fmt: skip
+def test_what_only_the_user_may_set_is_refused_with_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delenv(name, raising=False)
+    before = dict(os.environ)
+    with pytest.raises(ConfigError, match=rf"\.env: {name} .*export {name}=VALUE") as caught:
+        after(tmp_path, f"OPENAI_API_KEY=k\n{name}=/evil\n")
+    assert "evil" not in str(caught.value) and dict(os.environ) == before
+    monkeypatch.setenv(name, "of-the-user")
+    load_secrets(tmp_path)
+    assert (os.environ[name], os.environ["OPENAI_API_KEY"]) == ("of-the-user", "k")
+
+
+def test_an_empty_line_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COTLAB_STORE")
+    after(tmp_path, "COTLAB_STORE=\nCOTLAB_CHROME\n")
+    assert not {"COTLAB_STORE", "COTLAB_CHROME"} & os.environ.keys()
+
+
+def test_a_key_is_not_filled_into_another_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an address could carry it: http://stranger/${OPENAI_API_KEY}/v1."""
+    monkeypatch.setenv("OPENAI_API_KEY", "of-the-shell")
+    for text in ("http://h/${OPENAI_API_KEY}/v1", "'${OPENAI_API_KEY}'", "${NONE:-${OPENAI_API_KEY}}"):
+        (tmp_path / ".env").write_text(f"COTLAB_BASE_URL={text}\n")
+        with pytest.raises(ConfigError, match=r"\.env: variables are not filled in there: .*COTLAB_BASE_URL"):
+            load_secrets(tmp_path)
+        assert "COTLAB_BASE_URL" not in os.environ
+    (tmp_path / ".env").write_text("COTLAB_MODEL=$OPENAI_API_KEY\n")
+    load_secrets(tmp_path)
+    assert os.environ["COTLAB_MODEL"] == "$OPENAI_API_KEY"
+
+
+def test_what_streamlit_brings_from_secrets_toml_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert after(tmp_path, toml='COTLAB_SEND_KEY_TO = "evil"\nHTTPS_PROXY = "http://evil"\n') == {}  # read by nobody
+    monkeypatch.setenv("COTLAB_SEND_KEY_TO", "evil")
+    with pytest.raises(ConfigError, match=r"secrets\.toml: COTLAB_SEND_KEY_TO cannot be set there"):
+        load_secrets(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
