@@ -121,6 +121,8 @@ class BatchQueue:
                 continue
             if not self._looked_back:
                 await self._look_back()
+            while self._job.reserves[self._ref].unproven and self._out:
+                await self._job.wait_for_landing()
             async with self._handing_in:
                 chosen, calls, elsewhere = self._reserve()
                 try:
@@ -157,14 +159,14 @@ class BatchQueue:
 
     def _reserve(self) -> tuple[list[_Waiting], dict[str, int], bool]:
         """As many of the waiting requests as budget and batch take, with their calls; the rest goes on waiting."""
-        job, price = self._job, self._job.prices[self._ref]
+        job, reserve = self._job, self._job.reserves[self._ref]
         chosen, calls, later, size, elsewhere = list[_Waiting](), dict[str, int](), list[_Waiting](), 0, False
         for one in self._queue:
             size += len(one.request.coded)
             if len(chosen) == MOST_REQUESTS or (chosen and size > MOST_BYTES):
                 later.append(one)
                 continue
-            claim = job.log.reserve(one.request, job.run, price.most(one.request), job.limits.cap_micro)
+            claim = job.log.reserve(one.request, job.run, reserve.most(one.request), job.limits.cap_micro)
             if claim.reply is not None:
                 one.future.set_result(job.hit(one.request, claim.reply))
             elif claim.call is not None:

@@ -1,4 +1,7 @@
-"""What a call costs and may cost at most, in integer micro-dollars; an unknown price is never zero."""
+"""What a call costs and may cost at most, in integer micro-dollars; an unknown price is never zero.
+
+The most holds for a server that honours max_tokens and counts no more than it was sent; for others see ``reserve.py``.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +52,18 @@ class Price:
 
     def most_tokens(self, request: Request) -> int:
         """The most tokens that a call can use: a token is at least a byte, and the reply at its longest."""
-        return len(request.coded) + self._made(request)
+        return len(request.coded) + self.most_out(request)
 
-    def most(self, request: Request) -> int:
-        """The most that a call can cost, reasoning included."""
+    def most_out(self, request: Request) -> int:
+        """The most tokens that a reply can have, reasoning included."""
+        return request.max_tokens + self.headroom if isinstance(request, Complete) else 0
+
+    def most(self, request: Request, more_in: int = 0, more_out: int = 0) -> int:
+        """The most that a call can cost, reasoning included; with so many tokens of input and output more."""
         if self.free:
             return 0
-        given = len(request.coded)
-        return math.ceil(max(rate._dearest(given, self._made(request)) for rate in self._rates(given)))
+        given, made = len(request.coded) + more_in, self.most_out(request) + more_out
+        return math.ceil(max(rate._dearest(given, made) for rate in self._rates(given)))
 
     def cost(self, usage: Usage) -> int | None:
         """What a reply did cost; None where the provider counted no tokens."""
@@ -72,14 +79,6 @@ class Price:
             + rate.tokens_out * (usage.tokens_out - reasoning)
             + _or(rate.reasoning, rate.tokens_out) * reasoning
         )
-
-    def plausible(self, request: Request, usage: Usage) -> Usage:
-        """What a reply says it used; no count where that is far beyond what the request can use."""
-        bounds = ((usage.tokens_in, len(request.coded)), (usage.tokens_out, self._made(request)))
-        return Usage() if any(said is not None and said > 10 * most + 10_000 for said, most in bounds) else usage
-
-    def _made(self, request: Request) -> int:
-        return request.max_tokens + self.headroom if isinstance(request, Complete) else 0
 
     def _rates(self, given: int) -> list[Price]:
         """The prices that an input of up to ``given`` tokens can meet, the one for all of them last."""

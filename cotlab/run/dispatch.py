@@ -86,7 +86,7 @@ class Dispatcher:
             return LocalQueue(self.job, provider)
         if batch and isinstance(provider, Batching):
             return BatchQueue(self.job, provider, ref)
-        return Sender(self.job, provider, self.job.prices[ref])
+        return Sender(self.job, provider, self.job.reserves[ref])
 
     def _start(self, request: Request, key: str) -> asyncio.Future[Reply]:
         way = self._ways[request.model]

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cotlab.core.errors import BudgetReached, ProviderError, Unsupported
+from cotlab.core.keys import plain
 from cotlab.core.requests import Failed, Request, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import without_known_keys
 from cotlab.run.budget import Price
 from cotlab.run.journal import Journal
 from cotlab.run.limits import Limits
+from cotlab.run.reserve import Reserve, counted
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog
 
@@ -39,6 +41,15 @@ class Job:
     out: set[str] = field(default_factory=set)
     """Keys of the requests that are at a provider now: their replies may free some of what they reserve."""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
+    reserves: dict[ModelRef, Reserve] = field(init=False)
+    """What is reserved for the calls of each model, with what earlier processes of the run learnt."""
+
+    def __post_init__(self) -> None:
+        self.reserves = {ref: Reserve(price) for ref, price in self.prices.items()}
+        for seen in self.log.overshoots(self.run):
+            for ref, reserve in self.reserves.items():
+                if seen.model is None or seen.model == plain(ref):
+                    reserve.recall(seen)
 
     def hit(self, request: Request, stored: Response) -> Response:
         """Count a reply from the log, and what it would have cost."""
@@ -48,10 +59,11 @@ class Job:
 
     def received(self, request: Request, call: int, response: Response) -> Response:
         """Settle a call with its reply in one commit; the reply as it is kept."""
-        usage = self.prices[request.model].plausible(request, response.usage)
+        usage, reserve = counted(response), self.reserves[request.model]
         text, reasoning = response.text and without_known_keys(response.text), response.reasoning
         response = replace(response, usage=usage, text=text, reasoning=reasoning and without_known_keys(reasoning))
         cost = self.prices[request.model].cost(response.usage)
+        raised = reserve.learn(request, usage)
         self.log.settle(call, cost, "ok", (request, response))
         self.answered, self.lost = self.answered + 1, 0
         used = response.usage
@@ -59,6 +71,8 @@ class Job:
             "reply", key=request.key, cost_micro=cost, tokens_in=used.tokens_in, tokens_out=used.tokens_out,
             refused=response.refused or None,
         )  # fmt: skip
+        if raised:
+            self.journal.note("reserve raised", model=str(request.model), more_in=reserve.more_in, more_out=reserve.more_out)
         return response
 
     def broke(self, request: Request, call: int, error: ProviderError | None, outcome: str, *, free: bool) -> None:
@@ -78,6 +92,10 @@ class Job:
         if not self.out:
             left = max(1, self.progress.expected - self.progress.replies)
             raise BudgetReached(sum(self.log.spend(self.run)), self.limits.cap_micro, left)
+        await self.wait_for_landing()
+
+    async def wait_for_landing(self) -> None:
+        """Wait until some call that is out is over."""
         self.settled.clear()
         await self.settled.wait()
 

@@ -14,6 +14,7 @@ import pandas as pd
 from cotlab.core.keys import digest
 from cotlab.core.types import Plan
 from cotlab.metrics.redundancy import position_table, rrr_estimates, step_means
+from cotlab.run.cost_warnings import cost_warnings, over_reserve
 from cotlab.stats.intervals import FEWEST
 from cotlab.store import read
 from cotlab.store.gate import Store
@@ -78,6 +79,7 @@ def costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
     log, live = ResponseLog(store.log_path), LiveState(store.log_path)
     try:
         counts, spend, told = log.counts(run_id), log.spend(run_id), live.get(run_id)
+        overshoots = log.overshoots(run_id)
     finally:
         log.close()
         live.close()
@@ -86,7 +88,8 @@ def costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
         "estimated_usd": estimate.get("cost_usd"), "spent_usd": sum(spend) / 1e6, "held_usd": spend.reserved / 1e6,
         "saved_by_log_usd": row["saved_micro"] / 1e6, "tokens_in": counts["tokens_in"], "tokens_cached": counts["cached"],
         "tokens_out": counts["tokens_out"], "tokens_reasoning": counts["reasoning"],
-        "replies_without_count": counts["uncounted"], "estimate": estimate or None,
+        "replies_without_count": counts["uncounted"], "over_reserve": [over_reserve(one) for one in overshoots],
+        "estimate": estimate or None,
     }  # fmt: skip
     return {
         "requests": {
@@ -203,6 +206,7 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         f"**Suite:** {_plain(report['task_suite'])}",
         f"**Run:** {report['run_id']} ({report['status']})",
         *(f"**Self-test:** {_plain(line)}" for line in self_test_lines(report)),
+        *(f"**Cost warning:** {_plain(line)}" for line in cost_warnings(report["cost"])),
     ]
     if "aggregate_rrr" not in report:
         return "\n".join([*lines, "", *_aggregate_lines(report)]) + "\n"

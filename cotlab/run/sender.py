@@ -18,9 +18,9 @@ from cotlab.core.errors import (
 )
 from cotlab.core.provider import Provider
 from cotlab.core.requests import Reply, Request, Response
-from cotlab.run.budget import Price
 from cotlab.run.job import Job
 from cotlab.run.limits import WINDOW_S, Concurrency, Limits, SendLimit, TokenLimit
+from cotlab.run.reserve import Reserve
 
 MOST_429, MOST_429_ALONE = 50, 10
 """A request that was turned away so often is given up; the second number while no other request is answered."""
@@ -89,9 +89,9 @@ class Claimed(NamedTuple):
 class Sender:
     """Sends requests to one provider."""
 
-    def __init__(self, job: Job, provider: Provider, price: Price) -> None:
+    def __init__(self, job: Job, provider: Provider, reserve: Reserve) -> None:
         limits = job.limits
-        self._job, self._provider, self._price = job, provider, price
+        self._job, self._provider, self._reserve, self._in_flight = job, provider, reserve, 0
         self._slots = Concurrency(limits.concurrency)
         before = job.log.sends_since(job.run, WINDOW_S)
         self._sends = SendLimit(limits.per_minute, [age for age, _ in before])
@@ -144,12 +144,16 @@ class Sender:
 
     async def _claim(self, request: Request) -> Claimed | Response:
         """The right to send ``request`` now; or its reply, where another process has got it."""
-        job, most, most_tokens = self._job, self._price.most(request), self._price.most_tokens(request)
+        job = self._job
         while True:
+            while self._must_wait() and job.locked_out is None:
+                await job.wait_for_landing()
+            most_tokens = self._reserve.most_tokens(request)
             tokens = await self._tokens.acquire(most_tokens)
             place = await self._sends.acquire()
             claim = None
-            if job.locked_out is None and self._slots.resume_at <= time.monotonic():
+            if job.locked_out is None and self._slots.resume_at <= time.monotonic() and not self._must_wait():
+                most = self._reserve.most(request)
                 claim = job.log.reserve(request, job.run, most, job.limits.cap_micro, most_tokens)
                 if claim.call is not None:
                     return Claimed(claim.call, tokens, place)
@@ -166,12 +170,17 @@ class Sender:
             else:
                 await job.wait_for_money()
 
+    def _must_wait(self) -> bool:
+        """Whether a call that is in flight has to land first, for what the next may cost depends on its reply."""
+        return self._in_flight > 0 and self._reserve.alone
+
     async def _call(self, request: Request, claimed: Claimed, tries: Tries) -> Response:
         """One paid try: send, and settle with the reply in one commit."""
         job, call = self._job, claimed.call
         job.out.add(request.key)
         job.progress.in_flight += 1
         job.asked += 1
+        self._in_flight += 1
         tries.sent_at = time.monotonic()
         self._sends.sent(claimed.place)
         self._tokens.sent(claimed.tokens)
@@ -199,6 +208,7 @@ class Sender:
             raise
         finally:
             job.progress.in_flight -= 1
+            self._in_flight, self._reserve.tried = self._in_flight - 1, True
             job.landed(request.key)
 
 

@@ -22,6 +22,7 @@ from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.core.keys import digest
 from cotlab.core.requests import Request, Response, Usage
 from cotlab.store.coding import as_text, asked_text, read_reply, told
+from cotlab.store.overshoots import Overshoot, read_overshoots
 
 PATIENCE_S = 30.0
 _SILENT_S = 30.0
@@ -250,6 +251,11 @@ class ResponseLog:
     def spend(self, run: str) -> Spend:
         with self._lock:
             return self._spend(run)
+
+    def overshoots(self, run: str) -> list[Overshoot]:
+        """Return what the calls of a run cost beyond their reserve, one entry for each model."""
+        with self._lock:
+            return read_overshoots(self._connection, run)
 
     def counts(self, run: str) -> dict[str, int]:
         """The sums of ``COUNTED`` over a run's calls, by all its processes."""

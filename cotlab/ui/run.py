@@ -13,6 +13,7 @@ import streamlit as st
 
 from cotlab.core.errors import UnknownName
 from cotlab.run.config import as_yaml
+from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imported import is_imported
 from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
@@ -176,6 +177,7 @@ def cost(row: dict[str, Any]) -> None:
         notes.append(f"Replies from the log saved {money['saved_by_log_usd']:,.4f} dollars.")
     if money["held_usd"]:
         notes.append(f"{money['held_usd']:,.4f} dollars are held for calls that got no reply: they may have been billed.")
+    notes += over_reserve_lines(money)
     if money["replies_without_count"]:
         notes.append(f"{money['replies_without_count']:,} replies came without a count of tokens and are held too.")
     st.caption(as_code(" ".join(notes)))

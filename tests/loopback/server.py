@@ -5,6 +5,7 @@ and ``then`` once they are used up. What a turn may hold:
 
     text, reasoning, refusal (words or true), finish, logprobs ([[token, logprob, [[token, logprob], ...]], ...])
     usage            {"in", "out", "cached", "reasoning"}, each vendor gets its own fields; or OpenAI's own form, or null
+    reported         {"in", "out", ...}: what the reply says it used, where that is not what is billed
     status           with error (merged into the vendor's form), headers, retry_delay ("2s", Google's RetryInfo)
     body, type       sent as they are, with ``status``, which is 200 if not given
     latency_s        before the reply

@@ -22,7 +22,7 @@ SCRIPT = {
 }  # fmt: skip
 TURN = {
     "latency_s", "text", "status", "headers", "error", "retry_delay", "body", "type", "cut", "reset", "malformed", "finish",
-    "refusal", "reasoning", "logprobs", "usage",
+    "refusal", "reasoning", "logprobs", "usage", "reported",
 }  # fmt: skip
 STORM = {"seed", "share", "kinds", "slow_s", "retry_after_s"}
 KINDS = ("429", "500", "529", "cut", "reset", "malformed", "shape", "slow")
@@ -113,6 +113,8 @@ class State:
         status = turn.get("status", 200)
         if self._is_billed(status, turn):
             self._bill(used, half)
+        if "reported" in turn:
+            used = asks.used_for(turn["reported"], ask, text, draw)
         return status, wire.error(status, turn) if "status" in turn else wire.reply(ask, turn, text, used)
 
     def _is_billed(self, status: int, turn: dict[str, Any]) -> bool:

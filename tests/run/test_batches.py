@@ -330,3 +330,24 @@ async def test_a_vendor_that_breaks_lets_nobody_wait(log: ResponseLog) -> None:
     dispatcher = over(log, Broken())
     assert all(isinstance(told, ZeroDivisionError) for told in await ask(dispatcher, "0", "1"))
     await dispatcher.drain()
+
+
+async def test_a_batch_after_replies_beyond_their_reserve_reserves_as_much_and_is_alone_at_the_vendor(log: ResponseLog) -> None:
+    vendor = Vendor(lambda text, n: Response("", "yes", usage=Usage(20, 5_000)))
+    learnt = MOST + 5_000
+    dispatcher = over(log, vendor, Limits(poll_s=0.01, cap_micro=2 * 5_020 + 2 * learnt), PRICED)
+    assert all(isinstance(reply, Response) for reply in await ask(dispatcher, "0", "1"))
+    replies = await ask(dispatcher, *"234567")
+    assert vendor.sizes == [2, 2]  # the reserve of a fifth has no room beside what four cost
+    assert sum(isinstance(reply, BudgetReached) for reply in replies) == 4
+    assert log.spend("r") == Spend(4 * 5_020, 0)
+    vendor.ready = False
+    again = over(log, vendor, Limits(poll_s=0.01), PRICED)  # another process of the run
+    first = asyncio.create_task(ask(again, "8"))
+    await until(lambda: len(vendor.sizes) == 3)
+    second = asyncio.create_task(ask(again, "9"))
+    await asyncio.sleep(0.1)
+    assert len(vendor.sizes) == 3
+    vendor.ready = True
+    await asyncio.gather(first, second)
+    assert vendor.sizes == [2, 2, 1, 1]

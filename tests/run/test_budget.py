@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import canonical_json
-from cotlab.core.requests import Complete, LogProb, Message, Request, Usage
+from cotlab.core.requests import Complete, LogProb, Message, Request, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import is_private
 from cotlab.run.budget import FREE, Price, price_of
+from cotlab.run.reserve import MOST_TOKENS, Reserve, counted
 
 TEXT = st.text(max_size=60)
+COUNTS = st.integers(1, 20_000)
 RATES = st.decimals(0, 100, places=4)
 
 
@@ -203,3 +205,53 @@ def test_a_reserve_does_not_depend_on_what_was_asked_of_the_request_before() -> 
 def test_what_generates_nothing_reserves_its_text_only() -> None:
     request = LogProb(ModelRef("p", "m"), (Message("user", "q" * 1000),), ("a",))
     assert 1000 <= Price(Decimal(1), Decimal(10**6)).most(request) <= 1400
+
+
+@pytest.mark.parametrize(
+    ("text", "reported", "usage"),
+    [
+        ("yes", Usage(0, 0), Usage(None, None)),
+        ("yes", Usage(0, 5), Usage(None, 5)),
+        ("yes", Usage(5, 0, 1), Usage(5, None, 1)),
+        ("", Usage(5, 0), Usage(5, 0)),  # a refusal
+        (None, Usage(0, 0), Usage(None, 0)),
+        ("yes", Usage(5, MOST_TOKENS), Usage(5, MOST_TOKENS)),
+        ("yes", Usage(5, MOST_TOKENS + 1), Usage()),
+        ("yes", Usage(10**400, 5), Usage()),
+        ("yes", Usage(5, 5, 10**400), Usage()),
+        ("yes", Usage(), Usage()),
+    ],
+)
+def test_a_number_that_cannot_be_is_no_count(text: str | None, reported: Usage, usage: Usage) -> None:
+    assert counted(Response("k", text, usage=reported)) == usage
+
+
+@given(prices(), st.lists(st.tuples(TEXT, st.integers(1, 50), COUNTS, COUNTS), max_size=6), TEXT, st.integers(1, 50))
+def test_a_raised_reserve_is_enough_for_all_that_was_reported(
+    price: Price, seen: list[tuple[str, int, int, int]], question: str, max_tokens: int
+) -> None:
+    """A server that adds hidden tokens to each request, or makes replies of its own length: as many once more fit."""
+    reserve = Reserve(price)
+    for text, most, used_in, used_out in seen:
+        before, made_most = reserve.most(request := asked(text, most)), most + price.headroom
+        usage = Usage(used_in, used_out)
+        cost = price.cost(usage)
+        assert cost is not None and reserve.learn(request, usage) == (cost > before)
+        assert cost <= reserve.most(request) and before <= reserve.most(request)
+        if cost > before:  # whatever is asked next, what went beyond this request fits
+            hidden = used_in if used_in > len(request.coded) else 1
+            made = used_out if used_out > made_most else 0
+            again = price.cost(Usage(hidden, made))
+            assert again is not None and again <= reserve.most(asked(question, max_tokens))
+
+
+def test_a_reserve_is_not_raised_by_what_it_covers() -> None:
+    reserve = Reserve(Price(Decimal(1), Decimal(1)))
+    request = asked("q", 10)
+    assert not reserve.learn(request, Usage(len(request.coded), 10)) and not reserve.learn(request, Usage())
+    assert reserve.most(request) == reserve.price.most(request)
+    assert reserve.learn(request, Usage(len(request.coded), 11)) and (reserve.more_in, reserve.more_out) == (0, 11)
+
+
+def asked(text: str, max_tokens: int) -> Complete:
+    return Complete(ModelRef("p", "m"), (Message("user", text),), max_tokens=max_tokens)

@@ -293,8 +293,8 @@ async def test_no_run_ever_reserves_more_than_its_cap(log: ResponseLog, fits: in
         nonlocal peak
         peak = max(peak, sum(log.spend("r")))
 
-    # the server says that each reply cost its whole reserve
-    server = Server(lambda n: watch(n) or Response("", "yes", usage=Usage(most, 0)), latency_s=0.001)
+    # the server says that each reply cost its whole reserve: all that was sent and the 10 tokens of the longest reply
+    server = Server(lambda n: watch(n) or Response("", "yes", usage=Usage(most - 10, 10)), latency_s=0.001)
     replies = await ask_all(over(log, server, replace(LIMITS, cap_micro=cap), price), *(f"{i:02d}" for i in range(20)))
     assert sum(isinstance(reply, Response) for reply in replies) == fits
     assert sum(isinstance(reply, BudgetReached) for reply in replies) == 20 - fits

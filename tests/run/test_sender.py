@@ -15,14 +15,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_dispatch import LIMITS, Server, ask_all, ask_for, over, until
+from test_dispatch import LIMITS, REF, Server, ask_all, ask_for, over, until
 
 from cotlab.core.errors import BadReply, ProviderError, RateLimited, TimedOut, Unavailable
 from cotlab.core.requests import Complete, Failed, Request, Response, Usage
 from cotlab.run import sender
 from cotlab.run.budget import FREE, Price
+from cotlab.run.dispatch import Dispatcher
 from cotlab.run.limits import Limits, SendLimit, TokenLimit
+from cotlab.run.reserve import PROVING_REPLIES, Reserve
 from cotlab.run.sender import MOST_429, MOST_429_ALONE, MOST_BAD, MOST_DEAD
+from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog, Spend
 
 ERRORS = {
@@ -200,3 +203,52 @@ async def test_a_limit_on_sends_and_one_on_tokens_hold_at_once(
     for at, _ in sent:
         window = [tokens for other, tokens in sent if at - WINDOW_S + LATE_S < other <= at]
         assert len(window) <= 2 and sum(window) <= allowed
+
+
+PRICE = Price(Decimal(1), Decimal(1))
+LARGE_REPLY = Response("", "yes", usage=Usage(20, 5_000))
+
+
+def reserve_of(dispatcher: Dispatcher) -> Reserve:
+    return dispatcher.job.reserves[REF]
+
+
+async def test_after_a_reply_beyond_its_reserve_one_call_at_a_time_is_in_flight_until_twenty_were_within(
+    log: ResponseLog,
+) -> None:
+    server = Timed(lambda n: LARGE_REPLY if n == 3 else None, latency_s=0.01)
+    dispatcher = over(log, server, replace(LIMITS, concurrency=5), PRICE)
+    replies = await ask_all(dispatcher, *(f"{i:02d}" for i in range(60)))
+    assert all(isinstance(reply, Response) for reply in replies)
+    at_once = [n for _, n in server.began]
+    assert at_once[0] == 1 and max(at_once[1:4]) > 1  # the first call goes alone, then several do
+    landed = next(i for i in range(4, 60) if at_once[i : i + 3] == [1, 1, 1])  # all that were in flight have landed
+    alone = next(i for i, n in enumerate(at_once[landed:]) if n > 1)
+    assert PROVING_REPLIES - 5 <= alone <= PROVING_REPLIES + 1 and max(at_once[landed + alone :]) == 5
+    assert reserve_of(dispatcher).most(ask_for("00")) == PRICE.most(ask_for("00")) + 5_000
+
+
+async def test_every_larger_reply_raises_the_reserve(log: ResponseLog) -> None:
+    sizes = (500, 9_000, 700, 20_000)
+    dispatcher = over(log, Server(lambda n: Response("", "yes", usage=Usage(20, sizes[n]))), LIMITS, PRICE)
+    for i, most in enumerate((500, 9_000, 9_000, 20_000)):
+        await dispatcher.ask(ask_for(str(i)))
+        assert (reserve_of(dispatcher).more_in, reserve_of(dispatcher).more_out) == (0, most)
+    again = over(log, Server(), LIMITS, PRICE)  # another process of the run
+    assert reserve_of(again).more_out == 20_000 and reserve_of(again).alone
+
+
+async def test_what_one_model_reports_raises_no_reserve_of_another(log: ResponseLog) -> None:
+    other = replace(REF, name="other")
+    providers = {REF: Server(lambda n: LARGE_REPLY), other: Server()}
+    for _ in range(2):  # and so in another process of the run
+        dispatcher = Dispatcher("r", providers, dict.fromkeys(providers, PRICE), log, LIMITS, Progress())
+        await dispatcher.ask(ask_for("a"))
+        reserves = dispatcher.job.reserves
+        assert (reserves[REF].more_out, reserves[other].more_out) == (5_000, 0)
+
+
+async def test_a_free_model_is_asked_as_many_at_once_whatever_it_reports(log: ResponseLog) -> None:
+    server = Server(lambda n: LARGE_REPLY, latency_s=0.01)
+    await ask_all(over(log, server, replace(LIMITS, concurrency=10)), *map(str, range(20)))
+    assert server.most_at_once == 10
