@@ -115,6 +115,8 @@ def start(
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
     _check_output(output)
     with store.writing() as connection:
+        if write.has_run(connection, run_id):  # since it was looked up, another process began it
+            raise _taken(run_id)
         write.add_suite(connection, suite, file_sha256=sha, redact=config.redact_prompts)
         write.add_run(
             connection,
@@ -127,6 +129,7 @@ def start(
             n_items=len(suite.items[: plan.limit]),
             estimate=None if all(map(_in_process, providers.values())) else count_plan(plan, suite, prices).as_estimate(price),
         )
+        _claim(store, run_id)
     with _released_on_error(store, run_id):
         (output / "run.yaml").write_text(as_yaml(config.model_dump(mode="json") | {"output": None}), "utf-8")
         for caution in cautions(plan):
