@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cotlab.core.errors import ConfigError
+from cotlab.core.errors import ConfigError, StoreError
 from cotlab.core.provider import AnyProvider, Batching, BatchProvider
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef, Plan, Suite
@@ -114,6 +115,8 @@ def start(
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
     _check_output(output)
     with store.writing() as connection:
+        if write.has_run(connection, run_id):  # since it was looked up, another process began it
+            raise _taken(run_id)
         write.add_suite(connection, suite, file_sha256=sha, redact=config.redact_prompts)
         write.add_run(
             connection,
@@ -126,11 +129,13 @@ def start(
             n_items=len(suite.items[: plan.limit]),
             estimate=None if all(map(_in_process, providers.values())) else count_plan(plan, suite, prices).as_estimate(price),
         )
-    (output / "run.yaml").write_text(as_yaml(config.model_dump(mode="json") | {"output": None}), "utf-8")
-    for caution in cautions(plan):
-        warn(caution)
-    announce(run_id)
-    return _carry_out(run_id, plan, suite, store, providers, prices, config, output, tell)
+        _claim(store, run_id)
+    with _released_on_error(store, run_id):
+        (output / "run.yaml").write_text(as_yaml(config.model_dump(mode="json") | {"output": None}), "utf-8")
+        for caution in cautions(plan):
+            warn(caution)
+        announce(run_id)
+        return _carry_out(run_id, plan, suite, store, providers, prices, config, output, tell)
 
 
 def resume(
@@ -144,13 +149,16 @@ def resume(
 ) -> Finished:
     """Go on with a run: what ended stays, the rest replays through the response log. ``flags`` may raise its limits."""
     row = read.run(store, run_id)
-    live = LiveState(store.log_path)
-    try:
-        if (holder := live.claim(run_id)) is not None:
-            raise ConfigError(f"Run {run_id} is still going, in process {holder}: stop it before it is resumed.")
-    finally:
-        live.close()
-    announce(run_id)
+    _claim(store, run_id)
+    with _released_on_error(store, run_id):
+        announce(run_id)
+        return _go_on(run_id, row, flags, store, tell, retry_refused)
+
+
+def _go_on(
+    run_id: str, row: Mapping[str, Any], flags: Mapping[str, Any], store: Store, tell: Callable[[Progress], None],
+    retry_refused: bool,
+) -> Finished:  # fmt: skip
     plan = read.plan_of(row)
     config = config_again(json.loads(row["config"]), flags)
     if read.is_redacted(store, plan.suite_digest):
@@ -224,7 +232,32 @@ def _check_new(store: Store, run_id: str) -> None:
     if not RUN_ID.fullmatch(run_id):
         raise ConfigError(f"--run-id takes up to 80 letters, digits, dots, dashes and underscores, got {run_id!r}.")
     if run_id in set(read.runs(store)["id"]):
-        raise ConfigError(f"There is a run {run_id!r} already: --resume goes on with it, another --run-id starts a new one.")
+        raise _taken(run_id)
+
+
+def _taken(run_id: str) -> ConfigError:
+    return ConfigError(f"There is a run {run_id!r} already: --resume goes on with it, another --run-id starts a new one.")
+
+
+def _claim(store: Store, run_id: str) -> None:
+    """Take a run for this process; ConfigError where another one has it and may still run."""
+    with closing(LiveState(store.log_path)) as live:
+        holder = live.claim(run_id)
+    if holder is not None:
+        place = "" if holder.is_here else f" on {holder.host}"
+        later = "" if holder.is_here else f" If it was killed, the run can be resumed in {holder.free_in_s:.0f} s."
+        raise ConfigError(f"Run {run_id} is still going, in process {holder.pid}{place}: stop it before it is resumed.{later}")
+
+
+@contextmanager
+def _released_on_error(store: Store, run_id: str) -> Iterator[None]:
+    """Give up the claim of a run that ends in an error, so that it can be resumed from another machine without a wait."""
+    try:
+        yield
+    except BaseException:
+        with suppress(StoreError), closing(LiveState(store.log_path)) as live:
+            live.release(run_id)
+        raise
 
 
 def _limits(providers: Iterable[AnyProvider], config: RunConfig) -> Limits:

@@ -73,7 +73,8 @@ class Run:
         dispatcher = Dispatcher(
             self.id, self.providers, self.prices, replies, self.limits, progress, self.journal, batch=self.batch
         )
-        live.begin(self.id, progress)
+        if live.beat(self.id, progress):  # somebody asked for that while the model was loaded
+            self.stop.set()
         self.journal.note("run", run=self.id, plan=self.plan.digest, items=progress.items_total, batch=self.batch or None)
         with self.store.writing() as connection:
             write.set_status(connection, self.id, "running")

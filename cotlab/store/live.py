@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from cotlab.store.responses import connect, is_alive
+from cotlab.store.processes import host_of, may_run, this_machine
+from cotlab.store.responses import clock, connect, transaction
 
 STALE_S = 10.0
 """Without a heartbeat for so long a run counts as interrupted."""
+SILENT_S = 60.0
+"""Without a heartbeat for so long a run of another machine or PID namespace may be resumed: its process cannot be tested."""
 LOADING_S = 600.0
 """A process that claimed a run may take so long to load its model before its first heartbeat."""
 
@@ -54,6 +55,12 @@ class LiveRun:
     progress: Progress
     alive: bool
     stopping: bool
+    host: str
+    """Name of the machine on which ``pid`` counts."""
+    is_here: bool
+    """Whether ``pid`` is a number of this machine and PID namespace, and of its present boot."""
+    free_in_s: float
+    """Seconds without a heartbeat from now after which another process may take the run; 0 where it may now."""
 
 
 class LiveState:
@@ -65,48 +72,52 @@ class LiveState:
     def close(self) -> None:
         self._connection.close()
 
-    def beat(self, run: str, progress: Progress) -> bool:
-        """Write ``progress``; returns whether somebody asked the run to stop."""
+    def beat(self, run: str, progress: Progress, silent_s: float = SILENT_S) -> bool:
+        """Write ``progress``; returns whether somebody asked the run to stop.
+
+        Where this process cannot be tested it counts as gone ``silent_s`` later, if nothing follows.
+        """
         self._connection.execute(
-            "INSERT INTO live (run, pid, state, heartbeat) VALUES (?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET "
-            "pid = excluded.pid, state = excluded.state, heartbeat = excluded.heartbeat",
-            (run, os.getpid(), json.dumps(asdict(progress)), time.time()),
+            "INSERT INTO live (run, pid, machine, state, heartbeat, silent_s) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (run) DO UPDATE SET pid = excluded.pid, machine = excluded.machine, state = excluded.state, "
+            "heartbeat = excluded.heartbeat, silent_s = excluded.silent_s",
+            (run, os.getpid(), this_machine(), json.dumps(asdict(progress)), clock(self._connection), silent_s),
         )
         row = self._connection.execute("SELECT stop FROM live WHERE run = ?", (run,)).fetchone()
         return bool(row and row[0])
 
-    def begin(self, run: str, progress: Progress) -> None:
+    def begin(self, run: str, progress: Progress, silent_s: float = SILENT_S) -> None:
         """Claim a run for this process and forget an earlier wish that it stops."""
-        self.beat(run, progress)
+        self.beat(run, progress, silent_s)
         self._connection.execute("UPDATE live SET stop = 0 WHERE run = ?", (run,))
 
-    def claim(self, run: str) -> int | None:
-        """Take a run for this process before its model is loaded; the process that has it already, where one does.
+    def claim(self, run: str) -> LiveRun | None:
+        """Take a run for this process before its first heartbeat; the run as another process has it, where one does.
 
         One transaction: of several processes that try at once, one gets it.
         """
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            row = self._connection.execute("SELECT pid, state, heartbeat FROM live WHERE run = ?", (run,)).fetchone()
-            if row is not None and row[0] != os.getpid():
-                pid, state, beat = row
-                if _progress(state).status == "running" and time.time() - beat < LOADING_S and is_alive(pid):
-                    return int(pid)
-            self.begin(run, Progress(started_at=time.time()))
+            live = self.get(run)
+            if live is not None and live.free_in_s and not (live.is_here and live.pid == os.getpid()):
+                return live
+            self.begin(run, Progress(started_at=time.time()), LOADING_S)
             return None
         finally:
             self._connection.execute("COMMIT")
 
+    def release(self, run: str) -> None:
+        """Give up a run that this process claimed and does not carry on: another one may take it at once."""
+        with transaction(self._connection, "The state of a run") as connection:
+            connection.execute(
+                "UPDATE live SET silent_s = 0 WHERE run = ? AND pid = ? AND machine = ?", (run, os.getpid(), this_machine())
+            )
+
     def ask_stop(self, run: str) -> bool:
-        """Ask a living run to stop: a flag for its next heartbeat and a signal for now. False if it is not alive."""
+        """Ask a living run to stop: a flag for its next heartbeat, wherever it runs. False if it is not alive."""
         self._connection.execute("UPDATE live SET stop = 1 WHERE run = ?", (run,))
         live = self.get(run)
-        if live is None or not live.alive:
-            return False
-        if live.pid != os.getpid():
-            with suppress(ProcessLookupError):
-                os.kill(live.pid, signal.SIGTERM)
-        return True
+        return live is not None and live.alive
 
     def get(self, run: str) -> LiveRun | None:
         found = self.all(run)
@@ -115,16 +126,20 @@ class LiveState:
     def all(self, run: str | None = None) -> list[LiveRun]:
         """Every run that ever beat, or one of them, the newest heartbeat first."""
         rows = self._connection.execute(
-            "SELECT run, pid, state, stop, heartbeat FROM live WHERE ? IS NULL OR run = ? ORDER BY heartbeat DESC", (run, run)
+            "SELECT run, pid, machine, state, stop, ? - heartbeat, silent_s FROM live "
+            "WHERE ? IS NULL OR run = ? ORDER BY heartbeat DESC",
+            (clock(self._connection), run, run),
         ).fetchall()
-        now = time.time()
-        return [
-            LiveRun(
-                name, pid, progress := _progress(state),
-                progress.status == "running" and now - beat < STALE_S and is_alive(pid), bool(stop),
-            )
-            for name, pid, state, stop, beat in rows
-        ]  # fmt: skip
+        return [_live_run(*row) for row in rows]
+
+
+def _live_run(run: str, pid: int, machine: str | None, state: str, stop: int, age_s: float, silent_s: float) -> LiveRun:
+    progress, is_here = _progress(state), machine == this_machine()
+    running, lasts_s = progress.status == "running", LOADING_S if is_here and silent_s else silent_s
+    return LiveRun(
+        run, pid, progress, running and may_run(machine, pid, age_s, min(STALE_S, lasts_s)), bool(stop),
+        host_of(machine), is_here, lasts_s - age_s if running and may_run(machine, pid, age_s, lasts_s) else 0.0,
+    )  # fmt: skip
 
 
 def _progress(state: str) -> Progress:

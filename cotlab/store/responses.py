@@ -23,6 +23,7 @@ from cotlab.core.keys import digest
 from cotlab.core.requests import Request, Response, Usage
 from cotlab.store.coding import as_text, asked_text, read_reply, told
 from cotlab.store.overshoots import Overshoot, read_overshoots
+from cotlab.store.processes import may_run, this_machine
 
 PATIENCE_S = 30.0
 _SILENT_S = 30.0
@@ -58,6 +59,11 @@ _STEPS = (
     (
         "CREATE TABLE leases (queue TEXT, run TEXT, item TEXT, rater TEXT, until REAL, PRIMARY KEY (queue, run, item, rater))",
         "CREATE TABLE skips (queue TEXT, run TEXT, item TEXT, rater TEXT, at REAL, PRIMARY KEY (queue, run, item, rater))",
+    ),
+    (
+        "ALTER TABLE calls ADD COLUMN machine TEXT",
+        "ALTER TABLE live ADD COLUMN machine TEXT",
+        "ALTER TABLE live ADD COLUMN silent_s REAL NOT NULL DEFAULT 60",
     ),
 )
 """The file's schema as ordered steps; PRAGMA user_version says how many it has."""
@@ -133,6 +139,11 @@ def transaction(connection: sqlite3.Connection, what: str) -> Iterator[sqlite3.C
         if "locked" in str(error):
             raise StoreBusy(PATIENCE_S, "another process that writes to the response log") from error
         raise StoreError(f"{what} cannot be written: {error}") from error
+
+
+def clock(connection: sqlite3.Connection) -> float:
+    """Return the log's own time in seconds since 1970: every heartbeat is written and judged by it."""
+    return float(connection.execute("SELECT (julianday('now') - 2440587.5) * 86400.0").fetchone()[0])
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -220,8 +231,8 @@ class ResponseLog:
             if sum(self._spend(run)) + most > cap:
                 return Claim()
             done = connection.execute(
-                "INSERT INTO calls (key, run, pid, reserved, tokens, at) VALUES (?, ?, ?, ?, ?, ?)",
-                (key, run, os.getpid(), most, tokens, datetime.now(UTC).isoformat()),
+                "INSERT INTO calls (key, run, pid, machine, reserved, tokens, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (key, run, os.getpid(), this_machine(), most, tokens, datetime.now(UTC).isoformat()),
             )
             connection.execute(
                 "INSERT INTO spends (run, paid, reserved, calls) VALUES (?, 0, ?, 1) "
@@ -343,12 +354,14 @@ class ResponseLog:
     def _in_flight_elsewhere(self, key: str, run: str) -> bool:
         """Whether another run, or process, that lives waits for this reply; one that stopped beating or moved on does not."""
         rows = self._connection.execute(
-            "SELECT c.pid, l.pid, l.heartbeat FROM calls c LEFT JOIN live l ON l.run = c.run "
-            "WHERE c.key = ? AND c.outcome IS NULL AND NOT (c.pid = ? AND c.run = ?)",
-            (key, os.getpid(), run),
+            "SELECT c.machine, c.pid, l.run IS NULL OR (l.pid = c.pid AND l.machine IS c.machine), "
+            "CASE WHEN l.run IS NOT NULL THEN :now - l.heartbeat WHEN c.machine = :machine THEN 0 "
+            "ELSE coalesce((julianday('now') - julianday(c.at)) * 86400.0, 1e9) END "  # without a heartbeat: since it was sent
+            "FROM calls c LEFT JOIN live l ON l.run = c.run "
+            "WHERE c.key = :key AND c.outcome IS NULL AND NOT (c.pid = :pid AND c.machine IS :machine AND c.run = :run)",
+            {"key": key, "pid": os.getpid(), "machine": this_machine(), "run": run, "now": clock(self._connection)},
         ).fetchall()
-        now = time.time()
-        return any(is_alive(pid) and (owner is None or (owner == pid and now - beat < _SILENT_S)) for pid, owner, beat in rows)
+        return any(owner and may_run(machine, pid, age_s, _SILENT_S) for machine, pid, owner, age_s in rows)
 
     def _spend(self, run: str) -> Spend:
         row = self._connection.execute("SELECT paid, reserved FROM spends WHERE run = ?", (run,)).fetchone()
@@ -369,17 +382,3 @@ def _counted(usage: Usage | None) -> tuple[int, ...]:
         return (0,) * 6
     known = usage.tokens_in is not None and usage.tokens_out is not None
     return (1, int(not known), *(n or 0 for n in (usage.tokens_in, usage.tokens_out, usage.cached, usage.reasoning)))
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process of this number runs on this machine; one that ended and was not waited for does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (OSError, IndexError):
-        return True

@@ -18,6 +18,7 @@ from cotlab.core.errors import SchemaMismatch, StoreError
 from cotlab.core.requests import Response, Token, Usage
 from cotlab.store import responses
 from cotlab.store.live import LiveState, Progress
+from cotlab.store.processes import this_machine
 from cotlab.store.responses import COUNTED, Claim, OpenBatch, ResponseLog, Spend
 
 TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)  # lone surrogates too
@@ -362,7 +363,10 @@ def test_a_run_whose_process_is_gone_is_not_alive_and_its_newer_words_are_passed
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     rows = sqlite3.connect(path, isolation_level=None)
-    rows.execute('INSERT INTO live VALUES (\'r\', ?, \'{"status": "running", "of_tomorrow": 1}\', 0, 1e12)', (gone.pid,))
+    state = '{"status": "running", "of_tomorrow": 1}'
+    rows.execute(
+        "INSERT INTO live (run, pid, machine, state, heartbeat) VALUES ('r', ?, ?, ?, 1e12)", (gone.pid, this_machine(), state)
+    )
     rows.close()
     told = live.get("r")
     assert told is not None and not told.alive and told.progress.status == "running"
