@@ -13,7 +13,7 @@ else:
     row = run.wait_for(run_id)
     if row is not None:
         run.banner(row)
-        run.live_progress(run_id, run.state_of(row))
+        run.live_progress(row)
         run.actions(row)
         run.cost(row)
         run.findings(row)

@@ -70,7 +70,7 @@ def _made(n: int, labelled: int, fitted: bool, planned: int | None) -> Temporary
             params = fit("platt", raws, [draw.random() < acceptable(raw) for raw in raws]).params
             version = add_calibrator(
                 connection, method="platt", params={"all": params, "domains": {}}, weights=None, labels_digest="d", n=400,
-                n_positive=200, report={}, by="Ann",
+                n_positive=200, report={"defined_parts": [{"parts": list("CRVDF"), "n": 400}]}, by="Ann",
             )  # fmt: skip
             choose_calibrator(connection, version, by="Ann", reason="first")
     return made

@@ -66,7 +66,9 @@ def label(store: Store, run: str, accepted: Mapping[str, bool], rater: str = "an
 def calibrated(store: Store, scores: Sequence[float], accepted: Sequence[bool], fitted: float) -> None:
     """A calibrator in use, of Platt's map of these labels, whose report says ``fitted`` of its Brier score."""
     made = fit("platt", np.asarray(scores), np.asarray(accepted))
-    report = {"chosen": "platt", "methods": [{"method": "platt", "brier": {"point": fitted}}], "runs": ["ref"]}
+    sets = [{"parts": ["C", "V", "D"], "n": len(scores) - 1}, {"parts": ["C", "D"], "n": 1}]
+    report = {"chosen": "platt", "methods": [{"method": "platt", "brier": {"point": fitted}}], "runs": ["ref"],
+              "defined_parts": sets}  # fmt: skip
     with store.writing() as connection:
         version = calibrators.add_calibrator(
             connection, method="platt", params={"all": made.params, "domains": {}}, weights=None, labels_digest="d",

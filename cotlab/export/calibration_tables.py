@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cotlab.export.source import Absent, Choice, Drawn, FigureTable, Source
 from cotlab.figures.calibration import METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
-from cotlab.review.calibrate import applied
+from cotlab.review.calibrate import applied, version_of
 from cotlab.review.features import feature_table
 from cotlab.review.labels import targets
 from cotlab.stats.calibration import Bin, reliability_bins
@@ -225,7 +225,7 @@ def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:
 
 
 def _diagram(source: Source, choice: Choice) -> Drawn | Absent:
-    row = current_calibrator(source.store)
+    row = version_of(source.store)
     if row is None:
         return Absent(NONE_YET)
     limits = thresholds_of(source.store)
@@ -243,7 +243,7 @@ def _diagram(source: Source, choice: Choice) -> Drawn | Absent:
 
 def _histogram(source: Source, choice: Choice) -> Drawn | Absent:
     table = with_targets(source.store, [source.run_id])
-    row = current_calibrator(source.store)
+    row = version_of(source.store)
     if row is None:
         found = histogram(table["r_raw"].where(table["status"] == "ok"), table["target"], "r_raw")
     else:

@@ -28,7 +28,7 @@ def as_vectors(fig: Any) -> Any:
     ----------
     fig : plotly.graph_objects.Figure
         It is changed: heatmaps become cells, Scattergl becomes Scatter, a colour bar rectangles with numbers, and the pattern
-        of a bar lines.
+        of a bar lines that lie on it, also where bars stack.
 
     Raises
     ------
@@ -37,8 +37,10 @@ def as_vectors(fig: Any) -> Any:
     """
     data: list[Any] = []
     shapes: list[dict[str, Any]] = []
+    hatches: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
     layout = fig.layout
+    tops: dict[tuple[Any, ...], float] | None = {} if layout.barmode in ("stack", "relative") else None
     for trace in fig.data:
         if trace.type == "heatmap":
             cells, bar, words = _heatmap(trace)
@@ -54,7 +56,7 @@ def as_vectors(fig: Any) -> Any:
             raise ValueError(f"a trace of the kind {trace.type!r} has no vector form: draw it with marks")
         else:
             if trace.type == "bar":
-                shapes += _hatches(trace)
+                hatches += _hatches(trace, _bases(trace, tops))
             if _has_bar(trace):
                 bar, words = _colour_bar(trace.marker)
                 shapes += bar
@@ -63,6 +65,7 @@ def as_vectors(fig: Any) -> Any:
             data.append(trace)
     new = go.Figure(data=data, layout=layout)
     new.layout.images = ()
+    new.layout.shapes = (*hatches, *new.layout.shapes)  # lines of the figure itself stay above them
     for shape in shapes:
         new.add_shape(shape)
     for note in notes:
@@ -165,27 +168,44 @@ def _ramp(
     return shapes, notes
 
 
-def _hatches(trace: Any) -> list[dict[str, Any]]:
-    """Grey and lines below the bars that had a pattern, which are left clear, so that their text stands above the lines."""
+def _bases(trace: Any, tops: dict[tuple[Any, ...], float] | None) -> list[float]:
+    """Where each bar of a trace begins; where bars stack, ``tops`` is how high they reach so far and grows with these."""
+    if trace.base is not None or tops is None:
+        return [float(base or 0) for base in _list(trace.base, len(trace.y))]
+    found = []
+    for x, y in zip(trace.x, trace.y, strict=True):
+        at = trace.xaxis or "x", trace.yaxis or "y", x
+        found.append(tops.get(at, 0.0))
+        tops[at] = found[-1] + float(y or 0)
+    return found
+
+
+def _hatches(trace: Any, bases: Sequence[float]) -> list[dict[str, Any]]:
+    """Lines for the bars that had a pattern, from where each begins.
+
+    They are drawn on bars without text, which keep their colour; below bars with text, on grey, and those bars are left
+    clear, so that the text stands above the lines.
+    """
     pattern = trace.marker.pattern
     shape = pattern.shape if pattern is not None else None
     if not any(_list(shape, 1)):
         return []
-    wanted = _list(shape, len(trace.y))
-    bases = _list(trace.base, len(wanted))
+    wanted, below = _list(shape, len(trace.y)), trace.text is not None
     widths = _list(trace.width if trace.width is not None else 0.8, len(wanted))
+    colour = "#d6d6d6" if below else pattern.fgcolor or style.PAPER
     found = []
     for x, y, base, width, kind in zip(trace.x, trace.y, bases, widths, wanted, strict=True):
-        if kind:
-            left, low, wide, high = float(x) - float(width) / 2, float(base or 0), float(width), float(y)
-            place = {"layer": "between", "xref": trace.xaxis or "x", "yref": trace.yaxis or "y"}
-            found.append({
-                **place, "type": "rect", "x0": left, "x1": left + wide, "y0": low, "y1": low + high,
-                "fillcolor": style.NOT_AVAILABLE, "line": {"width": 0},
-            })  # fmt: skip
-            path = _lines(left, low, wide, high)
-            found.append({**place, "type": "path", "path": path, "line": {"width": 0.8, "color": "#d6d6d6"}})
-    if found:
+        if kind and y:
+            left, wide, high = float(x) - float(width) / 2, float(width), float(y)
+            place = {"layer": "between" if below else "above", "xref": trace.xaxis or "x", "yref": trace.yaxis or "y"}
+            if below:
+                found.append({
+                    **place, "type": "rect", "x0": left, "x1": left + wide, "y0": base, "y1": base + high,
+                    "fillcolor": style.NOT_AVAILABLE, "line": {"width": 0},
+                })  # fmt: skip
+            line = {"width": 0.8, "color": colour, "dash": "dot" if kind == "." else "solid"}
+            found.append({**place, "type": "path", "path": _lines(left, base, wide, high), "line": line})
+    if found and below:
         fills = _list(trace.marker.color, len(wanted))
         trace.marker.color = [CLEAR if kind else fill for fill, kind in zip(fills, wanted, strict=True)]
     trace.marker.pattern = None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cotlab.core.errors import ConfigError
+from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.keys import digest
 from cotlab.reliability.calibrator import (
     COMBINED,
@@ -24,6 +24,7 @@ from cotlab.reliability.calibrator import (
 )
 from cotlab.reliability.combine import Combination, combine
 from cotlab.reliability.weights import OBJECTIVES, PARTS, Floats, Tuned, reweighed, tune
+from cotlab.review.defined import counted, defined_parts, why_uncalibrated
 from cotlab.review.domain_maps import domain_maps
 from cotlab.review.fit_report import choice_report, tuned_report
 from cotlab.store.calibrators import add_calibrator, calibrator, choose_calibrator, current_calibrator
@@ -56,7 +57,8 @@ class Fitted:
     tuned : Tuned or None
     report : mapping of JSON values
         What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed of: "CVFRD")``, chains``
-        (what it was of: "reference", "own")``, left_out`` (reason -> count)``, folds`` (count)``, seed,
+        (what it was of: "reference", "own")``, defined_parts`` (``parts`` and ``n`` of each set of parts that labelled items
+        have)``, left_out`` (reason -> count)``, folds`` (count)``, seed,
         base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and ``points`` (``r_raw, predicted, target``, out
         of fold) of the chosen one, ``domains`` (name -> what ``domain_maps`` tells)
         and ``weights`` (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not refused,
@@ -159,7 +161,7 @@ def fit_labels(
     weights = None if tuned is None else tuned.weights
     report = {
         **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
-        **_kinds(told),
+        **_kinds(told), "defined_parts": counted(defined_parts(told, weights)),
         "left_out": left_out, "domains": by_domain, "weights": None if tuned is None else tuned_report(tuned),
     }  # fmt: skip
     digest_ = labels_digest(told, scores)
@@ -184,7 +186,7 @@ def fit_combined(labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int
     report = {
         **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
         "left_out": left_out, "domains": {}, "weights": None, "combination": dict(found.combination.params),
-        **_kinds(told),
+        **_kinds(told), "defined_parts": counted(defined_parts(told, combination=found.combination.params)),
     }  # fmt: skip
     digest_ = labels_digest(told, scores)
     params = {"all": best.params, "domains": {}, COMBINED: dict(found.combination.params)}
@@ -207,12 +209,48 @@ def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -
     UnknownName
         If there is no such version.
     """
+    return applied(version_of(store, version), features)
+
+
+def version_of(store: Store, version: int | None = None) -> dict[str, Any] | None:
+    """The version in use (None without one), or the one asked for, as ``cotlab.store.calibrators`` gives it.
+
+    Where its report was kept without ``defined_parts``, they are those of the labels that it was fitted on, if these are still
+    there: the digest says so. UnknownName if there is no such version.
+    """
     row = current_calibrator(store) if version is None else calibrator(store, version)
-    return applied(row, features)
+    if row is not None and "defined_parts" not in (row["report"] or {}):
+        table = _fitted_on(store, row)
+        if table is not None:
+            sets = defined_parts(table, row["weights"], row["params"].get(COMBINED))
+            row["report"] = {**row["report"], "defined_parts": counted(sets)}
+    return row
+
+
+def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
+    """The labelled items that a version was fitted on; None where they have changed or are gone since."""
+    from cotlab.review.labels import labelled
+
+    report = row["report"] or {}
+    for until in (row["made_at"], None):  # labels may bear a later time than the fit that has seen them
+        try:
+            table, _ = _usable(labelled(store, report.get("runs", []), until=until))
+        except UnknownName:
+            return None
+        scores = table["r_raw"].to_numpy(dtype=float)
+        if row["weights"] is not None:
+            parts = table[list(PARTS)].to_numpy(dtype=float)
+            scores = reweighed(parts, row["weights"])
+            by_fold = [reweighed(parts, each) for each in (report.get("weights") or {}).get("fold_weights", ())]
+            fine = np.isfinite(np.column_stack([scores, *by_fold, _as_tuned(parts)])).all(axis=1)
+            table, scores = table[fine], scores[fine]
+        if labels_digest(table, scores) == row["labels_digest"]:
+            return table
+    return None
 
 
 def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
-    """``r_cal`` by a calibrator's row as ``cotlab.store.calibrators`` gives it; by none where it is None."""
+    """``r_cal`` by a calibrator's row as ``version_of`` gives it; by none where it is None."""
     ok = (features["status"] == "ok").to_numpy()
     stored = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
     raw = stored
@@ -235,7 +273,8 @@ def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFra
     else:
         maps = {name: Calibrator.from_params(params) for name, params in row["params"].get("domains", {}).items()}
         whole = Calibrator.from_params(row["params"]["all"])
-        other = _unlike(features, row["report"] or {})
+        unlike = zip(_unlike(features, row["report"] or {}), why_uncalibrated(features, row), strict=True)
+        other = [kind or parts for kind, parts in unlike]
         known = np.isfinite(raw) & np.array([not text for text in other], dtype=bool)
         for k in np.flatnonzero(np.isfinite(raw) & ~known):
             why[k] = other[k]
@@ -336,4 +375,3 @@ def _as_tuned(parts: Floats) -> Floats:
     from cotlab.stats.weights import WEIGHTS
 
     return reweighed(parts, WEIGHTS)
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 import pandas as pd
@@ -30,12 +31,19 @@ class Verdicts(NamedTuple):
     outdated: pd.DataFrame
 
 
-def verdicts(store: Store, runs: Sequence[str] | None = None, queue: str | None = None) -> Verdicts:
-    """The labels that hold, of these runs or of all. What a rater says as an adjudicator does not change what they said
-    before. With ``queue`` the raters' labels are those that hold in that queue, which must be known or have labels."""
+def verdicts(
+    store: Store, runs: Sequence[str] | None = None, queue: str | None = None, *, until: datetime | None = None
+) -> Verdicts:
+    """The labels that hold, of these runs or of all; with ``until``, those that held at that time.
+
+    What a rater says as an adjudicator does not change what they said before. With ``queue`` the raters' labels are those that
+    hold in that queue, which must be known or have labels.
+    """
     rows = kept.labels(store, history=True)
     if runs is not None:
         rows = rows[rows["run"].isin(runs)]
+    if until is not None:
+        rows = rows[rows["at_"] <= until]
     kinds = kept.queue_kinds(store)
     settling = rows["queue"].isin([name for name, kind in kinds.items() if kind == SETTLES])
     asked = rows["queue"] == queue if queue is not None else ~settling
@@ -50,7 +58,7 @@ def verdicts(store: Store, runs: Sequence[str] | None = None, queue: str | None 
     return Verdicts(last(rows[asked]), last(rows[settling]), gone.drop_duplicates(_ITEM))
 
 
-def targets(store: Store, runs: Sequence[str] | None = None) -> pd.DataFrame:
+def targets(store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None) -> pd.DataFrame:
     """One row for each item of a run that was labelled, in the order in which they were first; then those all of whose labels
     are of a reply that is no longer there.
 
@@ -61,7 +69,7 @@ def targets(store: Store, runs: Sequence[str] | None = None) -> pd.DataFrame:
         (why there is none, else ""). The last label of an adjudication decides where there is one, also by being unsure; else
         the majority of those raters whose target is known.
     """
-    found = verdicts(store, runs)
+    found = verdicts(store, runs, until=until)
     settled = found.adjudicated.drop_duplicates(_ITEM, keep="last").set_index(_ITEM)["target"].to_dict()
     said: dict[tuple[str, str], list[bool]] = {}
     for row in pd.concat([found.raters, found.adjudicated]).sort_values("seq").to_dict("records"):
@@ -84,7 +92,7 @@ def targets(store: Store, runs: Sequence[str] | None = None) -> pd.DataFrame:
     return table.assign(target=table["target"].astype(object).where(table["why"] == "", None))
 
 
-def labelled(store: Store, runs: Sequence[str] | None = None) -> pd.DataFrame:
+def labelled(store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None) -> pd.DataFrame:
     """The feature vectors of labelled items with one target each: what is learned from.
 
     Parameters
@@ -92,6 +100,8 @@ def labelled(store: Store, runs: Sequence[str] | None = None) -> pd.DataFrame:
     store : Store
     runs : sequence of str, optional
         Run ids; without, all runs that have labels.
+    until : datetime, optional
+        Only labels given by then; without it, all.
 
     Returns
     -------
@@ -105,7 +115,7 @@ def labelled(store: Store, runs: Sequence[str] | None = None) -> pd.DataFrame:
     UnknownName
         If the store has no such run.
     """
-    found = targets(store, runs)
+    found = targets(store, runs, until=until)
     features = feature_table(store, list(runs) if runs is not None else found["run"].drop_duplicates().tolist())
     clear = found[found["why"] == ""]
     table = features.merge(clear[[*_ITEM, "target", "raters"]], on=_ITEM, how="inner", sort=False)

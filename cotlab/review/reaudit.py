@@ -11,12 +11,11 @@ import pandas as pd
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.rng import derive_seed
-from cotlab.review.calibrate import applied
+from cotlab.review.calibrate import applied, version_of
 from cotlab.review.fit_report import interval_json
 from cotlab.review.queue import make_queue
 from cotlab.store import labels as kept
 from cotlab.store import read
-from cotlab.store.calibrators import current_calibrator
 from cotlab.store.decisions import decisions
 from cotlab.store.gate import Store
 
@@ -79,7 +78,7 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
     from cotlab.review.labels import labelled
     from cotlab.stats.calibration import interval, perfect_band
 
-    row = current_calibrator(store)
+    row = version_of(store)
     if row is None:
         return Quality(reason="no calibrator is in use")
     version = int(row["version"])

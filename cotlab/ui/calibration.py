@@ -20,7 +20,7 @@ from cotlab.reliability.maps import (
     FEWEST_OF_CLASS,
     METHODS,
 )
-from cotlab.review.calibrate import WAYS, applied, calibrate
+from cotlab.review.calibrate import WAYS, applied, calibrate, version_of
 from cotlab.stats.weights import WEIGHTS
 from cotlab.store import calibrators as kept
 from cotlab.store import due, read
@@ -322,7 +322,7 @@ def _version() -> dict[str, Any] | None:
         + (", in use" if row["current"] else "") for row in rows
     }  # fmt: skip
     now = next((str(row["version"]) for row in rows if row["current"]), str(rows[0]["version"]))
-    return kept.calibrator(data.store(), int(parts.pick("Calibrator", names, "version", now)))
+    return version_of(data.store(), int(parts.pick("Calibrator", names, "version", now)))
 
 
 def _trial(report: Mapping[str, Any], method: str) -> dict[str, Any]:

@@ -82,6 +82,12 @@ def has_ended(run_id: str) -> bool:
     return process is not None and process.poll() is not None
 
 
+def is_going(run_id: str) -> bool:
+    """Whether the process that this server started for a run is there."""
+    process = _STARTED.get(run_id)
+    return process is not None and process.poll() is None
+
+
 def _folder(store: Store, run_id: str) -> Path:
     return store.folder / "processes" / Path(run_id).name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -17,11 +18,16 @@ from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imported import is_imported
 from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
+from cotlab.store.responses import is_alive
 from cotlab.ui import access, data, evidence, launching, parts
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 STARTING_S = 1.0
+FOLLOWED_S = 1.0
+"""So often the page of a run that goes on is drawn anew."""
+ESTIMATES_S = 600.0
+"""So long after a run's end its process may still be making estimates."""
 STOP_HELP = "A clean end: what was done is kept, the run can be resumed."
 
 
@@ -33,7 +39,12 @@ def wait_for(run_id: str) -> dict[str, Any] | None:
         if not launching.has_started(data.store(), run_id):
             parts.empty("There is no such run.", page("runs"), "All runs")
             return None
-    _starting(run_id)
+    words = launching.last_words(data.store(), run_id)
+    if "error:" in words or launching.has_ended(run_id):
+        st.error(as_code(words))
+        st.page_link(page("new_run"), label="Back to New run", icon=":material/arrow_back:")
+    else:
+        _starting(run_id)
     return None
 
 
@@ -42,17 +53,15 @@ def _starting(run_id: str) -> None:
     try:
         data.run_row(run_id)
     except UnknownName:
-        words = launching.last_words(data.store(), run_id)
-        if "error:" in words or launching.has_ended(run_id):
-            st.error(as_code(words))
-            st.page_link(page("new_run"), label="Back to New run", icon=":material/arrow_back:")
-        else:
+        if "error:" not in launching.last_words(data.store(), run_id) and not launching.has_ended(run_id):
             st.info("Loading the model and the suite …")
-        return
+            return
     st.rerun()
 
 
 def banner(row: dict[str, Any]) -> None:
+    if st.session_state.pop("resumed", None) == row["id"]:
+        st.toast("Resuming: the model is being loaded.")
     status = parts.status_of(row)
     errors = " with errors" if status == "done" and int(row["n_errors"]) else ""
     st.subheader(f"{parts.STATUS.get(status, status)}{errors}")
@@ -63,13 +72,36 @@ def banner(row: dict[str, Any]) -> None:
         parts.partial_banner(row)
 
 
-@st.fragment(run_every=1.0)
-def live_progress(run_id: str, drawn: str) -> None:
-    """Counters of a run; while it goes they move once a second, and the page is drawn anew when what it says is old.
+def live_progress(row: dict[str, Any]) -> None:
+    """Counters of a run; while it may change they move once a second, and the page is drawn anew when it did change.
 
-    ``drawn`` is the state (``state_of``) that the rest of the page was drawn with.
+    Of a run that has ended they are drawn once, and the browser asks for nothing more.
     """
-    if state_of(data.run_row(run_id)) != drawn:
+    followed = may_change(row)
+    if followed:
+        st.session_state["followed"] = row["id"]
+    st.fragment(_progress, run_every=FOLLOWED_S if followed else None)(row["id"], state_of(row), followed)
+
+
+def may_change(row: dict[str, Any]) -> bool:
+    """Whether a run may change without anybody on this page: it is planned or running, or its process makes its estimates."""
+    run_id, status = row["id"], str(row["status"])
+    if status == "planned" or parts.status_of(row) == "running" or launching.is_going(run_id):
+        return True
+    live = data.live(run_id)
+    if live is None or not is_alive(live.pid):
+        return False
+    if status == "running":  # it has not been heard of for a while, and may be again
+        return True
+    if pd.isna(row["ended_at"]) or (datetime.now(UTC) - row["ended_at"]).total_seconds() > ESTIMATES_S:
+        return False
+    return bool(st.session_state.get("followed") == run_id or data.estimates(run_id, int(row["revision"])).empty)
+
+
+def _progress(run_id: str, drawn: str, followed: bool) -> None:
+    """``drawn`` is the state (``state_of``) that the rest of the page was drawn with."""
+    row = data.run_row(run_id)
+    if state_of(row) != drawn or (followed and not may_change(row)):
         st.rerun()
     live = data.live(run_id)
     if live is None:
@@ -152,7 +184,8 @@ def _stop(run_id: str) -> None:
 def _resume(run_id: str, max_cost: float | None = None) -> None:
     access.need("admin")
     launching.spawn_resume(data.store(), run_id, max_cost=max_cost)
-    st.toast("Resuming: the model is being loaded.")
+    st.session_state["resumed"] = run_id
+    st.rerun()  # from now on the page follows the run
 
 
 def cost(row: dict[str, Any]) -> None:

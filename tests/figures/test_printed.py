@@ -95,3 +95,19 @@ def test_what_has_no_vector_form_is_refused() -> None:
     with pytest.raises(ValueError, match="no vector form"):
         as_vectors(go.Figure(go.Contour(z=[[1, 2], [2, 3]])))
     assert "heatmap" in RASTERS
+
+
+@pytest.mark.parametrize("mode", ["stack", "relative"])
+def test_a_hatch_of_a_stacked_bar_lies_on_that_bar_and_the_bar_keeps_its_colour(mode: str) -> None:
+    at, low, high = [0.5, 1.5], [3.0, 0.0], [2.0, 4.0]
+    fig = go.Figure([go.Bar(x=at, y=low, width=1.0, marker={"color": "#0072B2"})])
+    fig.add_bar(x=at, y=high, width=1.0, marker={"color": "#D55E00", "pattern": {"shape": "/", "fillmode": "overlay"}})
+    fig.add_bar(x=at, y=[1.0, 0.0], width=1.0, marker={"color": "#9a9a9a", "pattern": {"shape": ".", "fillmode": "overlay"}})
+    vector = as_vectors(fig.update_layout(barmode=mode))
+    assert [trace.marker.color for trace in vector.data] == ["#0072B2", "#D55E00", "#9a9a9a"]
+    assert vector.layout.barmode == mode and all(trace.marker.pattern.shape is None for trace in vector.data)
+    boxes = []
+    for shape in vector.layout.shapes:
+        ends = [tuple(map(float, point.split(","))) for point in shape.path.replace("L", "M").split("M")[1:]]
+        boxes.append((min(x for x, _ in ends), min(y for _, y in ends), max(y for _, y in ends)))
+    assert boxes == [(0.0, 3.0, 5.0), (1.0, 0.0, 4.0), (0.0, 5.0, 6.0)], "a bar of height 0 has no hatch"

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from parts_store import HOSTILE, PARTS, fill
 from typer.testing import CliRunner
 
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.labels import Label
-from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
 from cotlab.reliability.calibrator import NotCalibrated, choose
 from cotlab.reliability.combine import Combination
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
@@ -24,45 +24,9 @@ from cotlab.review.calibrate import NONE_YET, applied, calibrate, r_cal, rollbac
 from cotlab.review.decide import decide_run
 from cotlab.review.domain_maps import domain_maps
 from cotlab.review.features import feature_table
-from cotlab.stats.weights import WEIGHTS
-from cotlab.store import write
 from cotlab.store.calibrators import calibrator_choices, calibrators, current_calibrator
 from cotlab.store.gate import Store
 from cotlab.store.labels import add_labels
-
-HOSTILE = "<script>alert(1)</script>'; DROP TABLE calibrators; -- =cmd()"
-PARTS = tuple(WEIGHTS)
-
-
-def fill(
-    store: Store, run: str = "run-1", n: int = 60, *, seed: int = 0, labels: int | None = None, profile: str = "phase3",
-    chain: str = "reference",
-) -> None:  # fmt: skip
-    """A run of ``n`` items in two domains, two a question; the last one has no r_raw. The first ``labels`` are labelled."""
-    rng, at = np.random.default_rng(seed), (("chain", chain), ("profile", profile))
-    items = [Item(f"i-{k:03}", f"Question {k // 2}?", "1", (), "sums" if k % 4 else HOSTILE) for k in range(n)]
-    suite, ended, said = Suite.of(f"suite {run}", items), [], []
-    for k, item in enumerate(items):
-        parts = dict(zip(PARTS, rng.random(5).tolist(), strict=True))
-        raw = sum(WEIGHTS[part] * parts[part] for part in PARTS)
-        lost = k == n - 1
-        scores = [
-            Score("r_raw", item.id, None if lost else raw, facet=at, status="stopped" if lost else "ok",
-                  reason=HOSTILE if lost else None),
-            *(Score("feature", item.id, value, facet=(*at, ("feature", part))) for part, value in parts.items()),
-        ]  # fmt: skip
-        ended.append(write.Ended("composite", 1, "p", item.id, tuple(scores)))
-        good = bool(rng.random() < 1 / (1 + np.exp(-14 * (raw - 0.5))))
-        said.append(
-            Label(f"{run}-{k}", run, item.id, HOSTILE, "acceptable" if good else "not_acceptable", True,
-                  datetime(2026, 1, 1, tzinfo=UTC))
-        )  # fmt: skip
-    plan = Plan(suite.name, suite.digest, {"subject": ModelRef("organism", "x")}, (ScorerSpec("composite", 1, {}),))
-    with store.writing() as connection:
-        write.add_suite(connection, suite)
-        write.add_run(connection, run, plan, config={}, code_version="test", output="", redacted=False, n_items=n)
-        write.add_ended(connection, run, ended)
-        add_labels(connection, said[: n if labels is None else labels])
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +81,7 @@ def test_a_score_of_other_parts_than_the_labels_had_is_not_calibrated(store: Sto
     row, table = current_calibrator(store), feature_table(store, ["run-2"])
     assert row is not None and applied(row, table.assign(parts="CVFRD"))["r_cal"].notna().sum() == 11
     row["report"]["parts"] = ["CV", "CVFRD"]
+    row["report"]["defined_parts"].append({"parts": ["C", "V"], "n": 1})
     assert applied(row, table)["r_cal"].notna().sum() == 11
 
 

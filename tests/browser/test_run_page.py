@@ -1,0 +1,106 @@
+"""The page Run in a real browser: it follows a run until the end, and then nothing goes between browser and server."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from labelling import ARGUMENTS, serving
+
+import cotlab
+from cotlab.store import write
+from cotlab.store.gate import Store
+from cotlab.store.live import LiveState, Progress
+from cotlab.store.responses import connect
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+QUIET_MS = 5000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def server(store: Store, tmp_path: Path) -> Iterator[str]:
+    with serving(store.folder, tmp_path / "server.log") as base:
+        yield base
+
+
+def becomes(store: Store, run: str, status: str) -> None:
+    """Let a run have this status since an hour ago, as its process would write it."""
+    with store.writing() as connection:
+        write.set_status(connection, run, status)
+        connection.execute("UPDATE runs SET ended_at = ended_at - INTERVAL 1 HOUR WHERE id = ?", [run])
+    live = LiveState(store.log_path)
+    live.beat(run, Progress(status=status, items_done=1, items_total=3))
+    live.close()
+    with closing(connect(store.log_path)) as log:  # it does not grow stale while a slow machine draws the page
+        log.execute("UPDATE live SET heartbeat = heartbeat + 600")
+
+
+def test_a_run_is_followed_to_its_end_and_then_nothing_is_sent(store: Store, server: str) -> None:
+    from playwright.sync_api import WebSocket, expect, sync_playwright
+
+    run = cotlab.run_suite("wordproblems", store=store.folder, model="faithful-a", mode=["remove"], limit=3).run_id
+    becomes(store, run, "running")
+    frames: list[str] = []
+
+    def listen(socket: WebSocket) -> None:
+        socket.on("framesent", lambda _: frames.append("sent"))
+        socket.on("framereceived", lambda _: frames.append("received"))
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.set_default_timeout(40_000)
+        expect.set_options(timeout=40_000)
+        page.on("websocket", listen)
+        page.goto(f"{server}/run?run={run}")
+        expect(page.get_by_role("heading", name=re.compile("running"))).to_be_visible()
+        frames.clear()
+        page.wait_for_timeout(2000)
+        assert "sent" in frames, "it comes back by itself"
+        becomes(store, run, "done")
+        expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
+        expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+        expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
+        page.wait_for_timeout(2000)
+        for at in ("drawn anew", "opened"):
+            frames.clear()
+            page.wait_for_timeout(QUIET_MS)
+            assert frames == [], at
+            if at == "drawn anew":
+                page.reload()
+                expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
+                page.wait_for_timeout(2000)
+        browser.close()
+
+
+def test_a_run_that_is_resumed_from_its_page_is_followed_again(store: Store, server: str) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    run = cotlab.run_suite("wordproblems", store=store.folder, model="faithful-a", mode=["remove"], limit=3).run_id
+    becomes(store, run, "stopped")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.set_default_timeout(60_000)
+        expect.set_options(timeout=60_000)
+        page.goto(f"{server}/run?run={run}")
+        expect(page.get_by_role("heading", name=re.compile("stopped"))).to_be_visible()
+        page.get_by_role("button", name="Resume").click()
+        expect(page.get_by_text("Resuming: the model is being loaded.")).to_be_visible()
+        expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
+        expect(page.get_by_role("button", name="Resume")).to_have_count(0)
+        browser.close()

@@ -1,0 +1,158 @@
+"""The page Run asks the server again by itself while its run goes, and no longer once it has ended: seen on the websocket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+import pytest
+from served import Client, app
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+import cotlab
+from cotlab.store import write
+from cotlab.store.gate import Store
+from cotlab.store.live import LiveState, Progress
+from cotlab.store.responses import connect
+
+
+class Served(NamedTuple):
+    """A server, its store and a run in it that ended an hour ago."""
+
+    server: str
+    store: Store
+    run: str
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("served")
+    store = Store(folder / "store")
+    run = cotlab.run_suite("wordproblems", store=store.folder, model="faithful-a", mode=["remove"], limit=3).run_id
+    end_an_hour_ago(store, run)
+    with app(folder) as server:
+        yield Served(server, store, run)
+
+
+@pytest.fixture(autouse=True)
+def as_before(served: Served) -> Iterator[None]:
+    yield
+    set_status(served, "done")
+    end_an_hour_ago(served.store, served.run)
+    beat(served, "done")
+
+
+def end_an_hour_ago(store: Store, run: str) -> None:
+    with store.writing() as connection:
+        connection.execute("UPDATE runs SET ended_at = ended_at - INTERVAL 1 HOUR WHERE id = ?", [run])
+
+
+def set_status(served: Served, status: str) -> None:
+    with served.store.writing() as connection:
+        write.set_status(connection, served.run, status)
+
+
+def beat(served: Served, status: str) -> None:
+    live = LiveState(served.store.log_path)
+    live.beat(served.run, Progress(status=status, items_done=0, items_total=3))
+    live.close()
+    with closing(connect(served.store.log_path)) as log:  # it does not grow stale while a slow machine draws the page
+        log.execute("UPDATE live SET heartbeat = heartbeat + 600")
+
+
+class Drawn(NamedTuple):
+    """What the server drew: after how many seconds each part of the page is to come back by itself, by its id; the texts; and
+    the page's own id."""
+
+    again: dict[str, float]
+    texts: str
+    page: str
+
+
+def drawn(client: Client) -> Drawn:
+    again: dict[str, float] = {}
+    texts: list[str] = []
+    page = ""
+    while True:
+        message = ForwardMsg.FromString(client._socket.recv(timeout=60))
+        kind = message.WhichOneof("type")
+        if kind == "navigation":
+            page = message.navigation.page_script_hash
+        elif kind == "auto_rerun":
+            again[message.auto_rerun.fragment_id] = message.auto_rerun.interval
+        elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
+            texts.append(str(message.delta.new_element))
+        elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            again, texts = {}, []
+        elif kind == "script_finished":
+            return Drawn(again, "\n".join(texts), page)
+
+
+def opened(client: Client, served: Served) -> Drawn:
+    client.send("run", f"run={served.run}")
+    found = drawn(client)
+    assert served.run in found.texts and "This page failed" not in found.texts
+    return found
+
+
+def come_back(client: Client, served: Served, before: Drawn) -> Drawn:
+    """What the browser sends when a part of the page is due again."""
+    message = BackMsg()
+    message.rerun_script.page_script_hash, message.rerun_script.query_string = before.page, f"run={served.run}"
+    (message.rerun_script.fragment_id,) = before.again
+    message.rerun_script.is_auto_rerun = True
+    client._socket.send(message.SerializeToString())
+    return drawn(client)
+
+
+@pytest.mark.parametrize("status", ["done", "stopped", "failed", "budget"])
+def test_the_page_of_a_run_that_has_ended_does_not_come_back_by_itself(served: Served, status: str) -> None:
+    set_status(served, status)
+    beat(served, status)
+    end_an_hour_ago(served.store, served.run)
+    with Client(served.server) as client:
+        assert opened(client, served).again == {}
+
+
+@pytest.mark.parametrize("status", ["running", "planned"])
+def test_the_page_follows_a_run_until_it_ends_and_is_then_drawn_once_more(served: Served, status: str) -> None:
+    set_status(served, status)
+    beat(served, "running")
+    with Client(served.server) as client:
+        found = opened(client, served)
+        assert list(found.again.values()) == [1.0] and "running" in found.texts and 'label: "Stop"' in found.texts
+        assert "0 / 3" in come_back(client, served, found).texts, "its counters alone"
+        set_status(served, "done")
+        end_an_hour_ago(served.store, served.run)
+        beat(served, "done")
+        last = come_back(client, served, found)
+        assert last.again == {} and ": done" in last.texts and 'label: "Stop"' not in last.texts
+
+
+def test_a_planned_run_that_no_process_has_yet_is_followed(served: Served) -> None:
+    set_status(served, "planned")
+    with Client(served.server) as client:
+        assert list(opened(client, served).again.values()) == [1.0]
+
+
+def test_a_run_that_has_just_ended_is_followed_until_its_process_has_made_the_estimates(served: Served) -> None:
+    set_status(served, "done")
+    beat(served, "done")  # by this process, which goes on
+    with Client(served.server) as client:
+        assert opened(client, served).again == {}, "they are there"
+    with served.store.writing() as connection:
+        connection.execute("CREATE TABLE made AS SELECT * FROM estimates")
+        connection.execute("DELETE FROM estimates")
+    with Client(served.server) as client:
+        set_status(served, "done")
+        found = opened(client, served)
+        assert list(found.again.values()) == [1.0] and "No estimates yet" in found.texts
+        with served.store.writing() as connection:
+            connection.execute("INSERT INTO estimates SELECT * FROM made")
+            connection.execute("DROP TABLE made")
+        set_status(served, "done")
+        end_an_hour_ago(served.store, served.run)
+        last = come_back(client, served, found)
+        assert last.again == {} and ": done" in last.texts and "No estimates yet" not in last.texts
