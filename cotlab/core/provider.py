@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from cotlab.core.errors import ProviderError
-from cotlab.core.requests import Request, Response
+from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.types import ModelRef
 
 
@@ -59,6 +59,19 @@ class Listing(Protocol):
     """A provider that can say which models its key reaches: the cheapest proof that key and address work."""
 
     async def models(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class CheckingPrefix(Protocol):
+    """A provider whose servers may start a new turn instead of continuing a prefix."""
+
+    def check_prefix(self, request: Complete, sample: int) -> Generator[Complete, Reply, str | Failed]:
+        """Find out how the server treats the prefix of ``request``: ask what is yielded and send each reply.
+
+        Returns "continues", "echoes" or "unknown", or Failed where a request got no reply. Raises SelfTestFailed where replies
+        would not follow from prefixes.
+        """
+        ...
 
 
 @runtime_checkable

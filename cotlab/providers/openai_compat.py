@@ -14,6 +14,7 @@ from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers import wire
 from cotlab.providers.capabilities import Family, family_of, taken
+from cotlab.providers.continuation import Check, check_continuation, without_echo
 from cotlab.providers.keys import key_for
 
 ERRORS = (openai.OpenAIError, *wire.LOST)
@@ -39,6 +40,7 @@ class OpenAICompat:
         url = wire.address(ref.base_url or self.home or "")
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.form_of(ref, self._family))
+        self._echoes = False
         self._client = openai.AsyncOpenAI(
             base_url=url, api_key=key_for(ref.provider, ref.base_url), max_retries=0, timeout=None,
             http_client=openai.DefaultAioHttpClient(limits=wire.LIMITS, timeout=None, follow_redirects=False),
@@ -53,7 +55,14 @@ class OpenAICompat:
             if isinstance(error, openai.APIStatusError) and is_refusal(error.status_code, error.code):
                 return refusal(request, asked.sent)
             raise map_error(error, self.ref.provider) from error
-        return read(request, wire.decoded(reply.content), asked.sent, self.ref.provider)
+        response = read(request, wire.decoded(reply.content), asked.sent, self.ref.provider)
+        return without_echo(wire.clean(request.prefix), response) if self._echoes else response
+
+    def check_prefix(self, request: Complete, sample: int) -> Check:
+        """Find out how the server treats prefixes; from then on those that it echoes are cut from its replies."""
+        verdict = yield from check_continuation(request, sample)
+        self._echoes = verdict == "echoes"
+        return verdict
 
     async def models(self) -> Sequence[str]:
         """The names of the models that the key reaches."""
@@ -132,11 +141,22 @@ def is_refusal(status: int, code: object) -> bool:
 def map_error(error: BaseException, provider: str = "openai_compat") -> ProviderError:
     """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
     if isinstance(error, openai.APIStatusError):
-        told = {"code": error.code, "message": error.message}
+        told = {"code": error.code, "message": _message_of(error)}
         return told_error(error.status_code, told, provider, wire.after_s(error.response.headers))
     if isinstance(error, openai.APIConnectionError) or not isinstance(error, openai.OpenAIError):
         return wire.lost(error)
     return BadReply(wire.shortened(f"{type(error).__name__}: {error}"))
+
+
+def _message_of(error: openai.APIStatusError) -> str:
+    """Return the server's message; FastAPI has it in ``detail``, as text or as a list of faults, Ollama as ``error`` itself."""
+    body = error.body
+    if isinstance(body, str):
+        return error.message if body.startswith("<") else f"{error.message} - {body}"
+    detail = wire.maybe(body).get("detail")
+    faults = [wire.maybe(fault).get("msg") for fault in detail] if isinstance(detail, list) else [detail]
+    reason = "; ".join(fault for fault in faults if isinstance(fault, str) and fault)
+    return f"{error.message} - {reason}" if reason else error.message
 
 
 def told_error(status: int, told: Mapping[str, Any], provider: str, after_s: float | None = None) -> ProviderError:

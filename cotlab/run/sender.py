@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cotlab.core.errors import (
     BadReply,
     ProviderError,
     RateLimited,
+    SelfTestFailed,
     TimedOut,
     Unauthorised,
     Unsupported,
 )
-from cotlab.core.provider import Provider
-from cotlab.core.requests import Reply, Request, Response
+from cotlab.core.provider import CheckingPrefix, Provider
+from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.run.job import Job
 from cotlab.run.limits import WINDOW_S, Concurrency, Limits, SendLimit, TokenLimit
 from cotlab.run.reserve import Reserve
 
+log = logging.getLogger(__name__)
 MOST_429, MOST_429_ALONE = 50, 10
 """A request that was turned away so often is given up; the second number while no other request is answered."""
 LONGEST_PAUSE_S = 3600.0
@@ -35,6 +38,10 @@ MOST_LOST = 3
 LONGEST_WAIT_S = 60.0
 ELSEWHERE_S = 0.2
 """How often a request that another process has sent is looked up again."""
+_UNKNOWN = (
+    "%s: it could not be established that the server continues the assistant's message (--given prefix). "
+    "Its scores mean something only if it does; --given user needs no such server."
+)
 
 
 @dataclass(slots=True)
@@ -97,12 +104,45 @@ class Sender:
         self._sends = SendLimit(limits.per_minute, [age for age, _ in before])
         self._tokens = TokenLimit(limits.tokens_per_minute, used=before)
         job.progress.concurrency = self._slots.limit
+        self._checking = asyncio.Lock()
+        self._checked: bool | SelfTestFailed = not isinstance(provider, CheckingPrefix)
 
     async def send(self, request: Request) -> Reply:
         """Try until there is a reply, or no further try can help or is allowed.
 
-        Raises BudgetReached, Unauthorised, or the error of a server that answers nobody.
+        Raises BudgetReached, Unauthorised, the error of a server that answers nobody, or SelfTestFailed where the request has
+        a prefix and the server does not continue it.
         """
+        if self._checked is not True and isinstance(request, Complete) and request.prefix:
+            async with self._checking:
+                if (failed := await self._check(request)) is not None:
+                    return replace(failed, key=request.key)
+        return await self._send(request)
+
+    async def _check(self, request: Complete) -> Failed | None:
+        """Check, before the first prefix is sent, that the server continues it; return Failed where it did not answer."""
+        if isinstance(self._checked, SelfTestFailed):
+            raise self._checked
+        if self._checked or not isinstance(self._provider, CheckingPrefix):
+            return None
+        program = self._provider.check_prefix(request, time.time_ns() // 1_000_000)
+        try:
+            probe = next(program)
+            while True:
+                probe = program.send(await self._send(probe))
+        except StopIteration as end:
+            if isinstance(end.value, Failed):
+                return end.value
+            self._checked = True
+            self._job.journal.note("prefix", verdict=end.value)
+            if end.value == "unknown":
+                log.warning(_UNKNOWN, self._provider.ref)
+            return None
+        except SelfTestFailed as failed:
+            self._checked = failed
+            raise
+
+    async def _send(self, request: Request) -> Reply:
         tries = Tries(self._job.limits)
         while True:
             await self._slots.enter(again=tries.total > 0)

@@ -18,7 +18,7 @@ from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imported import is_imported
 from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
-from cotlab.store.responses import is_alive
+from cotlab.store.processes import is_alive
 from cotlab.ui import access, data, evidence, launching, parts
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
@@ -89,7 +89,7 @@ def may_change(row: dict[str, Any]) -> bool:
     if status == "planned" or parts.status_of(row) == "running" or launching.is_going(run_id):
         return True
     live = data.live(run_id)
-    if live is None or not is_alive(live.pid):
+    if live is None or not (live.free_in_s > 0 or (live.is_here and is_alive(live.pid))):
         return False
     if status == "running":  # it has not been heard of for a while, and may be again
         return True

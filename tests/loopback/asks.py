@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import Any, NamedTuple
 
@@ -51,6 +52,18 @@ def text_for(ask: Ask, turn: dict[str, Any], answers: dict[str, str]) -> str | N
         return " 7."
     question = ask.texts[-1].strip() if ask.texts else ""
     return question.splitlines()[-1] if question else ""
+
+
+def written(ask: Ask, writer: dict[str, str]) -> str:
+    """What a model that always writes ``text`` says where a token is a word with the blanks before it.
+
+    ``prefix`` says what becomes of the start of its own turn: "continue", "echo" (given back before its continuation), "trim"
+    (continued, without the blanks around the reply) or "new" (a new turn). It continues another beginning with ``answer``.
+    """
+    text, given = writer["text"], ask.texts[-1] if ask.prefill and writer["prefix"] != "new" else ""
+    rest = text[len(given) :] if text.startswith(given) else writer["answer"]
+    said = "".join(re.findall(r"\s*\S+", rest)[: ask.most])
+    return given + said if writer["prefix"] == "echo" else said.strip() if writer["prefix"] == "trim" else said
 
 
 def refusal_of(turn: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from http1 import Reply, Request
 
 SCRIPT = {
     "turns", "then", "storm", "latency_s", "jitter_s", "answers", "prices", "usage", "seed", "bill_errors", "batch_s",
-    "batch_errors", "batch_expire", "remember", "models",
+    "batch_errors", "batch_expire", "remember", "models", "writer",
 }  # fmt: skip
 TURN = {
     "latency_s", "text", "status", "headers", "error", "retry_delay", "body", "type", "cut", "reset", "malformed", "finish",
@@ -106,7 +106,8 @@ class State:
     def _answer(
         self, wire: ModuleType, ask: Ask, turn: dict[str, Any], draw: Random | None, half: bool = False
     ) -> tuple[int, dict[str, Any]]:
-        text = asks.text_for(ask, turn, self.answers)
+        writer = self.script.get("writer")
+        text = asks.written(ask, writer) if writer and "text" not in turn else asks.text_for(ask, turn, self.answers)
         used = asks.used_for(turn.get("usage", self.script.get("usage")), ask, text, draw)
         if wire.BLOCKS and turn.get("refusal") and turn.get("finish") != "safety":
             used = used._replace(out=0, reasoning=None)
