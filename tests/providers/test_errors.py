@@ -61,6 +61,7 @@ def server() -> Iterator[Loopback]:
 async def opened(request: pytest.FixtureRequest, server: Loopback) -> AsyncIterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(KEYS[request.param], SECRET)
+        patch.setenv("COTLAB_SEND_KEY_TO", "127.0.0.1")
         model = opened_at(request.param, server.root)
     yield model
     await model.close()
@@ -70,6 +71,7 @@ async def opened(request: pytest.FixtureRequest, server: Loopback) -> AsyncItera
 def model(opened: Any, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Any:
     """One of each vendor's models, opened once: opening takes longer than a call."""
     monkeypatch.setenv(KEYS[opened.ref.provider], SECRET)
+    monkeypatch.setenv("COTLAB_SEND_KEY_TO", "127.0.0.1")
     server.script()
     return opened
 
