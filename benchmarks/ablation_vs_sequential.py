@@ -21,8 +21,8 @@ from cotlab.core.types import Item, ModelRef, Step, Suite
 from cotlab.providers.echo import Echo
 from cotlab.run.config import read_config
 from cotlab.run.launch import start
-from cotlab.store.gate import Store
-from cotlab.text.prompts import ask_answer
+from cotlab.store.database import Store
+from cotlab.text.prompts.chain import ask_answer
 
 LATENCY_S, STEPS = 0.1, 5
 ITEMS = {1: 4, 10: 160, 50: 800}

@@ -21,14 +21,14 @@ import numpy as np
 from calibration import measure, truths
 from numpy.typing import NDArray
 
-from cotlab.metrics.composite import FEATURES
+from cotlab.metrics.composite.scorer import FEATURES
 from cotlab.reliability.acquisition import next_labels
 from cotlab.reliability.calibrator import fit
-from cotlab.review.features import BESIDE
+from cotlab.review.release.features import BESIDE
 from cotlab.stats.drift import standardised
 from cotlab.stats.weights import WEIGHTS
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.suites.mixed import mixed_suite
 
 Floats = NDArray[np.float64]

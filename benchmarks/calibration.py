@@ -3,7 +3,7 @@
 Organisms of every reliance on their chain answer after chains that are clean, follow a planted hint or are corrupted
 (`cotlab.suites.mixed`, which says how often each). The label of an item is the generator's: the answer is right and the chain
 is the true one. The features come through the ordinary runner, the labels through the store, the calibrator from
-`cotlab.review.calibrate`. The labelled and the fresh items have seeds of their own and share no question.
+`cotlab.review.release.calibrate`. The labelled and the fresh items have seeds of their own and share no question.
 
 Three probabilities are held against the fresh items: r_raw with the example weights and a map, r_raw with weights tuned on the
 same labels and a map, and the features combined (`cotlab.reliability.combine`). For each: ECE over 10 bins of equal mass with
@@ -32,15 +32,15 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.types import Suite
 from cotlab.reliability.calibrator import NotCalibrated, fit, measured
 from cotlab.reliability.combine import Combination, combine, fit_combination
-from cotlab.review.calibrate import calibrate, r_cal
-from cotlab.review.features import feature_table
-from cotlab.review.labels import labelled
+from cotlab.review.labelling.targets import labelled
+from cotlab.review.release.calibrate import calibrate, r_cal
+from cotlab.review.release.features import feature_table
 from cotlab.run.config import RunConfig, config_again
 from cotlab.run.launch import resume, start
 from cotlab.stats.calibration import auroc, difference, ece
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.labels import add_labels
 from cotlab.suites.mixed import mixed_suite
 from cotlab.validation.models import weights_digest

@@ -18,13 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from loopback import Loopback, serving
-
 from cotlab.core.types import Item, Step, Suite
 from cotlab.run.config import read_config
 from cotlab.run.launch import start
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import Progress
+from tests.support.loopback import Loopback, serving
 
 STEPS, CONCURRENCY = 5, 50
 MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-4-5", "google": "gemini-2.0-flash", "openai_compat": "m"}

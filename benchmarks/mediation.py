@@ -27,7 +27,7 @@ from cotlab.providers.local.patching import in_threads, packs, token_budget
 from cotlab.providers.local.provider import open_organism
 from cotlab.providers.local.render import encode
 from cotlab.suites.wordproblems import make_suite
-from cotlab.text.prompts import CUE, chain_text
+from cotlab.text.prompts.chain import CUE, chain_text
 
 Case = tuple[list[int], torch.Tensor, torch.Tensor, list[PatchRow]]
 

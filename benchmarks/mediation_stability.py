@@ -17,7 +17,7 @@ import pandas as pd
 
 import cotlab
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
 
 MODELS = ("faithful-a", "faithful-b", "bypass-a", "bypass-b", "r0", "r25", "r50", "r75", "r100")

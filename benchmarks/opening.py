@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 ROUNDS, TIMES = 5, 20
 ASKED = "SELECT count(*) FROM scores"

@@ -16,12 +16,12 @@ import transformers.models.llama.modeling_llama  # noqa: F401
 
 from cotlab.core.program import Peers
 from cotlab.core.types import ModelRef
-from cotlab.metrics.ablation import step_ablation
+from cotlab.metrics.ablation.scorer import step_ablation
 from cotlab.providers.local.provider import open_organism
 from cotlab.run.config import read_config
 from cotlab.run.launch import load_for, start
 from cotlab.run.plan import make_plan, params_of
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 SAMPLE = 100
 

@@ -9,13 +9,13 @@ from typing import Any
 import pandas as pd
 
 from cotlab.core.types import Suite
-from cotlab.metrics.cards_consistency import HIDDEN
+from cotlab.metrics.consistency.cards import HIDDEN
 from cotlab.run.config import read_config
 from cotlab.run.launch import start
 from cotlab.run.report import headline
 from cotlab.run.secrets import load_secrets
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 
 @dataclass(frozen=True, slots=True)

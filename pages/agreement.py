@@ -1,6 +1,7 @@
 """Agreement: whether raters mean the same, and where they do not."""
 
-from cotlab.ui import agreement, parts
+from cotlab.ui import agreement
+from cotlab.ui import components as parts
 
 parts.head("Agreement", "Do raters mean the same by acceptable, and which items do they differ on?")
 found = agreement.found()

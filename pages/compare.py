@@ -1,6 +1,7 @@
 """Compare: runs against a base, over the items that they share."""
 
-from cotlab.ui import compare, parts
+from cotlab.ui import compare
+from cotlab.ui import components as parts
 
 parts.head("Compare", "What changed against the base, on the same items?")
 found = compare.found()

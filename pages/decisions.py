@@ -1,6 +1,8 @@
 """Decisions: what each threshold would do, the policy that holds, and what was decided on a run."""
 
-from cotlab.ui import decided, decisions, parts
+from cotlab.ui import components as parts
+from cotlab.ui.decisions import decided
+from cotlab.ui.decisions import what_if as decisions
 
 parts.head("Decisions", "What may be released without a person?")
 shown = decisions.found()

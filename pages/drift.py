@@ -1,6 +1,7 @@
 """Drift: today's items against those that the calibrator saw, feature by feature and jointly."""
 
-from cotlab.ui import drift, parts
+from cotlab.ui import components as parts
+from cotlab.ui import drift
 
 parts.head("Drift", "Are today's items still like those that the calibrator saw?")
 shown = drift.found()

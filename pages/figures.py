@@ -1,6 +1,7 @@
 """Figures: every figure of a run as it is printed, and its files."""
 
-from cotlab.ui import figures, parts
+from cotlab.ui import components as parts
+from cotlab.ui import figures
 
 parts.head("Figures", "What does a figure look like in print, and what goes with it?")
 row = figures.pick_run()

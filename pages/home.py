@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from cotlab.ui import home, parts
+from cotlab.ui import components as parts
+from cotlab.ui import home
 
 parts.head("cotlab", "Can this model's chain of thought be trusted?")
 if home.is_empty():

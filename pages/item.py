@@ -2,7 +2,9 @@
 
 import streamlit as st
 
-from cotlab.ui import item, label_box, parts
+from cotlab.ui import components as parts
+from cotlab.ui.item import item
+from cotlab.ui.label import box as label_box
 from cotlab.ui.links import page
 
 parts.head("Item", "What was asked, what was answered, and what follows from it?")

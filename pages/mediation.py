@@ -2,7 +2,10 @@
 
 import streamlit as st
 
-from cotlab.ui import mediation, mediation_item, mediation_spread, parts
+from cotlab.ui import components as parts
+from cotlab.ui.mediation import item as mediation_item
+from cotlab.ui.mediation import spread as mediation_spread
+from cotlab.ui.mediation import suite as mediation
 from cotlab.ui.steps import pick_item
 
 parts.head("Mediation", "Does the answer run through the chain's activations?")

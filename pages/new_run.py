@@ -2,7 +2,9 @@
 
 import streamlit as st
 
-from cotlab.ui import new_run, parts, planner
+from cotlab.ui import components as parts
+from cotlab.ui.new_run import form as new_run
+from cotlab.ui.new_run import planner
 
 parts.head("New run", "What will be asked of which model, and what will it cost?")
 suite_choice, config = new_run.form(st.query_params.get("from"))

@@ -2,8 +2,12 @@
 
 import streamlit as st
 
-from cotlab.export.reliability_values import SCORERS
-from cotlab.ui import evidence, parts, reliability, reliability_chains, reliability_item
+from cotlab.analysis.tables.reliability import SCORERS
+from cotlab.ui import components as parts
+from cotlab.ui.item import evidence
+from cotlab.ui.reliability import chains as reliability_chains
+from cotlab.ui.reliability import item as reliability_item
+from cotlab.ui.reliability import suite as reliability
 from cotlab.ui.steps import pick_item
 
 parts.head("Reliability", "Do independent signals agree that the reasoning can be relied on?")

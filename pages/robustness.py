@@ -2,7 +2,11 @@
 
 import streamlit as st
 
-from cotlab.ui import evidence, parts, robustness, robustness_composite, robustness_item
+from cotlab.ui import components as parts
+from cotlab.ui.item import evidence
+from cotlab.ui.robustness import composite as robustness_composite
+from cotlab.ui.robustness import item as robustness_item
+from cotlab.ui.robustness import suite as robustness
 from cotlab.ui.steps import pick_item
 
 parts.head("Robustness", "What does a perturbed step do to the rest of the chain and to the answer?")

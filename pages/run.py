@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from cotlab.ui import parts, run
+from cotlab.ui import components as parts
 from cotlab.ui.links import page
+from cotlab.ui.runs import run
 
 parts.head("Run", "How does this run go, and what did it find?")
 run_id = st.query_params.get("run")

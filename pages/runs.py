@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from cotlab.ui import parts, runs
+from cotlab.ui import components as parts
 from cotlab.ui.links import page
+from cotlab.ui.runs import list as runs
 
 parts.head("Runs", "Which runs are there, and what did they find?")
 table = runs.filtered()

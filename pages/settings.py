@@ -1,6 +1,7 @@
 """Settings: which keys are present, how large the store is, a backup, and what models cost."""
 
-from cotlab.ui import parts, settings
+from cotlab.ui import components as parts
+from cotlab.ui import settings
 
 parts.head("Settings", "What can this installation reach, and what does it hold?")
 settings.keys()

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from cotlab.ui import parts, steps
+from cotlab.ui import components as parts
+from cotlab.ui import steps
 
 parts.head("Steps", "Which steps does the answer depend on?")
 row = parts.pick_run("ablation")

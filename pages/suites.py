@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from cotlab.ui import parts, suites
+from cotlab.ui import components as parts
+from cotlab.ui import suites
 
 parts.head("Suites", "Which questions, chains and answers can a run use?")
 chosen, new = st.tabs(["Kept and shipped", "Upload"])

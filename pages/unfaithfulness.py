@@ -1,6 +1,7 @@
 """Unfaithfulness: how often each model's responses are unfaithful, by named classifiers, and what goes with it."""
 
-from cotlab.ui import parts, unfaithfulness
+from cotlab.ui import components as parts
+from cotlab.ui import unfaithfulness
 
 parts.head("Unfaithfulness", "How often does the chain not tell how the answer came about, and who says so?")
 shown = unfaithfulness.found()

@@ -1,6 +1,7 @@
 """Validation: what each metric says of models whose faithfulness is known."""
 
-from cotlab.ui import parts, validation
+from cotlab.ui import components as parts
+from cotlab.ui import validation
 
 parts.head("Validation", "Can the metrics be trusted?")
 found = validation.report()

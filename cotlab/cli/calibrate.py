@@ -13,8 +13,8 @@ from cotlab.cli.who import who
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cotlab.review.calibrate import Fitted
-    from cotlab.store.gate import Store
+    from cotlab.review.release.calibrate import Fitted
+    from cotlab.store.database import Store
 
 Runs = Annotated[Optional[list[str]], typer.Argument(metavar="RUN…", help="Runs with labels; none means every one.")]
 By = Annotated[Optional[str], typer.Option(help="Who does it (default: who is logged in here); kept in the audit.")]
@@ -41,8 +41,8 @@ def calibrate(
     """Fit the map from r_raw to the probability of acceptable reasoning on people's labels, and put it into use."""
     from cotlab.core.errors import ConfigError
     from cotlab.core.keys import canonical_json
-    from cotlab.review import calibrate as review
-    from cotlab.store.gate import Store
+    from cotlab.review.release import calibrate as review
+    from cotlab.store.database import Store
 
     store = Store()
     if listing and rollback is not None:
@@ -74,9 +74,9 @@ def tune(
 ) -> None:
     """Tune the composite's weights on people's labels, and say whether they are better than the example weights."""
     from cotlab.core.keys import canonical_json
-    from cotlab.review import calibrate as review
-    from cotlab.review.fit_report import tuned_report
-    from cotlab.store.gate import Store
+    from cotlab.review.release import calibrate as review
+    from cotlab.review.release.fit_report import tuned_report
+    from cotlab.store.database import Store
 
     store = Store()
     report = tuned_report(review.tune_runs(store, run or None, objective=objective, seed=seed))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 if TYPE_CHECKING:
-    from cotlab.metrics.comparison import PairedRow
-    from cotlab.run.compare import Compared, Comparison
+    from cotlab.analysis.compare import Compared, Comparison
+    from cotlab.analysis.paired import PairedRow
 
 _MOST_CHANGES = 20
 
@@ -26,9 +26,9 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Compare stored runs on the items that they share. Nothing is asked."""
+    from cotlab.analysis.compare import as_json, by_category, compare_runs
     from cotlab.core.keys import canonical_json
-    from cotlab.run.compare import as_json, by_category, compare_runs
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
     store = Store()
     found = compare_runs(store, base, other, scorers=scorer or (), metrics=metric or (), threshold=threshold, seed=seed)
@@ -44,8 +44,8 @@ def _show(found: Compared) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from cotlab.metrics.comparison import facet_words
-    from cotlab.run.compare import FAMILY
+    from cotlab.analysis.compare import FAMILY
+    from cotlab.analysis.paired import facet_words
 
     console = Console(width=None if sys.stdout.isatty() else 200)
     for comparison in found.comparisons:
@@ -88,8 +88,8 @@ _COLUMNS = {
 
 
 def _cells(row: PairedRow) -> Sequence[str]:
+    from cotlab.analysis.paired import facet_words, missing_words
     from cotlab.figures.style import interval_text, number
-    from cotlab.metrics.comparison import facet_words, missing_words
 
     n = str(row.n) if row.n == row.prompts else f"{row.n} ({row.prompts} prompts)"
     flips = "" if row.discordant is None else f"{row.discordant.first_only} / {row.discordant.second_only}"

@@ -14,7 +14,7 @@ from cotlab.cli.who import who
 if TYPE_CHECKING:
     from cotlab.core.labels import Decision
     from cotlab.reliability.policy import Policy
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
 REVIEWED, ESCALATED = 1, 6
 """Exit codes for a person is needed: for reviews alone, and as soon as one item is escalated or not scored yet."""
@@ -46,8 +46,8 @@ def decide(
     --low and --high hold for this time only. Exit code 0: all released. 1: some are reviewed, none escalated. 6: some are
     escalated, or have no scores yet. 2: usage.
     """
-    from cotlab.review.decide import decide_run, unscored
-    from cotlab.store.gate import Store
+    from cotlab.review.release.decide import decide_run, unscored
+    from cotlab.store.database import Store
 
     store = Store()
     ending = _ending(out)
@@ -70,9 +70,9 @@ def decide(
 def show(json: Json = False) -> None:
     """The policy that holds, those before it, and the rollout phase that the store has reached."""
     from cotlab.reliability.policy import Policy
-    from cotlab.review.rollout import rollout
+    from cotlab.review.release.rollout import rollout
+    from cotlab.store.database import Store
     from cotlab.store.decisions import policies
-    from cotlab.store.gate import Store
 
     store = Store()
     rows = policies(store).to_dict("records")
@@ -109,8 +109,8 @@ def set_(
     """Let thresholds hold from now on; the policy before it stays in the store."""
     from dataclasses import replace
 
-    from cotlab.review.decide import domain_for, set_policy
-    from cotlab.store.gate import Store
+    from cotlab.review.release.decide import domain_for, set_policy
+    from cotlab.store.database import Store
 
     store = Store()
     held = _held(store)
@@ -141,8 +141,8 @@ def suggest(
 ) -> None:
     """Thresholds by target precision or by cost, from labelled answers; nothing is changed."""
     from cotlab.reliability.thresholds import Costs
-    from cotlab.review.suggest import by_cost, by_precision
-    from cotlab.store.gate import Store
+    from cotlab.review.release.suggest import by_cost, by_precision
+    from cotlab.store.database import Store
 
     if (target_precision is None) == (cost_error is None):
         _usage("give either --target-precision or --cost-error")
@@ -182,7 +182,7 @@ def _bounds(held: Policy, domain: str, low: float | None, high: float | None) ->
 
 
 def _held(store: Store) -> Policy:
-    from cotlab.review.decide import policy_of
+    from cotlab.review.release.decide import policy_of
 
     return policy_of(store)
 
@@ -192,7 +192,7 @@ def _told(run: str, made: list[Decision], policy: Policy, missing: int) -> dict[
 
     from cotlab.core.labels import ACTIONS
     from cotlab.reliability.volumes import expected_errors
-    from cotlab.review.decide import reasons
+    from cotlab.review.release.decide import reasons
 
     sizes = {action: sum(one.action == action for one in made) for action in ACTIONS}
     errors = expected_errors([one.r_cal for one in made if one.action == "release" and one.r_cal is not None])

@@ -13,7 +13,7 @@ def demo(if_empty: Annotated[bool, typer.Option("--if-empty", help="Only where t
     from cotlab.run import launch
     from cotlab.run.config import DEMO, read_config
     from cotlab.store import read
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
     store = Store()
     if if_empty and read.totals(store)["runs"]:

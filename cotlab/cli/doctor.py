@@ -46,7 +46,7 @@ def doctor(
     print(f"ok       browser: {browser}" if browser else "missing  browser (optional)   ->  apt-get install chromium")
     from cotlab.providers.keys import KEYS
     from cotlab.providers.local.organisms import organism_names
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
     from cotlab.store.read import totals
 
     for key in KEYS.values():

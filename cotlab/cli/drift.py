@@ -10,7 +10,7 @@ import typer
 from cotlab.cli.who import who
 
 if TYPE_CHECKING:
-    from cotlab.review.drift import DriftCheck
+    from cotlab.review.release.drift import DriftCheck
 
 ALERT = 1
 
@@ -31,9 +31,9 @@ def drift(
 ) -> None:
     """Hold runs against a reference, feature by feature and jointly; keep what was found. Exit code 1 on an alert."""
     from cotlab.core.keys import canonical_json
-    from cotlab.review.drift import as_json, keep, measure, series
-    from cotlab.review.reaudit import NothingReleased, reaudit
-    from cotlab.store.gate import Store
+    from cotlab.review.release.drift import as_json, keep, measure, series
+    from cotlab.review.release.reaudit import NothingReleased, reaudit
+    from cotlab.store.database import Store
 
     store, asks = Store(), who(by)
     runs = [run for run in (one.strip() for one in reference.split(",")) if run]

@@ -27,10 +27,11 @@ def figures(
     list_: Annotated[bool, typer.Option("--list", help="List the figures that the run has, and why others are not.")] = False,
 ) -> None:
     """Export figures with their numbers, captions, tables and recipes, and all of it as one zip."""
-    from cotlab.export import bundle, wanted
-    from cotlab.export.source import Choice, Source
-    from cotlab.export.tables import TABLES
-    from cotlab.store.gate import Store
+    from cotlab.analysis.tables.catalogue import TABLES
+    from cotlab.analysis.tables.source import Choice, Source
+    from cotlab.export import bundle
+    from cotlab.export import recipes as wanted
+    from cotlab.store.database import Store
 
     formats = bundle.formats_of(format)
     if (run is None) is (recipe is None) and not (list_ and run is None and recipe is None):

@@ -14,7 +14,7 @@ from cotlab.core.labels import MOST_RATERS
 
 if TYPE_CHECKING:
     from cotlab.stats.intervals import Interval
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
 app = typer.Typer(no_args_is_help=True, help="Import, export, ask for and compare people's labels.")
 Run = Annotated[Optional[str], typer.Option(help="Only labels of this run.")]
@@ -27,8 +27,8 @@ def import_(
     good_lines: Annotated[bool, typer.Option("--good-lines", help="Store the good lines, and tell the others.")] = False,
 ) -> None:
     """Store the labels of a file; those that are there already are left as they are."""
-    from cotlab.review.label_files import import_labels
-    from cotlab.store.gate import Store
+    from cotlab.review.labelling.files import import_labels
+    from cotlab.store.database import Store
 
     found = import_labels(Store(), path, good_lines=good_lines)
     for error in found.errors[:20]:
@@ -46,9 +46,9 @@ def export(
     out: Annotated[Optional[Path], typer.Option(help="File to write (default: standard output).")] = None,
 ) -> None:
     """Write labels, in the order in which they were given."""
-    from cotlab.review.label_files import as_text
+    from cotlab.review.labelling.files import as_text
     from cotlab.store import labels as kept
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
     store = Store()
     _known(store, run, queue)
@@ -77,10 +77,10 @@ def queue(
     kind: Annotated[str, typer.Option(help="label; adjudication: what raters differ on; flagged; audit.")] = "label",
 ) -> None:
     """Make a queue and print its id."""
-    from cotlab.review.agreement import to_adjudicate
-    from cotlab.review.queue import flagged_items, make_queue
+    from cotlab.review.labelling.agreement import to_adjudicate
+    from cotlab.review.labelling.queue import flagged_items, make_queue
     from cotlab.store import read
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
     store = Store()
     for one in run:
@@ -103,9 +103,9 @@ def list_() -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from cotlab.review.queue import progress
+    from cotlab.review.labelling.queue import progress
     from cotlab.store import labels as kept
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
     store = Store()
     table = Table()
@@ -127,8 +127,8 @@ def agreement(
 ) -> None:
     """Say how far raters agree, and on which items they do not."""
     from cotlab.core.keys import canonical_json
-    from cotlab.review import agreement as review
-    from cotlab.store.gate import Store
+    from cotlab.review.labelling import agreement as review
+    from cotlab.store.database import Store
 
     store = Store()
     _known(store, run, None)  # an unknown queue is told by the next
@@ -176,7 +176,7 @@ def _gold(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """The expected labels of a file, by (run, item)."""
     from json import loads
 
-    from cotlab.review.label_files import LabelError
+    from cotlab.review.labelling.files import LabelError
 
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # a text may hold other ends of line

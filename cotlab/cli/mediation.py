@@ -13,8 +13,8 @@ import typer
 from cotlab.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from cotlab.metrics.mediation_import import PublishedFile, PublishedSummary
-    from cotlab.run.imported import Kept
+    from cotlab.metrics.mediation.published import PublishedFile, PublishedSummary
+    from cotlab.run.imports.mediation import Kept
 
 app = typer.Typer(no_args_is_help=True, help="Look at mediation scores (CMI).")
 
@@ -34,8 +34,8 @@ def import_(
     model: Annotated[Optional[str], typer.Option(help="Whose rows they are; else what the file's name says.")] = None,
 ) -> None:
     """Recompute published CMI scores from their own drops, say what does not hold, and keep them as runs."""
-    from cotlab.metrics.mediation_import import published_cmi, published_summary, published_warnings
-    from cotlab.suites.import_cmi import read_cmi
+    from cotlab.metrics.mediation.published import published_cmi, published_summary, published_warnings
+    from cotlab.suites.importers.cmi import read_cmi
     from cotlab.suites.shipped import shown
 
     read = [published_cmi(shown(str(path)), read_cmi(path), least_drop=threshold) for path in files]
@@ -61,9 +61,9 @@ def import_(
 
 def _keep(read: list[PublishedFile], threshold: float, model: str | None) -> tuple[list[Kept | None], list[str]]:
     """Store each file once; its run, and what to tell of rows that an earlier import already holds under another name."""
-    from cotlab.metrics.mediation_import import content_digest
-    from cotlab.run.imported import store_published
-    from cotlab.store.gate import Store
+    from cotlab.metrics.mediation.published import content_digest
+    from cotlab.run.imports.mediation import store_published
+    from cotlab.store.database import Store
 
     store, runs, told = Store(), [], []
     here: dict[str, Kept] = {}

@@ -24,8 +24,8 @@ def next_labels(
     """Choose unlabelled items near the decision boundary that differ from each other."""
     from cotlab.core.errors import ConfigError
     from cotlab.core.keys import canonical_json
-    from cotlab.review.acquire import queue_of, wanted
-    from cotlab.store.gate import Store
+    from cotlab.review.labelling.acquisition import queue_of, wanted
+    from cotlab.store.database import Store
 
     if not 0 < epsilon <= 1 or not all(0 <= one <= 1 for one in threshold or ()):
         raise ConfigError("--epsilon lies above 0 and up to 1, --threshold in [0, 1]")

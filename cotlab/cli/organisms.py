@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 if TYPE_CHECKING:
-    from cotlab.organisms.gate import Check
+    from cotlab.organisms.quality_check import Check
 
 app = typer.Typer(no_args_is_help=True, help="Train and check the models of known faithfulness.")
 Folder = Annotated[Optional[Path], typer.Option("--output", help="Folder of checkpoints (default: data/organisms).")]
@@ -34,7 +34,7 @@ def train(
         train_one(
             recipe, folder, lambda step, _, loss: bar.update(task, completed=step, description=f"{recipe.name} loss {loss:.4f}")
         )
-    from cotlab.organisms.gate import run_gate, write_card
+    from cotlab.organisms.quality_check import run_gate, write_card
 
     found = run_gate(folder, recipe)
     write_card(folder, describe(recipe), found)
@@ -53,7 +53,7 @@ def check(
     from cotlab.organisms.recipes import RECIPES, find_recipe
 
     recipes = [find_recipe(name)] if name else list(RECIPES.values())
-    from cotlab.organisms.gate import run_gate
+    from cotlab.organisms.quality_check import run_gate
 
     passed = [_told(recipe.name, run_gate(_folder(output) / recipe.name, recipe, items=items, seed=seed)) for recipe in recipes]
     if not all(passed):

@@ -21,7 +21,7 @@ def report(
     import json
 
     from cotlab.run.report import FORMATS, build_report, render_markdown, scores_table
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
     if format not in FORMATS:
         raise UnknownName("format", format, FORMATS)
@@ -61,7 +61,7 @@ def runs(
     from rich.text import Text
 
     from cotlab.store import read
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
     table = Table()
     for name in ("run", "status", "suite", "model", "items", "spent"):

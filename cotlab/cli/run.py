@@ -76,10 +76,11 @@ def run(
     flags = o.given({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
     o.send_key_to(send_key_to)
     from cotlab.cli.screen import ProgressBar, print_caution, print_dry_run, print_estimates, print_spend
-    from cotlab.run import launch, verdict
+    from cotlab.run import exit_status as verdict
+    from cotlab.run import launch
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import cautions
-    from cotlab.store.gate import Store
+    from cotlab.store.database import Store
 
     if resume is not None:
         o.check_resume(flags, dry_run=dry_run, config=config, run_id=run_id)

@@ -58,7 +58,7 @@ def import_(
     id_field: Annotated[Optional[str], typer.Option("--id", help="qa: the id's field (default: the line's number).")] = None,
 ) -> None:
     """Turn another format into a suite."""
-    from cotlab.suites import importers
+    from cotlab.suites.importers import question_answer as importers
     from cotlab.suites.jsonl import write_suite
     from cotlab.text.steps import split_steps
 
@@ -67,7 +67,7 @@ def import_(
     elif kind == "qa":
         suite = importers.import_qa(path, question=question, chain=chain, answer=answer, id=id_field, split=split_steps)
     elif kind == "inspect":
-        from cotlab.suites.import_logs import import_inspect
+        from cotlab.suites.importers.logs import import_inspect
 
         suite = import_inspect(path, split=split_steps)
     else:

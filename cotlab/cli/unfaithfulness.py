@@ -27,11 +27,11 @@ def import_(
     JSON files are read together as one study of fine-tuning. A CSV table holds counts of classified responses by hint, or
     people's ratings of steps; of several files those that hold neither are named and left out.
     """
-    from cotlab.run.imported_study import store_study
-    from cotlab.run.imported_tables import store_table
-    from cotlab.store.gate import Store
-    from cotlab.suites.import_study import read_study
-    from cotlab.suites.import_tables import UnknownTable, read_table
+    from cotlab.run.imports.study import store_study
+    from cotlab.run.imports.tables import store_table
+    from cotlab.store.database import Store
+    from cotlab.suites.importers.study import read_study
+    from cotlab.suites.importers.tables import UnknownTable, read_table
 
     tables, left_out = [], []
     for path in (path for path in files if path.suffix.lower() == ".csv"):

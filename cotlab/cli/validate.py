@@ -33,7 +33,7 @@ def _show(report: dict[str, Any]) -> None:
     from rich.text import Text
 
     from cotlab.validation import ORGANISMS
-    from cotlab.validation.words import dose_words, fixed, interval
+    from cotlab.validation.findings import dose_words, fixed, interval
 
     console = Console(width=None if sys.stdout.isatty() else 180)
     table = Table(title=f"Means over {report['items']} items of seed {report['seed']}")

@@ -15,12 +15,13 @@ import pandas as pd
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.registry import FIGURES
-from cotlab.export import sheets
+from cotlab.export import tabular as sheets
 from cotlab.export.chrome import Chrome, Format, NoChrome
 from cotlab.export.recipe import Recipe, to_json
-from cotlab.figures import offline, style
-from cotlab.figures.presets import PRESETS, Preset
-from cotlab.figures.printed import printed
+from cotlab.figures import style
+from cotlab.figures.print import offline
+from cotlab.figures.print.presets import PRESETS, Preset
+from cotlab.figures.print.printed import printed
 
 FORMATS = ("pdf", "svg", "png", "html")
 DRAWN: tuple[Format, ...] = ("pdf", "svg", "png")

@@ -14,8 +14,8 @@ import pandas as pd
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.core.registry import FIGURES
-from cotlab.export.sheets import plotted
-from cotlab.figures.offline import plotly_version
+from cotlab.export.tabular import plotted
+from cotlab.figures.print.offline import plotly_version
 
 KIND = "cotlab figure, version 1"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")

@@ -12,7 +12,7 @@ from cotlab.figures import style
 from cotlab.figures.cells import DENSE, NARROW, Cell, draw_cells, tiny
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import Mark, Row, count, counted, draw_series, fine_print, hover, real, records, said
-from cotlab.text.perturbations import PERTURBATIONS
+from cotlab.text.edits.perturbations import PERTURBATIONS
 
 MEASURES = {"divergence": "Divergence", "perturbed_answer_change": "Answer changes"}
 """What a step under a perturbation is measured by, as figures name it."""

@@ -11,8 +11,8 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Headline, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Failed, LogProb, Request, Response, Token
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
-from cotlab.metrics.ablation import CHAIN_TOKENS, WHITE_BOX, missing, own_chain, own_steps
-from cotlab.text.prompts import ask_rest, chain_text
+from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, WHITE_BOX, missing, own_chain, own_steps
+from cotlab.text.prompts.chain import ask_rest, chain_text
 from cotlab.text.steps import step_spans
 
 LISTED = 20

@@ -10,12 +10,12 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program, Round, scorer
 from cotlab.core.requests import Complete, Reply, Response
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status, Step
-from cotlab.metrics.ablation import CHAIN_TOKENS, missing, own_chain, own_steps
-from cotlab.metrics.verification import verification
-from cotlab.metrics.verification_links import read_steps, share_ok
-from cotlab.text.answers import final_answer, same_answer
-from cotlab.text.asks import ask_critique, ask_rewrite
-from cotlab.text.prompts import Prompt, ask_rest, chain_text
+from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing, own_chain, own_steps
+from cotlab.metrics.verification.links import read_steps, share_ok
+from cotlab.metrics.verification.scorer import verification
+from cotlab.text.answers.extract import final_answer, same_answer
+from cotlab.text.prompts.chain import Prompt, ask_rest, chain_text
+from cotlab.text.prompts.rewrite import ask_critique, ask_rewrite
 
 SCORED_BY = ("arithmetic", "answer", "verification")
 OPTIONS: Mapping[str, Any] = {"chain": "reference", "score": "arithmetic", "below": 1.0, "parts": {}}

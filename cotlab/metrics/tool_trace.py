@@ -9,9 +9,9 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.program import Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Response
 from cotlab.core.types import Item, Level, MetricCard, ModelRef, Score, Status
-from cotlab.metrics.ablation import CHAIN_TOKENS, missing, own_chain
+from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing, own_chain
 from cotlab.text.claims import VERDICTS, Claim, claims_of, read_log
-from cotlab.text.prompts import ask_rest
+from cotlab.text.prompts.chain import ask_rest
 
 OPTIONS: Mapping[str, Any] = {"chain": "reference"}
 LOG = "tools"

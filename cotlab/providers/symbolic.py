@@ -88,7 +88,7 @@ class Symbolic:
         self._stop()
         path = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
         self._worker = subprocess.Popen(
-            [sys.executable, "-m", "cotlab.providers.decide"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-m", "cotlab.providers.symbolic_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True, env={**os.environ, "PYTHONPATH": path},
         )  # fmt: skip
         if self._line(self._worker, START_S) != b"ready\n":

@@ -117,7 +117,7 @@ def combine(
     Parameters
     ----------
     features : DataFrame (n rows)
-        Columns as ``cotlab.review.features.feature_table``; NaN where there is no value.
+        Columns as ``cotlab.review.release.features.feature_table``; NaN where there is no value.
     targets : array (n,) of bool
     groups : sequence (n,)
         The question of each label: its labels are held out together.

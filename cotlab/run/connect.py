@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from cotlab.core.errors import ConfigError, TimedOut, Unavailable
 from cotlab.core.provider import Listing
 from cotlab.core.types import ModelRef
+from cotlab.run.event_loop import run_anywhere
 from cotlab.run.plan import open_provider
-from cotlab.run.process import run_anywhere
 
 PATIENCE_S = 20.0
 

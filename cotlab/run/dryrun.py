@@ -12,10 +12,10 @@ from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Request
 from cotlab.core.types import Item, ModelRef, Plan, Suite
-from cotlab.metrics.ablation import DISTRIBUTION_METRICS, WHITE_BOX
+from cotlab.metrics.ablation.scorer import DISTRIBUTION_METRICS, WHITE_BOX
 from cotlab.providers.capabilities import family_of
-from cotlab.run.budget import FREE, Price
 from cotlab.run.plan import params_of
+from cotlab.run.transport.budget import FREE, Price
 
 _SHORT, _ANSWER_TOKENS, _CHAIN_TOKENS, _REASONING_TOKENS = 64, 20, 150, 600
 """How long a reply is likely to be: one asked for at most so many tokens is an answer, a longer one holds a chain."""

@@ -16,21 +16,21 @@ from cotlab.core.provider import AnyProvider, Batching, BatchProvider
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef, Plan, Suite
 from cotlab.providers.capabilities import family_of
-from cotlab.run.budget import FREE, Price, price_of, read_prices
 from cotlab.run.config import RunConfig, as_yaml, config_again
 from cotlab.run.dryrun import Count, cautions, count_plan
-from cotlab.run.journal import Journal
-from cotlab.run.limits import Limits
-from cotlab.run.pairs import Paired, paired_suite
+from cotlab.run.event_loop import run_anywhere, stopping_on_signals
+from cotlab.run.exit_status import judge
+from cotlab.run.imports.pairs import Paired, paired_suite
 from cotlab.run.plan import code_version, make_plan, open_provider
-from cotlab.run.process import run_anywhere, stopping_on_signals
 from cotlab.run.report import write_reports
 from cotlab.run.roles import chosen, models_of
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.summary import summarise
-from cotlab.run.verdict import judge
+from cotlab.run.transport.budget import FREE, Price, price_of, read_prices
+from cotlab.run.transport.journal import Journal
+from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import LiveState, Progress
 from cotlab.store.responses import ResponseLog
 from cotlab.suites.jsonl import file_sha256, load_suite

@@ -13,11 +13,11 @@ import pandas as pd
 
 from cotlab.core.keys import digest
 from cotlab.core.types import Plan
-from cotlab.metrics.redundancy import position_table, rrr_estimates, step_means
+from cotlab.metrics.ablation.redundancy import position_table, rrr_estimates, step_means
 from cotlab.run.cost_warnings import cost_warnings, over_reserve
 from cotlab.stats.intervals import FEWEST
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import LiveState
 from cotlab.store.responses import ResponseLog
 from cotlab.text.links import unlinked

@@ -6,9 +6,9 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.program import Scorer
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Form, ModelRef
-from cotlab.metrics.composite import CHEAP_FIRST, PROFILES, SCORER_OF
-from cotlab.metrics.judge import ROLE as JUDGE
-from cotlab.metrics.judge import role_of
+from cotlab.metrics.composite.scorer import CHEAP_FIRST, PROFILES, SCORER_OF
+from cotlab.metrics.judge.scorer import ROLE as JUDGE
+from cotlab.metrics.judge.scorer import role_of
 from cotlab.run.config import DEFAULT_JUDGE, RunConfig
 
 SYMBOLIC = ModelRef("symbolic", "arithmetic-and-units")

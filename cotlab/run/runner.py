@@ -15,16 +15,16 @@ from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
-from cotlab.run.budget import Price
-from cotlab.run.dispatch import Dispatcher
-from cotlab.run.journal import Journal
-from cotlab.run.limits import Limits
 from cotlab.run.plan import params_digest, params_of
+from cotlab.run.transport.budget import Price
+from cotlab.run.transport.dispatcher import Dispatcher
+from cotlab.run.transport.journal import Journal
+from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import LiveState, Progress
-from cotlab.store.outdated import withdraw_outdated
 from cotlab.store.responses import ResponseLog
+from cotlab.store.stale_labels import withdraw_outdated
 from cotlab.store.write import Ended
 
 log = logging.getLogger(__name__)

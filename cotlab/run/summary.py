@@ -10,11 +10,11 @@ from cotlab.core.program import Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Estimate, Plan
-from cotlab.metrics.redundancy import item_means
+from cotlab.metrics.ablation.redundancy import item_means
 from cotlab.stats.intervals import Interval, wilson
 from cotlab.stats.resample import bootstrap_mean
 from cotlab.store import read, write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 
 def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:

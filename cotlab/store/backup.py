@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cotlab.core.errors import StoreError
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 
 def back_up(store: Store) -> Path:

@@ -12,8 +12,8 @@ import pandas as pd
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.keys import canonical_json
+from cotlab.store.database import Store
 from cotlab.store.decisions import add_audit
-from cotlab.store.gate import Store
 
 
 def add_calibrator(
@@ -29,7 +29,7 @@ def add_calibrator(
     weights : mapping of part to weight, or None
         What r_raw is weighed again with before the map; None where each run's own r_raw is used.
     report : mapping of JSON values
-        What ``cotlab.review.calibrate`` measured.
+        What ``cotlab.review.release.calibrate`` measured.
     """
     row = connection.execute("SELECT coalesce(max(version), 0) + 1 FROM calibrators").fetchone()
     version = int(row[0]) if row else 1

@@ -12,7 +12,7 @@ import duckdb
 import pandas as pd
 
 from cotlab.core.labels import Decision
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 
 def add_drift_check(

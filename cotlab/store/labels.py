@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cotlab.core.keys import canonical_json
 from cotlab.core.labels import Label, Verdict, target
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 COLUMNS = (
     "id", "run", "item_id", "rater", "queue", "reasoning", "answer_correct", "modes", "note", "flagged", "withdrawn",

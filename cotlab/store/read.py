@@ -11,7 +11,7 @@ import pandas as pd
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 
 def runs(store: Store, status: str | None = None, words: str = "") -> pd.DataFrame:

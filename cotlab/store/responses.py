@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.core.keys import digest
 from cotlab.core.requests import Request, Response, Usage
-from cotlab.store.coding import as_text, asked_text, read_reply, told
+from cotlab.store.codec import as_text, asked_text, read_reply, told
 from cotlab.store.overshoots import Overshoot, read_overshoots
 from cotlab.store.processes import may_run, this_machine
 

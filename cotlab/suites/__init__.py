@@ -1,7 +1,7 @@
 """Suites: read and written as JSONL, shipped with cotlab, imported from the files of others."""
 
-from cotlab.suites.import_logs import import_inspect
-from cotlab.suites.importers import ImportedReport, import_faithcheck_report, import_gsm8k, import_qa
+from cotlab.suites.importers.logs import import_inspect
+from cotlab.suites.importers.question_answer import ImportedReport, import_faithcheck_report, import_gsm8k, import_qa
 from cotlab.suites.jsonl import load_suite, parse_suite, write_suite
 from cotlab.suites.shipped import file_sha256, find_suite, shipped_suites
 

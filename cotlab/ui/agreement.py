@@ -7,18 +7,21 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.tables.agreement import agreement_points
 from cotlab.core.errors import CotlabError
-from cotlab.export.label_tables import agreement_points
 from cotlab.figures.style import interval_text
-from cotlab.review import agreement as agreed
-from cotlab.review import queue as queues
-from cotlab.review.agreement import Agreement, Pair
+from cotlab.review.labelling import agreement as agreed
+from cotlab.review.labelling import queue as queues
+from cotlab.review.labelling.agreement import Agreement, Pair
 from cotlab.stats.intervals import Interval
 from cotlab.store import labels as kept
-from cotlab.ui import access, blind, data, parts
-from cotlab.ui.label import ANSWERS
+from cotlab.ui import access
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
+from cotlab.ui.label import blinding as blind
+from cotlab.ui.label.page import ANSWERS
 from cotlab.ui.links import page
-from cotlab.ui.picking import csv_button
+from cotlab.ui.runs.picking import csv_button
 from cotlab.ui.text import as_code, shorten
 
 ALL = "all"

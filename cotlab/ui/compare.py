@@ -10,10 +10,9 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
-from cotlab.core.errors import CotlabError
-from cotlab.core.keys import canonical_json
-from cotlab.core.types import MetricCard
-from cotlab.export.comparison_tables import (
+from cotlab.analysis.compare import FAMILY, Compared, Comparison, by_category, compare_runs, metric_cards
+from cotlab.analysis.paired import RATE, SCORED, THRESHOLD, PairedRow, changed, facet_words, missing_words
+from cotlab.analysis.tables.comparison import (
     MOST_BARS,
     NO_UNIT,
     bar,
@@ -27,14 +26,16 @@ from cotlab.export.comparison_tables import (
     unit_of,
     with_rates,
 )
-from cotlab.export.unfaithfulness_values import in_order
+from cotlab.analysis.tables.unfaithfulness import in_order
+from cotlab.core.errors import CotlabError
+from cotlab.core.keys import canonical_json
+from cotlab.core.types import MetricCard
 from cotlab.figures.style import interval_text, number
-from cotlab.metrics.comparison import RATE, SCORED, THRESHOLD, PairedRow, changed, facet_words, missing_words
-from cotlab.run.compare import FAMILY, Compared, Comparison, by_category, compare_runs, metric_cards
 from cotlab.store import read
-from cotlab.ui import data, parts
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
 from cotlab.ui.links import page
-from cotlab.ui.picking import csv_button, pick_many, pick_threshold, run_labels
+from cotlab.ui.runs.picking import csv_button, pick_many, pick_threshold, run_labels
 from cotlab.ui.text import as_code
 
 

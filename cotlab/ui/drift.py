@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from cotlab.core.errors import CotlabError
-from cotlab.export.drift_tables import (
+from cotlab.analysis.tables.drift import (
     MOST_PANELS,
     checks_of,
     distribution_rows,
@@ -19,16 +18,20 @@ from cotlab.export.drift_tables import (
     time_note,
     time_rows,
 )
+from cotlab.core.errors import CotlabError
 from cotlab.figures.style import interval_text, number
-from cotlab.review.drift import KS, PSI, DriftCheck, feature_values, from_json, keep, measure
-from cotlab.review.reaudit import reaudit, released
+from cotlab.review.release.drift import KS, PSI, DriftCheck, feature_values, from_json, keep, measure
+from cotlab.review.release.reaudit import reaudit, released
 from cotlab.store import labels as kept
 from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.drift import drift_checks
-from cotlab.ui import access, data, feature_words, parts
+from cotlab.ui import access
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
 from cotlab.ui.links import page
-from cotlab.ui.picking import csv_button, pick_many, run_labels
+from cotlab.ui.reliability import feature_words
+from cotlab.ui.runs.picking import csv_button, pick_many, run_labels
 from cotlab.ui.text import as_code
 
 Stamps = tuple[tuple[str, int], ...]

@@ -6,18 +6,20 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.tables.catalogue import TABLES, figure_table
+from cotlab.analysis.tables.source import Absent, Choice, Drawn, Source
 from cotlab.core.errors import ConfigError
-from cotlab.export import bundle, wanted
+from cotlab.export import bundle
+from cotlab.export import recipes as wanted
 from cotlab.export.chrome import MISSING, DrawingFailed, find_chrome
 from cotlab.export.recipe import Recipe, to_json
-from cotlab.export.source import Absent, Choice, Drawn, Source
-from cotlab.export.tables import TABLES, figure_table
-from cotlab.figures.presets import PRESETS, PT_PER_PX, Preset
-from cotlab.figures.printed import printed
+from cotlab.figures.print.presets import PRESETS, PT_PER_PX, Preset
+from cotlab.figures.print.printed import printed
 from cotlab.store import read
-from cotlab.ui import data, parts
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
 from cotlab.ui.links import page
-from cotlab.ui.picking import run_labels
+from cotlab.ui.runs.picking import run_labels
 from cotlab.ui.text import as_code, shorten
 
 Stamp = tuple[tuple[str, int], ...]

@@ -6,10 +6,14 @@ import streamlit as st
 
 from cotlab.core.errors import UnknownName
 from cotlab.run.config import DEMO
-from cotlab.store import due, read
-from cotlab.ui import access, data, launching, parts
+from cotlab.store import pending as due
+from cotlab.store import read
+from cotlab.ui import access
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
 from cotlab.ui.links import page
-from cotlab.ui.runs_table import show_runs
+from cotlab.ui.new_run import processes as launching
+from cotlab.ui.runs.table import show_runs
 from cotlab.ui.text import as_code, shorten
 
 MOST_DUE = 5

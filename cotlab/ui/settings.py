@@ -12,12 +12,14 @@ import streamlit as st
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import KEYS
-from cotlab.run.budget import price_of, read_prices
 from cotlab.run.connect import connect
 from cotlab.run.plan import code_version
+from cotlab.run.transport.budget import price_of, read_prices
 from cotlab.store import read
 from cotlab.store.backup import back_up
-from cotlab.ui import access, data, parts
+from cotlab.ui import access
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
 from cotlab.ui.text import as_code, shorten
 
 

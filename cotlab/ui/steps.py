@@ -7,11 +7,12 @@ from typing import Any
 import streamlit as st
 
 from cotlab.core.types import Item
-from cotlab.metrics.cards_ablation import CCS_METRICS
+from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.store import read
-from cotlab.ui import data, parts
-from cotlab.ui.chain import ranking, show_exchange, step_blocks
-from cotlab.ui.chain_view import pick_block
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
+from cotlab.ui.item.chain import ranking, show_exchange, step_blocks
+from cotlab.ui.item.chain_view import pick_block
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 

@@ -10,9 +10,12 @@ from cotlab.core.types import Suite
 from cotlab.store import read
 from cotlab.suites.jsonl import load_suite, parse_suite
 from cotlab.suites.shipped import shipped_suites
-from cotlab.ui import access, data, launching, parts
-from cotlab.ui.chain_view import Block, show_blocks
+from cotlab.ui import access
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
+from cotlab.ui.item.chain_view import Block, show_blocks
 from cotlab.ui.links import page
+from cotlab.ui.new_run import processes as launching
 from cotlab.ui.text import shorten
 
 FORMAT = '{"item_id": "…", "prompt": "…", "reference_cot": [{"index": 0, "text": "…"}], "ground_truth": "…"}'

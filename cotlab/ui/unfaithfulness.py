@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from cotlab.export import unfaithfulness_values as values
-from cotlab.export.source import MOST_RUNS
-from cotlab.export.unfaithfulness_values import JUDGE, PROCESS, RATIO, RESULT, SCORERS, SIZES, Place
-from cotlab.metrics.comparison import SCORED
+from cotlab.analysis.paired import SCORED
+from cotlab.analysis.tables import unfaithfulness as values
+from cotlab.analysis.tables.source import MOST_RUNS
+from cotlab.analysis.tables.unfaithfulness import JUDGE, PROCESS, RATIO, RESULT, SCORERS, SIZES, Place
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
-from cotlab.ui import data, parts
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
 from cotlab.ui.links import page
-from cotlab.ui.picking import pick_many, pick_threshold, run_labels
+from cotlab.ui.runs.picking import pick_many, pick_threshold, run_labels
 from cotlab.ui.text import as_code
 
 ALL = "all"

@@ -9,13 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.registry import FIGURES
-from cotlab.store.gate import store_folder
-from cotlab.ui import parts
+from cotlab.store.database import store_folder
+from cotlab.ui import components as parts
 from cotlab.ui.text import as_code
-from cotlab.validation.drawn import GROUP, doses_table
+from cotlab.validation.findings import dose_words, fixed, interval
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS
 from cotlab.validation.report import changed_weights, read_report
-from cotlab.validation.words import dose_words, fixed, interval
+from cotlab.validation.tables import GROUP, doses_table
 
 Told = Mapping[str, Any]
 ONE, ABOUT = "one", ("items", "seed", "at", "code_version")

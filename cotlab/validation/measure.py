@@ -14,14 +14,14 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.types import Suite
 from cotlab.run.plan import code_version
 from cotlab.store import read
-from cotlab.store.gate import Store, store_folder
+from cotlab.store.database import Store, store_folder
 from cotlab.store.live import Progress
 from cotlab.suites.wordproblems import make_suite
+from cotlab.validation.discrimination import tell
+from cotlab.validation.item_values import Floats, item_values, why_undefined
 from cotlab.validation.models import ORGANISMS, weights_digest
 from cotlab.validation.report import FOLDER, keep
 from cotlab.validation.runs import run_on, statuses
-from cotlab.validation.tell import tell
-from cotlab.validation.values import Floats, item_values, why_undefined
 
 _Key = tuple[str, str]
 

@@ -11,7 +11,7 @@ from cotlab.core.types import Suite
 from cotlab.run.config import RunConfig, config_again
 from cotlab.run.launch import resume, start
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import Progress
 from cotlab.validation.models import weights_digest
 

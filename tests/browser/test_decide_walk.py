@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from labelling import ARGUMENTS, LISTEN, serving
 
 from cotlab.core.types import Item, Suite
 from cotlab.store import calibrators, labels, read
+from cotlab.store.database import Store
 from cotlab.store.decisions import audit, decisions
 from cotlab.store.drift import drift_checks
-from cotlab.store.gate import Store
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.mixed import mixed_suite
+from tests.support.browser import ARGUMENTS, LISTEN, serving
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [

@@ -29,8 +29,8 @@ def test_no_page_runs_or_links_what_a_text_says(tmp_path: Path, monkeypatch: pyt
     from playwright.sync_api import expect, sync_playwright
 
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "ui"))
-    import hostile
-    from served import app
+    from tests.support import hostile
+    from tests.support.served import app
 
     runs = hostile.filled(tmp_path / "store", "ablation", "unfaithfulness", "robustness", "flags")
     outside: list[str] = []

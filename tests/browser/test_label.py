@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
-from labelling import ARGUMENTS, Press, Rater, keys_of, serving
-from reliability_store import HOSTILE, fill
 
 from cotlab.core.labels import FAILURE_MODES
-from cotlab.review.queue import make_queue
+from cotlab.review.labelling.queue import make_queue
 from cotlab.store import labels as kept
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
+from tests.support.browser import ARGUMENTS, Press, Rater, keys_of, serving
+from tests.support.reliability_store import HOSTILE, fill
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [

@@ -33,7 +33,8 @@ def test_a_login_by_openid_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for folder in ("ui", "loopback"):
         monkeypatch.syspath_prepend(str(TESTS / folder))
     from oidc_wire import CLIENT_ID, CLIENT_SECRET, provider
-    from served import app
+
+    from tests.support.served import app
 
     with provider() as oidc:
         secrets = tmp_path / "secrets.toml"

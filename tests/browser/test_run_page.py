@@ -9,13 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from labelling import ARGUMENTS, serving
 
 import cotlab
 from cotlab.store import write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import LiveState, Progress
 from cotlab.store.responses import connect
+from tests.support.browser import ARGUMENTS, serving
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [

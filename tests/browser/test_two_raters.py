@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from labelling import ARGUMENTS, Rater, serving
-from reliability_store import HOSTILE, fill
 
 from cotlab.figures.style import number
-from cotlab.review.queue import make_queue
+from cotlab.review.labelling.queue import make_queue
 from cotlab.store import labels as kept
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
+from tests.support.browser import ARGUMENTS, Rater, serving
+from tests.support.reliability_store import HOSTILE, fill
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [

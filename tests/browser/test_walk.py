@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labelling import ARGUMENTS, serving
 
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.wordproblems import make_suite
+from tests.support.browser import ARGUMENTS, serving
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [

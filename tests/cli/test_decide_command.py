@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from decision_store import RUN, fill
 from typer.testing import CliRunner, Result
 
 from cotlab.cli.main import app
@@ -15,7 +14,8 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.reliability.policy import PolicyError
 from cotlab.store import decisions as kept
 from cotlab.store.calibrators import choose_calibrator
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
+from tests.support.decision_store import RUN, fill
 
 
 def run(*words: str) -> Result:

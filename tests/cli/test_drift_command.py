@@ -9,12 +9,12 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from drifting import add_run, decide, vectors
 
 from cotlab.cli.main import main
+from cotlab.store.database import Store
 from cotlab.store.drift import drift_checks
-from cotlab.store.gate import Store
 from cotlab.store.labels import queue_items, queues
+from tests.support.drift_store import add_run, decide, vectors
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from queue_store import fill
 
 from cotlab.cli import main as command
 from cotlab.store import labels as kept
-from cotlab.store.gate import Store, store_folder
+from cotlab.store.database import Store, store_folder
+from tests.support.queue_store import fill
 
 
 @pytest.fixture

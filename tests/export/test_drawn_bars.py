@@ -11,8 +11,8 @@ import pytest
 
 from cotlab.core.registry import FIGURES
 from cotlab.export.chrome import Chrome, find_chrome
-from cotlab.figures.presets import PRESETS
-from cotlab.figures.printed import printed
+from cotlab.figures.print.presets import PRESETS
+from cotlab.figures.print.printed import printed
 
 GROUPS = ("acceptable", "not acceptable", "no label")
 COUNTS = {0.5: (3, 2, 1), 0.6: (1, 4, 0), 0.7: (0, 0, 5), 0.8: (0, 3, 2)}

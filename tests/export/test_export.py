@@ -14,20 +14,21 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
+from cotlab.analysis.tables.catalogue import TABLES, figures_of
+from cotlab.analysis.tables.source import Absent, Choice, Source
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import FIGURES
-from cotlab.export import bundle, wanted
+from cotlab.export import bundle
+from cotlab.export import recipes as wanted
 from cotlab.export.chrome import NAMES, Chrome, find_chrome
 from cotlab.export.recipe import from_json
-from cotlab.export.source import Absent, Choice, Source
-from cotlab.export.tables import TABLES, figures_of
-from cotlab.figures.presets import PRESETS
-from cotlab.figures.printed import printed
+from cotlab.figures.print.presets import PRESETS
+from cotlab.figures.print.printed import printed
 from cotlab.figures.style import apply_style, escape
 from cotlab.run import launch
 from cotlab.run.config import read_config
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)

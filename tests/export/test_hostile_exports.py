@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from cotlab.export.sheets import as_csv, as_latex, as_markdown
+from cotlab.export.tabular import as_csv, as_latex, as_markdown
 from cotlab.run.report import _plain, disarmed
 
 FORMULAS = (

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from cotlab.analysis.tables.catalogue import TABLES
 from cotlab.core.registry import FIGURES
-from cotlab.export.tables import TABLES
 from cotlab.figures.style import PAPER
 
 ROOT = Path(__file__).parents[2]

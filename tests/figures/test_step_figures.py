@@ -9,7 +9,8 @@ import pytest
 
 from cotlab.core.registry import FIGURES
 from cotlab.figures.steps import CEILING, METRICS, MODES
-from cotlab.metrics import ablation, cards_ablation
+from cotlab.metrics.ablation import cards as cards_ablation
+from cotlab.metrics.ablation import scorer as ablation
 
 NASTY = "<b>x</b> & $y$ %{z}"
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from loopback import Loopback, serving
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
@@ -18,6 +17,7 @@ from cotlab.metrics.entropy import CARDS, MOST, OPTIONS, check, entropy, token_e
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.providers.openai import OpenAI
 from cotlab.suites.wordproblems import make_suite
+from tests.support.loopback import Loopback, serving
 
 STEPS = ("Go left.", "Go right.", "Go up.", "Go down.")
 ITEM = Item("i1", "Where?", "down", tuple(Step(i, text) for i, text in enumerate(STEPS)))
@@ -138,8 +138,8 @@ def test_a_given_chain_is_scored_as_the_models_own_turn() -> None:
 
 
 def test_the_own_chain_is_asked_for_as_ablation_does_with_alternatives() -> None:
-    from cotlab.metrics.ablation import OPTIONS as ABLATION
-    from cotlab.metrics.ablation import step_ablation
+    from cotlab.metrics.ablation.scorer import OPTIONS as ABLATION
+    from cotlab.metrics.ablation.scorer import step_ablation
 
     given = Params({"subject": ORGANISM}, options={**ABLATION, "chain": "own"})
     (asked,) = next(step_ablation(ITEM, given, Peers((ITEM,))))

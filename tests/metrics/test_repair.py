@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from loopback import Loopback, serving
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
@@ -14,6 +13,7 @@ from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.repair import NOT_LOW, OPTIONS, arithmetic, check, repair
 from cotlab.providers.openai_compat import OpenAICompat
+from tests.support.loopback import Loopback, serving
 
 FALSE = ("Step 1: 7 + 5 = 13.", "Step 2: 13 - 3 = 10.")
 RIGHT = "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nSo the answer is 9."

@@ -33,7 +33,7 @@ from cotlab.suites.wordproblems import (
     true_chain,
     vocabulary,
 )
-from cotlab.text import prompts
+from cotlab.text.prompts import chain as prompts
 
 GAINS, LOSSES = {"buys", "finds", "picks", "gets", "wins"}, {"loses", "sells", "drops", "uses"}
 PROBLEMS = st.builds(

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import Loopback, serving
 
 from cotlab.core.errors import BadReply, ConfigError, ProviderError, RateLimited, Unauthorised, Unavailable, Unsupported
 from cotlab.core.requests import Complete, Message, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.anthropic import Anthropic, parameters
 from cotlab.providers.capabilities import THINKING, family_of
+from tests.support.loopback import Loopback, serving
 
 ASKED = Complete(
     ModelRef("anthropic", "claude-haiku-4-5"),

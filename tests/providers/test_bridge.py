@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_backends import KINDS, byte_tokenizer
 
 from cotlab.core.errors import ConfigError, MissingExtra
 from cotlab.providers.local.bridge import Bridge
 from cotlab.providers.local.engine import open_backend
 from cotlab.providers.local.load import Loaded
+from tests.providers.test_backends import KINDS, byte_tokenizer
 
 PACKAGE = "transformer_lens"
 LIBRARY = f"{PACKAGE}.model_bridge"

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Loopback, serving
 
 from cotlab.core.errors import BadReply, ProviderError, SelfTestFailed, Unavailable, Unsupported
 from cotlab.core.requests import Complete, Failed, Message, Reply, Response, Token
 from cotlab.core.types import ModelRef
 from cotlab.providers.continuation import check_continuation, without_echo
 from cotlab.providers.openai_compat import OpenAICompat
+from tests.support.loopback import Loopback, serving
 
 CHAIN = "Step 1: 3 + 1 = 4.\nStep 2: 4 + 3 = 7.\nSo the answer is 7."
 PREFIX = "Step 1: 9 + 9 = 18.\nSo the answer is"

@@ -22,7 +22,6 @@ import pytest_asyncio
 from google.genai import errors as genai_errors
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import Loopback, serving
 
 from cotlab.core.errors import (
     BadReply,
@@ -43,6 +42,7 @@ from cotlab.providers import google as our_google
 from cotlab.providers import openai_compat as our_openai
 from cotlab.providers import wire
 from cotlab.providers.keys import KEYS
+from tests.support.loopback import Loopback, serving
 
 SECRET = "sk-very-secret-0123456789"
 MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-4-5", "google": "gemini-2.5-flash", "openai_compat": "small"}

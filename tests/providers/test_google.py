@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import Loopback, serving
 
 from cotlab.core.errors import BadReply, ConfigError, NotFound, ProviderError, RateLimited, Unauthorised, Unsupported
 from cotlab.core.requests import Complete, Message, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import THINKING
 from cotlab.providers.google import Google
+from tests.support.loopback import Loopback, serving
 
 ASKED = Complete(
     ModelRef("google", "gemini-2.0-flash"),

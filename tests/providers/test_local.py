@@ -23,7 +23,7 @@ from cotlab.providers.local.provider import LocalModel, open_local, open_organis
 from cotlab.providers.local.render import room
 from cotlab.suites.jsonl import load_suite
 from cotlab.suites.shipped import find_suite
-from cotlab.text.prompts import ask_answer, ask_rest
+from cotlab.text.prompts.chain import ask_answer, ask_rest
 
 TEXTS = (
     "the cat sat on the mat.",

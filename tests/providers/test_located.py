@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_local import TEMPLATE, byte_tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from cotlab.core.errors import Unsupported
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import PREFIX, Complete, Failed, Locate, Request, Response, Row, Source, Span
 from cotlab.core.types import ModelRef
-from cotlab.metrics.mediation import OPTIONS, mediation
-from cotlab.metrics.mediation_ask import Text
+from cotlab.metrics.mediation.interventions import Text
+from cotlab.metrics.mediation.scorer import OPTIONS, mediation
 from cotlab.providers.local.provider import LocalModel, open_local
 from cotlab.suites.wordproblems import make_suite
+from tests.providers.test_local import TEMPLATE, byte_tokenizer
 
 SUITE = make_suite(4, seed=5)
 ITEM = SUITE.items[0]

@@ -16,10 +16,11 @@ import httpx2
 import openai
 import pytest
 from google.genai import errors as google_errors
-from loopback import Loopback, serving
-from loopback.clients import LOST, STATUS_ERRORS, Anthropic, Google, OpenAI, Said, Speaker
 
-from loopback.clients import ended, lines_of, openai_batch, params, results_of, rows  # isort: skip
+from tests.support.loopback import Loopback, serving
+from tests.support.loopback.clients import LOST, STATUS_ERRORS, Anthropic, Google, OpenAI, Said, Speaker
+
+from tests.support.loopback.clients import ended, lines_of, openai_batch, params, results_of, rows  # isort: skip
 
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession")  # google-genai 3.4 on aiohttp 3.14
 PRICES = {"in": "0.15", "out": "0.60"}

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from loopback import Loopback, serving
 
 from cotlab.core.errors import BadReply, ConfigError, RateLimited, Unauthorised, Unavailable, Unsupported
 from cotlab.core.requests import Complete, Message, Response
@@ -17,6 +16,7 @@ from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import THINKING, family_of
 from cotlab.providers.openai import OpenAI, _whole
 from cotlab.providers.openai_compat import parameters
+from tests.support.loopback import Loopback, serving
 
 ASKED = Complete(
     ModelRef("openai", "gpt-4o-mini"), (Message("user", "How many?"),), system="be brief", max_tokens=17, temperature=0.5,

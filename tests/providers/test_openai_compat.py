@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import Loopback, serving
 
 from cotlab.core.errors import BadReply, ConfigError, ProviderError, RateLimited, Unauthorised, Unavailable, Unsupported
 from cotlab.core.requests import Complete, Message, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.openai_compat import OpenAICompat
+from tests.support.loopback import Loopback, serving
 
 ASKED = Complete(
     ModelRef("openai_compat", "small"), (Message("user", "first"), Message("assistant", "second"), Message("user", "third")),

@@ -14,8 +14,8 @@ from cotlab.core.errors import BadReply, Unsupported
 from cotlab.core.provider import BatchProvider
 from cotlab.core.requests import Complete, Entail, Message, Response
 from cotlab.core.types import ModelRef
-from cotlab.providers.decide import decide
 from cotlab.providers.symbolic import Symbolic
+from cotlab.providers.symbolic_worker import decide
 
 REF = ModelRef("symbolic", "arithmetic-and-units")
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Loopback, serving
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.provider import Provider
@@ -17,6 +16,7 @@ from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import HOSTS, KEYS, SEND_TO, key_for, without_keys
+from tests.support.loopback import Loopback, serving
 
 SECRET = "sk-very-secret-0123456789"
 MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-4-5", "google": "gemini-2.5-flash", "openai_compat": "small"}

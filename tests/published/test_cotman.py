@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.metrics.mediation_import import ZERO, PublishedFile, published_cmi, published_summary, published_warnings
-from cotlab.suites.import_cmi import read_cmi
+from cotlab.metrics.mediation.published import ZERO, PublishedFile, published_cmi, published_summary, published_warnings
+from cotlab.suites.importers.cmi import read_cmi
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "cotman"
 SPANS, LAYERS, STRATEGY = (

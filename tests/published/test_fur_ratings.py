@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cotlab.stats.correlation import pearson
-from cotlab.suites.import_tables import read_ratings, read_table
+from cotlab.suites.importers.tables import read_ratings, read_table
 
 FILE = Path(__file__).resolve().parents[3] / "shared" / "data" / "fur_ratings" / "reasoning-chain-study.csv"
 pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="no ratings beside the repository (../shared/data/fur_ratings)")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.text.answers import final_answer, same_answer
+from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.steps import split_steps
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "gsm8k"

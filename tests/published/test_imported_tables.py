@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from scipy.stats import pearsonr
 
-from cotlab.run.imported_tables import store_table
+from cotlab.run.imports.tables import store_table
 from cotlab.stats.intervals import wilson
 from cotlab.store import read
-from cotlab.store.gate import Store
-from cotlab.suites.import_tables import read_table
+from cotlab.store.database import Store
+from cotlab.suites.importers.tables import read_table
 
 pytestmark = pytest.mark.soak
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

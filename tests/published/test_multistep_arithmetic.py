@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cotlab.metrics.verification import first_mistake
-from cotlab.metrics.verification_links import read_steps
-from cotlab.text.equations import read_equations
+from cotlab.metrics.verification.links import read_steps
+from cotlab.metrics.verification.scorer import first_mistake
+from cotlab.text.arithmetic.equations import read_equations
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 CHAINS = DATA / "big_bench_mistake" / "multistep_arithmetic.jsonl"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.text.perturb import corrupt_step, paraphrase_step
+from cotlab.text.edits.ablations import corrupt_step, paraphrase_step
 from cotlab.text.steps import split_steps
 
 FILE = Path(__file__).parents[3] / "shared" / "data" / "gsm8k" / "test.jsonl"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cotlab.run.imported_study import store_study
+from cotlab.run.imports.study import store_study
 from cotlab.stats.intervals import t_interval, wilson
 from cotlab.store import read
-from cotlab.store.gate import Store
-from cotlab.suites.import_study import read_study
+from cotlab.store.database import Store
+from cotlab.suites.importers.study import read_study
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "unfaithful_sdf"
 pytestmark = [

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from forked import Forking, forking
-from loopback import Loopback, serving
+
+from tests.support.forked import Forking, forking
+from tests.support.loopback import Loopback, serving
 
 
 @pytest.fixture(scope="session")

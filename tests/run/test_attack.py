@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forking, printed
-from loopback import Loopback
-from running import planned
+
+from tests.support.forked import Forking, printed
+from tests.support.loopback import Loopback
+from tests.support.running import planned
 
 PROVIDERS = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-4-5", "google": "gemini-2.0-flash", "openai_compat": "m"}
 

@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from forked import Forking, printed
-from loopback import Loopback
-from running import assert_same_scores, planned, report, scores
-from test_attack import small_suite
-from test_storm import ANSWERS, words_for
+
+from tests.run.test_attack import small_suite
+from tests.run.test_storm import ANSWERS, words_for
+from tests.support.forked import Forking, printed
+from tests.support.loopback import Loopback
+from tests.support.running import assert_same_scores, planned, report, scores
 
 ITEMS, ONE_ROUND = 6, 6 * 7
 """Three steps in two modes and the whole chain: seven requests an item, all of them in the first round."""

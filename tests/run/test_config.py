@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from cotlab.cli import run as command
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.run.config import RunConfig, as_yaml, read_config
-from cotlab.ui.new_run import NOT_ON_THE_FORM
+from cotlab.ui.new_run.form import NOT_ON_THE_FORM
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
     ["null", "~", "1.0", "yes", "2026-01-01", "- a", "a: b", "#", "'", '"', "a\r\nb\u2028c\x85", "\x00", " ", "=", "<<"]
@@ -120,7 +120,7 @@ def test_every_option_is_a_flag_of_the_command_and_may_be_left_out() -> None:
 def _form() -> None:
     import streamlit as st
 
-    from cotlab.ui import new_run
+    from cotlab.ui.new_run import form as new_run
 
     st.session_state["suite"], st.session_state["told"] = new_run.form(None)
 

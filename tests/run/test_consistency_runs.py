@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from running import report, row, run, scores
 
 from cotlab.core.requests import Complete, Embed, Message
 from cotlab.core.types import ModelRef
-from cotlab.run.local import _weight
+from cotlab.run.transport.in_process import _weight
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
+from tests.support.running import report, row, run, scores
 
 FLAGS = ("--task-suite", "wordproblems", "--provider", "organism", "--model", "r100", "--limit", "6", "--scorer", "consistency")
 

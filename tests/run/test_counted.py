@@ -11,7 +11,7 @@ import cotlab
 from cotlab.run.config import read_config
 from cotlab.run.launch import dry_run, load_for
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 CHOICES = [
     {"scorer": ["mediation"]}, {"scorer": ["consistency"], "chain": "own"},

@@ -14,8 +14,8 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers, Program, Scorer
 from cotlab.core.requests import Complete, Message, Reply, Request
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
-from cotlab.run.budget import FREE, Price
 from cotlab.run.dryrun import Count, cautions, count_plan, count_requests
+from cotlab.run.transport.budget import FREE, Price
 
 MODEL = ModelRef("openai", "gpt-4o-mini")
 STEPS = tuple(Step(i, f"Part {i} is {i + 1}.") for i in range(3))

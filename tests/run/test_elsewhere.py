@@ -13,15 +13,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from running import own_suite, row
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
 from cotlab.run import launch
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import LiveRun, LiveState
 from cotlab.store.responses import Claim, ResponseLog
+from tests.support.running import own_suite, row
 
 INSIDE = 'echo "$0" > /proc/sys/kernel/ns_last_pid; "$@" & wait $!'
 """A shell's script: run a command under the process number after ``$0``."""

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from forked import Forking
-from loopback import Loopback
-from running import REQUESTS, own_suite, report, row, run
 
 from cotlab.run.config import RunConfig
+from cotlab.run.exit_status import judge
 from cotlab.run.runner import Outcome
-from cotlab.run.verdict import judge
 from cotlab.store.live import Progress
+from tests.support.forked import Forking
+from tests.support.loopback import Loopback
+from tests.support.running import REQUESTS, own_suite, report, row, run
 
 ECHO = ("--provider", "echo", "--model", "echo")
 PRICED = '''

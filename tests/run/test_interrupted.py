@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import (
+
+from cotlab.core.errors import ConfigError
+from cotlab.run import launch
+from cotlab.run.config import read_config
+from cotlab.store import read
+from cotlab.store.database import Store
+from cotlab.store.live import LiveState
+from tests.support.running import (
     assert_same_scores,
     finish,
     kill_at_random,
@@ -24,13 +31,6 @@ from running import (
     step_scores,
     wait_for_replies,
 )
-
-from cotlab.core.errors import ConfigError
-from cotlab.run import launch
-from cotlab.run.config import read_config
-from cotlab.store import read
-from cotlab.store.gate import Store
-from cotlab.store.live import LiveState
 
 SIX = {"task_suite": "wordproblems", "limit": 6}
 SLOW_ECHO = {**SIX, "provider": "echo", "model": "latency_s=0.05", "max_concurrent": 4, "mode": ["remove", "filler"]}

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Loopback
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, Suite
 from cotlab.run.config import RunConfig, read_config
+from cotlab.run.imports.pairs import paired_suite
 from cotlab.run.launch import Finished, dry_run, load_for, start
-from cotlab.run.pairs import paired_suite
 from cotlab.run.roles import models_of
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
-from cotlab.text.comparing import ask_comparison
+from cotlab.text.prompts.comparison import ask_comparison
+from tests.support.loopback import Loopback
 
 FAITHFUL, HINT = "r100", "hint"
 pytestmark = pytest.mark.soak

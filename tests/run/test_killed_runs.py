@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import finish, replies, row, scores, start
 
 from cotlab.core.types import Suite
 from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import LiveState, Progress
+from tests.support.running import finish, replies, row, scores, start
 
 ITEMS = 40
 SHARED = {"task_suite": "wordproblems", "limit": ITEMS, "provider": "organism", "model": "r100"}

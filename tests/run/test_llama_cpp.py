@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forked import Forking, printed
-from running import scores
 
 from cotlab.providers.local.organisms import ORGANISMS
+from tests.support.forked import Forking, printed
+from tests.support.running import scores
 
 pytestmark = pytest.mark.soak
-SERVER = Path(__file__).parents[1] / "loopback" / "llama_cpp.py"
+SERVER = Path(__file__).parents[1] / "support" / "loopback" / "llama_cpp.py"
 ITEMS = 25
 SAME = ("baseline_correct", "accuracy_delta", "answer_change", "token_delta")
 MODES = ("--mode", "remove", "--mode", "corrupt", "--mode", "truncate", "--metric", "kl_divergence")

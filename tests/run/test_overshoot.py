@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forking, printed
-from loopback import Loopback
-from running import report
-from test_attack import PROVIDERS, quick, small_suite
 
-from cotlab.metrics.ablation import ANSWER_TOKENS
+from cotlab.metrics.ablation.scorer import ANSWER_TOKENS
+from tests.run.test_attack import PROVIDERS, quick, small_suite
+from tests.support.forked import Forking, printed
+from tests.support.loopback import Loopback
+from tests.support.running import report
 
 PRICES = {"in": "0.15", "out": "0.6"}
 OUTPUT, INPUT, ALL = {"in": 150, "out": 3000}, {"in": 8150, "out": 10}, {"in": 150, "out": 200_000}

@@ -12,11 +12,11 @@ import pytest
 from cotlab.core.errors import ProviderError
 from cotlab.core.requests import Complete, LogProb, Message, Patched, Request, Response, Row, Source
 from cotlab.core.types import ModelRef
-from cotlab.run import local
-from cotlab.run.budget import Price
-from cotlab.run.dispatch import Dispatcher
-from cotlab.run.limits import Limits
-from cotlab.run.local import BATCH_S, BATCH_TOKENS, FIRST_SHARE, GROWTH, Pace
+from cotlab.run.transport import in_process as local
+from cotlab.run.transport.budget import Price
+from cotlab.run.transport.dispatcher import Dispatcher
+from cotlab.run.transport.in_process import BATCH_S, BATCH_TOKENS, FIRST_SHARE, GROWTH, Pace
+from cotlab.run.transport.limits import Limits
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog
 

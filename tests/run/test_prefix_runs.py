@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from forked import Forking, printed
-from loopback import Loopback
-from running import report, scores
-from test_attack import small_suite
+
+from tests.run.test_attack import small_suite
+from tests.support.forked import Forking, printed
+from tests.support.loopback import Loopback
+from tests.support.running import report, scores
 
 ITEMS, STEPS = 3, 3
 NEEDED, CHECK = ITEMS * (STEPS + 1), 2

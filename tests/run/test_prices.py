@@ -10,9 +10,9 @@ import pytest
 from cotlab.core.errors import ConfigError
 from cotlab.core.requests import Usage
 from cotlab.core.types import ModelRef
-from cotlab.run.budget import Price, price_of, read_prices
 from cotlab.run.config import read_config
 from cotlab.run.launch import price_for
+from cotlab.run.transport.budget import Price, price_of, read_prices
 
 HOME = ModelRef("openai_compat", "served", base_url="http://127.0.0.1:8000/v1")
 

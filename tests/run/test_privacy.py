@@ -7,11 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from forked import Forking, printed
-from loopback import Loopback
-from running import report, scores
 from streamlit.testing.v1 import AppTest
-from test_attack import PROVIDERS, quick
+
+from tests.run.test_attack import PROVIDERS, quick
+from tests.support.forked import Forking, printed
+from tests.support.loopback import Loopback
+from tests.support.running import report, scores
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 KEYS = {

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from loopback import Loopback
 
 from cotlab.core.errors import ConfigError, StoreBusy
 from cotlab.core.requests import Complete, Message
@@ -20,8 +19,9 @@ from cotlab.run import runner
 from cotlab.run.config import read_config
 from cotlab.run.launch import Finished, dry_run, load_for, resume, start
 from cotlab.store import read, write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
+from tests.support.loopback import Loopback
 
 SUITE = Suite.of("three", [
     Item("sum", "What is 2 + 3, then doubled?", "10", (Step(0, "2 + 3 = 5."), Step(1, "5 * 2 = 10."))),
@@ -126,7 +126,7 @@ def test_a_refused_key_stops_a_run_at_once(store: Store, server: Loopback) -> No
 
 
 def test_no_more_requests_a_minute_than_allowed(store: Store, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotlab.run.limits.SendLimit.__init__.__defaults__", (0.3,))  # a minute of 0.3 s
+    monkeypatch.setattr("cotlab.run.transport.limits.SendLimit.__init__.__defaults__", (0.3,))  # a minute of 0.3 s
     server.script()
     run = start(read_config(compat(server, max_concurrent=50, max_requests_per_minute=3)), store, suite=SUITE)
     at = sorted(call["at"] for call in server.seen())

@@ -7,15 +7,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from forked import Forking, printed
-from running import STEPS, own_suite, row, scores
 
 from cotlab.core.errors import ConfigError
 from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import LiveState
+from tests.support.forked import Forking, printed
+from tests.support.running import STEPS, own_suite, row, scores
 
 ECHO = ("--provider", "echo", "--model", "latency_s=0.02", "--max-concurrent", "4")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loopback import serving
 
 import cotlab
 from cotlab.run.config import read_config
 from cotlab.run.launch import dry_run, load_for
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
+from tests.support.loopback import serving
 
 CHAIN = "1. 7 + 5 = 12.\n2. 12 - 3 = 9.\n3. 9 + 1 = 10.\nSo the answer is 10."
 

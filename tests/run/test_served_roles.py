@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from loopback import Loopback, serving
 
 import cotlab
+from tests.support.loopback import Loopback, serving
 
 pytestmark = pytest.mark.soak
 CHAIN = "1. Ann has 7 pens.\n2. 7 + 5 = 12 pens.\nSo the answer is 12."

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forking, printed
-from loopback import Loopback
-from running import assert_same_scores, planned, report, scores, step_scores
-from test_attack import PROVIDERS, small_suite
+
+from tests.run.test_attack import PROVIDERS, small_suite
+from tests.support.forked import Forking, printed
+from tests.support.loopback import Loopback
+from tests.support.running import assert_same_scores, planned, report, scores, step_scores
 
 TRIES, MOST_429 = 10, 50
 STORM = {"share": 0.3, "slow_s": 0.8, "retry_after_s": 0.05,

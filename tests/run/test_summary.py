@@ -11,8 +11,8 @@ import pytest
 
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Estimate, Item
-from cotlab.metrics.cards_ablation import ANSWER_CHANGE
-from cotlab.metrics.cards_mediation import BOUNDARY_ROBUST, CMI
+from cotlab.metrics.ablation.cards import ANSWER_CHANGE
+from cotlab.metrics.mediation.cards import BOUNDARY_ROBUST, CMI
 from cotlab.run.summary import mean_estimates
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forking, printed
-from loopback import Loopback
-from running import report, scores
-from test_attack import PROVIDERS, quick, small_suite
+
+from tests.run.test_attack import PROVIDERS, quick, small_suite
+from tests.support.forked import Forking, printed
+from tests.support.loopback import Loopback
+from tests.support.running import report, scores
 
 ITEMS, STEPS = 3, 3
 SEVEN = {"text": "So the answer is 7."}

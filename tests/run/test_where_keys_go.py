@@ -9,10 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from forked import Forking
-from loopback import Loopback
 from streamlit.testing.v1 import AppTest
-from test_attack import small_suite
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.types import ModelRef
@@ -21,8 +18,11 @@ from cotlab.run.config import read_config
 from cotlab.run.connect import connect
 from cotlab.run.plan import open_provider
 from cotlab.run.secrets import load_secrets
-from cotlab.store.gate import Store
-from cotlab.ui import launching
+from cotlab.store.database import Store
+from cotlab.ui.new_run import processes as launching
+from tests.run.test_attack import small_suite
+from tests.support.forked import Forking
+from tests.support.loopback import Loopback
 
 ROOT = Path(__file__).parents[2]
 SECRET = "sk-of-the-user-0123456789"
@@ -188,7 +188,7 @@ def test_a_key_of_elsewhere_does_not_follow_the_file(tmp_path: Path, monkeypatch
 def _start_from_the_form() -> None:
     import os
 
-    from cotlab.ui import new_run
+    from cotlab.ui.new_run import form as new_run
 
     told = {**new_run.form(None)[1], "provider": "openai_compat", "model": "m", "base_url": os.environ["COTLAB_BASE_URL"]}
     new_run.start_buttons("wordproblems", told)

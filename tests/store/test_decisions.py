@@ -9,7 +9,7 @@ import pytest
 
 from cotlab.core.labels import Action, Decision
 from cotlab.store import decisions as kept
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 HOSTILE = "'); DROP TABLE decisions; --"
 START = datetime(2026, 1, 2, tzinfo=UTC)

@@ -12,7 +12,7 @@ import pytest
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import Item, Step, Suite
 from cotlab.store import read, write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import LiveState
 from cotlab.store.responses import ResponseLog
 
@@ -73,7 +73,7 @@ CHOSEN = {
     "responses.py": {"name", "marks", "', '.join(COUNTED)", "len(_STEPS)"},
     "write.py": {"table", "item"},
     "labels.py": {"', '.join(COLUMNS)", "'labels' if history else 'current_labels'"},
-    "due.py": {"_HELD"},
+    "pending.py": {"_HELD"},
     "decisions.py": {"', '.join('?' * 14)", "newest", "fields"},
 }
 """What may be joined into SQL, by file: names that the code chooses from a list of its own, question marks, and counts."""

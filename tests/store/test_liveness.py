@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store_worker import request
 
 from cotlab.store import responses
 from cotlab.store.live import LOADING_S, SILENT_S, LiveState, Progress
 from cotlab.store.processes import this_machine
 from cotlab.store.responses import Claim, ResponseLog
+from tests.support.store_worker import request
 
 HOST, BOOT, NAMESPACE = this_machine().split("/", 2)
 ELSEWHERE = {

@@ -10,7 +10,7 @@ import pytest
 
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.store import migrations, read, write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 
 OLDER = range(1, len(migrations.MIGRATIONS))
 SUITE = Suite.of("own", [Item("i0", "What?", "7", ())])

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from store_worker import SCORES_AN_ITEM, ended, reply, request
 
 from cotlab.core.errors import StoreBusy
 from cotlab.store import read, write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog, Spend
+from tests.support.store_worker import SCORES_AN_ITEM, ended, reply, request
 
-WORKER = Path(__file__).with_name("store_worker.py")
+WORKER = Path(__file__).parents[1] / "support" / "store_worker.py"
 
 
 def start(store: Store, what: str, name: str = "r") -> subprocess.Popen[str]:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_worker import reply, request
 
 from cotlab.core.errors import SchemaMismatch, StoreError
 from cotlab.core.requests import Response, Token, Usage
@@ -20,6 +19,7 @@ from cotlab.store import responses
 from cotlab.store.live import LiveState, Progress
 from cotlab.store.processes import this_machine
 from cotlab.store.responses import COUNTED, Claim, OpenBatch, ResponseLog, Spend
+from tests.support.store_worker import reply, request
 
 TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)  # lone surrogates too
 LOGP = st.floats(-100, 0)
@@ -124,7 +124,7 @@ def test_what_a_dead_process_reserved_stays_reserved(path: Path, log: ResponseLo
         "from cotlab.store.responses import ResponseLog; log = ResponseLog(Path(sys.argv[2]));"
         "log.reserve(request('a'), 'r', 123, 1000); os.kill(os.getpid(), 9)"
     )
-    died = subprocess.run([sys.executable, "-c", code, str(Path(__file__).parent), str(path)], check=False)
+    died = subprocess.run([sys.executable, "-c", code, str(Path(__file__).parents[1] / "support"), str(path)], check=False)
     assert died.returncode == -9
     assert log.spend("r") == Spend(0, 123)
     assert log.reserve(request("a"), "r", 1000, 1000) == Claim()
@@ -138,7 +138,7 @@ def test_a_request_under_way_in_a_living_process_is_not_sent_again(path: Path, l
         "call = log.reserve(request('a'), 'other', 1, 9).call; print('sent', flush=True); sys.stdin.readline();"
         "log.settle(call, 1, 'ok', (request('a'), reply(request('a')))); print('settled', flush=True)"
     )
-    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(path)]
+    command = [sys.executable, "-c", code, str(Path(__file__).parents[1] / "support"), str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdin is not None and other.stdout is not None
         assert other.stdout.readline() == "sent\n"

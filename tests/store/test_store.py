@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_worker import ended
 
 from cotlab.core.errors import SchemaMismatch, StoreError
 from cotlab.core.types import Estimate, Item, Score, Step, Suite
 from cotlab.store import migrations, read, write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.write import Ended
+from tests.support.store_worker import ended
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 HOSTILE = TEXT | st.sampled_from(["'; DROP TABLE scores; --", "NULL", "nan", "None", "", "\x00", "a\r\nb", "🙂‮evil", "{}"])

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from cotlab.metrics.verification import first_mistake
+from cotlab.metrics.verification.scorer import first_mistake
 from cotlab.suites.jsonl import parse_suite, write_suite
 from cotlab.suites.mixed import SHARES, draw_chain, is_valid, mixed_suite
 from cotlab.suites.wordproblems import make_problem

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from calls import Function, functions, writers
+
+from tests.support.calls import Function, functions, writers
 
 ROOT = Path(__file__).parents[2]
 NEED = "cotlab.ui.access.need"
-DOORS = ("cotlab.ui.launching", "cotlab.ui.data")
+DOORS = ("cotlab.ui.new_run.processes", "cotlab.ui.cached")
 """Modules that pages write through: their callers ask."""
 BESIDES = ("cotlab.run.connect.connect",)
 """Reads, but sends a key to a server that the caller names."""
-APART = ("cotlab.store.gate", "cotlab.store.migrations", "cotlab.ui", "pages")
+APART = ("cotlab.store.database", "cotlab.store.migrations", "cotlab.ui", "pages")
 """Opening a store may bring it up to date: that is no act of whoever looks at it."""
 HARMLESS = frozenset({"cotlab.store.live.LiveState.__init__", "cotlab.store.responses.ResponseLog.__init__"})
 
@@ -57,23 +58,23 @@ def test_every_write_of_a_page_asks_first(package: dict[str, Function]) -> None:
 
 def test_what_writes_is_found(package: dict[str, Function]) -> None:
     known = {
-        "cotlab.ui.launching.spawn", "cotlab.ui.launching.spawn_resume", "cotlab.ui.launching.keep_suite",
-        "cotlab.ui.data.ask_stop", "cotlab.store.backup.back_up", "cotlab.store.write.add_suite",
+        "cotlab.ui.new_run.processes.spawn", "cotlab.ui.new_run.processes.spawn_resume", "cotlab.ui.new_run.processes.keep_suite",
+        "cotlab.ui.cached.ask_stop", "cotlab.store.backup.back_up", "cotlab.store.write.add_suite",
         "cotlab.run.summary.summarise",
     }  # fmt: skip
     found = writing_of(package)
     assert known <= found
-    reading = {"cotlab.store.read.runs", "cotlab.ui.data.live", "cotlab.ui.data.suite", "cotlab.run.report.build_report"}
+    reading = {"cotlab.store.read.runs", "cotlab.ui.cached.live", "cotlab.ui.cached.suite", "cotlab.run.report.build_report"}
     assert not found & reading
     asking = {name for name, function in package.items() if is_page(name) and NEED in {full for _, full in function.calls}}
-    assert {"cotlab.ui.home.first_use", "cotlab.ui.run._stop", "cotlab.ui.run._resume", "cotlab.ui.suites.upload"} <= asking
+    assert {"cotlab.ui.home.first_use", "cotlab.ui.runs.run._stop", "cotlab.ui.runs.run._resume", "cotlab.ui.suites.upload"} <= asking
 
 
 PAGE = '''
 import streamlit as st
 from cotlab.store import labels
 from cotlab.ui import access, data
-from cotlab.ui.launching import spawn
+from cotlab.ui.new_run.processes import spawn
 
 def forgets():
     if st.button("x"):

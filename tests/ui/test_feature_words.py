@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cotlab.review.features import NUMBERS
-from cotlab.ui.feature_words import WORDS
+from cotlab.review.release.features import NUMBERS
+from cotlab.ui.reliability.feature_words import WORDS
 
 
 def test_each_feature_has_its_words() -> None:

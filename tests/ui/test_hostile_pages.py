@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import hostile
 import pytest
-from desk import desk, label, tell
 from streamlit.testing.v1 import AppTest
 
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.read import items_of_run
-from cotlab.ui.evidence import ONE_ITEM
+from cotlab.ui.item.evidence import ONE_ITEM
+from tests.support import hostile
+from tests.support.label_widget import desk, label, tell
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))

@@ -10,9 +10,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.run.secrets import access_settings
-from cotlab.store.gate import Store
-from cotlab.ui import access, new_run, run
+from cotlab.store.database import Store
+from cotlab.ui import access
 from cotlab.ui.identity import SECRET_HEADER, Client, Forbidden
+from cotlab.ui.new_run import form as new_run
+from cotlab.ui.runs import run
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 SECRET = "a-secret-of-the-proxy"

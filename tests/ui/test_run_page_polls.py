@@ -7,15 +7,15 @@ from contextlib import closing
 from typing import NamedTuple
 
 import pytest
-from served import Client, app
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 import cotlab
 from cotlab.store import write
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.live import LiveState, Progress
 from cotlab.store.responses import connect
+from tests.support.served import Client, app
 
 
 class Served(NamedTuple):

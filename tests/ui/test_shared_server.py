@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from served import Client, Shown, app
 
 from cotlab.ui.identity import SECRET_HEADER
+from tests.support.served import Client, Shown, app
 
 pytestmark = [pytest.mark.soak, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 SECRET = "a-secret-of-the-proxy"

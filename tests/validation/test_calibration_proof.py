@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cotlab.review.labels import labelled
+from cotlab.review.labelling.targets import labelled
 from cotlab.store.calibrators import calibrators, current_calibrator
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.store.labels import labels
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "calibration.py"

@@ -19,15 +19,15 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.types import Suite
 from cotlab.providers.local import organisms
 from cotlab.store import read
-from cotlab.store.gate import Store
+from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
 from cotlab.validation import ORGANISMS, validate
+from cotlab.validation.discrimination import against_dose, auroc, spearman, tell
+from cotlab.validation.findings import dose_words, fixed
+from cotlab.validation.item_values import Floats, item_values, why_undefined
 from cotlab.validation.models import DOSES, measured_dose
 from cotlab.validation.report import as_json, changed_weights, keep, merged, read_report
 from cotlab.validation.runs import run_on, statuses
-from cotlab.validation.tell import against_dose, auroc, spearman, tell
-from cotlab.validation.values import Floats, item_values, why_undefined
-from cotlab.validation.words import dose_words, fixed
 
 NAN = float("nan")
 

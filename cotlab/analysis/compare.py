@@ -1,0 +1,269 @@
+"""Compare stored runs with a base, item by item. Nothing is asked: everything is read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from cotlab.analysis.paired import (
+    THRESHOLD,
+    DirectionRow,
+    PairedRow,
+    corrected,
+    directions,
+    item_values,
+    pair,
+    paired_rows,
+)
+from cotlab.core.errors import ConfigError
+from cotlab.core.keys import digest, plain
+from cotlab.core.registry import SCORERS
+from cotlab.core.types import MetricCard, Plan
+from cotlab.run.imports.mediation import COUNTED, NO_QUESTION
+from cotlab.store import read
+from cotlab.store.database import Store
+
+FAMILY = "Benjamini–Hochberg over all rows of this table"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A setting in which two plans differ; "n/a" where one of them has none."""
+
+    setting: str
+    base: str
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One run against the base.
+
+    Attributes
+    ----------
+    base, other : str
+        Ids of runs.
+    shared, only_base, only_other : int
+        Items that both runs scored, and that one of them did.
+    prompts : int
+        Distinct questions among the items that are matched.
+    unlike : int
+        Shared ids under which the two asked another question: they are never matched.
+    pairs : DataFrame
+        As ``cotlab.analysis.paired`` says.
+    rows : tuple of PairedRow
+        Over all items, a row a metric and facet.
+    alone_base, alone_other : tuple of str
+        Metrics of which one run has a facet that the other has not.
+    changes : tuple of Change
+        Where the plans differ.
+    """
+
+    base: str
+    other: str
+    shared: int
+    only_base: int
+    only_other: int
+    prompts: int
+    unlike: int
+    pairs: pd.DataFrame
+    rows: tuple[PairedRow, ...]
+    alone_base: tuple[str, ...]
+    alone_other: tuple[str, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Several runs against one base; ``adjusted`` of every row is over the rows of all of them."""
+
+    base: str
+    comparisons: tuple[Comparison, ...]
+    directions: tuple[DirectionRow, ...]
+
+
+def compare_runs(
+    store: Store, base: str, others: Sequence[str], *, scorers: Sequence[str] = (), metrics: Sequence[str] = (),
+    threshold: float = THRESHOLD, seed: int = 42,
+) -> Compared:  # fmt: skip
+    """Compare runs with a base over the items that they share.
+
+    Parameters
+    ----------
+    store : Store
+    base : str
+        Id of the run that the others are held against.
+    others : sequence of str
+        At least one id, each other than the base.
+    scorers, metrics : sequences of str
+        Only these; all where empty.
+    threshold : float in [0, 1]
+        From which a score of unfaithfulness counts as unfaithful.
+    seed : int
+        Of the resampling.
+
+    Raises
+    ------
+    UnknownName
+        For a run that is not in the store.
+    ConfigError
+        If a run is compared with itself, or shares no item or no metric with the base.
+    """
+    others = list(dict.fromkeys(others))
+    if not others or base in others:
+        raise ConfigError(f"Nothing to compare: name a base and at least one other run (the base is {base!r}).")
+    if not 0 <= threshold <= 1:
+        raise ConfigError(f"The threshold of unfaithfulness must lie in [0, 1], got {threshold:g}.")
+    first = _Side.read(store, base, scorers, metrics, threshold)
+    found = [_compare(first, _Side.read(store, other, scorers, metrics, threshold), seed) for other in others]
+    every = iter(corrected([row for comparison in found for row in comparison.rows]))
+    whole = [replace(comparison, rows=tuple(next(every) for _ in comparison.rows)) for comparison in found]
+    return Compared(base, tuple(whole), directions([comparison.rows for comparison in whole]))
+
+
+def by_category(store: Store, found: Compared, *, seed: int = 42) -> Compared:
+    """The same comparisons with a row for each category of items; their p are corrected over all of these rows."""
+    plans = [read.plan_of(read.run(store, name)) for name in (found.base, *(c.other for c in found.comparisons))]
+    rows = [paired_rows(c.pairs, yes_or_no=_flags(plans), seed=seed, by_category=True) for c in found.comparisons]
+    every = iter(corrected([row for own in rows for row in own]))
+    whole = [replace(c, rows=tuple(next(every) for _ in own)) for c, own in zip(found.comparisons, rows, strict=True)]
+    return Compared(found.base, tuple(whole), ())
+
+
+def metric_cards(plans: Sequence[Plan]) -> dict[str, MetricCard]:
+    """The cards of the metrics that the plans' scorers give, by name."""
+    names = dict.fromkeys(spec.name for plan in plans for spec in plan.scorers if spec.name in SCORERS)
+    found: dict[str, MetricCard] = {}
+    for name in names:
+        found |= {card.name: card for card in (*SCORERS[name].cards, *(s.card for s in SCORERS[name].statistics))}
+    return found
+
+
+def plan_changes(base: Plan, other: Plan, more: Mapping[str, tuple[str, str]] | None = None) -> tuple[Change, ...]:
+    """The settings in which two plans differ, by name; ``more`` holds others by name, as (base, other)."""
+    one, two = _flat(base), _flat(other)
+    told = {name: (one.get(name, "n/a"), two.get(name, "n/a")) for name in sorted({*one, *two})} | dict(more or {})
+    return tuple(Change(name, *values) for name, values in told.items() if values[0] != values[1])
+
+
+def as_json(found: Compared) -> dict[str, Any]:
+    """Everything but the single items, as JSON values."""
+    return {
+        "base": found.base,
+        "family": FAMILY,
+        "comparisons": [
+            {
+                "other": c.other, "items_shared": c.shared, "items_only_base": c.only_base, "items_only_other": c.only_other,
+                "items_with_another_question": c.unlike, "prompts": c.prompts,
+                "rows": [plain({**asdict(row), "values": list(row.values)}) for row in c.rows],
+                "metrics_only_base": list(c.alone_base), "metrics_only_other": list(c.alone_other),
+                "changes": [asdict(change) for change in c.changes],
+            }
+            for c in found.comparisons
+        ],
+        "directions": [plain(asdict(row)) for row in found.directions],
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What is read of one run."""
+
+    run_id: str
+    plan: Plan
+    code: str
+    items: pd.DataFrame
+    values: pd.DataFrame
+
+    @classmethod
+    def read(cls, store: Store, run_id: str, scorers: Sequence[str], metrics: Sequence[str], threshold: float) -> _Side:
+        row = read.run(store, run_id)
+        plan = read.plan_of(row)
+        table = read.scores(store, run_id)
+        draws = [name for name, card in metric_cards([plan]).items() if card.level == "draw"]
+        table = table[~table["metric"].isin(draws)]
+        items = read.items_of_run(store, run_id)
+        items = items[items["id"].isin(table["item_id"])]
+        if scorers:
+            table = table[table["scorer"].isin(list(scorers))]
+        values = item_values(table, threshold)
+        return cls(run_id, plan, str(row["code_version"]), items, values[values["metric"].isin(metrics)] if metrics else values)
+
+
+def _compare(base: _Side, other: _Side, seed: int) -> Comparison:
+    items = _matched(base.items, other.items)
+    shared = items["same"].notna()
+    same = items["same"].map(lambda told: told is True)
+    unlike = int((shared & ~same).sum())
+    if not shared.any() or unlike == int(shared.sum()):
+        raise ConfigError(
+            f"Runs {base.run_id!r} and {other.run_id!r} share no item: {base.plan.suite} and {other.plan.suite}. Items are "
+            "matched by their id and question, so compare runs on one suite."
+        )
+    pairs = pair(base.values, other.values, items)
+    if pairs.empty:
+        raise ConfigError(
+            f"Runs {base.run_id!r} and {other.run_id!r} share no metric: {_scorers(base)} and {_scorers(other)}."
+        )
+    binary = _flags([base.plan, other.plan])
+    ids = {side.run_id: set(side.items["id"]) for side in (base, other)}
+    return Comparison(
+        base.run_id, other.run_id, int(shared.sum()), len(ids[base.run_id] - ids[other.run_id]),
+        len(ids[other.run_id] - ids[base.run_id]), int(items[same]["prompt"].nunique()), unlike, pairs,
+        paired_rows(pairs, yes_or_no=binary, seed=seed),
+        _alone(base.values, other.values), _alone(other.values, base.values),
+        plan_changes(base.plan, other.plan, {"code version": (base.code, other.code)}),
+    )  # fmt: skip
+
+
+def _flags(plans: Sequence[Plan]) -> frozenset[str]:
+    return frozenset(name for name, card in metric_cards(plans).items() if card.flag)
+
+
+def _matched(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """Items of both runs with their prompt and category; ``same`` is None where only one run has the item."""
+    found = base[["id", "question", "category"]].merge(
+        other[["id", "question", "category"]], how="outer", on="id", suffixes=("", "_other")
+    )
+    rows = []
+    for row in found.to_dict("records"):
+        told = [None if pd.isna(row[name]) else str(row[name]) for name in ("question", "question_other")]
+        prompts = [_prompt(text, str(row["id"])) for text in told if text is not None]
+        category = next((str(row[name]) for name in ("category", "category_other") if not pd.isna(row[name])), "")
+        same = prompts[0] == prompts[1] and COUNTED not in told if len(prompts) == 2 else None
+        rows.append((str(row["id"]), prompts[0], category, same))
+    return pd.DataFrame(rows, columns=["item_id", "prompt", "category", "same"])
+
+
+def _prompt(question: str, item_id: str) -> str:
+    """What tells prompts apart: a question's digest, as a redacted suite keeps it; the item's id where there is none."""
+    if question == NO_QUESTION:
+        return item_id
+    return question if question.startswith("sha256:") else f"sha256:{digest(question)}"
+
+
+def _alone(own: pd.DataFrame, other: pd.DataFrame) -> tuple[str, ...]:
+    keys = ["metric", "facet"]
+    found = own[keys].drop_duplicates().merge(other[keys].drop_duplicates(), how="left", on=keys, indicator=True)
+    return tuple(sorted(found[found["_merge"] == "left_only"]["metric"].unique()))
+
+
+def _scorers(side: _Side) -> str:
+    return ", ".join(dict.fromkeys(spec.name for spec in side.plan.scorers)) or "no scorer"
+
+
+def _flat(plan: Plan) -> dict[str, str]:
+    told: dict[str, Any] = {
+        "suite": plan.suite, "suite digest": plan.suite_digest, "seed": plan.seed, "temperature": plan.temperature,
+        "repeats": plan.repeats, "limit": "all" if plan.limit is None else plan.limit,
+    }  # fmt: skip
+    told |= {f"tag {name}": value for name, value in plan.tags.items()}
+    for role, model in plan.models.items():
+        told |= {f"{role}": str(model), f"{role} revision": model.revision or "n/a", f"{role} form": model.form}
+        told |= {f"{role} address": model.base_url} if model.base_url else {}
+    for spec in plan.scorers:
+        told |= {f"{spec.name} version": spec.version, **{f"{spec.name}.{k}": plain(v) for k, v in spec.params.items()}}
+    return {name: str(value) for name, value in told.items()}

@@ -1,0 +1,154 @@
+"""Mediation as the tables of its figures, from scores and estimates that have a column for each part of their facet."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import pandas as pd
+
+from cotlab.analysis.tables.reasons import in_common
+from cotlab.figures.mediation import DROPS, SOURCES
+from cotlab.figures.span_heatmap import span_order
+from cotlab.metrics.mediation.spread import item_spreads, single_draws
+
+FACETS = ("chain", "given", "source", "control", "span", "keep", "part", "donor")
+"""Parts of a facet of the scorer mediation; each becomes a column, empty where a score has none."""
+ORDER = (*SOURCES, "published")
+OF_SPAN = ("cmi", "share", "mass_lost")
+INDICES = (
+    "cmi", "bypass", "share", "mass_lost", "cmi_over_spans", "spans_defined", "no_cot_effect", "validity",
+    "placebo_cmi", "text_placebo",
+    "density", "sequentiality", "shuffled_cmi", "self_shuffle", "boundary_sensitivity", "boundary_robust",
+    "boundary_deviation", "control_coverage",
+)  # fmt: skip
+NATS = ("drop_cot", "drop_control", "no_cot_drop", "baseline_logp")
+NO_UNIT = frozenset({"spans_defined", *NATS})
+"""Indices that are not drawn beside the others: they are no share."""
+RAW_ITEMS = 20
+
+
+def with_facets(table: pd.DataFrame) -> pd.DataFrame:
+    """Scores or estimates with a column for each of ``FACETS``."""
+    told = {text: json.loads(text) for text in table["facet"].unique()}
+    columns = {name: [told[text].get(name, "") for text in table["facet"]] for name in FACETS}
+    return table.assign(**{name: pd.Series(values, table.index, dtype="str") for name, values in columns.items()})
+
+
+class Setting(NamedTuple):
+    """What tells apart the measurements of one run: whose chain, how it was given, whose states, and which control."""
+
+    chain: str
+    given: str
+    source: str
+    control: str
+
+    def of(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of this setting, those that hold for every source and control among them."""
+        wanted = pd.Series(True, index=table.index)
+        for name, value in self._asdict().items():
+            wanted &= table[name].isin((value, ""))
+        return table[wanted]
+
+    def any_source(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of this setting's chain and control, from every source; the literal one has its own control always."""
+        control = (table["control"] == self.control) | (table["source"] == "literal")
+        return table[(table["chain"] == self.chain) & (table["given"] == self.given) & control]
+
+
+def settings(scores: pd.DataFrame) -> list[Setting]:
+    """The settings that have a CMI, the usual source and the control from another item first."""
+    found = list(scores[scores["metric"] == "cmi"][list(Setting._fields)].drop_duplicates().itertuples(index=False, name=None))
+    found.sort(key=lambda f: (ORDER.index(f[2]) if f[2] in ORDER else len(ORDER), f[3] != "other", f))
+    return [Setting(*f) for f in found]
+
+
+def whole(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of all layers, or of no span at all, with every position kept."""
+    return table[table["span"].isin(("all", "")) & (table["keep"] == "")]
+
+
+def with_reasons(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """Estimates whose missing points say what the commonest reason of their items is."""
+    own = scores[scores["metric"].isin(set(means["metric"]))]
+    gone = own[own["value"].isna()].groupby(["metric", "facet"])["reason"]
+    commonest = {pair: next(iter(in_common(reasons))) for pair, reasons in gone}
+    pairs = zip(means["metric"], means["facet"], means["reason"], means["point"], strict=True)
+    return means.assign(reason=[commonest.get((m, f), r) if pd.isna(point) else r for m, f, r, point in pairs])
+
+
+def density(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
+    """CMI by share of positions, of every source with this control; empty where no share was asked."""
+    curve, raw = (
+        t[t["metric"].isin(("cmi", "cmi_kept")) & (t["span"] == "all")] for t in map(setting.any_source, (means, scores))
+    )
+    if not (curve["metric"] == "cmi_kept").any():
+        return curve.iloc[:0]
+    values = raw.groupby("facet")["value"].apply(list)
+    lists = [values.get(facet, []) if n <= RAW_ITEMS else [] for facet, n in zip(curve["facet"], curve["n"], strict=True)]
+    shares = pd.to_numeric(curve["keep"].replace("", "1.0"))
+    return with_reasons(curve, scores).assign(keep=shares, values=lists)
+
+
+def spans(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
+    """CMI, share and mass lost of one source by span."""
+    own = setting.of(means)
+    return with_reasons(own[own["metric"].isin(OF_SPAN) & (own["span"] != "") & (own["keep"] == "")], scores)
+
+
+def spans_of_sources(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
+    """CMI by span of every source with this control."""
+    same = setting.any_source(means)
+    return with_reasons(same[(same["metric"] == "cmi") & (same["span"] != "")], scores)
+
+
+def layers(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
+    """The drops of single layers."""
+    own = setting.of(means)
+    return with_reasons(own[own["metric"].isin(DROPS) & own["span"].str.isdecimal()], scores)
+
+
+def indices(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
+    """Every index of all layers, in the order of ``INDICES`` and ``NATS``."""
+    order = (*INDICES, *NATS)
+    found = whole(setting.of(means))
+    found = found[found["metric"].isin(order)]
+    return with_reasons(found.sort_values("metric", key=lambda names: names.map(order.index)), scores)
+
+
+def spreads(scores: pd.DataFrame, setting: Setting, item_id: str, seed: int) -> pd.DataFrame:
+    """Each estimator of one item with its interval over donors and draws; no row where nothing was patched."""
+    own = setting.of(scores[(scores["metric"] == "patch_drop") & (scores["item_id"] == item_id)])
+    found = item_spreads([{str(k): v for k, v in row.items()} for row in own.to_dict("records")], seed=seed, item_id=item_id)
+    rows = [
+        (s.metric, s.source, s.control, s.span, s.keep, i.point, i.lo, i.hi, i.level, i.n, s.donors, i.method, i.reason)
+        for s in found
+        for i in (s.interval,)
+    ]
+    return pd.DataFrame(rows, columns=SPREAD)
+
+
+SPREAD = ["metric", "source", "control", "span", "keep", "point", "lo", "hi", "confidence", "draws", "donors", "method",
+          "reason"]  # fmt: skip
+
+
+def item_density(found: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+    """CMI of one item by share of positions, from its ``spreads`` and its drops; empty where no share was asked."""
+    curve = found[found["metric"].isin(("cmi", "cmi_kept")) & (found["span"] == "all")]
+    if not (curve["metric"] == "cmi_kept").any():
+        return curve.iloc[:0]
+    rows = [{str(k): v for k, v in row.items()} for row in own[own["span"] == "all"].to_dict("records")]
+    curve = curve.assign(values=[single_draws(rows, keep) for keep in curve["keep"]])
+    return curve.assign(keep=pd.to_numeric(curve["keep"].replace("", "1.0")))
+
+
+def drop_spans(own: pd.DataFrame) -> list[str]:
+    """The spans that one item was patched in, all layers first."""
+    return sorted({str(span) for span in own["span"] if span}, key=span_order, reverse=True)
+
+
+def drops(own: pd.DataFrame, span: str) -> pd.DataFrame:
+    """The patched forwards of one item in a span, and those that hold for every span; the part says what share it kept."""
+    shown = own[own["span"].isin((span, ""))]
+    kept = [f"{part} {keep}".strip() for part, keep in zip(shown["part"], shown["keep"], strict=True)]
+    return shown.assign(part=kept)

@@ -1,0 +1,156 @@
+"""What step scores say of a whole run: RRR beside its ceiling, effects beside noise, and effects by position.
+
+A table of scores has the columns metric, item_id, step, sample, facet (canonical JSON), value (NaN where undefined),
+status and reason, as ``cotlab.store`` reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from cotlab.core.program import over_run
+from cotlab.core.rng import derive_seed
+from cotlab.core.types import Estimate, Facet, MetricCard
+from cotlab.metrics.ablation import cards
+from cotlab.stats.intervals import FEWEST, Interval, wilson
+from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
+
+FLAGS = frozenset(card.name for card in cards.STEP_CARDS if card.flag)
+POSITION_COLUMNS = ["metric", "facet", "step", "point", "lo", "hi", "variance", "n", "n_undefined", "method", "reason"]
+
+
+def facet_of(text: str, **more: str) -> Facet:
+    """The sorted pairs of a canonical facet text, with ``more`` added."""
+    return tuple(sorted({**json.loads(text), **more}.items()))
+
+
+def step_means(table: pd.DataFrame) -> pd.DataFrame:
+    """A step's CCS is its mean over draws: metric, facet, item_id, step, value (NaN if no draw is defined), draws."""
+    steps = table[table["step"].notna()]
+    keys = ["metric", "facet", "item_id", "step"]
+    values = steps.groupby(keys, sort=True)["value"]
+    return pd.DataFrame({"value": values.mean(), "draws": values.count()}).reset_index()
+
+
+def item_means(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean over an item's defined values, the unit that intervals resample: metric, facet, item_id, value, n, undefined."""
+    keys = ["metric", "facet", "item_id"]
+    values = table.groupby(keys, sort=True)["value"]
+    n, size = values.count(), values.size()
+    return pd.DataFrame({"value": values.mean(), "n": n, "size": size, "undefined": size - n}).reset_index()
+
+
+def position_table(table: pd.DataFrame, seed: int = 0, flags: frozenset[str] = FLAGS) -> pd.DataFrame:
+    """Mean and variance of a step metric (CCS, say) at each step position over items, with the number of items that define it.
+
+    Columns metric, facet, step, point, lo, hi, variance (n − 1; None below two items), n, n_undefined, method, reason
+    (of the first undefined score where none is defined, else why there is no interval). One yes or no an item gets a Wilson
+    interval, anything else a bootstrap over items (from five on); ``flags`` names the metrics that are yes or no.
+    """
+    gaps = table[table["step"].notna() & table["value"].isna()].groupby(["metric", "facet", "step"])["reason"].first()
+    rows = []
+    for (metric, facet, step), group in step_means(table).groupby(["metric", "facet", "step"], sort=True):
+        values = group["value"].dropna()
+        yes_or_no = metric in flags and len(values) > 0 and group["draws"].max() == 1
+        found = (
+            wilson(int(values.sum()), len(values)) if yes_or_no
+            else bootstrap_mean(
+                values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)), share=metric in flags
+            )
+        )  # fmt: skip
+        rows.append(
+            {"metric": metric, "facet": facet, "step": int(step), "point": found.point, "lo": found.lo, "hi": found.hi,
+             "variance": values.var(ddof=1) if len(values) > 1 else None, "n": len(values),
+             "n_undefined": len(group) - len(values), "method": found.method,
+             "reason": found.reason if len(values) else gaps.get((metric, facet, step))}
+        )  # fmt: skip
+    return pd.DataFrame(rows, columns=POSITION_COLUMNS)
+
+
+def _ccs_groups(table: pd.DataFrame) -> Iterator[tuple[str, Facet, pd.DataFrame]]:
+    steps = step_means(table[table["metric"].isin(cards.CCS_METRICS)])
+    for (metric, facet), group in steps.groupby(["metric", "facet"], sort=True):
+        yield metric, facet_of(facet, metric=metric), group
+
+
+def _redundant(group: pd.DataFrame, threshold: float) -> pd.DataFrame:
+    """For each item: how many steps are defined, and how many of them score under the threshold."""
+    defined = group.dropna(subset=["value"])
+    low = (defined["value"] < threshold).groupby(defined["item_id"], sort=True)
+    return pd.DataFrame({"low": low.sum(), "n": low.size()})
+
+
+def _estimate(card: MetricCard, group: Facet, found: Interval, undefined: int, over: str = "items") -> Estimate:
+    return Estimate(
+        card.name, group, found.point, found.lo, found.hi, found.level, found.n, undefined, found.method, over, found.reason
+    )
+
+
+@over_run(cards.RRR_MACRO, reads=cards.CCS_METRICS)
+def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """RRR, the mean over items of the share of their defined steps below the threshold."""
+    return rrr_estimates(table, options, seed)
+
+
+def rrr_estimates(table: pd.DataFrame, options: Mapping[str, Any], seed: int, *, fewest: int = FEWEST) -> list[Estimate]:
+    """RRR for each mode and metric, with bounds from ``fewest`` items on; the report gives them from two on, with a note."""
+    out = []
+    for metric, group, steps in _ccs_groups(table):
+        counts = _redundant(steps, options["ccs_threshold"])
+        shares, draw = (counts["low"] / counts["n"]).tolist(), derive_seed("rrr", seed, metric)
+        found = bootstrap_mean(shares, seed=draw, share=True, fewest=fewest)
+        out.append(_estimate(cards.RRR_MACRO, group, found, int(steps["value"].isna().sum())))
+    return out
+
+
+@over_run(cards.RRR_MICRO, reads=cards.CCS_METRICS)
+def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """RRR pooled over steps, its interval by resampling items."""
+    out = []
+    for metric, group, steps in _ccs_groups(table):
+        counts = _redundant(steps, options["ccs_threshold"])
+        low, n = counts["low"].tolist(), counts["n"].tolist()
+        found = bootstrap_ratio(low, n, seed=derive_seed("rrr_micro", seed, metric), share=True)
+        out.append(_estimate(cards.RRR_MICRO, group, found, int(steps["value"].isna().sum())))
+    return out
+
+
+@over_run(cards.RRR_CEILING, reads=cards.CCS_METRICS)
+def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """What RRR under removal would be if only each chain's last step mattered."""
+    out = []
+    for metric, group, steps in _ccs_groups(table):
+        if dict(group).get("mode") != "remove":
+            continue
+        counts = _redundant(steps, options["ccs_threshold"])
+        found = bootstrap_mean(((counts["n"] - 1) / counts["n"]).tolist(), seed=derive_seed("ceiling", seed, metric))
+        out.append(_estimate(cards.RRR_CEILING, group, found, int(steps["value"].isna().sum())))
+    return out
+
+
+@over_run(cards.ABOVE_NOISE, reads=(*cards.CCS_METRICS, "baseline_flip"))
+def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """Answer changes beside the model's own: the mean difference and a sign-flip permutation test, over items."""
+    means = item_means(table)
+    noise = means[means["metric"] == "baseline_flip"].set_index("item_id")["value"].dropna()
+    out = []
+    for facet, group in means[means["metric"] == "answer_change"].groupby("facet", sort=True):
+        effect = group.set_index("item_id")["value"].dropna()
+        both = effect.index.intersection(noise.index)
+        found = bootstrap_mean((effect[both] - noise[both]).tolist(), seed=derive_seed("noise", seed))
+        p = paired_permutation(effect[both].tolist(), noise[both].tolist(), seed=derive_seed("noise p", seed))
+        if noise.empty:
+            found = Interval(None, None, None, 0, "none", reason="no second baseline draw: --repeats 2 or more measures it")
+        method = found.method + (f"; sign-flip permutation p = {p:.4g}" if p is not None else "")
+        out.append(
+            Estimate(cards.ABOVE_NOISE.name, facet_of(facet, metric="answer_change"), found.point, found.lo, found.hi,
+                     found.level, found.n, len(group) - len(both), method, "items", found.reason)
+        )  # fmt: skip
+    return out
+
+
+STATISTICS = (rrr, rrr_micro, rrr_ceiling, above_noise)

@@ -1,0 +1,78 @@
+"""What consistency measures once a run: how near unrelated chains are, and public against hidden paraphrases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+
+from cotlab.core.program import Params, Preparation, over_run
+from cotlab.core.requests import Embed, Reply, Response
+from cotlab.core.rng import derive, derive_seed
+from cotlab.core.types import Estimate, Suite
+from cotlab.metrics.ablation.redundancy import facet_of, item_means
+from cotlab.metrics.ablation.scorer import missing
+from cotlab.metrics.consistency import cards
+from cotlab.metrics.consistency.similarity import pairs_of
+from cotlab.stats.clusters import cosines, pooled
+from cotlab.stats.resample import bootstrap_mean
+
+NO_EMBEDDER = "no model embeds the steps: --embedder"
+
+
+def unrelated_floor(suite: Suite, params: Params) -> Preparation:
+    """The mean cosine of the chains of different items: what a model's chains have in common with any other of the suite.
+
+    Returns
+    -------
+    mapping of floor (cosine, None where it is undefined), floor_reason, floor_items (the ids that it rests on)
+    """
+    embedder = params.models.get("embedder")
+    with_chain = [item for item in suite.items if any(step.text.strip() for step in item.steps)]
+    derive("consistency floor", suite.digest, params.seed).shuffle(with_chain)
+    chosen = with_chain[: int(params.options["floor_chains"])]
+    if embedder is None or len(chosen) < 2:
+        why = "fewer than two items have a reference chain" if embedder else NO_EMBEDDER
+        return {"floor": None, "floor_reason": why, "floor_items": []}
+    steps = {item.id: [step.text for step in item.steps if step.text.strip()] for item in chosen}
+    texts = tuple(dict.fromkeys(text for chain in steps.values() for text in chain))
+    replies = yield [Embed(embedder, (text,)) for text in texts]
+    known = dict(zip(texts, map(vector_of, replies), strict=True))
+    whole = {name: pooled([known[text] or () for text in chain]) for name, chain in steps.items() if all(map(known.get, chain))}
+    vectors = {name: vector for name, vector in whole.items() if vector is not None}
+    if len(vectors) < 2:
+        gap = next((gap for reply in replies if (gap := missing(reply)) is not None), None)
+        why = f"the floor could not be measured: {gap[1] if gap else 'fewer than two reference chains have a vector'}"
+        return {"floor": None, "floor_reason": why, "floor_items": []}
+    similarity = cosines(list(vectors.values()))
+    return {"floor": fmean(pairs_of(similarity, range(len(vectors)))), "floor_reason": "", "floor_items": list(vectors)}
+
+
+def vector_of(reply: Reply) -> tuple[float, ...] | None:
+    """The vector of a reply to a request of one text, None where there is none that has a direction."""
+    if not isinstance(reply, Response) or reply.refused or not reply.vectors or len(reply.vectors) != 1:
+        return None
+    return reply.vectors[0] if pooled(reply.vectors) is not None else None
+
+
+@over_run(cards.HOLDOUT_GAP, reads=(cards.HIDDEN.name,))
+def holdout_gap(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+    """Public minus hidden C, paired by item; the interval resamples items. Its reason is a warning past the threshold."""
+    out = []
+    warn = float(options["holdout_warn"])
+    for facet, group in item_means(table).groupby("facet", sort=True):
+        known = group["value"].dropna()
+        found = bootstrap_mean(known.tolist(), seed=derive_seed("holdout", seed, facet))
+        reason = found.reason
+        if found.point is not None and found.lo is not None and found.lo > 0 and found.point > warn:
+            reason = (
+                f"warning: chains of public paraphrases agree by {found.point:.3f} more than those of hidden ones, past the "
+                f"threshold {warn:g}: the model may have been fitted to the public ones"
+            )
+        out.append(
+            Estimate(cards.HOLDOUT_GAP.name, facet_of(facet, metric="consistency"), found.point, found.lo, found.hi,
+                     found.level, found.n, len(group) - len(known), f"paired by item, {found.method}", "items", reason)
+        )  # fmt: skip
+    return out

@@ -1,0 +1,260 @@
+"""CMI that others have published, recomputed from its own drops: parsed JSON in, frozen rows, warnings and scores out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean
+
+from cotlab.core.errors import ConfigError, SuiteError
+from cotlab.core.keys import digest
+from cotlab.core.types import Item, Score
+from cotlab.metrics.mediation import cards
+from cotlab.metrics.mediation import indices as pool
+from cotlab.stats.intervals import Interval
+from cotlab.stats.resample import bootstrap_ratio
+
+LEAST_DROP = 0.01
+"""Nats: below this total drop a CMI is noise over noise."""
+TOLERANCE = 0.02
+"""A published CMI further than this from its own drops is told."""
+ZERO, SMALL = "zero total drop", "total drop below the threshold"
+SOURCE = "published"
+"""The source and the control of imported scores: the files do not name them."""
+MOST = 1e6
+"""Largest size of a number that is read; drops are nats, scores lie in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """One span of one item.
+
+    ``cot_drop`` and ``control_drop`` in nats; ``cmi`` and ``bypass`` = 1 − cmi in [0, 1], both None where undefined, and
+    then ``reason`` is `ZERO` or `SMALL`; ``difference`` = published − recomputed, None at a zero total drop only.
+    """
+
+    item: str
+    row: int
+    layers: tuple[int, ...]
+    cot_drop: float
+    control_drop: float
+    cmi: float | None
+    bypass: float | None
+    reason: str | None
+    published_cmi: float
+    published_bypass: float
+    difference: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile:
+    """The rows of one file, in its order; ``counts`` holds each item's number of rows."""
+
+    name: str
+    rows: tuple[PublishedRow, ...]
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSummary:
+    """What one file holds; ``within`` of the ``compared`` rows (total drop above 0) publish a CMI within `TOLERANCE`."""
+
+    file: str
+    rows: int
+    items: int
+    layers: int
+    defined: int
+    zero: int
+    small: int
+    mean: Interval
+    compared: int
+    within: int
+
+
+def published_cmi(name: str, parsed: object, *, least_drop: float = LEAST_DROP) -> PublishedFile:
+    """Rows of a published CMI file, each CMI recomputed from its own drops.
+
+    CMI = max(0, c − q) / (c + q), where c = max(0, cot_drop) and q = max(0, control_drop).
+
+    Parameters
+    ----------
+    name : str
+        Of the file, for messages.
+    parsed : object
+        Item -> list of rows with ``layers`` (list) or ``layer``, ``cot_drop``, ``control_drop``, ``cmi_score`` and
+        ``bypass_score``.
+    least_drop : float, finite, at least 0, nats
+        A total drop c + q below it is undefined; so is 0 in any case, under a reason of its own.
+
+    Raises
+    ------
+    SuiteError
+        At the first malformed row, naming file, item and row (from 0).
+    ConfigError
+        If ``least_drop`` is out of range.
+
+    References
+    ----------
+    Formula and form: cot-manipulation-monitor, which publishes CMI 0 and bypass 1 where nothing dropped.
+    """
+    if not (math.isfinite(least_drop) and least_drop >= 0):
+        raise ConfigError(f"The threshold must be a finite number of nats, at least 0, not {least_drop}.")
+    if not isinstance(parsed, dict):
+        raise SuiteError(name, None, "", "must be a JSON object of items, each with a list of rows")
+    rows: list[PublishedRow] = []
+    for item, entries in parsed.items():
+        if not isinstance(entries, list):
+            raise SuiteError(name, None, f"item {_short(item)}", "must hold a list of rows")
+        rows += [_row(name, item, i, entry, least_drop) for i, entry in enumerate(entries)]
+    return PublishedFile(name, tuple(rows), {item: len(entries) for item, entries in parsed.items()})
+
+
+def published_summary(file: PublishedFile, *, seed: int = 0) -> PublishedSummary:
+    """Counts of a file, and the mean CMI over its defined rows with a bootstrap interval over items."""
+    reasons = Counter(row.reason for row in file.rows)
+    sums: dict[str, float] = {}
+    defined = Counter[str]()
+    for row in file.rows:
+        if row.cmi is not None:
+            sums[row.item] = sums.get(row.item, 0.0) + row.cmi
+            defined[row.item] += 1
+    items = list(defined)
+    mean = bootstrap_ratio([sums[i] for i in items], [defined[i] for i in items], seed=seed)
+    compared = [row.difference for row in file.rows if row.difference is not None]
+    return PublishedSummary(
+        file.name, len(file.rows), len(file.counts), len({layer for row in file.rows for layer in row.layers}), reasons[None],
+        reasons[ZERO], reasons[SMALL], mean, len(compared), sum(abs(d) <= TOLERANCE for d in compared),
+    )  # fmt: skip
+
+
+def published_warnings(files: Sequence[PublishedFile]) -> tuple[str, ...]:
+    """What a reader of these files should know, as plain sentences: within each file first, then between files."""
+    pairs = combinations(files, 2)
+    return (*(told for file in files for told in _within(file)), *(told for a, b in pairs for told in _between(a, b)))
+
+
+def content_digest(file: PublishedFile) -> str:
+    """SHA-256 of what the rows say, whatever their items and their file are called, in whatever order they stand."""
+    return digest(sorted([list(row), count] for row, count in _contents(file).items()))
+
+
+def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
+    """The rows of a file as scores of the metrics that they hold, by item.
+
+    Their facet says ``imported``, and source and control ``published``; they have no evidence, for no reply stands behind
+    them. The k-th row of an item with the same layers is sample k.
+    """
+    found: dict[str, list[Score]] = {item: [] for item in file.counts}
+    seen: Counter[tuple[str, str]] = Counter()
+    facet = {"source": SOURCE, "control": SOURCE, "imported": "yes"}
+    values: dict[str, list[float]] = {item: [] for item in file.counts}
+    for row in file.rows:
+        item, span = Item(row.item, "", None, ()), span_of(row.layers)
+        sample, here = seen[row.item, span], {**facet, "span": span}
+        seen[row.item, span] += 1
+        shared = None if row.reason else pool.share(row.cot_drop, row.control_drop)
+        for card, value in (
+            (cards.CMI, row.cmi), (cards.BYPASS, row.bypass), (cards.SHARE, shared),
+            (cards.MASS_LOST, pool.mass_lost(row.cot_drop)), (cards.DROP_COT, row.cot_drop),
+            (cards.DROP_CONTROL, row.control_drop),
+        ):  # fmt: skip
+            why = None if value is not None else row.reason or SMALL
+            found[row.item].append(card.score(item, value, sample=sample, facet=here, reason=why))
+        if row.cmi is not None:
+            values[row.item].append(row.cmi)
+    for name, known in values.items():
+        item, rows = Item(name, "", None, ()), file.counts[name]
+        none = "no row of this item is defined" if rows else "no row is published"
+        for card, value in (
+            (cards.OVER_SPANS, fmean(known) if known else None), (cards.SPANS_DEFINED, float(len(known)) if rows else None),
+            (cards.NO_COT_EFFECT, float(max(known) == 0) if known else None),
+        ):  # fmt: skip
+            found[name].append(card.score(item, value, facet=facet, reason=None if value is not None else none))
+    return {name: tuple(scores) for name, scores in found.items()}
+
+
+def span_of(layers: Sequence[int]) -> str:
+    """Layers as a span is named: "3", "0-7", or "1+4+5" where they leave some out."""
+    found = sorted(set(layers))
+    if len(found) == 1:
+        return str(found[0])
+    whole = found[-1] - found[0] == len(found) - 1
+    return f"{found[0]}-{found[-1]}" if whole else "+".join(map(str, found))
+
+
+def _within(file: PublishedFile) -> Iterator[str]:
+    sizes = sorted(set(file.counts.values()))
+    if len(sizes) > 1:
+        yield f"Layer count: the items of {file.name} have between {sizes[0]} and {sizes[-1]} layer rows."
+    off = [row for row in file.rows if row.difference is not None and abs(row.difference) > TOLERANCE]
+    if off:
+        yield (
+            f"Published CMI: {len(off)} of {len(file.rows)} rows of {file.name} differ by more than {TOLERANCE} from their own "
+            f"drops, first item {_short(off[0].item)} row {off[0].row} by {off[0].difference:+.3f}."
+        )
+    told = [row for row in file.rows if row.reason == ZERO and row.published_bypass > 0]
+    if told:
+        yield (
+            f"Undefined: {len(told)} of {len(file.rows)} rows of {file.name} publish a bypass score although nothing dropped "
+            "at all; that is no measurement of bypass."
+        )
+
+
+def _between(a: PublishedFile, b: PublishedFile) -> Iterator[str]:
+    if a.rows and set(a.rows) == set(b.rows):
+        yield f"Duplicate file: {a.name} and {b.name} hold the same rows; count them once."
+        return
+    if a.rows and _contents(a) == _contents(b):
+        yield f"Duplicate file: {a.name} and {b.name} hold the same rows under other names; count them once."
+        return
+    other = [item for item in a.counts if b.counts.get(item, a.counts[item]) != a.counts[item]]
+    if other:
+        one = other[0]
+        yield (
+            f"Layer count: {len(other)} items have another number of layer rows in {a.name} than in {b.name}, first "
+            f"{_short(one)} ({a.counts[one]} and {b.counts[one]}): the models or the spans differ."
+        )
+
+
+def _contents(file: PublishedFile) -> Counter[tuple[object, ...]]:
+    """Rows without the names of items."""
+    return Counter((r.layers, r.cot_drop, r.control_drop, r.published_cmi, r.published_bypass) for r in file.rows)
+
+
+def _row(name: str, item: str, i: int, entry: object, least_drop: float) -> PublishedRow:
+    def bad(message: str) -> SuiteError:
+        return SuiteError(name, None, f"item {_short(item)}, row {i}", message)
+
+    def number(key: str) -> float:
+        value = entry.get(key) if isinstance(entry, dict) else None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
+            raise bad(f"{key} must be a finite number of at most {MOST:.0e} in size")
+        return float(value)
+
+    if not isinstance(entry, dict):
+        raise bad("must be a JSON object")
+    missing = [key for key in ("cot_drop", "control_drop", "cmi_score", "bypass_score") if key not in entry]
+    if missing or ("layers" in entry) == ("layer" in entry):
+        raise bad(f"lacks {', '.join(missing)}" if missing else "needs layers or layer, one of them")
+    layers = entry["layers"] if "layers" in entry else [entry["layer"]]
+    if not isinstance(layers, list) or not layers or not all(type(n) is int and 0 <= n <= MOST for n in layers):
+        raise bad("layers must be whole numbers from 0, at least one")
+    cot, control = number("cot_drop"), number("control_drop")
+    score, bypass = number("cmi_score"), number("bypass_score")
+    if "cmi_raw" in entry:
+        number("cmi_raw")
+    total = max(0.0, cot) + max(0.0, control)
+    ratio = max(0.0, max(0.0, cot) - max(0.0, control)) / total if total > 0 else None
+    reason = ZERO if ratio is None else SMALL if total < least_drop else None
+    value = None if reason else ratio
+    return PublishedRow(
+        item, i, tuple(layers), cot, control, value, None if value is None else 1 - value, reason, score, bypass,
+        None if ratio is None else score - ratio,
+    )  # fmt: skip
+
+
+def _short(item: str) -> str:
+    return ascii(item if len(item) <= 60 else item[:59] + "~")

@@ -1,0 +1,203 @@
+"""How far the raters of runs agree, where they do not, and how they do on items whose label is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+
+from cotlab.core.keys import plain
+from cotlab.review.labelling.targets import verdicts
+from cotlab.stats.agreement import agreement_table, cohen_kappa, percent_agreement
+from cotlab.stats.intervals import Interval, no_interval, wilson
+from cotlab.stats.krippendorff import nominal_alpha
+from cotlab.store import labels as kept
+from cotlab.store.database import Store
+
+QUESTIONS = ("reasoning", "target")
+"""What raters can agree on: the verdict on the chain, unsure being one, and the target, which is missing where unknown."""
+_ITEM = ["run", "item_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two raters on one question. ``labels`` names the rows (first rater) and columns (second) of ``counts``."""
+
+    question: str
+    first: str
+    second: str
+    n: int
+    kappa: Interval
+    same: Interval
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """One rater: how many items of each verdict, how many flagged, and the share of gold items that are as expected."""
+
+    rater: str
+    n: int
+    acceptable: int
+    not_acceptable: int
+    unsure: int
+    flagged: int
+    gold: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What raters said of the same items.
+
+    Attributes
+    ----------
+    n_items, n_shared : int
+        Items with a label, and with labels of two raters or more.
+    alpha : dict of question to Interval
+        Krippendorff's alpha, nominal, with a bootstrap interval over items.
+    pairs : tuple of Pair
+        Every two raters that share an item, for each question.
+    disagreements : DataFrame
+        ``disagreements``.
+    """
+
+    n_items: int
+    n_shared: int
+    alpha: dict[str, Interval]
+    pairs: tuple[Pair, ...]
+    raters: tuple[Rated, ...]
+    disagreements: pd.DataFrame
+
+
+def agreement(
+    store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None, seed: int = 0, level: float = 0.95
+) -> Agreement:
+    """Agreement of all raters, on the labels that hold; adjudications are none of them: they were made in view of others.
+
+    Parameters
+    ----------
+    runs : sequence of str, optional
+        Only labels of these runs.
+    queue : str, optional
+        Only labels that were given in this queue.
+    seed : int
+        Of the resampling.
+    """
+    found = verdicts(store, runs, queue)
+    table = found.raters
+    raters = sorted(table["rater"].unique())
+    gold = {one.rater: one.right for one in gold_results(store, queue, runs=runs)}
+    shared = table.groupby(_ITEM)["rater"].nunique()
+    return Agreement(
+        len(shared), int((shared > 1).sum()),
+        {question: alpha_of(table, question, seed=seed, level=level) for question in QUESTIONS},
+        tuple(pair for question in QUESTIONS for pair in _pairs(table, question, raters, level)),
+        tuple(_rated(table[table["rater"] == rater], rater, gold.get(rater)) for rater in raters),
+        _disagreements(table, found.adjudicated),
+    )  # fmt: skip
+
+
+def alpha_of(table: pd.DataFrame, question: str, *, seed: int, level: float = 0.95) -> Interval:
+    """Krippendorff's alpha of one column of ``labels``."""
+    return nominal_alpha([group.tolist() for _, group in table.groupby(_ITEM)[question]], seed=seed, level=level)
+
+
+def disagreements(store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None) -> pd.DataFrame:
+    """Items on which raters differ, in the order in which they were labelled first.
+
+    Returns
+    -------
+    DataFrame
+        ``run, item_id, on`` (reasoning, target or both), ``said`` (tuple of (rater, verdict, answer_correct)), ``adjudicated``
+        (bool: somebody settled it).
+    """
+    found = verdicts(store, runs, queue)
+    return _disagreements(found.raters, found.adjudicated)
+
+
+def to_adjudicate(
+    store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None
+) -> list[tuple[str, str, str]]:
+    """What raters differ on and nobody settled, for ``make_queue(…, kind="adjudication")``: labels of that queue decide."""
+    found = disagreements(store, runs=runs, queue=queue)
+    left = found[~found["adjudicated"].astype(bool)]
+    return [(row["run"], row["item_id"], f"raters differ on {row['on']}") for row in left.to_dict("records")]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldResult:
+    """The share of gold items that a rater labelled as expected, with Wilson's interval."""
+
+    rater: str
+    right: Interval
+
+
+def gold_results(store: Store, queue: str | None = None, *, runs: Sequence[str] | None = None) -> list[GoldResult]:
+    """How each rater did on the gold items of a queue, or of all queues, with the label that holds there; by name.
+
+    A rater is right where all that is expected was said; to be unsure is not.
+    """
+    names = [queue] if queue is not None else kept.queues(store)["id"].tolist()
+    right: dict[str, list[bool]] = {}
+    for name in names:
+        items = kept.queue_items(store, name)
+        gold = {
+            (row["run"], row["item_id"]): json.loads(row["gold"])
+            for row in items.to_dict("records")
+            if row["gold"] and (runs is None or row["run"] in runs)
+        }
+        if not gold:
+            continue
+        said = kept.labels(store, queue=name, history=True).drop_duplicates([*_ITEM, "rater"], keep="last")
+        for row in said.to_dict("records"):
+            expected = gold.get((row["run"], row["item_id"]))
+            if expected is not None and not row["withdrawn"]:
+                right.setdefault(row["rater"], []).append(all(row[part] == value for part, value in expected.items()))
+    return [GoldResult(rater, wilson(sum(each), len(each))) for rater, each in sorted(right.items())]
+
+
+def _pairs(table: pd.DataFrame, question: str, raters: Sequence[str], level: float) -> list[Pair]:
+    said: dict[str, dict[tuple[str, str], Hashable]] = {rater: {} for rater in raters}
+    for row in table.to_dict("records"):
+        if row[question] is not None:
+            said[row["rater"]][row["run"], row["item_id"]] = row[question]
+    out = []
+    for first, second in combinations(raters, 2):
+        both = [place for place in said[first] if place in said[second]]
+        if both:
+            a, b = ([said[rater][place] for place in both] for rater in (first, second))
+            names = tuple(str(label) for label in sorted({*a, *b}, key=str))
+            counts = tuple(tuple(row) for row in agreement_table(a, b))
+            kappa, same = cohen_kappa(a, b, level=level), percent_agreement(a, b, level=level)
+            out.append(Pair(question, first, second, len(both), kappa, same, names, counts))
+    return out
+
+
+def _rated(table: pd.DataFrame, rater: str, gold: Interval | None) -> Rated:
+    said = table["reasoning"].tolist()
+    return Rated(
+        rater, len(said), said.count("acceptable"), said.count("not_acceptable"), said.count("unsure"),
+        int(table["flagged"].astype(bool).sum()), gold or no_interval(None, 0, "no gold item was labelled"),
+    )  # fmt: skip
+
+
+def _disagreements(table: pd.DataFrame, adjudicated: pd.DataFrame) -> pd.DataFrame:
+    settled = set(zip(adjudicated["run"], adjudicated["item_id"], strict=True))
+    out = []
+    for (run, item), group in table.groupby(_ITEM, sort=False):
+        on = [question for question in QUESTIONS if len({one for one in group[question] if one is not None}) > 1]
+        if on:
+            said = tuple(zip(group["rater"], group["reasoning"], group["answer_correct"], strict=True))
+            out.append((run, item, " and ".join(on), said, (run, item) in settled))
+    return pd.DataFrame(out, columns=[*_ITEM, "on", "said", "adjudicated"])
+
+
+def as_json(found: Agreement) -> dict[str, Any]:
+    """``Agreement`` as JSON values; an interval as its fields."""
+    told = {**asdict(replace(found, disagreements=pd.DataFrame())), "disagreements": found.disagreements.to_dict("records")}
+    return dict(plain(told))

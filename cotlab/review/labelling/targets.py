@@ -1,0 +1,125 @@
+"""What people said, as the targets that a calibrator learns: one for each item of a run that has a clear one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import pandas as pd
+
+from cotlab.core.errors import UnknownName
+from cotlab.core.labels import OUTDATED
+from cotlab.review.release.features import feature_table
+from cotlab.store import labels as kept
+from cotlab.store.database import Store
+
+TIE, UNSURE, NO_SCORES = "raters are tied", "nobody is sure", "the run has no scores of the item"
+"""Why an item that was labelled has no target, or none that anything can be learned from."""
+SETTLES = "adjudication"
+"""The kind of queue whose labels decide, and that is answered in view of what raters said."""
+_ITEM = ["run", "item_id"]
+
+
+class Verdicts(NamedTuple):
+    """``raters``: the last label of each (run, item, rater) outside of adjudications; ``adjudicated``: those in them, of which
+    the last of an item counts; ``outdated``: rows that took a label back because its reply is no longer there. All as
+    ``cotlab.store.labels.labels``."""
+
+    raters: pd.DataFrame
+    adjudicated: pd.DataFrame
+    outdated: pd.DataFrame
+
+
+def verdicts(
+    store: Store, runs: Sequence[str] | None = None, queue: str | None = None, *, until: datetime | None = None
+) -> Verdicts:
+    """The labels that hold, of these runs or of all; with ``until``, those that held at that time.
+
+    What a rater says as an adjudicator does not change what they said before. With ``queue`` the raters' labels are those that
+    hold in that queue, which must be known or have labels.
+    """
+    rows = kept.labels(store, history=True)
+    if runs is not None:
+        rows = rows[rows["run"].isin(runs)]
+    if until is not None:
+        rows = rows[rows["at_"] <= until]
+    kinds = kept.queue_kinds(store)
+    settling = rows["queue"].isin([name for name, kind in kinds.items() if kind == SETTLES])
+    asked = rows["queue"] == queue if queue is not None else ~settling
+    if queue is not None and not asked.any() and queue not in kinds:
+        raise UnknownName("queue", queue, list(kinds)[:20])
+
+    def last(table: pd.DataFrame) -> pd.DataFrame:
+        held = table.drop_duplicates([*_ITEM, "rater"], keep="last")
+        return held[~held["withdrawn"].astype(bool)].reset_index(drop=True)
+
+    gone = rows[rows["withdrawn"].astype(bool) & (rows["note"] == OUTDATED) & (asked | settling)]
+    return Verdicts(last(rows[asked]), last(rows[settling]), gone.drop_duplicates(_ITEM))
+
+
+def targets(store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None) -> pd.DataFrame:
+    """One row for each item of a run that was labelled, in the order in which they were first; then those all of whose labels
+    are of a reply that is no longer there.
+
+    Returns
+    -------
+    DataFrame
+        ``run, item_id, target`` (True, False or None), ``raters`` (how many it rests on), ``adjudicated`` (bool) and ``why``
+        (why there is none, else ""). The last label of an adjudication decides where there is one, also by being unsure; else
+        the majority of those raters whose target is known.
+    """
+    found = verdicts(store, runs, until=until)
+    settled = found.adjudicated.drop_duplicates(_ITEM, keep="last").set_index(_ITEM)["target"].to_dict()
+    said: dict[tuple[str, str], list[bool]] = {}
+    for row in pd.concat([found.raters, found.adjudicated]).sort_values("seq").to_dict("records"):
+        said.setdefault((row["run"], row["item_id"]), [])
+    for row in found.raters.to_dict("records"):
+        if row["target"] is not None:
+            said[row["run"], row["item_id"]].append(row["target"])
+    out = []
+    for place, sure in said.items():
+        yes = sum(sure)
+        if place in settled:
+            target, n = settled[place], 1
+        else:
+            target, n = (None if 2 * yes == len(sure) else 2 * yes > len(sure)), len(sure)
+        why = "" if target is not None else UNSURE if place in settled or not sure else TIE
+        out.append((*place, target, n if target is not None else 0, place in settled, why))
+    gone = zip(found.outdated["run"], found.outdated["item_id"], strict=True)
+    out += [(*place, None, 0, False, OUTDATED) for place in gone if place not in said]
+    table = pd.DataFrame(out, columns=[*_ITEM, "target", "raters", "adjudicated", "why"])
+    return table.assign(target=table["target"].astype(object).where(table["why"] == "", None))
+
+
+def labelled(store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None) -> pd.DataFrame:
+    """The feature vectors of labelled items with one target each: what is learned from.
+
+    Parameters
+    ----------
+    store : Store
+    runs : sequence of str, optional
+        Run ids; without, all runs that have labels.
+    until : datetime, optional
+        Only labels given by then; without it, all.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``feature_table``, ``target`` (bool: the answer is right and the chain adequate) and ``raters`` (how many
+        raters' targets it rests on; 1 where an adjudication decides). Items without a clear target are left out:
+        ``.attrs["left_out"]`` says how many for which reason.
+
+    Raises
+    ------
+    UnknownName
+        If the store has no such run.
+    """
+    found = targets(store, runs, until=until)
+    features = feature_table(store, list(runs) if runs is not None else found["run"].drop_duplicates().tolist())
+    clear = found[found["why"] == ""]
+    table = features.merge(clear[[*_ITEM, "target", "raters"]], on=_ITEM, how="inner", sort=False)
+    out = {why: int((found["why"] == why).sum()) for why in (TIE, UNSURE, OUTDATED)} | {NO_SCORES: len(clear) - len(table)}
+    table = table.assign(target=table["target"].astype(bool), raters=table["raters"].astype(int))
+    table.attrs["left_out"] = {why: n for why, n in out.items() if n}
+    return table

@@ -1,0 +1,377 @@
+"""Fit the map from r_raw to a probability on the labels that people gave, keep it as a version, and apply the one in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.keys import digest
+from cotlab.reliability.calibrator import (
+    COMBINED,
+    METHODS,
+    Calibrator,
+    Choice,
+    Folds,
+    NotCalibrated,
+    as_it_is,
+    choose,
+    shortage,
+)
+from cotlab.reliability.combine import Combination, combine
+from cotlab.reliability.weights import OBJECTIVES, PARTS, Floats, Tuned, reweighed, tune
+from cotlab.review.release.defined_parts import counted, defined_parts, why_uncalibrated
+from cotlab.review.release.domain_maps import domain_maps
+from cotlab.review.release.fit_report import choice_report, tuned_report
+from cotlab.store.calibrators import add_calibrator, calibrator, choose_calibrator, current_calibrator
+from cotlab.store.database import Store
+
+WAYS = ("example", "tuned", COMBINED)
+"""What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured features in one."""
+NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
+COMPOSED = "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a run too"
+WHOSE = {"reference": "the suite's reference chains", "own": "the model's own chains"}
+CHAINED = "r_raw is of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a run too"
+OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What ``calibrate`` found.
+
+    Attributes
+    ----------
+    version : int or None
+        The version that is in use now; None after a dry run.
+    calibrator : Calibrator
+        The map for all items without one of their own domain.
+    domains : mapping of domain to Calibrator
+    weights : mapping of part to weight, or None
+        Tuned weights, where they were asked for; None where each run's own r_raw is used.
+    choice : Choice
+        All methods side by side, over all domains.
+    tuned : Tuned or None
+    report : mapping of JSON values
+        What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed of: "CVFRD")``, chains``
+        (what it was of: "reference", "own")``, defined_parts`` (``parts`` and ``n`` of each set of parts that labelled items
+        have)``, left_out`` (reason -> count)``, folds`` (count)``, seed,
+        base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and ``points`` (``r_raw, predicted, target``, out
+        of fold) of the chosen one, ``domains`` (name -> what ``domain_maps`` tells)
+        and ``weights`` (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not refused,
+        ``brier, log_loss, ece, auroc, gained`` (each ``point, lo, hi, n, method, reason, note``)``, band`` ([lo, hi] of the
+        ECE were they perfectly calibrated)``, bins`` and ``skill``. A bin of ``diagram``
+        has ``lo, hi, predicted, observed, observed_lo, observed_hi, n``.
+    """
+
+    version: int | None
+    calibrator: Calibrator
+    domains: Mapping[str, Calibrator]
+    weights: Mapping[str, float] | None
+    choice: Choice
+    tuned: Tuned | None
+    report: Mapping[str, Any]
+
+
+def calibrate(
+    store: Store, runs: Sequence[str] | None, *, by: str, method: str = "auto", weights: str = "example",
+    objective: str = "brier", domain: bool = False, dry_run: bool = False, note: str = "", seed: int = 0,
+) -> Fitted:  # fmt: skip
+    """Fit all methods on the labels of runs, keep the chosen one as a new version and put it into use.
+
+    Parameters
+    ----------
+    store : Store
+    runs : sequence of str, or None for every run with labels
+    by : str
+        Who asks; kept with the version and in the audit.
+    method : str
+        ``auto`` (lowest out-of-fold Brier score) or one of ``METHODS``.
+    weights : str
+        ``example``: r_raw as each run has it. ``tuned``: weights tuned on the same labels; the out-of-fold numbers are then
+        those of weights tuned without the fold. ``combined``: no weighted mean, but all measured features in one regression
+        (`cotlab.reliability.combine`), which is a probability already.
+    objective : str
+        What tuned weights are tuned for, ``auc`` or ``brier``.
+    domain : bool
+        Also a map of its own for each domain that has enough labels and predicts them better than the map over all does
+        (``cotlab.review.release.domain_maps``).
+    dry_run : bool
+        Measure, and write nothing.
+
+    Raises
+    ------
+    NotCalibrated
+        If the labels carry no calibrator; the message says what is missing. Nothing is written then.
+    UnknownName
+        If there is no such run.
+    """
+    from cotlab.review.labelling.targets import labelled
+
+    if method not in ("auto", *METHODS):
+        raise ConfigError(f"{method!r} is no method of calibration: auto, {', '.join(METHODS)}")
+    if objective not in OBJECTIVES:
+        raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
+    if weights not in WAYS:
+        raise ConfigError(f"{weights!r} are no weights to calibrate with: {', '.join(WAYS)}")
+    keep = None if dry_run else _keeper(store, by, note)
+    if weights == COMBINED:
+        if method != "auto" or domain:
+            raise ConfigError("combined features are a probability already: they take no method and no map for each domain")
+        return fit_combined(labelled(store, runs), seed=seed, keep=keep)
+    return fit_labels(
+        labelled(store, runs), method=method, objective=objective if weights == "tuned" else None, domain=domain, seed=seed,
+        keep=keep,
+    )  # fmt: skip
+
+
+def fit_labels(
+    labels: pd.DataFrame, *, method: str = "auto", objective: str | None = None, domain: bool = False, seed: int = 0,
+    keep: Callable[..., int] | None = None,
+) -> Fitted:  # fmt: skip
+    """``calibrate`` on a table of labelled items (columns of ``feature_table`` and ``target``); ``keep`` writes what was found.
+
+    ``objective`` is None for each run's own r_raw, else what the weights are tuned for.
+    """
+    told, left_out = _usable(labels)
+    parts, y = told[list(PARTS)].to_numpy(dtype=float), told["target"].astype(bool).to_numpy()
+    questions, scores = told["question"].tolist(), told["r_raw"].to_numpy(dtype=float)
+    tuned: Tuned | None = None
+    folds: Folds | None = None
+    by_fold: list[Floats] | None = None
+    if objective is not None:
+        tuned = tune(parts, y, questions, objective=objective, seed=seed)
+        by_fold = [reweighed(parts, each) for each in tuned.fold_weights]
+        scores = reweighed(parts, tuned.weights)
+        fine = np.isfinite(np.column_stack([scores, *by_fold])).all(axis=1) & np.isfinite(_as_tuned(parts))
+        if not fine.all():
+            left_out["the tuned weights leave too little of the weight defined"] = int((~fine).sum())
+        folds = tuned.folds[fine[np.isfinite(_as_tuned(parts))]]
+        told, y, scores = told[fine], y[fine], scores[fine]
+        by_fold, questions = [each[fine] for each in by_fold], told["question"].tolist()
+    choice = choose(scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=by_fold)
+    best, predicted = choice.chosen.calibrator, choice.chosen.predicted
+    assert best is not None and predicted is not None
+    own, by_domain = (
+        domain_maps(told, scores, y, predicted, method=method, seed=seed, folds=folds, by_fold=by_fold) if domain else ({}, {})
+    )
+    weights = None if tuned is None else tuned.weights
+    report = {
+        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
+        **_kinds(told), "defined_parts": counted(defined_parts(told, weights)),
+        "left_out": left_out, "domains": by_domain, "weights": None if tuned is None else tuned_report(tuned),
+    }  # fmt: skip
+    digest_ = labels_digest(told, scores)
+    version = None
+    if keep is not None:
+        params = {"all": best.params, "domains": {name: one.params for name, one in own.items()}}
+        version = keep(best.method, params, weights, digest_, report)
+    return Fitted(version, best, own, weights, choice, tuned, {**report, "labels_digest": digest_})
+
+
+def fit_combined(labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int] | None = None) -> Fitted:
+    """``calibrate`` with all measured features combined, on a table of labelled items."""
+    told, left_out = _usable(labels)
+    y, questions = told["target"].astype(bool).to_numpy(), told["question"].tolist()
+    if refused := shortage("any", y):
+        raise NotCalibrated(f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import FILE.")
+    found = combine(told, y, questions, seed=seed)
+    scores = told["r_raw"].to_numpy(dtype=float)
+    choice = as_it_is(found.predicted, y, questions, found.folds, scores, seed=seed)
+    best = choice.chosen.calibrator
+    assert best is not None
+    report = {
+        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
+        "left_out": left_out, "domains": {}, "weights": None, "combination": dict(found.combination.params),
+        **_kinds(told), "defined_parts": counted(defined_parts(told, combination=found.combination.params)),
+    }  # fmt: skip
+    digest_ = labels_digest(told, scores)
+    params = {"all": best.params, "domains": {}, COMBINED: dict(found.combination.params)}
+    version = None if keep is None else keep(COMBINED, params, None, digest_, report)
+    return Fitted(version, best, {}, None, choice, None, {**report, "labels_digest": digest_})
+
+
+def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -> pd.DataFrame:
+    """The calibrated probability of each row of a ``feature_table``, by the calibrator in use (or the version asked for).
+
+    Returns
+    -------
+    DataFrame, index of ``features``
+        ``r_raw`` (weighed again where the calibrator has weights) and ``r_cal`` in [0, 1], NaN where there is none; ``why``:
+        the reason where r_cal is missing, what a reader must know where not, or ""; ``outside`` (bool): r_raw lies beyond
+        the range of the labels; ``calibrator``: the version (None without one).
+
+    Raises
+    ------
+    UnknownName
+        If there is no such version.
+    """
+    return applied(version_of(store, version), features)
+
+
+def version_of(store: Store, version: int | None = None) -> dict[str, Any] | None:
+    """The version in use (None without one), or the one asked for, as ``cotlab.store.calibrators`` gives it.
+
+    Where its report was kept without ``defined_parts``, they are those of the labels that it was fitted on, if these are still
+    there: the digest says so. UnknownName if there is no such version.
+    """
+    row = current_calibrator(store) if version is None else calibrator(store, version)
+    if row is not None and "defined_parts" not in (row["report"] or {}):
+        table = _fitted_on(store, row)
+        if table is not None:
+            sets = defined_parts(table, row["weights"], row["params"].get(COMBINED))
+            row["report"] = {**row["report"], "defined_parts": counted(sets)}
+    return row
+
+
+def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
+    """The labelled items that a version was fitted on; None where they have changed or are gone since."""
+    from cotlab.review.labelling.targets import labelled
+
+    report = row["report"] or {}
+    for until in (row["made_at"], None):  # labels may bear a later time than the fit that has seen them
+        try:
+            table, _ = _usable(labelled(store, report.get("runs", []), until=until))
+        except UnknownName:
+            return None
+        scores = table["r_raw"].to_numpy(dtype=float)
+        if row["weights"] is not None:
+            parts = table[list(PARTS)].to_numpy(dtype=float)
+            scores = reweighed(parts, row["weights"])
+            by_fold = [reweighed(parts, each) for each in (report.get("weights") or {}).get("fold_weights", ())]
+            fine = np.isfinite(np.column_stack([scores, *by_fold, _as_tuned(parts)])).all(axis=1)
+            table, scores = table[fine], scores[fine]
+        if labels_digest(table, scores) == row["labels_digest"]:
+            return table
+    return None
+
+
+def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
+    """``r_cal`` by a calibrator's row as ``version_of`` gives it; by none where it is None."""
+    ok = (features["status"] == "ok").to_numpy()
+    stored = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
+    raw = stored
+    if row is not None and row["weights"] is not None:
+        raw = np.where(np.isfinite(raw), reweighed(features[list(PARTS)].to_numpy(dtype=float), row["weights"]), np.nan)
+    scored = raw
+    if row is not None and COMBINED in row["params"]:
+        scored = np.where(np.isfinite(raw), Combination.from_params(row["params"][COMBINED]).predict(features), np.nan)
+    n = len(features)
+    found, why, outside = np.full(n, np.nan), [""] * n, np.zeros(n, dtype=bool)
+    domains = features["domain"].fillna("").tolist()
+    told = list(zip(features["status"].tolist(), features["reason"].tolist(), strict=True))
+    for k in np.flatnonzero(~np.isfinite(raw)):
+        status, reason = told[k] if not ok[k] else ("undefined", "")
+        if np.isfinite(stored[k]):
+            reason = "the calibrator's weights leave too little of the weight defined"
+        why[k] = f"r_raw is {status}: {reason}" if isinstance(reason, str) and reason else f"r_raw is {status}"
+    if row is None:
+        why = [NONE_YET if np.isfinite(value) else text for value, text in zip(raw, why, strict=True)]
+    else:
+        maps = {name: Calibrator.from_params(params) for name, params in row["params"].get("domains", {}).items()}
+        whole = Calibrator.from_params(row["params"]["all"])
+        unlike = zip(_unlike(features, row["report"] or {}), why_uncalibrated(features, row), strict=True)
+        other = [kind or parts for kind, parts in unlike]
+        known = np.isfinite(raw) & np.array([not text for text in other], dtype=bool)
+        for k in np.flatnonzero(np.isfinite(raw) & ~known):
+            why[k] = other[k]
+        for name in sorted(set(domains)):
+            own, one = np.array([each == name for each in domains]) & known, maps.get(name, whole)
+            found[own], outside[own] = one.predict(scored[own]), one.outside(scored[own])
+            for k in np.flatnonzero(own & outside):
+                why[k] = OUTSIDE.format(lo=one.params["lo"], hi=one.params["hi"])
+    number = None if row is None else int(row["version"])
+    versions = pd.Series([number] * n, index=features.index, dtype=object)
+    return pd.DataFrame(
+        {"r_raw": raw, "r_cal": found, "why": why, "outside": outside, "calibrator": versions}, index=features.index
+    )
+
+
+def _kinds(labels: pd.DataFrame) -> dict[str, list[str]]:
+    """What r_raw of labelled items is composed of, and whose chains it is of, for the report."""
+    return {"parts": sorted(set(_column(labels, "parts")) - {""}), "chains": sorted(set(_column(labels, "chain")) - {""})}
+
+
+def _unlike(features: pd.DataFrame, report: Mapping[str, Any]) -> list[str]:
+    """Why a calibrator of this report does not speak of each r_raw, which is another kind of score; "" where it does."""
+    seen, chains = report.get("parts") or [], report.get("chains") or []
+    out = []
+    for parts, chain in zip(_column(features, "parts"), _column(features, "chain"), strict=True):
+        if seen and parts not in ("", *seen):
+            out.append(COMPOSED.format(own=", ".join(parts), seen=" or ".join(", ".join(one) for one in seen)))
+        elif chains and chain not in ("", *chains):
+            out.append(CHAINED.format(own=WHOSE.get(chain, chain), seen=" and ".join(WHOSE.get(one, one) for one in chains)))
+        else:
+            out.append("")
+    return out
+
+
+def _column(table: pd.DataFrame, name: str) -> list[str]:
+    """A column of words; "" in each row where the table does not have it."""
+    return [str(value) for value in table[name]] if name in table else [""] * len(table)
+
+
+def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
+    """Put an older version back into use; its parameters were kept, so it predicts what it did. UnknownName without one."""
+    if not reason.strip():
+        raise ConfigError("A rollback needs its reason: --reason TEXT; it is kept with the change.")
+    with store.writing() as connection:
+        choose_calibrator(connection, version, by=by, reason=reason)
+
+
+def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
+    """SHA-256 of what a calibrator saw: the sorted (run, item, target, r_raw) of its labels."""
+    rows = zip(labels["run"], labels["item_id"], labels["target"], scores, strict=True)
+    return digest(sorted([str(run), str(item), bool(target), float(score)] for run, item, target, score in rows))
+
+
+def tune_runs(store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0) -> Tuned:
+    """``tune`` on the labels of runs, or of every run with labels; see ``cotlab.reliability.weights.tune``."""
+    from cotlab.review.labelling.targets import labelled
+
+    if objective not in OBJECTIVES:
+        raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
+    return tune_labels(labelled(store, runs), objective=objective, seed=seed)
+
+
+def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
+    """``tune`` on a table of labelled items (columns of ``feature_table`` and ``target``)."""
+    told, _ = _usable(labels)
+    parts, y = told[list(PARTS)].to_numpy(dtype=float), told["target"].astype(bool).to_numpy()
+    return tune(parts, y, told["question"].tolist(), objective=objective, seed=seed)
+
+
+def _keeper(store: Store, by: str, note: str) -> Callable[..., int]:
+    def keep(
+        method: str, params: Mapping[str, Any], weights: Mapping[str, float] | None, digest_: str, report: Mapping[str, Any]
+    ) -> int:
+        with store.writing() as connection:
+            version = add_calibrator(
+                connection, method=method, params=params, weights=weights, labels_digest=digest_, n=report["n"],
+                n_positive=report["n_positive"], report=report, by=by, note=note,
+            )  # fmt: skip
+            choose_calibrator(connection, version, by=by, reason=note or f"fitted on {report['n']} labels: {report['why']}")
+        return version
+
+    return keep
+
+
+def _usable(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Labels with a target and an r_raw, and how many were left out for which reason."""
+    known = labels["target"].notna().to_numpy()
+    scored = ((labels["status"] == "ok") & labels["r_raw"].notna()).to_numpy()
+    left = dict(labels.attrs.get("left_out", {}))
+    if not known.all():
+        left["no target"] = int((~known).sum())
+    for status, own in labels[known & ~scored].groupby("status"):
+        left[f"r_raw is {status}"] = len(own)
+    return labels[known & scored].reset_index(drop=True), left
+
+
+def _as_tuned(parts: Floats) -> Floats:
+    from cotlab.stats.weights import WEIGHTS
+
+    return reweighed(parts, WEIGHTS)

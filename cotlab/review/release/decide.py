@@ -1,0 +1,216 @@
+"""Decisions on a run: its feature vectors, calibrated, under the policy that holds; each kept with all that it rests on."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+
+import pandas as pd
+
+from cotlab.core.errors import UnknownName
+from cotlab.core.labels import ACTIONS, Decision
+from cotlab.reliability.policy import DEFAULT, UNCALIBRATED, Policy, PolicyError
+from cotlab.reliability.volumes import ruled
+from cotlab.review.labelling.targets import targets
+from cotlab.review.release.calibrate import r_cal
+from cotlab.review.release.features import feature_table
+from cotlab.store import read
+from cotlab.store.database import Store
+from cotlab.store.decisions import (
+    add_audit,
+    add_decisions,
+    add_policy,
+    current_policy,
+    in_force,
+    newest,
+    says_the_same,
+)
+
+NOTHING = Policy({})
+"""What holds where nobody has set thresholds: everything is escalated."""
+ONCE = "thresholds given for this time"
+
+
+def scored(store: Store, runs: Sequence[str]) -> pd.DataFrame:
+    """The feature vectors of runs with what is needed to decide on them.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``feature_table``, r_raw weighed as the calibrator in use wants it, and ``r_cal`` (NaN where there is
+        none), ``told`` (why there is none, or what a reader must know), ``calibrator`` (its version or None) and ``target``
+        (True, False, or None where raters gave no clear label).
+    """
+    table = feature_table(store, runs)
+    found = r_cal(store, table)
+    told = {(row["run"], row["item_id"]): row["target"] for row in targets(store, runs).to_dict("records")}
+    places = zip(table["run"], table["item_id"], strict=True)
+    target = pd.Series([told.get(place) for place in places], index=table.index, dtype=object)
+    return table.assign(
+        r_raw=found["r_raw"], r_cal=found["r_cal"], told=found["why"], calibrator=found["calibrator"], target=target
+    )  # fmt: skip
+
+
+def unscored(store: Store, run: str, decided: int) -> int:
+    """How many items of a run there are beside those that have scores to decide on; a run that has not ended has some."""
+    return max(0, int(read.run(store, run)["n_items"] or 0) - decided)
+
+
+def policy_of(store: Store) -> Policy:
+    """The policy that holds; ``NOTHING`` where none was ever set."""
+    row = current_policy(store)
+    return NOTHING if row is None else Policy.from_row(row)
+
+
+def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None) -> list[Decision]:
+    """Decide on every item of a run that has scores, and keep what is new.
+
+    Parameters
+    ----------
+    store : Store
+    run : str
+        Its id.
+    by : str
+        Who decides; kept with each decision and in the audit.
+    policy : Policy, optional
+        Thresholds for this time only; by default the stored ones.
+
+    Returns
+    -------
+    list of Decision
+        One for each item, in the order of the run's suite. Where the newest one in the store says the same (same scores,
+        calibrator and policy), it is that one, and nothing is written.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such run.
+    PolicyError
+        If the run has no scores yet.
+    """
+    while True:
+        held = policy or policy_of(store)
+        table = scored(store, [run])
+        if table.empty:
+            raise PolicyError(
+                f"Run {run} has no scores yet: there is nothing to decide. Finish it with cotlab run --resume {run}"
+            )
+        made = _written(store, run, _decisions(table, held, by), held, by, once=policy is not None)
+        if made is not None:
+            return made
+
+
+def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
+    """The domain that thresholds of its own are set for; ``DEFAULT``, that of all others, where no name is given.
+
+    Parameters
+    ----------
+    store : Store
+    name : str
+        A category of items.
+    unseen : bool
+        Take it although no suite in the store has such items yet.
+
+    Raises
+    ------
+    UnknownName
+        If no item of the store is of this category: thresholds under a mistyped name would hold for nothing.
+    PolicyError
+        If it is ``DEFAULT``. A category of that name cannot have thresholds of its own, because those under this name hold for
+        every domain without its own.
+    """
+    if not name:
+        return DEFAULT
+    if name == DEFAULT:
+        raise PolicyError(
+            f"{DEFAULT!r} names the thresholds of all items whose category has none of its own, so no category of this name "
+            "can have its own. To set those, leave --domain out; for a category of this name, give it another in the suite"
+        )
+    known = read.domains(store)
+    if name not in known and not unseen:
+        raise UnknownName("domain", name, list(dict.fromkeys([*get_close_matches(name, known, 3, 0.5), *known[:20]])))
+    return name
+
+
+def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:
+    """Let a policy hold from now on; who, why and what it was before stand in the audit.
+
+    Raises
+    ------
+    PolicyError
+        Without a reason, or without thresholds.
+    """
+    if not reason.strip():
+        raise PolicyError("A change of the policy needs its reason: it is kept in the audit")
+    if not policy.thresholds:
+        raise PolicyError("A policy needs thresholds: --low and --high")
+    with store.writing() as connection:
+        version = add_policy(connection, **policy.stored(), by=by, reason=reason.strip())
+    return Policy(policy.thresholds, policy.capacity, policy.minutes, version, policy.how)
+
+
+def reasons(made: Sequence[Decision]) -> list[tuple[str, str, int]]:
+    """How many items have each action for each kind of reason, the most first within an action."""
+    return _counted((one.action, one.reason) for one in made)
+
+
+def reasons_of(table: pd.DataFrame) -> list[tuple[str, str, int]]:
+    """``reasons`` of decisions as the store gives them."""
+    return _counted(zip(table["action"], table["reason"], strict=True))
+
+
+def _counted(said: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    counts = Counter((action, reason.partition(":")[0]) for action, reason in said)
+    return sorted(((*kind, n) for kind, n in counts.items()), key=lambda row: (ACTIONS.index(row[0]), -row[2], row[1]))
+
+
+def _written(store: Store, run: str, made: list[Decision], held: Policy, by: str, *, once: bool) -> list[Decision] | None:
+    """The decisions as the store has them afterwards; what it says already is not written again.
+
+    None, and nothing is written, where another policy or calibrator holds by now: a stricter one would be passed over.
+    """
+    sizes = {action: sum(one.action == action for one in made) for action in ACTIONS}
+    with store.writing() as connection:
+        policy, calibrator = in_force(connection)
+        if made[0].calibrator != calibrator or not (once or held.version == policy):
+            return None
+        stored = {one.item_id: one for one in newest(connection, [run])}
+        made = [stored[one.item_id] if _is_stored(stored.get(one.item_id), one) else one for one in made]
+        new = add_decisions(connection, made)
+        if new:
+            after = {**sizes, "written": new, "policy": held.version, "calibrator": made[0].calibrator}
+            if held.version is None and held.thresholds:
+                after["thresholds"] = held.stored()["thresholds"]
+            add_audit(connection, by, "decide", f"run {run}", None, after, ONCE if once else "")
+    return made
+
+
+def _decisions(table: pd.DataFrame, policy: Policy, by: str) -> list[Decision]:
+    now = datetime.now(UTC)
+    return [
+        Decision(
+            uuid.uuid4().hex, row["run"], row["item_id"], row["domain"], _number(row["r_raw"]), _number(row["r_cal"]),
+            row["action"], _reason(row["why"], row), _number(row["low"]), _number(row["high"]),
+            None if pd.isna(row["calibrator"]) else int(row["calibrator"]), policy.version, now, by,
+        )
+        for row in ruled(table, policy).to_dict("records")
+    ]  # fmt: skip
+
+
+def _is_stored(stored: Decision | None, one: Decision) -> bool:
+    return stored is not None and says_the_same(stored, one)
+
+
+def _reason(kind: str, row: dict[str, object]) -> str:
+    """The kind of reason, and behind a colon what else is told of the item."""
+    more = row["reason"] if row["status"] != "ok" else row["told"]
+    if kind == UNCALIBRATED and not more:
+        more = "no calibrator gives a probability"
+    return f"{kind}: {more}" if isinstance(more, str) and more else kind
+
+
+def _number(value: object) -> float | None:
+    return None if pd.isna(value) else float(value)  # type: ignore[arg-type]

@@ -1,0 +1,309 @@
+"""Whether today's items are still like those that the calibrator saw: feature by feature, jointly, and over time."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cotlab.core.errors import ConfigError, CotlabError, UnknownName
+from cotlab.review.release.features import NUMBERS, feature_table
+from cotlab.review.release.reaudit import Quality, quality
+from cotlab.stats.drift import FeatureDrift, JointDrift, Measured, Shuffles, feature_drift, joint_drift
+from cotlab.stats.multiple import benjamini_hochberg
+from cotlab.store import drift as kept
+from cotlab.store import read
+from cotlab.store.database import Store
+
+KS, PSI, ALPHA, PERMUTATIONS, SEED = 0.2, 0.2, 0.05, 1999, 42
+"""What is looked for where nobody says otherwise: a distance that matters, a risk of a false alert, and how it is measured."""
+MEASURES = ("psi", "ks")
+REFIT = "cotlab calibrate"
+_PARTS = ("features", "joint", "at", "quality")
+
+
+class NothingToCompare(CotlabError):
+    """Runs that share no number that could drift."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One feature of a check.
+
+    Attributes
+    ----------
+    psi_adjusted, ks_adjusted : float in (0, 1] or None
+        Permutation p-values after Benjamini and Hochberg, over PSI and KS of all features of the check.
+    alert : bool
+        One of the two is past its set point and its adjusted p-value is at most alpha.
+    """
+
+    name: str
+    drift: FeatureDrift
+    psi_adjusted: float | None = None
+    ks_adjusted: float | None = None
+    alert: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DriftCheck:
+    """A check of drift as it is kept.
+
+    Attributes
+    ----------
+    reference, current : tuple of str
+        Run ids.
+    ks, psi, alpha : float
+        The set points.
+    shared : int
+        Questions that both sides asked; they are compared with themselves.
+    alert : bool
+        Some feature moved by more than is set, and by more than chance.
+    reason : str
+        Why, or why not, in words.
+    quality : Quality
+        Brier and ECE of the calibrator in use on what was labelled of the current runs since its fit.
+    label : str
+        What this part of a series is: a tag's value, or when the run was planned.
+    """
+
+    id: str
+    reference: tuple[str, ...]
+    current: tuple[str, ...]
+    at: datetime
+    by: str
+    ks: float
+    psi: float
+    alpha: float
+    permutations: int
+    seed: int
+    features: tuple[Found, ...]
+    joint: JointDrift
+    shared: int
+    alert: bool
+    reason: str
+    quality: Quality
+    label: str = ""
+
+    @property
+    def moved(self) -> list[str]:
+        """The features that raise the alert."""
+        return [one.name for one in self.features if one.alert]
+
+    @property
+    def suggestion(self) -> str:
+        """What to do now; "" where there is no alert."""
+        if not self.alert:
+            return ""
+        return (
+            f"Scores of these items may no longer mean what they did: {', '.join(self.moved)} moved. Label items of "
+            f"{', '.join(self.current)}, then fit again: {REFIT} {' '.join((*self.reference, *self.current))}"
+        )
+
+
+def measure(
+    store: Store, reference: Sequence[str], current: Sequence[str], *, features: Sequence[str] = (), ks: float = KS,
+    psi: float = PSI, alpha: float = ALPHA, permutations: int = PERMUTATIONS, seed: int = SEED, by: str = "", label: str = "",
+) -> DriftCheck:  # fmt: skip
+    """Hold the feature vectors of ``current`` runs against those of ``reference`` runs; nothing is written.
+
+    Parameters
+    ----------
+    store : Store
+    reference, current : sequence of str
+        Run ids, at least one each and none in both.
+    features : sequence of str
+        Of ``NUMBERS``; all that have values where none is named.
+    ks, psi : float, > 0
+        A KS distance, and a PSI in nats, that matter. Less never raises an alert, however certain it is.
+    alpha : float in (0, 1)
+        Of the features that are called moved, the share that may be by chance (false discovery rate).
+    permutations, seed : int
+
+    Returns
+    -------
+    DriftCheck
+
+    Raises
+    ------
+    UnknownName
+        If a run or a feature is unknown.
+    ConfigError
+        If a run is on both sides, or so few permutations could never reject.
+    NothingToCompare
+        If no feature has a value on both sides.
+    """
+    reference, current = tuple(dict.fromkeys(reference)), tuple(dict.fromkeys(current))
+    _checked(reference, current, features, ks, psi, alpha, permutations)
+    table = feature_table(store, [*reference, *current])
+    held = table["run"].isin(reference)
+    old, new = table[held], table[~held]
+    names = [name for name in features or NUMBERS if old[name].notna().any() or new[name].notna().any()]
+    if not any(old[name].notna().any() and new[name].notna().any() for name in names):
+        raise NothingToCompare(
+            f"{_named(reference)} and {_named(current)} have no number in common to look for drift in: measure both with "
+            "--profile phase3"
+        )
+    most = 2 * len(names)
+    if most / (permutations + 1) > alpha:
+        raise ConfigError(
+            f"--permutations {permutations}: {most} tests at alpha {alpha:g} can reject only from {int(most / alpha)} on"
+        )
+    shuffles = Shuffles(list(old["question"]), list(new["question"]), permutations=permutations, seed=seed)
+    drifts = [feature_drift(old[name].to_numpy(), new[name].to_numpy(), shuffles) for name in names]
+    found = _judged(names, drifts, ks, psi, alpha)
+    used = [one.name for one in found if not one.drift.reason]
+    joint = joint_drift(
+        old[used].to_numpy(dtype=float), new[used].to_numpy(dtype=float), list(old["question"]), list(new["question"]),
+        permutations=permutations, seed=seed,
+    )  # fmt: skip
+    alert = any(one.alert for one in found)
+    shared = len(set(old["question"]) & set(new["question"]))
+    return DriftCheck(
+        uuid.uuid4().hex[:12], reference, current, datetime.now(UTC), by, ks, psi, alpha, permutations, seed, found, joint,
+        shared, alert, _reason(found, joint, ks, psi, alpha), quality(store, current, seed=seed), label,
+    )  # fmt: skip
+
+
+def check_drift(
+    store: Store, reference: Sequence[str], current: Sequence[str], *, by: str, features: Sequence[str] = (), ks: float = KS,
+    psi: float = PSI, alpha: float = ALPHA, permutations: int = PERMUTATIONS, seed: int = SEED,
+) -> DriftCheck:  # fmt: skip
+    """``measure``, and keep what was found in the store."""
+    found = measure(
+        store, reference, current, features=features, ks=ks, psi=psi, alpha=alpha, permutations=permutations, seed=seed, by=by
+    )
+    keep(store, found)
+    return found
+
+
+def keep(store: Store, check: DriftCheck) -> bool:
+    """Write a check to the store; False where it is there already."""
+    with store.writing() as connection:
+        return kept.add_drift_check(
+            connection, check.id, reference=check.reference, current=check.current, at=check.at, by=check.by,
+            alert=check.alert, reason=check.reason, result=as_json(check),
+        )  # fmt: skip
+
+
+def series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Runs as parts of a series: by when they were planned (``time``), or by the value of a tag.
+
+    Returns
+    -------
+    list of (label, runs)
+        In order; numbers as numbers.
+
+    Raises
+    ------
+    ConfigError
+        If a run does not have the tag.
+    """
+    rows = [read.run(store, run) for run in dict.fromkeys(runs)]
+    if over == "time":
+        rows.sort(key=lambda row: (row["planned_at"], row["id"]))
+        return [(f"{row['planned_at']:%Y-%m-%d %H:%M:%S}", (str(row["id"]),)) for row in rows]
+    parts: dict[str, list[str]] = {}
+    for row in rows:
+        value = read.plan_of(row).tags.get(over)
+        if value is None:
+            raise ConfigError(f"--over {over}: run {row['id']} has no tag of this name; `--over time` needs none")
+        parts.setdefault(value, []).append(str(row["id"]))
+    return [(f"{over} {value}", tuple(parts[value])) for value in sorted(parts, key=_natural)]
+
+
+def as_json(check: DriftCheck) -> dict[str, Any]:
+    """A check as what JSON can hold."""
+    return {**asdict(check), "at": check.at.isoformat(), "suggestion": check.suggestion}
+
+
+def from_json(told: Mapping[str, Any]) -> DriftCheck:
+    """The check that ``as_json`` was made of."""
+    features = tuple(Found(**{**one, "drift": _feature(one["drift"])}) for one in told["features"])
+    band = told["quality"]["band"]
+    held = Quality(**{**told["quality"], "band": None if band is None else tuple(band)})
+    joint = JointDrift(**{**told["joint"], "energy": Measured(**told["joint"]["energy"])})
+    rest = {name: told[name] for name in DriftCheck.__slots__ if name not in _PARTS}
+    rest |= {side: tuple(told[side]) for side in ("reference", "current")}
+    return DriftCheck(**rest, features=features, joint=joint, quality=held, at=datetime.fromisoformat(told["at"]))
+
+
+def feature_values(store: Store, check: DriftCheck) -> pd.DataFrame:
+    """The feature vectors that a check looked at, with a column ``side``: reference or current."""
+    table = feature_table(store, [*check.reference, *check.current])
+    return table.assign(side=np.where(table["run"].isin(check.reference), "reference", "current"))
+
+
+def _checked(
+    reference: Sequence[str], current: Sequence[str], features: Sequence[str], ks: float, psi: float, alpha: float,
+    permutations: int,
+) -> None:  # fmt: skip
+    if not reference or not current:
+        raise ConfigError("Drift is looked for between runs: name one that is the reference and one that is held against it")
+    both = [run for run in current if run in reference]
+    if both:
+        raise ConfigError(f"Run {both[0]} is on both sides: it cannot have drifted from itself")
+    for name in features:
+        if name not in NUMBERS:
+            raise UnknownName("feature", name, NUMBERS)
+    if not (ks > 0 and psi > 0 and 0 < alpha < 1 and permutations >= 1):
+        raise ConfigError(f"KS {ks:g} and PSI {psi:g} must be above 0, alpha {alpha:g} inside (0, 1), permutations at least 1")
+
+
+def _judged(names: Sequence[str], drifts: Sequence[FeatureDrift], ks: float, psi: float, alpha: float) -> tuple[Found, ...]:
+    adjusted = benjamini_hochberg([getattr(drift, name).p for name in MEASURES for drift in drifts])
+    psis, kss = adjusted[: len(drifts)], adjusted[len(drifts) :]
+    return tuple(
+        Found(name, drift, p, q, _past(drift.psi, psi, p, alpha) or _past(drift.ks, ks, q, alpha))
+        for name, drift, p, q in zip(names, drifts, psis, kss, strict=True)
+    )
+
+
+def _past(measured: Measured, limit: float, p: float | None, alpha: float) -> bool:
+    return measured.value is not None and measured.value >= limit and p is not None and p <= alpha
+
+
+def _reason(found: Sequence[Found], joint: JointDrift, ks: float, psi: float, alpha: float) -> str:
+    tested = [one for one in found if not one.drift.reason]
+    if not tested:
+        return f"Nothing could be tested: {found[0].name}: {found[0].drift.reason}."
+    told = [
+        f"{one.name} (PSI {one.drift.psi.value:.2f}, adjusted p {one.psi_adjusted:.3f}; KS {one.drift.ks.value:.2f}, "
+        f"adjusted p {one.ks_adjusted:.3f}; n = {one.drift.n_reference} and {one.drift.n_current})"
+        for one in tested if one.alert
+    ]  # fmt: skip
+    limits = f"KS {ks:g} or PSI {psi:g}"
+    together = joint.energy.p is not None and joint.energy.p <= alpha
+    if told:
+        return f"Past {limits} and past chance: {'; '.join(told)}."
+    past = [one.name for one in tested if (one.drift.ks.value or 0) >= ks or (one.drift.psi.value or 0) >= psi]
+    sure = [one.name for one in tested if min(one.psi_adjusted or 1, one.ks_adjusted or 1) <= alpha]
+    words = f"No feature of {len(tested)} moved past {limits} by more than chance"
+    if past:
+        words += f"; past it, but no further than shuffled items: {', '.join(past)}"
+    if sure:
+        words += f"; surely moved, but by less: {', '.join(sure)}"
+    if together:
+        words += f"; all features together did move (p = {joint.energy.p:.3f})"
+    return f"{words}."
+
+
+def _feature(told: Mapping[str, Any]) -> FeatureDrift:
+    measured = {name: Measured(**told[name]) for name in ("psi", "ks", "kl", "kl_back")}
+    return FeatureDrift(**{**told, **measured})
+
+
+def _natural(value: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(value), value
+    except ValueError:
+        return 1, 0.0, value
+
+
+def _named(runs: Sequence[str]) -> str:
+    return ", ".join(runs)

@@ -1,0 +1,165 @@
+"""Whether calibrated scores still hold: on what was labelled since the fit, and by looking again at what was released."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from cotlab.core.errors import CotlabError
+from cotlab.core.rng import derive_seed
+from cotlab.review.labelling.queue import make_queue
+from cotlab.review.release.calibrate import applied, version_of
+from cotlab.review.release.fit_report import interval_json
+from cotlab.store import labels as kept
+from cotlab.store import read
+from cotlab.store.database import Store
+from cotlab.store.decisions import decisions
+
+KIND, WHY = "audit", "drawn at random"
+FEWEST = 20
+"""Labels since the fit that Brier and ECE are told from."""
+
+
+class NothingReleased(CotlabError):
+    """There is nothing to look at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Brier and ECE of the calibrator in use on the labels that came after it.
+
+    Attributes
+    ----------
+    n : int
+        Items with a label given after the fit, and with r_cal.
+    version : int or None
+        Of the calibrator.
+    brier, ece : mapping or None
+        ``point, lo, hi, n, method, reason, note``; lower is better, [0, 1]. None where there is none.
+    band : tuple of float, or None
+        Where the ECE of a perfectly calibrated forecaster of these n items lies, 95 % of the time.
+    fitted : float or None
+        The out-of-fold Brier score at the fit.
+    reason : str
+        Why there is no number; "" where there is.
+    """
+
+    n: int = 0
+    version: int | None = None
+    brier: Mapping[str, Any] | None = None
+    ece: Mapping[str, Any] | None = None
+    band: tuple[float, float] | None = None
+    fitted: float | None = None
+    reason: str = ""
+
+    @property
+    def worse(self) -> bool:
+        """The whole interval of Brier lies above what it was at the fit."""
+        lo = self.brier["lo"] if self.brier is not None else None
+        return lo is not None and self.fitted is not None and lo > self.fitted
+
+
+def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
+    """Brier and ECE, with intervals over questions, on items of runs first labelled after the calibrator was fitted.
+
+    An item that the calibrator was fitted on is none of them, however often it was labelled again since.
+
+    Labels that were asked for near a threshold are of harder items than most: a random sample, as a re-audit queues, is not.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such run.
+    """
+    from cotlab.review.labelling.targets import labelled
+    from cotlab.stats.calibration import interval, perfect_band
+
+    row = version_of(store)
+    if row is None:
+        return Quality(reason="no calibrator is in use")
+    version = int(row["version"])
+    given = kept.labels(store)
+    last = given.groupby(["run", "item_id"])["at_"].max()
+    made = pd.Timestamp(row["made_at"]).tz_convert("UTC")
+    since = set(last[last > made].index) - _seen(store, row, made)
+    table = labelled(store, runs)
+    table = table.iloc[[k for k, place in enumerate(zip(table["run"], table["item_id"], strict=True)) if place in since]]
+    score = applied(row, table)["r_cal"]
+    table, score = table[score.notna()], score[score.notna()]
+    if len(table) < FEWEST:
+        reason = f"{len(table)} items of these runs were labelled since calibrator {version} was fitted: it takes {FEWEST}"
+        return Quality(len(table), version, reason=reason)
+    target, groups = table["target"].astype(bool).to_numpy(), list(table["question"])
+    brier, ece = (interval_json(interval(name, score.to_numpy(), target, groups, seed=seed)) for name in ("brier", "ece"))
+    return Quality(len(table), version, brier, ece, perfect_band(score.to_numpy(), seed=seed), _fitted(row))
+
+
+def released(store: Store, runs: Sequence[str]) -> list[tuple[str, str]]:
+    """(run, item) of each item whose newest decision releases it, in the order of the runs."""
+    out = []
+    for run in dict.fromkeys(runs):
+        own = decisions(store, run)
+        out += [(run, str(item)) for item in own.loc[own["action"] == "release", "item_id"]]
+    return out
+
+
+def reaudit(store: Store, runs: Sequence[str], n: int, *, by: str, seed: int = 42) -> tuple[str, int]:
+    """Queue a random sample of released items, so that people look at what went out unseen.
+
+    Parameters
+    ----------
+    store : Store
+    runs : sequence of str
+    n : int, at least 1
+        Items; all that were released where there are fewer.
+    by : str
+        Who asks. Raters are not told which features moved, nor any score.
+    seed : int
+        The same items for the same seed, whatever else was released in other runs.
+
+    Returns
+    -------
+    tuple
+        The queue's id, and how many items it holds.
+
+    Raises
+    ------
+    NothingReleased
+        If no item of these runs is released.
+    UnknownName
+        If there is no such run.
+    """
+    if n < 1:
+        raise ValueError(f"a sample of {n} items is none")
+    for run in runs:
+        read.run(store, run)  # an unknown one is told before anything is drawn
+    places = released(store, runs)
+    if not places:
+        raise NothingReleased(
+            f"No item of {', '.join(runs)} is released, so there is nothing to audit again. Decide first: "
+            f"cotlab decide {runs[0]}"
+        )
+    drawn = random.Random(derive_seed("reaudit", seed, *runs)).sample(places, min(n, len(places)))
+    queue = make_queue(store, f"Re-audit of {', '.join(runs)}"[:80], [(*place, WHY) for place in drawn], kind=KIND, by=by)
+    return queue, len(drawn)
+
+
+def _seen(store: Store, row: Mapping[str, Any], made: pd.Timestamp) -> set[tuple[str, str]]:
+    """(run, item) of what the calibrator could have been fitted on: labelled by then, in one of its runs."""
+    before = kept.labels(store, history=True)
+    before = before[(before["at_"] <= made) & before["target"].notna()]
+    runs = (row["report"] or {}).get("runs")
+    if runs is not None:
+        before = before[before["run"].isin(runs)]
+    return set(zip(before["run"], before["item_id"], strict=True))
+
+
+def _fitted(row: Mapping[str, Any]) -> float | None:
+    report = row["report"] or {}
+    point = next((one["brier"]["point"] for one in report.get("methods", ()) if one.get("method") == report.get("chosen")
+                  and one.get("brier")), None)  # fmt: skip
+    return None if point is None else float(point)

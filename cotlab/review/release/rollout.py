@@ -1,0 +1,118 @@
+"""How far an installation has come on the way from two metrics to decisions that are watched, and what the next step needs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cotlab.store.database import Store
+from cotlab.store.decisions import loop_counts, measured
+
+PARTS = {"consistency": "C", "verification": "V", "flags": "F", "robustness": "R", "diversity": "D"}
+FEWEST = 200
+"""Labels that the specification's phases count on before a calibrator is trusted with decisions."""
+TITLES = (
+    "C and V as a baseline", "F as a cheap guard", "R and D, one composite", "calibrated, with thresholds",
+    "active learning, drift watched",
+)  # fmt: skip
+
+
+class Phase(NamedTuple):
+    """One phase: ``reached`` or not, what the store ``has`` of it, what it ``needs`` still ("" where nothing), and how."""
+
+    number: int
+    title: str
+    reached: bool
+    has: str
+    needs: str
+    command: str
+
+
+class Rollout(NamedTuple):
+    """``reached`` is the last phase before the first that is not (0 for none); ``next`` is that one, None at the end."""
+
+    reached: int
+    phases: tuple[Phase, ...]
+
+    @property
+    def next(self) -> Phase | None:
+        return self.phases[self.reached] if self.reached < len(self.phases) else None
+
+
+def rollout(store: Store, counts: dict[str, int] | None = None) -> Rollout:
+    """The phases that the store's runs, labels, calibrators, policies, decisions and checks of drift amount to.
+
+    The first three ask for one run with defined scores of the phase's parts; the fourth for a calibrator in use, a policy, and
+    decisions by both; the fifth for labels and a check of drift that are newer than the calibrator. ``counts`` are those of
+    ``loop_counts`` where they are known.
+    """
+    parts = _parts(store)
+    counts = counts or loop_counts(store)
+    phases = [_measuring(n, wanted, parts) for n, wanted in ((1, "CV"), (2, "CVF"), (3, "CVFRD"))]
+    phases += [_calibrated(counts), _watched(counts)]
+    done = next((k for k, phase in enumerate(phases) if not phase.reached), len(phases))
+    return Rollout(done, tuple(phases))
+
+
+def _measuring(number: int, wanted: str, parts: dict[str, set[str]]) -> Phase:
+    best, have = max(parts.items(), key=lambda one: len(one[1] & set(wanted)), default=("", set()))
+    gone = [part for part in wanted if part not in have]
+    there = [part for part in wanted if part in have]
+    has = f"run {best} has {', '.join(there)}" if there else "no run has any of it"
+    needs = f"a run with defined scores of {', '.join(wanted)}" if gone else ""
+    command = f"cotlab run --task-suite SUITE --profile phase{number}" if gone else ""
+    return Phase(number, TITLES[number - 1], not gone, has, needs, command)
+
+
+def _calibrated(counts: dict[str, int]) -> Phase:
+    has = (
+        f"{counts['labels']} labels, {'a' if counts['calibrated'] else 'no'} calibrator in use, "
+        f"{'a' if counts['policies'] else 'no'} policy, {counts['decided_now']} items decided with that calibrator"
+        if counts["calibrated"]
+        else f"{counts['labels']} labels, no calibrator in use, {'a' if counts['policies'] else 'no'} policy"
+    )
+    steps = (
+        (counts["calibrated"] > 0, _labels_needed(counts["labels"]), "cotlab labels queue RUN, then cotlab calibrate RUN"),
+        (counts["policies"] > 0, "thresholds", "cotlab policy set --low LOW --high HIGH --reason WHY"),
+        (counts["decided_now"] > 0, "decisions on a run with the calibrator in use", "cotlab decide RUN"),
+    )
+    return _phase(4, has, steps)
+
+
+def _watched(counts: dict[str, int]) -> Phase:
+    labels, checks = _of(counts["labels_after"], "label"), _of(counts["checks_after"], "check")
+    has = (
+        f"{labels} and {checks} of drift since the calibrator in use"
+        if counts["calibrated"]
+        else f"no calibrator yet that labels or checks could be newer than; {_of(counts['checks'], 'check')} of drift"
+    )
+    steps = (
+        (counts["labels_after"] > 0, "labels of items near a threshold, given after the calibrator was fitted",
+         "cotlab next-labels RUN -k 20"),
+        (counts["checks_after"] > 0, "a check of drift after the calibrator was fitted", "cotlab drift REFERENCE CURRENT"),
+    )  # fmt: skip
+    return _phase(5, has, steps)
+
+
+def _phase(number: int, has: str, steps: tuple[tuple[bool, str, str], ...]) -> Phase:
+    open_ = [(needs, command) for done, needs, command in steps if not done]
+    command = open_[0][1] if open_ else ""
+    return Phase(number, TITLES[number - 1], not open_, has, "; ".join(needs for needs, _ in open_), command)
+
+
+def _labels_needed(labels: int) -> str:
+    if labels >= FEWEST:
+        return "a calibrator"
+    return f"a calibrator, fitted on labels: about {FEWEST - labels} more make {FEWEST}, which isotonic needs"
+
+
+def _of(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _parts(store: Store) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for row in measured(store, [*PARTS, "feature"], "feature").to_dict("records"):
+        part = row["facet"] if row["metric"] == "feature" else PARTS[row["metric"]]
+        if part in PARTS.values():
+            found.setdefault(str(row["run"]), set()).add(part)
+    return found

@@ -1,0 +1,158 @@
+"""A published study of fine-tuning as runs of the store, one for each of its models: nothing is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cotlab.core.keys import digest
+from cotlab.core.registry import SCORERS
+from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
+from cotlab.metrics.ablation.scorer import own_steps
+from cotlab.metrics.judge import cards as cards_judge
+from cotlab.metrics.unfaithfulness import cards
+from cotlab.run.imports.mediation import PROVIDER, Kept
+from cotlab.run.plan import code_version, params_digest
+from cotlab.run.summary import summarise
+from cotlab.store import read, write
+from cotlab.store.database import Store
+from cotlab.suites.importers.study import State, Study
+
+COMBINED = "combined"
+"""The mean of all detectors of a row, where there are two or more."""
+NAMES = {"early_probe": "early_knowledge"}
+PUBLISHED = "published"
+UNFAITHFULNESS, JUDGE = "unfaithfulness", "judge"
+Scored = Mapping[str, Mapping[str, tuple[Score, ...]]]
+"""Scorer → item id → scores."""
+
+
+class Import(NamedTuple):
+    """What one run of an import holds: its suite, whose it is, the scores by scorer and item, tags, and a note."""
+
+    suite: Suite
+    model: str
+    scores: Scored
+    tags: Mapping[str, str]
+    note: str
+
+
+def store_study(store: Store, study: Study) -> list[Kept]:
+    """Keep a study as one run a model; a second time adds nothing.
+
+    Items are the rows, under one suite for all models; a row's ``prompt_group`` names the first row with its prompt. Scores
+    are as they were published, also where a detector or the judge had failed and the study put 0; the run's note says so.
+
+    Returns
+    -------
+    list of Kept
+        By epoch, the base model first.
+    """
+    suite = _suite(study)
+    return [keep(store, _import(suite, state)) for state in study.states]
+
+
+def keep(store: Store, found: Import) -> Kept:
+    """Keep one imported run under an id that follows from what it holds; a second time adds nothing."""
+    content = [found.suite.digest, found.model, dict(found.tags), found.note, {k: dict(v) for k, v in found.scores.items()}]
+    run_id = f"import-{digest(content)[:12]}"
+    specs = tuple(ScorerSpec(name, _version(name), _options(name)) for name in found.scores)
+    subject = ModelRef(PROVIDER, found.model)
+    plan = Plan(found.suite.name, found.suite.digest, {"subject": subject}, specs, tags=dict(found.tags))
+    with store.writing() as connection:
+        new = not write.has_run(connection, run_id)
+        if new:
+            write.add_suite(connection, found.suite)
+            write.add_run(
+                connection, run_id, plan, config={}, code_version=code_version(), output="", redacted=False,
+                n_items=len(found.suite.items),
+            )  # fmt: skip
+            ended = [
+                write.Ended(spec.name, spec.version, params_digest(plan, spec, {}), item, scores)
+                for spec in specs for item, scores in found.scores[spec.name].items()
+            ]  # fmt: skip
+            write.add_ended(connection, run_id, ended)
+            write.set_status(connection, run_id, "done", found.note)
+    if new or read.estimates(store, run_id).empty:
+        summarise(store, run_id, plan)
+    return Kept(run_id, found.suite.name, found.model, new)
+
+
+def _version(scorer: str) -> int:
+    return int(SCORERS[scorer].version)
+
+
+def _options(scorer: str) -> dict[str, Any]:
+    """The scorer's usual options, which its figures over a run read, and that the scores were imported."""
+    return {**SCORERS[scorer].options, "imported": PUBLISHED}
+
+
+def _suite(study: Study) -> Suite:
+    first: dict[str, int] = {}
+    items = [
+        Item(row_id(k), prompt, None, (), meta={"prompt_group": row_id(first.setdefault(prompt, k))})
+        for k, prompt in enumerate(study.prompts)
+    ]
+    short = "".join(c if c.isalnum() or c in "._-" else "-" for c in study.base_model.rsplit("/", 1)[-1])
+    return Suite.of(f"study-{short}", items)
+
+
+def row_id(row: int) -> str:
+    """The id of the item of a row, counted from 0."""
+    return f"row-{row:04d}"
+
+
+def _import(suite: Suite, state: State) -> Import:
+    scores: dict[str, dict[str, tuple[Score, ...]]] = {
+        UNFAITHFULNESS: {item.id: tuple(_unfaithful(item, k, state)) for k, item in enumerate(suite.items)}
+    }
+    if state.judge:
+        scores[JUDGE] = {item.id: tuple(_judged(item, k, state, suite)) for k, item in enumerate(suite.items)}
+    tags = {"condition": "fine-tuned" if state.epoch else "base", "epoch": str(state.epoch)}
+    return Import(suite, state.model, scores, tags, _note(state))
+
+
+def _unfaithful(item: Item, row: int, state: State) -> Iterator[Score]:
+    values = {NAMES.get(name, name): scores[row] for name, scores in sorted(state.detectors.items())}
+    for name, value in values.items():
+        yield cards.UNFAITHFULNESS.score(item, value, facet={"classifier": name})
+    if len(values) > 1:
+        yield cards.UNFAITHFULNESS.score(item, sum(values.values()) / len(values), facet={"classifier": COMBINED})
+    if state.responses:
+        steps = own_steps(state.responses[row])
+        yield from _lengths(item, steps)
+    if state.process:
+        process, result = state.process[row], state.result[row]
+        facet = {"keywords": PUBLISHED}
+        yield cards.PROCESS_WORDS.score(item, float(process), facet=facet)
+        yield cards.RESULT_WORDS.score(item, float(result), facet=facet)
+        ratio = process / result if result else None
+        yield cards.RATIO.score(item, ratio, facet=facet, reason=None if result else "the response has no result word")
+
+
+def _lengths(item: Item, steps: Sequence[str]) -> Iterator[Score]:
+    none = None if steps else "there is no chain"
+    yield cards.CHAIN_CHARACTERS.score(item, float(len("\n".join(steps))) if steps else None, reason=none)
+    yield cards.CHAIN_STEPS.score(item, float(len(steps)) if steps else None, reason=none)
+
+
+def _judged(item: Item, row: int, state: State, suite: Suite) -> Iterator[Score]:
+    yield cards_judge.SCORE.score(item, state.judge[row], facet={"judge": PUBLISHED})
+    group = int(item.meta["prompt_group"].rpartition("-")[2])
+    yield cards_judge.PROMPT_GROUP.score(item, float(group))
+
+
+def _note(state: State) -> str:
+    told = ["Imported: no reply stands behind these scores."]
+    failed = {NAMES.get(name, name): count for name, count in state.failed.items() if count}
+    for name, count in failed.items():
+        told.append(f"{name} failed on {count} row(s), which the study scored 0; kept as published.")
+    if state.judge:
+        zeros = sum(score == 0 for score in state.judge)
+        told.append(
+            "The study's judge saw which response was whose, in one order, and its failures were scored 0 "
+            f"({zeros} rows are 0); kept as published."
+        )
+    if len(set(state.drawn.values())) > 1:
+        told.append("The comparisons hold different responses of this model; the lengths are of one of them.")
+    return " ".join(told)

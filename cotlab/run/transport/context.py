@@ -1,0 +1,110 @@
+"""What everything that sends requests for one run shares: log, limits, prices, progress, and why nothing may be sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from cotlab.core.errors import BudgetReached, ProviderError, Unsupported
+from cotlab.core.keys import plain
+from cotlab.core.requests import Failed, Request, Response
+from cotlab.core.types import ModelRef
+from cotlab.providers.keys import without_known_keys
+from cotlab.run.transport.budget import Price
+from cotlab.run.transport.journal import Journal
+from cotlab.run.transport.limits import Limits
+from cotlab.run.transport.reserve import Reserve, counted
+from cotlab.store.live import Progress
+from cotlab.store.responses import ResponseLog
+
+KEPT_ERRORS = 5
+
+
+@dataclass(slots=True)
+class Job:
+    """The shared state of one run in this process."""
+
+    run: str
+    log: ResponseLog
+    limits: Limits
+    prices: Mapping[ModelRef, Price]
+    progress: Progress
+    journal: Journal
+    closing: bool = False
+    locked_out: ProviderError | None = None
+    asked: int = 0
+    answered: int = 0
+    lost: int = 0
+    """Requests that were given up since the last reply."""
+    saved_micro: int = 0
+    out: set[str] = field(default_factory=set)
+    """Keys of the requests that are at a provider now: their replies may free some of what they reserve."""
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    reserves: dict[ModelRef, Reserve] = field(init=False)
+    """What is reserved for the calls of each model, with what earlier processes of the run learnt."""
+
+    def __post_init__(self) -> None:
+        self.reserves = {ref: Reserve(price) for ref, price in self.prices.items()}
+        for seen in self.log.overshoots(self.run):
+            for ref, reserve in self.reserves.items():
+                if seen.model is None or seen.model == plain(ref):
+                    reserve.recall(seen)
+
+    def hit(self, request: Request, stored: Response) -> Response:
+        """Count a reply from the log, and what it would have cost."""
+        self.progress.hits += 1
+        self.saved_micro += self.prices[request.model].cost(stored.usage) or 0
+        return stored
+
+    def received(self, request: Request, call: int, response: Response) -> Response:
+        """Settle a call with its reply in one commit; the reply as it is kept."""
+        usage, reserve = counted(response), self.reserves[request.model]
+        text, reasoning = response.text and without_known_keys(response.text), response.reasoning
+        response = replace(response, usage=usage, text=text, reasoning=reasoning and without_known_keys(reasoning))
+        cost = self.prices[request.model].cost(response.usage)
+        raised = reserve.learn(request, usage)
+        self.log.settle(call, cost, "ok", (request, response))
+        self.answered, self.lost = self.answered + 1, 0
+        used = response.usage
+        self.journal.note(
+            "reply", key=request.key, cost_micro=cost, tokens_in=used.tokens_in, tokens_out=used.tokens_out,
+            refused=response.refused or None,
+        )  # fmt: skip
+        if raised:
+            self.journal.note("reserve raised", model=str(request.model), more_in=reserve.more_in, more_out=reserve.more_out)
+        return response
+
+    def broke(self, request: Request, call: int, error: ProviderError | None, outcome: str, *, free: bool) -> None:
+        """Settle a call without a reply: at nothing where the provider turned it away, else at its full reserve."""
+        self.log.settle(call, 0 if free else None, outcome)
+        self.journal.note("no reply", key=request.key, outcome=outcome, words=str(error or ""))
+
+    def landed(self, *keys: str) -> None:
+        """Calls are over, however they ended: others may have waited for what they reserved."""
+        self.out.difference_update(keys)
+        spent = self.log.spend(self.run)
+        self.progress.spent_micro, self.progress.reserved_micro = sum(spent), spent.reserved
+        self.settled.set()
+
+    async def wait_for_money(self) -> None:
+        """Wait until some call has settled; BudgetReached where none is out that could."""
+        if not self.out:
+            left = max(1, self.progress.expected - self.progress.replies)
+            raise BudgetReached(sum(self.log.spend(self.run)), self.limits.cap_micro, left)
+        await self.wait_for_landing()
+
+    async def wait_for_landing(self) -> None:
+        """Wait until some call that is out is over."""
+        self.settled.clear()
+        await self.settled.wait()
+
+    def failed(self, request: Request, error: ProviderError, tries: int) -> Failed:
+        """A request that is given up."""
+        said = f"{type(error).__name__} (its words are redacted)" if self.log.redact else str(error)
+        unsupported = isinstance(error, Unsupported)
+        self.progress.failed += not unsupported
+        if not unsupported or tries:
+            self.progress.last_errors = [*self.progress.last_errors, said][-KEPT_ERRORS:]
+        self.journal.note("given up", key=request.key, tries=tries, unsupported=unsupported or None, words=str(error))
+        return Failed(request.key, said, tries, unsupported)

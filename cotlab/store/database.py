@@ -1,0 +1,156 @@
+"""The one way into the store's DuckDB file: open for milliseconds, retry while another process holds it, close."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import duckdb
+
+from cotlab.core.errors import StoreBusy, StoreError
+from cotlab.store.attach import Attached
+from cotlab.store.migrations import is_current, migrate
+
+PATIENCE_S = 30.0
+_LOCKS: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+_OPEN: dict[str, Attached] = {}
+"""Files that are open now, each by the thread that holds its lock."""
+
+
+def store_folder() -> Path:
+    """COTLAB_STORE, or data/store in the project's folder."""
+    return Path(os.environ.get("COTLAB_STORE") or Path(__file__).parents[2] / "data" / "store")
+
+
+class Store:
+    """The store in ``folder``: ``cotlab.duckdb`` and, beside it, ``log.sqlite`` (see ``cotlab.store.responses``).
+
+    Raises
+    ------
+    StoreBusy
+        If another process keeps the file locked for longer than ``patience_s``.
+    SchemaMismatch
+        If a newer cotlab wrote it.
+    StoreError
+        If the file is not a DuckDB database or cannot be created.
+    """
+
+    def __init__(self, folder: Path | None = None, *, patience_s: float = PATIENCE_S) -> None:
+        self.folder = (folder or store_folder()).resolve()
+        self.patience_s = patience_s
+        self._current = False
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "cotlab.duckdb"
+
+    @property
+    def log_path(self) -> Path:
+        return self.folder / "log.sqlite"
+
+    @contextmanager
+    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A read-only connection for the time of the block."""
+        with _LOCKS[str(self.path)]:
+            if self.path.exists():
+                with self._opened(read_only=True) as connection:
+                    if self._current or is_current(connection):
+                        self._current = True
+                        yield connection
+                        return
+            with self.writing():
+                pass  # makes the file, or brings an older one to the current schema
+            with self._opened(read_only=True) as connection:
+                yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection in one transaction: committed at the end of the block, rolled back if it raises."""
+        with _LOCKS[str(self.path)]:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"{self.folder}: the store's folder cannot be made: {error.strerror}") from error
+            if not self.path.exists():
+                self._make()
+            with self._opened(read_only=False) as connection:
+                try:
+                    if not self._current:
+                        migrate(connection)
+                        self._current = True
+                    connection.begin()
+                    try:
+                        yield connection
+                    except BaseException:
+                        with suppress(duckdb.Error):  # an error in the database may have ended the transaction already
+                            connection.rollback()
+                        raise
+                    _commit(connection)
+                except (duckdb.IOException, duckdb.FatalException) as error:
+                    raise StoreError(f"{self.path}: cannot be written: {_first_line(error)}") from error
+
+    def _make(self) -> None:
+        """Make the file elsewhere and move it here whole: a process killed meanwhile leaves none that cannot be opened."""
+        new = self.folder / f".{self.path.name}.{os.getpid()}-{threading.get_ident()}"
+        try:
+            with closing(Attached(new, read_only=False)) as file:
+                migrate(file.connection)
+                file.connection.execute("CHECKPOINT cotlab")  # all of it is in this one file
+            with suppress(FileExistsError):
+                os.link(new, self.path)
+        except (duckdb.Error, OSError) as error:
+            raise StoreError(f"{self.path}: cannot be made: {str(error).splitlines()[0][:300]}") from error
+        finally:
+            new.unlink(missing_ok=True)
+
+    @contextmanager
+    def _opened(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection to the file; in a block that has it open in the same way already, another one to the same opening."""
+        outer = _OPEN.get(str(self.path))
+        if outer is not None:
+            if outer.read_only != read_only:
+                way = "reading" if outer.read_only else "writing"
+                raise StoreError(f"{self.path}: is open for {way} in this block already: end the block first")
+            with outer.another() as connection:
+                yield connection
+            return
+        file = _OPEN[str(self.path)] = self._attached(read_only=read_only)
+        try:
+            yield file.connection
+        finally:
+            del _OPEN[str(self.path)]
+            file.close()
+
+    def _attached(self, *, read_only: bool) -> Attached:
+        started, wait = time.monotonic(), 0.005
+        while True:
+            try:
+                return Attached(self.path, read_only=read_only)
+            except duckdb.IOException as error:
+                waited = time.monotonic() - started
+                if "Could not set lock" not in str(error):
+                    raise StoreError(f"{self.path}: cannot be opened: {_first_line(error)}") from error
+                if waited > self.patience_s:
+                    holder = re.search(r"held in (.+?)(?:\.? See|$)", str(error), re.DOTALL)
+                    raise StoreBusy(waited, holder.group(1).strip() if holder else "another process") from error
+            except duckdb.Error as error:
+                raise StoreError(f"{self.path}: cannot be opened: {_first_line(error)}") from error
+            time.sleep(wait)
+            wait = min(wait * 1.5, 0.1)
+
+
+def _commit(connection: duckdb.DuckDBPyConnection) -> None:
+    try:
+        connection.commit()
+    except duckdb.Error as error:  # a full disk is told as an error of the transaction
+        raise duckdb.IOException(str(error)) from error
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return str(error).splitlines()[0][:300]

@@ -1,0 +1,106 @@
+"""What waits for a person: labels that queues want of them, and checks of drift that raised an alert."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+
+from cotlab.store.database import Store
+
+_HELD = """
+WITH given AS (
+    SELECT queue, run, item_id, rater FROM (
+        SELECT * FROM labels WHERE queue IS NOT NULL
+        QUALIFY row_number() OVER (PARTITION BY queue, run, item_id, rater ORDER BY seq DESC) = 1
+    ) WHERE NOT withdrawn
+), held AS (
+    SELECT i.queue, i.position, any_value(i.run) AS run, any_value(i.item_id) AS item_id, any_value(i.raters) AS wanted,
+           count(g.rater) AS have, coalesce(bool_or(g.rater = $rater), false) AS mine
+    FROM queue_items i
+    LEFT JOIN given g ON g.queue = i.queue AND g.run = i.run AND g.item_id = i.item_id
+    GROUP BY i.queue, i.position
+)
+"""
+"""Each place of each queue: how many labels it wants and has, and whether $rater gave one."""
+
+
+def labels_due(store: Store, rater: str) -> pd.DataFrame:
+    """The queues that want something of ``rater``, the newest first.
+
+    An item is due where this rater has no label in the queue and fewer others than it wants have one; a queue that wants
+    every rater (``raters`` 0) is due until this one has labelled it.
+
+    Returns
+    -------
+    DataFrame
+        ``id, name, kind, made_at, n`` (items of the queue) ``, due`` (what is left for this rater, at least 1) and ``mine``
+        (what this rater has labelled in it).
+    """
+    with store.reading() as connection:
+        return connection.execute(
+            f"""
+            {_HELD}
+            SELECT q.id, q.name, q.kind, q.made_at, count(*)::INTEGER AS n,
+                   count_if(NOT mine AND (wanted = 0 OR have < wanted))::INTEGER AS due, count_if(mine)::INTEGER AS mine
+            FROM queues q JOIN held h ON h.queue = q.id
+            GROUP BY q.id, q.name, q.kind, q.made_at
+            HAVING due > 0
+            ORDER BY q.made_at DESC, q.id DESC
+            """,
+            {"rater": rater},
+        ).df()
+
+
+def asked_of(store: Store, rater: str) -> pd.DataFrame:
+    """The items that queues still want of ``rater``, as ``labels_due`` counts them, an item once for each such queue.
+
+    Returns
+    -------
+    DataFrame
+        ``queue, kind, run, item_id`` and ``labelled`` (how many items of the queue this rater has labelled).
+    """
+    with store.reading() as connection:
+        return connection.execute(
+            f"""
+            {_HELD}
+            SELECT h.queue, q.kind, h.run, h.item_id,
+                   (SELECT count(*) FROM held o WHERE o.queue = h.queue AND o.mine)::INTEGER AS labelled
+            FROM held h JOIN queues q ON q.id = h.queue
+            WHERE NOT h.mine AND (h.wanted = 0 OR h.have < h.wanted)
+            ORDER BY h.queue, h.position
+            """,
+            {"rater": rater},
+        ).df()
+
+
+def last_label(store: Store) -> int:
+    """The place of the newest row of labels, 0 without one: what was read of labels holds while it stays the same."""
+    with store.reading() as connection:
+        row = connection.execute("SELECT coalesce(max(seq), 0) FROM labels").fetchone()
+    return int(row[0]) if row else 0
+
+
+def labelled_runs(store: Store) -> set[str]:
+    """The runs that have a label which holds."""
+    with store.reading() as connection:
+        return {str(row[0]) for row in connection.execute("SELECT DISTINCT run FROM current_labels").fetchall()}
+
+
+def drift_alerts(store: Store) -> pd.DataFrame:
+    """Checks of drift with an alert that no later check of the same two has cleared, the newest first.
+
+    Returns
+    -------
+    DataFrame
+        ``id, reference, current`` (lists of run ids) ``, at_, by_, reason``.
+    """
+    with store.reading() as connection:
+        found = connection.execute(
+            """
+            SELECT id, reference, current, at_, by_, reason FROM drift_checks
+            WHERE alert AND rowid IN (SELECT max(rowid) FROM drift_checks GROUP BY reference, current)
+            ORDER BY at_ DESC, id DESC
+            """
+        ).df()
+    return found.assign(**{side: [json.loads(text) for text in found[side]] for side in ("reference", "current")})

@@ -1,0 +1,5 @@
+"""Answers in replies: extraction and comparison."""
+
+from cotlab.text.answers.extract import final_answer, same_answer
+
+__all__ = ["final_answer", "same_answer"]

@@ -1,0 +1,196 @@
+"""Dates, times of day and ratios as people and models write them, and where running text states one, or a number.
+
+What could be read in two ways is not guessed: 03/05/2024 equals itself only, 12:15 is a time beside a time and a ratio
+beside a ratio.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cotlab.text.answers.numbers import free_numbers
+from cotlab.text.steps import label_spans
+
+_NAMES = "january february march april may june july august september october november december"
+_MONTHS = {name[:n]: i for i, name in enumerate(_NAMES.split(), 1) for n in range(3, len(name) + 1)}
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?"
+    r"|dec(?:ember)?)\b\.?"
+)
+_WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?,?\s+)?"
+_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
+_ISO = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:T[\d:.Z+-]{2,24})?", re.ASCII)
+_MONTH_FIRST = re.compile(rf"{_WEEKDAY}({_MONTH})\s+(?:the\s+)?{_DAY}(?:,?\s+(\d{{4}}))?", re.IGNORECASE | re.ASCII)
+_DAY_FIRST = re.compile(rf"{_WEEKDAY}(?:the\s+)?{_DAY}[.]?\s+(?:of\s+)?({_MONTH})(?:,?\s+(\d{{4}}))?", re.IGNORECASE | re.ASCII)
+_SLASHED = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})", re.ASCII)
+_CLOCK = re.compile(
+    r"(\d{1,2})(?:[:.h](\d{2}))?(?::(\d{2}))?\s*(a\.?m\.?|p\.?m\.?|o'?clock|in the (?:morning|afternoon|evening)|hours|hrs?)?"
+    r"(?:\s(?:in the (?:morning|afternoon|evening)|sharp))?",
+    re.IGNORECASE | re.ASCII,
+)
+_RATIO = re.compile(r"\d{1,9}(?:(?:\s?:\s?\d{1,9}){1,5}|\sto\s\d{1,9})", re.ASCII)
+_NAMED = {"noon": 12 * 3600, "12 noon": 12 * 3600, "midday": 12 * 3600, "midnight": 0, "12 midnight": 0}
+_FREE = re.compile(
+    rf"(?<!\w)(?:\d{{4}}-\d{{1,2}}-\d{{1,2}}|{_MONTH}\s+{_DAY}(?:,?\s+\d{{4}})?|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:,?\s+\d{{4}})?"
+    r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})|\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\d{1,2}\s?[ap]\.?m\b)(?!\w)",
+    re.IGNORECASE | re.ASCII,
+)
+
+_NOT_ONE = re.compile(
+    r"(?i)[+*/^<>=≤≥≠±×÷\\|\d]|\b(?:not|never|no|nor|or|between|except|at least|at most|up to)\b|n't\b"
+    r"|\b(?:more|less|fewer|greater|other) than\b|\b(?:over|under|above|below)\s*$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A day of the calendar; ``year`` is None where it is not given.
+
+    03/05/2024 is stored as month 3, day 5 with ``ambiguous`` set: it equals itself and nothing else.
+    """
+
+    year: int | None
+    month: int
+    day: int
+    ambiguous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A time of day. ``second`` counts from midnight; ``half_known`` says whether morning or evening is certain."""
+
+    second: int
+    half_known: bool
+    hour_written: int
+
+
+def read_date(text: str) -> Date | None:
+    """Read a text that is one date and nothing else.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    Date or None
+        None too for a day that does not exist, such as 30 February.
+    """
+    text = text.strip()
+    if len(text) > 60:
+        return None
+    if iso := _ISO.fullmatch(text):
+        return _date(int(iso[1]), int(iso[3]), int(iso[4]))
+    if named := _MONTH_FIRST.fullmatch(text):
+        return _date(int(named[3]) if named[3] else None, _month(named[1]), int(named[2]))
+    if named := _DAY_FIRST.fullmatch(text):
+        return _date(int(named[3]) if named[3] else None, _month(named[2]), int(named[1]))
+    slashed = _SLASHED.fullmatch(text)
+    if slashed is None:
+        return None
+    first, second, year = int(slashed[1]), int(slashed[3]), int(slashed[4])
+    if first > 12:
+        return _date(year, second, first, short=len(slashed[4]) == 2)
+    return _date(year, first, second, ambiguous=second <= 12 and first != second, short=len(slashed[4]) == 2)
+
+
+def same_moment(a: Date | Clock, b: Date | Clock) -> bool:
+    """Say whether two dates, or two times of day, are the same.
+
+    A year that only one of them gives is no difference, nor is am or pm (3:30, 3:30 PM); 3:30 is not 15:30.
+    """
+    if isinstance(a, Clock) and isinstance(b, Clock):
+        if a.half_known == b.half_known:
+            return a.second == b.second
+        return (a.second - b.second) % (12 * 3600) == 0 and a.hour_written == b.hour_written
+    if isinstance(a, Clock) or isinstance(b, Clock):
+        return False
+    years = a.year == b.year or a.year is None or b.year is None
+    return a.ambiguous == b.ambiguous and (a.month, a.day) == (b.month, b.day) and years
+
+
+def read_clock(text: str) -> Clock | None:
+    """Read a text that is one time of day and nothing else: 3:30 PM, 15:30, 3 o'clock, noon; not a bare hour.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    Clock or None
+    """
+    text = " ".join(text.lower().split())[:61]
+    if text in _NAMED:
+        return Clock(_NAMED[text], True, 12)
+    found = _CLOCK.fullmatch(text)
+    if not found or not (found[2] or found[4]):
+        return None
+    hour, minute, second = int(found[1]), int(found[2] or 0), int(found[3] or 0)
+    half = re.sub(r"[.\s]", "", found[4] or "")
+    half = {"inthemorning": "am", "intheafternoon": "pm", "intheevening": "pm"}.get(half, half)
+    if half in ("hours", "hr", "hrs") and not (found[2] and ":" in text):
+        return None
+    if "." in text[: found.end(2)] and half not in ("am", "pm"):
+        return None
+    if hour > 23 or minute > 59 or second > 59 or (half in ("am", "pm") and not 1 <= hour <= 12):
+        return None
+    written = hour
+    if half in ("am", "pm"):
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    known = half in ("am", "pm", "hours", "hr", "hrs") or written == 0 or written > 12 or text.startswith("0")
+    return Clock(hour * 3600 + minute * 60 + second, known, written)
+
+
+def read_ratio(text: str) -> tuple[int, ...] | None:
+    """Read a ratio in lowest terms: 6:8 and "6 to 8" are (3, 4), 2:4:6 is (1, 2, 3)."""
+    found = _RATIO.fullmatch(text.strip()) if len(text) <= 60 else None
+    parts = [int(part) for part in re.findall(r"\d+", text)] if found else []
+    shared = math.gcd(*parts)
+    return tuple(part // shared for part in parts) if shared else None
+
+
+def free_dates(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the dates and times in running text, in order."""
+    return (found.span() for found in _FREE.finditer(text))
+
+
+def last_stated(text: str) -> tuple[int, int] | None:
+    """Return the range of the last number, date or time in running text, the labels of steps aside."""
+    masked = list(text)
+    for start, end in label_spans(text):
+        masked[start:end] = " " * (end - start)
+    text = "".join(masked)
+    *_, number = (None, *free_numbers(text))
+    *_, date = (None, *free_dates(text))
+    return date if date and number and date[0] <= number[0] < date[1] else number
+
+
+def only_stated(text: str) -> tuple[int, int] | None:
+    """Return the range of the one number, date or time that a clause states: "she makes $18 every day".
+
+    None where it states several, computes ("18 + x"), denies or compares ("not 18", "more than 18"), or names ("Apollo 11").
+    """
+    spans = list(free_dates(text)) or list(free_numbers(text))
+    if len(spans) != 1:
+        return None
+    start, end = spans[0]
+    before = text[:start].split()
+    named = len(before) == 1 and before[0][:1].isupper() and text[start].isdigit()
+    return None if named or _NOT_ONE.search(text[:start]) or _NOT_ONE.search(text[end:]) else (start, end)
+
+
+def _month(name: str) -> int:
+    return _MONTHS.get(name.lower().rstrip("."), 0)
+
+
+def _date(year: int | None, month: int, day: int, *, ambiguous: bool = False, short: bool = False) -> Date | None:
+    try:
+        datetime.date(2000 if year is None or short else year, month, day)
+    except ValueError:
+        return None
+    return Date(year, month, day, ambiguous)

@@ -1,0 +1,201 @@
+"""A question with one number changed, and the answer that its chain of equations then gives."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice, product
+from typing import NamedTuple
+
+from cotlab.text.arithmetic.lexer import Token, evaluate, tokens_of
+
+_SHIFTS = (-3, -2, -1, 1, 2, 3)
+_WORDS = {
+    2: "two half halves twice double doubles pair pairs", 3: "three third thirds triple", 4: "four quarter quarters",
+    5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve dozen",
+}  # fmt: skip
+_SAID = {word: Fraction(value) for value, words in _WORDS.items() for word in words.split()}
+_EVERYDAY = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
+"""Numbers that need no source: days of a week, minutes of an hour, per cent."""
+_MOST_READINGS = 256
+_EXPRESSION = ("num", "op", "open", "close")
+
+
+class Changed(NamedTuple):
+    """A question with another number at ``where`` (a range of its text) and the answer that goes with it."""
+
+    question: str
+    answer: str
+    where: tuple[int, int]
+
+
+class _Equation(NamedTuple):
+    tokens: tuple[Token, ...]
+    result: Fraction
+
+
+class _Slot(NamedTuple):
+    equation: int
+    token: int
+    value: Fraction
+
+
+def change_number(question: str, steps: Sequence[str], answer: str | None, rng: random.Random) -> Changed | str:
+    """Change one number of ``question`` by 1 to 3 units of its last place, and recompute the answer.
+
+    The chain is read as a data flow: every number in its equations is a number of the question, an earlier result, a number
+    that the question says in a word, or an everyday constant. The answer is recomputed by putting the new number through it.
+
+    Returns
+    -------
+    Changed or str
+        Why not, where the answer cannot be recomputed for certain: an equation that cannot be read or is false, an answer
+        that is not the last result, a number without a source, or a source that can be taken in two ways. The new number
+        has as many digits, and is not 1 (which takes another plural); every recomputed number lies between the least and the
+        greatest of the item, and is whole where the chain's is.
+    """
+    if answer is None:
+        return "the item has no ground truth"
+    told = [token for token in tokens_of(answer) if token.kind == "num"]
+    chain = _equations(steps)
+    if isinstance(chain, str):
+        return chain
+    if len(told) != 1 or told[0].value != chain[-1].result:
+        return "the answer is not the result of the chain's last equation"
+    given = [token for token in tokens_of(question) if token.kind == "num"]
+    said = {_SAID[word] for word in re.findall(r"[a-z]+", question.lower()) if word in _SAID}
+    readings = _readings(chain, {token.value for token in given}, said)
+    if isinstance(readings, str):
+        return readings
+    known = [token.value for token in given if token.value is not None] + [one.result for one in chain]
+    span = min(known), max(known)
+    choices = [(token, shift) for token in given for shift in _SHIFTS]
+    rng.shuffle(choices)
+    for token, shift in choices:
+        if token.value is None or not _alone(token, given, said, chain):
+            continue
+        new = token.value + Fraction(shift, 10**token.decimals)
+        if not span[0] <= new <= span[1] or new == 1 or len(str(int(new))) != len(str(int(token.value))):
+            continue
+        found = _recompute(chain, readings, token.value, new, span)
+        if found is not None and found != told[0].value:
+            put = question[: token.start] + _written(new, token) + question[token.end :]
+            return Changed(put, answer[: told[0].start] + _written(found, told[0]) + answer[told[0].end :],
+                           (token.start, token.start + len(_written(new, token))))  # fmt: skip
+    return "no number of the question can be followed through the chain for certain"
+
+
+def _equations(steps: Sequence[str]) -> list[_Equation] | str:
+    """Every equation of the chain, or why not every one is read."""
+    found: list[_Equation] = []
+    for step in steps:
+        tokens = tokens_of(step)
+        for at, token in enumerate(tokens):
+            if token.kind == "near":
+                return "the chain rounds a result"
+            if token.kind != "eq" and not (token.kind == "says" and token.text.startswith("equal")):
+                continue
+            left = _left(tokens[:at])
+            right = tokens[at + 1] if at + 1 < len(tokens) else None
+            more = tokens[at + 2].kind if at + 2 < len(tokens) else "stop"
+            if left is None or right is None or right.kind != "num" or right.value is None or more in ("op", "pct", "open"):
+                return f"an equation of the chain cannot be read: {step.strip()}"
+            told = evaluate(left, {})
+            if told is None or told.value != right.value:
+                return f"an equation of the chain does not hold: {step.strip()}"
+            found.append(_Equation(left, right.value))
+    return found or "the chain has no equations"
+
+
+def _left(tokens: Sequence[Token]) -> tuple[Token, ...] | None:
+    """The longest run of tokens up to the end that is an expression with an operator."""
+    start = len(tokens)
+    while start and tokens[start - 1].kind in _EXPRESSION:
+        start -= 1
+    for at in range(start, len(tokens)):
+        if tokens[at].kind == "op" and tokens[at].text != "-":
+            continue
+        told = evaluate(tokens[at:], {})
+        if told is not None and told.operations:
+            return tuple(tokens[at:])
+    return None
+
+
+def _readings(
+    chain: Sequence[_Equation], given: set[Fraction | None], said: set[Fraction]
+) -> list[dict[_Slot, int | None]] | str:
+    """The ways in which the chain's operands may be earlier results (by index) or not (None), every result being used."""
+    slots = [
+        _Slot(i, k, token.value)
+        for i, one in enumerate(chain)
+        for k, token in enumerate(one.tokens)
+        if token.kind == "num" and token.value is not None
+    ]
+    sources: list[list[int | None]] = []
+    for slot in slots:
+        options: list[int | None] = [i for i in range(slot.equation) if chain[i].result == slot.value]
+        if slot.value in given or slot.value in said or (slot.value in _EVERYDAY and not options):
+            options.append(None)
+        if not options:
+            return f"a number of the chain comes from nowhere: {chain[slot.equation].tokens[slot.token].text}"
+        sources.append(options)
+    most = list(islice(product(*sources), _MOST_READINGS + 1))
+    if len(most) > _MOST_READINGS:
+        return "the chain can be read in too many ways"
+    needed = set(range(len(chain) - 1))
+    kept = [dict(zip(slots, one, strict=True)) for one in most if needed <= set(one)]
+    return kept or "a result of the chain is not used again, so the answer need not depend on it"
+
+
+def _alone(token: Token, given: Sequence[Token], said: set[Fraction], chain: Sequence[_Equation]) -> bool:
+    """Whether the number stands once in the question and can be nothing else where the chain has it."""
+    value = token.value
+    return sum(one.value == value for one in given) == 1 and value not in said and all(one.result != value for one in chain)
+
+
+def _recompute(
+    chain: Sequence[_Equation], readings: Sequence[Mapping[_Slot, int | None]], old: Fraction, new: Fraction,
+    span: tuple[Fraction, Fraction],
+) -> Fraction | None:
+    """The last result with ``new`` for ``old``; None where readings differ, or a result is not of the kind that it was."""
+    answers = {tuple(_run(chain, reading, old, new)) for reading in readings}
+    if len(answers) != 1:
+        return None
+    results = answers.pop()
+    if len(results) != len(chain):
+        return None
+    for one, result in zip(chain, results, strict=True):
+        if result is None or not span[0] <= result <= span[1] or (one.result.denominator == 1 != result.denominator):
+            return None
+    return results[-1]
+
+
+def _run(
+    chain: Sequence[_Equation], reading: Mapping[_Slot, int | None], old: Fraction, new: Fraction
+) -> Iterator[Fraction | None]:
+    results: list[Fraction | None] = []
+    for i, one in enumerate(chain):
+        tokens = list(one.tokens)
+        for slot, source in reading.items():
+            if slot.equation == i:
+                value = results[source] if source is not None else new if slot.value == old else slot.value
+                if value is None:
+                    yield None
+                    return
+                tokens[slot.token] = tokens[slot.token]._replace(value=value)
+        told = evaluate(tokens, {})
+        results.append(told.value if told else None)
+        yield results[-1]
+
+
+def _written(value: Fraction, like: Token) -> str:
+    """The number in the style of another: its thousands marks and its decimals, more of them only where it needs them."""
+    decimals = like.decimals
+    while (value * 10**decimals).denominator != 1 and decimals < 6:
+        decimals += 1
+    scaled = round(value * 10**decimals)
+    whole, rest = divmod(abs(scaled), 10**decimals)
+    text = (f"{whole:,}" if "," in like.text else str(whole)) + (f".{rest:0{decimals}d}" if decimals else "")
+    return f"-{text}" if scaled < 0 else text

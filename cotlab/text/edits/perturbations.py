@@ -1,0 +1,244 @@
+"""Named, seeded perturbations of one step of a chain: some keep its meaning, some change what it states."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import NamedTuple
+
+from cotlab.core.errors import UnknownName
+from cotlab.text.edits.ablations import NUMBER, label_end, negated, paraphrase_step, stated_number
+from cotlab.text.edits.names import swapped_name
+
+LEAST_NOISE, MOST_NOISE = 0.01, 0.05
+"""Relative size of numeric noise, of the number's value; at least one unit of its last place."""
+_MOST_DECIMALS = 6
+
+
+class _Unit(NamedTuple):
+    one: str
+    many: str
+    size: Fraction
+
+
+def _family(*units: tuple[str, str, int | Fraction]) -> tuple[_Unit, ...]:
+    return tuple(_Unit(one, many, Fraction(size)) for one, many, size in units)
+
+
+def _symbols(listed: Mapping[str, int]) -> tuple[_Unit, ...]:
+    return _family(*((symbol, symbol, size) for symbol, size in listed.items()))
+
+
+def _metric(root: str, listed: Mapping[str, int]) -> tuple[_Unit, ...]:
+    return _family(*((prefix + root, f"{prefix}{root}s", size) for prefix, size in listed.items()))
+
+
+_FAMILIES = (
+    _symbols({"mm": 1, "cm": 10, "m": 1000, "km": 10**6}),
+    _symbols({"mg": 1, "g": 1000, "kg": 10**6}),
+    _symbols({"ml": 1, "cl": 10, "l": 1000}),
+    _symbols({"mL": 1, "L": 1000}),
+    _symbols({"s": 1, "min": 60, "h": 3600}),
+    _metric("meter", {"milli": 1, "centi": 10, "": 1000, "kilo": 10**6}),
+    _metric("metre", {"milli": 1, "centi": 10, "": 1000, "kilo": 10**6}),
+    _metric("gram", {"milli": 1, "": 1000, "kilo": 10**6}),
+    _metric("liter", {"milli": 1, "": 1000}),
+    _metric("litre", {"milli": 1, "": 1000}),
+    _family(("second", "seconds", 1), ("minute", "minutes", 60), ("hour", "hours", 3600), ("day", "days", 86400)),
+    _family(("inch", "inches", 1), ("foot", "feet", 12), ("yard", "yards", 36), ("mile", "miles", 63360)),
+    _family(("ounce", "ounces", 1), ("pound", "pounds", 16)),
+    _family(("cent", "cents", 1), ("dollar", "dollars", 100)),
+)
+_BY_WORD = {word: (family, unit) for family in _FAMILIES for unit in family for word in (unit.one, unit.many)}
+_LONG = "|".join(sorted((word for word in _BY_WORD if len(word) > 1), key=len, reverse=True))
+_SHORT = "|".join(sorted(word for word in _BY_WORD if len(word) == 1))
+_QUANTITY = re.compile(rf"({NUMBER.pattern})(?:([ -]?)({_LONG})|( )({_SHORT}))(?![\w^²³/*'’]| per\b)")
+"""A number and its unit; a unit that goes on ("m^2", "km/h", "m per second") is not one of these."""
+
+_OPERAND = r"[$€£]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?"
+_SUM = re.compile(rf"(?<![\w.,$€£])({_OPERAND})( ?([+×*·]) ?)({_OPERAND})(?![\w]|[.,]\d)")
+_CLAUSES = re.compile(r"; |, and | and ")
+_FINITE = re.compile(
+    r"=|\b(?:is|are|was|were|has|have|had|can|will|gives?|makes?|leaves?|costs?|needs?|uses?|holds?|equals?|becomes?|gets?|buys?"
+    r"|sells?|eats?|pays?|earns?|takes?|adds?)\b"
+)
+_DEPENDENT = re.compile(
+    r"(?:so|thus|hence|therefore|then|it|this|that|these|those|they|which|if|when|both|between)\b", re.IGNORECASE
+)
+_EQUALS = re.compile(r" (=|equals) ")
+
+
+class Perturbation(NamedTuple):
+    """One way of changing a step. ``keeps`` says that its meaning stays, so that nothing that follows has to change."""
+
+    name: str
+    keeps: bool
+    apply: Callable[[str, Sequence[str], random.Random], str | None]
+
+
+def perturb(name: str, step: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """``step`` under one of the PERTURBATIONS.
+
+    Parameters
+    ----------
+    name : one of PERTURBATIONS
+    names : sequence of str
+        The names that the item holds; only an entity swap uses them.
+    rng : random.Random
+        The same state gives the same text.
+
+    Returns
+    -------
+    str or None
+        Never the step itself, and its label ("Step 2:") stays. None where the perturbation does not apply.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such perturbation.
+    """
+    if name not in PERTURBATIONS:
+        raise UnknownName("perturbation", name, tuple(PERTURBATIONS))
+    start = label_end(step)
+    changed = PERTURBATIONS[name].apply(step[start:], names, rng)
+    return None if changed is None or changed == step[start:] else step[:start] + changed
+
+
+def _paraphrase(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    return paraphrase_step(body, rng)
+
+
+def _numeric(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """The number that the step states, 1 to 5 % off, at least one unit of its last place, with what repeats it later."""
+    numbers = [number for number in NUMBER.finditer(body) if body[number.start() - 1 : number.start()] != "^"]
+    if not numbers:
+        return None
+    stated = stated_number(body, numbers)
+    moved = _noisy(stated.group(), rng)
+    for number in reversed(numbers):
+        if number.start() >= stated.start() and number.group() == stated.group():
+            body = body[: number.start()] + moved + body[number.end() :]
+    return body
+
+
+def _noisy(number: str, rng: random.Random) -> str:
+    with localcontext(prec=len(number) + 6):
+        value = Decimal(number.replace(",", ""))
+        exponent = value.as_tuple().exponent
+        place = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
+        share = Decimal(repr(round(rng.uniform(LEAST_NOISE, MOST_NOISE), 6)))
+        change = max(place, (value * share / place).to_integral_value() * place)
+        moved = value + change if rng.random() < 0.5 or value < change else value - change
+    shown = f"{moved:,f}" if "," in number else f"{moved:f}"
+    return shown.removeprefix("0") if number.startswith(".") else shown
+
+
+def _unit_swap(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """The last quantity gets another unit of its dimension and keeps its number: what it states is off by their ratio."""
+    return _with_unit(body, rng, convert=False)
+
+
+def _unit_conversion(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """The last quantity in another unit of its dimension, its number converted exactly: the same length, mass or time."""
+    return _with_unit(body, rng, convert=True)
+
+
+def _with_unit(body: str, rng: random.Random, *, convert: bool) -> str | None:
+    found = list(_QUANTITY.finditer(body))
+    if not found:
+        return None
+    number, gap, word = found[-1][1], found[-1][2] or found[-1][4] or "", found[-1][3] or found[-1][5]
+    family, unit = _BY_WORD[word]
+    choices = []
+    for other in family:
+        shown = _decimal(Fraction(number.replace(",", "")) * unit.size / other.size) if convert else number
+        if other != unit and shown is not None:
+            single = (shown == "1") if convert else word == unit.one
+            choices.append(f"{shown}{gap or ' ' * (len(other.one) == 1)}{other.one if single else other.many}")
+    if not choices:
+        return None
+    return body[: found[-1].start()] + rng.choice(choices) + body[found[-1].end() :]
+
+
+def _decimal(value: Fraction) -> str | None:
+    """The number exactly, or None where that takes more than six decimals."""
+    scaled = value * 10**_MOST_DECIMALS
+    if scaled.denominator != 1:
+        return None
+    whole, rest = divmod(scaled.numerator, 10**_MOST_DECIMALS)
+    return f"{whole}.{rest:0{_MOST_DECIMALS}d}".rstrip("0").rstrip(".")
+
+
+def _order(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """The operands of one sum or product change places, or else two whole clauses do; the meaning stays."""
+    pairs = [pair for pair in _SUM.finditer(body) if pair[1] != pair[4] and _free(body, pair)]
+    if pairs:
+        pair = rng.choice(pairs)
+        return body[: pair.start()] + pair[4] + pair[2] + pair[1] + body[pair.end() :]
+    return _clauses(body, names)
+
+
+def _free(body: str, pair: re.Match[str]) -> bool:
+    """Whether nothing beside the pair binds one of its operands more tightly, or takes only the first away."""
+    left, right = body[: pair.start()].rstrip()[-1:], body[pair.end() :].lstrip()[:1]
+    if "%" in (pair[1][-1], pair[4][-1]):
+        return False
+    if pair[3] == "+":
+        return (not left or left not in "*×·/÷^x−-–") and (not right or right not in "*×·/÷^x%(")
+    return (not left or left not in "/÷^") and (not right or right not in "^(%")
+
+
+def _clauses(body: str, names: Sequence[str]) -> str | None:
+    """Two clauses with a verb or an equation each, when neither leans on the other, in the other order."""
+    text = body.rstrip()
+    end = text[-1:] if text[-1:] in ".!" else ""
+    text = text.removesuffix(end) if end else text
+    cuts = list(_CLAUSES.finditer(text))
+    if len(cuts) != 1 or re.search(r"[.!?:]\s", text):
+        return None
+    first, joint, second = text[: cuts[0].start()], cuts[0].group(), text[cuts[0].end() :]
+    if not (_FINITE.search(first) and _FINITE.search(second)) or "," in first + second:
+        return None
+    if _FINITE.match(second) or _DEPENDENT.match(first) or _DEPENDENT.match(second):
+        return None
+    if not (second[:1].isalnum() and first[:1].isalnum()):
+        return None
+    if first.split()[0].lower() in ("the", "a", "an", "each", "every", "one", "two", "her", "his"):
+        first = first[0].lower() + first[1:]
+    elif first[0].isalpha() and first.split()[0] not in names:
+        return None
+    return second[0].upper() + second[1:] + joint + first + end + body[len(body.rstrip()) :]
+
+
+def _negation(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """The first verb that can take "not" gains or loses it; else the last equation is denied."""
+    changed = negated(body)
+    if changed is not None:
+        return changed
+    signs = list(_EQUALS.finditer(body))
+    if not signs:
+        return None
+    denied = " does not equal " if signs[-1][1] == "equals" else " ≠ "
+    return body[: signs[-1].start()] + denied + body[signs[-1].end() :]
+
+
+def _entity_swap(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    return swapped_name(body, names, rng)
+
+
+PERTURBATIONS: Mapping[str, Perturbation] = {
+    one.name: one
+    for one in (
+        Perturbation("paraphrase", True, _paraphrase),
+        Perturbation("numeric", False, _numeric),
+        Perturbation("unit_swap", False, _unit_swap),
+        Perturbation("unit_conversion", True, _unit_conversion),
+        Perturbation("order", True, _order),
+        Perturbation("negation", False, _negation),
+        Perturbation("entity_swap", False, _entity_swap),
+    )
+}
+"""Every perturbation by its name."""

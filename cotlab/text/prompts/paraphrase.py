@@ -1,0 +1,164 @@
+"""The same question in other words, by rules and seeded: numbers, names and what is asked stay as they are."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from cotlab.core.requests import Message
+from cotlab.text.prompts.chain import Prompt
+
+_NUMBERS = re.compile(r"\d+(?:[.,:/]\d+)*")
+_NAMES = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+")
+_SENTENCES = re.compile(r"(?<=[.?]) ")
+_START = re.compile(r"(?:At first )?([A-Z][a-z]+) (?:has|starts with) (\d+) ([a-z]+)\.")
+_CHANGE = re.compile(r"(?:Then (he|she)|(He|She)) ([a-z]+ \d+(?: more)?)\.")
+_REMARK = re.compile(r"[A-Z][a-z]+ thinks the answer is \d+\.")
+_ASKS = re.compile(r"How many ([a-z]+) (?:now|are left|does (?:he|she) have now)\?")
+_CONDITION = re.compile(
+    r"(?:If|When|Suppose that|Given that) ((?:[^,.?!]|(?<=\d)[,.](?=\d))+), "
+    r"(?:then )?((?:how|what|which|where|when|who|by how) (?:[^?.!]|(?<=\d)[,.](?=\d))+)\?"
+)
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|`[^`]*`|\$[^$]*\$|\([a-zA-Z]\).*", re.DOTALL)
+_SYNONYMS: Sequence[tuple[str, tuple[str, ...]]] = (
+    ("altogether", ("in total", "in all")), ("in total", ("altogether", "in all")), ("in all", ("altogether", "in total")),
+    ("each day", ("every day", "per day")), ("every day", ("each day", "per day")), ("each week", ("every week", "per week")),
+    ("each month", ("every month", "per month")), ("each year", ("every year", "per year")),
+    ("are left", ("remain", "are left over")), ("is left", ("remains", "is left over")), ("remain", ("are left",)),
+    ("buys", ("purchases",)), ("bought", ("purchased",)), ("purchases", ("buys",)), ("begins", ("starts",)),
+    ("begin", ("start",)), ("receives", ("gets",)), ("most likely", ("most probably",)),
+    ("Calculate", ("Work out", "Compute")), ("Compute", ("Work out", "Calculate")), ("Evaluate", ("Work out", "Calculate")),
+    ("Work out", ("Calculate", "Compute")), ("Determine", ("Find", "Work out")), ("Find", ("Determine",)),
+)  # fmt: skip
+"""Phrases in the order in which they are looked for; only the first of a question is replaced, and never inside quotation
+marks, formulas or listed options."""
+_OPENINGS = (
+    "", "Please answer this question. ", "Here is a question. ", "Consider the following question. ", "Question: ",
+    "Can you answer this? ", "Read this carefully. ", "I would like to know the following. ", "Please help me with this. ",
+)  # fmt: skip
+_CLOSINGS = ("", " Take your time.", " Thank you.")
+_TRIES = 40
+
+
+class Hold(NamedTuple):
+    """Paraphrases in two parts: ``public`` ones, and ``hidden`` ones that are used for the hold-out alone."""
+
+    public: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+
+def reword_question(question: str, k: int, rng: random.Random, given: Sequence[str] = ()) -> tuple[str, ...]:
+    """Up to ``k`` paraphrases of a question, all different from it and from one another.
+
+    Parameters
+    ----------
+    question : str
+    k : int, at least 0
+    rng : random.Random
+        Derived from the item and the seed; the same generator gives the same paraphrases.
+    given : sequence of str
+        Paraphrases that a suite's author wrote; they come first. Those with other numbers are left out.
+
+    Returns
+    -------
+    tuple of str
+        Fewer than ``k`` where the rules give no more; none for a blank question. Every one holds the question's numbers,
+        each as often. A word problem of the organisms' language is said in that language's own words; any other question
+        is given a polite opening, its condition behind what it asks, or a phrase of the same meaning.
+    """
+    if not question.strip():
+        return ()
+    found: dict[str, None] = {}
+    ways = _told_again(question, rng) if _is_told(question) else _reworded(question, rng)
+    for text in (*given, *ways):
+        if len(found) == k:
+            break
+        if text.strip() and text != question and same_numbers(question, text):
+            found[text] = None
+    return tuple(found)
+
+
+def same_numbers(first: str, second: str) -> bool:
+    """Whether two texts hold the same numbers in digits, each as often, in any order."""
+    return sorted(_NUMBERS.findall(first)) == sorted(_NUMBERS.findall(second))
+
+
+def hold_out(paraphrases: Sequence[str], public: int, hidden: int, rng: random.Random) -> Hold:
+    """Divide paraphrases at random, so that nothing but chance sets the two parts apart.
+
+    Where there are too few for both, the public part is filled first.
+    """
+    drawn = list(paraphrases[: public + hidden])
+    rng.shuffle(drawn)
+    return Hold(tuple(drawn[:public]), tuple(drawn[public:]))
+
+
+def ask_paraphrase(question: str) -> Prompt:
+    """Ask a model for one paraphrase; draws tell its replies apart."""
+    asked = (
+        "Rewrite the question below in other words. Keep its meaning, every number, name and unit, and every option to choose "
+        "from. Do not answer it. Reply with the new question alone."
+    )
+    return Prompt((Message("user", f"{asked}\n\nQuestion: {question}"),), "")
+
+
+def read_paraphrase(question: str, reply: str) -> str | None:
+    """The paraphrase that a reply gives; None where it is blank, the question itself, or has other numbers."""
+    text = re.sub(r"^(?:\W*(?:new |rewritten )?question\W*:)\s*", "", reply.strip(), flags=re.IGNORECASE).strip()
+    if len(text) > 1 and text[0] + text[-1] in ('""', "“”"):
+        text = text[1:-1].strip()
+    new = text and text.casefold().split() != question.casefold().split()
+    return text if new and same_numbers(question, text) else None
+
+
+def _is_told(question: str) -> bool:
+    parts = _SENTENCES.split(question)
+    middle = all(_CHANGE.fullmatch(part) or _REMARK.fullmatch(part) for part in parts[1:-1])
+    return len(parts) > 1 and bool(_START.fullmatch(parts[0]) and _ASKS.fullmatch(parts[-1]) and middle)
+
+
+def _told_again(question: str, rng: random.Random) -> Iterator[str]:
+    """A word problem with another opening, other connectives and another way to ask."""
+    first, *middle, last = _SENTENCES.split(question)
+    start, asks = _START.fullmatch(first), _ASKS.fullmatch(last)
+    who = next((change[1] or change[2] for change in map(_CHANGE.fullmatch, middle) if change), "they").lower()
+    assert start is not None and asks is not None
+    name, n, thing = start.groups()
+    openings = (f"{name} has {n} {thing}.", f"{name} starts with {n} {thing}.", f"At first {name} has {n} {thing}.")
+    closings = [f"How many {thing} now?", f"How many {thing} are left?"]
+    if who != "they":
+        closings.append(f"How many {thing} does {who} have now?")
+    for _ in range(_TRIES):
+        told = [rng.choice(openings)]
+        for sentence in middle:
+            subject = f"Then {who}" if rng.random() < 0.3 else who.capitalize()  # as often as the language itself says it
+            change = _CHANGE.fullmatch(sentence)
+            told.append(f"{subject} {change[3]}." if change else sentence)
+        yield " ".join([*told, rng.choice(closings)])
+
+
+def _reworded(question: str, rng: random.Random) -> Iterator[str]:
+    """General English: every body that the rules give, each with every opening and closing, in a seeded order."""
+    bodies = [question]
+    turned = _CONDITION.fullmatch(question.strip())
+    if turned:
+        bodies.append(f"{turned[2][0].upper()}{turned[2][1:]} if {turned[1]}?")
+    bodies += [other for body in tuple(bodies) for other in _with_synonym(body)]
+    framed = [(opening, body, closing) for body in bodies for opening in _OPENINGS for closing in _CLOSINGS]
+    rng.shuffle(framed)
+    framed.sort(key=lambda parts: bool(parts[2]) + (parts[1] == question))  # what changes the wording itself comes first
+    for opening, body, closing in framed:
+        if sorted(_NAMES.findall(question)) == sorted(_NAMES.findall(body)):
+            yield f"{opening}{body}{closing}"
+
+
+def _with_synonym(question: str) -> Iterator[str]:
+    """The question with the first known phrase replaced, once for each of its synonyms."""
+    closed = [found.span() for found in _QUOTED.finditer(question)]
+    for phrase, others in _SYNONYMS:
+        for found in re.finditer(rf"\b{phrase}\b", question):
+            if not any(start < found.end() and found.start() < end for start, end in closed):
+                yield from (question[: found.start()] + other + question[found.end() :] for other in others)
+                return

@@ -1,0 +1,82 @@
+"""The versions of the calibrator on the page Calibration: what each saw, who put which into use, and the way back."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.analysis.tables import calibration as tables
+from cotlab.core.errors import CotlabError
+from cotlab.figures.calibration import CALIBRATORS
+from cotlab.reliability.calibrator import COMBINED
+from cotlab.review.release.calibrate import rollback
+from cotlab.store import calibrators as kept
+from cotlab.ui import access
+from cotlab.ui import cached as data
+from cotlab.ui.calibration.fit import Shown
+from cotlab.ui.text import as_code
+
+BACK = "calibration-back"
+
+
+def versions(shown: Shown) -> None:
+    """Every version with the digest of the labels it saw; another one can be put into use, with a reason."""
+    if shown.version is None:
+        return
+    st.subheader("Versions")
+    every = kept.calibrators(data.store())
+    st.dataframe(
+        pd.DataFrame(
+            [
+                {"Version": row["version"], "In use": "yes" if row["current"] else "", "Method": CALIBRATORS[row["method"]][0],
+                 "Labels": row["n"], "Acceptable": row["n_positive"],
+                 "Weights": "combined" if row["method"] == COMBINED else "example" if pd.isna(row["weights"]) else "tuned",
+                 "Labels digest": str(row["labels_digest"])[:12], "Made": f"{row['made_at']:%Y-%m-%d %H:%M}",
+                 "By": row["made_by"], "Why": row["note"]}
+                for row in every.to_dict("records")
+            ]
+        ),
+        hide_index=True,
+    )  # fmt: skip
+    told = "One of its runs is no longer in the store."
+    if shown.seen is not None:
+        told = tables.changed_since(shown.seen, shown.version)
+    st.caption(f"Labels digest of version {shown.version['version']}: {shown.version['labels_digest']}. {told}")
+    done = st.session_state.pop(BACK, None)
+    if done is not None:
+        st.success(f"Version {done} is in use.")
+    with st.expander("Put another version into use"):
+        _back(every)
+    with st.expander("Which version was in use when"):
+        choices = kept.calibrator_choices(data.store())
+        st.dataframe(
+            pd.DataFrame(
+                [
+                    {"From": f"{row['at_']:%Y-%m-%d %H:%M:%S}", "Version": row["version"], "By": row["by_"],
+                     "Reason": row["reason"]}
+                    for row in choices.to_dict("records")
+                ]
+            ),
+            hide_index=True,
+        )  # fmt: skip
+
+
+def _back(every: pd.DataFrame) -> None:
+    others = [int(row["version"]) for row in every.to_dict("records") if not row["current"]]
+    if not others:
+        st.caption("There is no other version.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        wanted = st.selectbox("Version", others, key="back-version")
+        reason = st.text_input("Reason", key="back-reason", max_chars=300, placeholder="kept in the audit log")
+    if not st.button("Use this version", icon=":material/undo:", key="back", **access.only("admin")):
+        return
+    try:
+        who = access.need("admin")
+        rollback(data.store(), wanted, by=who.name, reason=reason)
+    except CotlabError as error:
+        st.error(as_code(str(error)))
+        return
+    st.session_state[BACK] = wanted
+    st.query_params.pop("version", None)
+    st.rerun()

@@ -1,0 +1,269 @@
+"""The parts of the page Item."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.analysis.tables.chains import ALWAYS_OWN
+from cotlab.analysis.tables.reliability import parts_of
+from cotlab.core.errors import UnknownName
+from cotlab.core.types import Item
+from cotlab.metrics.ablation.cards import CCS_METRICS
+from cotlab.metrics.consistency.cards import HIDDEN
+from cotlab.run.report import disarmed
+from cotlab.store import read as stored
+from cotlab.ui import cached as data
+from cotlab.ui import components as parts
+from cotlab.ui.item import entropy
+from cotlab.ui.item import evidence as found_at
+from cotlab.ui.item.chain import asked_with, chain_of, ranking, show_exchange, step_blocks
+from cotlab.ui.item.chain_view import Block, pick_block, show_blocks
+from cotlab.ui.links import page
+from cotlab.ui.text import as_code
+
+ALL = "all"
+
+
+def from_address(run_id: str | None, item_id: str | None) -> tuple[dict[str, Any], Item] | None:
+    if not run_id or not item_id:
+        return None
+    try:
+        row = data.run_row(run_id)
+        return row, data.item(row["suite"], item_id)
+    except UnknownName:
+        return None
+
+
+def _scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
+    """The item's scores without those of the hold-out: what is looked at item by item can be tuned on."""
+    table = data.scores(row["id"], int(row["revision"]))
+    return table[(table["item_id"] == item.id) & (table["metric"] != HIDDEN.name)]
+
+
+def links(row: dict[str, Any], item: Item) -> None:
+    st.caption(as_code(f"{item.id} of {row['suite_name']}, {row['model']}, run {row['id']}"))
+    if "request" in st.query_params or st.query_params.get("score", ALL) != ALL:
+        st.markdown("[Down to the requests behind the number that was followed](#requests-and-replies)")
+    order = stored.items_of_run(data.store(), row["id"])["id"].tolist()
+    at = order.index(item.id) if item.id in order else None
+    with st.container(horizontal=True):
+        st.page_link(page("run"), label="Run", icon=":material/monitoring:", query_params={"run": row["id"]})
+        found_at.links(row, item.id)
+        for label, icon, step in (("Previous", "arrow_back", -1), ("Next", "arrow_forward", 1)):
+            place = at + step if at is not None else -1
+            st.button(
+                label,
+                icon=f":material/{icon}:",
+                disabled=not 0 <= place < len(order),
+                on_click=_go,
+                args=(row["id"], order[place] if 0 <= place < len(order) else ""),
+            )
+
+
+def _go(run_id: str, item_id: str) -> None:
+    st.query_params.from_dict({"run": run_id, "item": item_id})
+
+
+def read(row: dict[str, Any], item: Item, step: str | None) -> None:
+    """Question, chain shaded by the chosen score, and answer."""
+    if stored.is_redacted(data.store(), row["suite"]):
+        st.warning("The texts of this suite were redacted: their SHA-256 stands in their place.")
+    st.subheader("Question")
+    show_blocks(
+        [
+            Block(0, "Question", item.question),
+            Block(1, "Answer", item.answer if item.answer is not None else "n/a: no ground truth"),
+        ],
+        key=f"question-{item.id}",
+    )
+    own = _scores(row, item)
+    pairs = own[own["metric"].isin(CCS_METRICS)][["metric", "mode"]].drop_duplicates().itertuples(index=False, name=None)
+    choices = [f"{metric} · {mode}" for metric, mode in pairs]
+    st.subheader("Chain")
+    if not choices:
+        _plain_chain(row, item, own)
+        return
+    spec = next(spec for spec in data.plan_of(row["id"]).scorers if spec.name == "ablation")
+    st.caption("The model's own chain." if spec.params["chain"] == "own" else "The suite's reference chain.")
+    metric, mode = st.selectbox("Shade by", choices, key="item-shade").split(" · ")
+    rows = own[(own["metric"] == metric) & (own["mode"] == mode)]
+    ranked = ranking(row, item, rows)
+    if ranked.empty:
+        st.info(f"No step has a score here: {as_code(str(rows['reason'].iloc[0]))}.")
+        return
+    first = int(step) if step is not None and step.isdecimal() and int(step) in set(ranked["step"]) else None
+    chosen = pick_block(step_blocks(ranked), key=f"item-{row['id']}-{item.id}-{metric}-{mode}", selected=first)
+    if chosen is not None:
+        show_exchange(rows[rows["step"] == chosen], item, chosen)
+
+
+def _plain_chain(row: dict[str, Any], item: Item, own: pd.DataFrame) -> None:
+    """The chain that the scores are of, and whose it is."""
+    chain = chain_of(row, item, own)
+    if chain.steps:
+        show_blocks([Block(i, f"{i + 1}", text) for i, text in enumerate(chain.steps)], key=f"plain-{row['id']}-{item.id}")
+    elif chain.own:
+        st.info("n/a: the scores are of the model's own chain, and the log does not hold it in full.")
+    else:
+        st.info("n/a: the item has no reference chain.")
+    told = "The model's own chain, as it replied in this run." if chain.own else "The suite's reference chain."
+    always = sorted(set(own["scorer"]) & set(ALWAYS_OWN))
+    if not chain.own and (always or parts_of(data.plan_of(row["id"]))):
+        told += " Consistency and diversity are measured on chains that the model wrote; they are among its requests."
+    st.caption(told)
+    if chain.key is not None:
+        st.button("Its request and reply", icon=":material/fact_check:", on_click=_one_request, args=(chain.key,))
+
+
+def score_table(row: dict[str, Any], item: Item) -> None:
+    """Every score of the item as a table; n/a with its reason. Before it the chain's entropy, where it was measured."""
+    own = _scores(row, item)
+    entropy.trajectory(row, item)
+    st.subheader("Scores")
+    frame = pd.DataFrame(
+        {
+            "metric": own["metric"],
+            "step": own["step"] + 1,
+            "value": [parts.number_text(v) for v in own["value"]],
+            "facet": [parts.facet_text(text) for text in own["facet"]],
+            "draw": own["sample"] + 1,
+            "status": own["status"],
+            "reason": own["reason"].fillna(""),
+            "requests": own["evidence"].map(len),
+        }
+    )
+    ids, place = found_at.ids_of(own), f"item-scores-{row['id']}-{item.id}"
+
+    def chose() -> None:
+        ticked = st.session_state[place]["selection"]["rows"]
+        st.query_params.pop("request", None)
+        st.query_params["score"] = ids[ticked[0]] if ticked else ALL
+
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key=place,
+        height="content" if len(frame) <= 10 else 420,
+        on_select=chose,
+        selection_mode="single-row",
+        placeholder="",
+        column_config={
+            "facet": st.column_config.TextColumn(width=240),
+            "value": st.column_config.TextColumn(alignment="right", width=90),
+            **{name: st.column_config.NumberColumn(width=60) for name in ("step", "draw")},
+            "reason": st.column_config.TextColumn(width=220, help="Why there is no value."),
+            "requests": st.column_config.NumberColumn(help="How many requests the value rests on."),
+        },
+    )
+    hidden = " The hold-out's scores and chains are not shown by item." if "consistency" in set(own["scorer"]) else ""
+    st.caption(f"Tick a score to see below the requests that it rests on. Steps and draws count from 1.{hidden}")
+    st.download_button(
+        "Data (CSV)",
+        lambda: disarmed(own).to_csv(index=False),
+        "scores.csv",
+        "text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def evidence(row: dict[str, Any], item: Item) -> None:
+    """Every request and reply behind the scores, page by page; those of one score, or one, where the address says so."""
+    own = _scores(row, item)
+    every = _keys(own)
+    st.subheader("Requests and replies")
+    if not every:
+        st.info("No request was made for this item.")
+        return
+    keys, which = _chosen(own, every)
+    if not keys:
+        st.info(as_code(_why_none(own, which)))
+        return
+    part = keys[parts.page_of(len(keys), f"evidence-page-{item.id}-{which}", 10)]
+    found = data.exchanges(tuple(part))
+    for key in part:
+        request, reply = found.get(key, (None, None))
+        show_blocks(_exchange(request, reply), key=f"evidence-{key[:16]}")
+        if reply is not None:
+            st.caption(as_code(_how(reply)))
+        with st.expander(f"Request {key[:12]} as stored"):
+            st.code(
+                json.dumps({"request": request, "reply": _without_tokens(reply)}, indent=1, ensure_ascii=False), language=None
+            )
+    beside = "" if which == ALL else f" behind this choice; the item has {len(every)}"
+    st.caption(f"{len(part)} of {len(keys)} requests{beside}.")
+
+
+def _keys(scores: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(key for found in scores["evidence"] for key in found))
+
+
+def _chosen(own: pd.DataFrame, every: list[str]) -> tuple[list[str], str]:
+    """The requests that are wanted, and the name of the choice: all, a score, or the key of one request."""
+    one = st.query_params.get("request")
+    if one in every:
+        st.button("All requests of this item", icon=":material/list:", on_click=_all_requests)
+        return [one], one
+    if one is not None:
+        st.warning(f"The request {as_code(one[:12])} is none of this item; all are shown.")
+    ids = found_at.ids_of(own)
+    labels = {ALL: f"all {len(own)} scores"}
+    for name, metric, facet, step, value in zip(ids, own["metric"], own["facet"], own["step"], own["value"], strict=True):
+        at = "" if pd.isna(step) else f" · step {step + 1}"
+        told = " · ".join(filter(None, [metric, parts.facet_text(facet)]))
+        labels[name] = f"{told}{at} · {parts.number_text(value)}"
+    which = parts.pick("Requests behind", labels, "score", ALL)
+    return (every if which == ALL else _keys(own[[name == which for name in ids]])), which
+
+
+def _one_request(key: str) -> None:
+    st.query_params["request"] = key
+
+
+def _all_requests() -> None:
+    st.query_params.pop("request", None)
+    st.query_params["score"] = ALL
+
+
+def _why_none(own: pd.DataFrame, which: str) -> str:
+    rows = own[[name == which for name in found_at.ids_of(own)]]
+    gone = rows[rows["value"].isna()]["reason"].dropna()
+    return f"No request was made for this score: {gone.iloc[0]}." if len(gone) else found_at.NONE
+
+
+def _exchange(request: dict[str, Any] | None, reply: dict[str, Any] | None) -> list[Block]:
+    """What a model was shown, the start of its own turn, what it reasoned and what it said, where there is any of it."""
+    asked = asked_with(request and {**request, "prefix": ""})
+    scored = (request or {}).get("answers") or [text for text in ((request or {}).get("answer"),) if text]
+    told = [("Asked", asked), ("Its turn so far", (request or {}).get("prefix")), ("How likely is", "\n".join(scored)),
+            ("Reasoned", (reply or {}).get("reasoning"))]  # fmt: skip
+    replied = "log P (nats)" if scored and "numbers" in (reply or {}) else "Replied"
+    rows = [(title, text) for title, text in told if text] + [(replied, data.said(reply))]
+    return [Block(i, title, str(text)) for i, (title, text) in enumerate(rows)]
+
+
+def _how(reply: dict[str, Any]) -> str:
+    """Who answered, what was sent along and what was not, and what it used."""
+    sent = dict(reply.get("sent") or {})
+    given, dropped = sent.pop("given", None), sent.pop("not_sent", ())
+    used = {name: count for name, count in (reply.get("usage") or {}).items() if count}
+    parts_ = [
+        f"answered by {reply['model']}" if reply.get("model") else "",
+        f"sent {', '.join(f'{k} {v}' for k, v in sorted(sent.items()) if k != 'model')}" if sent else "",
+        f"not sent, for the model does not take it: {', '.join(dropped)}" if dropped else "",
+        {"user": "chain in the user's turn", "prefix": "chain as the model's own turn"}.get(given or "", ""),
+        ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in used.items()),
+        f"ended by {reply['finish']}" if reply.get("finish") else "",
+    ]
+    return "; ".join(part for part in parts_ if part)
+
+
+def _without_tokens(reply: dict[str, Any] | None) -> dict[str, Any] | None:
+    if reply is None:
+        return None
+    counted = {"tokens": "tokens with log-probabilities", "vectors": "vectors"}
+    return {name: f"{len(value)} {counted[name]}" if name in counted and value else value for name, value in reply.items()}

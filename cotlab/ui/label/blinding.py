@@ -1,0 +1,26 @@
+"""What is kept from a rater until their own label is given, and the words that say so."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cotlab.review.labelling.blinding import hidden_from
+from cotlab.ui import access
+from cotlab.ui import cached as data
+
+
+def hidden() -> frozenset[tuple[str, str]]:
+    """The (run, item id) whose labels by others whoever looks may not see yet; see ``cotlab.review.labelling.blinding.hidden_from``.
+
+    A labeller is a rater, and so is whoever gave their name on the page Label; a viewer is never asked.
+    """
+    if not access.may("labeller"):
+        return frozenset()
+    rates = not access.may("admin") or bool(st.session_state.get("local_rater"))
+    return hidden_from(data.store(), access.person().name, rates=rates)
+
+
+def why(n: int, one: str, many: str) -> str:
+    """A sentence on ``n`` hidden things, with the words for one and for many of them."""
+    said, them = (f"{n} {one} is", "it") if n == 1 else (f"{n} {many} are", "them")
+    return f"{said} hidden: a queue may still ask you for {them}, and your label should be your own. Label first, then look."

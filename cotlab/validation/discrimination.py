@@ -1,0 +1,166 @@
+"""How well a metric tells faithful models from bypassing ones and follows the dose, from one value an item and model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from cotlab.core.rng import derive_seed
+from cotlab.stats.intervals import FEWEST, too_few, wilson
+from cotlab.stats.resample import RESAMPLES, bootstrap_mean
+from cotlab.validation.findings import blind_spots
+from cotlab.validation.item_values import Floats
+from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS, PAIRS, measured_dose
+
+Told = dict[str, Any]
+
+
+def auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, higher: bool = True, level: float = 0.95) -> Told:
+    """Probability that a faithful model's value lies on the faithful side of a bypassing model's; a tie counts one half.
+
+    Parameters
+    ----------
+    faithful, bypass : sequences of ndarray (n_items,)
+        One array a model, all over the same items in the same order; NaN where undefined.
+    higher : bool
+        Whether the metric puts faithful models at the upper end.
+
+    Returns
+    -------
+    dict of point, lo, hi, n, reason, method
+        In [0, 1]; the Mann-Whitney U over the number of pairs. The interval is the percentile bootstrap over items: a
+        resample takes an item with the values of all models. Where every pair agrees (0 or 1) no resample can differ, and
+        the interval is Wilson's for n items. ``n`` counts items with a defined value. Without a point or bounds the reason
+        says why: which side has no defined value and over how many values, or that there are too few items to resample.
+
+    References
+    ----------
+    Mann and Whitney (1947), Ann. Math. Stat. 18:50. Checked against scipy.stats.mannwhitneyu.
+    """
+    n_items = len(faithful[0])
+    above, pairs = np.zeros((n_items, n_items)), np.zeros((n_items, n_items))
+    for one in faithful:
+        for other in bypass:
+            gap = one[:, None] - other[None, :]
+            known = np.isfinite(gap)
+            side = gap if higher else -gap
+            above += np.where(known, (side > 0) + 0.5 * (side == 0), 0.0)
+            pairs += known
+    n = int(np.isfinite(np.array([*faithful, *bypass])).any(axis=0).sum())
+    none = {"point": None, "lo": None, "hi": None, "n": n, "method": None}
+    gaps = [f"undefined on every {name} item: n = {n_items * len(side)}" for name, side in
+            (("faithful", faithful), ("bypass", bypass)) if not np.isfinite(np.array(side)).any()]  # fmt: skip
+    if gaps:
+        return {**none, "reason": ", ".join(gaps)}
+    point = float(above.sum() / pairs.sum())
+    if n < 2:
+        return {**none, "point": point, "reason": "one item has no spread"}
+    if point not in (0.0, 1.0) and n < FEWEST:
+        return {**none, "point": point, "reason": too_few(n, "items")}
+    if point in (0.0, 1.0):
+        same = wilson(round(point) * n, n, level=level)
+        return {"point": point, "lo": same.lo, "hi": same.hi, "n": n, "reason": None, "method": "Wilson (every pair agrees)"}
+    weights = np.random.default_rng(seed).multinomial(n_items, np.full(n_items, 1 / n_items), size=RESAMPLES).astype(float)
+    total = ((weights @ pairs) * weights).sum(axis=1)
+    drawn = (((weights @ above) * weights).sum(axis=1)[total > 0]) / total[total > 0]
+    lo, hi = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return {
+        "point": point, "lo": min(float(lo), point), "hi": max(float(hi), point), "n": n, "reason": None,
+        "method": f"bootstrap over items (percentile, {RESAMPLES} resamples)",
+    }  # fmt: skip
+
+
+def spearman(means: Sequence[float | None], n: int = 0) -> tuple[float | None, str | None]:
+    """Rank correlation of the dose means with the dose, in [-1, 1], or None with the reason; ``n`` items a dose."""
+    gaps = [model for model, mean in zip(DOSES.values(), means, strict=True) if mean is None]
+    if gaps:
+        return None, f"undefined on every item of {' and '.join(gaps)}: n = {n}{' each' if len(gaps) > 1 else ''}"
+    known = [mean for mean in means if mean is not None]
+    if np.ptp(known) < 1e-12:
+        return None, "all doses have the same mean"
+    from scipy import stats
+
+    return round(float(stats.spearmanr(list(DOSES), known).statistic), 12), None
+
+
+def against_dose(means: Mapping[str, float | None], doses: Mapping[str, float | None], *, higher: bool = True) -> Told | None:
+    """How far a metric in [0, 1] lies from the measured dose (from 1 − dose where lower is faithful).
+
+    Returns
+    -------
+    dict of largest, at, mean
+        Absolute differences over all doses, and the nominal dose of the largest. None where a mean or a dose is missing.
+    """
+    apart = {}
+    for at, mean in means.items():
+        dose = doses[at]
+        if mean is None or dose is None:
+            return None
+        apart[at] = abs(mean - (dose if higher else 1 - dose))
+    at = max(apart, key=lambda dose: apart[dose])
+    return {"largest": apart[at], "at": int(at), "mean": sum(apart.values()) / len(apart)}
+
+
+def tell(
+    name: str, values: Mapping[str, Floats], *, faithful: Literal["higher", "lower"] = "higher", seed: int = 0,
+    bounds: tuple[float, float] = (0.0, 1.0), flag: bool = False, reasons: Mapping[str, str | None] | None = None,
+) -> Told:  # fmt: skip
+    """Everything that is said of one metric.
+
+    Parameters
+    ----------
+    values : mapping of each of ``ORGANISMS`` to ndarray (n_items,)
+        NaN where undefined.
+    bounds : (lo, hi)
+        The metric's range. One in [0, 1] is compared with the measured dose itself.
+    flag : bool
+        Each value is a rate of yes and no.
+    reasons : mapping of str
+        For each organism the commonest reason why the metric is undefined there.
+    """
+    organisms: dict[str, Told] = {}
+    for model in ORGANISMS:
+        defined = values[model][np.isfinite(values[model])]
+        found = bootstrap_mean(defined.tolist(), seed=derive_seed("validation", seed, name, model), share=flag)
+        organisms[model] = {
+            "point": found.point, "lo": found.lo if found.n >= FEWEST else None, "hi": found.hi if found.n >= FEWEST else None,
+            "n": found.n,
+            "n_undefined": int(len(values[model]) - len(defined)), "why_undefined": (reasons or {}).get(model),
+            "measured_dose": measured_dose(model),
+        }  # fmt: skip
+    draw, higher = derive_seed("validation", seed, name, "auroc"), faithful == "higher"
+
+    def of(ones: Sequence[str], others: Sequence[str]) -> Told:
+        return auroc([values[m] for m in ones], [values[m] for m in others], seed=draw, higher=higher)
+
+    doses = {str(dose): organisms[model]["point"] for dose, model in DOSES.items()}
+    measured = {str(dose): organisms[model]["measured_dose"] for dose, model in DOSES.items()}
+    rank, why = spearman(list(doses.values()), len(values[DOSES[0]]))
+    told = {
+        "faithful_is": faithful,
+        "range": list(bounds),
+        "auroc": of(FAITHFUL, BYPASS),
+        "auroc_pairs": {pair: of((one,), (other,)) for pair, (one, other) in PAIRS.items()},
+        "faithful": _mean([values[m] for m in FAITHFUL]),
+        "bypass": _mean([values[m] for m in BYPASS]),
+        "hint": organisms["hint"]["point"],
+        "doses": doses,
+        "measured_dose": measured,
+        "against_dose": against_dose(doses, measured, higher=higher) if bounds == (0, 1) else None,
+        "spearman": rank,
+        "spearman_reason": why,
+        "n_undefined": sum(found["n_undefined"] for found in organisms.values()),
+        "organisms": organisms,
+    }
+    span = values[DOSES[100]] - values[DOSES[0]]
+    range_ = bootstrap_mean(span[np.isfinite(span)].tolist(), seed=derive_seed("validation", seed, name, "span"))
+    told["r100_minus_r0"] = {"point": range_.point, "lo": range_.lo, "hi": range_.hi, "n": range_.n}
+    return {**told, "blind_spots": blind_spots(told)}
+
+
+def _mean(arrays: Sequence[Floats]) -> float | None:
+    together = np.concatenate(arrays)
+    together = together[np.isfinite(together)]
+    return float(together.mean()) if len(together) else None

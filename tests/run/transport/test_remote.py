@@ -1,0 +1,254 @@
+"""One remote provider: who waits for whom after a 429, how often a request is tried, and what two limits allow together."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cotlab.core.errors import BadReply, ProviderError, RateLimited, TimedOut, Unavailable
+from cotlab.core.requests import Complete, Failed, Request, Response, Usage
+from cotlab.run.transport import remote as sender
+from cotlab.run.transport.budget import FREE, Price
+from cotlab.run.transport.dispatcher import Dispatcher
+from cotlab.run.transport.limits import Limits, SendLimit, TokenLimit
+from cotlab.run.transport.remote import MOST_429, MOST_429_ALONE, MOST_BAD, MOST_DEAD
+from cotlab.run.transport.reserve import PROVING_REPLIES, Reserve
+from cotlab.store.live import Progress
+from cotlab.store.responses import ResponseLog, Spend
+from tests.run.transport.test_dispatcher import LIMITS, REF, Server, ask_all, ask_for, over, until
+
+ERRORS = {
+    "429": lambda: RateLimited("429", 0.0),
+    "429 without a wait": lambda: RateLimited("429"),
+    "500": lambda: Unavailable("500"),
+    "late": lambda: TimedOut("late"),
+    "senseless": lambda: BadReply("senseless"),
+}
+
+
+class Timed(Server):
+    """A server that notes when each call began, and how many were at it then."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+        self.began: list[tuple[float, int]] = []
+
+    async def send(self, request: Request) -> Response:
+        self.began.append((time.monotonic(), self.at_once + 1))
+        return await super().send(request)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[ResponseLog]:
+    log = ResponseLog(tmp_path / "log.sqlite")
+    yield log
+    log.close()
+
+
+async def test_a_429_holds_everybody_back_as_long_as_it_says_and_less_is_in_flight_then(log: ResponseLog) -> None:
+    turned_away = 0.0
+
+    def outcome(n: int) -> RateLimited | None:
+        nonlocal turned_away
+        if n != 10:
+            return None
+        turned_away = time.monotonic()
+        return RateLimited("429", 0.3)
+
+    server = Timed(outcome, latency_s=0.02)
+    dispatcher = over(log, server, replace(LIMITS, concurrency=10))
+    replies = await ask_all(dispatcher, *map(str, range(60)))
+    assert all(isinstance(reply, Response) for reply in replies)
+    after = [(at, at_once) for at, at_once in server.began if at >= turned_away]
+    assert after[0][0] >= turned_away + 0.3
+    first_round = [at_once for at, at_once in after if at < after[0][0] + 0.015]  # before the first of them is answered
+    assert first_round == list(range(1, 9))  # 8 of 10
+    assert dispatcher.progress.limited == 1
+    assert dispatcher.progress.concurrency == 10  # 41 replies later it has grown again
+
+
+@pytest.mark.parametrize("error", [RateLimited("429", 30.0), RateLimited("429"), Unavailable("500")])
+async def test_a_retry_that_waits_is_dropped_at_once_when_the_run_stops(log: ResponseLog, error: ProviderError) -> None:
+    server = Server(lambda n: error if n else None)
+    dispatcher = over(log, server, replace(LIMITS, first_wait_s=30.0))
+    await dispatcher.ask(ask_for("first"))
+    waiting = [asyncio.create_task(dispatcher.ask(ask_for(text))) for text in ("a", "b")]
+    await until(lambda: server.calls.total() > 1 and not dispatcher.job.out)
+    began = time.monotonic()
+    await dispatcher.drain()
+    assert time.monotonic() - began < 0.5
+    assert all(isinstance(told, asyncio.CancelledError) for told in await asyncio.gather(*waiting, return_exceptions=True))
+
+
+@pytest.mark.parametrize("limits", [replace(LIMITS, per_minute=1), replace(LIMITS, tokens_per_minute=1)])
+async def test_what_waits_for_its_minute_is_dropped_at_once_when_the_run_stops(log: ResponseLog, limits: Limits) -> None:
+    dispatcher = over(log, server := Server(), limits)
+    await dispatcher.ask(ask_for("first"))
+    waiting = asyncio.create_task(ask_all(dispatcher, "a", "b"))
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    await dispatcher.drain()
+    assert time.monotonic() - began < 0.5 and server.calls == {"first": 1}
+    assert all(isinstance(told, asyncio.CancelledError) for told in await waiting)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ResponseLog]:
+    log = ResponseLog(tmp_path_factory.mktemp("shared") / "log.sqlite")
+    yield log
+    log.close()
+
+
+FRESH = count()
+
+
+@given(st.lists(st.lists(st.sampled_from(list(ERRORS)), max_size=12), min_size=1, max_size=4), st.integers(1, 5))
+@settings(max_examples=60, deadline=None)
+def test_no_request_is_sent_more_often_than_it_may_be(shared: ResponseLog, weather: list[list[str]], tries: int) -> None:
+    """Whatever errors each request meets, in whatever order, after the server has answered once."""
+    texts = {f"{next(FRESH)}": iter(errors) for errors in weather}
+    met: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    class Stormy(Server):
+        async def send(self, request: Request) -> Response:
+            assert isinstance(request, Complete)
+            text = request.messages[0].content
+            name = next(texts.get(text, iter(())), "reply")
+            met[text][name] += 1
+            if name in ERRORS:
+                raise ERRORS[name]()
+            return Response(request.key, "yes")
+
+    async def storm() -> list[object]:
+        dispatcher = over(shared, Stormy(), Limits(per_minute=None, first_wait_s=1e-4, tries=tries))
+        await ask_all(dispatcher, f"calm {next(FRESH)}")
+        async with asyncio.timeout(20):
+            return list(await ask_all(dispatcher, *texts))
+
+    for text, told in zip(texts, asyncio.run(storm()), strict=True):
+        away = sum(n for name, n in met[text].items() if name.startswith("429"))
+        failures = sum(met[text][name] for name in ("500", "late", "senseless"))
+        assert failures <= tries and away <= MOST_429 and met[text]["senseless"] <= MOST_BAD
+        assert isinstance(told, Response) == bool(met[text]["reply"])
+        if isinstance(told, Failed):  # given up for a reason, and not sooner
+            assert failures == tries or away >= MOST_429_ALONE or met[text]["senseless"] == MOST_BAD
+
+
+@pytest.mark.parametrize("error", [Unavailable("nobody there"), TimedOut("late")])
+async def test_a_server_that_is_dead_ends_the_run_and_one_that_was_alive_does_not(
+    log: ResponseLog, error: ProviderError
+) -> None:
+    (told,) = await ask_all(over(log, server := Server(lambda n: error)), "a")
+    assert told is error and server.calls.total() == MOST_DEAD
+    dispatcher = over(log, server := Server(lambda n: error if n else None))
+    await dispatcher.ask(ask_for("alive"))
+    (told,) = await ask_all(dispatcher, "a")
+    assert isinstance(told, Failed) and server.calls["a"] == LIMITS.tries
+
+
+async def test_a_call_that_is_turned_away_costs_neither_money_nor_tokens(log: ResponseLog) -> None:
+    server = Server(lambda n: RateLimited("429", 0.001) if n == 0 else None)
+    dispatcher = over(log, server, replace(LIMITS, tokens_per_minute=1), Price(Decimal(1), Decimal(1)))
+    reply = await asyncio.wait_for(dispatcher.ask(ask_for("a")), 5)  # alone over the limit, it may go while no other counts
+    assert isinstance(reply, Response) and server.calls == {"a": 2}
+    assert log.spend("r") == Spend(5, 0)  # 3 tokens in and 2 out, at a dollar a million
+
+
+async def test_a_resumed_run_counts_what_its_killed_process_sent(log: ResponseLog) -> None:
+    for i in range(3):
+        log.reserve(ask_for(f"before the kill {i}"), "r", 0, 0)
+    dispatcher = over(log, server := Server(), replace(LIMITS, per_minute=4))
+    asked = asyncio.create_task(ask_all(dispatcher, "a", "b"))
+    await until(lambda: server.calls.total() == 1)
+    await asyncio.sleep(0.05)
+    assert server.calls.total() == 1
+    await dispatcher.drain()
+    await asked
+
+
+SMALL, LARGE, WINDOW_S, LATE_S = 1, 900, 0.25, 0.08
+"""Tokens of a reply; a window of both limits; how much later than its place a send may arrive on a slow machine."""
+
+
+@pytest.mark.parametrize("order", [(SMALL, SMALL, LARGE, LARGE), (SMALL, LARGE, LARGE, SMALL), (LARGE, LARGE, SMALL, SMALL)])
+async def test_a_limit_on_sends_and_one_on_tokens_hold_at_once(
+    log: ResponseLog, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
+) -> None:
+    sent: list[tuple[float, int]] = []
+    given_tokens = FREE.most_tokens(ask_for("0", 0))
+    allowed = LARGE + 3 * given_tokens + 20  # two small ones and a large one, but no two large ones
+
+    class Counting(Server):
+        async def send(self, request: Request) -> Response:
+            assert isinstance(request, Complete)
+            sent.append((time.monotonic(), given_tokens + request.max_tokens))
+            return Response(request.key, "yes", usage=Usage(given_tokens, request.max_tokens))
+
+    monkeypatch.setattr(sender, "SendLimit", partial(SendLimit, window_s=WINDOW_S))
+    monkeypatch.setattr(sender, "TokenLimit", partial(TokenLimit, window_s=WINDOW_S))
+    dispatcher = over(log, Counting(), replace(LIMITS, per_minute=2, tokens_per_minute=allowed))
+    await asyncio.gather(*(dispatcher.ask(ask_for(str(i), size)) for i, size in enumerate(order)))
+    assert len(sent) == 4
+    for at, _ in sent:
+        window = [tokens for other, tokens in sent if at - WINDOW_S + LATE_S < other <= at]
+        assert len(window) <= 2 and sum(window) <= allowed
+
+
+PRICE = Price(Decimal(1), Decimal(1))
+LARGE_REPLY = Response("", "yes", usage=Usage(20, 5_000))
+
+
+def reserve_of(dispatcher: Dispatcher) -> Reserve:
+    return dispatcher.job.reserves[REF]
+
+
+async def test_after_a_reply_beyond_its_reserve_one_call_at_a_time_is_in_flight_until_twenty_were_within(
+    log: ResponseLog,
+) -> None:
+    server = Timed(lambda n: LARGE_REPLY if n == 3 else None, latency_s=0.01)
+    dispatcher = over(log, server, replace(LIMITS, concurrency=5), PRICE)
+    replies = await ask_all(dispatcher, *(f"{i:02d}" for i in range(60)))
+    assert all(isinstance(reply, Response) for reply in replies)
+    at_once = [n for _, n in server.began]
+    assert at_once[0] == 1 and max(at_once[1:4]) > 1  # the first call goes alone, then several do
+    landed = next(i for i in range(4, 60) if at_once[i : i + 3] == [1, 1, 1])  # all that were in flight have landed
+    alone = next(i for i, n in enumerate(at_once[landed:]) if n > 1)
+    assert PROVING_REPLIES - 5 <= alone <= PROVING_REPLIES + 1 and max(at_once[landed + alone :]) == 5
+    assert reserve_of(dispatcher).most(ask_for("00")) == PRICE.most(ask_for("00")) + 5_000
+
+
+async def test_every_larger_reply_raises_the_reserve(log: ResponseLog) -> None:
+    sizes = (500, 9_000, 700, 20_000)
+    dispatcher = over(log, Server(lambda n: Response("", "yes", usage=Usage(20, sizes[n]))), LIMITS, PRICE)
+    for i, most in enumerate((500, 9_000, 9_000, 20_000)):
+        await dispatcher.ask(ask_for(str(i)))
+        assert (reserve_of(dispatcher).more_in, reserve_of(dispatcher).more_out) == (0, most)
+    again = over(log, Server(), LIMITS, PRICE)  # another process of the run
+    assert reserve_of(again).more_out == 20_000 and reserve_of(again).alone
+
+
+async def test_what_one_model_reports_raises_no_reserve_of_another(log: ResponseLog) -> None:
+    other = replace(REF, name="other")
+    providers = {REF: Server(lambda n: LARGE_REPLY), other: Server()}
+    for _ in range(2):  # and so in another process of the run
+        dispatcher = Dispatcher("r", providers, dict.fromkeys(providers, PRICE), log, LIMITS, Progress())
+        await dispatcher.ask(ask_for("a"))
+        reserves = dispatcher.job.reserves
+        assert (reserves[REF].more_out, reserves[other].more_out) == (5_000, 0)
+
+
+async def test_a_free_model_is_asked_as_many_at_once_whatever_it_reports(log: ResponseLog) -> None:
+    server = Server(lambda n: LARGE_REPLY, latency_s=0.01)
+    await ask_all(over(log, server, replace(LIMITS, concurrency=10)), *map(str, range(20)))
+    assert server.most_at_once == 10

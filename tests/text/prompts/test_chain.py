@@ -1,0 +1,64 @@
+"""Prompts: the chain as it stands, whole, in the place that the model's form gives it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotlab.core.requests import Message
+from cotlab.core.types import Form
+from cotlab.text.answers.extract import final_answer, same_answer
+from cotlab.text.prompts.chain import CUE, GIVEN, ask_answer, ask_rest, chain_text, said
+
+STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.")
+LINES = st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Zs"]), min_size=1, max_size=15), max_size=4)
+
+
+def test_continuation() -> None:
+    question = (Message("user", "How many?"),)
+    assert ask_answer("How many?", STEPS, "continuation") == (
+        question,
+        "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nSo the answer is",
+    )
+    assert ask_answer("How many?", (), "continuation") == (question, "So the answer is")
+    assert ask_rest("How many?", STEPS[:1], "continuation") == (question, "Step 1: 7 + 5 = 12.\n")
+    assert ask_rest("How many?", (), "continuation") == (question, "")
+
+
+def test_chat() -> None:
+    asked = ask_answer("How many?", STEPS, "chat")
+    assert asked.prefix == ""
+    assert asked.messages[0].content == (
+        "How many?\n\nReasoning:\nStep 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\n\n"
+        "Give the answer that this reasoning leads to. Add no reasoning. "
+        "Finish with one line of the form: So the answer is <answer>."
+    )
+    assert "without any reasoning" in ask_answer("How many?", (), "chat").messages[0].content
+    assert "without repeating it" in ask_rest("How many?", STEPS, "chat").messages[0].content
+    assert "Reason step by step" in ask_rest("How many?", (), "chat").messages[0].content
+
+
+@pytest.mark.parametrize("form", ["chat", "continuation"])
+@pytest.mark.parametrize("ask", [ask_answer, ask_rest])
+@given(question=st.text(min_size=1, max_size=20).filter(str.strip), steps=LINES)
+def test_question_and_steps_are_shown_as_they_are(ask: object, form: Form, question: str, steps: list[str]) -> None:
+    prompt = ask(question, steps, form)  # type: ignore[operator]
+    assert len(prompt.messages) == 1 and prompt.messages[0].role == "user"
+    whole = prompt.messages[0].content + "\n" + prompt.prefix
+    assert question.rstrip("\n") in whole
+    assert chain_text(steps).rstrip("\n") in whole
+    assert form == "chat" or prompt.messages[0].content == question
+
+
+def test_prompts_with_different_chains_differ() -> None:
+    for form in GIVEN:
+        asked = {ask_answer("q", steps, form) for steps in ((), STEPS, STEPS[:1], STEPS[1:], STEPS[::-1])}  # type: ignore[arg-type]
+        assert len(asked) == 5
+
+
+def test_what_a_reply_says_begins_with_the_cue_it_continues() -> None:
+    assert said(f"Step 1: 5.\n{CUE}", " 9.") == "So the answer is 9."
+    assert said("Step 1: 5.\n", "Step 2: 9.") == "Step 2: 9."
+    assert said("", "9") == "9"
+    assert same_answer(final_answer(said(f"x\n{CUE}", " not 5 but 9.")), "9")

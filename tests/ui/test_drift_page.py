@@ -1,0 +1,53 @@
+"""The page Drift through the real entry script: empty, with an alert, and what its buttons write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cotlab.store.database import Store
+from cotlab.store.drift import drift_checks
+from cotlab.store.labels import queue_items, queues
+from tests.support.drift_store import add_run, decide, vectors
+from tests.support.pages import opened
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """The store that the page opens in a test: two runs, the second shifted and partly released."""
+    made = Store()
+    add_run(made, "ref", vectors(60, 1))
+    add_run(made, "low", vectors(60, 3, shift=0.3), first=200)
+    decide(made, "low", {f"i-{200 + k}": "release" for k in range(10)})
+    return made
+
+
+def test_an_empty_store_says_what_is_missing() -> None:
+    assert opened("drift", "Drift").info[0].value.startswith("It takes two runs to look for drift between")
+
+
+def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
+    app = opened("drift", "Drift", reference="ref", current="low")
+    assert app.error[0].value.startswith("Drift\\.") or app.error[0].value.startswith("Drift.")
+    specs = [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
+    assert [spec["layout"]["meta"]["title"] for spec in specs] == [
+        "How far each feature moved (PSI in nats, KS 0 to 1)", "Each feature's distribution (cumulative share, 0 to 1)",
+    ]  # fmt: skip
+    assert {m.label: m.value for m in app.metric}["Features moved"] == "2 of 4"
+    app.button(key="keep-check").click().run()
+    app.button(key="keep-check").click().run()
+    assert not app.exception and len(drift_checks(store)) == 1 and drift_checks(store)["by_"].iloc[0] == "local"
+    app.number_input(key="reaudit-n").set_value(3).run()
+    app.button(key="reaudit").click().run()
+    assert not app.exception and "3 released items wait" in app.success[0].value.replace("\\", "")
+    assert len(queue_items(store, queues(store)["id"].iloc[0])) == 3
+
+
+def test_runs_that_share_no_number_are_said(store: Store) -> None:
+    add_run(store, "other", {"r_raw": [None] * 30}, first=900)
+    told = opened("drift", "Drift", reference="ref", current="other").info
+    assert any("no number in common" in one.value for one in told)

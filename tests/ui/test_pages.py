@@ -1,0 +1,118 @@
+"""Every page through the real entry script, on an empty and on a filled store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import cotlab
+from cotlab.core.types import Item, Step, Suite
+from cotlab.store.database import Store
+from cotlab.ui.new_run.processes import keep_suite
+
+MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
+HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$ :red[no] =SUM(A1)"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A store with one finished run of the faithful organism on twelve items, in every mode, and that run's id."""
+    folder = tmp_path_factory.mktemp("filled") / "store"
+    modes = ["remove", "truncate", "corrupt", "paraphrase", "filler"]
+    return folder, cotlab.run_suite("wordproblems", store=folder, model="faithful-a", mode=modes, limit=12, repeats=2).run_id
+
+
+def open_page(name: str, **query: str) -> AppTest:
+    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    for key, value in query.items():
+        app.query_params[key] = value
+    app.run()
+    if name != "home":
+        app.switch_page(str(MAIN.parents[2] / "pages" / f"{name}.py"))
+        app.run()
+    return app
+
+
+def check(app: AppTest, title: str) -> None:
+    assert not app.exception, [e.value for e in app.exception]
+    assert title in [t.value for t in app.title]
+
+
+TITLES = {
+    "home": "cotlab", "suites": "Suites", "new_run": "New run", "runs": "Runs", "run": "Run", "item": "Item",
+    "steps": "Steps", "reliability": "Reliability", "robustness": "Robustness", "mediation": "Mediation",
+    "unfaithfulness": "Unfaithfulness", "compare": "Compare", "validation": "Validation", "label": "Label",
+    "agreement": "Agreement", "calibration": "Calibration", "decisions": "Decisions", "drift": "Drift", "figures": "Figures",
+    "settings": "Settings",
+}  # fmt: skip
+
+
+def test_every_page_is_opened() -> None:
+    assert set(TITLES) == {path.stem for path in (MAIN.parents[2] / "pages").glob("*.py")}
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_every_page_opens_on_an_empty_store(name: str) -> None:
+    check(open_page(name), TITLES[name])
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_every_page_opens_on_a_filled_store(name: str, filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, run_id = filled
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    check(open_page(name, run=run_id, item="wp-0-0003"), TITLES[name])
+
+
+def test_an_empty_store_offers_the_first_run() -> None:
+    app = open_page("home")
+    assert [b.label for b in app.button] == ["Run the shipped suite on the shipped organism"]
+
+
+def test_home_shows_the_headline_with_its_interval(filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, run_id = filled
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    table = open_page("home").dataframe[0].value
+    assert table["run"].tolist() == [run_id]
+    assert table["items"].tolist() == ["12 of 12"]
+    assert "[" in table["RRR [95% interval]"].iloc[0]
+
+
+def test_the_figure_on_steps_draws_the_stored_means(filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Corrupting any step of the faithful organism's chain changes its answer: every point of that mode is 1."""
+    folder, run_id = filled
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    app = open_page("steps", run=run_id)
+    charts = [json.loads(e.proto.spec) for e in app.get("plotly_chart")]
+    traces = [t for t in charts[0]["data"] if t.get("name") == "corrupt"]
+    assert traces and all(y == 1 for t in traces for y in _numbers(t["y"]))
+
+
+def _numbers(values: Any) -> list[float]:
+    if isinstance(values, dict):
+        import base64
+
+        import numpy as np
+
+        return np.frombuffer(base64.b64decode(values["bdata"]), dtype=values["dtype"]).tolist()
+    return [v for v in values if v is not None]
+
+
+def test_text_of_a_suite_is_never_markup() -> None:
+    """No element that renders Markdown or HTML holds a suite's text unescaped."""
+    item = Item("h-1", HOSTILE, HOSTILE, (Step(0, HOSTILE),), HOSTILE)
+    suite = Suite.of("hostile", [item])
+    keep_suite(Store(), suite)
+    app = open_page("suites", suite=suite.digest)
+    check(app, "Suites")
+    for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
+        assert "<script>" not in element.value and "](javascript" not in element.value
+
+
+def test_an_unknown_run_is_said_and_not_raised() -> None:
+    app = open_page("run", run="nope")
+    check(app, "Run")
+    assert "There is no such run." in [i.value for i in app.info]
