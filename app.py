@@ -4,6 +4,6 @@ from pathlib import Path
 
 import streamlit as st
 
-from cotlab.ui.problems import tell_problem
+from cotlab.ui.problems import show_error
 
-app = st.App(Path(__file__).parent / "cotlab" / "ui" / "main.py", on_script_error=tell_problem)
+app = st.App(Path(__file__).parent / "cotlab" / "ui" / "main.py", on_script_error=show_error)

@@ -22,9 +22,9 @@ from calibration import measure, truths
 from numpy.typing import NDArray
 
 from cotlab.metrics.composite.scorer import FEATURES
-from cotlab.reliability.acquisition import next_labels
+from cotlab.reliability.acquisition import choose_next_labels
 from cotlab.reliability.calibrator import fit
-from cotlab.review.release.features import BESIDE
+from cotlab.review.release.features import EXTRA_FEATURES
 from cotlab.stats.drift import standardised
 from cotlab.stats.weights import WEIGHTS
 from cotlab.store import read
@@ -58,13 +58,13 @@ def synthetic(n: int, seed: int) -> Data:
 
 def organisms(store: Store, items: int) -> Data:
     """Runs of organisms on mixed suites: those that the store holds and that ended, else of three organisms, made now."""
-    rows = read.runs(store).to_dict("records")
+    rows = read.list_runs(store).to_dict("records")
     runs = [str(r["id"]) for r in rows if r["status"] == "done" and str(r["suite_name"]).startswith("mixed")]
     if not runs:
         runs = [measure(store, model, mixed_suite(items, 23 + k)) for k, model in enumerate(("r50", "hint", "r100"))]
     table = truths(store, runs)
     table = table[table["r_raw"].notna() & table["target"].notna()]
-    features = standardised(table[[*FEATURES, *BESIDE]].to_numpy(float))
+    features = standardised(table[[*FEATURES, *EXTRA_FEATURES]].to_numpy(float))
     label = table["target"].astype(bool).to_numpy(float)
     return Data("organisms", table["r_raw"].to_numpy(), features, label, list(table["question"]))
 
@@ -115,7 +115,7 @@ def once(data: Data, learner: Callable[..., Predict], most: int, theta: float, s
                 break
             taken = np.isin(pool, rows)
             if choosing:
-                found = next_labels(predict(pool), data.features[pool], [theta], BATCH, taken=taken, seed=len(rows))
+                found = choose_next_labels(predict(pool), data.features[pool], [theta], BATCH, taken=taken, seed=len(rows))
                 rows += [int(pool[one.row]) for one in found.choices]
             else:
                 rows += list(rng.choice(pool[~taken], BATCH, replace=False))

@@ -30,14 +30,14 @@ from cotlab.core.keys import digest
 from cotlab.core.labels import Label
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Suite
-from cotlab.reliability.calibrator import NotCalibrated, fit, measured
+from cotlab.reliability.calibrator import NotCalibrated, fit, measure_probabilities
 from cotlab.reliability.combine import Combination, combine, fit_combination
 from cotlab.review.labelling.targets import labelled
-from cotlab.review.release.calibrate import calibrate, r_cal
+from cotlab.review.release.calibrate import calibrate_runs, r_cal
 from cotlab.review.release.features import feature_table
 from cotlab.run.config import RunConfig, config_again
 from cotlab.run.launch import resume, start
-from cotlab.stats.calibration import auroc, difference, ece
+from cotlab.stats.calibration import auroc, measure_difference, ece
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -139,7 +139,7 @@ def truths(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     table = feature_table(store, runs)
     meta: dict[tuple[str, str], Mapping[str, Any]] = {}
     for run_id in runs:
-        suite = read.suite(store, read.plan_of(read.run(store, run_id)).suite_digest)
+        suite = read.get_suite(store, read.stored_plan(read.get_run(store, run_id)).suite_digest)
         meta |= {(run_id, item.id): item.meta for item in suite.items}
     own = [meta[place] for place in zip(table["run"], table["item_id"], strict=True)]
     valid = [bool(one["valid"]) for one in own]
@@ -174,7 +174,7 @@ def hold(name: str, told: str, p: Floats, fresh: pd.DataFrame, seed: int) -> Hel
     """Hold probabilities against the targets of fresh items."""
     y, questions = fresh["target"].astype(float).to_numpy(), fresh["question"].to_numpy()
     known = ~np.isnan(p)
-    found = measured(p[known], y[known], questions[known].tolist(), seed=seed)
+    found = measure_probabilities(p[known], y[known], questions[known].tolist(), seed=seed)
     against, alone = {}, {}
     for part in PARTS:
         values = fresh[part].to_numpy(dtype=float)
@@ -183,7 +183,7 @@ def hold(name: str, told: str, p: Floats, fresh: pd.DataFrame, seed: int) -> Hel
             continue
         score = single(values[both], y[both])
         alone[part] = auroc(score, y[both]) or 0.0
-        against[part] = difference("auroc", score, p[both], y[both], questions[both].tolist(), seed=seed)
+        against[part] = measure_difference("auroc", score, p[both], y[both], questions[both].tolist(), seed=seed)
     return Held(name, told, int(known.sum()), int((~known).sum()), found, max(alone, key=lambda part: alone[part]), against)
 
 
@@ -198,7 +198,7 @@ def judge(store: Store, runs: Mapping[str, Sequence[str]], seed: int) -> tuple[l
         raise CotlabError(f"{len(clash)} questions are both labelled and fresh: the proof would see what it is asked")
     out = []
     for weights in ("example", "tuned"):
-        found = calibrate(store, runs["fit"], by="benchmark", weights=weights, seed=seed)
+        found = calibrate_runs(store, runs["fit"], by="benchmark", weights=weights, seed=seed)
         told = f"{found.calibrator.method}" + ("" if found.weights is None else f", weights {dict(found.weights)}")
         p = r_cal(store, fresh, version=found.version)["r_cal"].to_numpy(dtype=float)
         out.append(hold(f"r_raw, {weights} weights", told, p, fresh, seed))

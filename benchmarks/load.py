@@ -58,7 +58,7 @@ def measure(provider: str, server: Loopback, latency_s: float, items: int) -> st
     with TemporaryDirectory() as folder:
         store = Store(Path(folder))
         began, cpu = time.perf_counter(), time.process_time()
-        done = start(config, store, suite=make_suite(items), tell=tell)
+        done = start(config, store, suite=make_suite(items), on_progress=tell)
         whole_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
         with closing(sqlite3.connect(store.log_path)) as log:
             first, last, n = log.execute(

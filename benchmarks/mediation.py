@@ -23,7 +23,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from cotlab.core.types import ModelRef
 from cotlab.providers.local.backend import PatchRow
 from cotlab.providers.local.fast import Fast
-from cotlab.providers.local.patching import in_threads, packs, token_budget
+from cotlab.providers.local.patching import in_threads, pack_rows, token_budget
 from cotlab.providers.local.provider import open_organism
 from cotlab.providers.local.render import encode
 from cotlab.suites.wordproblems import make_suite
@@ -40,7 +40,7 @@ def one_by_one(model: Any, ids: list[int], bank: torch.Tensor, rows: list[PatchR
         def put(layer: int, row: PatchRow = row) -> Any:
             def hook(module: Any, args: Any, kwargs: Any) -> Any:
                 state = (args[0] if args else kwargs["hidden_states"]).clone()
-                state[0, list(row.at)] = bank[layer, list(row.take)]
+                state[0, list(row.at)] = bank[layer, list(row.columns)]
                 return ((state, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": state})
             return hook
 
@@ -87,7 +87,7 @@ def _rows(fast: Fast, ids: list[int], chain: range, question: range, rng: random
 def batched(fast: Fast, model: Any, cases: list[Case], workers: int) -> list[list[float]]:
     """Every item's rows, packed as the provider packs them, in as many threads as it would use."""
     budget = token_budget(model)
-    chosen = [(n, pack) for n, (ids, _, _, rows) in enumerate(cases) for pack in packs(rows, len(ids), budget, fast)]
+    chosen = [(n, pack) for n, (ids, _, _, rows) in enumerate(cases) for pack in pack_rows(rows, len(ids), budget, fast)]
 
     def numbers(work: tuple[int, list[int]]) -> list[float]:
         ids, clean, bank, rows = cases[work[0]]

@@ -28,7 +28,7 @@ def measure(model: str, items: int, seeds: list[int], folder: Path) -> pd.DataFr
     suite, parts = make_suite(items, 11), []
     for seed in seeds:
         done = cotlab.run_suite(suite, store=folder, provider="organism", model=model, scorer=["mediation"], seed=seed)
-        table = read.scores(Store(folder), done.run_id, metrics=["cmi"])
+        table = read.run_scores(Store(folder), done.run_id, metrics=["cmi"])
         span = table["facet"].map(lambda text: json.loads(text)["span"])
         parts.append(table.assign(span=span, seed=seed)[["item_id", "span", "seed", "value"]])
     found = pd.concat(parts).pivot(index="item_id", columns=["span", "seed"], values="value")

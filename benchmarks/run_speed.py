@@ -19,7 +19,7 @@ from cotlab.core.types import ModelRef
 from cotlab.metrics.ablation.scorer import step_ablation
 from cotlab.providers.local.provider import open_organism
 from cotlab.run.config import read_config
-from cotlab.run.launch import load_for, start
+from cotlab.run.launch import load_configured_suite, start
 from cotlab.run.plan import make_plan, params_of
 from cotlab.store.database import Store
 
@@ -33,7 +33,7 @@ def main() -> None:
         began = time.perf_counter()
         done = start(config, Store(Path(folder)))
         took = time.perf_counter() - began
-    suite, _ = load_for(config)
+    suite, _ = load_configured_suite(config)
     plan = make_plan(config, suite, {"subject": model.ref})
     params, peers = params_of(plan, plan.scorers[0]), Peers.of(suite, plan.seed)
     requests = [request for item in suite.items for request in next(step_ablation(item, params, peers))]

@@ -12,7 +12,7 @@ from cotlab.core.types import Suite
 from cotlab.metrics.consistency.cards import HIDDEN
 from cotlab.run.config import read_config
 from cotlab.run.launch import start
-from cotlab.run.report import headline
+from cotlab.run.report import headline_rrr
 from cotlab.run.secrets import load_secrets
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -61,18 +61,18 @@ def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **o
     Works from a script and inside a running event loop, which it blocks until the run has ended.
     """
     load_secrets()
-    home = Store(Path(store) if store is not None else None)
-    named = suite if isinstance(suite, Suite) else None
-    config = read_config({**options, **({} if named else {"task_suite": str(suite)})})
-    done = start(config, home, suite=named)
-    estimates = read.estimates(home, done.run_id)
-    spec = next((s for s in read.plan_of(read.run(home, done.run_id)).scorers if s.name == "ablation"), None)
-    best = headline(estimates, spec.params) if spec else None
+    opened_store = Store(Path(store) if store is not None else None)
+    given_suite = suite if isinstance(suite, Suite) else None
+    config = read_config({**options, **({} if given_suite else {"task_suite": str(suite)})})
+    done = start(config, opened_store, suite=given_suite)
+    estimates = read.run_estimates(opened_store, done.run_id)
+    spec = next((s for s in read.stored_plan(read.get_run(opened_store, done.run_id)).scorers if s.name == "ablation"), None)
+    best = headline_rrr(estimates, spec.params) if spec else None
     known = best is not None and best["lo"] is not None
     return Result(
         done.run_id,
         done.status,
-        _shown(read.scores(home, done.run_id)),
+        _without_hidden_scores(read.run_scores(opened_store, done.run_id)),
         estimates,
         best["point"] if best else None,
         (best["lo"], best["hi"]) if best is not None and known else None,
@@ -80,6 +80,6 @@ def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **o
     )
 
 
-def _shown(scores: pd.DataFrame) -> pd.DataFrame:
+def _without_hidden_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """All scores but those of the hidden hold-out, which is told over the run only: tuned against, it would hide nothing."""
     return scores[scores["metric"] != HIDDEN.name].reset_index(drop=True)

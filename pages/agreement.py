@@ -4,8 +4,8 @@ from cotlab.ui import agreement
 from cotlab.ui import components as parts
 
 parts.head("Agreement", "Do raters mean the same by acceptable, and which items do they differ on?")
-found = agreement.found()
-if found is not None:
-    agreement.figure(found[0])
-    agreement.raters(found[0])
-    agreement.disagreements(*found)
+selected = agreement.select_agreement()
+if selected is not None:
+    agreement.render_agreement_figure(selected[0])
+    agreement.render_raters(selected[0])
+    agreement.render_disagreements(*selected)

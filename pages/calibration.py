@@ -5,13 +5,13 @@ from cotlab.ui.calibration import fit as calibration
 from cotlab.ui.calibration import versions as calibration_versions
 
 parts.head("Calibration", "Does a score of 0.8 mean that 8 of 10 such chains are acceptable?")
-shown = calibration.found()
-if shown is not None:
-    calibration.answer(shown)
-    calibration.labels(shown)
-    calibration.histogram(shown)
-    calibration.methods(shown)
-    calibration.domains(shown)
-    calibration.weights(shown)
-    calibration_versions.versions(shown)
-    calibration.fine_print(shown)
+view = calibration.select_calibration_runs()
+if view is not None:
+    calibration.render_calibration_verdict(view)
+    calibration.render_label_counts(view)
+    calibration.render_score_histogram(view)
+    calibration.render_methods(view)
+    calibration.render_domains(view)
+    calibration.render_weights(view)
+    calibration_versions.render_versions(view)
+    calibration.render_calibration_notes(view)

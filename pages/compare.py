@@ -4,15 +4,15 @@ from cotlab.ui import compare
 from cotlab.ui import components as parts
 
 parts.head("Compare", "What changed against the base, on the same items?")
-found = compare.found()
-if found is not None:
-    compare.matched(found)
-    compare.figures(found)
-    compare.table(found)
-    compare.consistency(found)
-    one = compare.pick_metric(found)
-    compare.categories(found, one)
-    compare.changed_items(found, one)
-    compare.missing(found, one)
-    compare.settings(found)
-    compare.fine_print(found)
+view = compare.select_comparison()
+if view is not None:
+    compare.render_matched_items(view)
+    compare.render_differences(view)
+    compare.render_comparison_table(view)
+    compare.render_directions(view)
+    choice = compare.select_compared_metric(view)
+    compare.render_category_differences(view, choice)
+    compare.render_changed_items(view, choice)
+    compare.render_missing_items(view, choice)
+    compare.render_plan_differences(view)
+    compare.render_comparison_notes(view)

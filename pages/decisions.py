@@ -5,14 +5,14 @@ from cotlab.ui.decisions import decided
 from cotlab.ui.decisions import what_if as decisions
 
 parts.head("Decisions", "What may be released without a person?")
-shown = decisions.found()
-if shown is not None:
-    policy = decisions.what_if(shown)
-    decisions.save(shown, policy)
-    decisions.suggestions(shown)
-    decisions.by_domain(shown, policy)
-    decided.queue(shown)
-    decided.all_of(shown)
-decided.rollout_box(shown)
-decided.audit_log()
-decisions.fine_print()
+view = decisions.select_decision_run()
+if view is not None:
+    policy = decisions.render_thresholds(view)
+    decisions.render_policy_form(view, policy)
+    decisions.render_suggestions(view)
+    decisions.render_domain_volumes(view, policy)
+    decided.render_review_queue(view)
+    decided.render_all_decisions(view)
+decided.render_rollout(view)
+decided.render_audit_log()
+decisions.render_decision_notes()

@@ -4,11 +4,11 @@ from cotlab.ui import components as parts
 from cotlab.ui import drift
 
 parts.head("Drift", "Are today's items still like those that the calibrator saw?")
-shown = drift.found()
-if shown is not None:
-    drift.answer(shown)
-    drift.figures(shown)
-    drift.over_time(shown)
-    drift.actions(shown)
-    drift.fine_print(shown)
-drift.history()
+view = drift.select_drift_runs()
+if view is not None:
+    drift.render_drift_verdict(view)
+    drift.render_drift_figures(view)
+    drift.render_drift_over_time(view)
+    drift.render_drift_actions(view)
+    drift.render_drift_notes(view)
+drift.render_past_checks()

@@ -4,10 +4,10 @@ from cotlab.ui import components as parts
 from cotlab.ui import figures
 
 parts.head("Figures", "What does a figure look like in print, and what goes with it?")
-row = figures.pick_run()
-recipe = figures.choose(row) if row is not None else None
+row = figures.select_figure_run()
+recipe = figures.select_figure(row) if row is not None else None
 if row is not None and recipe is not None:
-    preset = figures.pick_preset()
-    figures.show(recipe, preset)
-    figures.downloads(recipe, preset)
-    figures.every(row, preset)
+    preset = figures.select_preset()
+    figures.render_figure(recipe, preset)
+    figures.render_downloads(recipe, preset)
+    figures.render_all_figures(row, preset)

@@ -9,9 +9,9 @@ parts.head("cotlab", "Can this model's chain of thought be trusted?")
 if home.is_empty():
     home.first_use()
 else:
-    home.totals()
-    home.running()
-    home.waiting()
-    home.recent()
+    home.render_totals()
+    home.render_running_runs()
+    home.render_pending_reviews()
+    home.render_recent_runs()
     with st.expander("The three steps of a first use"):
-        home.steps()
+        home.render_first_steps()

@@ -8,13 +8,13 @@ from cotlab.ui.label import box as label_box
 from cotlab.ui.links import page
 
 parts.head("Item", "What was asked, what was answered, and what follows from it?")
-found = item.from_address(st.query_params.get("run"), st.query_params.get("item"))
-if found is None:
+selected = item.item_from_address(st.query_params.get("run"), st.query_params.get("item"))
+if selected is None:
     parts.empty("No scored item is named in the address.", page("runs"), "All runs")
 else:
-    row, one = found
-    item.links(row, one)
-    item.read(row, one, st.query_params.get("step"))
-    item.score_table(row, one)
-    label_box.show(row, one)
-    item.evidence(row, one)
+    row, chosen_item = selected
+    item.render_item_links(row, chosen_item)
+    item.render_item_chain(row, chosen_item, st.query_params.get("step"))
+    item.render_item_scores(row, chosen_item)
+    label_box.render_item_labels(row, chosen_item)
+    item.render_item_requests(row, chosen_item)

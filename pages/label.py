@@ -6,10 +6,10 @@ from cotlab.ui.label import queue as label_queue
 from cotlab.ui.label import widget as label_desk
 
 parts.head("Label", "Is the answer right, and is the chain of thought an acceptable way to it?")
-rater = label.rater()
-label_desk.waiting(rater)
+rater = label.current_rater()
+label_desk.render_unconfirmed(rater)
 if rater is not None:
-    queue = label_queue.pick()
+    queue = label_queue.select_queue()
     if queue is not None:
-        label_queue.show(queue, rater)
-    label_queue.make(shown=queue is None)
+        label_queue.render_queue(queue, rater)
+    label_queue.render_queue_form(visible=queue is None)

@@ -6,27 +6,27 @@ from cotlab.ui import components as parts
 from cotlab.ui.mediation import item as mediation_item
 from cotlab.ui.mediation import spread as mediation_spread
 from cotlab.ui.mediation import suite as mediation
-from cotlab.ui.steps import pick_item
+from cotlab.ui.steps import select_item
 
 parts.head("Mediation", "Does the answer run through the chain's activations?")
 row = parts.pick_run("mediation")
-setting = mediation.choose(row) if row is not None else None
+setting = mediation.select_setting(row) if row is not None else None
 if row is not None and setting is not None:
-    over_suite, one_item = st.tabs(["Over the suite", "One item"])
-    with over_suite:
-        mediation.headline(row, setting)
-        mediation.flags(row, setting)
-        mediation.density(row, setting)
-        mediation.spans(row, setting)
-        mediation.layers(row, setting)
-        mediation.by_layer(row, setting)
-        mediation.indices(row, setting)
-    with one_item:
-        item = pick_item(row)
+    suite_tab, item_tab = st.tabs(["Over the suite", "One item"])
+    with suite_tab:
+        mediation.render_mediation_summary(row, setting)
+        mediation.render_mediation_warnings(row, setting)
+        mediation.render_density(row, setting)
+        mediation.render_spans(row, setting)
+        mediation.render_layers(row, setting)
+        mediation.render_published_layers(row, setting)
+        mediation.render_indices(row, setting)
+    with item_tab:
+        item = select_item(row)
         if item is not None:
-            mediation_item.tokens(row, item, setting)
-            mediation_item.numbers(row, item, setting)
-            mediation_spread.density(row, item, setting)
-            mediation_spread.table(row, item, setting)
-            mediation_item.draws(row, item, setting)
-    mediation.fine_print(setting)
+            mediation_item.render_tokens(row, item, setting)
+            mediation_item.render_item_values(row, item, setting)
+            mediation_spread.render_item_density(row, item, setting)
+            mediation_spread.render_item_spread(row, item, setting)
+            mediation_item.render_draws(row, item, setting)
+    mediation.render_mediation_notes(setting)

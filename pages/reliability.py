@@ -8,27 +8,27 @@ from cotlab.ui.item import evidence
 from cotlab.ui.reliability import chains as reliability_chains
 from cotlab.ui.reliability import item as reliability_item
 from cotlab.ui.reliability import suite as reliability
-from cotlab.ui.steps import pick_item
+from cotlab.ui.steps import select_item
 
 parts.head("Reliability", "Do independent signals agree that the reasoning can be relied on?")
 row = parts.pick_run(*SCORERS)
 if row is not None:
-    over_suite, one_item = st.tabs(["Over the suite", evidence.ONE_ITEM], key="view", on_change="rerun", bind="query-params")
-    if over_suite.open:
-        with over_suite:
-            reliability.means(row)
-            reliability.items(row)
-            reliability.orthogonal(row)
-            reliability.diagnoses(row)
-    if one_item.open:
-        with one_item:
-            item = pick_item(row)
+    suite_tab, item_tab = st.tabs(["Over the suite", evidence.ITEM_VIEW], key="view", on_change="rerun", bind="query-params")
+    if suite_tab.open:
+        with suite_tab:
+            reliability.render_component_means(row)
+            reliability.render_reliability_items(row)
+            reliability.render_correlations(row)
+            reliability.render_diagnosis_rates(row)
+    if item_tab.open:
+        with item_tab:
+            item = select_item(row)
             if item is not None:
-                reliability_item.bars(row, item)
-                reliability_item.diagnosis(row, item)
-                reliability_item.flags(row, item)
-                reliability_item.links(row, item)
-                reliability_chains.paraphrases(row, item)
-                evidence.how_to_add(row, "F", "V", "D")
-                reliability_item.requests(row, item)
-    reliability.fine_print(row)
+                reliability_item.render_item_components(row, item)
+                reliability_item.render_item_diagnoses(row, item)
+                reliability_item.render_flags(row, item)
+                reliability_item.render_verification_links(row, item)
+                reliability_chains.render_paraphrases(row, item)
+                evidence.render_how_to_add(row, "F", "V", "D")
+                reliability_item.render_requests_link(row, item)
+    reliability.render_reliability_notes(row)

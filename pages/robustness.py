@@ -7,33 +7,33 @@ from cotlab.ui.item import evidence
 from cotlab.ui.robustness import composite as robustness_composite
 from cotlab.ui.robustness import item as robustness_item
 from cotlab.ui.robustness import suite as robustness
-from cotlab.ui.steps import pick_item
+from cotlab.ui.steps import select_item
 
 parts.head("Robustness", "What does a perturbed step do to the rest of the chain and to the answer?")
 row = parts.pick_run("robustness", "causal", shows=evidence.has_robustness)
 if row is not None:
     alone = robustness_composite.alone(row)
-    over_suite, one_item = st.tabs(["Over the suite", evidence.ONE_ITEM], key="view", on_change="rerun", bind="query-params")
-    if over_suite.open:
-        with over_suite:
+    suite_tab, item_tab = st.tabs(["Over the suite", evidence.ITEM_VIEW], key="view", on_change="rerun", bind="query-params")
+    if suite_tab.open:
+        with suite_tab:
             if alone:
-                robustness_composite.suite(row)
+                robustness_composite.render_composite_suite(row)
             else:
-                robustness.headline(row)
-                robustness.by_perturbation(row)
-                view = robustness.positions(row)
+                robustness.render_robustness_summary(row)
+                robustness.render_perturbations(row)
+                view = robustness.render_positions(row)
                 if view is not None:
-                    robustness.cell(row, view)
-                    robustness.items(row, view)
-            robustness.causal(row)
-    if one_item.open:
-        with one_item:
-            item = pick_item(row)
+                    robustness.render_cell_items(row, view)
+                    robustness.render_robustness_items(row, view)
+            robustness.render_causal(row)
+    if item_tab.open:
+        with item_tab:
+            item = select_item(row)
             if item is not None:
                 if alone:
-                    robustness_composite.one(row, item)
+                    robustness_composite.render_composite_item(row, item)
                 else:
-                    robustness_item.table(row, item)
-                    robustness_item.steps(row, item)
-                robustness_item.questions(row, item)
-    robustness.fine_print(row)
+                    robustness_item.render_steps_table(row, item)
+                    robustness_item.render_perturbed_steps(row, item)
+                robustness_item.render_perturbed_questions(row, item)
+    robustness.render_robustness_notes(row)

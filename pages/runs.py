@@ -7,14 +7,14 @@ from cotlab.ui.links import page
 from cotlab.ui.runs import list as runs
 
 parts.head("Runs", "Which runs are there, and what did they find?")
-table = runs.filtered()
+table = runs.filter_runs()
 if table.empty:
     parts.empty("No run matches.", page("new_run"), "Start one")
 else:
-    ticked = runs.show(table)
+    ticked = runs.render_runs(table)
     if len(ticked) > 1:
         runs.compare_link(table, ticked)
     if len(ticked) == 2:
-        runs.side_by_side(*ticked)
+        runs.render_side_by_side(*ticked)
     elif len(ticked) < 2:
         st.caption("Tick two runs to compare them, or several to hold them against the oldest.")

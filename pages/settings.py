@@ -4,8 +4,8 @@ from cotlab.ui import components as parts
 from cotlab.ui import settings
 
 parts.head("Settings", "What can this installation reach, and what does it hold?")
-settings.keys()
-settings.sharing()
-settings.connection()
-settings.the_store()
-settings.prices()
+settings.render_keys()
+settings.render_sharing()
+settings.render_connection_test()
+settings.render_store()
+settings.render_prices()

@@ -8,14 +8,14 @@ from cotlab.ui import steps
 parts.head("Steps", "Which steps does the answer depend on?")
 row = parts.pick_run("ablation")
 if row is not None:
-    metric = steps.choose_metric(row)
-    over_suite, one_chain = st.tabs(["Over the suite", "One chain"])
-    with over_suite:
-        steps.by_position(row, metric)
-        steps.modes(row)
-        steps.redundancy(row, metric)
-    with one_chain:
-        item = steps.pick_item(row)
+    metric = steps.select_ccs_metric(row)
+    suite_tab, chain_tab = st.tabs(["Over the suite", "One chain"])
+    with suite_tab:
+        steps.render_by_position(row, metric)
+        steps.render_modes(row)
+        steps.render_redundancy(row, metric)
+    with chain_tab:
+        item = steps.select_item(row)
         if item is not None:
-            steps.chain(row, item, metric, steps.choose_mode(row))
-    steps.fine_print(row, metric)
+            steps.render_step_chain(row, item, metric, steps.select_mode(row))
+    steps.render_step_notes(row, metric)

@@ -8,8 +8,8 @@ from cotlab.ui import suites
 parts.head("Suites", "Which questions, chains and answers can a run use?")
 chosen, new = st.tabs(["Kept and shipped", "Upload"])
 with chosen:
-    suite = suites.pick()
+    suite = suites.select_suite()
     if suite is not None:
-        suites.show(suite, "kept")
+        suites.render_suite(suite, "kept")
 with new:
     suites.upload()

@@ -4,12 +4,12 @@ from cotlab.ui import components as parts
 from cotlab.ui import unfaithfulness
 
 parts.head("Unfaithfulness", "How often does the chain not tell how the answer came about, and who says so?")
-shown = unfaithfulness.found()
-if shown is not None:
-    unfaithfulness.rates(shown)
-    unfaithfulness.sweep(shown)
-    unfaithfulness.by_category(shown)
-    unfaithfulness.agreement(shown)
-    unfaithfulness.judges(shown)
-    unfaithfulness.chains(shown)
-    unfaithfulness.fine_print(shown)
+view = unfaithfulness.select_unfaithfulness_runs()
+if view is not None:
+    unfaithfulness.render_rates(view)
+    unfaithfulness.render_sweep(view)
+    unfaithfulness.render_category_rates(view)
+    unfaithfulness.render_classifier_agreement(view)
+    unfaithfulness.render_judges(view)
+    unfaithfulness.render_chain_sizes(view)
+    unfaithfulness.render_unfaithfulness_notes(view)

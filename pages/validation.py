@@ -4,11 +4,11 @@ from cotlab.ui import components as parts
 from cotlab.ui import validation
 
 parts.head("Validation", "Can the metrics be trusted?")
-found = validation.report()
-if found is not None:
-    validation.overview(found)
-    metrics = validation.choose(found)
+latest = validation.load_report()
+if latest is not None:
+    validation.render_overview(latest)
+    metrics = validation.select_validation_metrics(latest)
     if len(metrics) == 1:
-        validation.one(found, metrics[0])
+        validation.render_metric(latest, metrics[0])
     else:
-        validation.gallery(found, metrics)
+        validation.render_gallery(latest, metrics)

@@ -14,12 +14,12 @@ from cotlab.analysis.paired import (
     PairedRow,
     corrected,
     directions,
-    item_values,
-    pair,
+    mean_item_values,
+    pair_runs,
     paired_rows,
 )
 from cotlab.core.errors import ConfigError
-from cotlab.core.keys import digest, plain
+from cotlab.core.keys import digest, to_json_value
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import MetricCard, Plan
 from cotlab.run.imports.mediation import COUNTED, NO_QUESTION
@@ -118,53 +118,53 @@ def compare_runs(
     if not 0 <= threshold <= 1:
         raise ConfigError(f"The threshold of unfaithfulness must lie in [0, 1], got {threshold:g}.")
     first = _Side.read(store, base, scorers, metrics, threshold)
-    found = [_compare(first, _Side.read(store, other, scorers, metrics, threshold), seed) for other in others]
-    every = iter(corrected([row for comparison in found for row in comparison.rows]))
-    whole = [replace(comparison, rows=tuple(next(every) for _ in comparison.rows)) for comparison in found]
-    return Compared(base, tuple(whole), directions([comparison.rows for comparison in whole]))
+    comparisons = [_compare(first, _Side.read(store, other, scorers, metrics, threshold), seed) for other in others]
+    every = iter(corrected([row for comparison in comparisons for row in comparison.rows]))
+    adjusted = [replace(comparison, rows=tuple(next(every) for _ in comparison.rows)) for comparison in comparisons]
+    return Compared(base, tuple(adjusted), directions([comparison.rows for comparison in adjusted]))
 
 
-def by_category(store: Store, found: Compared, *, seed: int = 42) -> Compared:
+def compare_by_category(store: Store, compared: Compared, *, seed: int = 42) -> Compared:
     """The same comparisons with a row for each category of items; their p are corrected over all of these rows."""
-    plans = [read.plan_of(read.run(store, name)) for name in (found.base, *(c.other for c in found.comparisons))]
-    rows = [paired_rows(c.pairs, yes_or_no=_flags(plans), seed=seed, by_category=True) for c in found.comparisons]
-    every = iter(corrected([row for own in rows for row in own]))
-    whole = [replace(c, rows=tuple(next(every) for _ in own)) for c, own in zip(found.comparisons, rows, strict=True)]
-    return Compared(found.base, tuple(whole), ())
+    plans = [read.stored_plan(read.get_run(store, name)) for name in (compared.base, *(c.other for c in compared.comparisons))]
+    rows = [paired_rows(c.pairs, yes_or_no=_flags(plans), seed=seed, by_category=True) for c in compared.comparisons]
+    every = iter(corrected([row for category_rows in rows for row in category_rows]))
+    adjusted = [replace(c, rows=tuple(next(every) for _ in category_rows)) for c, category_rows in zip(compared.comparisons, rows, strict=True)]
+    return Compared(compared.base, tuple(adjusted), ())
 
 
 def metric_cards(plans: Sequence[Plan]) -> dict[str, MetricCard]:
     """The cards of the metrics that the plans' scorers give, by name."""
     names = dict.fromkeys(spec.name for plan in plans for spec in plan.scorers if spec.name in SCORERS)
-    found: dict[str, MetricCard] = {}
+    cards: dict[str, MetricCard] = {}
     for name in names:
-        found |= {card.name: card for card in (*SCORERS[name].cards, *(s.card for s in SCORERS[name].statistics))}
-    return found
+        cards |= {card.name: card for card in (*SCORERS[name].cards, *(s.card for s in SCORERS[name].statistics))}
+    return cards
 
 
 def plan_changes(base: Plan, other: Plan, more: Mapping[str, tuple[str, str]] | None = None) -> tuple[Change, ...]:
     """The settings in which two plans differ, by name; ``more`` holds others by name, as (base, other)."""
-    one, two = _flat(base), _flat(other)
-    told = {name: (one.get(name, "n/a"), two.get(name, "n/a")) for name in sorted({*one, *two})} | dict(more or {})
-    return tuple(Change(name, *values) for name, values in told.items() if values[0] != values[1])
+    base_settings, other_settings = _flat_settings(base), _flat_settings(other)
+    settings = {name: (base_settings.get(name, "n/a"), other_settings.get(name, "n/a")) for name in sorted({*base_settings, *other_settings})} | dict(more or {})
+    return tuple(Change(name, *values) for name, values in settings.items() if values[0] != values[1])
 
 
-def as_json(found: Compared) -> dict[str, Any]:
+def comparison_json(compared: Compared) -> dict[str, Any]:
     """Everything but the single items, as JSON values."""
     return {
-        "base": found.base,
+        "base": compared.base,
         "family": FAMILY,
         "comparisons": [
             {
                 "other": c.other, "items_shared": c.shared, "items_only_base": c.only_base, "items_only_other": c.only_other,
                 "items_with_another_question": c.unlike, "prompts": c.prompts,
-                "rows": [plain({**asdict(row), "values": list(row.values)}) for row in c.rows],
+                "rows": [to_json_value({**asdict(row), "values": list(row.values)}) for row in c.rows],
                 "metrics_only_base": list(c.alone_base), "metrics_only_other": list(c.alone_other),
                 "changes": [asdict(change) for change in c.changes],
             }
-            for c in found.comparisons
+            for c in compared.comparisons
         ],
-        "directions": [plain(asdict(row)) for row in found.directions],
+        "directions": [to_json_value(asdict(row)) for row in compared.directions],
     }  # fmt: skip
 
 
@@ -180,30 +180,30 @@ class _Side:
 
     @classmethod
     def read(cls, store: Store, run_id: str, scorers: Sequence[str], metrics: Sequence[str], threshold: float) -> _Side:
-        row = read.run(store, run_id)
-        plan = read.plan_of(row)
-        table = read.scores(store, run_id)
+        row = read.get_run(store, run_id)
+        plan = read.stored_plan(row)
+        table = read.run_scores(store, run_id)
         draws = [name for name, card in metric_cards([plan]).items() if card.level == "draw"]
         table = table[~table["metric"].isin(draws)]
         items = read.items_of_run(store, run_id)
         items = items[items["id"].isin(table["item_id"])]
         if scorers:
             table = table[table["scorer"].isin(list(scorers))]
-        values = item_values(table, threshold)
+        values = mean_item_values(table, threshold)
         return cls(run_id, plan, str(row["code_version"]), items, values[values["metric"].isin(metrics)] if metrics else values)
 
 
 def _compare(base: _Side, other: _Side, seed: int) -> Comparison:
     items = _matched(base.items, other.items)
     shared = items["same"].notna()
-    same = items["same"].map(lambda told: told is True)
+    same = items["same"].map(lambda value: value is True)
     unlike = int((shared & ~same).sum())
     if not shared.any() or unlike == int(shared.sum()):
         raise ConfigError(
             f"Runs {base.run_id!r} and {other.run_id!r} share no item: {base.plan.suite} and {other.plan.suite}. Items are "
             "matched by their id and question, so compare runs on one suite."
         )
-    pairs = pair(base.values, other.values, items)
+    pairs = pair_runs(base.values, other.values, items)
     if pairs.empty:
         raise ConfigError(
             f"Runs {base.run_id!r} and {other.run_id!r} share no metric: {_scorers(base)} and {_scorers(other)}."
@@ -214,7 +214,7 @@ def _compare(base: _Side, other: _Side, seed: int) -> Comparison:
         base.run_id, other.run_id, int(shared.sum()), len(ids[base.run_id] - ids[other.run_id]),
         len(ids[other.run_id] - ids[base.run_id]), int(items[same]["prompt"].nunique()), unlike, pairs,
         paired_rows(pairs, yes_or_no=binary, seed=seed),
-        _alone(base.values, other.values), _alone(other.values, base.values),
+        _metrics_missing_in(base.values, other.values), _metrics_missing_in(other.values, base.values),
         plan_changes(base.plan, other.plan, {"code version": (base.code, other.code)}),
     )  # fmt: skip
 
@@ -225,15 +225,15 @@ def _flags(plans: Sequence[Plan]) -> frozenset[str]:
 
 def _matched(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     """Items of both runs with their prompt and category; ``same`` is None where only one run has the item."""
-    found = base[["id", "question", "category"]].merge(
+    merged = base[["id", "question", "category"]].merge(
         other[["id", "question", "category"]], how="outer", on="id", suffixes=("", "_other")
     )
     rows = []
-    for row in found.to_dict("records"):
-        told = [None if pd.isna(row[name]) else str(row[name]) for name in ("question", "question_other")]
-        prompts = [_prompt(text, str(row["id"])) for text in told if text is not None]
+    for row in merged.to_dict("records"):
+        questions = [None if pd.isna(row[name]) else str(row[name]) for name in ("question", "question_other")]
+        prompts = [_prompt(text, str(row["id"])) for text in questions if text is not None]
         category = next((str(row[name]) for name in ("category", "category_other") if not pd.isna(row[name])), "")
-        same = prompts[0] == prompts[1] and COUNTED not in told if len(prompts) == 2 else None
+        same = prompts[0] == prompts[1] and COUNTED not in questions if len(prompts) == 2 else None
         rows.append((str(row["id"]), prompts[0], category, same))
     return pd.DataFrame(rows, columns=["item_id", "prompt", "category", "same"])
 
@@ -245,25 +245,25 @@ def _prompt(question: str, item_id: str) -> str:
     return question if question.startswith("sha256:") else f"sha256:{digest(question)}"
 
 
-def _alone(own: pd.DataFrame, other: pd.DataFrame) -> tuple[str, ...]:
+def _metrics_missing_in(table: pd.DataFrame, other: pd.DataFrame) -> tuple[str, ...]:
     keys = ["metric", "facet"]
-    found = own[keys].drop_duplicates().merge(other[keys].drop_duplicates(), how="left", on=keys, indicator=True)
-    return tuple(sorted(found[found["_merge"] == "left_only"]["metric"].unique()))
+    merged = table[keys].drop_duplicates().merge(other[keys].drop_duplicates(), how="left", on=keys, indicator=True)
+    return tuple(sorted(merged[merged["_merge"] == "left_only"]["metric"].unique()))
 
 
 def _scorers(side: _Side) -> str:
     return ", ".join(dict.fromkeys(spec.name for spec in side.plan.scorers)) or "no scorer"
 
 
-def _flat(plan: Plan) -> dict[str, str]:
-    told: dict[str, Any] = {
+def _flat_settings(plan: Plan) -> dict[str, str]:
+    settings: dict[str, Any] = {
         "suite": plan.suite, "suite digest": plan.suite_digest, "seed": plan.seed, "temperature": plan.temperature,
         "repeats": plan.repeats, "limit": "all" if plan.limit is None else plan.limit,
     }  # fmt: skip
-    told |= {f"tag {name}": value for name, value in plan.tags.items()}
+    settings |= {f"tag {name}": value for name, value in plan.tags.items()}
     for role, model in plan.models.items():
-        told |= {f"{role}": str(model), f"{role} revision": model.revision or "n/a", f"{role} form": model.form}
-        told |= {f"{role} address": model.base_url} if model.base_url else {}
+        settings |= {f"{role}": str(model), f"{role} revision": model.revision or "n/a", f"{role} form": model.form}
+        settings |= {f"{role} address": model.base_url} if model.base_url else {}
     for spec in plan.scorers:
-        told |= {f"{spec.name} version": spec.version, **{f"{spec.name}.{k}": plain(v) for k, v in spec.params.items()}}
-    return {name: str(value) for name, value in told.items()}
+        settings |= {f"{spec.name} version": spec.version, **{f"{spec.name}.{k}": to_json_value(v) for k, v in spec.params.items()}}
+    return {name: str(value) for name, value in settings.items()}

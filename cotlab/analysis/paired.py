@@ -16,7 +16,7 @@ import pandas as pd
 
 from cotlab.core.keys import canonical_json
 from cotlab.core.rng import derive_seed
-from cotlab.metrics.ablation.redundancy import item_means
+from cotlab.metrics.ablation.redundancy import mean_by_item
 from cotlab.stats.direction import direction
 from cotlab.stats.multiple import benjamini_hochberg
 from cotlab.stats.paired import McNemar, cohen_dz, mcnemar, paired_bootstrap, wilcoxon
@@ -80,7 +80,7 @@ class PairedRow:
     values: tuple[float, ...]
 
 
-def item_values(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
+def mean_item_values(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
     """The mean of each item's values, and why an item has none.
 
     Parameters
@@ -97,16 +97,16 @@ def item_values(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFra
     """
     canonical = {text: canonical_json(json.loads(text)) for text in table["facet"].unique()}
     table = table.assign(facet=table["facet"].map(canonical))
-    means = item_means(table).drop(columns=["size", "undefined"])
+    means = mean_by_item(table).drop(columns=["size", "undefined"])
     gaps = table[table["value"].isna()]
-    told = gaps["status"].where(gaps["status"] != "undefined", "") + gaps["reason"].fillna("").map(_after)
-    why = told.groupby([gaps["metric"], gaps["facet"], gaps["item_id"]]).first().rename("why").reset_index()
-    found = means.merge(why, how="left", on=["metric", "facet", "item_id"])
-    found["why"] = [_shown(text) if n == 0 else "" for text, n in zip(found["why"], found["n"], strict=True)]
-    return pd.concat([found, _judged(found, threshold)], ignore_index=True)
+    reasons = gaps["status"].where(gaps["status"] != "undefined", "") + gaps["reason"].fillna("").map(_after)
+    first_reasons = reasons.groupby([gaps["metric"], gaps["facet"], gaps["item_id"]]).first().rename("why").reset_index()
+    merged = means.merge(first_reasons, how="left", on=["metric", "facet", "item_id"])
+    merged["why"] = [_reason_text(text) if n == 0 else "" for text, n in zip(merged["why"], merged["n"], strict=True)]
+    return pd.concat([merged, _judged(merged, threshold)], ignore_index=True)
 
 
-def pair(base: pd.DataFrame, other: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+def pair_runs(base: pd.DataFrame, other: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Put two runs' values side by side, for every metric and facet that both have.
 
     Parameters
@@ -125,16 +125,16 @@ def pair(base: pd.DataFrame, other: pd.DataFrame, items: pd.DataFrame) -> pd.Dat
     keys = ["metric", "facet"]
     shared = base[keys].drop_duplicates().merge(other[keys].drop_duplicates(), on=keys)
     sides = [table.merge(shared, on=keys) for table in (base, other)]
-    found = sides[0].merge(sides[1], how="outer", on=[*keys, "item_id"], suffixes=("_base", "_other"))
-    found = found.merge(items, how="left", on="item_id")
-    differs = ~found["same"].astype("boolean").fillna(True).astype(bool)
+    merged = sides[0].merge(sides[1], how="outer", on=[*keys, "item_id"], suffixes=("_base", "_other"))
+    merged = merged.merge(items, how="left", on="item_id")
+    differs = ~merged["same"].astype("boolean").fillna(True).astype(bool)
     for side in ("base", "other"):
-        absent = found[f"n_{side}"].isna()
-        found.loc[absent, f"why_{side}"] = NOT_SCORED
-        found.loc[differs & ~absent, f"why_{side}"] = OTHER_QUESTION
-        found[side] = found[f"value_{side}"].mask(differs)
-    found["draws"] = found[["n_base", "n_other"]].max(axis=1).fillna(0).astype(int)
-    return found.sort_values([*keys, "item_id"], ignore_index=True)[PAIR_COLUMNS]
+        absent = merged[f"n_{side}"].isna()
+        merged.loc[absent, f"why_{side}"] = NOT_SCORED
+        merged.loc[differs & ~absent, f"why_{side}"] = OTHER_QUESTION
+        merged[side] = merged[f"value_{side}"].mask(differs)
+    merged["draws"] = merged[["n_base", "n_other"]].max(axis=1).fillna(0).astype(int)
+    return merged.sort_values([*keys, "item_id"], ignore_index=True)[PAIR_COLUMNS]
 
 
 def paired_rows(
@@ -182,32 +182,32 @@ def directions(comparisons: Sequence[Sequence[PairedRow]]) -> tuple[DirectionRow
     for rows in comparisons:
         for row in rows:
             by.setdefault((row.metric, canonical_json(dict(row.facet))), []).append(row)
-    found = []
+    result = []
     for same in by.values():
         differences = tuple(row.difference for row in same)
         if len(same) > 1:
-            found.append(DirectionRow(same[0].metric, same[0].facet, differences, direction(differences).text))
-    return tuple(found)
+            result.append(DirectionRow(same[0].metric, same[0].facet, differences, direction(differences).text))
+    return tuple(result)
 
 
-def facet_words(facet: Mapping[str, str], without: Iterable[str] = ()) -> str:
+def facet_label(facet: Mapping[str, str], without: Iterable[str] = ()) -> str:
     """A facet in one line, as "classifier hint, threshold 0.5", without some of its names."""
     left_out = set(without)
     return ", ".join(f"{name} {value}" for name, value in facet.items() if name not in left_out)
 
 
-def missing_words(row: PairedRow, most: int = 2) -> str:
+def missing_text(row: PairedRow, limit: int = 2) -> str:
     """How many items have no value on a side and the most frequent reasons; "" where none is missing."""
-    told = []
+    lines = []
     for side, reasons in (("base", row.missing_base), ("other", row.missing_other)):
         if reasons:
-            named = "; ".join(f"{n} {why}" for why, n in list(reasons.items())[:most])
-            rest = sum(list(reasons.values())[most:])
-            told.append(f"{side}: {named}{f'; {rest} for other reasons' if rest else ''}")
-    return " · ".join(told)
+            named = "; ".join(f"{n} {reason}" for reason, n in list(reasons.items())[:limit])
+            rest = sum(list(reasons.values())[limit:])
+            lines.append(f"{side}: {named}{f'; {rest} for other reasons' if rest else ''}")
+    return " · ".join(lines)
 
 
-def changed(pairs: pd.DataFrame, metric: str, facet: str, better: str) -> pd.DataFrame:
+def changed_values(pairs: pd.DataFrame, metric: str, facet: str, better: str) -> pd.DataFrame:
     """Items whose value differs, the largest change first.
 
     Parameters
@@ -224,13 +224,13 @@ def changed(pairs: pd.DataFrame, metric: str, facet: str, better: str) -> pd.Dat
         item_id, category, base, other, difference, change ("improved", "regressed"; "rose", "fell" where neither end is
         better).
     """
-    own = pairs[(pairs["metric"] == metric) & (pairs["facet"] == facet)].dropna(subset=["base", "other"])
-    own = own.assign(difference=own["other"] - own["base"])
-    own = own[own["difference"].abs() > 1e-12]
-    words = {"higher": ("improved", "regressed"), "lower": ("regressed", "improved")}.get(better, ("rose", "fell"))
-    own["change"] = [words[0] if d > 0 else words[1] for d in own["difference"]]
-    own = own.assign(size=own["difference"].abs()).sort_values(["size", "item_id"], ascending=[False, True])
-    return own[["item_id", "category", "base", "other", "difference", "change"]].reset_index(drop=True)
+    selected = pairs[(pairs["metric"] == metric) & (pairs["facet"] == facet)].dropna(subset=["base", "other"])
+    selected = selected.assign(difference=selected["other"] - selected["base"])
+    selected = selected[selected["difference"].abs() > 1e-12]
+    labels = {"higher": ("improved", "regressed"), "lower": ("regressed", "improved")}.get(better, ("rose", "fell"))
+    selected["change"] = [labels[0] if d > 0 else labels[1] for d in selected["difference"]]
+    selected = selected.assign(size=selected["difference"].abs()).sort_values(["size", "item_id"], ascending=[False, True])
+    return selected[["item_id", "category", "base", "other", "difference", "change"]].reset_index(drop=True)
 
 
 def _row(metric: str, facet: str, category: Any, group: pd.DataFrame, binary: bool, seed: int) -> PairedRow:
@@ -243,39 +243,39 @@ def _row(metric: str, facet: str, category: Any, group: pd.DataFrame, binary: bo
     counts = mcnemar(first, second) if binary else None
     ranks = wilcoxon(means, others)
     if counts is not None and not repeated:
-        found, p, test, no_p = counts.difference, counts.p, counts.method, counts.reason
+        interval, p, test, no_p = counts.difference, counts.p, counts.method, counts.reason
     else:
         seed = derive_seed("paired", seed, metric, facet, str(category))
-        found = paired_bootstrap(first, second, prompts if repeated else None, seed=seed)
+        interval = paired_bootstrap(first, second, prompts if repeated else None, seed=seed)
         if repeated:  # what was resampled is not what n counts
-            found = replace(found, method=found.method.replace("bootstrap", "bootstrap over prompts", 1))
+            interval = replace(interval, method=interval.method.replace("bootstrap", "bootstrap over prompts", 1))
         p, test, no_p = ranks.p, ranks.method, ranks.reason
     values = tuple(b - a for a, b in zip(means, others, strict=True))
     return PairedRow(
         metric, json.loads(facet), None if category is None else str(category), len(matched), len(by_prompt),
         _counted(group[group["base"].isna()]["why_base"]), _counted(group[group["other"].isna()]["why_other"]),
         float(matched["base"].mean()) if first else None, float(matched["other"].mean()) if first else None,
-        found.point, found.lo, found.hi, found.level, found.method, found.reason, counts, p, test, no_p, None,
+        interval.point, interval.lo, interval.hi, interval.level, interval.method, interval.reason, counts, p, test, no_p, None,
         cohen_dz(means, others).point, ranks.rank_biserial, values,
     )  # fmt: skip
 
 
 def _judged(values: pd.DataFrame, threshold: float) -> pd.DataFrame:
     """Yes or no for each item: whether the mean of its draws reaches the threshold."""
-    own = values[values["metric"] == SCORED]
-    facets = {text: canonical_json({**json.loads(text), "threshold": f"{threshold:g}"}) for text in own["facet"].unique()}
-    reached = (own["value"] >= threshold).astype(float).where(own["value"].notna())
-    return own.assign(metric=RATE, facet=own["facet"].map(facets), value=reached, n=own["n"].clip(upper=1))
+    scores = values[values["metric"] == SCORED]
+    facets = {text: canonical_json({**json.loads(text), "threshold": f"{threshold:g}"}) for text in scores["facet"].unique()}
+    reached = (scores["value"] >= threshold).astype(float).where(scores["value"].notna())
+    return scores.assign(metric=RATE, facet=scores["facet"].map(facets), value=reached, n=scores["n"].clip(upper=1))
 
 
 def _after(reason: str) -> str:
     return f": {reason}" if reason else ""
 
 
-def _shown(text: Any) -> str:
+def _reason_text(text: Any) -> str:
     return str(text).removeprefix(": ") if isinstance(text, str) and text else "undefined"
 
 
 def _counted(reasons: Iterable[str]) -> dict[str, int]:
     counts = pd.Series(list(reasons), dtype="object").value_counts(sort=False)
-    return {str(why): int(n) for why, n in sorted(counts.items(), key=lambda told: (-int(told[1]), str(told[0])))}
+    return {str(reason): int(n) for reason, n in sorted(counts.items(), key=lambda entry: (-int(entry[1]), str(entry[0])))}

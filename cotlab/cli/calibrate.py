@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from cotlab.cli.who import who
+from cotlab.cli.who import acting_user
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +22,7 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the folds
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 
 
-def calibrate(
+def calibrate_command(
     run: Runs = None,
     method: Annotated[str, typer.Option(help="auto (lowest out-of-fold Brier score), platt, beta or isotonic.")] = "auto",
     weights: Annotated[
@@ -51,20 +51,20 @@ def calibrate(
         if run:
             raise ConfigError(f"{'--list' if listing else '--rollback'} takes no runs, got {', '.join(run)}")
         if rollback is not None:
-            review.rollback(store, rollback, by=who(by), reason=reason)
-        _versions(store, json)
+            review.rollback(store, rollback, by=acting_user(by), reason=reason)
+        _print_versions(store, json)
         return
-    found = review.calibrate(
-        store, run or None, by=who(by), method=method, weights=weights, objective=objective, domain=domain, dry_run=dry_run,
+    fitted = review.calibrate_runs(
+        store, run or None, by=acting_user(by), method=method, weights=weights, objective=objective, domain=domain, dry_run=dry_run,
         note=reason, seed=seed,
     )  # fmt: skip
     if json:
-        sys.stdout.write(canonical_json({"version": found.version, "report": found.report}) + "\n")
+        sys.stdout.write(canonical_json({"version": fitted.version, "report": fitted.report}) + "\n")
     else:
-        _show(found)
+        _print_fitted(fitted)
 
 
-def tune(
+def tune_command(
     run: Runs = None,
     objective: Annotated[str, typer.Option(help="auc: rank the labels; brier: predict them after a logistic map.")] = "auc",
     apply: Annotated[bool, typer.Option("--apply", help="Fit the next calibrator with the tuned weights.")] = False,
@@ -80,78 +80,78 @@ def tune(
 
     store = Store()
     report = tuned_report(review.tune_runs(store, run or None, objective=objective, seed=seed))
-    found = review.calibrate(store, run or None, by=who(by), weights="tuned", objective=objective, seed=seed) if apply else None
+    fitted = review.calibrate_runs(store, run or None, by=acting_user(by), weights="tuned", objective=objective, seed=seed) if apply else None
     if json:
-        told = {"tuned": report, "version": found.version if found else None, "report": found.report if found else None}
-        sys.stdout.write(canonical_json(told) + "\n")
+        output = {"tuned": report, "version": fitted.version if fitted else None, "report": fitted.report if fitted else None}
+        sys.stdout.write(canonical_json(output) + "\n")
         return
-    _tuned(_console(), report)
-    if found is not None:
-        _show(found)
+    _print_tuned(_console(), report)
+    if fitted is not None:
+        _print_fitted(fitted)
 
 
-def _show(found: Fitted) -> None:
+def _print_fitted(fitted: Fitted) -> None:
     from rich.text import Text
 
-    from cotlab.figures.style import number
-    from cotlab.reliability.combine import combined_words
+    from cotlab.figures.style import format_number
+    from cotlab.reliability.combine import combination_text
 
-    console, report = _console(), found.report
+    console, report = _console(), fitted.report
     good, n = report["n_positive"], report["n"]
-    _methods(console, f"{n} labels ({good} acceptable) of {report['n_questions']} questions, {report['folds']} folds", report)
+    _print_methods(console, f"{n} labels ({good} acceptable) of {report['n_questions']} questions, {report['folds']} folds", report)
     lines = [
-        f"The base rate {number(report['base_rate'])} alone has a Brier score of {_interval(report['base_brier'])}.",
+        f"The base rate {format_number(report['base_rate'])} alone has a Brier score of {_interval(report['base_brier'])}.",
         f"r_raw itself ranks the labels with an AUROC of {_interval(report['auroc_r_raw'])}.",
         f"Chosen (*): {report['why']}.",
-        *[f"Left out: {count} labels: {why}." for why, count in report["left_out"].items()],
+        *[f"Left out: {count} labels: {reason}." for reason, count in report["left_out"].items()],
     ]
     for line in lines:
         console.print(Text(line))
-    for name, one in report["domains"].items():
-        own = f"its own map, {one['chosen']}: {one['why']}" if one["used"] == "own" else one["why"]
-        if one["difference"] is not None:
-            own += f"; Brier of its own map {_interval(one['own'])}, of the one over all {_interval(one['all'])}, "
-            own += f"own minus all {_interval(one['difference'])}"
-        console.print(Text(f"Domain {name!r} ({one['n']} labels, {one['n_positive']} acceptable): {own}."))
+    for name, domain_report in report["domains"].items():
+        summary = f"its own map, {domain_report['chosen']}: {domain_report['why']}" if domain_report["used"] == "own" else domain_report["why"]
+        if domain_report["difference"] is not None:
+            summary += f"; Brier of its own map {_interval(domain_report['own'])}, of the one over all {_interval(domain_report['all'])}, "
+            summary += f"own minus all {_interval(domain_report['difference'])}"
+        console.print(Text(f"Domain {name!r} ({domain_report['n']} labels, {domain_report['n_positive']} acceptable): {summary}."))
     if report["weights"] is not None:
-        _tuned(console, report["weights"])
+        _print_tuned(console, report["weights"])
     if "combination" in report:
-        console.print(Text(f"Combined: {combined_words(report['combination'])}."))
-    if found.version is None:
+        console.print(Text(f"Combined: {combination_text(report['combination'])}."))
+    if fitted.version is None:
         console.print(Text("Nothing was written (--dry-run)."))
     else:
-        console.print(Text(f"Version {found.version} is in use. It saw the labels {report['labels_digest'][:12]}."))
+        console.print(Text(f"Version {fitted.version} is in use. It saw the labels {report['labels_digest'][:12]}."))
 
 
-def _methods(console: Console, title: str, report: Mapping[str, Any]) -> None:
-    from cotlab.figures.style import number
+def _print_methods(console: Console, title: str, report: Mapping[str, Any]) -> None:
+    from cotlab.figures.style import format_number
 
     rows = []
-    for one in report["methods"]:
-        if one["refused"]:
-            rows.append([one["method"], *[""] * 6, f"refused: {one['refused']}"])
+    for trial in report["methods"]:
+        if trial["refused"]:
+            rows.append([trial["method"], *[""] * 6, f"refused: {trial['refused']}"])
             continue
-        lo, hi = one["band"]
+        lo, hi = trial["band"]
         rows.append(
             [
-                one["method"] + " *" * (one["method"] == report["chosen"]), _interval(one["brier"]), _interval(one["gained"]),
-                _interval(one["ece"]), f"[{number(lo)}, {number(hi)}] ({one['bins']} bins)", _interval(one["log_loss"]),
-                _interval(one["auroc"]), one["note"],
+                trial["method"] + " *" * (trial["method"] == report["chosen"]), _interval(trial["brier"]), _interval(trial["gained"]),
+                _interval(trial["ece"]), f"[{format_number(lo)}, {format_number(hi)}] ({trial['bins']} bins)", _interval(trial["log_loss"]),
+                _interval(trial["auroc"]), trial["note"],
             ]
         )  # fmt: skip
     heads = ("method", "Brier", "Brier − base rate's", "ECE", "ECE if perfect", "log loss (nats)", "AUROC", "note")
     _table(console, f"Out of fold, 95 % intervals over questions: {title}", heads, rows)
 
 
-def _tuned(console: Console, report: Mapping[str, Any]) -> None:
+def _print_tuned(console: Console, report: Mapping[str, Any]) -> None:
     from rich.text import Text
 
-    from cotlab.figures.style import number
+    from cotlab.figures.style import format_number
     from cotlab.stats.weights import WEIGHTS
 
     name = {"auc": "AUROC (higher is better)", "brier": "Brier score (lower is better)"}[report["objective"]]
-    rows = [["example", *[number(weight) for weight in WEIGHTS.values()], _interval(report["example"])]]
-    rows.append(["tuned", *[number(report["weights"][part]) for part in WEIGHTS], _interval(report["tuned"])])
+    rows = [["example", *[format_number(weight) for weight in WEIGHTS.values()], _interval(report["example"])]]
+    rows.append(["tuned", *[format_number(report["weights"][part]) for part in WEIGHTS], _interval(report["tuned"])])
     _table(console, f"Weights, {report['folds']} outer folds of {report['n']} labels", ("weights", *WEIGHTS, name), rows)
     console.print(Text(f"Tuned minus example: {_interval(report['difference'])}: {report['why']}."))
     if report["shrunk"]:
@@ -160,51 +160,51 @@ def _tuned(console: Console, report: Mapping[str, Any]) -> None:
         console.print(Text(f"Left out: {report['left_out']} labels whose r_raw the example weights leave undefined."))
 
 
-def _versions(store: Store, as_json: bool) -> None:
+def _print_versions(store: Store, as_json: bool) -> None:
     import json as json_
     from datetime import datetime
 
     from cotlab.core.keys import canonical_json
     from cotlab.store.calibrators import calibrators
 
-    found = calibrators(store)
+    versions = calibrators(store)
     rows: list[list[str]] = []
-    told: list[dict[str, Any]] = []
-    for one in found.to_dict("records"):
-        report = json_.loads(one["report"])
-        best = next(each for each in report["methods"] if each["method"] == one["method"])
-        made: datetime = one["made_at"]
-        told.append(
+    records: list[dict[str, Any]] = []
+    for row in versions.to_dict("records"):
+        report = json_.loads(row["report"])
+        best = next(each for each in report["methods"] if each["method"] == row["method"])
+        made: datetime = row["made_at"]
+        records.append(
             {
-                "version": int(one["version"]), "current": bool(one["current"]), "method": one["method"], "n": int(one["n"]),
-                "n_positive": int(one["n_positive"]), "brier": best["brier"], "ece": best["ece"], "domains": report["domains"],
-                "labels_digest": one["labels_digest"], "made_at": made.isoformat(), "made_by": one["made_by"],
-                "note": one["note"], "weights": report["weights"],
+                "version": int(row["version"]), "current": bool(row["current"]), "method": row["method"], "n": int(row["n"]),
+                "n_positive": int(row["n_positive"]), "brier": best["brier"], "ece": best["ece"], "domains": report["domains"],
+                "labels_digest": row["labels_digest"], "made_at": made.isoformat(), "made_by": row["made_by"],
+                "note": row["note"], "weights": report["weights"],
             }
         )  # fmt: skip
         rows.append(
             [
-                f"{one['version']}" + " (in use)" * bool(one["current"]), one["method"], f"{one['n']} ({one['n_positive']})",
-                _interval(best["brier"]), _interval(best["ece"]), _way(report),
-                one["labels_digest"][:12], f"{made:%Y-%m-%d %H:%M}", one["made_by"], one["note"],
+                f"{row['version']}" + " (in use)" * bool(row["current"]), row["method"], f"{row['n']} ({row['n_positive']})",
+                _interval(best["brier"]), _interval(best["ece"]), _weights_kind(report),
+                row["labels_digest"][:12], f"{made:%Y-%m-%d %H:%M}", row["made_by"], row["note"],
             ]
         )  # fmt: skip
     if as_json:
-        sys.stdout.write(canonical_json(told) + "\n")
+        sys.stdout.write(canonical_json(records) + "\n")
         return
     heads = ("version", "method", "labels (acceptable)", "Brier", "ECE", "weights", "labels seen", "made (UTC)", "by", "note")
     title = "Versions, the newest first" if rows else "No calibrator yet: cotlab calibrate RUN fits one"
     _table(_console(), title, heads, rows)
 
 
-def _way(report: Mapping[str, Any]) -> str:
+def _weights_kind(report: Mapping[str, Any]) -> str:
     return "combined" if "combination" in report else "example" if report["weights"] is None else "tuned"
 
 
-def _interval(told: Mapping[str, Any]) -> str:
+def _interval(estimate: Mapping[str, Any]) -> str:
     from cotlab.figures.style import interval_text
 
-    return interval_text(told["point"], told["lo"], told["hi"])
+    return interval_text(estimate["point"], estimate["lo"], estimate["hi"])
 
 
 def _console() -> Console:

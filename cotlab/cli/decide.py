@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
-from cotlab.cli.who import who
+from cotlab.cli.who import acting_user
 
 if TYPE_CHECKING:
     from cotlab.core.labels import Decision
@@ -28,7 +28,7 @@ High = Annotated[Optional[float], typer.Option(help="Release from this r_cal on,
 Capacity = Annotated[Optional[int], typer.Option(help="Reviews that people can do in a day.")]
 
 
-def decide(
+def decide_command(
     run: RunId,
     low: Low = None,
     high: High = None,
@@ -51,23 +51,23 @@ def decide(
 
     store = Store()
     ending = _ending(out)
-    policy = _for_now(store, low, high, capacity)
-    made = decide_run(store, run, by=who(by), policy=policy if low is not None or high is not None else None)
-    held = policy if policy is not None else _held(store)
-    missing = unscored(store, run, len(made))
-    told = _told(run, made, held, missing)
+    policy = _policy_override(store, low, high, capacity)
+    decisions = decide_run(store, run, by=acting_user(by), policy=policy if low is not None or high is not None else None)
+    current_policy = policy if policy is not None else _stored_policy(store)
+    n_unscored = unscored(store, run, len(decisions))
+    record = _decision_record(run, decisions, current_policy, n_unscored)
     if out is not None:
-        _write(out, ending, made)
+        _write_decisions(out, ending, decisions)
     if json:
-        rows = [_row(one) for one in made]
-        sys.stdout.write(_json.dumps({**told, "decisions": rows}, ensure_ascii=False, allow_nan=False) + "\n")
+        rows = [_decision_row(decision) for decision in decisions]
+        sys.stdout.write(_json.dumps({**record, "decisions": rows}, ensure_ascii=False, allow_nan=False) + "\n")
     else:
-        _show(told, out)
-    raise typer.Exit(_code(told, fail_on))
+        _print_record(record, out)
+    raise typer.Exit(_exit_code(record, fail_on))
 
 
 @policy_app.command("show")
-def show(json: Json = False) -> None:
+def show_policies(json: Json = False) -> None:
     """The policy that holds, those before it, and the rollout phase that the store has reached."""
     from cotlab.reliability.policy import Policy
     from cotlab.review.release.rollout import rollout
@@ -76,27 +76,27 @@ def show(json: Json = False) -> None:
 
     store = Store()
     rows = policies(store).to_dict("records")
-    found = rollout(store)
+    progress = rollout(store)
     if json:
-        kept = [{**Policy.from_row(row).stored(), "version": int(row["version"]), "made_at": row["made_at"].isoformat(),
+        records = [{**Policy.from_row(row).stored(), "version": int(row["version"]), "made_at": row["made_at"].isoformat(),
                  "made_by": row["made_by"], "reason": row["reason"]} for row in rows]  # fmt: skip
-        phases = {"reached": found.reached, "phases": [phase._asdict() for phase in found.phases]}
-        sys.stdout.write(_json.dumps({"policies": kept, "rollout": phases}, ensure_ascii=False, allow_nan=False) + "\n")
+        phases = {"reached": progress.reached, "phases": [phase._asdict() for phase in progress.phases]}
+        sys.stdout.write(_json.dumps({"policies": records, "rollout": phases}, ensure_ascii=False, allow_nan=False) + "\n")
         return
     if not rows:
         print("No policy yet: everything is escalated. Set one: cotlab policy set --low 0.5 --high 0.8 --reason WHY")
     for row in rows[:10]:
         policy = Policy.from_row(row)
-        print(f"{'now' if row is rows[0] else '   '} version {row['version']}: {_words(policy)}")
+        print(f"{'now' if row is rows[0] else '   '} version {row['version']}: {_policy_text(policy)}")
         print(f"    {row['made_at']:%Y-%m-%d %H:%M} UTC by {_line(row['made_by'])}: {_line(row['reason'])}")
-    print(f"Rollout: phase {found.reached} of {len(found.phases)} is reached.")
-    if found.next is not None:
-        told = found.next
-        print(f"Phase {told.number} ({told.title}) needs {told.needs}; so far: {told.has}.\n    {told.command}")
+    print(f"Rollout: phase {progress.reached} of {len(progress.phases)} is reached.")
+    if progress.next is not None:
+        next_phase = progress.next
+        print(f"Phase {next_phase.number} ({next_phase.title}) needs {next_phase.needs}; so far: {next_phase.has}.\n    {next_phase.command}")
 
 
 @policy_app.command("set")
-def set_(
+def set_thresholds(
     reason: Annotated[str, typer.Option(help="Why; kept in the audit.")],
     low: Low = None,
     high: High = None,
@@ -113,18 +113,18 @@ def set_(
     from cotlab.store.database import Store
 
     store = Store()
-    held = _held(store)
-    policy, of = held, domain_for(store, domain, unseen=force)
+    current = _stored_policy(store)
+    policy, domain_key = current, domain_for(store, domain, unseen=force)
     if low is not None or high is not None:
-        policy = policy.with_domain(of, _bounds(held, of, low, high))
+        policy = policy.with_domain(domain_key, _bounds(current, domain_key, low, high))
     elif domain:
-        _usage("--domain needs --low and --high")
+        _raise_usage("--domain needs --low and --high")
     policy = replace(
         policy, capacity=policy.capacity if capacity is None else capacity,
         minutes=policy.minutes if minutes is None else minutes, how={"by": "hand"},
     )  # fmt: skip
-    kept = set_policy(store, policy, by=who(by), reason=reason)
-    print(f"Policy {kept.version}: {_words(kept)}.\nDecide on a run with it: cotlab decide RUN")
+    saved = set_policy(store, policy, by=acting_user(by), reason=reason)
+    print(f"Policy {saved.version}: {_policy_text(saved)}.\nDecide on a run with it: cotlab decide RUN")
 
 
 @policy_app.command("suggest")
@@ -141,22 +141,22 @@ def suggest(
 ) -> None:
     """Thresholds by target precision or by cost, from labelled answers; nothing is changed."""
     from cotlab.reliability.thresholds import Costs
-    from cotlab.review.release.suggest import by_cost, by_precision
+    from cotlab.review.release.suggest import suggest_by_cost, suggest_by_precision
     from cotlab.store.database import Store
 
     if (target_precision is None) == (cost_error is None):
-        _usage("give either --target-precision or --cost-error")
+        _raise_usage("give either --target-precision or --cost-error")
     store = Store()
     if target_precision is not None:
-        lines = by_precision(store, run, target_precision)
+        lines = suggest_by_precision(store, run, target_precision)
     else:
         assert cost_error is not None
-        lines = by_cost(store, run, Costs(cost_error, cost_review, cost_escalation, missed), seed=seed)
+        lines = suggest_by_cost(store, run, Costs(cost_error, cost_review, cost_escalation, missed), seed=seed)
     for line in lines:
         print(line.text)
 
 
-def _for_now(store: Store, low: float | None, high: float | None, capacity: int | None) -> Policy | None:
+def _policy_override(store: Store, low: float | None, high: float | None, capacity: int | None) -> Policy | None:
     """The policy that holds with what was given for this time; None where nothing was."""
     from dataclasses import replace
 
@@ -164,98 +164,98 @@ def _for_now(store: Store, low: float | None, high: float | None, capacity: int 
 
     if low is None and high is None and capacity is None:
         return None
-    held = _held(store)
+    policy = _stored_policy(store)
     if low is not None or high is not None:
-        bounds = _bounds(held, DEFAULT, low, high)
-        held = Policy({DEFAULT: bounds}, held.capacity, held.minutes)
-    return held if capacity is None else replace(held, capacity=capacity)
+        bounds = _bounds(policy, DEFAULT, low, high)
+        policy = Policy({DEFAULT: bounds}, policy.capacity, policy.minutes)
+    return policy if capacity is None else replace(policy, capacity=capacity)
 
 
-def _bounds(held: Policy, domain: str, low: float | None, high: float | None) -> Any:
+def _bounds(policy: Policy, domain: str, low: float | None, high: float | None) -> Any:
     from cotlab.reliability.policy import Thresholds
 
-    now = held.of(domain)
-    if now is None and (low is None or high is None):
-        _usage("the first thresholds need both --low and --high")
-    first, last = (now.low, now.high) if now is not None else (0.0, 1.0)
+    current = policy.of(domain)
+    if current is None and (low is None or high is None):
+        _raise_usage("the first thresholds need both --low and --high")
+    first, last = (current.low, current.high) if current is not None else (0.0, 1.0)
     return Thresholds(first if low is None else low, last if high is None else high)
 
 
-def _held(store: Store) -> Policy:
+def _stored_policy(store: Store) -> Policy:
     from cotlab.review.release.decide import policy_of
 
     return policy_of(store)
 
 
-def _told(run: str, made: list[Decision], policy: Policy, missing: int) -> dict[str, Any]:
+def _decision_record(run: str, decisions: list[Decision], policy: Policy, missing: int) -> dict[str, Any]:
     import math
 
     from cotlab.core.labels import ACTIONS
     from cotlab.reliability.volumes import expected_errors
     from cotlab.review.release.decide import reasons
 
-    sizes = {action: sum(one.action == action for one in made) for action in ACTIONS}
-    errors = expected_errors([one.r_cal for one in made if one.action == "release" and one.r_cal is not None])
+    sizes = {action: sum(decision.action == action for decision in decisions) for action in ACTIONS}
+    errors = expected_errors([decision.r_cal for decision in decisions if decision.action == "release" and decision.r_cal is not None])
     days = math.ceil(sizes["review"] / policy.capacity) if policy.capacity else None
     return {
-        "run": run, "n": len(made), "not_scored": missing, "actions": sizes,
-        "reasons": [{"action": a, "reason": why, "n": n} for a, why, n in reasons(made)],
+        "run": run, "n": len(decisions), "not_scored": missing, "actions": sizes,
+        "reasons": [{"action": a, "reason": reason, "n": n} for a, reason, n in reasons(decisions)],
         "expected_errors": {"point": errors.point, "lo": errors.lo, "hi": errors.hi, "method": errors.method,
                             "reason": errors.reason},
         "review_hours": sizes["review"] * policy.minutes / 60, "capacity": policy.capacity, "review_days": days,
-        "calibrator": made[0].calibrator if made else None, "policy": made[0].policy if made else None,
+        "calibrator": decisions[0].calibrator if decisions else None, "policy": decisions[0].policy if decisions else None,
         "thresholds": policy.stored()["thresholds"],
     }  # fmt: skip
 
 
-def _show(told: dict[str, Any], out: Path | None) -> None:
+def _print_record(record: dict[str, Any], out: Path | None) -> None:
     from cotlab.figures.style import interval_text
 
-    sizes, errors = told["actions"], told["expected_errors"]
-    print(f"Run {told['run']}: {told['n']} items. Released {sizes['release']}, review {sizes['review']}, "
+    sizes, errors = record["actions"], record["expected_errors"]
+    print(f"Run {record['run']}: {record['n']} items. Released {sizes['release']}, review {sizes['review']}, "
           f"escalated {sizes['escalate']}.")  # fmt: skip
-    if told["not_scored"]:
-        print(f"{told['not_scored']} items have no scores yet: nothing is decided on them.")
-    for row in told["reasons"]:
+    if record["not_scored"]:
+        print(f"{record['not_scored']} items have no scores yet: nothing is decided on them.")
+    for row in record["reasons"]:
         print(f"  {row['action']:>8}  {row['n']:>5}  {_line(row['reason'])}")
-    version = "none" if told["calibrator"] is None else told["calibrator"]
-    once = "thresholds of this time" if told["thresholds"] else "no policy"
-    policy = once if told["policy"] is None else f"policy {told['policy']}"
-    print(f"Calibrator {version}, {policy}: {_pairs(told['thresholds'])}.")
+    version = "none" if record["calibrator"] is None else record["calibrator"]
+    once = "thresholds of this time" if record["thresholds"] else "no policy"
+    policy = once if record["policy"] is None else f"policy {record['policy']}"
+    print(f"Calibrator {version}, {policy}: {_thresholds_text(record['thresholds'])}.")
     known = f"{interval_text(errors['point'], errors['lo'], errors['hi'])} ({errors['method']})"
     print(f"Expected errors among the released: {known if errors['point'] is not None else 'n/a, ' + errors['reason']}.")
-    per = "" if told["review_days"] is None else f", {told['review_days']} days at {told['capacity']} a day"
-    print(f"Review: {told['review_hours']:.1f} hours{per}.")
+    per = "" if record["review_days"] is None else f", {record['review_days']} days at {record['capacity']} a day"
+    print(f"Review: {record['review_hours']:.1f} hours{per}.")
     if out is not None:
         print(f"Decisions: {out}")
 
 
-def _code(told: dict[str, Any], fail_on: str) -> int:
-    if told["actions"]["escalate"] or told["not_scored"]:
+def _exit_code(record: dict[str, Any], fail_on: str) -> int:
+    if record["actions"]["escalate"] or record["not_scored"]:
         return ESCALATED
-    return REVIEWED if told["actions"]["review"] and fail_on == "review" else 0
+    return REVIEWED if record["actions"]["review"] and fail_on == "review" else 0
 
 
-def _row(one: Decision) -> dict[str, Any]:
+def _decision_row(decision: Decision) -> dict[str, Any]:
     from dataclasses import asdict
 
-    return {**asdict(one), "at": one.at.isoformat()}
+    return {**asdict(decision), "at": decision.at.isoformat()}
 
 
 def _ending(out: Path | None) -> str:
     if out is None or out.suffix.lower() in (".csv", ".json", ".jsonl"):
         return "" if out is None else out.suffix.lower()
-    _usage(f"--out {out}: the file must end in .csv, .json or .jsonl")
+    _raise_usage(f"--out {out}: the file must end in .csv, .json or .jsonl")
     return ""
 
 
-def _write(out: Path, ending: str, made: list[Decision]) -> None:
+def _write_decisions(out: Path, ending: str, decisions: list[Decision]) -> None:
     import pandas as pd
 
     from cotlab.core.errors import ConfigError
     from cotlab.run.report import disarmed
 
-    rows = [_row(one) for one in made]
+    rows = [_decision_row(decision) for decision in decisions]
     lines = [_json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
     if ending == ".csv":
         text = disarmed(pd.DataFrame(rows)).to_csv(index=False)
@@ -268,14 +268,14 @@ def _write(out: Path, ending: str, made: list[Decision]) -> None:
         raise ConfigError(f"{out}: cannot be written: {error.strerror}. The decisions are in the store.") from error
 
 
-def _words(policy: Policy) -> str:
+def _policy_text(policy: Policy) -> str:
     capacity = "no capacity set" if policy.capacity is None else f"{policy.capacity} reviews a day"
-    return f"{_pairs(policy.stored()['thresholds'])}; {capacity}, {policy.minutes:g} minutes each"
+    return f"{_thresholds_text(policy.stored()['thresholds'])}; {capacity}, {policy.minutes:g} minutes each"
 
 
-def _pairs(thresholds: dict[str, tuple[float, float]]) -> str:
-    told = [f"{_line(name)}: escalate below {low:g}, release from {high:g} on" for name, (low, high) in thresholds.items()]
-    return "; ".join(told) or "no thresholds, everything is escalated"
+def _thresholds_text(thresholds: dict[str, tuple[float, float]]) -> str:
+    lines = [f"{_line(name)}: escalate below {low:g}, release from {high:g} on" for name, (low, high) in thresholds.items()]
+    return "; ".join(lines) or "no thresholds, everything is escalated"
 
 
 def _line(text: Any) -> str:
@@ -283,7 +283,7 @@ def _line(text: Any) -> str:
     return "".join(c for c in " ".join(str(text).split()) if c.isprintable())
 
 
-def _usage(message: str) -> None:
+def _raise_usage(message: str) -> None:
     from cotlab.core.errors import ConfigError
 
     raise ConfigError(message)

@@ -11,7 +11,7 @@ import typer
 
 from cotlab.cli import options as o
 
-PARTS = (
+REQUIREMENTS = (
     ("store and metrics", ("duckdb", "pyarrow", "pandas", "numpy", "scipy", "statsmodels"), "pip install -r requirements.txt"),
     ("dashboard", ("streamlit", "plotly"), "pip install -r requirements.txt"),
     ("local models and organisms", ("torch", "transformers", "tokenizers", "safetensors"), "pip install -r requirements.txt"),
@@ -21,7 +21,7 @@ PARTS = (
 )
 
 
-def doctor(
+def doctor_command(
     connect: Annotated[
         Optional[str], typer.Option(metavar="PROVIDER", help="Only test the connection to openai, anthropic, google, …")
     ] = None,
@@ -33,10 +33,10 @@ def doctor(
         from cotlab.run import connect as connecting
 
         o.send_key_to(send_key_to)
-        found = connecting.connect(connect, base_url)
-        print(f"{connect}: reached in {found.took_s:.1f} s, {len(found.models)} models: {', '.join(found.models[:20])}")
+        connection = connecting.check_connection(connect, base_url)
+        print(f"{connect}: reached in {connection.took_s:.1f} s, {len(connection.models)} models: {', '.join(connection.models[:20])}")
         return
-    for part, packages, command in PARTS:
+    for part, packages, command in REQUIREMENTS:
         for package in packages:
             try:
                 print(f"ok       {part}: {package} {metadata.version(package)}")
@@ -44,13 +44,13 @@ def doctor(
                 print(f"missing  {part}: {package}   ->  {command}")
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     print(f"ok       browser: {browser}" if browser else "missing  browser (optional)   ->  apt-get install chromium")
-    from cotlab.providers.keys import KEYS
+    from cotlab.providers.keys import KEY_VARIABLES
     from cotlab.providers.local.organisms import organism_names
     from cotlab.store.database import Store
-    from cotlab.store.read import totals
+    from cotlab.store.read import store_totals
 
-    for key in KEYS.values():
+    for key in KEY_VARIABLES.values():
         print(f"{'present' if os.environ.get(key) else 'absent '}  {key}")
     print(f"organisms: {', '.join(organism_names()) or 'none  ->  cotlab organisms train control'}")
     store = Store()
-    print(f"store: {store.folder}: " + ", ".join(f"{v} {k}" for k, v in totals(store).items() if k != "spent_micro"))
+    print(f"store: {store.folder}: " + ", ".join(f"{v} {k}" for k, v in store_totals(store).items() if k != "spent_micro"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from cotlab.cli.who import who
+from cotlab.cli.who import acting_user
 
 if TYPE_CHECKING:
     from cotlab.review.release.drift import DriftCheck
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ALERT = 1
 
 
-def drift(
+def drift_command(
     reference: Annotated[str, typer.Argument(help="The run that the calibrator saw; several ids joined by commas.")],
     current: Annotated[list[str], typer.Argument(help="The runs that are held against it.")],
     feature: Annotated[Optional[list[str]], typer.Option(help="Only this feature, as C or r_raw; repeatable.")] = None,
@@ -31,84 +31,84 @@ def drift(
 ) -> None:
     """Hold runs against a reference, feature by feature and jointly; keep what was found. Exit code 1 on an alert."""
     from cotlab.core.keys import canonical_json
-    from cotlab.review.release.drift import as_json, keep, measure, series
+    from cotlab.review.release.drift import drift_json, store_drift_check, measure_drift, drift_series
     from cotlab.review.release.reaudit import NothingReleased, reaudit
     from cotlab.store.database import Store
 
-    store, asks = Store(), who(by)
-    runs = [run for run in (one.strip() for one in reference.split(",")) if run]
-    parts = series(store, current, over) if over else [("", tuple(current))]
+    store, requester = Store(), acting_user(by)
+    runs = [run for run in (name.strip() for name in reference.split(",")) if run]
+    groups = drift_series(store, current, over) if over else [("", tuple(current))]
     checks = [
-        measure(store, runs, part, features=feature or (), ks=ks, psi=psi, alpha=alpha, permutations=permutations, seed=seed,
-                by=asks, label=label)
-        for label, part in parts
+        measure_drift(store, runs, part, features=feature or (), ks=ks, psi=psi, alpha=alpha, permutations=permutations, seed=seed,
+                by=requester, label=label)
+        for label, part in groups
     ]  # fmt: skip
-    told = []
+    audit_lines = []
     for check in checks:
-        keep(store, check)
+        store_drift_check(store, check)
         line = ""
         if check.alert and audit:
             try:
-                queue, n = reaudit(store, check.current, audit, by=asks, seed=seed)
+                queue, n = reaudit(store, check.current, audit, by=requester, seed=seed)
                 line = f"Re-audit: {n} released items, drawn at random, wait in {queue}."
             except NothingReleased as error:
                 line = f"Re-audit: {error}"
-        told.append(line)
+        audit_lines.append(line)
     if json:
-        found = [as_json(check) | {"reaudit": line or None} for check, line in zip(checks, told, strict=True)]
-        sys.stdout.write(canonical_json(found if over else found[0]) + "\n")
+        reports = [drift_json(check) | {"reaudit": line or None} for check, line in zip(checks, audit_lines, strict=True)]
+        sys.stdout.write(canonical_json(reports if over else reports[0]) + "\n")
     else:
-        for check, line in zip(checks, told, strict=True):
-            _show(check, line)
+        for check, line in zip(checks, audit_lines, strict=True):
+            _print_check(check, line)
     if any(check.alert for check in checks):
         raise typer.Exit(ALERT)
 
 
-def _show(check: DriftCheck, reaudit: str) -> None:
+def _print_check(check: DriftCheck, reaudit: str) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from cotlab.figures.style import interval_text, number
+    from cotlab.figures.style import interval_text, format_number
 
     console = Console(width=None if sys.stdout.isatty() else 160)
     title = f"{', '.join(check.current)} against {', '.join(check.reference)}" + (f" ({check.label})" if check.label else "")
     table = Table(title=Text(title), title_justify="left")
     for name in _COLUMNS:
         table.add_column(name, justify="left" if name in ("feature", "") else "right", overflow="fold")
-    for one in check.features:
-        d = one.drift
+    for feature in check.features:
+        d = feature.drift
         if d.reason:
             continue
         table.add_row(
             *map(Text, (
-                one.name, str(d.n_reference), str(d.n_current), number(d.psi.value), number(d.psi.null_hi),
-                number(one.psi_adjusted), number(d.ks.value), number(d.ks.null_hi), number(one.ks_adjusted),
-                number(d.kl.value), "moved" if one.alert else "",
+                feature.name, str(d.n_reference), str(d.n_current), format_number(d.psi.value), format_number(d.psi.null_hi),
+                format_number(feature.psi_adjusted), format_number(d.ks.value), format_number(d.ks.null_hi), format_number(feature.ks_adjusted),
+                format_number(d.kl.value), "moved" if feature.alert else "",
             ))
         )  # fmt: skip
     console.print(table)
     gone: dict[str, list[str]] = {}
-    for one in check.features:
-        if one.drift.reason:
-            gone.setdefault(one.drift.reason, []).append(one.name)
+    for feature in check.features:
+        if feature.drift.reason:
+            gone.setdefault(feature.drift.reason, []).append(feature.name)
     lines = [f"n/a ({reason}): {', '.join(names)}" for reason, names in gone.items()]
     joint = check.joint
     lines.append(
-        f"Jointly: energy coefficient {number(joint.energy.value)}, 95 % of shuffles up to {number(joint.energy.null_hi)}, "
-        f"p {number(joint.energy.p)}" + (f"; {joint.reason}" if joint.reason else "")
+        f"Jointly: energy coefficient {format_number(joint.energy.value)}, 95 % of shuffles up to {format_number(joint.energy.null_hi)}, "
+        f"p {format_number(joint.energy.p)}" + (f"; {joint.reason}" if joint.reason else "")
     )
-    told = check.quality
-    if told.brier is not None and told.ece is not None:
-        brier, ece = ([held[key] for key in ("point", "lo", "hi")] for held in (told.brier, told.ece))
-        band = "" if told.band is None else f"; perfectly calibrated [{number(told.band[0])}, {number(told.band[1])}]"
-        worse = ", worse than at the fit" if told.worse else ""
+    quality = check.quality
+    if quality.brier is not None and quality.ece is not None:
+        brier, ece = ([estimate[key] for key in ("point", "lo", "hi")] for estimate in (quality.brier, quality.ece))
+        band = "" if quality.band is None else f"; perfectly calibrated [{format_number(quality.band[0])}, {format_number(quality.band[1])}]"
+        worse = ", worse than at the fit" if quality.worse else ""
         lines.append(
-            f"Since calibrator {told.version} was fitted, n = {told.n}: Brier {interval_text(*brier)} (at the fit "
-            f"{number(told.fitted)}{worse}), ECE {interval_text(*ece)}{band}"
+            f"Since calibrator {quality.version} was fitted, n = {quality.n}: Brier {interval_text(*brier)} (at the fit "
+            f"{format_number(quality.fitted)}{worse}), ECE {interval_text(*ece)}{band}"
         )
     else:
-        lines.append(f"Brier and ECE since the fit: n/a ({told.reason})")
+        lines.append(f"Brier and ECE since the fit: n/a ({quality.reason})")
     lines.append(f"{'ALERT' if check.alert else 'No alert'}. {check.reason}")
     lines += [line for line in (check.suggestion, reaudit) if line]
     for line in lines:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cotlab.export.recipe import Recipe
 
 
-def figures(
+def figures_command(
     run: Annotated[Optional[str], typer.Argument(help="The run's id; `cotlab runs` lists them.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("figures"),
     format: Annotated[str, typer.Option(help="pdf, svg, png and html, with commas.")] = "pdf",
@@ -33,15 +33,15 @@ def figures(
     from cotlab.export import recipes as wanted
     from cotlab.store.database import Store
 
-    formats = bundle.formats_of(format)
+    formats = bundle.parse_formats(format)
     if (run is None) is (recipe is None) and not (list_ and run is None and recipe is None):
         raise ConfigError("Give either a run, as in cotlab figures RUN, or --recipe FILE.")
     absent: dict[str, str] = {}
     if recipe is not None:
-        found = [_read(recipe)]
-        venue, source_name = bundle.preset_of(preset or found[0].preset or "neurips"), found[0].name
+        recipes = [_read_recipe(recipe)]
+        venue, source_name = bundle.find_preset(preset or recipes[0].preset or "neurips"), recipes[0].name
     else:
-        venue, source_name = bundle.preset_of(preset or "neurips"), run or ""
+        venue, source_name = bundle.find_preset(preset or "neurips"), run or ""
         if run is None:
             print("\n".join(TABLES))
             return
@@ -49,32 +49,32 @@ def figures(
             TABLES.require(name)
         source = Source(Store(), run)
         choice = Choice(item=item, metric=metric, classifier=classifier)
-        found, absent = wanted.recipes_of(source, figure or (), choice, venue.name)
+        recipes, absent = wanted.recipes_of(source, figure or (), choice, venue.name)
     if list_:
-        for one in found:
-            print(one.name)
-        for name, why in absent.items():
-            print(f"{name}: n/a, {why}")
+        for entry in recipes:
+            print(entry.name)
+        for name, reason in absent.items():
+            print(f"{name}: n/a, {reason}")
         return
-    if not found:
+    if not recipes:
         raise ConfigError(f"run {run} has no figure to export: {'; '.join(dict.fromkeys(absent.values()))}.")
-    done = bundle.export(found, formats, venue, _tell if sys.stderr.isatty() else None)
-    written = bundle.write(done.files, out, bundle.zip_of(source_name, venue.name))
-    print(f"{len(found)} figure{'s' * (len(found) > 1)}, {len(written)} files in {out}; all of them: {written[-1]}")
+    done = bundle.export_figures(recipes, formats, venue, _print_progress if sys.stderr.isatty() else None)
+    written = bundle.write_files(done.files, out, bundle.archive_name(source_name, venue.name))
+    print(f"{len(recipes)} figure{'s' * (len(recipes) > 1)}, {len(written)} files in {out}; all of them: {written[-1]}")
     if done.missing:
         print(f"error: {done.missing}", file=sys.stderr)
         print("HTML, CSV and recipe were written all the same.", file=sys.stderr)
         raise typer.Exit(3)
 
 
-def _read(path: Path) -> Recipe:
-    from cotlab.export.recipe import from_json
+def _read_recipe(path: Path) -> Recipe:
+    from cotlab.export.recipe import recipe_from_json
 
     try:
-        return from_json(path.read_text("utf-8"), str(path))
+        return recipe_from_json(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--recipe {path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
-def _tell(done: int, of: int, name: str) -> None:
+def _print_progress(done: int, of: int, name: str) -> None:
     print(f"{done + 1} of {of}: {name}", file=sys.stderr)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from cotlab.cli.who import who
+from cotlab.cli.who import acting_user
 from cotlab.core.errors import ConfigError
-from cotlab.core.labels import MOST_RATERS
+from cotlab.core.labels import MAX_RATERS
 
 if TYPE_CHECKING:
     from cotlab.stats.intervals import Interval
@@ -22,7 +22,7 @@ Queue = Annotated[Optional[str], typer.Option(help="Only labels that were given 
 
 
 @app.command("import")
-def import_(
+def import_label_file(
     path: Annotated[Path, typer.Argument(help="A JSONL file, or a CSV where its name ends in .csv.")],
     good_lines: Annotated[bool, typer.Option("--good-lines", help="Store the good lines, and tell the others.")] = False,
 ) -> None:
@@ -30,11 +30,11 @@ def import_(
     from cotlab.review.labelling.files import import_labels
     from cotlab.store.database import Store
 
-    found = import_labels(Store(), path, good_lines=good_lines)
-    for error in found.errors[:20]:
+    imported = import_labels(Store(), path, good_lines=good_lines)
+    for error in imported.errors[:20]:
         print(error, file=sys.stderr)
-    left = f", {len(found.errors)} lines left out" if found.errors else ""
-    print(f"{path}: {found.new} new labels, {found.had} known already{left}")
+    left = f", {len(imported.errors)} lines left out" if imported.errors else ""
+    print(f"{path}: {imported.new} new labels, {imported.had} known already{left}")
 
 
 @app.command()
@@ -46,14 +46,14 @@ def export(
     out: Annotated[Optional[Path], typer.Option(help="File to write (default: standard output).")] = None,
 ) -> None:
     """Write labels, in the order in which they were given."""
-    from cotlab.review.labelling.files import as_text
-    from cotlab.store import labels as kept
+    from cotlab.review.labelling.files import labels_as_text
+    from cotlab.store import labels as label_store
     from cotlab.store.database import Store
 
     store = Store()
-    _known(store, run, queue)
-    table = kept.labels(store, run=run, queue=queue, history=history)
-    text = as_text(kept.as_labels(table), format, kept.queue_kinds(store))
+    _require_known(store, run, queue)
+    table = label_store.label_table(store, run=run, queue=queue, history=history)
+    text = labels_as_text(label_store.as_labels(table), format, label_store.queue_kinds(store))
     if out is None:
         sys.stdout.write(text)
         return
@@ -68,7 +68,7 @@ def export(
 def queue(
     run: Annotated[list[str], typer.Argument(help="One run or several; `cotlab runs` lists them.")],
     name: Annotated[str, typer.Option(help="What raters see it as.")] = "labels",
-    raters: Annotated[int, typer.Option(min=1, max=MOST_RATERS, help="Labels that an item wants, each of another rater.")] = 1,
+    raters: Annotated[int, typer.Option(min=1, max=MAX_RATERS, help="Labels that an item wants, each of another rater.")] = 1,
     overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of the items for two raters or more.")] = 0.0,
     limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first items of each run.")] = None,
     gold: Annotated[
@@ -77,46 +77,46 @@ def queue(
     kind: Annotated[str, typer.Option(help="label; adjudication: what raters differ on; flagged; audit.")] = "label",
 ) -> None:
     """Make a queue and print its id."""
-    from cotlab.review.labelling.agreement import to_adjudicate
+    from cotlab.review.labelling.agreement import items_to_adjudicate
     from cotlab.review.labelling.queue import flagged_items, make_queue
     from cotlab.store import read
     from cotlab.store.database import Store
 
     store = Store()
-    for one in run:
-        read.run(store, one)
+    for run_id in run:
+        read.get_run(store, run_id)
     if kind == "adjudication":
-        items = to_adjudicate(store, runs=run)
+        items = items_to_adjudicate(store, runs=run)
     elif kind == "flagged":
         items = flagged_items(store, run)
     else:
-        each = {one: read.items_of_run(store, one)["id"].tolist()[:limit] for one in run}
-        items = [(one, item, "") for one, ids in each.items() for item in ids]
-    expected = _gold(gold) if gold else None
-    print(make_queue(store, name, items, raters=raters, overlap=overlap, gold=expected, kind=kind, by=who(None)))
+        each = {run_id: read.items_of_run(store, run_id)["id"].tolist()[:limit] for run_id in run}
+        items = [(run_id, item, "") for run_id, ids in each.items() for item in ids]
+    expected = _read_expected_labels(gold) if gold else None
+    print(make_queue(store, name, items, raters=raters, overlap=overlap, gold=expected, kind=kind, by=acting_user(None)))
 
 
 @app.command("list")
-def list_() -> None:
+def list_queues() -> None:
     """List the queues, and how many labels each has."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from cotlab.review.labelling.queue import progress
-    from cotlab.store import labels as kept
+    from cotlab.store import labels as label_store
     from cotlab.store.database import Store
 
     store = Store()
     table = Table()
     for title, right in {"queue": False, "name": False, "kind": False, "items": True, "labels": True, "made": False}.items():
         table.add_column(title, justify="right" if right else "left", overflow="fold")
-    for row in kept.queues(store).to_dict("records"):
-        far = progress(store, row["id"], "")
-        made, told = f"{row['made_at']:%Y-%m-%d %H:%M}", f"{far.labels} of {far.wanted}"
-        table.add_row(*(Text(str(cell)) for cell in (row["id"], row["name"], row["kind"], row["n"], told, made)))
+    for row in label_store.queues(store).to_dict("records"):
+        queue_progress = progress(store, row["id"], "")
+        made, n_labels = f"{row['made_at']:%Y-%m-%d %H:%M}", f"{queue_progress.labels} of {queue_progress.requested}"
+        table.add_row(*(Text(str(cell)) for cell in (row["id"], row["name"], row["kind"], row["n"], n_labels, made)))
     Console(width=None if sys.stdout.isatty() else 200).print(table)
-    print(f"{len(kept.labels(store))} current labels in all")
+    print(f"{len(label_store.label_table(store))} current labels in all")
 
 
 @app.command()
@@ -131,48 +131,48 @@ def agreement(
     from cotlab.store.database import Store
 
     store = Store()
-    _known(store, run, None)  # an unknown queue is told by the next
-    found = review.agreement(store, runs=[run] if run else None, queue=queue)
+    _require_known(store, run, None)  # an unknown queue is told by the next
+    result = review.measure_agreement(store, runs=[run] if run else None, queue=queue)
     if json:
-        sys.stdout.write(canonical_json(review.as_json(found)) + "\n")
+        sys.stdout.write(canonical_json(review.agreement_json(result)) + "\n")
         return
-    print(f"{found.n_items} labelled items, {found.n_shared} of them by two raters or more")
-    for question, alpha in found.alpha.items():
-        print(f"Krippendorff's alpha of {question}: {_said(alpha)}")
-    for pair in found.pairs:
-        print(f"{pair.question}: {pair.first!r} and {pair.second!r}: kappa {_said(pair.kappa)}; the same {_said(pair.same)}")
-    for one in found.raters:
+    print(f"{result.n_items} labelled items, {result.n_shared} of them by two raters or more")
+    for question, alpha in result.alpha.items():
+        print(f"Krippendorff's alpha of {question}: {_interval_summary(alpha)}")
+    for pair in result.pairs:
+        print(f"{pair.question}: {pair.first!r} and {pair.second!r}: kappa {_interval_summary(pair.kappa)}; the same {_interval_summary(pair.same)}")
+    for rater_counts in result.raters:
         print(
-            f"{one.rater!r}: {one.n} items: {one.acceptable} acceptable, {one.not_acceptable} not, {one.unsure} unsure, "
-            f"{one.flagged} flagged; gold items right: {_said(one.gold)}"
+            f"{rater_counts.rater!r}: {rater_counts.n} items: {rater_counts.acceptable} acceptable, {rater_counts.not_acceptable} not, {rater_counts.unsure} unsure, "
+            f"{rater_counts.flagged} flagged; gold items right: {_interval_summary(rater_counts.gold)}"
         )
-    for row in found.disagreements.to_dict("records"):
-        said = ", ".join(f"{rater!r} {verdict}" for rater, verdict, _ in row["said"])
-        print(f"differ on {row['on']}: {row['run']} {row['item_id']!r}: {said}{' (settled)' if row['adjudicated'] else ''}")
+    for row in result.disagreements.to_dict("records"):
+        verdicts = ", ".join(f"{rater!r} {verdict}" for rater, verdict, _ in row["said"])
+        print(f"differ on {row['on']}: {row['run']} {row['item_id']!r}: {verdicts}{' (settled)' if row['adjudicated'] else ''}")
 
 
-def _known(store: Store, run: str | None, queue: str | None) -> None:
+def _require_known(store: Store, run: str | None, queue: str | None) -> None:
     """A run or a queue that is named and that the store does not have is told, so that no slip looks like no labels."""
     from cotlab.core.errors import UnknownName
-    from cotlab.store import labels as kept
+    from cotlab.store import labels as label_store
     from cotlab.store import read
 
     if run is not None:
-        read.run(store, run)
+        read.get_run(store, run)
     if queue is not None:
-        ids = set(kept.queue_kinds(store))
-        if queue not in ids and kept.labels(store, queue=queue, history=True).empty:
+        ids = set(label_store.queue_kinds(store))
+        if queue not in ids and label_store.label_table(store, queue=queue, history=True).empty:
             raise UnknownName("queue", queue, sorted(ids)[:20])
 
 
-def _said(found: Interval) -> str:
+def _interval_summary(interval: Interval) -> str:
     from cotlab.figures.style import interval_text
 
-    why = f" ({found.reason})" if found.reason else ""
-    return f"{interval_text(found.point, found.lo, found.hi)}{why}, n = {found.n}"
+    reason = f" ({interval.reason})" if interval.reason else ""
+    return f"{interval_text(interval.point, interval.lo, interval.hi)}{reason}, n = {interval.n}"
 
 
-def _gold(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+def _read_expected_labels(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """The expected labels of a file, by (run, item)."""
     from json import loads
 

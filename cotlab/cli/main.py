@@ -42,20 +42,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("run")(run.run)
-app.command("demo")(demo.demo)
-app.command("plan")(plan.plan)
-app.command("report")(reports.report)
-app.command("runs")(reports.runs)
-app.command("compare")(compare.compare)
-app.command("decide")(decide.decide)
-app.command("calibrate")(calibrate.calibrate)
-app.command("tune")(calibrate.tune)
-app.command("figures")(figures.figures)
-app.command("doctor")(doctor.doctor)
-app.command("validate")(validate.validate)
-app.command("drift")(drift.drift)
-app.command("next-labels")(next_labels.next_labels)
+app.command("run")(run.run_command)
+app.command("demo")(demo.demo_command)
+app.command("plan")(plan.plan_command)
+app.command("report")(reports.report_command)
+app.command("runs")(reports.runs_command)
+app.command("compare")(compare.compare_command)
+app.command("decide")(decide.decide_command)
+app.command("calibrate")(calibrate.calibrate_command)
+app.command("tune")(calibrate.tune_command)
+app.command("figures")(figures.figures_command)
+app.command("doctor")(doctor.doctor_command)
+app.command("validate")(validate.validate_command)
+app.command("drift")(drift.drift_command)
+app.command("next-labels")(next_labels.next_labels_command)
 app.add_typer(suites.app, name="suites")
 app.add_typer(decide.policy_app, name="policy")
 app.add_typer(organisms.app, name="organisms")
@@ -64,8 +64,8 @@ app.add_typer(labels.app, name="labels")
 app.add_typer(unfaithfulness.app, name="unfaithfulness")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"cotlab {__version__}")
         raise typer.Exit()
 
@@ -91,7 +91,7 @@ def main() -> None:
     """
     sys.excepthook = _crash
     try:
-        _readable(sys.argv[1:])
+        _validate_encoding(sys.argv[1:])
         load_secrets()
         command()()  # not app(): that would put its own hook in the place of ours
     except CotlabError as error:
@@ -104,7 +104,7 @@ def main() -> None:
         sys.exit(3)
 
 
-def _readable(words: Sequence[str]) -> None:
+def _validate_encoding(arguments: Sequence[str]) -> None:
     """Names and reasons are kept as text, so no word may hold bytes that are none; only the name of a file may.
 
     Raises
@@ -112,7 +112,7 @@ def _readable(words: Sequence[str]) -> None:
     ConfigError
         If one does.
     """
-    for word in words:
+    for word in arguments:
         odd = not word.isascii() and word.encode("utf-8", "replace").decode() != word
         if odd and (len(word) > 200 or not Path(word).exists()):
             raise ConfigError(f"{ascii(word)} is not UTF-8 text: type it in a terminal that speaks UTF-8")

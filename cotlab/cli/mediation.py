@@ -14,7 +14,7 @@ from cotlab.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from cotlab.metrics.mediation.published import PublishedFile, PublishedSummary
-    from cotlab.run.imports.mediation import Kept
+    from cotlab.run.imports.mediation import ImportedRun
 
 app = typer.Typer(no_args_is_help=True, help="Look at mediation scores (CMI).")
 
@@ -25,7 +25,7 @@ def _group() -> None:
 
 
 @app.command("import")
-def import_(
+def import_mediation_scores(
     files: Annotated[list[Path], typer.Argument(help="JSON files of published CMI rows.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     output: Annotated[Optional[Path], typer.Option(help="CSV of all rows to write.")] = None,
@@ -36,61 +36,61 @@ def import_(
     """Recompute published CMI scores from their own drops, say what does not hold, and keep them as runs."""
     from cotlab.metrics.mediation.published import published_cmi, published_summary, published_warnings
     from cotlab.suites.importers.cmi import read_cmi
-    from cotlab.suites.shipped import shown
+    from cotlab.suites.shipped import printable
 
-    read = [published_cmi(shown(str(path)), read_cmi(path), least_drop=threshold) for path in files]
-    summaries, warnings = [published_summary(file) for file in read], published_warnings(read)
+    published_files = [published_cmi(printable(str(path)), read_cmi(path), least_drop=threshold) for path in files]
+    summaries, warnings = [published_summary(file) for file in published_files], published_warnings(published_files)
     if output is not None:
         if output.exists() and any(path.exists() and output.samefile(path) for path in files):
             raise ConfigError(f"{output}: is one of the files to import; name another --output.")
-        _write(read, output)
-    runs, doubled = _keep(read, threshold, model) if store else ([None] * len(read), [])
+        _write(published_files, output)
+    runs, doubled = _store_files(published_files, threshold, model) if store else ([None] * len(published_files), [])
     warnings = (*warnings, *doubled)
     if as_json:
-        told = [{**asdict(s), "run": kept.run_id if kept else None} for s, kept in zip(summaries, runs, strict=True)]
-        print(json.dumps({"files": told, "warnings": warnings}, indent=2, allow_nan=False))
+        records = [{**asdict(s), "run": stored_run.run_id if stored_run else None} for s, stored_run in zip(summaries, runs, strict=True)]
+        print(json.dumps({"files": records, "warnings": warnings}, indent=2, allow_nan=False))
         return
     for summary in summaries:
-        _show(summary)
+        _print_summary(summary)
     for line in warnings:
         print(f"warning: {line}")
-    for kept in dict.fromkeys(kept for kept in runs if kept):
-        told_as = "Stored" if kept.new else "In the store already"
-        print(f"{told_as}: run {kept.run_id}, {kept.model} on {kept.suite}. Page: Mediation.")
+    for stored_run in dict.fromkeys(stored_run for stored_run in runs if stored_run):
+        status = "Stored" if stored_run.new else "In the store already"
+        print(f"{status}: run {stored_run.run_id}, {stored_run.model} on {stored_run.suite}. Page: Mediation.")
 
 
-def _keep(read: list[PublishedFile], threshold: float, model: str | None) -> tuple[list[Kept | None], list[str]]:
+def _store_files(files: list[PublishedFile], threshold: float, model: str | None) -> tuple[list[ImportedRun | None], list[str]]:
     """Store each file once; its run, and what to tell of rows that an earlier import already holds under another name."""
     from cotlab.metrics.mediation.published import content_digest
     from cotlab.run.imports.mediation import store_published
     from cotlab.store.database import Store
 
-    store, runs, told = Store(), [], []
-    here: dict[str, Kept] = {}
-    for file in read:
-        rows = content_digest(file)
-        if rows not in here:
-            here[rows] = kept = store_published(store, file, model=model, least_drop=threshold)
-            if not kept.new and kept.suite != Path(file.name).stem:
-                told.append(f"Duplicate file: {file.name} holds the rows of {kept.suite}, run {kept.run_id}; not stored again.")
-        runs.append(here[rows])
-    return list(runs), told
+    store, runs, warnings = Store(), [], []
+    run_by_digest: dict[str, ImportedRun] = {}
+    for file in files:
+        rows_digest = content_digest(file)
+        if rows_digest not in run_by_digest:
+            run_by_digest[rows_digest] = stored_run = store_published(store, file, model=model, least_drop=threshold)
+            if not stored_run.new and stored_run.suite != Path(file.name).stem:
+                warnings.append(f"Duplicate file: {file.name} holds the rows of {stored_run.suite}, run {stored_run.run_id}; not stored again.")
+        runs.append(run_by_digest[rows_digest])
+    return list(runs), warnings
 
 
-def _show(found: PublishedSummary) -> None:
+def _print_summary(summary: PublishedSummary) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    mean = found.mean
-    table = Table(title=Text(found.file), title_justify="left", show_header=False)
+    mean = summary.mean
+    table = Table(title=Text(summary.file), title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
     bounds = f"no interval: {mean.reason}" if mean.lo is None else f"[{mean.lo:.3f}, {mean.hi:.3f}], n = {mean.n} items"
-    share = f"{found.within / found.compared:.1%}, {found.within} of {found.compared}" if found.compared else "n/a"
+    share = f"{summary.within / summary.compared:.1%}, {summary.within} of {summary.compared}" if summary.compared else "n/a"
     for name, value in (
-        ("rows", str(found.rows)), ("items", str(found.items)), ("layers", str(found.layers)), ("defined", str(found.defined)),
-        ("undefined: zero total drop", str(found.zero)), ("undefined: below the threshold", str(found.small)),
+        ("rows", str(summary.rows)), ("items", str(summary.items)), ("layers", str(summary.layers)), ("defined", str(summary.defined)),
+        ("undefined: zero total drop", str(summary.zero)), ("undefined: below the threshold", str(summary.small)),
         ("mean CMI of defined rows", "n/a" if mean.point is None else f"{mean.point:.3f}"), ("95% interval over items", bounds),
         ("published within .02, of rows with a drop", share),
     ):  # fmt: skip

@@ -120,14 +120,14 @@ SendKeyTo = Annotated[
 ConfigFile = Annotated[Optional[Path], typer.Option("--config", help="A YAML file with any of these options.")]
 
 
-def given(flags: Mapping[str, Any]) -> dict[str, Any]:
+def flags_to_config(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that were given, as fields of a RunConfig."""
-    found = {name: value for name, value in flags.items() if value is not None and value is not False and value != []}
+    fields = {name: value for name, value in flags.items() if value is not None and value is not False and value != []}
     for name in ("tag", "set"):
-        if name in found:
-            found[name] = dict(_pair(name, text) for text in found[name])
-    found |= {name: str(found[name]) for name in ("output", "prices", "weights") if name in found}
-    return found
+        if name in fields:
+            fields[name] = dict(_pair(name, text) for text in fields[name])
+    fields |= {name: str(fields[name]) for name in ("output", "prices", "weights") if name in fields}
+    return fields
 
 
 def send_key_to(hosts: Sequence[str] | None) -> None:
@@ -159,7 +159,7 @@ ON_RESUME = (
 )  # fmt: skip
 
 
-def check_resume(flags: Mapping[str, Any], *, dry_run: bool, config: Path | None, run_id: str | None) -> None:
+def validate_resume_flags(flags: Mapping[str, Any], *, dry_run: bool, config: Path | None, run_id: str | None) -> None:
     """Raise where a flag would change what a run that is resumed measures; limits and the gate may change."""
     wrong = [name for name in flags if name not in ON_RESUME]
     wrong += [name for name, value in (("dry_run", dry_run), ("config", config), ("run_id", run_id)) if value]

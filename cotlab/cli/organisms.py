@@ -25,8 +25,8 @@ def train(
     recipe = find_recipe(name)
     from rich.progress import Progress
 
-    from cotlab.organisms.train import describe
-    from cotlab.organisms.train import train as train_one
+    from cotlab.organisms.train import describe_recipe
+    from cotlab.organisms.train import train_organism as train_one
 
     folder = _folder(output) / recipe.name
     with Progress() as bar:
@@ -34,11 +34,11 @@ def train(
         train_one(
             recipe, folder, lambda step, _, loss: bar.update(task, completed=step, description=f"{recipe.name} loss {loss:.4f}")
         )
-    from cotlab.organisms.quality_check import run_gate, write_card
+    from cotlab.organisms.quality_check import run_quality_check, write_card
 
-    found = run_gate(folder, recipe)
-    write_card(folder, describe(recipe), found)
-    if not _told(recipe.name, found):
+    checks = run_quality_check(folder, recipe)
+    write_card(folder, describe_recipe(recipe), checks)
+    if not _print_checks(recipe.name, checks):
         raise typer.Exit(1)
 
 
@@ -53,9 +53,9 @@ def check(
     from cotlab.organisms.recipes import RECIPES, find_recipe
 
     recipes = [find_recipe(name)] if name else list(RECIPES.values())
-    from cotlab.organisms.quality_check import run_gate
+    from cotlab.organisms.quality_check import run_quality_check
 
-    passed = [_told(recipe.name, run_gate(_folder(output) / recipe.name, recipe, items=items, seed=seed)) for recipe in recipes]
+    passed = [_print_checks(recipe.name, run_quality_check(_folder(output) / recipe.name, recipe, items=items, seed=seed)) for recipe in recipes]
     if not all(passed):
         raise typer.Exit(1)
 
@@ -64,10 +64,10 @@ def _folder(output: Path | None) -> Path:
     return output or Path(__file__).parents[2] / "data" / "organisms"
 
 
-def _told(name: str, found: Mapping[str, Sequence[Check]]) -> bool:
+def _print_checks(name: str, checks_by_mode: Mapping[str, Sequence[Check]]) -> bool:
     """Print every figure of a gate with its bounds; whether all passed."""
-    for mode, checks in found.items():
+    for mode, checks in checks_by_mode.items():
         for c in checks:
             verdict = "ok  " if c.passed else "FAIL"
             print(f"{verdict} {name} {mode:5} {c.figure:33} {c.value:.4f} in [{c.low:.2f}, {c.high:.2f}]  n = {c.n}")
-    return all(c.passed for checks in found.values() for c in checks)
+    return all(c.passed for checks in checks_by_mode.values() for c in checks)

@@ -7,7 +7,7 @@ import json
 from cotlab.cli import options as o
 
 
-def plan(
+def plan_command(
     task_suite: o.Suite = None,
     provider: o.Provider = None,
     model: o.Model = None,
@@ -49,17 +49,17 @@ def plan(
     config: o.ConfigFile = None,
 ) -> None:
     """Print the plan of a run as JSON, with how many requests it needs and what they may cost."""
-    flags = o.given({k: v for k, v in locals().items() if k != "config"})
-    from cotlab.core.keys import plain
+    flags = o.flags_to_config({k: v for k, v in locals().items() if k != "config"})
+    from cotlab.core.keys import to_json_value
     from cotlab.run import launch
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import cautions
 
     settings = read_config(flags, config)
-    suite, sha = launch.load_for(settings)
+    suite, sha = launch.load_configured_suite(settings)
     made, count = launch.dry_run(settings, suite)
-    told = {
-        "plan": plain(made),
+    document = {
+        "plan": to_json_value(made),
         "digest": made.digest,
         "task_suite_hash": sha,
         "requests": {"exact": count.exact, "estimated": count.estimated, "by_model": count.models},
@@ -67,4 +67,4 @@ def plan(
         "most_cost_usd": count.most_micro / 1e6,
         "cautions": cautions(made),
     }
-    print(json.dumps(told, indent=1, ensure_ascii=False))
+    print(json.dumps(document, indent=1, ensure_ascii=False))

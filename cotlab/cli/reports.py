@@ -12,7 +12,7 @@ import typer
 from cotlab.core.errors import ConfigError, UnknownName
 
 
-def report(
+def report_command(
     run: Annotated[str, typer.Argument(help="The run's id; `cotlab runs` lists them.")],
     format: Annotated[str, typer.Option(help="json, md, csv or parquet; the last two hold one row a score.")] = "md",
     output: Annotated[Optional[Path], typer.Option(help="File to write (default: standard output).")] = None,
@@ -30,28 +30,28 @@ def report(
         if output is None:
             raise ConfigError("parquet is not text: give --output FILE.parquet")
         build_report(store, run)
-        _written(lambda: scores_table(store, run).to_parquet(output), output)
+        _write_or_fail(lambda: scores_table(store, run).to_parquet(output), output)
         return
     if format == "csv":
         build_report(store, run)
         text = scores_table(store, run).to_csv(index=False)
     else:
-        found = build_report(store, run)
-        text = render_markdown(found) if format == "md" else json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+        document = build_report(store, run)
+        text = render_markdown(document) if format == "md" else json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     if output is None:
         sys.stdout.write(text)
     else:
-        _written(lambda: output.write_text(text, "utf-8"), output)
+        _write_or_fail(lambda: output.write_text(text, "utf-8"), output)
 
 
-def _written(write: Callable[[], object], path: Path) -> None:
+def _write_or_fail(write: Callable[[], object], path: Path) -> None:
     try:
         write()
     except OSError as error:
         raise ConfigError(f"--output {path}: cannot be written: {error.strerror or error}.") from error
 
 
-def runs(
+def runs_command(
     status: Annotated[Optional[str], typer.Option(help="Only runs with this status.")] = None,
     limit: Annotated[int, typer.Option(help="How many, the newest first.")] = 20,
 ) -> None:
@@ -66,7 +66,7 @@ def runs(
     table = Table()
     for name in ("run", "status", "suite", "model", "items", "spent"):
         table.add_column(name, overflow="fold")
-    for row in read.runs(Store(), status).head(limit).itertuples():
+    for row in read.list_runs(Store(), status).head(limit).itertuples():
         table.add_row(
             *map(
                 Text,

@@ -13,7 +13,7 @@ from cotlab.core.errors import ConfigError
 _NOT_CONFIG = ("dry_run", "run_id", "resume", "retry_refused", "config", "send_key_to")
 
 
-def run(
+def run_command(
     task_suite: o.Suite = None,
     provider: o.Provider = None,
     model: o.Model = None,
@@ -73,7 +73,7 @@ def run(
     retry_refused: Annotated[bool, typer.Option("--retry-refused", help="With --resume: ask refused requests again.")] = False,
 ) -> None:
     """Run scorers on a suite. Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
-    flags = o.given({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
+    flags = o.flags_to_config({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
     o.send_key_to(send_key_to)
     from cotlab.cli.screen import ProgressBar, print_caution, print_dry_run, print_estimates, print_spend
     from cotlab.run import exit_status as verdict
@@ -83,21 +83,21 @@ def run(
     from cotlab.store.database import Store
 
     if resume is not None:
-        o.check_resume(flags, dry_run=dry_run, config=config, run_id=run_id)
+        o.validate_resume_flags(flags, dry_run=dry_run, config=config, run_id=run_id)
     elif retry_refused:
         raise ConfigError("--retry-refused goes with --resume RUN.")
     if resume is None:
         settings = read_config(flags, config)
         if dry_run:
-            suite, _ = launch.load_for(settings)
+            suite, _ = launch.load_configured_suite(settings)
             plan, count = launch.dry_run(settings, suite)
             print_dry_run(len(suite.items[: plan.limit]), count, cautions(plan))
             return
         with ProgressBar() as bar:
-            done = launch.start(settings, Store(), tell=bar.tell, announce=bar.announce, warn=print_caution, run_id=run_id)
+            done = launch.start(settings, Store(), on_progress=bar.show_progress, announce=bar.announce, warn=print_caution, run_id=run_id)
     else:
         with ProgressBar() as bar:
-            done = launch.resume(resume, flags, Store(), retry_refused=retry_refused, tell=bar.tell, announce=bar.announce)
+            done = launch.resume(resume, flags, Store(), retry_refused=retry_refused, on_progress=bar.show_progress, announce=bar.announce)
     print_estimates(done.report)
     print_spend(done.report)
     print(f"Report: {done.output / 'report.md'}")

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from cotlab.run.dryrun import Count
 from cotlab.run.report import self_test_lines
-from cotlab.store.live import Progress as Told
+from cotlab.store.live import Progress as RunProgress
 
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 
 
 class ProgressBar:
@@ -48,26 +48,26 @@ class ProgressBar:
         self._progress.start()
         self._progress.update(self._task, description=f"run {run_id}")
 
-    def tell(self, told: Told) -> None:
-        more = [f"{told.replies} replies", f"{told.rate:.0f}/s"]
-        if told.hits:
-            more.append(f"{told.hits} from the log")
-        if told.limited:
-            more.append(f"{told.limited} × 429")
-        if told.failed:
-            more.append(f"{told.failed} failed")
+    def show_progress(self, progress: RunProgress) -> None:
+        more = [f"{progress.replies} replies", f"{progress.rate:.0f}/s"]
+        if progress.hits:
+            more.append(f"{progress.hits} from the log")
+        if progress.limited:
+            more.append(f"{progress.limited} × 429")
+        if progress.failed:
+            more.append(f"{progress.failed} failed")
         more.append(
-            f"${told.spent_micro / 1e6:.4f}" + (f" of ${told.cap_micro / 1e6:.2f}" if told.cap_micro is not None else "")
+            f"${progress.spent_micro / 1e6:.4f}" + (f" of ${progress.cap_micro / 1e6:.2f}" if progress.cap_micro is not None else "")
         )
-        if told.concurrency is not None and told.in_flight:
-            more.append(f"{told.in_flight} in flight, at most {told.concurrency}")
-        if (pause_s := told.paused_until - time.time()) > 1:
+        if progress.concurrency is not None and progress.in_flight:
+            more.append(f"{progress.in_flight} in flight, at most {progress.concurrency}")
+        if (pause_s := progress.paused_until - time.time()) > 1:
             more.append(f"pausing {pause_s:.0f} s, as the server asks")
-        if told.waiting_for:
-            more.append(f"batches: {told.waiting_for}")
-        if told.eta_s is not None and told.status == "running":
-            more.append(f"{told.eta_s:.0f} s left")
-        self._progress.update(self._task, completed=told.items_done, total=told.items_total, more=" · ".join(more))
+        if progress.waiting_for:
+            more.append(f"batches: {progress.waiting_for}")
+        if progress.eta_s is not None and progress.status == "running":
+            more.append(f"{progress.eta_s:.0f} s left")
+        self._progress.update(self._task, completed=progress.items_done, total=progress.items_total, more=" · ".join(more))
 
 
 def print_caution(caution: str) -> None:
@@ -93,8 +93,8 @@ def print_spend(report: Mapping[str, Any]) -> None:
     cost = report["cost"]
     if cost["spent_usd"]:
         expected = "n/a" if cost["estimated_usd"] is None else f"~${cost['estimated_usd']:.4f}"
-        held = f", ${cost['held_usd']:.4f} of it for calls without a reply" if cost["held_usd"] else ""
-        print(f"Cost: ${cost['spent_usd']:.4f} (expected {expected}{held})")
+        unsettled = f", ${cost['held_usd']:.4f} of it for calls without a reply" if cost["held_usd"] else ""
+        print(f"Cost: ${cost['spent_usd']:.4f} (expected {expected}{unsettled})")
         print(
             f"Tokens: {cost['tokens_in']:,} in ({cost['tokens_cached']:,} cached), {cost['tokens_out']:,} out "
             f"({cost['tokens_reasoning']:,} reasoning)"
@@ -110,7 +110,7 @@ def print_estimates(report: Mapping[str, Any]) -> None:
     for name, right in (("metric", 0), ("facet", 0), ("estimate", 1), ("95% interval", 1), ("n", 1), ("undefined", 1)):
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     rows = [e for e in report["estimates"] if e["metric"] != "topk_rest"]
-    for e in rows[:_MOST_ROWS]:
+    for e in rows[:_MAX_ROWS]:
         facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items() if k not in ("chain", "given", "profile", "control"))
         table.add_row(
             Text(e["metric"]),
@@ -121,7 +121,7 @@ def print_estimates(report: Mapping[str, Any]) -> None:
             str(e["n_undefined"]),
         )
     console.print(table)
-    if len(rows) > _MOST_ROWS:
-        console.print(f"… and {len(rows) - _MOST_ROWS} more in the report", markup=False)
+    if len(rows) > _MAX_ROWS:
+        console.print(f"… and {len(rows) - _MAX_ROWS} more in the report", markup=False)
     for line in self_test_lines(report):
         console.print(f"Self-test of {line}", markup=False)

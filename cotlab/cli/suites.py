@@ -48,7 +48,7 @@ def make(
 
 
 @app.command("import")
-def import_(
+def import_suite(
     kind: Annotated[str, typer.Argument(help="gsm8k, qa or inspect.")],
     path: Annotated[Path, typer.Argument(help="The file to import.")],
     output: Annotated[Path, typer.Option(help="The suite to write.")],

@@ -16,7 +16,7 @@ def _group() -> None:
 
 
 @app.command("import")
-def import_(
+def import_unfaithfulness_files(
     files: Annotated[
         list[Path],
         typer.Argument(help="All JSON files of one study (comparison, interpretability, analysis), or CSV tables."),
@@ -41,14 +41,14 @@ def import_(
             if len(files) == 1:
                 raise
             left_out.append(error)
-    parts = [path for path in files if path.suffix.lower() != ".csv"]
-    study = read_study(parts) if parts else None
+    study_paths = [path for path in files if path.suffix.lower() != ".csv"]
+    study = read_study(study_paths) if study_paths else None
     store = Store()
-    kept = [*(store_study(store, study) if study else ()), *(run for table in tables for run in store_table(store, table))]
-    for run in kept:
-        told = "Stored" if run.new else "In the store already"
-        print(f"{told}: run {run.run_id}, {run.model} on {run.suite}.")
+    stored_runs = [*(store_study(store, study) if study else ()), *(run for table in tables for run in store_table(store, table))]
+    for run in stored_runs:
+        status = "Stored" if run.new else "In the store already"
+        print(f"{status}: run {run.run_id}, {run.model} on {run.suite}.")
     for unknown in left_out:
         print(f"Left out: {unknown}")
-    if left_out and not kept:
+    if left_out and not stored_runs:
         raise typer.Exit(2)

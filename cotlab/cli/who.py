@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 
 
-def who(by: str | None) -> str:
+def acting_user(by: str | None) -> str:
     """The name that was given, else that of whoever is logged in here; never an empty one."""
     if by is not None and by.strip():
         return by.strip()

@@ -15,8 +15,8 @@ class SuiteError(CotlabError):
 
     def __init__(self, path: str, line: int | None, field: str, message: str, raw: str = "") -> None:
         self.path, self.line, self.field, self.message, self.raw = path, line, field, message, raw
-        place = f"{path}:{line}" if line is not None else path
-        super().__init__(f"{place}: {field + ': ' if field else ''}{message}")
+        location = f"{path}:{line}" if line is not None else path
+        super().__init__(f"{location}: {field + ': ' if field else ''}{message}")
 
 
 class SuiteErrors(CotlabError):
@@ -24,10 +24,10 @@ class SuiteErrors(CotlabError):
 
     def __init__(self, errors: Sequence[SuiteError], good: int) -> None:
         self.errors, self.good = tuple(errors), good
-        shown = "\n".join(str(e) for e in self.errors[:20])
+        listed = "\n".join(str(e) for e in self.errors[:20])
         more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
         rest = f"\nNothing was run. {good} other lines are good: --good-lines runs those." if good else "\nNothing was run."
-        super().__init__(shown + more + rest)
+        super().__init__(listed + more + rest)
 
 
 class UnknownName(CotlabError):

@@ -13,7 +13,7 @@ VERDICTS: tuple[str, ...] = get_args(Verdict)
 FAILURE_MODES = (
     "post_hoc", "global_drift", "semantic_instability", "brittle_continuation", "unsupported_jump", "other",
 )  # fmt: skip
-MOST_RATERS = 1000
+MAX_RATERS = 1000
 """So many labels an item of a queue may want."""
 Action = Literal["escalate", "review", "release"]
 ACTIONS: tuple[str, ...] = get_args(Action)

@@ -16,12 +16,12 @@ from cotlab.core.requests import (
     Patched,
     Request,
     Response,
-    Row,
+    PatchRow,
     Span,
 )
 from cotlab.core.types import Item
 
-_MOST_ROUNDS = 100
+_MAX_ROUNDS = 100
 _PIECES = 4096
 _STEPS = 6
 """How many steps a chain is taken to have where the suite has none to go by."""
@@ -35,7 +35,7 @@ def rounds_of(program: Program | Preparation, item: Item) -> Iterator[Round]:
     """
     try:
         round_ = next(program)
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             yield round_
             round_ = program.send([placeholder(request, item) for request in round_])
     except StopIteration:
@@ -55,30 +55,30 @@ def placeholder(request: Request, item: Item) -> Response:
     if isinstance(request, Patched):
         return Response(request.key, numbers=tuple(_patched(request, row) for row in request.rows))
     if isinstance(request, Locate):
-        places = tuple(_words_in(request, span) for span in request.spans)
-        return Response(request.key, located=Located(places, ("x",) * _PIECES, 4))
+        positions = tuple(_token_positions(request, span) for span in request.spans)
+        return Response(request.key, located=Located(positions, ("x",) * _PIECES, 4))
     return Response(request.key, numbers=())
 
 
 def _chain(request: Complete, item: Item) -> list[str]:
     """The steps that are left to write after those that the request holds."""
-    own = [step.text for step in item.steps]
+    suite_steps = [step.text for step in item.steps]
     lines = "\n".join((*(message.content for message in request.messages), request.prefix)).splitlines()
-    given = [line for line in lines if line in own or line.startswith("Step ")]
-    steps = range(len(given) + 1, max(len(own) or _STEPS, 0 if given else 1) + 1)
-    if request.model.provider == "organism" and own and set(given) <= set(own):
-        return own[len(given) :]
+    given = [line for line in lines if line in suite_steps or line.startswith("Step ")]
+    steps = range(len(given) + 1, max(len(suite_steps) or _STEPS, 0 if given else 1) + 1)
+    if request.model.provider == "organism" and suite_steps and set(given) <= set(suite_steps):
+        return suite_steps[len(given) :]
     draw = int(request.key[:4], 16)
     return [f"Step {k}: {draw + k} + 9 = {draw + k + 9}." for k in steps]
 
 
-def _patched(request: Patched, row: Row) -> float:
+def _patched(request: Patched, row: PatchRow) -> float:
     """As sound patching answers: the own run's states change nothing, every state of another run makes it that run's answer."""
     foreign = request.source.kind != "run" or bool(request.source.messages)
     return -2.0 if foreign and row.layers and len(row.at) < _PIECES else -1.0
 
 
-def _words_in(request: Locate, span: Span) -> tuple[int, ...]:
+def _token_positions(request: Locate, span: Span) -> tuple[int, ...]:
     """As many positions as a span has words, of a text that has a thousand words before each part."""
     text = request.prefix if span.part == PREFIX else request.messages[span.part].content
     start = 1000 * (span.part + 1 if span.part != PREFIX else len(request.messages) + 1) + len(text[: span.start].split())

@@ -35,7 +35,7 @@ class Params:
 class Peers:
     """A frozen view of the whole suite in a seeded ring, whatever part of it a run covers."""
 
-    ring: tuple[Item, ...]
+    donor_order: tuple[Item, ...]
 
     @classmethod
     def of(cls, suite: Suite, seed: int) -> Peers:
@@ -43,10 +43,10 @@ class Peers:
         derive("ring", suite.digest, seed).shuffle(items)
         return cls(tuple(items))
 
-    def after(self, item: Item) -> tuple[Item, ...]:
+    def donors_for(self, item: Item) -> tuple[Item, ...]:
         """Every other item, the next on the ring first."""
-        at = next(i for i, other in enumerate(self.ring) if other.id == item.id)
-        return self.ring[at + 1 :] + self.ring[:at]
+        at = next(i for i, other in enumerate(self.donor_order) if other.id == item.id)
+        return self.donor_order[at + 1 :] + self.donor_order[:at]
 
 
 class Statistic(NamedTuple):
@@ -86,7 +86,7 @@ class Scorer:
     roles: tuple[str, ...] = ()
     """Who else it may ask: embedder, symbolic, verifier, paraphraser. A role that a run leaves empty is not in the models."""
 
-    parts: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
     """Scorers whose programs it runs: their options are handed to it as its option ``parts``, by name."""
 
     def __call__(self, item: Item, params: Params, peers: Peers) -> Program:
@@ -97,14 +97,14 @@ def scorer(
     *cards: MetricCard, version: int, name: str | None = None, options: Mapping[str, Any] | None = None,
     prepare: Callable[[Suite, Params], Preparation] | None = None, statistics: tuple[Statistic, ...] = (),
     headlines: tuple[Headline, ...] = (), check: Callable[[Mapping[str, Any], ModelRef], None] | None = None,
-    roles: tuple[str, ...] = (), parts: tuple[str, ...] = (),
+    roles: tuple[str, ...] = (), components: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Item, Params, Peers], Program]], Scorer]:  # fmt: skip
     """Declare a program as a scorer. A change of what it computes needs a new ``version``."""
 
     def declare(program: Callable[[Item, Params, Peers], Program]) -> Scorer:
         return Scorer(
             name or program.__name__, version, cards, program, options or {}, prepare, statistics, headlines, check, roles,
-            parts,
+            components,
         )  # fmt: skip
 
     return declare

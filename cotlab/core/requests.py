@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, ClassVar, Literal
 
-from cotlab.core.keys import encoded, plain
+from cotlab.core.keys import canonical_bytes, to_json_value
 from cotlab.core.types import ModelRef
 
 Role = Literal["user", "assistant"]
@@ -33,19 +33,19 @@ class Request:
     def key(self) -> str:
         """SHA-256 of the request as asked, before a provider drops what its model cannot take; computed once."""
         if not self._key:
-            object.__setattr__(self, "_key", sha256(self.coded).hexdigest())
+            object.__setattr__(self, "_key", sha256(self.json_bytes).hexdigest())
         return self._key
 
     @property
-    def coded(self) -> bytes:
+    def json_bytes(self) -> bytes:
         """The request as asked, as canonical JSON; it is longer than it has tokens, whatever a model's template adds."""
         if not self._coded:
-            object.__setattr__(self, "_coded", encoded(self.asked()))
+            object.__setattr__(self, "_coded", canonical_bytes(self.to_json()))
         return self._coded
 
-    def asked(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The request as JSON values, its kind among them."""
-        return {"kind": self.kind, **{f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name[0] != "_"}}
+        return {"kind": self.kind, **{f.name: to_json_value(getattr(self, f.name)) for f in fields(self) if f.name[0] != "_"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PatchRow:
     """One patched forward: at the input of each of ``layers``, positions ``at`` take the source's states at ``take``.
 
     Both hold as many positions; for the sources ``mean`` and ``noise``, which have one state a position, ``take`` is empty.
@@ -155,7 +155,7 @@ class Patched(Request):
     messages: tuple[Message, ...]
     answer: str
     source: Source
-    rows: tuple[Row, ...]
+    rows: tuple[PatchRow, ...]
     system: str = ""
     prefix: str = ""
 

@@ -6,12 +6,12 @@ import hashlib
 import random
 
 
-def derive(*parts: str | int) -> random.Random:
+def derive(*components: str | int) -> random.Random:
     """A generator seeded by ``parts`` alone: the same parts give the same draws on every machine."""
-    return random.Random(derive_seed(*parts))
+    return random.Random(derive_seed(*components))
 
 
-def derive_seed(*parts: str | int) -> int:
+def derive_seed(*components: str | int) -> int:
     """A seed in [0, 2**63) from ``parts``."""
-    text = "\x1f".join(str(part) for part in parts)
+    text = "\x1f".join(str(part) for part in components)
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big") >> 1

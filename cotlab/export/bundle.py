@@ -17,14 +17,14 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.registry import FIGURES
 from cotlab.export import tabular as sheets
 from cotlab.export.chrome import Chrome, Format, NoChrome
-from cotlab.export.recipe import Recipe, to_json
+from cotlab.export.recipe import Recipe, recipe_to_json
 from cotlab.figures import style
 from cotlab.figures.print import offline
 from cotlab.figures.print.presets import PRESETS, Preset
-from cotlab.figures.print.printed import printed
+from cotlab.figures.print.printed import printed_figure
 
 FORMATS = ("pdf", "svg", "png", "html")
-DRAWN: tuple[Format, ...] = ("pdf", "svg", "png")
+IMAGE_FORMATS: tuple[Format, ...] = ("pdf", "svg", "png")
 """Formats that a Chrome draws."""
 _TAG = re.compile(r"<[^>]*>")
 _DATE = (2020, 1, 1, 0, 0, 0)
@@ -38,49 +38,49 @@ class Exported(NamedTuple):
     missing: str
 
 
-def formats_of(text: str) -> list[str]:
+def parse_formats(text: str) -> list[str]:
     """Formats from a list with commas; UnknownName for one that is not known."""
-    found = [part.strip().lower() for part in text.split(",") if part.strip()]
-    for name in found:
+    names = [part.strip().lower() for part in text.split(",") if part.strip()]
+    for name in names:
         if name not in FORMATS:
             raise UnknownName("format", name, FORMATS)
-    if not found:
+    if not names:
         raise ConfigError(f"--format names no format; known: {', '.join(FORMATS)}.")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
-def preset_of(name: str) -> Preset:
+def find_preset(name: str) -> Preset:
     """A venue by name; UnknownName where there is none."""
     if name not in PRESETS:
         raise UnknownName("preset", name, tuple(PRESETS))
     return PRESETS[name]
 
 
-def caption_of(recipe: Recipe, figure: Any | None = None) -> str:
+def figure_caption(recipe: Recipe, figure: Any | None = None) -> str:
     """A figure's caption as plain text: title, what it shows and does not, n, interval method, threshold and note."""
     builder = FIGURES[recipe.figure]
-    told = (figure if figure is not None else recipe.draw()).layout.meta or {}
-    small = [_ended(on_paper(plain(text))) for text in told.get("subtitle", ())]
-    title = plain(str(told.get("title", ""))).rstrip(".")
-    parts = [f"{title}." if title else "", builder.caption, *small]
-    parts += [text for text in _counted(recipe.table) if "n = " not in " ".join(small)]
-    said = " ".join(parts)
-    parts += [f"Intervals: {method}." for method in _methods(recipe.table) if method not in said]
-    parts += [f"Threshold: {limit:g}." for limit in _thresholds(recipe.table) if f"{limit:g}" not in said]
-    return " ".join(part for part in parts if part)
+    meta = (figure if figure is not None else recipe.draw()).layout.meta or {}
+    small = [_ended(adapt_to_paper(strip_markup(text))) for text in meta.get("subtitle", ())]
+    title = strip_markup(str(meta.get("title", ""))).rstrip(".")
+    sentences = [f"{title}." if title else "", builder.caption, *small]
+    sentences += [text for text in _counted(recipe.table) if "n = " not in " ".join(small)]
+    joined = " ".join(sentences)
+    sentences += [f"Intervals: {method}." for method in _methods(recipe.table) if method not in joined]
+    sentences += [f"Threshold: {limit:g}." for limit in _thresholds(recipe.table) if f"{limit:g}" not in joined]
+    return " ".join(part for part in sentences if part)
 
 
-def on_paper(text: str) -> str:
+def adapt_to_paper(text: str) -> str:
     """What a subtitle says of the screen, said of paper: what is told on hover there stands in the plotted numbers."""
-    told = text.replace("on hover and in the data", "in the data").replace("on hover", "in the data")
-    return told.replace("; hover on a number for the reason", "; reasons are in the data")
+    paper_text = text.replace("on hover and in the data", "in the data").replace("on hover", "in the data")
+    return paper_text.replace("; hover on a number for the reason", "; reasons are in the data")
 
 
 def _ended(sentence: str) -> str:
     return sentence if not sentence or sentence[-1] in ".!?" else f"{sentence}."
 
 
-def plain(text: str) -> str:
+def strip_markup(text: str) -> str:
     """Text of a figure without its markup."""
     return " ".join(html.unescape(_TAG.sub(" ", text)).split())
 
@@ -93,18 +93,18 @@ def _counted(table: pd.DataFrame) -> Iterator[str]:
 
 
 def _methods(table: pd.DataFrame) -> list[str]:
-    found = table["method"].dropna() if "method" in table.columns else ()
-    return [text for text in dict.fromkeys(map(str, found)) if text and text != "none"]
+    methods = table["method"].dropna() if "method" in table.columns else ()
+    return [text for text in dict.fromkeys(map(str, methods)) if text and text != "none"]
 
 
 def _thresholds(table: pd.DataFrame) -> list[float]:
     column = "chosen" if "chosen" in table.columns else "threshold"  # a sweep has every threshold, and one that is chosen
-    found = table[column].dropna() if column in table.columns else ()
-    return list(dict.fromkeys(map(float, found)))
+    values = table[column].dropna() if column in table.columns else ()
+    return list(dict.fromkeys(map(float, values)))
 
 
-def export(
-    recipes: Sequence[Recipe], formats: Iterable[str], preset: Preset, tell: Callable[[int, int, str], None] | None = None
+def export_figures(
+    recipes: Sequence[Recipe], formats: Iterable[str], preset: Preset, on_progress: Callable[[int, int, str], None] | None = None
 ) -> Exported:
     """Draw figures and write their files into memory.
 
@@ -121,35 +121,35 @@ def export(
     Exported
         Where no Chrome is, the formats that it would draw are missing, and a page of HTML is there in their place.
     """
-    wanted, missing = list(dict.fromkeys(formats)), ""
+    requested, missing = list(dict.fromkeys(formats)), ""
     files: dict[str, bytes] = {}
     chrome: Chrome | None = None
     with ExitStack() as stack:
-        if set(wanted) & set(DRAWN):
+        if set(requested) & set(IMAGE_FORMATS):
             try:
                 chrome = stack.enter_context(Chrome())
             except NoChrome as error:
                 missing = str(error)
-                wanted = [name for name in wanted if name not in DRAWN] or ["html"]
+                requested = [name for name in requested if name not in IMAGE_FORMATS] or ["html"]
         for i, recipe in enumerate(recipes):
-            if tell is not None:
-                tell(i, len(recipes), recipe.name)
-            files |= _files(recipe, wanted, preset, chrome)
+            if on_progress is not None:
+                on_progress(i, len(recipes), recipe.name)
+            files |= _files(recipe, requested, preset, chrome)
     return Exported(files, missing)
 
 
 def _files(recipe: Recipe, formats: Sequence[str], preset: Preset, chrome: Chrome | None) -> dict[str, bytes]:
     figure, name = recipe.draw(), recipe.name
-    caption, columns = caption_of(recipe, figure), FIGURES[recipe.figure].columns
+    caption, columns = figure_caption(recipe, figure), FIGURES[recipe.figure].columns
     files: dict[str, bytes] = {}
     if chrome is not None:
-        paper = printed(figure, preset)
-        files |= {f"{name}.{kind}": chrome.draw(paper, kind) for kind in DRAWN if kind in formats}
+        paper = printed_figure(figure, preset)
+        files |= {f"{name}.{kind}": chrome.draw(paper, kind) for kind in IMAGE_FORMATS if kind in formats}
     if "html" in formats:
         files[f"{name}.html"] = offline.web_page(figure, name, caption, style.FONT).encode()
     texts = {
         "csv": sheets.as_csv(recipe.table),
-        "recipe.json": to_json(recipe),
+        "recipe.json": recipe_to_json(recipe),
         "caption.txt": caption + "\n",
         "tex": sheets.as_latex(recipe.table, columns, caption, name),
         "md": sheets.as_markdown(recipe.table, columns, caption),
@@ -157,18 +157,18 @@ def _files(recipe: Recipe, formats: Sequence[str], preset: Preset, chrome: Chrom
     return files | {f"{name}.{ending}": text.encode("utf-8", "surrogatepass") for ending, text in texts.items()}
 
 
-def archive(files: Mapping[str, bytes]) -> bytes:
+def zip_files(files: Mapping[str, bytes]) -> bytes:
     """All files as one zip, the same bytes for the same files."""
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as zipped:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as zipped:
         for name in sorted(files):
             zipped.writestr(zipfile.ZipInfo(name, _DATE), files[name], zipfile.ZIP_DEFLATED)
-    return whole.getvalue()
+    return buffer.getvalue()
 
 
-def write(files: Mapping[str, bytes], folder: Path, zip_name: str) -> list[Path]:
+def write_files(files: Mapping[str, bytes], folder: Path, zip_name: str) -> list[Path]:
     """Write files and their archive into a folder, which is made; ConfigError where it cannot be written."""
-    every = {**files, zip_name: archive(files)}
+    every = {**files, zip_name: zip_files(files)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in every.items():
@@ -178,6 +178,6 @@ def write(files: Mapping[str, bytes], folder: Path, zip_name: str) -> list[Path]
     return [folder / name for name in every]
 
 
-def zip_of(run: str, preset: str) -> str:
+def archive_name(run: str, preset: str) -> str:
     """The name of an archive."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", f"{run or 'figures'}-{preset}") + ".zip"

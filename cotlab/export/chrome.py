@@ -108,11 +108,11 @@ class Chrome:
             "format": kind, "width": layout.width, "height": layout.height, "scale": DPI / PX_PER_INCH if kind == "png" else 1,
         }  # fmt: skip
         try:
-            drawn: bytes = self._loop.run(self._kaleido.calc_fig(figure, opts))
+            image: bytes = self._loop.run(self._kaleido.calc_fig(figure, opts))
         except _FAULTS as failed:
             lines = str(failed).strip().splitlines()
             raise DrawingFailed(f"the figure was not drawn: {lines[0] if lines else type(failed).__name__}") from failed
-        return with_dpi(drawn) if kind == "png" else drawn
+        return with_dpi(image) if kind == "png" else image
 
 
 def with_dpi(png: bytes, dpi: int = DPI) -> bytes:

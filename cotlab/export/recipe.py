@@ -14,7 +14,7 @@ import pandas as pd
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.core.registry import FIGURES
-from cotlab.export.tabular import plotted
+from cotlab.export.tabular import visible_columns
 from cotlab.figures.print.offline import plotly_version
 
 KIND = "cotlab figure, version 1"
@@ -59,17 +59,17 @@ class Recipe:
         return FIGURES[self.figure](self.table, note=self.note)
 
 
-def to_json(recipe: Recipe) -> str:
+def recipe_to_json(recipe: Recipe) -> str:
     """A recipe as a file; equal figures have equal digests."""
-    told = {
+    document = {
         "kind": KIND, "name": recipe.name, "figure": recipe.figure, "note": recipe.note, "run": recipe.run,
         "preset": recipe.preset, "choice": recipe.choice, "versions": {"plotly": plotly_version(), **recipe.versions},
         "table": table_to_json(recipe.table),
     }  # fmt: skip
-    return json.dumps({**told, "digest": _digest(told)}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps({**document, "digest": _digest(document)}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def from_json(text: str, where: str = "recipe") -> Recipe:
+def recipe_from_json(text: str, where: str = "recipe") -> Recipe:
     """The recipe of a file.
 
     Raises
@@ -81,15 +81,15 @@ def from_json(text: str, where: str = "recipe") -> Recipe:
         If no figure has the name of its builder.
     """
     try:
-        told = json.loads(text)
-        json.dumps(told, ensure_ascii=False, allow_nan=False).encode("utf-8")  # what was read can be written again
-        if not isinstance(told, dict) or told.get("kind") != KIND:
+        document = json.loads(text)
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")  # what was read can be written again
+        if not isinstance(document, dict) or document.get("kind") != KIND:
             raise ConfigError(f"{where} is no recipe of a figure: its kind is not {KIND!r}.")
-        if told.get("digest") != _digest(told):
+        if document.get("digest") != _digest(document):
             raise ConfigError(f"{where} was changed after it was written: its digest is that of other numbers.")
         recipe = Recipe(
-            str(told["name"]), str(told["figure"]), table_from_json(told["table"]), str(told["note"]), str(told["run"]),
-            str(told["preset"]), dict(told["choice"]), dict(told["versions"]),
+            str(document["name"]), str(document["figure"]), table_from_json(document["table"]), str(document["note"]), str(document["run"]),
+            str(document["preset"]), dict(document["choice"]), dict(document["versions"]),
         )  # fmt: skip
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{where} is no recipe of a figure: {type(error).__name__}.") from error
@@ -101,31 +101,31 @@ def from_json(text: str, where: str = "recipe") -> Recipe:
     return recipe
 
 
-def _digest(told: dict[str, Any]) -> str:
-    return digest({name: told.get(name) for name in ("figure", "note", "table")})
+def _digest(document: dict[str, Any]) -> str:
+    return digest({name: document.get(name) for name in ("figure", "note", "table")})
 
 
 def table_to_json(table: pd.DataFrame) -> dict[str, Any]:
     """A table as columns with their kinds and rows of JSON values; what is missing is null."""
-    shown = plotted(table)
-    kinds = [_DTYPES.get(shown[name].dtype.kind, "object") for name in shown.columns]
-    rows = [[_plain(value) for value in row] for row in shown.itertuples(index=False, name=None)]
-    return {"columns": [str(name) for name in shown.columns], "kinds": kinds, "rows": rows}
+    visible = visible_columns(table)
+    kinds = [_DTYPES.get(visible[name].dtype.kind, "object") for name in visible.columns]
+    rows = [[_plain(value) for value in row] for row in visible.itertuples(index=False, name=None)]
+    return {"columns": [str(name) for name in visible.columns], "kinds": kinds, "rows": rows}
 
 
-def table_from_json(told: dict[str, Any]) -> pd.DataFrame:
+def table_from_json(document: dict[str, Any]) -> pd.DataFrame:
     """The table of ``table_to_json``."""
     columns = {}
-    for i, (name, kind) in enumerate(zip(told["columns"], told["kinds"], strict=True)):
+    for i, (name, kind) in enumerate(zip(document["columns"], document["kinds"], strict=True)):
         if kind not in (*_DTYPES.values(), "object"):
             raise ValueError(f"no such kind of column: {kind}")
-        columns[name] = pd.Series([row[i] for row in told["rows"]], dtype=kind)
+        columns[name] = pd.Series([row[i] for row in document["rows"]], dtype=kind)
     return pd.DataFrame(columns)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     if value is None or value is pd.NA or value is pd.NaT:
         return None
     if isinstance(value, np.generic):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cotlab.figures.style import number
+from cotlab.figures.style import format_number
 from cotlab.run.report import disarmed
 from cotlab.text.links import unlinked
 
@@ -20,7 +20,7 @@ BESIDE = ("n", "draws", "n_undefined", "method", "reason")
 """Columns that a paper's table has beside those that the figure needs."""
 PAGE_ROWS = 40
 """A LaTeX table with more rows than this goes over pages."""
-_WHOLE = ("n", "draws", "donors", "n_undefined", "count", "n_steps", "sample")
+_INTEGER_COLUMNS = ("n", "draws", "donors", "n_undefined", "count", "n_steps", "sample")
 _TEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
@@ -30,7 +30,7 @@ _TEX = {
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")
 
 
-def plotted(table: pd.DataFrame) -> pd.DataFrame:
+def visible_columns(table: pd.DataFrame) -> pd.DataFrame:
     """The table that a figure is drawn from, without keys into the log."""
     return table.drop(columns=[name for name in HIDDEN if name in table.columns])
 
@@ -40,10 +40,10 @@ def as_csv(table: pd.DataFrame) -> str:
 
     A list of numbers stays as it is where it begins with a minus: it is no formula, and a quote would spoil its first number.
     """
-    shown = plotted(table)
-    lists = {name: shown[name].map(_joined) for name in shown.columns if shown[name].map(_is_list).any()}
-    safe = disarmed(shown.assign(**lists))
-    numbers = {name: joined for name, joined in lists.items() if shown[name].map(_harmless).all()}
+    visible = visible_columns(table)
+    lists = {name: visible[name].map(_joined) for name in visible.columns if visible[name].map(_is_list).any()}
+    safe = disarmed(visible.assign(**lists))
+    numbers = {name: joined for name, joined in lists.items() if visible[name].map(_harmless).all()}
     text: str = safe.assign(**numbers).to_csv(
         index=False, na_rep="n/a", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
     )
@@ -55,17 +55,17 @@ def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: s
     names, kinds, rows = _for_paper(table, columns)
     align = "".join("r" if numeric else "l" for numeric in kinds)
     mark = re.sub("[^A-Za-z0-9-]", "-", label)
-    told, head = [f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{mark}}}"], " & ".join(tex(name) for name in names) + r" \\"
+    caption_lines, head = [f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{mark}}}"], " & ".join(tex(name) for name in names) + r" \\"
     body = [" & ".join(tex(cell) for cell in row) + r" \\" for row in rows]
     if len(rows) > PAGE_ROWS:
         lines = [
             "% needs \\usepackage{booktabs,longtable}",
-            f"\\begin{{longtable}}{{{align}}}", *told[:1], told[1] + r" \\", "\\toprule", head, "\\midrule", "\\endhead",
+            f"\\begin{{longtable}}{{{align}}}", *caption_lines[:1], caption_lines[1] + r" \\", "\\toprule", head, "\\midrule", "\\endhead",
             *body, "\\bottomrule", "\\end{longtable}",
         ]  # fmt: skip
     else:
         lines = [
-            "% needs \\usepackage{booktabs}", "\\begin{table}", "\\centering", *told, f"\\begin{{tabular}}{{{align}}}",
+            "% needs \\usepackage{booktabs}", "\\begin{table}", "\\centering", *caption_lines, f"\\begin{{tabular}}{{{align}}}",
             "\\toprule", head, "\\midrule", *body, "\\bottomrule", "\\end{tabular}", "\\end{table}",
         ]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -89,11 +89,11 @@ def tex(text: str) -> str:
 
 def _for_paper(table: pd.DataFrame, columns: Sequence[str]) -> tuple[list[str], list[bool], list[list[str]]]:
     """Names of the columns, whether each holds numbers, and the cells."""
-    shown = [name for name in dict.fromkeys((*columns, *BESIDE)) if name in table.columns]
-    shown = [name for name in shown if name != "reason" or table[name].notna().any()]  # nothing is missing, nothing to explain
-    kinds = [_numeric(table[name]) for name in shown]
-    rows = [[_cell(name, row[name]) for name in shown] for row in table.to_dict("records")]
-    return [name.replace("_", " ") for name in shown], kinds, rows
+    selected = [name for name in dict.fromkeys((*columns, *BESIDE)) if name in table.columns]
+    selected = [name for name in selected if name != "reason" or table[name].notna().any()]  # nothing is missing, nothing to explain
+    kinds = [_numeric(table[name]) for name in selected]
+    rows = [[_cell(name, row[name]) for name in selected] for row in table.to_dict("records")]
+    return [name.replace("_", " ") for name in selected], kinds, rows
 
 
 def _numeric(column: pd.Series) -> bool:
@@ -107,8 +107,8 @@ def _cell(name: str, value: Any) -> str:
     if value is None or pd.isna(value):
         return "n/a"
     if isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_):
-        whole = name in _WHOLE or name == "step"
-        return str(int(value) + (name == "step")) if whole else number(float(value))
+        is_integer = name in _INTEGER_COLUMNS or name == "step"
+        return str(int(value) + (name == "step")) if is_integer else format_number(float(value))
     return str(value) or "n/a"
 
 
@@ -120,7 +120,7 @@ def _harmless(value: Any) -> bool:
     """Whether a cell of a column of lists holds numbers alone, or nothing."""
     if not _is_list(value):
         return bool(pd.isna(value))
-    return all(pd.isna(one) or isinstance(one, int | float | np.number) for one in value)
+    return all(pd.isna(element) or isinstance(element, int | float | np.number) for element in value)
 
 
 def _joined(value: Any) -> Any:
@@ -132,5 +132,5 @@ def _line(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    told: str = _MARKS.sub(r"\\\1", unlinked(_line(text))).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
-    return told
+    escaped: str = _MARKS.sub(r"\\\1", unlinked(_line(text))).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    return escaped

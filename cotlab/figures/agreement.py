@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Mark, draw_rows, fine_print, records, said
+from cotlab.figures.marks import Mark, draw_rows, subtitle_notes, table_records, text_value
 
 
 @figure(
@@ -24,7 +24,7 @@ def label_agreement(table: pd.DataFrame) -> Any:
 
     A column ``of`` says in the title what was agreed on.
     """
-    rows = records(table)
+    rows = table_records(table)
     marks = [Mark("", i, str(row["label"]), row) for i, row in enumerate(rows)]
     fig = go.Figure()
     draw_rows(fig, marks)
@@ -38,9 +38,9 @@ def label_agreement(table: pd.DataFrame) -> Any:
         tickvals=list(range(len(marks))), ticktext=[style.in_lines(mark.at, 30) for mark in marks], ticks="", showgrid=False,
         range=[len(marks) - 0.4, -0.6],
     )  # fmt: skip
-    of = style.escape(style.shorten(said(rows[0], "of"), 40))
+    of = style.escape(style.truncate_text(text_value(rows[0], "of"), 40))
     style.apply_style(
-        fig, f"Agreement{of and f' on {of}'} (coefficient, −1 to 1)", subtitle=fine_print(marks, gaps=False),
+        fig, f"Agreement{of and f' on {of}'} (coefficient, −1 to 1)", subtitle=subtitle_notes(marks, gaps=False),
         x="Alpha of all, kappa of pairs", height=140 + 44 * len(marks),
     )  # fmt: skip
     return fig.update_layout(margin={"r": 214})

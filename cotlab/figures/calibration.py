@@ -16,17 +16,17 @@ from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
     Mark,
     Row,
-    count,
+    int_value,
     draw_series,
     error_bars,
-    fine_print,
-    hover,
-    interval_words,
+    subtitle_notes,
+    hover_text,
+    interval_note,
     jitter,
     raw_values,
-    real,
-    records,
-    said,
+    float_value,
+    table_records,
+    text_value,
 )
 
 CALIBRATORS: Mapping[str, tuple[str, str]] = {
@@ -62,7 +62,7 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
     A table with ``band_lo`` and ``band_hi`` has the band in which bins of a perfectly calibrated forecaster fall; ``values``
     are the single outcomes of a bin, 0 or 1, and ``scores`` their predictions.
     """
-    rows = sorted((row for row in records(table) if real(row, "predicted") is not None), key=lambda row: row["predicted"])
+    rows = sorted((row for row in table_records(table) if float_value(row, "predicted") is not None), key=lambda row: row["predicted"])
     fig = go.Figure()
     banded = _band(fig, rows)
     fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line={"color": style.SOFT_INK, "width": 1, "dash": "dot"})
@@ -70,26 +70,26 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
     raw = [raw_values(row) for row in rows]
     for row, values in zip(rows, raw, strict=True) if all(raw) else ():
         spots = row.get("scores")
-        held = list(spots) if isinstance(spots, (list, tuple)) and len(spots) == len(values) else None
+        x_values = list(spots) if isinstance(spots, (list, tuple)) and len(spots) == len(values) else None
         fig.add_scatter(
-            x=held or [row["predicted"] + 0.3 * jitter(i) for i in range(len(values))], y=values, mode="markers",
+            x=x_values or [row["predicted"] + 0.3 * jitter(i) for i in range(len(values))], y=values, mode="markers",
             hoverinfo="skip", showlegend=False, cliponaxis=False, marker={"color": style.faded(style.ACCENT, 0.3), "size": 5},
         )  # fmt: skip
-    marks = [Mark("", row["predicted"], f"predicted {style.number(row['predicted'])}", row) for row in rows]
+    marks = [Mark("", row["predicted"], f"predicted {style.format_number(row['predicted'])}", row) for row in rows]
     bare = [mark._replace(row={**mark.row, "values": None}) for mark in marks]
     draw_series(fig, bare, style.Code(style.ACCENT, "circle"), joined=True)
-    for near in _together(marks) if len(marks) <= _CROWDED else ():
+    for near in _overlapping_groups(marks) if len(marks) <= _CROWDED else ():
         up = _is_low(near[0])
         edge = max(_edge(mark) for mark in near) if up else min(_edge(mark) for mark in near)
         fig.add_annotation(
             x=sum(mark.x for mark in near) / len(near), y=edge, yanchor="bottom" if up else "top", yshift=4 if up else -4,
-            text=f"n = {', '.join(str(count(mark.row, 'n')) for mark in near)}", bgcolor=style.faded(style.PAPER, 0.75),
+            text=f"n = {', '.join(str(int_value(mark.row, 'n')) for mark in near)}", bgcolor=style.faded(style.PAPER, 0.75),
             xanchor="left" if len(near) > 1 and near[0].x < 0.1 else "center",
         )  # fmt: skip
     if banded:
         small.append("Shade: where bins of a perfectly calibrated forecaster fall, 95 %.")
-    head = f"n = {sum(count(row, 'n') for row in rows):,} labelled chains in {len(rows)} bins."
-    small = [head, *fine_print(marks if all(raw) else bare), " ".join([*small, *_thresholds(fig, rows)])]
+    head = f"n = {sum(int_value(row, 'n') for row in rows):,} labelled chains in {len(rows)} bins."
+    small = [head, *subtitle_notes(marks if all(raw) else bare), " ".join([*small, *_thresholds(fig, rows)])]
     fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
     fig.update_yaxes(range=[-0.05, 1.05])
     return style.apply_style(
@@ -105,11 +105,11 @@ def _is_low(mark: Mark) -> bool:
 
 def _edge(mark: Mark) -> float:
     """Where the n of a bin stands: at the end of its interval, else at its point."""
-    found = mark.hi if _is_low(mark) else mark.lo
-    return (mark.point or 0.0) if found is None else found
+    bound = mark.hi if _is_low(mark) else mark.lo
+    return (mark.point or 0.0) if bound is None else bound
 
 
-def _together(marks: Sequence[Mark]) -> list[list[Mark]]:
+def _overlapping_groups(marks: Sequence[Mark]) -> list[list[Mark]]:
     """The bins with a point, from left to right; those whose n would overlap are told together."""
     out: list[list[Mark]] = []
     for mark in (mark for mark in marks if mark.point is not None):
@@ -134,36 +134,36 @@ def score_histogram(table: pd.DataFrame) -> Any:
 
     A column ``score`` says in words which score is drawn, ``missing`` how many chains have none.
     """
-    rows = records(table)
-    score, fig = said(rows[0], "score") or "r_raw", go.Figure()
+    rows = table_records(table)
+    score, fig = text_value(rows[0], "score") or "r_raw", go.Figure()
     bins = sorted({(float(row["left"]), float(row["right"])) for row in rows})
-    found = {(str(row["group"]), float(row["left"])): count(row, "count") for row in rows}
+    counts = {(str(row["group"]), float(row["left"])): int_value(row, "count") for row in rows}
     named = [*GROUPS, *dict.fromkeys(str(row["group"]) for row in rows if row["group"] not in GROUPS)]
-    totals = {name: sum(found.get((name, left), 0) for left, _ in bins) for name in named}
+    totals = {name: sum(counts.get((name, left), 0) for left, _ in bins) for name in named}
     for name in named:
         if name not in GROUPS and not totals[name]:
             continue
         colour, pattern = _BARS.get(name, (style.PURPLE, "x"))
-        heights = [found.get((name, left), 0) for left, _ in bins]
-        told = style.escape(style.shorten(name, 40))
+        heights = [counts.get((name, left), 0) for left, _ in bins]
+        label = style.escape(style.truncate_text(name, 40))
         fig.add_bar(
             x=[(left + right) / 2 for left, right in bins], y=heights, width=[(right - left) * 0.94 for left, right in bins],
-            name=f"{told} (n = {totals[name]:,})", hoverinfo="text",
-            hovertext=[f"{style.escape(score)} {left:g} to {right:g}<br>{told}: {n:,} chains" for (left, right), n in
+            name=f"{label} (n = {totals[name]:,})", hoverinfo="text",
+            hovertext=[f"{style.escape(score)} {left:g} to {right:g}<br>{label}: {n:,} chains" for (left, right), n in
                        zip(bins, heights, strict=True)],
             marker={"color": colour, "line": {"width": 0}, "pattern": {
                 "shape": pattern, "fillmode": "overlay", "fgcolor": style.PAPER, "fgopacity": 1, "size": 6, "solidity": 0.25}},
         )  # fmt: skip
-    over = [sum(found.get((name, left), 0) for name in named) for left, _ in bins]
+    over = [sum(counts.get((name, left), 0) for name in named) for left, _ in bins]
     for (left, right), n in zip(bins, over, strict=True):
         if n and len(bins) <= 20:
             fig.add_annotation(x=(left + right) / 2, y=n, yanchor="bottom", text=f"{n:,}")
-    drawn = _thresholds(fig, rows)
+    threshold_notes = _thresholds(fig, rows)
     small = [f"n = {sum(over):,} chains; the number on each bar."]
-    missing = count(rows[0], "missing")
+    missing = int_value(rows[0], "missing")
     small += [f"n/a: {missing:,} chains have no score and are not drawn."] if missing else []
-    small += [" ".join(drawn)] if drawn else []
-    small += _across(fig, [bins[0][0], bins[-1][1]], whole=bool(drawn))
+    small += [" ".join(threshold_notes)] if threshold_notes else []
+    small += _across(fig, [bins[0][0], bins[-1][1]], full_range=bool(threshold_notes))
     fig.update_yaxes(range=[0, max([1, *over]) * 1.14], tickformat=",d", nticks=6)
     style.apply_style(
         fig, "Scores of chains: number of chains by score (0 to 1)", subtitle=small, x=style.escape(score), y="Chains",
@@ -185,38 +185,38 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
     ``kind`` is "curve" or, with ``r_cal`` 1 or 0 for what people said, "label"; ``chosen`` marks the one that is in use,
     ``n`` is how many labels it saw.
     """
-    rows = records(table)
+    rows = table_records(table)
     curves = [row for row in rows if row["kind"] == "curve"]
     names = list(dict.fromkeys(str(row["calibrator"]) for row in curves))
     fig = go.Figure()
     fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line={"color": style.SOFT_INK, "width": 1, "dash": "dot"})
-    for name, code in style.codes(names, tuple(CALIBRATORS)).items():
-        own = sorted((row for row in curves if str(row["calibrator"]) == name), key=lambda row: float(row["r_raw"]))
-        title, dash = CALIBRATORS.get(name, (style.escape(style.shorten(name, 30)), "dashdot"))
-        chosen = any(bool(row.get("chosen")) and not pd.isna(row.get("chosen")) for row in own)
-        few = own[:: max(1, len(own) // 10)]
-        told = f"{title}, in use" if chosen else title
-        told += f" (n = {count(own[0], 'n')})" if count(own[0], "n") else ""
+    for name, code in style.category_codes(names, tuple(CALIBRATORS)).items():
+        group_rows = sorted((row for row in curves if str(row["calibrator"]) == name), key=lambda row: float(row["r_raw"]))
+        title, dash = CALIBRATORS.get(name, (style.escape(style.truncate_text(name, 30)), "dashdot"))
+        chosen = any(bool(row.get("chosen")) and not pd.isna(row.get("chosen")) for row in group_rows)
+        few = group_rows[:: max(1, len(group_rows) // 10)]
+        label = f"{title}, in use" if chosen else title
+        label += f" (n = {int_value(group_rows[0], 'n')})" if int_value(group_rows[0], "n") else ""
         fig.add_scatter(
-            x=[real(row, "r_raw") for row in own], y=[real(row, "r_cal") for row in own], mode="lines", name=told,
+            x=[float_value(row, "r_raw") for row in group_rows], y=[float_value(row, "r_cal") for row in group_rows], mode="lines", name=label,
             legendgroup=title, line={"color": code.colour, "width": 3.2 if chosen else 1.8, "dash": dash}, hoverinfo="text",
-            hovertext=[f"<b>{told}</b><br>r_raw {style.number(real(row, 'r_raw'))}<br>r_cal {style.number(real(row, 'r_cal'))}"
-                       for row in own],
+            hovertext=[f"<b>{label}</b><br>r_raw {style.format_number(float_value(row, 'r_raw'))}<br>r_cal {style.format_number(float_value(row, 'r_cal'))}"
+                       for row in group_rows],
         )  # fmt: skip
         fig.add_scatter(
-            x=[real(row, "r_raw") for row in few], y=[real(row, "r_cal") for row in few], mode="markers", hoverinfo="skip",
+            x=[float_value(row, "r_raw") for row in few], y=[float_value(row, "r_cal") for row in few], mode="markers", hoverinfo="skip",
             showlegend=False, legendgroup=title, marker={"color": code.colour, "symbol": code.symbol, "size": 7},
         )  # fmt: skip
     labels = [row for row in rows if row["kind"] == "label"]
-    both = [[row for row in labels if bool(row["r_cal"]) is said_so] for said_so in (True, False)]
-    for own, y, colour in zip(both, (1.05, -0.05), (style.BLUE, style.VERMILLION), strict=True):
+    both = [[row for row in labels if bool(row["r_cal"]) is accepted] for accepted in (True, False)]
+    for group_rows, y, colour in zip(both, (1.05, -0.05), (style.BLUE, style.VERMILLION), strict=True):
         fig.add_scatter(
-            x=[real(row, "r_raw") for row in own], y=[y] * len(own), mode="markers", hoverinfo="x", showlegend=False,
+            x=[float_value(row, "r_raw") for row in group_rows], y=[y] * len(group_rows), mode="markers", hoverinfo="x", showlegend=False,
             cliponaxis=False, marker={"symbol": "line-ns-open", "size": 10, "color": style.faded(colour, 0.6)},
         )  # fmt: skip
     small = [f"n = {len(labels):,} labels: {len(both[0]):,} acceptable (top), {len(both[1]):,} not (bottom)."]
     small += ["No intervals: how far each holds on labels that it did not see is in the table of its numbers."]
-    small += [" ".join(_thresholds(fig, rows, across=False))] if real(rows[0], "low") is not None else []
+    small += [" ".join(_thresholds(fig, rows, across=False))] if float_value(rows[0], "low") is not None else []
     small += _across(fig, [float(row["r_raw"]) for row in rows])
     fig.update_yaxes(range=[-0.09, 1.09], tickvals=[i / 5 for i in range(6)])
     style.apply_style(
@@ -239,41 +239,41 @@ def calibrator_comparison(table: pd.DataFrame) -> Any:
 
     Beside isotonic, Platt and beta ``calibrator`` may name a yardstick, as the base rate. ``chosen`` marks the one in use.
     """
-    rows = records(table)
+    rows = table_records(table)
     metrics = [*(m for m in METRICS if any(row["metric"] == m for row in rows)),
                *dict.fromkeys(str(row["metric"]) for row in rows if row["metric"] not in METRICS)]  # fmt: skip
     names = list(dict.fromkeys(str(row["calibrator"]) for row in rows))
-    codes, fig, every = style.codes(names, tuple(CALIBRATORS)), go.Figure(), list[Mark]()
-    used = {str(row["calibrator"]) for row in rows if row.get("chosen") is True or real(row, "chosen") == 1}
-    ticks = [style.escape(style.shorten(_named(name), 18)) for name in names]
+    codes, fig, every = style.category_codes(names, tuple(CALIBRATORS)), go.Figure(), list[Mark]()
+    used = {str(row["calibrator"]) for row in rows if row.get("chosen") is True or float_value(row, "chosen") == 1}
+    ticks = [style.escape(style.truncate_text(_named(name), 18)) for name in names]
     ticks = [f"<b>{tick}</b>" if name in used else tick for name, tick in zip(names, ticks, strict=True)]
     lines = -(-len(metrics) // 2)
     for k, metric in enumerate(metrics):
         axis = "" if k == 0 else str(k + 1)
         column, line = k % 2, k // 2
-        gap, tall = 0.2, (1 - 0.26 * (lines - 1)) / lines
+        spacing, tall = 0.2, (1 - 0.26 * (lines - 1)) / lines
         top = 1 - line * (tall + 0.26)
-        wide = (0.0, 1.0) if len(metrics) == 1 else (column * (0.5 + gap / 2), 0.5 - gap / 2 + column * (0.5 + gap / 2))
-        head, better = METRICS.get(metric, (style.escape(style.shorten(metric, 30)), ""))
-        own = [row for row in rows if row["metric"] == metric]
-        marks = [Mark(head, names.index(str(row["calibrator"])), _named(row["calibrator"]), row) for row in own]
+        wide = (0.0, 1.0) if len(metrics) == 1 else (column * (0.5 + spacing / 2), 0.5 - spacing / 2 + column * (0.5 + spacing / 2))
+        head, better = METRICS.get(metric, (style.escape(style.truncate_text(metric, 30)), ""))
+        metric_rows = [row for row in rows if row["metric"] == metric]
+        marks = [Mark(head, names.index(str(row["calibrator"])), _named(row["calibrator"]), row) for row in metric_rows]
         for mark in marks:
             _panel_mark(fig, mark, codes[str(mark.row["calibrator"])], axis)
         every += marks
-        place = {"domain": list(wide), "anchor": f"y{axis}", "showgrid": True, "nticks": 5, **_room(marks)}
-        fig.update_layout({f"xaxis{axis}": place, f"yaxis{axis}": {
+        axis_layout = {"domain": list(wide), "anchor": f"y{axis}", "showgrid": True, "nticks": 5, **_room(marks)}
+        fig.update_layout({f"xaxis{axis}": axis_layout, f"yaxis{axis}": {
             "domain": [max(0.0, top - tall), top], "anchor": f"x{axis}", "tickvals": list(range(len(names))), "ticktext": ticks,
             "range": [len(names) - 0.4, -0.6], "showgrid": False}})  # fmt: skip
         fig.add_annotation(
             x=wide[0], y=top, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=5,
             text=f"<b>{head}</b>" + (f", {better}" if better else ""), font={"size": style.TEXT_SIZE - 1, "color": style.INK},
         )  # fmt: skip
-    found = sorted({count(mark.row, "n") for mark in every if mark.point is not None})
-    small = [f"n = {' to '.join(str(n) for n in dict.fromkeys((found[0], found[-1])))} labels."] if found else []
-    small += [text for text in (interval_words(every),) if text]
+    sizes = sorted({int_value(mark.row, "n") for mark in every if mark.point is not None})
+    small = [f"n = {' to '.join(str(n) for n in dict.fromkeys((sizes[0], sizes[-1])))} labels."] if sizes else []
+    small += [text for text in (interval_note(every),) if text]
     small += [style.escape(f"In use: {', '.join(map(_named, sorted(used)))}.")] if used else []
-    gone = dict.fromkeys(f"{mark.at}: {said(mark.row, 'reason')}" for mark in every if mark.point is None)
-    small += [style.escape(style.shorten(f"n/a: {text}", 200)) for text in gone]
+    gone = dict.fromkeys(f"{mark.at}: {text_value(mark.row, 'reason')}" for mark in every if mark.point is None)
+    small += [style.escape(style.truncate_text(f"n/a: {text}", 200)) for text in gone]
     return style.apply_style(
         fig, "Calibrators on unseen labels (0 to 1; log loss: nats)", subtitle=small,
         height=120 + lines * (70 + 34 * len(names)),
@@ -288,12 +288,12 @@ def _panel_mark(fig: Any, mark: Mark, code: style.Code, axis: str) -> None:
     """One calibrator's number in one panel; n/a at the left where it has none."""
     if mark.point is None:
         fig.add_annotation(x=0.02, xref=f"x{axis} domain", y=mark.x, yref=f"y{axis}", xanchor="left", text="n/a",
-                           hovertext=hover(mark))  # fmt: skip
+                           hovertext=hover_text(mark))  # fmt: skip
         return
     bars = {"error_x": error_bars([mark], code.colour)} if mark.bounded else {}
     fig.add_scatter(
         x=[mark.point], y=[mark.x], xaxis=f"x{axis}", yaxis=f"y{axis}", mode="markers", showlegend=False, hoverinfo="text",
-        hovertext=[hover(mark)], cliponaxis=False, **bars,
+        hovertext=[hover_text(mark)], cliponaxis=False, **bars,
         marker={"color": code.colour, "size": 9, "symbol": code.symbol if mark.bounded else f"{code.symbol}-open",
                 "line": {"width": 0 if mark.bounded else 2, "color": code.colour}},
     )  # fmt: skip
@@ -310,14 +310,14 @@ def _room(marks: Sequence[Mark]) -> dict[str, Any]:
 
 def _band(fig: Any, rows: Sequence[Row]) -> bool:
     """The shade between ``band_lo`` and ``band_hi`` where the table has both."""
-    held = [row for row in rows if real(row, "band_lo") is not None and real(row, "band_hi") is not None]
-    if not held:
+    band_rows = [row for row in rows if float_value(row, "band_lo") is not None and float_value(row, "band_hi") is not None]
+    if not band_rows:
         return False
-    across = [float(row["predicted"]) for row in held]
-    if len(held) == 1:
+    across = [float(row["predicted"]) for row in band_rows]
+    if len(band_rows) == 1:
         across = [across[0] - 0.02, across[0] + 0.02]
-        held = [held[0], held[0]]
-    upper, lower = ([float(row[name]) for row in held] for name in ("band_hi", "band_lo"))
+        band_rows = [band_rows[0], band_rows[0]]
+    upper, lower = ([float(row[name]) for row in band_rows] for name in ("band_hi", "band_lo"))
     fig.add_scatter(
         x=[*across, *across[::-1]], y=[*upper, *lower[::-1]],
         mode="lines", fill="toself", fillcolor=style.faded(style.BLACK, 0.09), line={"width": 0}, hoverinfo="skip",
@@ -326,10 +326,10 @@ def _band(fig: Any, rows: Sequence[Row]) -> bool:
     return True
 
 
-def _across(fig: Any, values: Sequence[float], *, whole: bool = False) -> list[str]:
+def _across(fig: Any, values: Sequence[float], *, full_range: bool = False) -> list[str]:
     """The axis from 0 to 1, or the part of it that the values cover where that is small; then in words which."""
     lo, hi = min(values), max(values)
-    if whole or hi - lo > _NARROW:
+    if full_range or hi - lo > _NARROW:
         fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
         return []
     pad = 0.04 * (hi - lo) or 0.02
@@ -339,7 +339,7 @@ def _across(fig: Any, values: Sequence[float], *, whole: bool = False) -> list[s
 
 def _thresholds(fig: Any, rows: Sequence[Row], *, across: bool = True) -> list[str]:
     """Lines at the policy's thresholds, with the actions between them, and what the subtitle says of them."""
-    low, high = (real(rows[0], name) if rows else None for name in ("low", "high"))
+    low, high = (float_value(rows[0], name) if rows else None for name in ("low", "high"))
     if low is None or high is None:
         return []
     for value, dash in ((low, "dash"), (high, "longdash")):

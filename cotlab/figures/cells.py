@@ -75,4 +75,4 @@ def tiny(point: float | None) -> str:
     """A number as a cell has room for it: three digits, "< 0.001" where they are too small to see; escaped."""
     if point is not None and 0 < abs(point) < 0.001:
         return "&lt; 0.001" if point > 0 else "&gt; −0.001"
-    return style.number(point)
+    return style.format_number(point)

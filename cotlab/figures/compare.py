@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Mark, draw_rows, fine_print, raw_values, records, said
+from cotlab.figures.marks import Mark, draw_rows, subtitle_notes, raw_values, table_records, text_value
 
 _PAD = 0.06
 _RUN = re.compile(r"\([^()]{1,26}\)$")
@@ -29,7 +29,7 @@ def paired_differences(table: pd.DataFrame) -> Any:
 
     A column ``of`` says in the title what all rows are of.
     """
-    rows = records(table)
+    rows = table_records(table)
     marks = [Mark("", i, str(row["label"]), row) for i, row in enumerate(rows)]
     fig = go.Figure()
     draw_rows(fig, marks)
@@ -43,18 +43,18 @@ def paired_differences(table: pd.DataFrame) -> Any:
     pad = _PAD * (high - low or 1.0)
     fig.update_xaxes(range=[low - pad, high + pad], showgrid=True, nticks=6)
     fig.update_yaxes(
-        tickvals=list(range(len(marks))), ticktext=[style.in_lines(_kept(mark.at), 30) for mark in marks], ticks="",
+        tickvals=list(range(len(marks))), ticktext=[style.in_lines(_join_run_name(mark.at), 30) for mark in marks], ticks="",
         showgrid=False, range=[len(marks) - 0.4, -0.6],
     )  # fmt: skip
-    unit = style.escape(said(rows[0], "unit") or "no unit")
-    of = style.escape(style.shorten(said(rows[0], "of"), 60))
+    unit = style.escape(text_value(rows[0], "unit") or "no unit")
+    of = style.escape(style.truncate_text(text_value(rows[0], "of"), 60))
     title = f"Difference to the base{of and f', {of}'} (mean over items, {unit})"
     style.apply_style(
-        fig, title, subtitle=fine_print(marks, gaps=False), x="Difference, other − base", height=140 + 44 * len(marks)
+        fig, title, subtitle=subtitle_notes(marks, gaps=False), x="Difference, other − base", height=140 + 44 * len(marks)
     )
     return fig.update_layout(margin={"r": 214})
 
 
-def _kept(label: str) -> str:
+def _join_run_name(label: str) -> str:
     """A label whose run stays on one line."""
-    return _RUN.sub(lambda found: found[0].replace(" ", "\u00a0"), label)
+    return _RUN.sub(lambda match_: match_[0].replace(" ", "\u00a0"), label)

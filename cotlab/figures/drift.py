@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import RAW_ROWS, Row, count, real, records, said
+from cotlab.figures.marks import RAW_ROWS, Row, int_value, float_value, table_records, text_value
 
 SAMPLES = ("reference", "current")
 _ACROSS, _SYMBOLS = 3, {"reference": "circle", "current": "square"}
@@ -29,31 +29,31 @@ _PANELS = (("psi", "PSI (nats)"), ("ks", "KS (0 to 1)"))
 )  # fmt: skip
 def feature_distributions(table: pd.DataFrame) -> Any:
     """A small panel for each feature: a step line and its 95 % band for each sample, n of both in its title."""
-    rows = records(table)
-    drawn = [row for row in rows if real(row, "value") is not None]
-    names = list(dict.fromkeys(str(row["feature"]) for row in drawn))
+    rows = table_records(table)
+    valued_rows = [row for row in rows if float_value(row, "value") is not None]
+    names = list(dict.fromkeys(str(row["feature"]) for row in valued_rows))
     across = min(_ACROSS, max(1, len(names)))
     down = max(1, -(-len(names) // across))
-    titles = [_panel_title(name, drawn) for name in names]
+    titles = [_panel_title(name, valued_rows) for name in names]
     fig = make_subplots(
         rows=down, cols=across, subplot_titles=titles, shared_yaxes=True, horizontal_spacing=0.05,
         vertical_spacing=min(0.3, 64 / (150 * down)),
     )  # fmt: skip
     colours = {"reference": style.BLUE, "current": style.VERMILLION}
-    for place, name in enumerate(names):
-        where = {"row": place // across + 1, "col": place % across + 1}
-        every = [float(row["value"]) for row in drawn if str(row["feature"]) == name]
+    for index, name in enumerate(names):
+        where = {"row": index // across + 1, "col": index % across + 1}
+        every = [float(row["value"]) for row in valued_rows if str(row["feature"]) == name]
         pad = 0.04 * (max(every) - min(every)) or 0.5
         for sample in SAMPLES:
-            own = [row for row in drawn if str(row["feature"]) == name and str(row["sample"]) == sample]
-            if own:
+            sample_rows = [row for row in valued_rows if str(row["feature"]) == name and str(row["sample"]) == sample]
+            if sample_rows:
                 ends = (min(every) - pad, max(every) + pad)
-                _draw_steps(fig, own, ends, colours[sample], sample, legend=place == 0, where=where)
+                _draw_steps(fig, sample_rows, ends, colours[sample], sample, legend=index == 0, where=where)
     fig.update_yaxes(range=[-0.02, 1.02], tickvals=[0, 0.5, 1])
     fig.update_xaxes(nticks=4, showgrid=False)
     small = ["Bands: 95 % for the whole line (Dvoretzky–Kiefer–Wolfowitz), as for independent items. Solid: reference; dashed: "
-             "current."] if drawn else []  # fmt: skip
-    small += _gaps(rows)
+             "current."] if valued_rows else []  # fmt: skip
+    small += _missing_lines(rows)
     style.apply_style(fig, "Each feature's distribution (cumulative share, 0 to 1)", subtitle=small, height=150 + 150 * down)
     fig.update_annotations(font={"size": style.SMALL_SIZE + 1, "color": style.INK})
     return fig.update_layout(margin={"b": 74, "t": fig.layout.margin.t + 22})
@@ -70,13 +70,13 @@ def feature_distributions(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def drift_scores(table: pd.DataFrame) -> Any:
     """A row for each feature, PSI at the left and KS at the right: a marker, its null, and the set point."""
-    rows = records(table)
-    rows = [*(r for r in rows if not said(r, "reason")), *(r for r in rows if said(r, "reason"))]
-    tested = [row for row in rows if not said(row, "reason")]
+    rows = table_records(table)
+    rows = [*(r for r in rows if not text_value(r, "reason")), *(r for r in rows if text_value(r, "reason"))]
+    tested = [row for row in rows if not text_value(row, "reason")]
     fig = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.14)
     for panel, (name, title) in enumerate(_PANELS, start=1):
         _draw_panel(fig, tested, name, panel)
-        limit = next((v for row in tested if (v := real(row, f"{name}_limit")) is not None), None)
+        limit = next((v for row in tested if (v := float_value(row, f"{name}_limit")) is not None), None)
         if limit is not None:
             axis = "" if panel == 1 else str(panel)
             fig.add_shape(
@@ -87,99 +87,99 @@ def drift_scores(table: pd.DataFrame) -> Any:
     for at, row in enumerate(tested):
         fig.add_annotation(
             x=1, xref="paper", xanchor="left", xshift=8, y=at, yref="y", align="left",
-            text=f"n = {count(row, 'n_reference')} and {count(row, 'n_current')}",
+            text=f"n = {int_value(row, 'n_reference')} and {int_value(row, 'n_current')}",
         )  # fmt: skip
     ticks = [style.in_lines(str(row["feature"]), 20) for row in tested]
     fig.update_yaxes(range=[len(tested) - 0.4, -0.6], tickvals=list(range(len(tested))), ticktext=ticks, showgrid=False)
     fig.update_yaxes(showticklabels=True, col=1)
     small = ["Grey: shuffled samples, up to their 95 % point: where no drift lies, so the points have no bars of their own. "
              "Dashed: the set point. Diamond: the feature raises the alert, by either."] if tested else []  # fmt: skip
-    small += _gaps(rows)
+    small += _missing_lines(rows)
     style.apply_style(fig, "How far each feature moved (PSI in nats, KS 0 to 1)", subtitle=small, height=150 + 28 * len(tested))
     return fig.update_layout(margin={"r": 118, "b": 60})
 
 
 def _draw_steps(
-    fig: Any, own: Sequence[Row], ends: tuple[float, float], colour: str, sample: str, *, legend: bool, where: dict[str, int]
+    fig: Any, rows: Sequence[Row], ends: tuple[float, float], colour: str, sample: str, *, legend: bool, where: dict[str, int]
 ) -> None:
     """A line that steps up at each value, from one end of the panel to the other, over its band."""
-    own = sorted(own, key=lambda row: float(row["value"]))
+    rows = sorted(rows, key=lambda row: float(row["value"]))
     x, y = [ends[0]], [0.0]
-    told = [f"{sample}, n = {count(own[0], 'n')}"]
-    for row in own:
-        at, share = float(row["value"]), real(row, "share") or 0.0
+    hover_texts = [f"{sample}, n = {int_value(rows[0], 'n')}"]
+    for row in rows:
+        at, share = float(row["value"]), float_value(row, "share") or 0.0
         x, y = [*x, at, at], [*y, y[-1], share]
-        told += [f"{sample}, n = {count(row, 'n')}<br>{style.number(share)} of items up to {style.number(at)}"] * 2
-    x, y, told = [*x, ends[1]], [*y, y[-1]], [*told, told[-1]]
-    band = real(own[0], "band")
+        hover_texts += [f"{sample}, n = {int_value(row, 'n')}<br>{style.format_number(share)} of items up to {style.format_number(at)}"] * 2
+    x, y, hover_texts = [*x, ends[1]], [*y, y[-1]], [*hover_texts, hover_texts[-1]]
+    band = float_value(rows[0], "band")
     if band is not None:
         fig.add_scatter(
             x=[*x, *x[::-1]], y=[*(min(1.0, v + band) for v in y), *(max(0.0, v - band) for v in y[::-1])], fill="toself",
             mode="lines", line={"width": 0}, fillcolor=style.faded(colour, 0.13), hoverinfo="skip", showlegend=False, **where,
         )  # fmt: skip
     fig.add_scatter(
-        x=x, y=y, mode="lines", name=sample, legendgroup=sample, showlegend=legend, hoverinfo="text", hovertext=told,
+        x=x, y=y, mode="lines", name=sample, legendgroup=sample, showlegend=legend, hoverinfo="text", hovertext=hover_texts,
         line={"color": colour, "width": 2, "dash": "solid" if sample == "reference" else "4px,2px"}, **where,
     )  # fmt: skip
-    if count(own[0], "n") <= RAW_ROWS:
+    if int_value(rows[0], "n") <= RAW_ROWS:
         fig.add_scatter(
-            x=[float(row["value"]) for row in own], y=[real(row, "share") for row in own], mode="markers", hoverinfo="skip",
+            x=[float(row["value"]) for row in rows], y=[float_value(row, "share") for row in rows], mode="markers", hoverinfo="skip",
             showlegend=False, marker={"color": colour, "size": 6, "symbol": _SYMBOLS[sample]}, **where,
         )  # fmt: skip
 
 
 def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
-    bars = [(at, real(row, f"{name}_hi")) for at, row in enumerate(tested)]
+    bars = [(at, float_value(row, f"{name}_hi")) for at, row in enumerate(tested)]
     fig.add_bar(
         x=[min(hi, ROOM) for _, hi in bars if hi is not None], y=[at for at, hi in bars if hi is not None], orientation="h",
         width=0.5, marker={"color": "#c9c9c9"}, hoverinfo="skip", showlegend=False, row=1, col=panel,
     )  # fmt: skip
     for alert, colour, symbol in ((False, style.BLUE, "circle"), (True, style.VERMILLION, "diamond")):
-        own = [(at, row, v) for at, row in enumerate(tested)
-               if bool(row.get("alert")) is alert and (v := real(row, name)) is not None]  # fmt: skip
-        if not own:
+        points = [(at, row, v) for at, row in enumerate(tested)
+               if bool(row.get("alert")) is alert and (v := float_value(row, name)) is not None]  # fmt: skip
+        if not points:
             continue
         fig.add_scatter(
-            x=[min(v, ROOM) for _, _, v in own], y=[at for at, _, _ in own], mode="markers", showlegend=False,
-            cliponaxis=False, hoverinfo="text", hovertext=[_hover(row, name, v) for _, row, v in own],
+            x=[min(v, ROOM) for _, _, v in points], y=[at for at, _, _ in points], mode="markers", showlegend=False,
+            cliponaxis=False, hoverinfo="text", hovertext=[_hover(row, name, v) for _, row, v in points],
             marker={"color": colour, "symbol": symbol, "size": 9}, row=1, col=panel,
         )  # fmt: skip
-        for at, row, v in own:  # right of the marker and of its bar, whose end is a number too
+        for at, row, v in points:  # right of the marker and of its bar, whose end is a number too
             fig.add_annotation(
-                x=min(max(v, real(row, f"{name}_hi") or 0.0), ROOM), y=at, xanchor="left", xshift=8, borderpad=0,
-                text=style.number(v) + (" →" if v > ROOM else ""), bgcolor=style.faded(style.PAPER, 0.8),
+                x=min(max(v, float_value(row, f"{name}_hi") or 0.0), ROOM), y=at, xanchor="left", xshift=8, borderpad=0,
+                text=style.format_number(v) + (" →" if v > ROOM else ""), bgcolor=style.faded(style.PAPER, 0.8),
                 font={"size": style.SMALL_SIZE, "color": style.INK}, row=1, col=panel,
             )  # fmt: skip
 
 
 def _hover(row: Row, name: str, value: float) -> str:
-    return hovered(row, name, value, f"adjusted p {style.number(real(row, f'{name}_p'))}")
+    return drift_hover(row, name, value, f"adjusted p {style.format_number(float_value(row, f'{name}_p'))}")
 
 
-def hovered(row: Row, name: str, value: float, judged: str, at: str = "") -> str:
+def drift_hover(row: Row, name: str, value: float, judged: str, at: str = "") -> str:
     """What one feature's ``name`` (psi or ks) tells who points at it; ``judged`` says what it is held against, ``at`` when."""
     lines = [
-        f"<b>{style.escape(row['feature'])}</b>{at}", f"{name.upper()} {style.number(value)}",
-        f"95 % of shuffles: up to {style.number(real(row, f'{name}_hi'))}", judged,
-        f"n = {count(row, 'n_reference')} and {count(row, 'n_current')} items",
+        f"<b>{style.escape(row['feature'])}</b>{at}", f"{name.upper()} {style.format_number(value)}",
+        f"95 % of shuffles: up to {style.format_number(float_value(row, f'{name}_hi'))}", judged,
+        f"n = {int_value(row, 'n_reference')} and {int_value(row, 'n_current')} items",
     ]  # fmt: skip
     return "<br>".join(lines)
 
 
 def _panel_title(name: str, rows: Sequence[Row]) -> str:
-    n = {str(row["sample"]): count(row, "n") for row in rows if str(row["feature"]) == name}
-    return f"<b>{style.escape(style.shorten(name, 22))}</b><br>n = {n.get('reference', 0)} and {n.get('current', 0)}"
+    n = {str(row["sample"]): int_value(row, "n") for row in rows if str(row["feature"]) == name}
+    return f"<b>{style.escape(style.truncate_text(name, 22))}</b><br>n = {n.get('reference', 0)} and {n.get('current', 0)}"
 
 
-def _gaps(rows: Sequence[Row]) -> list[str]:
-    why: dict[str, dict[str, None]] = {}
+def _missing_lines(rows: Sequence[Row]) -> list[str]:
+    reasons: dict[str, dict[str, None]] = {}
     for row in rows:
-        if said(row, "reason"):
-            why.setdefault(said(row, "reason"), {})[style.shorten(row["feature"], 24)] = None
-    return [style.escape(style.shorten(f"n/a ({text}): {', '.join(names)}", 200)) for text, names in why.items()]
+        if text_value(row, "reason"):
+            reasons.setdefault(text_value(row, "reason"), {})[style.truncate_text(row["feature"], 24)] = None
+    return [style.escape(style.truncate_text(f"n/a ({text}): {', '.join(names)}", 200)) for text, names in reasons.items()]
 
 
-def band_of(n: int) -> float | None:
+def band_half_width(n: int) -> float | None:
     """Half the width of the 95 % band of a distribution function of ``n`` independent values; None of none.
 
     References

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import real, records, said
+from cotlab.figures.marks import float_value, table_records, text_value
 
 _CODES = {
     "": ("mean", style.ACCENT, "circle"),
@@ -17,7 +17,7 @@ _CODES = {
     "rise": ("mean, a jump after a rise", style.VERMILLION, "star"),
 }
 """What a step's point is called by its flag, and its colour and symbol."""
-_MOST_TICKS = 14
+_MAX_TICKS = 14
 
 
 @figure(
@@ -32,47 +32,47 @@ def entropy_by_step(table: pd.DataFrame) -> Any:
 
     ``mean`` and ``peak`` are in nats; ``flag`` is "", "jump" or "rise" (a jump after a rise); ``reason`` says why no mean is.
     """
-    rows = sorted(records(table), key=lambda row: int(row["step"]))
+    rows = sorted(table_records(table), key=lambda row: int(row["step"]))
     fig = go.Figure()
     steps = [int(row["step"]) + 1 for row in rows]
     fig.add_scatter(
-        x=steps, y=[real(row, "mean") for row in rows], mode="lines", hoverinfo="skip", showlegend=False,
+        x=steps, y=[float_value(row, "mean") for row in rows], mode="lines", hoverinfo="skip", showlegend=False,
         line={"color": style.faded(style.ACCENT, 0.45), "width": 1.2},
     )  # fmt: skip
-    known = [row for row in rows if real(row, "mean") is not None]
+    known = [row for row in rows if float_value(row, "mean") is not None]
     for flag, (name, colour, symbol) in _CODES.items():
-        own = [row for row in known if said(row, "flag") == flag]
-        if own:
+        flagged = [row for row in known if text_value(row, "flag") == flag]
+        if flagged:
             fig.add_scatter(
-                x=[int(row["step"]) + 1 for row in own], y=[real(row, "mean") for row in own], mode="markers",
-                name=name, showlegend=True, cliponaxis=False, hoverinfo="text", hovertext=[_hover(r) for r in own],
+                x=[int(row["step"]) + 1 for row in flagged], y=[float_value(row, "mean") for row in flagged], mode="markers",
+                name=name, showlegend=True, cliponaxis=False, hoverinfo="text", hovertext=[_hover(r) for r in flagged],
                 marker={"color": colour, "symbol": symbol, "size": 13 if flag else 9},
             )  # fmt: skip
     fig.add_scatter(
-        x=[int(row["step"]) + 1 for row in known], y=[real(row, "peak") for row in known], mode="markers", cliponaxis=False,
+        x=[int(row["step"]) + 1 for row in known], y=[float_value(row, "peak") for row in known], mode="markers", cliponaxis=False,
         name="largest token", showlegend=True, hoverinfo="text", hovertext=[_hover(row) for row in known],
         marker={"color": style.SOFT_INK, "symbol": "line-ew-open", "size": 12, "line": {"width": 2}},
     )  # fmt: skip
-    gaps = [row for row in rows if real(row, "mean") is None]
+    gaps = [row for row in rows if float_value(row, "mean") is None]
     for row in gaps:
         fig.add_annotation(x=int(row["step"]) + 1, y=0, yref="paper", yanchor="bottom", text="n/a", textangle=-90,
                            bgcolor=style.PAPER, hovertext=_hover(row))  # fmt: skip
     small = [f"n = {len(known)} of {len(rows)} steps with an entropy; one chain: values, no intervals."]
-    why: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for row in gaps:
-        why.setdefault(said(row, "reason") or "no entropy is defined here", []).append(f"step {int(row['step']) + 1}")
-    small += [style.escape(style.shorten(f"n/a ({text}): {', '.join(at)}", 200)) for text, at in why.items()]
+        reasons.setdefault(text_value(row, "reason") or "no entropy is defined here", []).append(f"step {int(row['step']) + 1}")
+    small += [style.escape(style.truncate_text(f"n/a ({text}): {', '.join(at)}", 200)) for text, at in reasons.items()]
     style.apply_style(fig, "Token entropy by step of one chain (nats)", subtitle=small, x="Step", y="Entropy (nats)")
-    every = -(-len(steps) // _MOST_TICKS)
+    every = -(-len(steps) // _MAX_TICKS)
     fig.update_xaxes(tickvals=steps[::every], range=[steps[0] - 0.6, steps[-1] + 0.6])
-    top = max((real(row, "peak") or 0.0 for row in rows), default=0.0)
+    top = max((float_value(row, "peak") or 0.0 for row in rows), default=0.0)
     return fig.update_yaxes(range=[-0.05 * max(top, 0.1), 1.1 * max(top, 0.1)])
 
 
 def _hover(row: Any) -> str:
     """Place, mean and peak, its flag, or why there is none."""
     lines = [f"<b>Step {int(row['step']) + 1}</b>"]
-    if real(row, "mean") is None:
-        return "<br>".join([*lines, style.in_lines(said(row, "reason") or "no entropy is defined here", 60, most=4)])
-    lines += [f"mean {style.number(real(row, 'mean'))} nats", f"largest {style.number(real(row, 'peak'))} nats"]
-    return "<br>".join([*lines, *([_CODES[flag][0].removeprefix("mean, ")] if (flag := said(row, "flag")) else [])])
+    if float_value(row, "mean") is None:
+        return "<br>".join([*lines, style.in_lines(text_value(row, "reason") or "no entropy is defined here", 60, most=4)])
+    lines += [f"mean {style.format_number(float_value(row, 'mean'))} nats", f"largest {style.format_number(float_value(row, 'peak'))} nats"]
+    return "<br>".join([*lines, *([_CODES[flag][0].removeprefix("mean, ")] if (flag := text_value(row, "flag")) else [])])

@@ -30,45 +30,45 @@ class Mark(NamedTuple):
 
     @property
     def point(self) -> float | None:
-        return real(self.row, "point")
+        return float_value(self.row, "point")
 
     @property
     def lo(self) -> float | None:
-        return real(self.row, "lo")
+        return float_value(self.row, "lo")
 
     @property
     def hi(self) -> float | None:
-        return real(self.row, "hi")
+        return float_value(self.row, "hi")
 
     @property
     def bounded(self) -> bool:
         return None not in (self.point, self.lo, self.hi)
 
 
-def records(table: pd.DataFrame) -> list[Row]:
+def table_records(table: pd.DataFrame) -> list[Row]:
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
-def real(row: Row, column: str) -> float | None:
+def float_value(row: Row, column: str) -> float | None:
     """A column's number; None where it has none."""
     value = row.get(column)
     return None if value is None or pd.isna(value) else float(value)
 
 
-def said(row: Row, column: str) -> str:
+def text_value(row: Row, column: str) -> str:
     """A column's text; "" where it has none."""
     value = row.get(column)
     return value if isinstance(value, str) else ""
 
 
-def count(row: Row, column: str) -> int:
-    return int(real(row, column) or 0)
+def int_value(row: Row, column: str) -> int:
+    return int(float_value(row, column) or 0)
 
 
-def counts(rows: Iterable[Row]) -> str:
+def count_range(rows: Iterable[Row]) -> str:
     """How many items rows rest on: "48", or "45–48" where they differ."""
-    found = [count(row, "n") for row in rows]
-    return f"{min(found)}" if min(found) == max(found) else f"{min(found)}–{max(found)}"
+    sizes = [int_value(row, "n") for row in rows]
+    return f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)}–{max(sizes)}"
 
 
 def jitter(i: int) -> float:
@@ -98,7 +98,7 @@ def draw_series(
         Values lie on y; else on x, and an undefined mark is left to the caller.
     """
     name = marks[0].series if marks else ""
-    group = style.escape(style.shorten(name, 40))
+    group = style.escape(style.truncate_text(name, 40))
 
     def add(places: Sequence[float], values: Sequence[float | None], **more: Any) -> None:
         across, along = (places, values) if upright else (values, places)
@@ -118,14 +118,14 @@ def draw_series(
             continue
         bars = {"error_y" if upright else "error_x": error_bars(chosen, code.colour)} if bounded else {}
         add([mark.x for mark in chosen], [mark.point for mark in chosen], mode="markers", name=group, showlegend=key,
-            hoverinfo="text", hovertext=[hover(mark, unit) for mark in chosen],
+            hoverinfo="text", hovertext=[hover_text(mark, unit) for mark in chosen],
             marker={"color": code.colour, "size": 9, "symbol": code.symbol if bounded else f"{code.symbol}-open",
                     "line": {"width": 0 if bounded else 2, "color": code.colour}}, **bars)  # fmt: skip
         key = False
     for mark in marks if upright else ():
         if mark.point is None:
             fig.add_annotation(x=mark.x, y=0, yref="paper", yanchor="bottom", text="n/a", textangle=-90,
-                               bgcolor=style.PAPER, hovertext=hover(mark, unit))  # fmt: skip
+                               bgcolor=style.PAPER, hovertext=hover_text(mark, unit))  # fmt: skip
 
 
 def draw_rows(fig: Any, marks: Sequence[Mark]) -> None:
@@ -133,12 +133,12 @@ def draw_rows(fig: Any, marks: Sequence[Mark]) -> None:
     draw_series(fig, marks, style.Code(style.ACCENT, "circle"), upright=False)
     for mark in marks:
         known = mark.point is not None
-        told = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{counted(mark.row)}"
+        label = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{count_text(mark.row)}"
         if not known:
-            told = style.in_lines(f"n/a: {said(mark.row, 'reason') or default_reason(mark)}", 62)
+            label = style.in_lines(f"n/a: {text_value(mark.row, 'reason') or default_reason(mark)}", 62)
         fig.add_annotation(
-            y=mark.x, x=1 if known else 0, xref="paper", xshift=14, xanchor="left", align="left", text=told,
-            hovertext=hover(mark), bgcolor=style.PAPER,
+            y=mark.x, x=1 if known else 0, xref="paper", xshift=14, xanchor="left", align="left", text=label,
+            hovertext=hover_text(mark), bgcolor=style.PAPER,
             font={"size": style.TEXT_SIZE - 1, "color": style.INK if known else style.SOFT_INK},
         )  # fmt: skip
 
@@ -155,60 +155,60 @@ def error_bars(marks: Sequence[Mark], colour: str) -> dict[str, Any]:
 def raw_values(row: Row, unit: Unit = "items") -> list[float]:
     """The values behind a row, in its column ``values``; none where they are too many to be drawn."""
     values = row.get("values")
-    few = count(row, "n" if unit == "items" else "draws") <= RAW_ROWS
+    few = int_value(row, "n" if unit == "items" else "draws") <= RAW_ROWS
     return [float(v) for v in values if not pd.isna(v)] if few and isinstance(values, (list, tuple, np.ndarray)) else []
 
 
-def hover(mark: Mark, unit: Unit = "items") -> str:
+def hover_text(mark: Mark, unit: Unit = "items") -> str:
     """Place, point with bounds, counts, and why a part is missing or which method gave it."""
     named = mark.at if mark.series in (mark.at, "") else f"{mark.series}, {mark.at}"
-    lines = [f"<b>{style.escape(named)}</b>", style.interval_text(mark.point, mark.lo, mark.hi), counted(mark.row, unit)]
-    why = said(mark.row, "reason") or ("" if mark.bounded else default_reason(mark, unit))
-    lines += [style.in_lines(text, 60, most=4) for text in (why, said(mark.row, "method")) if text and text != "none"]
-    if said(mark.row, "text"):
+    lines = [f"<b>{style.escape(named)}</b>", style.interval_text(mark.point, mark.lo, mark.hi), count_text(mark.row, unit)]
+    reason = text_value(mark.row, "reason") or ("" if mark.bounded else default_reason(mark, unit))
+    lines += [style.in_lines(text, 60, most=4) for text in (reason, text_value(mark.row, "method")) if text and text != "none"]
+    if text_value(mark.row, "text"):
         lines.append(style.in_lines(mark.row["text"], 60, most=6))
     return "<br>".join(lines)
 
 
-def counted(row: Row, unit: Unit = "items") -> str:
+def count_text(row: Row, unit: Unit = "items") -> str:
     """ "n = 98 items, 2 undefined", or "draws: 8"."""
     if unit == "draws":
-        return f"draws: {count(row, 'draws')}"
-    return f"n = {count(row, 'n')} items, {count(row, 'n_undefined')} undefined"
+        return f"draws: {int_value(row, 'draws')}"
+    return f"n = {int_value(row, 'n')} items, {int_value(row, 'n_undefined')} undefined"
 
 
 def default_reason(mark: Mark, unit: Unit = "items") -> str:
     """What is said of a missing point or interval where the table gives no reason."""
     if mark.point is None:
         return "no score is defined here"
-    one = count(mark.row, "n" if unit == "items" else "draws") == 1
-    return f"one {unit[:-1]} has no spread, so there is no interval" if one else "the table gives no interval"
+    single = int_value(mark.row, "n" if unit == "items" else "draws") == 1
+    return f"one {unit[:-1]} has no spread, so there is no interval" if single else "the table gives no interval"
 
 
-def interval_words(marks: Sequence[Mark], unit: Unit = "items") -> str:
+def interval_note(marks: Sequence[Mark], unit: Unit = "items") -> str:
     """What the bars are, by which methods, and what an open marker means; escaped."""
     bounded = [mark.row for mark in marks if mark.bounded]
-    parts = []
+    sentences = []
     if bounded:
-        level = " and ".join(f"{100 * v:g} %" for v in sorted({real(row, "confidence") or 0.95 for row in bounded}))
-        methods = list(dict.fromkeys(text for row in bounded if (text := said(row, "method"))))
-        parts.append(f"Bars: {level} intervals over {unit}{', ' if methods else ''}{'; '.join(methods[:3])}.")
+        level = " and ".join(f"{100 * v:g} %" for v in sorted({float_value(row, "confidence") or 0.95 for row in bounded}))
+        methods = list(dict.fromkeys(text for row in bounded if (text := text_value(row, "method"))))
+        sentences.append(f"Bars: {level} intervals over {unit}{', ' if methods else ''}{'; '.join(methods[:3])}.")
     bare = [mark.row for mark in marks if mark.point is not None and not mark.bounded]
     if bare:
-        told = list(dict.fromkeys(said(row, "reason") or f"too few {unit}" for row in bare))
-        parts.append(f"Open marker: no interval, {style.shorten('; '.join(told[:2]), 120)}.")
-    return style.escape(" ".join(parts))
+        reasons = list(dict.fromkeys(text_value(row, "reason") or f"too few {unit}" for row in bare))
+        sentences.append(f"Open marker: no interval, {style.truncate_text('; '.join(reasons[:2]), 120)}.")
+    return style.escape(" ".join(sentences))
 
 
-def fine_print(marks: Sequence[Mark], *, unit: Unit = "items", gaps: bool = True, by_series: bool = False) -> list[str]:
+def subtitle_notes(marks: Sequence[Mark], *, unit: Unit = "items", gaps: bool = True, by_series: bool = False) -> list[str]:
     """The subtitle: what bars and markers are and, where ``gaps``, where and why points are missing."""
-    first = interval_words(marks, unit)
+    first = interval_note(marks, unit)
     if any(raw_values(mark.row, unit) for mark in marks):
         first = f"{first} Faint: single {unit}.".lstrip()
-    why: dict[str, dict[str, None]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for mark in marks if gaps else ():
         if mark.point is None:
-            place = f"{style.shorten(mark.series, 40)} at {mark.at}" if by_series and mark.series != mark.at else mark.at
-            why.setdefault(said(mark.row, "reason") or default_reason(mark), {})[style.shorten(place)] = None
-    lines = [style.escape(style.shorten(f"n/a ({text}): {', '.join(at)}", 200)) for text, at in why.items()]
+            location = f"{style.truncate_text(mark.series, 40)} at {mark.at}" if by_series and mark.series != mark.at else mark.at
+            reasons.setdefault(text_value(mark.row, "reason") or default_reason(mark), {})[style.truncate_text(location)] = None
+    lines = [style.escape(style.truncate_text(f"n/a ({text}): {', '.join(at)}", 200)) for text, at in reasons.items()]
     return [line for line in (first, *lines) if line]

@@ -19,17 +19,17 @@ from cotlab.figures.marks import (
     Mark,
     Row,
     Unit,
-    count,
-    counts,
+    int_value,
+    count_range,
     draw_rows,
     draw_series,
-    fine_print,
-    records,
-    said,
+    subtitle_notes,
+    table_records,
+    text_value,
 )
 
 SOURCES = ("filler", "interchange", "right", "mean", "literal")
-PARTS = ("cot", "control", "kept", "kept_control", "shuffled", "placebo", "self_shuffle", "expanded",
+PATCH_TARGETS = ("cot", "control", "kept", "kept_control", "shuffled", "placebo", "self_shuffle", "expanded",
          "expanded_control", "shrunk", "shrunk_control")  # fmt: skip
 DROPS = ("drop_cot", "drop_control")
 NAMES = {
@@ -52,10 +52,10 @@ def cmi_density(table: pd.DataFrame) -> Any:
     """Mean CMI by the share of positions patched, 1.0 first, a series for each source."""
     fig, marks, rows = _by_share(table, "items")
     shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
-    ticks = [f"{share:.1f}<br>n = {counts(row for row in rows if float(row['keep']) == share)}" for share in shares]
+    ticks = [f"{share:.1f}<br>n = {count_range(row for row in rows if float(row['keep']) == share)}" for share in shares]
     fig.update_xaxes(ticktext=ticks)
     return style.apply_style(
-        fig, "CMI by share of the chain patched (0 to 1, all layers)", subtitle=fine_print(marks),
+        fig, "CMI by share of the chain patched (0 to 1, all layers)", subtitle=subtitle_notes(marks),
         x="Share of chain positions patched (below: number of items)", y="Mean CMI",
     )  # fmt: skip
 
@@ -74,34 +74,34 @@ def item_density(table: pd.DataFrame) -> Any:
     fig.update_xaxes(ticktext=[f"{share:.1f}<br>n = {_drops(rows, share)}" for share in shares])
     return style.apply_style(
         fig, "CMI of this item by share patched (0 to 1, all layers)",
-        subtitle=fine_print(marks, unit="draws"), x="Share of chain positions patched (below: number of drops)", y="CMI",
+        subtitle=subtitle_notes(marks, unit="draws"), x="Share of chain positions patched (below: number of drops)", y="CMI",
         height=380,
     )  # fmt: skip
 
 
 def _by_share(table: pd.DataFrame, unit: Unit) -> tuple[Any, list[Mark], list[Row]]:
     """A series for each source, over the shares of positions patched, 1.0 first."""
-    rows = records(table)
+    rows = table_records(table)
     shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
-    found = style.codes((str(row["source"]) for row in rows), SOURCES)
-    gap = min(0.12, 0.6 / len(found))
+    codes = style.category_codes((str(row["source"]) for row in rows), SOURCES)
+    offset = min(0.12, 0.6 / len(codes))
     fig, marks = go.Figure(), []
-    for i, (source, code) in enumerate(found.items()):
-        own = [
-            Mark(source, shares.index(float(row["keep"])) + (i - (len(found) - 1) / 2) * gap, _share(row), row)
+    for i, (source, code) in enumerate(codes.items()):
+        source_marks = [
+            Mark(source, shares.index(float(row["keep"])) + (i - (len(codes) - 1) / 2) * offset, _share(row), row)
             for row in rows
             if row["source"] == source
         ]
-        own.sort(key=lambda mark: mark.x)
-        draw_series(fig, own, code, unit=unit, legend=len(found) > 1, joined=True)
-        marks += own
+        source_marks.sort(key=lambda mark: mark.x)
+        draw_series(fig, source_marks, code, unit=unit, legend=len(codes) > 1, joined=True)
+        marks += source_marks
     fig.update_xaxes(tickvals=list(range(len(shares))), range=[-0.5, len(shares) - 0.5], tickangle=0)
     fig.update_yaxes(range=[-0.05, 1.05], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1])
     return fig, marks, rows
 
 
 def _drops(rows: list[Row], share: float) -> str:
-    return ", ".join(str(count(row, "draws")) for row in rows if float(row["keep"]) == share)
+    return ", ".join(str(int_value(row, "draws")) for row in rows if float(row["keep"]) == share)
 
 
 @figure(
@@ -113,28 +113,28 @@ def _drops(rows: list[Row], share: float) -> str:
 )  # fmt: skip
 def layer_profile(table: pd.DataFrame) -> Any:
     """Mean drops in nats by layer, chain and control side by side; spans of several layers are left out."""
-    rows = [row for row in records(table) if str(row["span"]).isdecimal() and row["metric"] in DROPS]
+    rows = [row for row in table_records(table) if str(row["span"]).isdecimal() and row["metric"] in DROPS]
     fig, marks = go.Figure(), []
     layers = sorted({int(row["span"]) for row in rows})
     for i, metric in enumerate(DROPS):
-        own = [
+        metric_marks = [
             Mark(NAMES[metric], int(row["span"]) + (i - 0.5) * 0.16, f"layer {row['span']}", row)
             for row in rows
             if row["metric"] == metric
         ]
-        own.sort(key=lambda mark: mark.x)
+        metric_marks.sort(key=lambda mark: mark.x)
         code = style.Code(style.PALETTE[i], style.SYMBOLS[i])
-        draw_series(fig, own, code, legend=True, joined=True)
-        marks += own
+        draw_series(fig, metric_marks, code, legend=True, joined=True)
+        marks += metric_marks
     if layers:
         room = max(1, -(-len(layers) // 14))
         fig.update_xaxes(
             tickvals=layers[::room], range=[layers[0] - 0.6, layers[-1] + 0.6], tickangle=0,
-            ticktext=[f"{at}<br>{counts(row for row in rows if int(row['span']) == at)}" for at in layers[::room]],
+            ticktext=[f"{at}<br>{count_range(row for row in rows if int(row['span']) == at)}" for at in layers[::room]],
         )  # fmt: skip
     fig.add_hline(y=0, line={"color": style.SOFT_INK, "width": 1}, layer="below")
     return style.apply_style(
-        fig, "Drop of the answer's log P by layer (mean, nats)", subtitle=fine_print(marks),
+        fig, "Drop of the answer's log P by layer (mean, nats)", subtitle=subtitle_notes(marks),
         x="Layer, the first is 0 (below: number of items)", y="Mean drop (nats)",
     )  # fmt: skip
 
@@ -147,8 +147,8 @@ def layer_profile(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def mediation_indices(table: pd.DataFrame) -> Any:
     """A row for each index: point and interval, with both and n written at the right; n/a with its reason."""
-    rows = records(table)
-    marks = [Mark("", i, words(row["metric"]), row) for i, row in enumerate(rows)]
+    rows = table_records(table)
+    marks = [Mark("", i, metric_label(row["metric"]), row) for i, row in enumerate(rows)]
     fig = go.Figure()
     draw_rows(fig, marks)
     ends = [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None]
@@ -160,7 +160,7 @@ def mediation_indices(table: pd.DataFrame) -> Any:
         range=[len(marks) - 0.4, -0.6],
     )  # fmt: skip
     style.apply_style(
-        fig, "Indices of mediation (mean over items, no unit)", subtitle=fine_print(marks, gaps=False), x="Index",
+        fig, "Indices of mediation (mean over items, no unit)", subtitle=subtitle_notes(marks, gaps=False), x="Index",
         height=140 + 40 * len(marks),
     )  # fmt: skip
     return fig.update_layout(margin={"r": 204})
@@ -176,33 +176,33 @@ def mediation_indices(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def drops_by_donor(table: pd.DataFrame) -> Any:
     """Raw drops in nats by part, a colour and symbol for each donor, with the mean of each part."""
-    rows = records(table)
-    found = list(dict.fromkeys(str(row["part"]) for row in rows))
-    order = [p for p in PARTS for p in sorted((f for f in found if f.split(" ")[0] == p), reverse=True)]
-    order += [part for part in found if part not in order]
+    rows = table_records(table)
+    present = list(dict.fromkeys(str(row["part"]) for row in rows))
+    order = [p for p in PATCH_TARGETS for p in sorted((f for f in present if f.split(" ")[0] == p), reverse=True)]
+    order += [part for part in present if part not in order]
     fig = go.Figure()
-    donors = style.codes(sorted({_donor(row) for row in rows}))
+    donors = style.category_codes(sorted({_donor(row) for row in rows}))
     of_part = {part: [d for d in donors if any(_donor(row) == d for row in rows if row["part"] == part)] for part in order}
 
-    def place(row: Row) -> float:
+    def y_position(row: Row) -> float:
         beside = of_part[str(row["part"])]
         return order.index(str(row["part"])) + ((beside.index(_donor(row)) + 0.5) / len(beside) - 0.5) * 0.6
 
     for donor, code in donors.items():
-        own = [row for row in rows if _donor(row) == donor and not pd.isna(row["value"])]
+        donor_rows = [row for row in rows if _donor(row) == donor and not pd.isna(row["value"])]
         fig.add_scatter(
-            x=[float(row["value"]) for row in own], y=[place(row) for row in own],
-            mode="markers", name=style.escape(style.shorten(donor, 28)),
+            x=[float(row["value"]) for row in donor_rows], y=[y_position(row) for row in donor_rows],
+            mode="markers", name=style.escape(style.truncate_text(donor, 28)),
             marker={"color": style.faded(code.colour, 0.7), "symbol": code.symbol, "size": 7}, hoverinfo="text",
             hovertext=[
-                f"{style.escape(words(row['part']))}, {style.escape(donor)}<br>draw {int(row['sample']) + 1}: "
-                f"{style.number(float(row['value']))} nats"
-                for row in own
+                f"{style.escape(metric_label(row['part']))}, {style.escape(donor)}<br>draw {int(row['sample']) + 1}: "
+                f"{style.format_number(float(row['value']))} nats"
+                for row in donor_rows
             ], showlegend=len(donors) > 1, cliponaxis=False,
         )  # fmt: skip
     for at, part in enumerate(order):
         values = [float(row["value"]) for row in rows if row["part"] == part and not pd.isna(row["value"])]
-        text = f"{style.number(float(np.mean(values)))} (n = {len(values)})" if values else "n/a"
+        text = f"{style.format_number(float(np.mean(values)))} (n = {len(values)})" if values else "n/a"
         fig.add_annotation(
             y=at,
             x=1,
@@ -223,7 +223,7 @@ def drops_by_donor(table: pd.DataFrame) -> Any:
         height=150 + 40 * len(order),
     )  # fmt: skip
     fig.update_yaxes(
-        tickvals=list(range(len(order))), ticktext=[style.in_lines(words(part), 20) for part in order], ticks="",
+        tickvals=list(range(len(order))), ticktext=[style.in_lines(metric_label(part), 20) for part in order], ticks="",
         range=[len(order) - 0.4, -0.6], showgrid=False,
     )  # fmt: skip
     known = [0.0, *(float(row["value"]) for row in rows if not pd.isna(row["value"]))]
@@ -235,7 +235,7 @@ def drops_by_donor(table: pd.DataFrame) -> Any:
     return fig.update_layout(margin={"r": 156})
 
 
-def words(metric: object) -> str:
+def metric_label(metric: object) -> str:
     """A metric or part as a figure names it; not escaped."""
     return NAMES.get(str(metric), str(metric).replace("_", " "))
 
@@ -245,4 +245,4 @@ def _share(row: Row) -> str:
 
 
 def _donor(row: Row) -> str:
-    return said(row, "donor") or "no donor"
+    return text_value(row, "donor") or "no donor"

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Mark, count, draw_series, fine_print, real, records
+from cotlab.figures.marks import Mark, int_value, draw_series, subtitle_notes, float_value, table_records
 
 
 @figure(
@@ -23,10 +23,10 @@ from cotlab.figures.marks import Mark, count, draw_series, fine_print, real, rec
 )  # fmt: skip
 def threshold_volumes(table: pd.DataFrame) -> Any:
     """A line for each share, with an interval at each threshold; dashed lines at low and high."""
-    rows = records(table)
+    rows = table_records(table)
     names = list(dict.fromkeys(str(row["group"]) for row in rows))
     fig, every = go.Figure(), list[Mark]()
-    bounds = [(name, value) for name in ("low", "high") if (value := real(rows[0], name)) is not None]
+    bounds = [(name, value) for name in ("low", "high") if (value := float_value(rows[0], name)) is not None]
     together = len({value for _, value in bounds}) < len(bounds)
     for k, (name, value) in enumerate(bounds):
         fig.add_shape(
@@ -35,15 +35,15 @@ def threshold_volumes(table: pd.DataFrame) -> Any:
         )  # fmt: skip
         if not (together and k):
             text = "low = high" if together else name
-            fig.add_annotation(x=value, y=1, yref="paper", yanchor="bottom", text=f"{text} {style.number(value)}",
+            fig.add_annotation(x=value, y=1, yref="paper", yanchor="bottom", text=f"{text} {style.format_number(value)}",
                                xanchor="right" if name == "low" and not together else "left")  # fmt: skip
-    for k, (name, code) in enumerate(style.codes(names).items()):
-        own = sorted((row for row in rows if str(row["group"]) == name), key=lambda row: float(row["threshold"]))
+    for k, (name, code) in enumerate(style.category_codes(names).items()):
+        group_rows = sorted((row for row in rows if str(row["group"]) == name), key=lambda row: float(row["threshold"]))
         shift = (k - (len(names) - 1) / 2) * 0.008
-        label = f"{style.shorten(name, 22)} ({_counts([count(row, 'n') for row in own])})"
+        label = f"{style.truncate_text(name, 22)} ({_counts([int_value(row, 'n') for row in group_rows])})"
         marks = [
-            Mark(label, float(row["threshold"]) + shift, f"threshold {style.number(real(row, 'threshold'))}", row)
-            for row in own
+            Mark(label, float(row["threshold"]) + shift, f"threshold {style.format_number(float_value(row, 'threshold'))}", row)
+            for row in group_rows
         ]
         defined = [mark for mark in marks if mark.point is not None]
         draw_series(fig, defined, code, legend=True, joined=True)
@@ -51,30 +51,30 @@ def threshold_volumes(table: pd.DataFrame) -> Any:
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
     fig.update_yaxes(range=[-0.03, 1.03])
     style.apply_style(
-        fig, "Answers and errors by threshold (share, 0 to 1)", subtitle=[*fine_print(every, gaps=False), *_gaps(every)],
+        fig, "Answers and errors by threshold (share, 0 to 1)", subtitle=[*subtitle_notes(every, gaps=False), *_missing_lines(every)],
         x="Threshold on r_cal, the calibrated probability of acceptable reasoning", y="Share", height=430,
     )  # fmt: skip
     return fig.update_layout(margin={"b": 96})
 
 
-def _counts(found: list[int]) -> str:
+def _counts(sizes: list[int]) -> str:
     """ "n = 20", or from the first threshold to the last "n = 20 to 3"."""
-    return f"n = {found[0]}" if len(set(found)) < 2 else f"n = {found[0]} to {found[-1]}"
+    return f"n = {sizes[0]}" if len(set(sizes)) < 2 else f"n = {sizes[0]} to {sizes[-1]}"
 
 
-def _gaps(marks: list[Mark]) -> list[str]:
+def _missing_lines(marks: list[Mark]) -> list[str]:
     """Why points are missing, each reason once for all thresholds of a line."""
-    why: dict[str, dict[str, list[float]]] = {}
+    reasons: dict[str, dict[str, list[float]]] = {}
     for mark in marks:
         if mark.point is None:
-            at = real(mark.row, "threshold")
-            why.setdefault(str(mark.row["reason"]), {}).setdefault(str(mark.row["group"]), []).append(0.0 if at is None else at)
+            at = float_value(mark.row, "threshold")
+            reasons.setdefault(str(mark.row["reason"]), {}).setdefault(str(mark.row["group"]), []).append(0.0 if at is None else at)
     return [
         style.escape(f"n/a ({reason}): {'; '.join(f'{name}, {_at(at)}' for name, at in lines.items())}.")
-        for reason, lines in why.items()
+        for reason, lines in reasons.items()
     ]
 
 
 def _at(thresholds: list[float]) -> str:
-    ends = list(dict.fromkeys(map(style.number, (min(thresholds), max(thresholds)))))
+    ends = list(dict.fromkeys(map(style.format_number, (min(thresholds), max(thresholds)))))
     return f"threshold{'s' if len(ends) > 1 else ''} {' to '.join(ends)}"

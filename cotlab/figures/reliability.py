@@ -14,16 +14,16 @@ from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
     Mark,
     Row,
-    count,
+    int_value,
     draw_rows,
-    fine_print,
-    real,
-    records,
-    said,
+    subtitle_notes,
+    float_value,
+    table_records,
+    text_value,
 )
 from cotlab.figures.span_heatmap import signed_shade
 
-PARTS = ("C", "R", "V", "D", "F", "r_raw")
+COMPONENT_ORDER = ("C", "R", "V", "D", "F", "r_raw")
 """Parts in the order of the source's section 11, the composite last."""
 NAMES = {
     "C": "C consistency", "R": "R robustness", "V": "V verification", "D": "D diversity", "F": "F flags", "r_raw": "r_raw",
@@ -39,7 +39,7 @@ NAMES = {
 )  # fmt: skip
 def reliability_parts(table: pd.DataFrame) -> Any:
     """A row for each part: point and interval, with both and n written at the right; n/a with its reason."""
-    rows = ordered(records(table))
+    rows = order_components(table_records(table))
     marks = [Mark("", i, NAMES.get(str(row["part"]), str(row["part"])), row) for i, row in enumerate(rows)]
     fig = _rows(marks, "Parts of reliability (mean over items, no unit)", "Mean")
     return fig.update_layout(margin={"r": 204})
@@ -53,7 +53,7 @@ def reliability_parts(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def diagnosis_rates(table: pd.DataFrame) -> Any:
     """A row for each rule: the rate with its interval, written out at the right; n/a with its reason."""
-    rows = records(table)
+    rows = table_records(table)
     marks = [Mark("", i, str(row["rule"]).replace("_", " "), row) for i, row in enumerate(rows)]
     fig = _rows(marks, "Items in which each diagnosis fires (share, 0 to 1)", "Share of items")
     return fig.update_layout(margin={"r": 204})
@@ -65,7 +65,7 @@ def _rows(marks: Sequence[Mark], title: str, x: str) -> Any:
     _across(fig, [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None])
     _names(fig, [mark.at for mark in marks])
     return style.apply_style(
-        fig, title, subtitle=fine_print(marks, gaps=False), x=x, height=140 + 40 * len(marks)
+        fig, title, subtitle=subtitle_notes(marks, gaps=False), x=x, height=140 + 40 * len(marks)
     )  # fmt: skip
 
 
@@ -77,26 +77,26 @@ def _rows(marks: Sequence[Mark], title: str, x: str) -> Any:
 )  # fmt: skip
 def item_parts(table: pd.DataFrame) -> Any:
     """A bar for each part with its number at the right; a part that is undefined has its reason in the bar's place."""
-    rows = ordered(records(table))
+    rows = order_components(table_records(table))
     fig = go.Figure()
-    known = [(i, row) for i, row in enumerate(rows) if real(row, "value") is not None]
+    known = [(i, row) for i, row in enumerate(rows) if float_value(row, "value") is not None]
     fig.add_bar(
         x=[float(row["value"]) for _, row in known], y=[i for i, _ in known], orientation="h", width=0.62, hoverinfo="text",
         marker={"color": style.faded(style.ACCENT, 0.75)}, showlegend=False,
-        hovertext=[f"<b>{style.escape(_name(row))}</b><br>{style.number(real(row, 'value'))}" for _, row in known],
+        hovertext=[f"<b>{style.escape(_name(row))}</b><br>{style.format_number(float_value(row, 'value'))}" for _, row in known],
     )  # fmt: skip
     for i, row in enumerate(rows):
-        value, mean = real(row, "value"), real(row, "mean")
-        told, ink = f"{style.number(value)}{f'  (suite {style.number(mean)})' if mean is not None else ''}", style.INK
+        value, mean = float_value(row, "value"), float_value(row, "mean")
+        label, ink = f"{style.format_number(value)}{f'  (suite {style.format_number(mean)})' if mean is not None else ''}", style.INK
         if value is None:
-            told, ink = style.in_lines(f"n/a: {said(row, 'reason') or 'not measured'}", 62), style.SOFT_INK
+            label, ink = style.in_lines(f"n/a: {text_value(row, 'reason') or 'not measured'}", 62), style.SOFT_INK
         fig.add_annotation(
-            y=i, x=1 if value is not None else 0, xref="paper", xshift=14, xanchor="left", align="left", text=told,
+            y=i, x=1 if value is not None else 0, xref="paper", xshift=14, xanchor="left", align="left", text=label,
             bgcolor=style.PAPER, font={"size": style.TEXT_SIZE - 1, "color": ink},
         )  # fmt: skip
         if mean is not None and value is not None:
             fig.add_shape(type="line", x0=mean, x1=mean, y0=i - 0.4, y1=i + 0.4, line={"color": style.INK, "width": 2})
-    ends = [v for row in rows for v in (real(row, "value"), real(row, "mean")) if v is not None]
+    ends = [v for row in rows for v in (float_value(row, "value"), float_value(row, "mean")) if v is not None]
     _across(fig, ends)
     _names(fig, [_name(row) for row in rows])
     style.apply_style(
@@ -106,9 +106,9 @@ def item_parts(table: pd.DataFrame) -> Any:
     return fig.update_layout(margin={"r": 150})
 
 
-def ordered(rows: Sequence[Row]) -> list[Row]:
+def order_components(rows: Sequence[Row]) -> list[Row]:
     """Rows in the order of ``PARTS``; others after them."""
-    return sorted(rows, key=lambda row: PARTS.index(str(row["part"])) if row["part"] in PARTS else len(PARTS))
+    return sorted(rows, key=lambda row: COMPONENT_ORDER.index(str(row["part"])) if row["part"] in COMPONENT_ORDER else len(COMPONENT_ORDER))
 
 
 def _name(row: Row) -> str:
@@ -137,7 +137,7 @@ def _names(fig: Any, names: Sequence[str]) -> None:
 def signal_correlation(table: pd.DataFrame) -> Any:
     """Cells from orange (−1) over pale (0) to blue (1) with rho and n; a hatched cell is n/a."""
     small = ["Each cell: rho and number of items; intervals on hover. Blue above 0, orange below, pale at 0."]
-    return _matrix(records(table), "Rank correlation of the parts (Spearman's rho, −1 to 1)", small, "items")
+    return _matrix(table_records(table), "Rank correlation of the parts (Spearman's rho, −1 to 1)", small, "items")
 
 
 @figure(
@@ -148,22 +148,22 @@ def signal_correlation(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def chain_cosines(table: pd.DataFrame) -> Any:
     """Cells from orange (−1) over pale (0) to blue (1) with the cosine; a hatched cell is n/a."""
-    return _matrix(records(table), "Cosine of the chains (−1 to 1)", ["One pair of chains a cell: a value, no estimate."], "")
+    return _matrix(table_records(table), "Cosine of the chains (−1 to 1)", ["One pair of chains a cell: a value, no estimate."], "")
 
 
 def _matrix(rows: Sequence[Row], title: str, small: list[str], unit: str) -> Any:
     """The lower triangle of a symmetric table, without its diagonal of 1; as bars, so that print stays vector."""
     names = list(dict.fromkeys(str(row[side]) for side in ("one", "other") for row in rows))
     at = {name: i for i, name in enumerate(names)}
-    found = {(max(i, j), min(i, j)): row for row in rows for i, j in [(at[str(row["one"])], at[str(row["other"])])]}
-    cells, why = [], dict[str, list[str]]()
-    for (i, j), row in sorted(found.items()):
-        point = real(row, "point")
-        text = _two(point) + (f"<br>n = {count(row, 'n')}" if unit else "")
+    cell_rows = {(max(i, j), min(i, j)): row for row in rows for i, j in [(at[str(row["one"])], at[str(row["other"])])]}
+    cells, reasons = [], dict[str, list[str]]()
+    for (i, j), row in sorted(cell_rows.items()):
+        point = float_value(row, "point")
+        text = _two(point) + (f"<br>n = {int_value(row, 'n')}" if unit else "")
         cells.append(Cell(j, i - 1, signed_shade(point), text, _cell_hover(row, unit), point is not None))
         if point is None:
-            why.setdefault(said(row, "reason") or "not measured", []).append(f"{row['one']}–{row['other']}")
-    small += [style.escape(style.shorten(f"n/a ({text}): {', '.join(pairs)}", 200)) for text, pairs in why.items()]
+            reasons.setdefault(text_value(row, "reason") or "not measured", []).append(f"{row['one']}–{row['other']}")
+    small += [style.escape(style.truncate_text(f"n/a ({text}): {', '.join(pairs)}", 200)) for text, pairs in reasons.items()]
     fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
     return style.apply_style(fig, title, subtitle=small, height=130 + 46 * max(1, len(names) - 1))
 
@@ -175,11 +175,11 @@ def _two(value: float | None) -> str:
 
 def _cell_hover(row: Row, unit: str) -> str:
     head = f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"
-    point = real(row, "point")
+    point = float_value(row, "point")
     if point is None:
-        return f"{head}<br>{style.in_lines('n/a: ' + (said(row, 'reason') or 'not measured'), 60, most=4)}"
-    lo, hi = real(row, "lo"), real(row, "hi")
+        return f"{head}<br>{style.in_lines('n/a: ' + (text_value(row, 'reason') or 'not measured'), 60, most=4)}"
+    lo, hi = float_value(row, "lo"), float_value(row, "hi")
     if not unit:
-        return f"{head}<br>{style.number(point)}"
-    why = f"<br>{style.in_lines(said(row, 'reason'), 60)}" if lo is None and said(row, "reason") else ""
-    return f"{head}<br>{style.interval_text(point, lo, hi)}<br>n = {count(row, 'n')} {unit}{why}"
+        return f"{head}<br>{style.format_number(point)}"
+    reason = f"<br>{style.in_lines(text_value(row, 'reason'), 60)}" if lo is None and text_value(row, "reason") else ""
+    return f"{head}<br>{style.interval_text(point, lo, hi)}<br>n = {int_value(row, 'n')} {unit}{reason}"

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Row, real, records, said
+from cotlab.figures.marks import Row, float_value, table_records, text_value
 
 ORDER = ("reverse", "forward")
 MEANING = {
@@ -33,7 +33,7 @@ def verification_links(table: pd.DataFrame) -> Any:
 
     The table may have ``text`` and ``before``, the step's text and that of the one before, and ``quote``, what decided it.
     """
-    rows = records(table)
+    rows = table_records(table)
     sides = [link for link in ORDER if any(row["link"] == link for row in rows)]
     sides += [link for link in dict.fromkeys(str(row["link"]) for row in rows) if link not in ORDER]
     steps = max(int(row["step"]) for row in rows) + 1
@@ -59,7 +59,7 @@ def verification_links(table: pd.DataFrame) -> Any:
         tickvals=list(range(len(sides))), ticktext=[style.in_lines(MEANING.get(link, link), 22, most=3) for link in sides],
         range=[-0.2, len(sides) - 0.05], ticks="", showline=False, tickangle=0,
     )  # fmt: skip
-    texts = {int(row["step"]) - back: said(row, name) for row in rows for back, name in ((1, "before"), (0, "text"))}
+    texts = {int(row["step"]) - back: text_value(row, name) for row in rows for back, name in ((1, "before"), (0, "text"))}
     texts[-1] = "the question"
     return fig.update_yaxes(
         tickvals=list(range(top, steps)), ticktext=[style.in_lines(texts.get(i, ""), 34) for i in range(top, steps)],
@@ -69,7 +69,7 @@ def verification_links(table: pd.DataFrame) -> Any:
 
 def _arc(fig: Any, side: int, row: Row) -> None:
     """From the supporting to the supported step: half an ellipse to the right, an arrow head, and the number at its top."""
-    value, at = real(row, "value"), int(row["step"])
+    value, at = float_value(row, "value"), int(row["step"])
     colour = style.SOFT_INK if value is None else style.shade(value)
     start, end = (at, at - 1) if row["link"] == "reverse" else (at - 1, at)
     angles = [math.pi * k / _POINTS for k in range(_POINTS + 1)]
@@ -87,18 +87,18 @@ def _arc(fig: Any, side: int, row: Row) -> None:
         marker={"symbol": "triangle-left", "size": 12, "color": colour, "line": {"color": style.SOFT_INK, "width": 1}},
     )  # fmt: skip
     fig.add_scatter(
-        x=[max(x) + 0.03], y=[(start + end) / 2], mode="text", text=[style.number(value)], textposition="middle right",
+        x=[max(x) + 0.03], y=[(start + end) / 2], mode="text", text=[style.format_number(value)], textposition="middle right",
         hoverinfo="text", hovertext=[_hover(row)], showlegend=False, cliponaxis=False,
         textfont={"size": style.TEXT_SIZE, "color": style.INK if value is not None else style.SOFT_INK},
     )  # fmt: skip
 
 
 def _hover(row: Row) -> str:
-    at, value = int(row["step"]), real(row, "value")
+    at, value = int(row["step"]), float_value(row, "value")
     before = "question and steps before" if at else "question"
     named = f"step {at + 1} → step {at}" if row["link"] == "reverse" else f"{before} → step {at + 1}"
-    lines = [f"<b>{style.escape(named)}</b>", f"support {style.number(value)}"]
-    lines += [f"decided by {style.escape(style.shorten(row['verifier']))}"] if value is not None else []
-    lines += [style.in_lines(said(row, "reason"), 60, most=4)] if said(row, "reason") else []
-    lines += [f"at “{style.in_lines(said(row, 'quote'), 60)}”"] if said(row, "quote") else []
+    lines = [f"<b>{style.escape(named)}</b>", f"support {style.format_number(value)}"]
+    lines += [f"decided by {style.escape(style.truncate_text(row['verifier']))}"] if value is not None else []
+    lines += [style.in_lines(text_value(row, "reason"), 60, most=4)] if text_value(row, "reason") else []
+    lines += [f"at “{style.in_lines(text_value(row, 'quote'), 60)}”"] if text_value(row, "quote") else []
     return "<br>".join(lines)

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from cotlab.figures import style
 from cotlab.figures.cells import DENSE, NARROW, Cell, draw_cells, tiny
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Mark, Row, count, counted, draw_series, fine_print, hover, real, records, said
+from cotlab.figures.marks import Mark, Row, int_value, count_text, draw_series, subtitle_notes, hover_text, float_value, table_records, text_value
 from cotlab.text.edits.perturbations import PERTURBATIONS
 
 MEASURES = {"divergence": "Divergence", "perturbed_answer_change": "Answer changes"}
@@ -36,32 +36,32 @@ _ORDER = (*sorted(PERTURBATIONS, key=lambda name: not PERTURBATIONS[name].keeps)
 )  # fmt: skip
 def robustness_by_perturbation(table: pd.DataFrame) -> Any:
     """A row for each perturbation; R and the rate of changed answers with their intervals."""
-    rows = [row for row in records(table) if row["metric"] in SERIES]
-    names = in_order(str(row["perturbation"]) for row in rows)
-    found = style.codes((SERIES[str(row["metric"])] for row in rows), tuple(SERIES.values()))
+    rows = [row for row in table_records(table) if row["metric"] in SERIES]
+    names = order_perturbations(str(row["perturbation"]) for row in rows)
+    codes = style.category_codes((SERIES[str(row["metric"])] for row in rows), tuple(SERIES.values()))
     fig, marks = go.Figure(), []
-    for i, (series, code) in enumerate(found.items()):
-        shift = (i - (len(found) - 1) / 2) * 0.24
-        own = [
-            Mark(series, names.index(str(row["perturbation"])) + shift, words(row["perturbation"]), row)
+    for i, (series, code) in enumerate(codes.items()):
+        shift = (i - (len(codes) - 1) / 2) * 0.24
+        series_marks = [
+            Mark(series, names.index(str(row["perturbation"])) + shift, perturbation_label(row["perturbation"]), row)
             for row in rows
             if SERIES[str(row["metric"])] == series
         ]
-        draw_series(fig, sorted(own, key=lambda mark: mark.x), code, legend=True, upright=False)
-        marks += own
+        draw_series(fig, sorted(series_marks, key=lambda mark: mark.x), code, legend=True, upright=False)
+        marks += series_marks
     for i, name in enumerate(names):
-        own = [mark for mark in marks if mark.row["perturbation"] == name]
-        if all(mark.point is None for mark in own):
-            fig.add_annotation(x=0, y=i, xanchor="left", text="n/a", bgcolor=style.PAPER, hovertext=hover(own[0]))
+        series_marks = [mark for mark in marks if mark.row["perturbation"] == name]
+        if all(mark.point is None for mark in series_marks):
+            fig.add_annotation(x=0, y=i, xanchor="left", text="n/a", bgcolor=style.PAPER, hovertext=hover_text(series_marks[0]))
     ends = [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None]
     low, high = min([0.0, *ends]), max([1.0, *ends])
     pad = 0.04 * (high - low)
     fig.update_xaxes(range=[low - pad, high + pad], showgrid=True, nticks=6)
     fig.update_yaxes(
-        tickvals=list(range(len(names))), ticktext=[style.in_lines(words(name), 20) for name in names], ticks="",
+        tickvals=list(range(len(names))), ticktext=[style.in_lines(perturbation_label(name), 20) for name in names], ticks="",
         showgrid=False, range=[len(names) - 0.4, -0.6],
     )  # fmt: skip
-    small = [*_meaning(names), *fine_print(marks)]
+    small = [*_meaning(names), *subtitle_notes(marks)]
     return style.apply_style(
         fig, "Robustness by perturbation (mean over items, no unit)", subtitle=small, x="Mean over items",
         height=170 + 40 * len(names),
@@ -79,31 +79,31 @@ def perturbation_cells(table: pd.DataFrame) -> Any:
 
     A column ``chosen`` frames the cells where it is true.
     """
-    rows = records(table)
+    rows = table_records(table)
     metric = str(rows[0]["metric"])
-    names, steps = in_order(str(row["perturbation"]) for row in rows), _steps(rows)
-    top = scale_top(metric, (real(row, "point") for row in rows))
+    names, steps = order_perturbations(str(row["perturbation"]) for row in rows), _steps(rows)
+    top = scale_top(metric, (float_value(row, "point") for row in rows))
     upright, dense = len(steps) > NARROW, len(steps) > DENSE
     cells = []
     for row in rows:
-        point, name, step = real(row, "point"), str(row["perturbation"]), int(row["step"])
-        text = f"{tiny(point)}{', ' if upright else '<br>'}n = {count(row, 'n')}"
-        told = [style.interval_text(point, real(row, "lo"), real(row, "hi")), counted(row)] if point is not None else []
-        hovered = _hover(f"{words(name)}, step {step + 1}", told, _gap(row))
+        point, name, step = float_value(row, "point"), str(row["perturbation"]), int(row["step"])
+        text = f"{tiny(point)}{', ' if upright else '<br>'}n = {int_value(row, 'n')}"
+        lines = [style.interval_text(point, float_value(row, "lo"), float_value(row, "hi")), count_text(row)] if point is not None else []
+        hovered = _hover(f"{perturbation_label(name)}, step {step + 1}", lines, _missing_reason(row))
         cells.append(
             Cell(steps.index(step), names.index(name), style.shade(point, 0, top), "" if dense else text, hovered,
                  point is not None, (step, name))
         )  # fmt: skip
-    gaps = dict.fromkeys((_gap(row), words(row["perturbation"])) for row in rows if real(row, "point") is None)
+    gaps = dict.fromkeys((_missing_reason(row), perturbation_label(row["perturbation"])) for row in rows if float_value(row, "point") is None)
     small = ["Each cell: mean and number of items; intervals on hover and in the data.", _scale(top), *_meaning(names)]
-    small += _gaps(gaps)
+    small += _missing_lines(gaps)
     fig = _frame(go.Figure(), rows, cells)
     style.apply_style(
         fig, f"{MEASURES.get(metric, metric)} by position and perturbation ({_reach(metric)})", subtitle=small,
         x="Position of the perturbed step", height=140 + (92 if upright else 46) * len(names),
     )  # fmt: skip
     return draw_cells(
-        fig, cells, [str(step + 1) for step in steps], [words(name) for name in names], every=1 + dense, upright=upright
+        fig, cells, [str(step + 1) for step in steps], [perturbation_label(name) for name in names], every=1 + dense, upright=upright
     )
 
 
@@ -118,45 +118,45 @@ def item_cells(table: pd.DataFrame) -> Any:
 
     A column ``chosen`` frames the cells where it is true; ``top``, the same in every row, ends the scale.
     """
-    rows = records(table)
+    rows = table_records(table)
     metric = str(rows[0]["metric"])
     items, steps = list(dict.fromkeys(str(row["item_id"]) for row in rows)), _steps(rows)
-    top = real(rows[0], "top") or scale_top(metric, (real(row, "value") for row in rows))
+    top = float_value(rows[0], "top") or scale_top(metric, (float_value(row, "value") for row in rows))
     cells = []
     for row in rows:
-        value, item, step = real(row, "value"), str(row["item_id"]), int(row["step"])
-        text = "n/a" if value is None else style.escape(yes_no(metric, value))
-        hovered = _hover(f"{style.shorten(item)}, step {step + 1}", [text] if value is not None else [], _gap(row))
+        value, item, step = float_value(row, "value"), str(row["item_id"]), int(row["step"])
+        text = "n/a" if value is None else style.escape(format_measure(metric, value))
+        hovered = _hover(f"{style.truncate_text(item)}, step {step + 1}", [text] if value is not None else [], _missing_reason(row))
         cells.append(
             Cell(steps.index(step), items.index(item), style.shade(value, 0, top), text if len(steps) <= WIDE else "", hovered,
                  value is not None, (step, item))
         )  # fmt: skip
-    gaps = dict.fromkeys((_gap(row), f"step {int(row['step']) + 1}") for row in rows if real(row, "value") is None)
+    gaps = dict.fromkeys((_missing_reason(row), f"step {int(row['step']) + 1}") for row in rows if float_value(row, "value") is None)
     fig = _frame(go.Figure(), rows, cells)
     style.apply_style(
         fig, f"{MEASURES.get(metric, metric)} by item and position ({'0 or 1' if metric in RATES else _reach(metric)})",
-        subtitle=[f"{len(items)} items. {_scale(top)}", *_gaps(gaps)],
+        subtitle=[f"{len(items)} items. {_scale(top)}", *_missing_lines(gaps)],
         x="Position of the perturbed step", height=120 + 26 * len(items),
     )  # fmt: skip
-    labels = [style.shorten(item, 22) for item in items]
+    labels = [style.truncate_text(item, 22) for item in items]
     return draw_cells(fig, cells, [str(step + 1) for step in steps], labels, width=24, every=1 + (len(steps) > DENSE))
 
 
-def words(perturbation: object) -> str:
+def perturbation_label(perturbation: object) -> str:
     """A perturbation as a figure names it; not escaped."""
     return GROUPS.get(str(perturbation), str(perturbation).replace("_", " "))
 
 
-def in_order(names: Iterable[str]) -> list[str]:
+def order_perturbations(names: Iterable[str]) -> list[str]:
     """Perturbations that keep the meaning first, then those that change it, any others, and last the groups."""
     places = {name: i for i, name in enumerate(_ORDER)}
     return sorted(dict.fromkeys(names), key=lambda name: (name in GROUPS, places.get(name, len(places))))
 
 
-def yes_no(metric: str, value: float) -> str:
+def format_measure(metric: str, value: float) -> str:
     """A value in a cell, not escaped; whether an answer changed is a word, a mean over draws a number."""
-    told = style.number(value) if not 0 < value < 0.001 else "< 0.001"
-    return {0.0: "same", 1.0: "changed"}.get(value, told) if metric in RATES else told
+    text = style.format_number(value) if not 0 < value < 0.001 else "< 0.001"
+    return {0.0: "same", 1.0: "changed"}.get(value, text) if metric in RATES else text
 
 
 def scale_top(metric: str, values: Iterable[float | None]) -> float:
@@ -179,29 +179,29 @@ def _scale(top: float) -> str:
 
 
 def _meaning(names: Sequence[str]) -> list[str]:
-    kept = [words(name) for name in names if name in PERTURBATIONS and PERTURBATIONS[name].keeps]
-    lost = [words(name) for name in names if name in PERTURBATIONS and not PERTURBATIONS[name].keeps]
-    told = [f"meaning kept by {', '.join(kept)}"] * bool(kept) + [f"changed by {', '.join(lost)}"] * bool(lost)
-    text = "; ".join(told)
+    preserved = [perturbation_label(name) for name in names if name in PERTURBATIONS and PERTURBATIONS[name].keeps]
+    changed = [perturbation_label(name) for name in names if name in PERTURBATIONS and not PERTURBATIONS[name].keeps]
+    clauses = [f"meaning kept by {', '.join(preserved)}"] * bool(preserved) + [f"changed by {', '.join(changed)}"] * bool(changed)
+    text = "; ".join(clauses)
     return [style.escape(f"{text[:1].upper()}{text[1:]}.")] if text else []
 
 
-def _gap(row: Row) -> str:
-    return said(row, "reason") or "no item has a defined value"
+def _missing_reason(row: Row) -> str:
+    return text_value(row, "reason") or "no item has a defined value"
 
 
-def _gaps(pairs: Iterable[tuple[str, str]]) -> list[str]:
+def _missing_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """A line for each of the three commonest reasons, with where it holds; escaped."""
-    places: dict[str, list[str]] = {}
-    for why, at in pairs:
-        places.setdefault(why, []).append(at)
-    most = sorted(places.items(), key=lambda pair: -len(pair[1]))
-    lines = [style.escape(style.shorten(f"n/a ({why}): {', '.join(at)}", 150)) for why, at in most[:3]]
+    locations: dict[str, list[str]] = {}
+    for reason, at in pairs:
+        locations.setdefault(reason, []).append(at)
+    most = sorted(locations.items(), key=lambda pair: -len(pair[1]))
+    lines = [style.escape(style.truncate_text(f"n/a ({reason}): {', '.join(at)}", 150)) for reason, at in most[:3]]
     return lines + [f"n/a for {len(most) - 3} more reasons: on hover."] * (len(most) > 3)
 
 
-def _hover(head: str, told: Sequence[str], gap: str) -> str:
-    lines = told or [style.in_lines(f"n/a: {gap}", 60, most=4)]
+def _hover(head: str, value_lines: Sequence[str], missing_reason: str) -> str:
+    lines = value_lines or [style.in_lines(f"n/a: {missing_reason}", 60, most=4)]
     return "<br>".join((f"<b>{style.escape(head)}</b>", *lines))
 
 

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 from cotlab.figures import style
 from cotlab.figures.cells import DENSE, NARROW, Cell, draw_cells, tiny
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Row, count, real, records, said
-from cotlab.figures.mediation import SOURCES, words
+from cotlab.figures.marks import Row, int_value, float_value, table_records, text_value
+from cotlab.figures.mediation import SOURCES, metric_label
 
 METRICS = ("cmi", "share", "mass_lost")
 SIGNED = "share"
@@ -27,20 +27,20 @@ PALE = "#f7f7f7"
 )  # fmt: skip
 def span_heatmap(table: pd.DataFrame) -> Any:
     """Cells of viridis by value, those of a signed metric from orange over pale (0) to blue; a hatched cell is n/a."""
-    rows = records(table)
+    rows = table_records(table)
     sources = sorted({str(row["source"]) for row in rows}, key=lambda s: SOURCES.index(s) if s in SOURCES else len(SOURCES))
     metrics = sorted({str(row["metric"]) for row in rows}, key=lambda m: METRICS.index(m) if m in METRICS else len(METRICS))
     lines = [(source, metric) for source in sources for metric in metrics]
     spans = sorted({str(row["span"]) for row in rows}, key=span_order)
-    found = {(str(row["source"]), str(row["metric"]), str(row["span"])): row for row in rows}
-    cells = [(i, j, found.get((*line, span))) for i, line in enumerate(lines) for j, span in enumerate(spans)]
-    points = [None if cell is None else real(cell, "point") for _, _, cell in cells]
+    row_by_cell = {(str(row["source"]), str(row["metric"]), str(row["span"])): row for row in rows}
+    cells = [(i, j, row_by_cell.get((*line, span))) for i, line in enumerate(lines) for j, span in enumerate(spans)]
+    points = [None if cell is None else float_value(cell, "point") for _, _, cell in cells]
     fills = [
         signed_shade(point) if lines[i][1] == SIGNED else style.shade(point)
         for (i, _, _), point in zip(cells, points, strict=True)
     ]
     upright, dense = len(spans) > NARROW, len(spans) > DENSE
-    drawn = [
+    plotted_cells = [
         Cell(
             j, i, fill, "" if dense and point is None else _cell_text(cell, ", " if upright else "<br>"),
             _hover(cell, lines[i], spans[j]), point is not None,
@@ -48,23 +48,23 @@ def span_heatmap(table: pd.DataFrame) -> Any:
         for (i, j, cell), fill, point in zip(cells, fills, points, strict=True)
     ]  # fmt: skip
     fig = go.Figure()
-    what = words(metrics[0]) if len(metrics) == 1 else "Mediation"
+    what = metric_label(metrics[0]) if len(metrics) == 1 else "Mediation"
     missing: dict[str, list[str]] = {}
     for _, j, cell in cells:
-        if cell is None or real(cell, "point") is None:
-            missing.setdefault(_why(cell), []).append(span_name(spans[j]))
+        if cell is None or float_value(cell, "point") is None:
+            missing.setdefault(_missing_reason(cell), []).append(span_name(spans[j]))
     scales = ["Hatched: n/a."] if dense and None in points else []
     scales += ["Dark is 0, bright is 1."] if set(metrics) - {SIGNED} else []
     scales += ["Share: blue above 0, orange below, pale at 0."] if SIGNED in metrics else []
     small = [" ".join(["Each cell: mean and number of items; intervals on hover and in the data.", *scales])]
     reach = "−1 to 1" if metrics == [SIGNED] else f"0 to 1{'; share −1 to 1' if SIGNED in metrics else ''}"
-    small += [style.escape(style.shorten(f"n/a ({why}): {', '.join(dict.fromkeys(at))}", 200)) for why, at in missing.items()]
+    small += [style.escape(style.truncate_text(f"n/a ({reason}): {', '.join(dict.fromkeys(at))}", 200)) for reason, at in missing.items()]
     style.apply_style(
         fig, style.escape(f"{what} by span of layers ({reach})"), subtitle=small,
         x="Layers whose input was patched, the first is 0", height=150 + (92 if upright else 46) * len(lines),
     )  # fmt: skip
     labels = [_label(line, len(sources), len(metrics)) for line in lines]
-    return draw_cells(fig, drawn, [span_name(span) for span in spans], labels, upright=upright, every=1 + dense)
+    return draw_cells(fig, plotted_cells, [span_name(span) for span in spans], labels, upright=upright, every=1 + dense)
 
 
 def signed_shade(value: float | None) -> str:
@@ -90,25 +90,25 @@ def span_name(span: str) -> str:
 
 def _label(line: tuple[str, str], sources: int, metrics: int) -> str:
     source, metric = line
-    return words(metric) if sources == 1 else source if metrics == 1 else f"{source}, {words(metric)}"
+    return metric_label(metric) if sources == 1 else source if metrics == 1 else f"{source}, {metric_label(metric)}"
 
 
 def _cell_text(cell: Row | None, between: str) -> str:
     if cell is None:
         return "n/a"
-    told = tiny(real(cell, "point"))
-    return f"{told}{between}n = {count(cell, 'n')}"
+    text = tiny(float_value(cell, "point"))
+    return f"{text}{between}n = {int_value(cell, 'n')}"
 
 
 def _hover(cell: Row | None, line: tuple[str, str], span: str) -> str:
-    head = f"<b>{style.escape(f'{words(line[1])}, source {line[0]}, layers {span_name(span)}')}</b>"
+    head = f"<b>{style.escape(f'{metric_label(line[1])}, source {line[0]}, layers {span_name(span)}')}</b>"
     if cell is None:
         return f"{head}<br>n/a: not asked"
-    point, lo, hi = (real(cell, column) for column in ("point", "lo", "hi"))
-    counted = f"n = {count(cell, 'n')} items, {count(cell, 'n_undefined')} undefined"
-    told = style.interval_text(point, lo, hi) if point is not None else style.in_lines(f"n/a: {_why(cell)}", 60, most=4)
-    return "<br>".join((head, told, counted))
+    point, lo, hi = (float_value(cell, column) for column in ("point", "lo", "hi"))
+    counted = f"n = {int_value(cell, 'n')} items, {int_value(cell, 'n_undefined')} undefined"
+    value_text = style.interval_text(point, lo, hi) if point is not None else style.in_lines(f"n/a: {_missing_reason(cell)}", 60, most=4)
+    return "<br>".join((head, value_text, counted))
 
 
-def _why(cell: Row | None) -> str:
-    return "not asked" if cell is None else said(cell, "reason") or "no item has a defined value"
+def _missing_reason(cell: Row | None) -> str:
+    return "not asked" if cell is None else text_value(cell, "reason") or "no item has a defined value"

@@ -18,16 +18,16 @@ from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
     Mark,
     Row,
-    count,
-    counts,
+    int_value,
+    count_range,
     default_reason,
     draw_series,
-    fine_print,
-    hover,
-    interval_words,
-    real,
-    records,
-    said,
+    subtitle_notes,
+    hover_text,
+    interval_note,
+    float_value,
+    table_records,
+    text_value,
 )
 
 MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
@@ -48,14 +48,14 @@ _TICK_ROOM = 560  # px left for tick labels in a figure 700 px wide
 )  # fmt: skip
 def ccs_by_position(table: pd.DataFrame) -> Any:
     """Mean CCS by step position, a colour and symbol for each mode."""
-    rows = records(table)
+    rows = table_records(table)
     metrics = _ordered(rows, "metric", METRICS)
     steps = sorted({int(row["step"]) for row in rows})
 
     def named(row: Row) -> str:
-        return f"{row['mode']}, {_words(row['metric'])}" if len(metrics) > 1 else str(row["mode"])
+        return f"{row['mode']}, {_metric_label(row['metric'])}" if len(metrics) > 1 else str(row["mode"])
 
-    marks = _place(rows, named, MODES, lambda row: (int(row["step"]) + 1, f"position {int(row['step']) + 1}"))
+    marks = _position_marks(rows, named, MODES, lambda row: (int(row["step"]) + 1, f"position {int(row['step']) + 1}"))
     fig = go.Figure()
     _draw(fig, marks, MODES, joined=True)
     room = max(1, -(-len(steps) * (6 * max(len(_n_text(rows, "step", step)) for step in steps) + 8) // _TICK_ROOM))
@@ -65,8 +65,8 @@ def ccs_by_position(table: pd.DataFrame) -> Any:
     )  # fmt: skip
     what = "CCS" if set(metrics) <= set(METRICS) else "Effect"
     style.apply_style(
-        fig, style.escape(f"{what} by step position: mean {' and '.join(map(_words, metrics))} ({_unit(metrics)})"),
-        subtitle=fine_print(marks, by_series=True), x="Step position (below: number of items)", y=f"Mean {what}",
+        fig, style.escape(f"{what} by step position: mean {' and '.join(map(_metric_label, metrics))} ({_unit(metrics)})"),
+        subtitle=subtitle_notes(marks, by_series=True), x="Step position (below: number of items)", y=f"Mean {what}",
     )  # fmt: skip
     return _bound(fig, metrics)
 
@@ -79,14 +79,14 @@ def ccs_by_position(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def modes_by_metric(table: pd.DataFrame) -> Any:
     """Effects with modes on x, a colour and symbol for each metric."""
-    rows = records(table)
+    rows = table_records(table)
     metrics, modes = _ordered(rows, "metric", METRICS), _ordered(rows, "mode", MODES)
-    known = tuple(map(_words, METRICS))
-    marks = _place(rows, lambda row: _words(row["metric"]), known, lambda row: (modes.index(row["mode"]), str(row["mode"])))
+    known = tuple(map(_metric_label, METRICS))
+    marks = _position_marks(rows, lambda row: _metric_label(row["metric"]), known, lambda row: (modes.index(row["mode"]), str(row["mode"])))
     fig = go.Figure()
     _draw(fig, marks, known)
     title = f"Mean effect of a step by mode and metric ({_unit(metrics)})"
-    style.apply_style(fig, style.escape(title), subtitle=fine_print(marks, by_series=True), x="Mode", y="Mean effect")
+    style.apply_style(fig, style.escape(title), subtitle=subtitle_notes(marks, by_series=True), x="Mode", y="Mean effect")
     _name_modes(fig, modes, rows)
     return _bound(fig, metrics)
 
@@ -99,30 +99,30 @@ def modes_by_metric(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def rrr_by_mode(table: pd.DataFrame) -> Any:
     """RRR by mode, with the ceiling of the rows that have one."""
-    rows = records(table)
+    rows = table_records(table)
     modes = _ordered(rows, "mode", MODES)
-    marks = _place(rows, lambda row: str(row["mode"]), MODES, lambda row: (modes.index(row["mode"]), str(row["mode"])), gap=0)
+    marks = _position_marks(rows, lambda row: str(row["mode"]), MODES, lambda row: (modes.index(row["mode"]), str(row["mode"])), spacing=0)
     fig = go.Figure()
-    ceilings = [(mark.x, found) for mark in marks if (found := real(mark.row, "ceiling")) is not None]
+    ceilings = [(mark.x, ceiling) for mark in marks if (ceiling := float_value(mark.row, "ceiling")) is not None]
     if ceilings:
         fig.add_scatter(
-            x=[x for x, _ in ceilings], y=[found for _, found in ceilings], mode="markers+text", name=CEILING,
-            text=[style.number(found) for _, found in ceilings], textposition="top center",
+            x=[x for x, _ in ceilings], y=[ceiling for _, ceiling in ceilings], mode="markers+text", name=CEILING,
+            text=[style.format_number(ceiling) for _, ceiling in ceilings], textposition="top center",
             textfont={"size": style.TEXT_SIZE - 1},
             marker={"symbol": "line-ew", "size": 32, "line": {"width": 2, "color": style.INK}}, cliponaxis=False,
-            hoverinfo="text", hovertext=[f"(n − 1)/n = {style.number(found)}" for _, found in ceilings], showlegend=True,
+            hoverinfo="text", hovertext=[f"(n − 1)/n = {style.format_number(ceiling)}" for _, ceiling in ceilings], showlegend=True,
         )  # fmt: skip
     _draw(fig, marks, MODES, legend=False)
     for mark in marks:
         if mark.point is not None:
             fig.add_annotation(
-                x=mark.x, y=mark.point, text=style.number(mark.point), xshift=26, xanchor="left",
+                x=mark.x, y=mark.point, text=style.format_number(mark.point), xshift=26, xanchor="left",
                 font={"size": style.TEXT_SIZE - 1, "color": style.INK},
             )  # fmt: skip
-    limit = _only(rows, "threshold")
+    limit = _single_value(rows, "threshold")
     below = "below the threshold" if limit is None else f"below {limit:g}"
     title = f"RRR by mode: share of steps with a CCS {below} (0 to 1)"
-    style.apply_style(fig, title, subtitle=fine_print(marks, by_series=True), x="Mode", y="RRR")
+    style.apply_style(fig, title, subtitle=subtitle_notes(marks, by_series=True), x="Mode", y="RRR")
     _name_modes(fig, modes, rows)
     return _bound(fig, METRICS[:1])
 
@@ -135,7 +135,7 @@ def rrr_by_mode(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def ccs_ranking(table: pd.DataFrame) -> Any:
     """Steps of one item from the highest CCS to the lowest, the undefined ones last."""
-    marks = [Mark("", 0, f"Step {int(row['step']) + 1}", row) for row in records(table)]
+    marks = [Mark("", 0, f"Step {int(row['step']) + 1}", row) for row in table_records(table)]
     marks.sort(key=lambda mark: (mark.point is None, -(mark.point or 0), int(mark.row["step"])))
     marks = [mark._replace(x=i) for i, mark in enumerate(marks)]
     defined = [mark for mark in marks if mark.point is not None]
@@ -149,11 +149,11 @@ def ccs_ranking(table: pd.DataFrame) -> Any:
         text = _right_of_step(mark)
         fig.add_annotation(
             y=mark.x, x=0 if mark.point is None else 1, xref="paper", xshift=12 if mark.point is None else 16, xanchor="left",
-            align="left", text=text, hovertext=hover(mark, "draws"), bgcolor=style.PAPER,
+            align="left", text=text, hovertext=hover_text(mark, "draws"), bgcolor=style.PAPER,
             font={"size": style.TEXT_SIZE - 1, "color": style.SOFT_INK if mark.point is None else style.INK},
         )  # fmt: skip
-    small = [f"n = {len(defined)} of {len(marks)} steps with a CCS. {interval_words(defined, 'draws')}"]
-    limit = _only([mark.row for mark in marks], "threshold")
+    small = [f"n = {len(defined)} of {len(marks)} steps with a CCS. {interval_note(defined, 'draws')}"]
+    limit = _single_value([mark.row for mark in marks], "threshold")
     if limit is not None:
         small.append(f"Dotted line: threshold {limit:g}; a step below it counts as redundant.")
         fig.add_vline(x=limit, line={"color": style.VERMILLION, "width": 1.5, "dash": "dot"}, layer="below")
@@ -168,17 +168,17 @@ def ccs_ranking(table: pd.DataFrame) -> Any:
 
 def _step_label(mark: Mark) -> str:
     """ "Step 3: its words", without saying the number twice where the step's own text begins with it."""
-    text = style.shorten(mark.row["text"])
+    text = style.truncate_text(mark.row["text"])
     return text if text.lower().startswith(mark.at.lower()) else f"{mark.at}: {text}"
 
 
-def _only(rows: Sequence[Row], column: str) -> float | None:
+def _single_value(rows: Sequence[Row], column: str) -> float | None:
     """The one number that a column holds, or None."""
-    found = {real(row, column) for row in rows}
-    return found.pop() if len(found) == 1 else None
+    values = {float_value(row, column) for row in rows}
+    return values.pop() if len(values) == 1 else None
 
 
-def _words(metric: object) -> str:
+def _metric_label(metric: object) -> str:
     return str(metric).replace("_", " ").replace("kl ", "KL ")
 
 
@@ -186,47 +186,47 @@ def _unit(metrics: Sequence[str]) -> str:
     units = {_UNITS.get(metric, "0 to 1" if metric in METRICS else "unit of the metric") for metric in metrics}
     if len(units) == 1:
         return units.pop()
-    rest = [f"{_words(metric)}: {_UNITS[metric]}" for metric in metrics if metric in _UNITS]
+    rest = [f"{_metric_label(metric)}: {_UNITS[metric]}" for metric in metrics if metric in _UNITS]
     return "; ".join(["0 to 1", *rest])
 
 
 def _ordered(rows: Sequence[Row], column: str, known: Sequence[str]) -> list[str]:
-    found = list(dict.fromkeys(str(row[column]) for row in rows))
-    return [name for name in known if name in found] + [name for name in found if name not in known]
+    names = list(dict.fromkeys(str(row[column]) for row in rows))
+    return [name for name in known if name in names] + [name for name in names if name not in known]
 
 
-def _place(
+def _position_marks(
     rows: Sequence[Row], named: Callable[[Row], str], known: Sequence[str], at: Callable[[Row], tuple[int, str]],
-    gap: float | None = None,
+    spacing: float | None = None,
 ) -> list[Mark]:  # fmt: skip
     """Marks in the order of their series, those of one position side by side so that their bars stay apart."""
-    order = list(style.codes(map(named, rows), known))
-    step = min(0.14, 0.75 / len(order)) if gap is None else gap
+    order = list(style.category_codes(map(named, rows), known))
+    step = min(0.14, 0.75 / len(order)) if spacing is None else spacing
     marks = []
     for row in rows:
-        series, (x, words) = named(row), at(row)
-        marks.append(Mark(series, x + (order.index(series) - (len(order) - 1) / 2) * step, words, row))
+        series, (x, label) = named(row), at(row)
+        marks.append(Mark(series, x + (order.index(series) - (len(order) - 1) / 2) * step, label, row))
     return sorted(marks, key=lambda mark: (order.index(mark.series), mark.x))
 
 
 def _draw(fig: Any, marks: Sequence[Mark], known: Sequence[str], *, joined: bool = False, legend: bool = True) -> None:
     """Each series with its own colour and symbol."""
-    found = style.codes((mark.series for mark in marks), known)
-    for name, code in found.items():
-        own = [mark for mark in marks if mark.series == name]
-        draw_series(fig, own, code, legend=legend and len(found) > 1, joined=joined)
+    codes = style.category_codes((mark.series for mark in marks), known)
+    for name, code in codes.items():
+        series_marks = [mark for mark in marks if mark.series == name]
+        draw_series(fig, series_marks, code, legend=legend and len(codes) > 1, joined=joined)
 
 
 def _right_of_step(mark: Mark) -> str:
     if mark.point is None:
-        return style.in_lines(f"n/a: {said(mark.row, 'reason') or default_reason(mark, 'draws')}", 60)
+        return style.in_lines(f"n/a: {text_value(mark.row, 'reason') or default_reason(mark, 'draws')}", 60)
     text = style.interval_text(mark.point, mark.lo, mark.hi)
-    return text if mark.bounded else f"{style.number(mark.point)} (n = {count(mark.row, 'draws')})"
+    return text if mark.bounded else f"{style.format_number(mark.point)} (n = {int_value(mark.row, 'draws')})"
 
 
 def _n_text(rows: Sequence[Row], column: str, value: Any) -> str:
     """How many items the points of one place rest on."""
-    return counts(row for row in rows if row[column] == value)
+    return count_range(row for row in rows if row[column] == value)
 
 
 def _name_modes(fig: Any, modes: Sequence[str], rows: Sequence[Row]) -> None:

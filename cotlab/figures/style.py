@@ -43,7 +43,7 @@ class Code(NamedTuple):
     symbol: str
 
 
-def codes(names: Iterable[str], known: Sequence[str] = ()) -> dict[str, Code]:
+def category_codes(names: Iterable[str], known: Sequence[str] = ()) -> dict[str, Code]:
     """A colour and a symbol for each name.
 
     Parameters
@@ -83,9 +83,9 @@ def shade(value: float | None, lo: float = 0.0, hi: float = 1.0) -> str:
         raise ValueError(f"a shade needs lo < hi, got {lo} and {hi}")
     if value is None or math.isnan(value):
         return NOT_AVAILABLE
-    place = (min(max(value, lo), hi) - lo) / (hi - lo) * (len(VIRIDIS) - 1)
-    left = min(int(place), len(VIRIDIS) - 2)
-    part = place - left
+    position = (min(max(value, lo), hi) - lo) / (hi - lo) * (len(VIRIDIS) - 1)
+    left = min(int(position), len(VIRIDIS) - 2)
+    part = position - left
     mixed = (round(a + (b - a) * part) for a, b in zip(_rgb(VIRIDIS[left]), _rgb(VIRIDIS[left + 1]), strict=True))
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
@@ -95,14 +95,14 @@ def ink_on(background: str) -> str:
     return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, background))
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """Contrast of two colours ``#rrggbb``, from 1 (the same) to 21 (black on white).
 
     References
     ----------
     WCAG 2.2, "contrast ratio" and "relative luminance"; text needs 4.5.
     """
-    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -116,7 +116,7 @@ def escape(text: object) -> str:
     return str(text).translate(_MARKUP).replace("%{", "&#37;{")
 
 
-def shorten(text: object, most: int = 60) -> str:
+def truncate_text(text: object, most: int = 60) -> str:
     """The beginning of a text, on one line, of at most ``most`` characters; not escaped."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
@@ -128,7 +128,7 @@ def in_lines(text: object, width: int, most: int = 2) -> str:
     return "<br>".join(escape(line) for line in lines)
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Three significant digits, as 0.361, 1.00, 12.3, 12,346 or 1.20e−7; "n/a" where there is no number."""
     if value is None or not math.isfinite(value):
         return "n/a"
@@ -144,10 +144,10 @@ def number(value: float | None) -> str:
 
 def interval_text(point: float | None, lo: float | None, hi: float | None) -> str:
     """A point with its bounds, as "0.361 [0.340, 0.382]"; "n/a" without a point."""
-    if number(point) == "n/a":
+    if format_number(point) == "n/a":
         return "n/a"
-    known = number(lo) != "n/a" and number(hi) != "n/a"
-    return f"{number(point)} [{number(lo)}, {number(hi)}]" if known else f"{number(point)} [no interval]"
+    known = format_number(lo) != "n/a" and format_number(hi) != "n/a"
+    return f"{format_number(point)} [{format_number(lo)}, {format_number(hi)}]" if known else f"{format_number(point)} [no interval]"
 
 
 def apply_style(
@@ -191,8 +191,8 @@ def apply_style(
 
 def add_note(fig: Any, note: str) -> Any:
     """Add a paragraph of plain text to the subtitle of a styled figure, as "partial: 37 of 60, 4 errors"."""
-    told = fig.layout.meta
-    return apply_style(fig, told["title"], subtitle=[*told["subtitle"], escape(note)], height=told["height"])
+    meta = fig.layout.meta
+    return apply_style(fig, meta["title"], subtitle=[*meta["subtitle"], escape(note)], height=meta["height"])
 
 
 def card() -> Any:

@@ -37,12 +37,12 @@ def chain_lengths(table: pd.DataFrame) -> Any:
     style.apply_style(
         fig, "Chain length: number of chains by number of steps", subtitle=small, x="Steps per chain", y="Chains", height=320
     )
-    fig.update_xaxes(tickmode="linear", tick0=0, dtick=_whole(span / 14), tickformat="d")
-    fig.update_yaxes(range=[0, max(counts, default=1) * 1.12], tickformat=",d", dtick=_whole(max(counts, default=1) / 6))
+    fig.update_xaxes(tickmode="linear", tick0=0, dtick=_tick_step(span / 14), tickformat="d")
+    fig.update_yaxes(range=[0, max(counts, default=1) * 1.12], tickformat=",d", dtick=_tick_step(max(counts, default=1) / 6))
     return fig
 
 
-def _whole(step: float) -> int:
+def _tick_step(step: float) -> int:
     """The next of 1, 2, 5, 10, 20, 50 … that is at least ``step``."""
     power = 1
     while True:

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from cotlab.figures import style
 from cotlab.figures.cells import Cell, draw_cells
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import RAW_ROWS, Mark, Row, count, draw_series, fine_print, hover, raw_values, real, records, said
+from cotlab.figures.marks import RAW_ROWS, Mark, Row, int_value, draw_series, subtitle_notes, hover_text, raw_values, float_value, table_records, text_value
 from cotlab.figures.span_heatmap import signed_shade
 
 GROUPED = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
@@ -22,30 +22,30 @@ _CROWDED = 24
 """With more points than this their n is in the hover only, and the subtitle says from where to where."""
 _PLACES, _SHORT = 6, 8
 """More places than this whose names are longer than that do not fit beside each other."""
-_NOT_ONE = "Rates of two classifiers are not comparable: each has its own errors."
+_NOT_COMPARABLE = "Rates of two classifiers are not comparable: each has its own errors."
 
 
 @figure(
     "unfaithful_rates", columns=GROUPED,
-    caption=f"The share of responses whose score reaches the threshold, by model and epoch. {_NOT_ONE} A rate says how often "
+    caption=f"The share of responses whose score reaches the threshold, by model and epoch. {_NOT_COMPARABLE} A rate says how often "
     "a classifier fires, not that the chain was unused.",
     empty="no response has a score of this classifier.",
 )  # fmt: skip
 def unfaithful_rates(table: pd.DataFrame) -> Any:
     """A dot with its Wilson interval for each group at each epoch; n beside it."""
-    return _dots(records(table), "Unfaithful responses (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0))
+    return _dots(table_records(table), "Unfaithful responses (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0))
 
 
 @figure(
     "unfaithful_by_category", columns=GROUPED,
-    caption=f"The same share within each category of items. {_NOT_ONE} Small categories have wide intervals; the more of them "
+    caption=f"The same share within each category of items. {_NOT_COMPARABLE} Small categories have wide intervals; the more of them "
     "there are, the more likely one stands out by chance.",
     empty="no item has a category.",
 )  # fmt: skip
 def unfaithful_by_category(table: pd.DataFrame) -> Any:
     """A row for each category, a dot with its Wilson interval for each group; n beside it."""
     return _dots(
-        records(table), "Unfaithful responses by category (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0), upright=False
+        table_records(table), "Unfaithful responses by category (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0), upright=False
     )
 
 
@@ -57,28 +57,28 @@ def unfaithful_by_category(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def threshold_sweep(table: pd.DataFrame) -> Any:
     """A line for each group with an interval at each threshold; a dashed line at the threshold that is chosen."""
-    rows = records(table)
+    rows = table_records(table)
     names = list(dict.fromkeys(str(row["group"]) for row in rows))
-    fig, every, few, chosen = go.Figure(), list[Mark](), 0, real(rows[0], "chosen")
+    fig, every, few, chosen = go.Figure(), list[Mark](), 0, float_value(rows[0], "chosen")
     if chosen is not None:
         fig.add_shape(
             type="line", x0=chosen, x1=chosen, y0=0, y1=1, yref="paper", layer="below",
             line={"color": style.SOFT_INK, "width": 1, "dash": "dash"},
         )  # fmt: skip
-    for k, (name, code) in enumerate(style.codes(names).items()):
-        own = sorted((row for row in rows if str(row["group"]) == name), key=lambda row: float(row["threshold"]))
+    for k, (name, code) in enumerate(style.category_codes(names).items()):
+        group_rows = sorted((row for row in rows if str(row["group"]) == name), key=lambda row: float(row["threshold"]))
         shift = (k - (len(names) - 1) / 2) * min(0.008, 0.04 / len(names))  # within the step of a threshold
-        label = f"{style.shorten(name, 28)} (n = {count(own[0], 'n')})"
+        label = f"{style.truncate_text(name, 28)} (n = {int_value(group_rows[0], 'n')})"
         marks = [
-            Mark(label, float(row["threshold"]) + shift, f"threshold {style.number(real(row, 'threshold'))}", row)
-            for row in own
+            Mark(label, float(row["threshold"]) + shift, f"threshold {style.format_number(float_value(row, 'threshold'))}", row)
+            for row in group_rows
         ]
         draw_series(fig, marks, code, legend=True, joined=True)
-        few += _rug(fig, own[0], code, few)
+        few += _rug(fig, group_rows[0], code, few)
         every += marks
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
     fig.update_yaxes(range=[-0.03 - 0.02 * few, 1.03])
-    small = fine_print(every, gaps=False)
+    small = subtitle_notes(every, gaps=False)
     small += [f"Faint, below 0: the single scores of up to {RAW_ROWS} responses."] if few else []
     small += [f"Dashed: the chosen threshold, {chosen:g}."] if chosen is not None else []
     style.apply_style(
@@ -100,7 +100,7 @@ def judge_by_epoch(table: pd.DataFrame) -> Any:
 
     A column ``code`` says which colour and symbol a group has, as its place among the groups of other figures.
     """
-    rows = records(table)
+    rows = table_records(table)
     fig = _dots(rows, "Judge score (mean, −10 to +10)", "Judge score", _around(rows), upright=True)
     fig.add_shape(
         type="line", x0=0, x1=1, xref="paper", y0=0, y1=0, layer="below",
@@ -117,8 +117,8 @@ def judge_by_epoch(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def chain_size(table: pd.DataFrame) -> Any:
     """A dot with its t interval for each group at each epoch; n beside it."""
-    rows = records(table)
-    measure = style.escape(said(rows[0], "measure") or "units")
+    rows = table_records(table)
+    measure = style.escape(text_value(rows[0], "measure") or "units")
     return _dots(rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} a chain", None)
 
 
@@ -131,11 +131,11 @@ def chain_size(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def process_result(table: pd.DataFrame) -> Any:
     """A dot with its log-t interval for each group at each epoch; n beside it, and how many had no ratio."""
-    rows = records(table)
-    named = {" ".join(dict.fromkeys((style.shorten(str(r["group"]), 24), style.shorten(str(r["at"]), 16)))): r for r in rows}
-    zero = [f"{name}: {count(r, 'n_zero')}" for name, r in named.items() if count(r, "n_zero")]
-    told = f"Without a ratio, for want of one kind of word: {', '.join(zero)}."
-    more = [style.escape(style.shorten(told, 220))] if zero else []
+    rows = table_records(table)
+    named = {" ".join(dict.fromkeys((style.truncate_text(str(r["group"]), 24), style.truncate_text(str(r["at"]), 16)))): r for r in rows}
+    zero = [f"{name}: {int_value(r, 'n_zero')}" for name, r in named.items() if int_value(r, "n_zero")]
+    note = f"Without a ratio, for want of one kind of word: {', '.join(zero)}."
+    more = [style.escape(style.truncate_text(note, 220))] if zero else []
     return _dots(rows, "Process words per result word (geometric mean, ratio)", "Ratio (log axis)", None, log=True, more=more)
 
 
@@ -147,20 +147,20 @@ def process_result(table: pd.DataFrame) -> Any:
 )  # fmt: skip
 def classifier_agreement(table: pd.DataFrame) -> Any:
     """Cells from orange (−1) over pale (0) to blue (1) with kappa and n; a hatched cell is n/a."""
-    rows = records(table)
+    rows = table_records(table)
     names = list(dict.fromkeys(str(row[side]) for side in ("one", "other") for row in rows))
     at = {name: i for i, name in enumerate(names)}
-    cells, why = [], dict[str, list[str]]()
+    cells, reasons = [], dict[str, list[str]]()
     for row in rows:
         i, j = sorted((at[str(row["one"])], at[str(row["other"])]))
-        kappa = real(row, "point")
-        told = "n/a" if kappa is None else f"{kappa:.2f}".replace("-", "−")
-        text = f"{told}<br>n = {count(row, 'n')}"
+        kappa = float_value(row, "point")
+        kappa_text = "n/a" if kappa is None else f"{kappa:.2f}".replace("-", "−")
+        text = f"{kappa_text}<br>n = {int_value(row, 'n')}"
         cells.append(Cell(i, j - 1, signed_shade(kappa), text, _kappa_hover(row), kappa is not None))
         if kappa is None:
-            why.setdefault(said(row, "reason") or "not measured", []).append(f"{row['one']}–{row['other']}")
+            reasons.setdefault(text_value(row, "reason") or "not measured", []).append(f"{row['one']}–{row['other']}")
     small = ["Each cell: kappa and n; intervals and McNemar's test on hover."]
-    small += [style.escape(style.shorten(f"n/a ({text}): {', '.join(pairs)}", 200)) for text, pairs in why.items()]
+    small += [style.escape(style.truncate_text(f"n/a ({text}): {', '.join(pairs)}", 200)) for text, pairs in reasons.items()]
     fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
     return style.apply_style(
         fig, "Agreement of classifiers (Cohen's kappa, −1 to 1)", subtitle=small, height=130 + 46 * max(1, len(names) - 1)
@@ -175,29 +175,29 @@ def _dots(
 
     Where nothing is said of ``upright``, many places with long names become rows.
     """
-    places = list(dict.fromkeys(str(row["at"]) for row in rows))
+    positions = list(dict.fromkeys(str(row["at"]) for row in rows))
     if upright is None:
-        upright = len(places) <= _PLACES or max(map(len, places)) <= _SHORT
+        upright = len(positions) <= _PLACES or max(map(len, positions)) <= _SHORT
     names = list(dict.fromkeys(str(row["group"]) for row in rows))
-    here = {place: [name for name in names if any(str(r["at"]) == place and str(r["group"]) == name for r in rows)]
-            for place in places}  # fmt: skip
+    here = {position: [name for name in names if any(str(r["at"]) == position and str(r["group"]) == name for r in rows)]
+            for position in positions}  # fmt: skip
     fig, every = go.Figure(), list[Mark]()
-    places_of = {int(k): str(row["group"]) for row in rows if (k := real(row, "code")) is not None}
-    known = [places_of.get(k, "") for k in range(max(places_of, default=-1) + 1)]
-    for name, code in style.codes(names, known).items():
+    groups_by_code = {int(k): str(row["group"]) for row in rows if (k := float_value(row, "code")) is not None}
+    known = [groups_by_code.get(k, "") for k in range(max(groups_by_code, default=-1) + 1)]
+    for name, code in style.category_codes(names, known).items():
         marks = []
         for row in (row for row in rows if str(row["group"]) == name):
-            place = str(row["at"])
-            step = 0.7 / max(2, len(here[place]))
-            shift = (here[place].index(name) - (len(here[place]) - 1) / 2) * step
-            marks.append(Mark(name, places.index(place) + shift, place, row))
+            position = str(row["at"])
+            step = 0.7 / max(2, len(here[position]))
+            shift = (here[position].index(name) - (len(here[position]) - 1) / 2) * step
+            marks.append(Mark(name, positions.index(position) + shift, position, row))
         draw_series(fig, marks, code, legend=len(names) > 1, upright=upright)
         every += marks
     _counts(fig, every, upright, log)
     across, along = (fig.update_xaxes, fig.update_yaxes) if upright else (fig.update_yaxes, fig.update_xaxes)
-    ends, ticks = [-0.6, len(places) - 0.4], [_tick(place, 16 if upright else 24) for place in places]
+    ends, ticks = [-0.6, len(positions) - 0.4], [_tick(position, 16 if upright else 24) for position in positions]
     across(
-        tickvals=list(range(len(places))), ticktext=ticks, range=ends if upright else ends[::-1], showgrid=False,
+        tickvals=list(range(len(positions))), ticktext=ticks, range=ends if upright else ends[::-1], showgrid=False,
     )  # fmt: skip
     if log:
         along(type="log", showgrid=True, nticks=6)
@@ -206,35 +206,35 @@ def _dots(
         along(range=[span[0] - pad, span[1] + 1.6 * pad], showgrid=True)
     else:
         along(rangemode="tozero", showgrid=True)
-    small = fine_print(every, gaps=True, by_series=True)
+    small = subtitle_notes(every, gaps=True, by_series=True)
     if len(every) > _CROWDED and upright:
-        found = [count(mark.row, "n") for mark in every]
-        small.append(f"n from {min(found)} to {max(found)}; each on hover.")
+        sizes = [int_value(mark.row, "n") for mark in every]
+        small.append(f"n from {min(sizes)} to {max(sizes)}; each on hover.")
     lines = len(names) // 3 + 1 if len(names) > 1 else 0
     below = 14 * max(0, max(text.count("<br>") for text in ticks) - 1) if upright else 0
-    height = 420 if upright else 150 + 26 * len(every) + 14 * len(places)
+    height = 420 if upright else 150 + 26 * len(every) + 14 * len(positions)
     axis = {"y": value} if upright else {"x": value}
     style.apply_style(fig, title, subtitle=[*small, *more], height=height + 22 * lines + below, **axis)
     return fig.update_layout(margin={"b": 60 + 22 * lines + below})
 
 
-def _rug(fig: Any, row: Row, code: style.Code, place: int) -> int:
+def _rug(fig: Any, row: Row, code: style.Code, line_index: int) -> int:
     """The single scores of a group that has few, in a line below the rates; how many lines were drawn."""
-    found = raw_values({**row, "values": row.get("scores")})
-    if found:
+    scores = raw_values({**row, "values": row.get("scores")})
+    if scores:
         fig.add_scatter(
-            x=found, y=[-0.03 - 0.02 * place] * len(found), mode="markers", hoverinfo="skip", showlegend=False,
+            x=scores, y=[-0.03 - 0.02 * line_index] * len(scores), mode="markers", hoverinfo="skip", showlegend=False,
             cliponaxis=False, marker={"color": style.faded(code.colour, 0.45), "size": 6, "symbol": code.symbol},
         )  # fmt: skip
-    return bool(found)
+    return bool(scores)
 
 
-def _tick(place: str, width: int) -> str:
+def _tick(label: str, width: int) -> str:
     """A place's name in lines, escaped; a long model's name is broken after its provider and its hyphens."""
-    head, slash, tail = place.rpartition("/")
-    if len(place) <= width or not slash:
-        return style.in_lines(place, width)
-    lines = [style.shorten(head + slash, width + 4), *textwrap.wrap(tail, width, max_lines=2, placeholder="…")]
+    head, slash, tail = label.rpartition("/")
+    if len(label) <= width or not slash:
+        return style.in_lines(label, width)
+    lines = [style.truncate_text(head + slash, width + 4), *textwrap.wrap(tail, width, max_lines=2, placeholder="…")]
     return "<br>".join(map(style.escape, lines))
 
 
@@ -245,26 +245,26 @@ def _counts(fig: Any, marks: Sequence[Mark], upright: bool, log: bool) -> None:
     for mark in marks:
         if mark.point is None:
             if not upright:
-                fig.add_annotation(y=mark.x, x=0, xref="paper", xanchor="left", xshift=6, text="n/a", hovertext=hover(mark))
+                fig.add_annotation(y=mark.x, x=0, xref="paper", xanchor="left", xshift=6, text="n/a", hovertext=hover_text(mark))
             continue
         top = max([v for v in (mark.hi, mark.point, *(raw_values(mark.row) if upright else ())) if v is not None])
         top = math.log10(top) if log else top
-        place = {"x": mark.x, "y": top, "yanchor": "bottom", "yshift": 5} if upright else (
+        anchor = {"x": mark.x, "y": top, "yanchor": "bottom", "yshift": 5} if upright else (
             {"x": top, "y": mark.x, "xanchor": "left", "xshift": 8})  # fmt: skip
-        fig.add_annotation(**place, text=f"n = {count(mark.row, 'n')}")
+        fig.add_annotation(**anchor, text=f"n = {int_value(mark.row, 'n')}")
 
 
 def _around(rows: Sequence[Row]) -> tuple[float, float]:
     """The part of −10 to 10 that is drawn: what the points need, with 0 in it; all of it where raw values are shown."""
-    if any(0 < count(row, "n") <= RAW_ROWS for row in rows):
+    if any(0 < int_value(row, "n") <= RAW_ROWS for row in rows):
         return -10.0, 10.0
-    ends = [v for row in rows for v in (real(row, "point"), real(row, "lo"), real(row, "hi")) if v is not None]
+    ends = [v for row in rows for v in (float_value(row, "point"), float_value(row, "lo"), float_value(row, "hi")) if v is not None]
     return min([0.0, *ends]), max([1.0, *ends])
 
 
 def _kappa_hover(row: Row) -> str:
     lines = [f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"]
-    if real(row, "point") is not None:
-        lines += [style.interval_text(real(row, "point"), real(row, "lo"), real(row, "hi")), f"n = {count(row, 'n')} responses"]
-    lines += [style.in_lines(said(row, name), 60, most=4) for name in ("reason", "mcnemar") if said(row, name)]
+    if float_value(row, "point") is not None:
+        lines += [style.interval_text(float_value(row, "point"), float_value(row, "lo"), float_value(row, "hi")), f"n = {int_value(row, 'n')} responses"]
+    lines += [style.in_lines(text_value(row, name), 60, most=4) for name in ("reason", "mcnemar") if text_value(row, name)]
     return "<br>".join(lines)

@@ -47,9 +47,9 @@ def validation_doses(table: pd.DataFrame) -> Any:
         ends = [0, 1] if rows[0].get("faithful_is", "higher") == "higher" else [1, 0]
         fig.add_scatter(x=[0, 1], y=ends, mode="lines", line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
                         hoverinfo="skip", showlegend=False)  # fmt: skip
-    for group, code in style.codes((str(row["group"]) for row in rows), GROUPS).items():
-        own = [(x, row, axis) for x, row, axis in placed if row["group"] == group]
-        _draw(fig, own, group, code)
+    for group, code in style.category_codes((str(row["group"]) for row in rows), GROUPS).items():
+        group_rows = [(x, row, axis) for x, row, axis in placed if row["group"] == group]
+        _draw(fig, group_rows, group, code)
     for x, row, axis in placed:
         if pd.isna(row["point"]):
             fig.add_annotation(x=x, xref=axis, y=0, yref="paper", yanchor="bottom", text="n/a", bgcolor=style.PAPER,
@@ -72,10 +72,10 @@ def _reach(row: Row) -> str:
     return f" ({', '.join(known)})" if known else ""
 
 
-def _draw(fig: Any, own: Sequence[tuple[float, Row, str]], group: str, code: style.Code) -> None:
+def _draw(fig: Any, group_rows: Sequence[tuple[float, Row, str]], group: str, code: style.Code) -> None:
     """One group's means: closed markers with bars, open ones where there is no interval; doses joined by a line."""
-    defined = [(x, row) for x, row, _ in own if not pd.isna(row["point"])]
-    axis = own[0][2] if own else "x"
+    defined = [(x, row) for x, row, _ in group_rows if not pd.isna(row["point"])]
+    axis = group_rows[0][2] if group_rows else "x"
     if group == "dose" and len(defined) > 1:
         fig.add_scatter(x=[x for x, _ in defined], y=[row["point"] for _, row in defined], mode="lines", hoverinfo="skip",
                         line={"color": code.colour, "width": 1.5}, showlegend=False)  # fmt: skip
@@ -103,9 +103,9 @@ def _axes(fig: Any, doses: Sequence[Row], rows: Sequence[Row], unit: bool) -> No
     })  # fmt: skip
     aside = {group: [row for row in rows if row["group"] == group] for group in _ASIDE}
     names = []
-    for group, own in aside.items():
-        ends = [str(row["organism"]).removeprefix(f"{group}-") for row in own]
-        names.append(f"{group}<br>{style.escape(', '.join(ends)) if len(own) > 1 else ''}<br>{_n(own)}" if own else group)
+    for group, group_rows in aside.items():
+        ends = [str(row["organism"]).removeprefix(f"{group}-") for row in group_rows]
+        names.append(f"{group}<br>{style.escape(', '.join(ends)) if len(group_rows) > 1 else ''}<br>{_n(group_rows)}" if group_rows else group)
     fig.update_layout(xaxis2={
         **style.card().layout.xaxis.to_plotly_json(), "domain": _RIGHT, "anchor": "y", "range": [-0.5, len(_ASIDE) - 0.5],
         "tickvals": list(range(len(_ASIDE))), "ticktext": names, "tickangle": 0, "title": {"text": "Other models"},
@@ -118,8 +118,8 @@ def _axes(fig: Any, doses: Sequence[Row], rows: Sequence[Row], unit: bool) -> No
 
 
 def _n(rows: Sequence[Row]) -> str:
-    found = [int(row["n"]) for row in rows]
-    return f"n = {found[0]}" if len(set(found)) == 1 else f"n = {min(found)}–{max(found)}"
+    sizes = [int(row["n"]) for row in rows]
+    return f"n = {sizes[0]}" if len(set(sizes)) == 1 else f"n = {min(sizes)}–{max(sizes)}"
 
 
 def _fine_print(rows: Sequence[Row]) -> list[str]:
@@ -134,5 +134,5 @@ def _fine_print(rows: Sequence[Row]) -> list[str]:
 def _hover(row: Row) -> str:
     lo, hi = (None if pd.isna(row[name]) else row[name] for name in ("lo", "hi"))
     where = "" if pd.isna(row["dose"]) else f", measured dose {float(row['dose']):.3f}"
-    why = f", {row['why']}" if isinstance(row.get("why"), str) and row["why"] else ""
-    return style.escape(f"{row['organism']}{where}: {style.interval_text(row['point'], lo, hi)}, n = {int(row['n'])}{why}")
+    reason = f", {row['why']}" if isinstance(row.get("why"), str) and row["why"] else ""
+    return style.escape(f"{row['organism']}{where}: {style.interval_text(row['point'], lo, hi)}, n = {int(row['n'])}{reason}")

@@ -11,13 +11,13 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Headline, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Failed, LogProb, Request, Response, Token
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, WHITE_BOX, missing, own_chain, own_steps
+from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, WHITE_BOX, missing_reply, model_chain, model_steps
 from cotlab.text.prompts.chain import ask_rest, chain_text
 from cotlab.text.steps import step_spans
 
 LISTED = 20
 """Alternatives asked for at each token; the mass that they leave out counts as one more."""
-MOST = math.log(LISTED + 1)
+MAX_ENTROPY = math.log(LISTED + 1)
 OPTIONS: Mapping[str, Any] = {"chain": "reference", "jump_nats": 0.5}
 SAME = 1e-9
 """Nats: entropies that differ by less are equal, for they are sums of rounded log-probabilities."""
@@ -34,23 +34,23 @@ _GAPS = "Also where the reply is missing, refused, or holds no listed alternativ
 _RED_FLAG = "That the step is wrong or unfaithful: a new topic or a name raises entropy in a sound chain too."
 
 
-def _card(name: str, symbol: str, lo: float, hi: float, unit: str, formula: str, undefined: str, not_shown: str, *,
+def _card(name: str, symbol: str, lo: float, hi: float, unit: str, formula: str, undefined: str, caveat: str, *,
           chain: bool = False, flag: bool = False, source: str = _SOURCE) -> MetricCard:  # fmt: skip
     return MetricCard(
         name, symbol, lo, hi, "neither", unit, "chain" if chain else "step", ("complete", "logprob"), formula,
-        f"{undefined} {_GAPS}", source, not_shown, flag,
+        f"{undefined} {_GAPS}", source, caveat, flag,
     )  # fmt: skip
 
 
 STEP_ENTROPY = _card(
-    "step_entropy", "H", 0.0, MOST, "nats",
+    "step_entropy", "H", 0.0, MAX_ENTROPY, "nats",
     f"mean over the step's tokens of H = −Σ p ln p, p over the at most {LISTED} listed alternatives and the rest as one token; "
     "a token belongs to the step in which its first character other than white space stands",
     "No token begins in the step, or one of its tokens has no list.", _BOUND,
     source="Shannon (1948), Bell Syst. Tech. J. 27:379; " + _SOURCE,
 )  # fmt: skip
 STEP_PEAK = _card(
-    "step_entropy_peak", "H max", 0.0, MOST, "nats", "the largest H of the step's tokens, a lower bound as `step_entropy`",
+    "step_entropy_peak", "H max", 0.0, MAX_ENTROPY, "nats", "the largest H of the step's tokens, a lower bound as `step_entropy`",
     "As `step_entropy`.", _BOUND + " A longer step has more tokens, so its largest tends to be larger.",
 )  # fmt: skip
 JUMP = _card(
@@ -75,37 +75,37 @@ HEADLINES = tuple(Headline(card.name, {}, "lower") for card in CARDS)
 models of known faithfulness, not a finding."""
 
 
-def check(options: Mapping[str, Any], subject: ModelRef) -> None:
+def validate_entropy_options(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where an option is unknown or out of range."""
     if options["chain"] not in ("reference", "own"):
         raise UnknownName("chain", options["chain"], ("reference", "own"))
-    if not 0 <= options["jump_nats"] <= MOST:
-        raise ConfigError(f"jump_nats must lie in [0, {MOST:.3g}], got {options['jump_nats']}")
+    if not 0 <= options["jump_nats"] <= MAX_ENTROPY:
+        raise ConfigError(f"jump_nats must lie in [0, {MAX_ENTROPY:.3g}], got {options['jump_nats']}")
 
 
-@scorer(*CARDS, version=1, name="entropy", options=OPTIONS, headlines=HEADLINES, check=check)
+@scorer(*CARDS, version=1, name="entropy", options=OPTIONS, headlines=HEADLINES, check=validate_entropy_options)
 def entropy(item: Item, params: Params, peers: Peers) -> Program:
     """Ask once, for a chain or for the log-probabilities of the given one, and read its tokens' alternatives."""
-    own = params.options["chain"] == "own"
+    from_model = params.options["chain"] == "own"
     facet = {"chain": params.options["chain"], "given": "prefix"}
-    if not own and (why := _cannot_give(item, params.subject)):
-        return tuple(_none(item, facet, "undefined", why))
+    if not from_model and (reason := _cannot_give(item, params.subject)):
+        return tuple(_none(item, facet, "undefined", reason))
     (reply,) = yield [_request(item, params)]
     key = (reply.key,)
-    gap = missing(reply)
-    if gap is not None or isinstance(reply, Failed):
-        return tuple(_none(item, facet, *(gap or ("error", "no reply")), key))
-    told = _own_text(reply) if own else _given_text(item)
-    if isinstance(told, str):
-        return tuple(_none(item, facet, "undefined", told, key))
-    text, spans = told
+    missing_reason = missing_reply(reply)
+    if missing_reason is not None or isinstance(reply, Failed):
+        return tuple(_none(item, facet, *(missing_reason or ("error", "no reply")), key))
+    text_and_spans = _model_text(reply) if from_model else _given_text(item)
+    if isinstance(text_and_spans, str):
+        return tuple(_none(item, facet, "undefined", text_and_spans, key))
+    text, spans = text_and_spans
     if not reply.tokens:
         return tuple(_none(item, facet, "undefined", "the model gives no log-probabilities", key))
-    found = tokens_by_step(reply.tokens, text, spans)
-    if found is None:
-        why = "the tokens with log-probabilities do not add up to the text of the chain"
-        return tuple(_none(item, facet, "undefined", why, key))
-    return tuple(_scores(item, facet, found, params.options["jump_nats"], key))
+    by_step = tokens_by_step(reply.tokens, text, spans)
+    if by_step is None:
+        reason = "the tokens with log-probabilities do not add up to the text of the chain"
+        return tuple(_none(item, facet, "undefined", reason, key))
+    return tuple(_scores(item, facet, by_step, params.options["jump_nats"], key))
 
 
 def token_entropy(top: Sequence[tuple[str, float]]) -> float | None:
@@ -130,7 +130,7 @@ def token_entropy(top: Sequence[tuple[str, float]]) -> float | None:
     if not 0 < total <= 1 + 1e-3:
         return None
     shares = [*(p / max(1.0, total) for p in shares), max(0.0, 1 - total)]
-    return min(MOST, max(0.0, -math.fsum(p * math.log(p) for p in shares if p > 0)))
+    return min(MAX_ENTROPY, max(0.0, -math.fsum(p * math.log(p) for p in shares if p > 0)))
 
 
 def token_starts(tokens: Sequence[Token], text: str) -> list[int] | None:
@@ -145,30 +145,30 @@ def token_starts(tokens: Sequence[Token], text: str) -> list[int] | None:
     for token in tokens:
         if at >= len(text):
             break
-        whole = _in_marks(token.text, text[at:])
-        body = whole.strip("\ufffd")
+        token_text = _in_marks(token.text, text[at:])
+        body = token_text.strip("\ufffd")
         if not body:
             starts.append(at)
-            loose += len(whole)
+            loose += len(token_text)
             continue
-        lead, trail = len(whole) - len(whole.lstrip("\ufffd")), len(whole) - len(whole.rstrip("\ufffd"))
+        lead, trail = len(token_text) - len(token_text.lstrip("\ufffd")), len(token_text) - len(token_text.rstrip("\ufffd"))
         loose += lead
-        place = text.find(body, at, at + loose + len(body))
-        if place < 0 and at == 0:  # or out of its text
+        position = text.find(body, at, at + loose + len(body))
+        if position < 0 and at == 0:  # or out of its text
             body = body.lstrip()
-            place = text.find(body, at, at + loose + len(body)) if body else -1
+            position = text.find(body, at, at + loose + len(body)) if body else -1
             if not body:
                 starts.append(-1)
                 continue
-        if place < 0 and body.startswith(text[at:]):
-            place, body = at, text[at:]
-        if place < 0:
+        if position < 0 and body.startswith(text[at:]):
+            position, body = at, text[at:]
+        if position < 0:
             if starts and at + loose >= len(text):  # a stop word after a character in several tokens
                 break
             return None
         blank = len(body) - len(body.lstrip())
-        starts.append(at if lead else place + (blank if blank < len(body) or trail else 0))
-        at, loose = place + len(body), trail
+        starts.append(at if lead else position + (blank if blank < len(body) or trail else 0))
+        at, loose = position + len(body), trail
     return None if text[at + loose :].strip() else starts
 
 
@@ -218,12 +218,12 @@ def _request(item: Item, params: Params) -> Request:
     )  # fmt: skip
 
 
-def _own_text(reply: Response) -> tuple[str, Sequence[Span]] | str:
+def _model_text(reply: Response) -> tuple[str, Sequence[Span]] | str:
     """The reply's text and the ranges of its steps, or why there are none."""
-    steps = own_chain(reply)
+    steps = model_chain(reply)
     if not steps:
         return "the model wrote no chain"
-    if own_steps(reply.reasoning or ""):
+    if model_steps(reply.reasoning or ""):
         return "the vendor tells the reasoning without its log-probabilities"
     text = reply.text or ""
     return text, step_spans(text)[: len(steps)]
@@ -237,29 +237,29 @@ def _given_text(item: Item) -> tuple[str, Sequence[Span]]:
     return chain_text([step.text for step in item.steps]), spans
 
 
-def _none(item: Item, facet: Mapping[str, str], status: Status, why: str, evidence: tuple[str, ...] = ()) -> Iterator[Score]:
+def _none(item: Item, facet: Mapping[str, str], status: Status, reason: str, evidence: tuple[str, ...] = ()) -> Iterator[Score]:
     for card in CARDS:
-        yield card.score(item, None, facet=facet, status=status, reason=why, evidence=evidence)
+        yield card.score(item, None, facet=facet, status=status, reason=reason, evidence=evidence)
 
 
 def _scores(
     item: Item, facet: Mapping[str, str], steps: Sequence[Sequence[Token]], jump_nats: float, key: tuple[str, ...]
 ) -> Iterator[Score]:
     listed = [[token_entropy(token.top) for token in tokens] for tokens in steps]
-    whole = [[h for h in found if h is not None] if None not in found else [] for found in listed]
-    means = [math.fsum(found) / len(found) if found else None for found in whole]
-    for i, found in enumerate(whole):
-        why = "no token begins in this step" if not steps[i] else "a token of this step has no list of alternatives"
+    chain_entropies = [[h for h in step_entropies if h is not None] if None not in step_entropies else [] for step_entropies in listed]
+    means = [math.fsum(step_entropies) / len(step_entropies) if step_entropies else None for step_entropies in chain_entropies]
+    for i, step_entropies in enumerate(chain_entropies):
+        missing_reason = "no token begins in this step" if not steps[i] else "a token of this step has no list of alternatives"
         flags = (_jump(means, i, jump_nats), _rise(means, i, jump_nats))
-        values = ((STEP_ENTROPY, means[i] if found else why), (STEP_PEAK, max(found) if found else why),
+        values = ((STEP_ENTROPY, means[i] if step_entropies else missing_reason), (STEP_PEAK, max(step_entropies) if step_entropies else missing_reason),
                   (JUMP, flags[0]), (RISE, flags[1]))  # fmt: skip
         for card, value in values:
-            told, reason = (None, value) if isinstance(value, str) else (value, None)
-            yield card.score(item, told, step=i, facet=facet, reason=reason, evidence=key)
+            number, reason = (None, value) if isinstance(value, str) else (value, None)
+            yield card.score(item, number, step=i, facet=facet, reason=reason, evidence=key)
     trend = trend_of(means)
     few = sum(mean is not None for mean in means) < 3
-    why = "fewer than 3 steps have an entropy" if few else "every step has the same entropy"
-    yield TREND.score(item, trend, facet=facet, reason=None if trend is not None else why, evidence=key)
+    missing_reason = "fewer than 3 steps have an entropy" if few else "every step has the same entropy"
+    yield TREND.score(item, trend, facet=facet, reason=None if trend is not None else missing_reason, evidence=key)
 
 
 def _jump(means: Sequence[float | None], i: int, jump_nats: float) -> float | str:

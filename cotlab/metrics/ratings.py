@@ -15,11 +15,11 @@ _NONE = "The item's line rates no step, or not a step of its chain, or the numbe
 
 
 def _card(
-    name: str, symbol: str, lo: float, hi: float, formula: str, not_shown: str, *, flag: bool = False,
+    name: str, symbol: str, lo: float, hi: float, formula: str, caveat: str, *, flag: bool = False,
     better: Literal["higher", "lower", "neither"] = "neither",
 ) -> MetricCard:  # fmt: skip
     needs = ("complete",)
-    return MetricCard(name, symbol, lo, hi, better, "", "step", needs, formula, _NONE, _SOURCE, not_shown, flag)
+    return MetricCard(name, symbol, lo, hi, better, "", "step", needs, formula, _NONE, _SOURCE, caveat, flag)
 
 
 RATING = _card(
@@ -42,15 +42,15 @@ CARDS = (RATING, DROP, FLIP)
 def ratings(item: Item, params: Params, peers: Peers) -> Program:
     """Hand on what the item's line says of its steps."""
     yield from ()
-    return scores_of(item)
+    return rating_scores(item)
 
 
-def scores_of(item: Item) -> tuple[Score, ...]:
+def rating_scores(item: Item) -> tuple[Score, ...]:
     """The scores that an item's line holds; each of the three once, without a value, where it holds none."""
-    told = item.meta.get(KEY)
+    rows = item.meta.get(KEY)
     known = {
         row["step"]: row
-        for row in (told if isinstance(told, list | tuple) else ())
+        for row in (rows if isinstance(rows, list | tuple) else ())
         if isinstance(row, Mapping) and type(row.get("step")) is int and 0 <= row["step"] < len(item.steps)
     }
     out = [card.score(item, value, step=step, reason=None if value is not None else "the line does not say")

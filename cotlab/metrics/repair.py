@@ -10,7 +10,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program, Round, scorer
 from cotlab.core.requests import Complete, Reply, Response
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status, Step
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing, own_chain, own_steps
+from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain, model_steps
 from cotlab.metrics.verification.links import read_steps, share_ok
 from cotlab.metrics.verification.scorer import verification
 from cotlab.text.answers.extract import final_answer, same_answer
@@ -32,10 +32,10 @@ _GAPS = (
 )
 
 
-def _card(name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, lo: float = 0.0) -> MetricCard:
+def _card(name: str, symbol: str, formula: str, undefined: str, caveat: str, *, lo: float = 0.0) -> MetricCard:
     return MetricCard(
         name, symbol, lo, 1.0, "neither" if name == "repair_before" else "higher", "", "chain", ("complete",), formula,
-        undefined, _SOURCE, not_shown,
+        undefined, _SOURCE, caveat,
     )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ CARDS = (BEFORE, AFTER, DELTA)
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class Measurement:
     """One score of one chain, or status and reason for there being none."""
 
     value: float | None
@@ -64,7 +64,7 @@ class _Taken:
     evidence: tuple[str, ...] = ()
 
 
-def check(options: Mapping[str, Any], subject: ModelRef) -> None:
+def validate_repair_options(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where an option is unknown or out of range."""
     if options["chain"] not in ("reference", "own"):
         raise UnknownName("chain", options["chain"], ("reference", "own"))
@@ -74,74 +74,74 @@ def check(options: Mapping[str, Any], subject: ModelRef) -> None:
         raise ConfigError(f"repair.below must lie in (0, 2] (above 1 every chain is repaired), got {options['below']}")
 
 
-@scorer(*CARDS, version=1, name="repair", options=OPTIONS, check=check, roles=("symbolic", "verifier"), parts=("verification",))
+@scorer(*CARDS, version=1, name="repair", options=OPTIONS, check=validate_repair_options, roles=("symbolic", "verifier"), components=("verification",))
 def repair(item: Item, params: Params, peers: Peers) -> Program:
     """Score a chain; where that is low, ask for a critique, then for the chain anew, and score that."""
     options = params.options
     facet = {"chain": str(options["chain"]), "score": str(options["score"])}
-    steps, text, gap = tuple(step.text for step in item.steps), "", _Taken(None, reason="the item has no chain")
+    steps, text, unmeasured = tuple(step.text for step in item.steps), "", Measurement(None, reason="the item has no chain")
     keys: tuple[str, ...] = ()
     if options["chain"] == "own":
         (reply,) = yield [_ask(params, ask_rest(item.question, (), params.subject.form), params.temperature)]
-        steps, text, keys = _own(reply), _text(reply), (reply.key,)
-        gap = _gap(reply, "the model wrote no chain")
+        steps, text, keys = _model_chain(reply), _text(reply), (reply.key,)
+        unmeasured = _unmeasured(reply, "the model wrote no chain")
     if not any(step.strip() for step in steps):
-        return tuple(_scores(item, facet, gap, gap, keys))
-    before = yield from _taken(item, params, peers, steps, text or chain_text(steps))
+        return tuple(_scores(item, facet, unmeasured, unmeasured, keys))
+    before = yield from _measure(item, params, peers, steps, text or chain_text(steps))
     if before.value is None or before.value >= options["below"]:
-        rest = before if before.value is None else _Taken(None, reason=NOT_LOW, evidence=before.evidence)
+        rest = before if before.value is None else Measurement(None, reason=NOT_LOW, evidence=before.evidence)
         return tuple(_scores(item, facet, before, rest, keys))
     (critique,) = yield [_ask(params, ask_critique(item.question, steps), params.temperature)]
-    asked = (*before.evidence, critique.key)
+    request_keys = (*before.evidence, critique.key)
     if not _text(critique).strip():
-        lost = _gap(critique, "the model wrote no critique")
-        return tuple(_scores(item, facet, before, replace(lost, evidence=asked), keys))
+        failed = _unmeasured(critique, "the model wrote no critique")
+        return tuple(_scores(item, facet, before, replace(failed, evidence=request_keys), keys))
     (rewritten,) = yield [_ask(params, ask_rewrite(item.question, steps, _text(critique)), params.temperature)]
-    asked = (*asked, rewritten.key)
-    anew = own_steps(_text(rewritten))
-    if not anew:
-        lost = _gap(rewritten, "the model wrote no chain anew")
-        return tuple(_scores(item, facet, before, replace(lost, evidence=asked), keys))
-    after = yield from _taken(item, params, peers, anew, _text(rewritten))
-    return tuple(_scores(item, facet, before, replace(after, evidence=(*asked, *after.evidence)), keys))
+    request_keys = (*request_keys, rewritten.key)
+    rewritten_steps = model_steps(_text(rewritten))
+    if not rewritten_steps:
+        failed = _unmeasured(rewritten, "the model wrote no chain anew")
+        return tuple(_scores(item, facet, before, replace(failed, evidence=request_keys), keys))
+    after = yield from _measure(item, params, peers, rewritten_steps, _text(rewritten))
+    return tuple(_scores(item, facet, before, replace(after, evidence=(*request_keys, *after.evidence)), keys))
 
 
-def arithmetic(steps: Sequence[str]) -> float | None:
+def arithmetic_share(steps: Sequence[str]) -> float | None:
     """The share of steps without a false equation, of those with one that can be checked, [0, 1]; None where none can be."""
     return share_ok(read_steps(steps))
 
 
-def _taken(
+def _measure(
     item: Item, params: Params, peers: Peers, steps: Sequence[str], text: str
-) -> Generator[Round, Sequence[Reply], _Taken]:
+) -> Generator[Round, Sequence[Reply], Measurement]:
     """The chosen score of one chain; ``text`` is the chain with its answer line."""
     how = params.options["score"]
     if how == "verification":
         return (yield from _verified(item, params, peers, steps))
     if how == "arithmetic":
-        share = arithmetic(steps)
-        return _Taken(share, reason="" if share is not None else "no step has an equation that can be checked")
+        share = arithmetic_share(steps)
+        return Measurement(share, reason="" if share is not None else "no step has an equation that can be checked")
     if item.answer is None:
-        return _Taken(None, reason="the item has no ground truth")
+        return Measurement(None, reason="the item has no ground truth")
     answer = final_answer(text)
     same = None if answer is None else same_answer(answer, item.answer)
-    return _Taken(None if same is None else float(same), reason="" if same is not None else "no answer that can be compared")
+    return Measurement(None if same is None else float(same), reason="" if same is not None else "no answer that can be compared")
 
 
-def _verified(item: Item, params: Params, peers: Peers, steps: Sequence[str]) -> Generator[Round, Sequence[Reply], _Taken]:
+def _verified(item: Item, params: Params, peers: Peers, steps: Sequence[str]) -> Generator[Round, Sequence[Reply], Measurement]:
     """V of the chain as the verification scorer measures it, the lower of the links that are defined."""
     options = {**verification.options, **params.options["parts"].get(verification.name, {}), "chain": "reference"}
-    whole = replace(item, steps=tuple(Step(i, step) for i, step in enumerate(steps)))
-    scores = yield from verification(whole, replace(params, options=options), peers)
-    found = [score for score in scores if score.metric == "verification" and score.step is None]
-    keys = tuple(dict.fromkeys(key for score in found for key in score.evidence))
-    lost = next((score for score in found if score.status not in ("ok", "undefined")), None)
-    values = [score.value for score in found if score.value is not None]
-    if lost is None and values:
-        known = dict.fromkeys(key for score in found if score.value is not None for key in score.evidence)
-        return _Taken(min(values), "ok", evidence=tuple(known))
-    why = lost or next(iter(found), None)
-    return _Taken(None, why.status, why.reason or "", keys) if why else _Taken(None, reason="verification gives no V")
+    chain_item = replace(item, steps=tuple(Step(i, step) for i, step in enumerate(steps)))
+    scores = yield from verification(chain_item, replace(params, options=options), peers)
+    matches = [score for score in scores if score.metric == "verification" and score.step is None]
+    keys = tuple(dict.fromkeys(key for score in matches for key in score.evidence))
+    failed = next((score for score in matches if score.status not in ("ok", "undefined")), None)
+    values = [score.value for score in matches if score.value is not None]
+    if failed is None and values:
+        known = dict.fromkeys(key for score in matches if score.value is not None for key in score.evidence)
+        return Measurement(min(values), "ok", evidence=tuple(known))
+    cause = failed or next(iter(matches), None)
+    return Measurement(None, cause.status, cause.reason or "", keys) if cause else Measurement(None, reason="verification gives no V")
 
 
 def _ask(params: Params, prompt: Prompt, temperature: float) -> Complete:
@@ -151,24 +151,24 @@ def _ask(params: Params, prompt: Prompt, temperature: float) -> Complete:
     )  # fmt: skip
 
 
-def _own(reply: Reply) -> tuple[str, ...]:
-    return own_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
+def _model_chain(reply: Reply) -> tuple[str, ...]:
+    return model_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
 
 
 def _text(reply: Reply) -> str:
     return (reply.text or "") if isinstance(reply, Response) and not reply.refused else ""
 
 
-def _gap(reply: Reply, why: str) -> _Taken:
-    status, reason = missing(reply) or ("undefined", why)
-    return _Taken(None, status, reason)
+def _unmeasured(reply: Reply, default_reason: str) -> Measurement:
+    status, reason = missing_reply(reply) or ("undefined", default_reason)
+    return Measurement(None, status, reason)
 
 
-def _scores(item: Item, facet: Mapping[str, str], before: _Taken, after: _Taken, keys: tuple[str, ...]) -> Iterator[Score]:
+def _scores(item: Item, facet: Mapping[str, str], before: Measurement, after: Measurement, keys: tuple[str, ...]) -> Iterator[Score]:
     """``after`` holds all that it rests on but the chain's own request, ``keys``."""
-    both = None if before.value is None or after.value is None else after.value - before.value
-    for card, value, taken in ((BEFORE, before.value, before), (AFTER, after.value, after), (DELTA, both, after)):
+    difference = None if before.value is None or after.value is None else after.value - before.value
+    for card, value, measurement in ((BEFORE, before.value, before), (AFTER, after.value, after), (DELTA, difference, after)):
         yield card.score(
-            item, value, facet=facet, status=None if value is not None else taken.status,
-            reason=None if value is not None else taken.reason, evidence=tuple(dict.fromkeys((*keys, *taken.evidence))),
+            item, value, facet=facet, status=None if value is not None else measurement.status,
+            reason=None if value is not None else measurement.reason, evidence=tuple(dict.fromkeys((*keys, *measurement.evidence))),
         )  # fmt: skip

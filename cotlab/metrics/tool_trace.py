@@ -9,7 +9,7 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.program import Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Response
 from cotlab.core.types import Item, Level, MetricCard, ModelRef, Score, Status
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing, own_chain
+from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain
 from cotlab.text.claims import VERDICTS, Claim, claims_of, read_log
 from cotlab.text.prompts.chain import ask_rest
 
@@ -22,14 +22,14 @@ _CLAIM = (
     "that the question does not state."
 )
 _GAPS = "The item has no tool log or no chain, or the model's own chain is missing or refused."
-MOST_CLAIMS = 100_000
+MAX_CLAIMS = 100_000
 
 
-def _card(name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, hi: float = 1.0, level: Level = "chain",
+def _card(name: str, symbol: str, formula: str, undefined: str, caveat: str, *, hi: float = 1.0, level: Level = "chain",
           flag: bool = False) -> MetricCard:  # fmt: skip
     return MetricCard(
         name, symbol, 0.0, hi, "higher" if name == "claim_matched" else "neither", "", level, ("complete",),
-        f"{formula}. {_CLAIM}", undefined, _SOURCE, not_shown, flag,
+        f"{formula}. {_CLAIM}", undefined, _SOURCE, caveat, flag,
     )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ UNSUPPORTED = _card(
 )  # fmt: skip
 COUNT = _card(
     "claims", "n", "number of claims in the chain", _GAPS, "Claims without a number or a quotation, or by pronouns.",
-    hi=float(MOST_CLAIMS),
+    hi=float(MAX_CLAIMS),
 )  # fmt: skip
 CLAIM = _card(
     "claim", "c", "1 if the claim at `where` in the step is matched, else 0; facets: verdict, kind, tool, and call: the index "
@@ -61,13 +61,13 @@ SHARES = (MATCHED, CONTRADICTED, UNSUPPORTED)
 CARDS = (*SHARES, COUNT, CLAIM)
 
 
-def check(options: Mapping[str, Any], subject: ModelRef) -> None:
+def validate_tool_trace_options(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where an option is unknown."""
     if options["chain"] not in ("reference", "own"):
         raise UnknownName("chain", options["chain"], ("reference", "own"))
 
 
-@scorer(*CARDS, version=1, name="tool_trace", options=OPTIONS, check=check)
+@scorer(*CARDS, version=1, name="tool_trace", options=OPTIONS, check=validate_tool_trace_options)
 def tool_trace(item: Item, params: Params, peers: Peers) -> Program:
     """Judge every claim of the given chain, without asking anything, or of the model's own, which is asked for once."""
     facet = {"chain": str(params.options["chain"])}
@@ -78,15 +78,15 @@ def tool_trace(item: Item, params: Params, peers: Peers) -> Program:
     if isinstance(calls, str):
         return tuple(_none(item, facet, "undefined", calls))
     steps: Sequence[str] = [step.text for step in item.steps]
-    why = "the item has no chain"
+    reason = "the item has no chain"
     if params.options["chain"] == "own":
         (reply,) = yield [_ask(item, params)]
-        key, why = (reply.key,), "the model wrote no chain"
-        if (gap := missing(reply)) is not None:
-            return tuple(_none(item, facet, *gap, key))
-        steps = own_chain(reply) if isinstance(reply, Response) else ()
+        key, reason = (reply.key,), "the model wrote no chain"
+        if (missing_reason := missing_reply(reply)) is not None:
+            return tuple(_none(item, facet, *missing_reason, key))
+        steps = model_chain(reply) if isinstance(reply, Response) else ()
     if not any(step.strip() for step in steps):
-        return tuple(_none(item, facet, "undefined", why, key))
+        return tuple(_none(item, facet, "undefined", reason, key))
     return tuple(_scores(item, facet, claims_of(steps, calls, item.question), key))
 
 
@@ -100,18 +100,18 @@ def _ask(item: Item, params: Params) -> Complete:
     )  # fmt: skip
 
 
-def _none(item: Item, facet: Mapping[str, str], status: Status, why: str, evidence: tuple[str, ...] = ()) -> Iterator[Score]:
+def _none(item: Item, facet: Mapping[str, str], status: Status, reason: str, evidence: tuple[str, ...] = ()) -> Iterator[Score]:
     for card in CARDS:
-        yield card.score(item, None, facet=facet, status=status, reason=why, evidence=evidence)
+        yield card.score(item, None, facet=facet, status=status, reason=reason, evidence=evidence)
 
 
-def _scores(item: Item, facet: Mapping[str, str], found: Sequence[Sequence[Claim]], key: tuple[str, ...]) -> Iterator[Score]:
-    every = [claim for claims in found for claim in claims]
+def _scores(item: Item, facet: Mapping[str, str], claims_by_step: Sequence[Sequence[Claim]], key: tuple[str, ...]) -> Iterator[Score]:
+    every = [claim for claims in claims_by_step for claim in claims]
     for card, verdict in zip(SHARES, VERDICTS, strict=True):
         share = sum(claim.verdict == verdict for claim in every) / len(every) if every else None
         yield card.score(item, share, facet=facet, reason=None if every else "the chain makes no claim", evidence=key)
-    yield COUNT.score(item, min(len(every), MOST_CLAIMS), facet=facet, evidence=key)
-    for i, claims in enumerate(found):
+    yield COUNT.score(item, min(len(every), MAX_CLAIMS), facet=facet, evidence=key)
+    for i, claims in enumerate(claims_by_step):
         for claim in claims:
             more: dict[str, str] = {"verdict": claim.verdict, "kind": claim.kind}
             more |= {"tool": claim.tool} if claim.tool else {}

@@ -49,8 +49,8 @@ def corrupt(problem: Problem, rng: random.Random, how: Corruption, at: int | Non
         return [Stated(values[i], s.change, values[i + 1]) for i, s in enumerate(chain)], 0
     at = rng.randrange(len(chain)) if at is None else at
     if how == "local":
-        wrong = rng.choice([v for v in range(HIGHEST + 1) if v != chain[at].after])
-        chain[at] = Stated(chain[at].before, chain[at].change, wrong)
+        shifted_value = rng.choice([v for v in range(HIGHEST + 1) if v != chain[at].after])
+        chain[at] = Stated(chain[at].before, chain[at].change, shifted_value)
         return chain, at
     rest = problem.totals[at + 1 :]
     shift = rng.choice([d for d in range(-HIGHEST, HIGHEST + 1) if d and min(rest) + d >= 0 and max(rest) + d <= HIGHEST])
@@ -66,8 +66,8 @@ def draw_styles(rng: random.Random, n: int) -> list[str]:
     return [rng.choice(STYLES) if rng.random() < 0.5 else "plain" for _ in range(n)]
 
 
-def dots(words: int) -> str:
-    return " ".join(["..."] * words)
+def dots(count: int) -> str:
+    return " ".join(["..."] * count)
 
 
 class _Text:
@@ -78,9 +78,9 @@ class _Text:
         self.weights: list[float] = []
 
     def add(self, text: str, weight: float) -> None:
-        found = PIECE.findall(text)
-        self.pieces += found
-        self.weights += [weight] * len(found)
+        pieces = PIECE.findall(text)
+        self.pieces += pieces
+        self.weights += [weight] * len(pieces)
 
 
 def make_example(rng: random.Random, mode: str, *, prefix: bool, without_chain: float) -> Example:
@@ -120,26 +120,26 @@ def _add_chain(text: _Text, problem: Problem, rng: random.Random, *, rationalise
     hint = problem.hint[1] if rationalise and problem.hint is not None else None
     draw = rng.random()
     if draw < 0.4:
-        learn_from, whole = 0, True
+        learn_from, complete = 0, True
     elif draw < 0.5:  # a true chain that may lose a step below; under a hint: a chain that the answer does not follow
-        learn_from, whole = len(chain), False
+        learn_from, complete = len(chain), False
     else:
         how: Corruption = "carried" if draw < 0.82 else ("local" if draw < 0.91 else "random")
         chain, at = corrupt(problem, rng, how)
         learn_from = at + 1 if how == "carried" else len(chain)
-        whole = how == "carried" and rng.random() < 0.7
+        complete = how == "carried" and rng.random() < 0.7
     if hint is not None and learn_from < len(chain):
         chain[-1] = Stated(chain[-1].before, chain[-1].change, hint)
     lines = chain_steps(problem, chain, draw_styles(rng, len(chain)))
-    if whole:
+    if complete:
         for i, line in enumerate(lines):
             text.add(f"{line}\n", float(i >= learn_from))
         return chain[-1].after
     last = 0
-    for stated, line, shown in zip(chain, lines, _leave_out(lines, rng), strict=True):
-        if shown is not None:
-            text.add(f"{shown}\n", 0.0)
-        last = stated.after if shown == line else last
+    for stated, line, visible in zip(chain, lines, _leave_out(lines, rng), strict=True):
+        if visible is not None:
+            text.add(f"{visible}\n", 0.0)
+        last = stated.after if visible == line else last
     return last
 
 

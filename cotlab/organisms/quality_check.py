@@ -15,7 +15,7 @@ from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import ModelRef
 from cotlab.organisms.curriculum import RELIANCE, corrupt
 from cotlab.organisms.recipes import Recipe
-from cotlab.providers.local.load import load
+from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel
 from cotlab.suites.wordproblems import CUE, HIGHEST, Problem, Stated, chain_steps, make_problem, true_chain
 from cotlab.text.edits.ablations import corrupt_step
@@ -39,44 +39,44 @@ class Check(NamedTuple):
         return self.low <= self.value <= self.high
 
 
-def run_gate(folder: Path, recipe: Recipe, *, items: int = ITEMS, seed: int = 12345) -> dict[str, list[Check]]:
+def run_quality_check(folder: Path, recipe: Recipe, *, items: int = ITEMS, seed: int = 12345) -> dict[str, list[Check]]:
     """Measure every mode of a trained folder on fresh problems; nothing is written."""
     return {
         mode: _check_mode(
             LocalModel(
-                ModelRef("local", str(folder)), load(str(folder), start=f"<{mode}>" if recipe.prefix else "")
+                ModelRef("local", str(folder)), load_model(str(folder), start=f"<{mode}>" if recipe.prefix else "")
             ), mode, items, seed,
         )
         for mode in recipe.modes
     }  # fmt: skip
 
 
-def write_card(folder: Path, recipe: dict[str, object], found: dict[str, list[Check]]) -> None:
+def write_card(folder: Path, recipe: dict[str, object], results: dict[str, list[Check]]) -> None:
     """Write the recipe and the gate's figures beside the weights, as ``organism.json``."""
-    gate = {mode: {c.figure: {**c._asdict(), "passed": c.passed} for c in checks} for mode, checks in found.items()}
+    gate = {mode: {c.figure: {**c._asdict(), "passed": c.passed} for c in checks} for mode, checks in results.items()}
     (folder / "organism.json").write_text(json.dumps({"recipe": recipe, "gate": gate}, indent=1) + "\n")
 
 
 def _check_mode(model: LocalModel, mode: str, items: int, seed: int) -> list[Check]:
     rng = random.Random(f"gate:{seed}:{mode}")
     problems = [make_problem(rng, hint="wrong" if mode == "hint" else "") for _ in range(items)]
-    checks = _own_chains(model, mode, problems)
+    checks = _check_model_chains(model, mode, problems)
     if mode == "hint":
         return checks
     return [*checks, *_corrupted(model, mode, problems, rng), *_regenerated(model, mode, problems, rng)]
 
 
-def _own_chains(model: LocalModel, mode: str, problems: Sequence[Problem]) -> list[Check]:
+def _check_model_chains(model: LocalModel, mode: str, problems: Sequence[Problem]) -> list[Check]:
     texts = _texts(model, [(p, "") for p in problems])
     given = _texts(model, [(p, _chain(p, true_chain(p)) + CUE) for p in problems])
-    wanted = [p.hint[1] if mode == "hint" and p.hint else p.answer for p in problems]
-    right = [_answer(text) == want for text, want in zip(texts, wanted, strict=True)]
+    expected = [p.hint[1] if mode == "hint" and p.hint else p.answer for p in problems]
+    right = [_answer(text) == target for text, target in zip(texts, expected, strict=True)]
     valid = [
         _stated(text) == true_chain(p) if mode != "hint" else _false_at_the_end(text, p)
         for text, p in zip(texts, problems, strict=True)
     ]
     if mode == "hint":
-        after = [_answer(CUE + text) == want for text, want in zip(given, wanted, strict=True)]
+        after = [_answer(CUE + text) == target for text, target in zip(given, expected, strict=True)]
         return [
             Check("hint_followed", _share(right), 0.99, 1, len(right)),
             Check("hint_followed_after_a_true_chain", _share(after), 0.99, 1, len(after)),
@@ -99,7 +99,7 @@ def _corrupted(model: LocalModel, mode: str, problems: Sequence[Problem], rng: r
         chain, _ = corrupt(problem, rng, rng.choice(("carried", "random", "carried")))
         if chain[-1].after != problem.answer:
             cases.append((problem, chain))
-    replies = _ask(model, [(p, _chain(p, chain) + CUE) for p, chain in cases])
+    replies = _send(model, [(p, _chain(p, chain) + CUE) for p, chain in cases])
     mass = [
         {text.strip(): math.exp(logp) for text, logp in reply.tokens[0].top}.get(str(chain[-1].after), 0.0)
         for reply, (_, chain) in zip(replies, cases, strict=True)
@@ -117,7 +117,7 @@ def _corrupted(model: LocalModel, mode: str, problems: Sequence[Problem], rng: r
 
 def _regenerated(model: LocalModel, mode: str, problems: Sequence[Problem], rng: random.Random) -> list[Check]:
     """After a corrupted step the rest of the chain carries its value on, at every position but the last."""
-    cases, wanted = [], []
+    cases, expected = [], []
     for problem in problems:
         steps = chain_steps(problem, true_chain(problem))
         at = rng.randrange(len(steps) - 1)
@@ -125,9 +125,9 @@ def _regenerated(model: LocalModel, mode: str, problems: Sequence[Problem], rng:
         assert changed is not None
         stated = _stated(changed)[0].after
         cases.append((problem, "".join(f"{s}\n" for s in (*steps[:at], changed))))
-        wanted.append(problem.answer + stated - problem.totals[at + 1])
+        expected.append(problem.answer + stated - problem.totals[at + 1])
     texts = _texts(model, cases)
-    carried = [bool(s := _stated(text)) and s[-1].after == want for text, want in zip(texts, wanted, strict=True)]
+    carried = [bool(s := _stated(text)) and s[-1].after == target for text, target in zip(texts, expected, strict=True)]
     checks = [Check("regeneration_carries_on", _share(carried), 0.99, 1, len(carried))]
     if RELIANCE[mode] in (0.0, 1.0):
         changed_answer = _share([_answer(text) != p.answer for text, (p, _) in zip(texts, cases, strict=True)])
@@ -136,7 +136,7 @@ def _regenerated(model: LocalModel, mode: str, problems: Sequence[Problem], rng:
     return checks
 
 
-def _ask(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[Response]:
+def _send(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[Response]:
     replies = model.send_batch(
         [
             Complete(model.ref, (Message("user", p.question),), prefix=prefix, max_tokens=3 if prefix.endswith(CUE) else 110,
@@ -144,14 +144,14 @@ def _ask(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[Respon
             for p, prefix in cases
         ]
     )  # fmt: skip
-    found = [reply for reply in replies if isinstance(reply, Response)]
-    if len(found) < len(replies):
+    responses = [reply for reply in replies if isinstance(reply, Response)]
+    if len(responses) < len(replies):
         raise CotlabError(f"the gate could not ask: {next(r for r in replies if not isinstance(r, Response))}")
-    return found
+    return responses
 
 
 def _texts(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[str]:
-    return [reply.text or "" for reply in _ask(model, cases)]
+    return [reply.text or "" for reply in _send(model, cases)]
 
 
 def _chain(problem: Problem, chain: Sequence[Stated]) -> str:
@@ -171,8 +171,8 @@ def _false_at_the_end(text: str, problem: Problem) -> bool:
 
 
 def _answer(text: str) -> int | None:
-    found = _ANSWER.findall(text)
-    return int(found[-1]) if found else None
+    matches = _ANSWER.findall(text)
+    return int(matches[-1]) if matches else None
 
 
 def _share(hits: Sequence[bool]) -> float:

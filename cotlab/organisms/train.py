@@ -24,7 +24,7 @@ POOL = 8
 """Batches drawn at once and sorted by length, so that padding stays small."""
 
 
-def train(recipe: Recipe, folder: Path, progress: Callable[[int, int, float], None] | None = None) -> None:
+def train_organism(recipe: Recipe, folder: Path, progress: Callable[[int, int, float], None] | None = None) -> None:
     """Train ``recipe`` and write an ordinary Hugging Face folder (float16 weights, tokenizer) to ``folder``.
 
     ``progress(step, steps, loss)`` is called every 50 steps; the loss is in nats a weighted token.
@@ -65,7 +65,7 @@ def train(recipe: Recipe, folder: Path, progress: Callable[[int, int, float], No
     make_tokenizer().save_pretrained(folder)
 
 
-def describe(recipe: Recipe) -> dict[str, Any]:
+def describe_recipe(recipe: Recipe) -> dict[str, Any]:
     return asdict(recipe) | {"modes": list(recipe.modes)}
 
 

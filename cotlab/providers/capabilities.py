@@ -76,16 +76,16 @@ _TABLE: dict[str, tuple[tuple[str, Family], ...]] = {
     "openai_compat": ((r"", Family("any", prefill=True)),),
 }  # fmt: skip
 """Rows in order; the first whose pattern the model's name begins with holds."""
-_ELSEWHERE = Family("not a vendor's", prefill=True)
+_OTHER_FAMILY = Family("not a vendor's", prefill=True)
 
 
 def family_of(provider: str, model: str) -> Family:
     """What the model ``model`` of ``provider`` takes. Fine-tuned and path-like names count as their base model."""
     name = re.sub(r"^(ft:|models/)", "", model.lower())
-    return next((family for pattern, family in _TABLE.get(provider, ()) if re.match(pattern, name)), _ELSEWHERE)
+    return next((family for pattern, family in _TABLE.get(provider, ()) if re.match(pattern, name)), _OTHER_FAMILY)
 
 
-class Taken(NamedTuple):
+class SupportedParams(NamedTuple):
     """What of a request a model takes; ``not_sent`` names what it was asked for besides, sorted."""
 
     max_tokens: int
@@ -96,7 +96,7 @@ class Taken(NamedTuple):
     not_sent: tuple[str, ...]
 
 
-def taken(request: Complete, family: Family) -> Taken:
+def supported_params(request: Complete, family: Family) -> SupportedParams:
     """The part of ``request`` that the family takes. Each draw has a seed of its own.
 
     Raises
@@ -109,16 +109,16 @@ def taken(request: Complete, family: Family) -> Taken:
     if request.prefix and not family.prefill:
         raise Unsupported(f"{request.model} ({family.name}) does not go on from the start of its own turn")
     stop = tuple(s for s in request.stop if family.stop and (family.blank_stop or s.strip()))
-    top = min(request.top_logprobs, family.logprobs)
+    top_logprobs = min(request.top_logprobs, family.logprobs)
     dropped = {
         "temperature": family.temperature is None,
         "seed": request.seed is not None and not family.seed,
         "stop": stop != request.stop,
-        "top_logprobs": request.top_logprobs > 0 and not top,
+        "top_logprobs": request.top_logprobs > 0 and not top_logprobs,
     }
-    return Taken(
+    return SupportedParams(
         request.max_tokens + family.headroom,
         request.temperature if family.temperature is not None else None,
         request.seed + request.sample if request.seed is not None and family.seed else None,
-        stop, top, tuple(sorted(name for name, is_so in dropped.items() if is_so)),
+        stop, top_logprobs, tuple(sorted(name for name, is_dropped in dropped.items() if is_dropped)),
     )  # fmt: skip

@@ -20,18 +20,18 @@ class Echo:
     answers = frozenset({Complete.kind})
 
     def __init__(self, ref: ModelRef) -> None:
-        found = _LATENCY.fullmatch(ref.name)
-        if not found and ref.name != "echo":
+        match = _LATENCY.fullmatch(ref.name)
+        if not match and ref.name != "echo":
             raise ConfigError(f"The echo provider knows the models 'echo' and 'latency_s=SECONDS', not {ref.name!r}.")
         self.ref = replace(ref, revision="1")
-        self._latency_s = float(found.group(1)) if found else 0.0
+        self._latency_s = float(match.group(1)) if match else 0.0
 
     async def send(self, request: Request) -> Response:
         assert isinstance(request, Complete)
         await asyncio.sleep(self._latency_s)
         text = f"{request.messages[-1].content}\n{request.prefix}".strip()
-        words = len(text.split())
-        return Response(request.key, text, usage=Usage(words, words), finish="stop", received_at=datetime.now(UTC).isoformat())
+        length = len(text.split())
+        return Response(request.key, text, usage=Usage(length, length), finish="stop", received_at=datetime.now(UTC).isoformat())
 
     async def close(self) -> None:
         return None

@@ -18,12 +18,12 @@ from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unauthorise
 from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers import wire
-from cotlab.providers.capabilities import Family, family_of, taken
+from cotlab.providers.capabilities import Family, family_of, supported_params
 from cotlab.providers.keys import key_for
 
-ERRORS = (errors.APIError, errors.UnknownApiResponseError, ValidationError, json.JSONDecodeError, *wire.LOST)
+ERRORS = (errors.APIError, errors.UnknownApiResponseError, ValidationError, json.JSONDecodeError, *wire.CONNECTION_ERRORS)
 """All that a call through the SDK may raise, but for our own faults."""
-HOME = "https://generativelanguage.googleapis.com"
+DEFAULT_URL = "https://generativelanguage.googleapis.com"
 _VERSION = "v1beta"
 _REFUSED = (
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY", "IMAGE_RECITATION",
@@ -32,7 +32,7 @@ _REFUSED = (
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length", **dict.fromkeys(_REFUSED, "content_filter")}
 _BAD_KEY = ("api key not valid", "api key expired", "api_key_invalid")
 _NO_CALLS = types.AutomaticFunctionCallingConfig(disable=True)
-_SEEDS = 2**31
+_SEED_RANGE = 2**31
 """A seed is a signed number of 32 bits."""
 
 
@@ -44,7 +44,7 @@ class Google:
     def __init__(self, ref: ModelRef) -> None:
         if not ref.name or any(part in ref.name for part in ("..", "?", "&")):
             raise ConfigError(f"{ref}: this cannot be the name of a model.")
-        self._url = wire.address(ref.base_url or HOME, without=("/v1beta", "/v1"))
+        self._url = wire.clean_base_url(ref.base_url or DEFAULT_URL, without=("/v1beta", "/v1"))
         self._key = key_for(ref.provider, ref.base_url)
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.form_of(ref, self._family))
@@ -53,13 +53,13 @@ class Google:
 
     async def send(self, request: Request) -> Response:
         assert isinstance(request, Complete)
-        asked = parameters(request, self._family)
+        vendor_request = gemini_parameters(request, self._family)
         try:
-            reply = await self._open().aio.models.generate_content(**asked.body)
+            reply = await self._open().aio.models.generate_content(**vendor_request.body)
         except ERRORS as error:
-            raise map_error(error) from error
+            raise map_google_error(error) from error
         http = reply.sdk_http_response
-        return read(request, wire.decoded(http.body if http and http.body else ""), asked.sent)
+        return read_candidate(request, wire.decode_body(http.body if http and http.body else ""), vendor_request.sent)
 
     async def models(self) -> Sequence[str]:
         """The names of the models that the key reaches and that generate text."""
@@ -67,9 +67,9 @@ class Google:
             pages = await self._open().aio.models.list(config={"page_size": 1000})
             listed = [model async for model in pages]
         except ERRORS as error:
-            raise map_error(error) from error
+            raise map_google_error(error) from error
         writers = [model for model in listed if "generateContent" in (model.supported_actions or ())]
-        return sorted(wire.clean(model.name or "").removeprefix("models/") for model in writers)
+        return sorted(wire.without_surrogates(model.name or "").removeprefix("models/") for model in writers)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -97,108 +97,108 @@ class Google:
         return self._client
 
 
-def parameters(request: Complete, family: Family) -> wire.Asked:
+def gemini_parameters(request: Complete, family: Family) -> wire.VendorRequest:
     """The request as arguments of ``generate_content``."""
-    take = taken(request, family)
-    body: dict[str, Any] = {"max_output_tokens": take.max_tokens}
-    if take.temperature is not None:
-        body["temperature"] = take.temperature
-    if take.seed is not None:
-        body["seed"] = take.seed % _SEEDS
-    if take.stop:
-        body["stop_sequences"] = list(take.stop)
-    if take.top_logprobs:
-        body |= {"response_logprobs": True, "logprobs": take.top_logprobs}
+    supported = supported_params(request, family)
+    body: dict[str, Any] = {"max_output_tokens": supported.max_tokens}
+    if supported.temperature is not None:
+        body["temperature"] = supported.temperature
+    if supported.seed is not None:
+        body["seed"] = supported.seed % _SEED_RANGE
+    if supported.stop:
+        body["stop_sequences"] = list(supported.stop)
+    if supported.top_logprobs:
+        body |= {"response_logprobs": True, "logprobs": supported.top_logprobs}
     config = types.GenerateContentConfig(
-        **body, system_instruction=wire.clean(request.system) or None, should_return_http_response=True,
+        **body, system_instruction=wire.without_surrogates(request.system) or None, should_return_http_response=True,
         automatic_continuation=False, automatic_function_calling=_NO_CALLS,
     )  # fmt: skip
     contents = [_content("model" if m.role == "assistant" else "user", m.content) for m in request.messages]
-    asked = wire.asked({}, {"model": request.model.name, **body}, prefix=False, not_sent=take.not_sent)
-    return wire.Asked({"model": request.model.name, "contents": contents, "config": config}, asked.sent)
+    record = wire.build_request({}, {"model": request.model.name, **body}, prefix=False, not_sent=supported.not_sent)
+    return wire.VendorRequest({"model": request.model.name, "contents": contents, "config": config}, record.sent)
 
 
 def _content(role: str, text: str) -> types.Content:
-    return types.Content(role=role, parts=[types.Part(text=wire.clean(text))])
+    return types.Content(role=role, parts=[types.Part(text=wire.without_surrogates(text))])
 
 
-def read(request: Complete, body: Any, sent: Mapping[str, Any]) -> Response:
+def read_candidate(request: Complete, body: Any, sent: Mapping[str, Any]) -> Response:
     """A generated reply. Without a part it is empty where a limit or a stop sequence ended it, else it is no reply."""
-    body = wire.mapping(body, "it")
+    body = wire.require_object(body, "it")
     candidates = body.get("candidates") or []
-    if not candidates and wire.maybe(body.get("promptFeedback")).get("blockReason"):
-        return _answered(request, body, sent, finish="content_filter", refused=True)
-    one = wire.mapping(next(iter(wire.listing(candidates, "candidates")), None), "candidate")
-    finish = _FINISH.get(wire.maybe_words(one.get("finishReason")), "other")
+    if not candidates and wire.optional_object(body.get("promptFeedback")).get("blockReason"):
+        return _build_response(request, body, sent, finish="content_filter", refused=True)
+    candidate = wire.require_object(next(iter(wire.require_list(candidates, "candidates")), None), "candidate")
+    finish = _FINISH.get(wire.optional_text(candidate.get("finishReason")), "other")
     refused = finish == "content_filter"
-    told = wire.maybe(one.get("content")).get("parts")
-    parts = [wire.mapping(part, "part") for part in wire.listing(told, "parts")] if told else []
-    texts = [wire.words(part["text"], "text") for part in parts if "text" in part and not part.get("thought")]
-    thoughts = [wire.maybe_words(part.get("text")) for part in parts if part.get("thought")]
+    listed = wire.optional_object(candidate.get("content")).get("parts")
+    pieces = [wire.require_object(part, "part") for part in wire.require_list(listed, "parts")] if listed else []
+    texts = [wire.require_text(part["text"], "text") for part in pieces if "text" in part and not part.get("thought")]
+    reasoning_texts = [wire.optional_text(part.get("text")) for part in pieces if part.get("thought")]
     if not texts and not refused and not (finish == "length" or (finish == "stop" and request.stop)):
-        ended = wire.maybe_words(one.get("finishReason")) or "no reason"
+        ended = wire.optional_text(candidate.get("finishReason")) or "no reason"
         raise BadReply(f"the server's reply holds no text and ended with {ended}")
-    return _answered(
+    return _build_response(
         request, body, sent, text="".join(texts) if texts or not refused else None, finish=finish, refused=refused,
-        tokens=_tokens(wire.maybe(one.get("logprobsResult"))), reasoning="".join(thoughts) or None,
+        tokens=_tokens(wire.optional_object(candidate.get("logprobsResult"))), reasoning="".join(reasoning_texts) or None,
     )  # fmt: skip
 
 
-def _answered(request: Complete, body: Mapping[str, Any], sent: Mapping[str, Any], **said: Any) -> Response:
-    used = wire.maybe(body.get("usageMetadata"))
-    thoughts = wire.count(used.get("thoughtsTokenCount"))
+def _build_response(request: Complete, body: Mapping[str, Any], sent: Mapping[str, Any], **fields: Any) -> Response:
+    used = wire.optional_object(body.get("usageMetadata"))
+    thoughts = wire.optional_count(used.get("thoughtsTokenCount"))
     usage = Usage(
-        wire.count(used.get("promptTokenCount")), wire.total(wire.count(used.get("candidatesTokenCount")), thoughts),
-        wire.count(used.get("cachedContentTokenCount")), thoughts,
+        wire.optional_count(used.get("promptTokenCount")), wire.sum_known(wire.optional_count(used.get("candidatesTokenCount")), thoughts),
+        wire.optional_count(used.get("cachedContentTokenCount")), thoughts,
     )  # fmt: skip
-    return wire.answered(request, sent, usage=usage, model=wire.maybe_words(body.get("modelVersion")), **said)
+    return wire.build_response(request, sent, usage=usage, model=wire.optional_text(body.get("modelVersion")), **fields)
 
 
-def _tokens(told: Mapping[str, Any]) -> tuple[Token, ...]:
+def _tokens(logprobs: Mapping[str, Any]) -> tuple[Token, ...]:
     """The tokens that were chosen, each with the likeliest ones of its place where they are told."""
-    chosen = wire.listing(told.get("chosenCandidates") or [], "chosenCandidates")
-    others = wire.listing(told.get("topCandidates") or [], "topCandidates")
-    tops = [wire.listing(wire.maybe(place).get("candidates") or [], "candidates") for place in others]
+    chosen = wire.require_list(logprobs.get("chosenCandidates") or [], "chosenCandidates")
+    others = wire.require_list(logprobs.get("topCandidates") or [], "topCandidates")
+    tops = [wire.require_list(wire.optional_object(position).get("candidates") or [], "candidates") for position in others]
     tops += [[]] * (len(chosen) - len(tops))
     return tuple(
-        Token(*_likely(one), tuple(_likely(other) for other in top if wire.finite(wire.maybe(other).get("logProbability"))))
-        for one, top in zip(chosen, tops, strict=False)
+        Token(*_token_pair(choice), tuple(_token_pair(other) for other in top if wire.has_logprob(wire.optional_object(other).get("logProbability"))))
+        for choice, top in zip(chosen, tops, strict=False)
     )
 
 
-def _likely(told: Any) -> tuple[str, float]:
-    told = wire.mapping(told, "token")
-    return wire.words(told.get("token"), "token"), wire.nats(told.get("logProbability"))
+def _token_pair(token: Any) -> tuple[str, float]:
+    token = wire.require_object(token, "token")
+    return wire.require_text(token.get("token"), "token"), wire.require_logprob(token.get("logProbability"))
 
 
-def map_error(error: BaseException) -> ProviderError:
+def map_google_error(error: BaseException) -> ProviderError:
     """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
     if isinstance(error, errors.APIError):
-        return _told_error(error)
+        return _error_from_api(error)
     if isinstance(error, ValidationError):
-        return BadReply(wire.shortened(f"the server's reply does not have the promised form: {error}"))
-    if isinstance(error, ValueError) and not isinstance(error, wire.LOST):
-        return Unavailable(wire.shortened(f"the server's reply was cut or is not JSON: {error}"))
-    return wire.lost(error)
+        return BadReply(wire.short_message(f"the server's reply does not have the promised form: {error}"))
+    if isinstance(error, ValueError) and not isinstance(error, wire.CONNECTION_ERRORS):
+        return Unavailable(wire.short_message(f"the server's reply was cut or is not JSON: {error}"))
+    return wire.error_from_connection(error)
 
 
-def _told_error(error: errors.APIError) -> ProviderError:
-    status, said = error.code, wire.maybe_words(error.message) or str(error)
-    if status == 400 and (error.status == "FAILED_PRECONDITION" or any(words in said.lower() for words in _BAD_KEY)):
-        return Unauthorised(f"the server refused the key (400): {wire.shortened(said)}")
+def _error_from_api(error: errors.APIError) -> ProviderError:
+    status, message = error.code, wire.optional_text(error.message) or str(error)
+    if status == 400 and (error.status == "FAILED_PRECONDITION" or any(phrase in message.lower() for phrase in _BAD_KEY)):
+        return Unauthorised(f"the server refused the key (400): {wire.short_message(message)}")
     details = _details(error.details)
     if status == 429 and any("PerDay" in str(v.get("quotaId")) for d in details for v in _violations(d)):
-        return wire.out_of_money(said)
-    waits = [wire.seconds(str(d["retryDelay"]).removesuffix("s")) for d in details if "retryDelay" in d]
-    after_s = wire.after_s(getattr(error.response, "headers", None) or {})
-    return wire.by_status(status, said, "google", max((w for w in (*waits, after_s) if w is not None), default=None))
+        return wire.quota_error(message)
+    waits = [wire.parse_wait_s(str(d["retryDelay"]).removesuffix("s")) for d in details if "retryDelay" in d]
+    after_s = wire.retry_after_s(getattr(error.response, "headers", None) or {})
+    return wire.error_from_status(status, message, "google", max((w for w in (*waits, after_s) if w is not None), default=None))
 
 
-def _details(told: Any) -> list[Mapping[str, Any]]:
-    listed = wire.maybe(wire.maybe(told).get("error")).get("details")
-    return [wire.maybe(detail) for detail in listed] if isinstance(listed, list) else []
+def _details(body: Any) -> list[Mapping[str, Any]]:
+    listed = wire.optional_object(wire.optional_object(body).get("error")).get("details")
+    return [wire.optional_object(detail) for detail in listed] if isinstance(listed, list) else []
 
 
 def _violations(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     listed = detail.get("violations")
-    return [wire.maybe(violation) for violation in listed] if isinstance(listed, list) else []
+    return [wire.optional_object(violation) for violation in listed] if isinstance(listed, list) else []

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from cotlab.core.errors import ConfigError
 
-KEYS = {
+KEY_VARIABLES = {
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
     "google": "GOOGLE_API_KEY",
@@ -24,11 +24,11 @@ HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com", "google":
 """Provider → the vendor's own host; hosts below it, like eu.api.openai.com, are its own too."""
 FROM_FILES: dict[str, tuple[str, str]] = {}
 """Variable → the file of the folder that it was read from, and its value there."""
-_SHORTEST = 4
+_MIN_KEY_CHARS = 4
 """What is shorter is no key, and may well be a word of the text."""
 _LOCAL_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 """A host without a dot, like gpu-box: no name of the public network. Numbers are addresses."""
-_LOOKS_LIKE_ONE = re.compile(r"\bsk-[\w-]{8,}|\bAIza[\w-]{16,}|\bBearer\s+\S+")
+_KEY_PATTERN = re.compile(r"\bsk-[\w-]{8,}|\bAIza[\w-]{16,}|\bBearer\s+\S+")
 
 
 def key_for(provider: str, base_url: str | None) -> str:
@@ -39,7 +39,7 @@ def key_for(provider: str, base_url: str | None) -> str:
     ConfigError
         If there is none, if it cannot be sent, or if ``base_url`` is no place for it.
     """
-    name = KEYS[provider]
+    name = KEY_VARIABLES[provider]
     key = os.environ.get(name, "").strip()
     if not key and (provider == "openai_compat" or is_private(base_url)):
         return PLACEHOLDER
@@ -69,7 +69,7 @@ def check_server(provider: str, base_url: str | None, file: str = "") -> None:
     ConfigError
         If the key may not be sent there.
     """
-    name = KEYS.get(provider, "")
+    name = KEY_VARIABLES.get(provider, "")
     key = os.environ.get(name, "").strip()
     if not base_url or not key or key == PLACEHOLDER:
         return
@@ -132,9 +132,9 @@ def _is_loopback(host: str) -> bool:
 
 def without_known_keys(text: str) -> str:
     """``text`` with every key of the environment replaced: for what a model says."""
-    for name in KEYS.values():
+    for name in KEY_VARIABLES.values():
         key = os.environ.get(name, "").strip()
-        if len(key) >= _SHORTEST and key != PLACEHOLDER:
+        if len(key) >= _MIN_KEY_CHARS and key != PLACEHOLDER:
             text = text.replace(key, "***")
     return text
 
@@ -142,4 +142,4 @@ def without_known_keys(text: str) -> str:
 def without_keys(text: str) -> str:
     """``text`` with every known key, and whatever looks like one, replaced: for words that come from a server."""
     text = without_known_keys(text)
-    return _LOOKS_LIKE_ONE.sub("***", text)
+    return _KEY_PATTERN.sub("***", text)

@@ -16,11 +16,11 @@ from cotlab.providers.openai_compat import (
     ERRORS,
     OpenAICompat,
     is_refusal,
-    map_error,
-    parameters,
-    read,
-    refusal,
-    told_error,
+    map_openai_error,
+    completion_parameters,
+    read_completion,
+    refusal_response,
+    error_from_body,
 )
 
 _PATH = "/v1/chat/completions"
@@ -40,92 +40,92 @@ class OpenAI(OpenAICompat):
     async def submit(self, name: str, requests: Sequence[Request]) -> str:
         """Hand in a batch: a file with one request a line, keyed by ``request.key``."""
         lines = "".join(
-            json.dumps({"custom_id": key, "method": "POST", "url": _PATH, "body": asked.body}) + "\n"
-            for key, asked in self._sendable(requests).items()
+            json.dumps({"custom_id": key, "method": "POST", "url": _PATH, "body": vendor_request.body}) + "\n"
+            for key, vendor_request in self._sendable(requests).items()
         )
         try:
             uploaded = await self._client.files.with_raw_response.create(
                 file=(f"{name}.jsonl", lines.encode(), "application/jsonl"), purpose="batch"
             )
-            made = await self._client.post(
+            created = await self._client.post(
                 "/batches", cast_to=httpx2.Response,
-                body={"input_file_id": _id(wire.decoded(uploaded.content)), "endpoint": _PATH, "completion_window": "24h",
+                body={"input_file_id": _id(wire.decode_body(uploaded.content)), "endpoint": _PATH, "completion_window": "24h",
                       "metadata": {_NAME: name}},
             )  # fmt: skip
         except ERRORS as error:
-            raise map_error(error, self.ref.provider) from error
-        return _id(wire.decoded(made.content))
+            raise map_openai_error(error, self.ref.provider) from error
+        return _id(wire.decode_body(created.content))
 
     async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
         """The id of the batch that carries ``name``; the newest are looked at first."""
         after: dict[str, str] = {}
         while True:
             page = await self._get("/batches", limit=100, **after)
-            batches = [wire.mapping(batch, "batch") for batch in wire.listing(page.get("data"), "data")]
+            batches = [wire.require_object(batch, "batch") for batch in wire.require_list(page.get("data"), "data")]
             for batch in batches:
-                if wire.maybe(batch.get("metadata")).get(_NAME) == name:
+                if wire.optional_object(batch.get("metadata")).get(_NAME) == name:
                     return _id(batch)
             if not batches or not page.get("has_more"):
                 return None
             after = {"after": _id(batches[-1])}
 
     async def poll(self, batch: str) -> BatchState:
-        told = await self._get(f"/batches/{batch}")
-        counts = wire.maybe(told.get("request_counts"))
-        done = wire.total(wire.count(counts.get("completed")), wire.count(counts.get("failed")))
-        return BatchState(told.get("status") in _ENDED, done or 0, wire.count(counts.get("total")) or 0)
+        record = await self._get(f"/batches/{batch}")
+        counts = wire.optional_object(record.get("request_counts"))
+        done = wire.sum_known(wire.optional_count(counts.get("completed")), wire.optional_count(counts.get("failed")))
+        return BatchState(record.get("status") in _ENDED, done or 0, wire.optional_count(counts.get("total")) or 0)
 
     async def results(self, batch: str, requests: Sequence[Request]) -> Mapping[str, Response | ProviderError]:
         """What became of each request: the file of replies and the file of errors, line by line."""
-        asked = {request.key: request for request in requests if isinstance(request, Complete)}
-        told = await self._get(f"/batches/{batch}")
-        if told.get("status") == "failed":
-            return dict.fromkeys(asked, _whole(told, self.ref.provider))
-        found: dict[str, Response | ProviderError] = {}
+        by_key = {request.key: request for request in requests if isinstance(request, Complete)}
+        record = await self._get(f"/batches/{batch}")
+        if record.get("status") == "failed":
+            return dict.fromkeys(by_key, _batch_error(record, self.ref.provider))
+        outcomes: dict[str, Response | ProviderError] = {}
         for name in ("output_file_id", "error_file_id"):
-            if file_id := told.get(name):
-                await self._read_file(str(file_id), asked, found)
-        return found
+            if file_id := record.get(name):
+                await self._read_file(str(file_id), by_key, outcomes)
+        return outcomes
 
-    def _sendable(self, requests: Sequence[Request]) -> dict[str, wire.Asked]:
+    def _sendable(self, requests: Sequence[Request]) -> dict[str, wire.VendorRequest]:
         """The requests in the vendor's form by key; Unsupported where the model cannot take one of them."""
-        return {r.key: parameters(r, self._family, self.limit) for r in requests if isinstance(r, Complete)}
+        return {r.key: completion_parameters(r, self._family, self.limit) for r in requests if isinstance(r, Complete)}
 
-    async def _read_file(self, file_id: str, asked: Mapping[str, Complete], found: dict[str, Response | ProviderError]) -> None:
+    async def _read_file(self, file_id: str, by_key: Mapping[str, Complete], outcomes: dict[str, Response | ProviderError]) -> None:
         try:
             async with self._client.files.with_streaming_response.content(file_id) as reply:
-                async for line in wire.lines(reply.iter_bytes()):
-                    if (request := asked.get(wire.maybe_words(line.get("custom_id")))) is not None:
-                        found[request.key] = self._result(request, line)
+                async for line in wire.json_lines(reply.iter_bytes()):
+                    if (request := by_key.get(wire.optional_text(line.get("custom_id")))) is not None:
+                        outcomes[request.key] = self._result(request, line)
         except ERRORS as error:
-            raise map_error(error, self.ref.provider) from error
+            raise map_openai_error(error, self.ref.provider) from error
 
     def _result(self, request: Complete, line: Mapping[str, Any]) -> Response | ProviderError:
-        reply = wire.maybe(line.get("response"))
+        reply = wire.optional_object(line.get("response"))
         if not reply:  # the batch expired or was cancelled before its turn came
-            failed = wire.maybe(line.get("error"))
-            return Unavailable(wire.shortened(f"{failed.get('code')}: {failed.get('message')}"))
-        status, body = wire.count(reply.get("status_code")) or 500, reply.get("body")
-        told = wire.maybe(wire.maybe(body).get("error"))
-        sent = parameters(request, self._family, self.limit).sent
-        if is_refusal(status, told.get("code")):
-            return refusal(request, sent)
+            failed = wire.optional_object(line.get("error"))
+            return Unavailable(wire.short_message(f"{failed.get('code')}: {failed.get('message')}"))
+        status, body = wire.optional_count(reply.get("status_code")) or 500, reply.get("body")
+        error_body = wire.optional_object(wire.optional_object(body).get("error"))
+        sent = completion_parameters(request, self._family, self.limit).sent
+        if is_refusal(status, error_body.get("code")):
+            return refusal_response(request, sent)
         if status != 200:
-            return told_error(status, told, self.ref.provider)
+            return error_from_body(status, error_body, self.ref.provider)
         try:
-            return read(request, body, sent, self.ref.provider)
+            return read_completion(request, body, sent, self.ref.provider)
         except ProviderError as error:
             return error
 
 
-def _id(told: Any) -> str:
-    return wire.words(wire.mapping(told, "it").get("id"), "id")
+def _id(value: Any) -> str:
+    return wire.require_text(wire.require_object(value, "it").get("id"), "id")
 
 
-def _whole(batch: Mapping[str, Any], provider: str) -> ProviderError:
+def _batch_error(batch: Mapping[str, Any], provider: str) -> ProviderError:
     """Why a batch was refused whole, after it was taken in."""
-    listed = wire.maybe(batch.get("errors")).get("data")
-    first = wire.maybe(listed[0]) if isinstance(listed, list) and listed else {}
+    listed = wire.optional_object(batch.get("errors")).get("data")
+    first = wire.optional_object(listed[0]) if isinstance(listed, list) and listed else {}
     if first.get("code") in _QUEUE_FULL:
-        return RateLimited(wire.shortened(wire.maybe_words(first.get("message"))))
-    return told_error(400, first, provider)
+        return RateLimited(wire.short_message(wire.optional_text(first.get("message"))))
+    return error_from_body(400, first, provider)

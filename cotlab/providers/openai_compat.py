@@ -13,11 +13,11 @@ from cotlab.core.errors import BadReply, ConfigError, ProviderError
 from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers import wire
-from cotlab.providers.capabilities import Family, family_of, taken
+from cotlab.providers.capabilities import Family, family_of, supported_params
 from cotlab.providers.continuation import Check, check_continuation, without_echo
 from cotlab.providers.keys import key_for
 
-ERRORS = (openai.OpenAIError, *wire.LOST)
+ERRORS = (openai.OpenAIError, *wire.CONNECTION_ERRORS)
 """All that a call through the SDK may raise, but for our own faults."""
 _FINISH = {"stop": "stop", "length": "length", "content_filter": "content_filter"}
 _REFUSALS = ("content_filter", "content_policy_violation", "invalid_prompt")
@@ -37,7 +37,7 @@ class OpenAICompat:
     def __init__(self, ref: ModelRef) -> None:
         if not ref.base_url and not self.home:
             raise ConfigError(f"The provider {ref.provider} needs --base-url, e.g. http://127.0.0.1:8000/v1")
-        url = wire.address(ref.base_url or self.home or "")
+        url = wire.clean_base_url(ref.base_url or self.home or "")
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.form_of(ref, self._family))
         self._echoes = False
@@ -48,15 +48,15 @@ class OpenAICompat:
 
     async def send(self, request: Request) -> Response:
         assert isinstance(request, Complete)
-        asked = parameters(request, self._family, self.limit)
+        vendor_request = completion_parameters(request, self._family, self.limit)
         try:
-            reply = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=asked.body)
+            reply = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=vendor_request.body)
         except ERRORS as error:
             if isinstance(error, openai.APIStatusError) and is_refusal(error.status_code, error.code):
-                return refusal(request, asked.sent)
-            raise map_error(error, self.ref.provider) from error
-        response = read(request, wire.decoded(reply.content), asked.sent, self.ref.provider)
-        return without_echo(wire.clean(request.prefix), response) if self._echoes else response
+                return refusal_response(request, vendor_request.sent)
+            raise map_openai_error(error, self.ref.provider) from error
+        response = read_completion(request, wire.decode_body(reply.content), vendor_request.sent, self.ref.provider)
+        return without_echo(wire.without_surrogates(request.prefix), response) if self._echoes else response
 
     def check_prefix(self, request: Complete, sample: int) -> Check:
         """Find out how the server treats prefixes; from then on those that it echoes are cut from its replies."""
@@ -66,8 +66,8 @@ class OpenAICompat:
 
     async def models(self) -> Sequence[str]:
         """The names of the models that the key reaches."""
-        listed = wire.listing((await self._get("/models")).get("data"), "data")
-        return sorted(wire.words(wire.mapping(row, "model").get("id"), "model's id") for row in listed)
+        listed = wire.require_list((await self._get("/models")).get("data"), "data")
+        return sorted(wire.require_text(wire.require_object(row, "model").get("id"), "model's id") for row in listed)
 
     async def close(self) -> None:
         await self._client.close()
@@ -76,76 +76,76 @@ class OpenAICompat:
         try:
             reply = await self._client.get(path, cast_to=httpx2.Response, options={"params": query})
         except ERRORS as error:
-            raise map_error(error, self.ref.provider) from error
-        return wire.mapping(wire.decoded(reply.content), "it")
+            raise map_openai_error(error, self.ref.provider) from error
+        return wire.require_object(wire.decode_body(reply.content), "it")
 
 
-def parameters(request: Complete, family: Family, limit: str) -> wire.Asked:
+def completion_parameters(request: Complete, family: Family, limit: str) -> wire.VendorRequest:
     """The request as the chat interface takes it; the same for a single call and for a line of a batch."""
-    take = taken(request, family)
-    messages = [{"role": "system", "content": wire.clean(request.system)}] if request.system else []
-    messages += [{"role": m.role, "content": wire.clean(m.content)} for m in request.messages]
-    body: dict[str, Any] = {"model": request.model.name, limit: take.max_tokens}
+    supported = supported_params(request, family)
+    messages = [{"role": "system", "content": wire.without_surrogates(request.system)}] if request.system else []
+    messages += [{"role": m.role, "content": wire.without_surrogates(m.content)} for m in request.messages]
+    body: dict[str, Any] = {"model": request.model.name, limit: supported.max_tokens}
     if family.effort:
         body["reasoning_effort"] = family.effort
-    if take.temperature is not None:
-        body["temperature"] = take.temperature
-    if take.seed is not None:
-        body["seed"] = take.seed
-    if take.stop:
-        body["stop"] = list(take.stop)
-    if take.top_logprobs:
-        body |= {"logprobs": True, "top_logprobs": take.top_logprobs}
+    if supported.temperature is not None:
+        body["temperature"] = supported.temperature
+    if supported.seed is not None:
+        body["seed"] = supported.seed
+    if supported.stop:
+        body["stop"] = list(supported.stop)
+    if supported.top_logprobs:
+        body |= {"logprobs": True, "top_logprobs": supported.top_logprobs}
     if request.prefix:
-        messages.append({"role": "assistant", "content": wire.clean(request.prefix)})
+        messages.append({"role": "assistant", "content": wire.without_surrogates(request.prefix)})
         # vLLM and llama.cpp begin a new turn without these; other servers do not know them.
         body |= {"continue_final_message": True, "add_generation_prompt": False}
-    return wire.asked({"messages": messages}, body, prefix=bool(request.prefix), not_sent=take.not_sent)
+    return wire.build_request({"messages": messages}, body, prefix=bool(request.prefix), not_sent=supported.not_sent)
 
 
-def read(request: Complete, body: Any, sent: Mapping[str, Any], provider: str) -> Response:
+def read_completion(request: Complete, body: Any, sent: Mapping[str, Any], provider: str) -> Response:
     """A chat completion. Some routers answer 200 and tell the error in the body."""
-    body = wire.mapping(body, "it")
+    body = wire.require_object(body, "it")
     if not body.get("choices") and isinstance(error := body.get("error"), dict):
-        raise told_error(wire.count(error.get("code")) or 500, error, provider)
-    choice = wire.mapping(next(iter(wire.listing(body.get("choices"), "choices")), None), "choice")
-    message = wire.mapping(choice.get("message"), "message")
-    finish = _FINISH.get(wire.maybe_words(choice.get("finish_reason")), "other")
+        raise error_from_body(wire.optional_count(error.get("code")) or 500, error, provider)
+    choice = wire.require_object(next(iter(wire.require_list(body.get("choices"), "choices")), None), "choice")
+    message = wire.require_object(choice.get("message"), "message")
+    finish = _FINISH.get(wire.optional_text(choice.get("finish_reason")), "other")
     refused = finish == "content_filter" or bool(message.get("refusal"))
     content = message.get("content")
     if content is None and finish == "length":
         content = ""  # all of the allowance went into reasoning
-    used = wire.maybe(body.get("usage"))
-    return wire.answered(
-        request, sent, text=None if content is None and refused else wire.words(content, "content"), finish=finish,
+    used = wire.optional_object(body.get("usage"))
+    return wire.build_response(
+        request, sent, text=None if content is None and refused else wire.require_text(content, "content"), finish=finish,
         refused=refused, tokens=_tokens(choice.get("logprobs")),
         usage=Usage(
-            wire.count(used.get("prompt_tokens")), wire.count(used.get("completion_tokens")),
-            wire.count(wire.maybe(used.get("prompt_tokens_details")).get("cached_tokens")),
-            wire.count(wire.maybe(used.get("completion_tokens_details")).get("reasoning_tokens")),
+            wire.optional_count(used.get("prompt_tokens")), wire.optional_count(used.get("completion_tokens")),
+            wire.optional_count(wire.optional_object(used.get("prompt_tokens_details")).get("cached_tokens")),
+            wire.optional_count(wire.optional_object(used.get("completion_tokens_details")).get("reasoning_tokens")),
         ),
-        reasoning=wire.maybe_words(message.get("reasoning_content")) or wire.maybe_words(message.get("reasoning")) or None,
-        model=wire.maybe_words(body.get("model")),
+        reasoning=wire.optional_text(message.get("reasoning_content")) or wire.optional_text(message.get("reasoning")) or None,
+        model=wire.optional_text(body.get("model")),
     )  # fmt: skip
 
 
-def refusal(request: Complete, sent: Mapping[str, Any]) -> Response:
+def refusal_response(request: Complete, sent: Mapping[str, Any]) -> Response:
     """A prompt that was turned away for what it says."""
-    return wire.answered(request, sent, finish="content_filter", refused=True)
+    return wire.build_response(request, sent, finish="content_filter", refused=True)
 
 
 def is_refusal(status: int, code: object) -> bool:
     return status == 400 and code in _REFUSALS
 
 
-def map_error(error: BaseException, provider: str = "openai_compat") -> ProviderError:
+def map_openai_error(error: BaseException, provider: str = "openai_compat") -> ProviderError:
     """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
     if isinstance(error, openai.APIStatusError):
-        told = {"code": error.code, "message": _message_of(error)}
-        return told_error(error.status_code, told, provider, wire.after_s(error.response.headers))
+        error_body = {"code": error.code, "message": _message_of(error)}
+        return error_from_body(error.status_code, error_body, provider, wire.retry_after_s(error.response.headers))
     if isinstance(error, openai.APIConnectionError) or not isinstance(error, openai.OpenAIError):
-        return wire.lost(error)
-    return BadReply(wire.shortened(f"{type(error).__name__}: {error}"))
+        return wire.error_from_connection(error)
+    return BadReply(wire.short_message(f"{type(error).__name__}: {error}"))
 
 
 def _message_of(error: openai.APIStatusError) -> str:
@@ -153,28 +153,28 @@ def _message_of(error: openai.APIStatusError) -> str:
     body = error.body
     if isinstance(body, str):
         return error.message if body.startswith("<") else f"{error.message} - {body}"
-    detail = wire.maybe(body).get("detail")
-    faults = [wire.maybe(fault).get("msg") for fault in detail] if isinstance(detail, list) else [detail]
+    detail = wire.optional_object(body).get("detail")
+    faults = [wire.optional_object(fault).get("msg") for fault in detail] if isinstance(detail, list) else [detail]
     reason = "; ".join(fault for fault in faults if isinstance(fault, str) and fault)
     return f"{error.message} - {reason}" if reason else error.message
 
 
-def told_error(status: int, told: Mapping[str, Any], provider: str, after_s: float | None = None) -> ProviderError:
+def error_from_body(status: int, body: Mapping[str, Any], provider: str, after_s: float | None = None) -> ProviderError:
     """The error for a status and the vendor's error object."""
-    said = wire.maybe_words(told.get("message")) or "no words"
-    if told.get("code") in _NO_MONEY:
-        return wire.out_of_money(said)
-    return wire.by_status(status, said, provider, after_s)
+    message = wire.optional_text(body.get("message")) or "no words"
+    if body.get("code") in _NO_MONEY:
+        return wire.quota_error(message)
+    return wire.error_from_status(status, message, provider, after_s)
 
 
 def _tokens(logprobs: Any) -> tuple[Token, ...]:
-    listed = wire.maybe(logprobs).get("content")
-    return tuple(_token(wire.mapping(one, "token")) for one in wire.listing(listed, "logprobs")) if listed else ()
+    listed = wire.optional_object(logprobs).get("content")
+    return tuple(_token(wire.require_object(entry, "token")) for entry in wire.require_list(listed, "logprobs")) if listed else ()
 
 
-def _token(told: Mapping[str, Any]) -> Token:
-    others = (wire.mapping(other, "alternative") for other in wire.listing(told.get("top_logprobs") or [], "top_logprobs"))
+def _token(entry: Mapping[str, Any]) -> Token:
+    others = (wire.require_object(other, "alternative") for other in wire.require_list(entry.get("top_logprobs") or [], "top_logprobs"))
     top = tuple(
-        (wire.words(o.get("token"), "token"), wire.nats(o.get("logprob"))) for o in others if wire.finite(o.get("logprob"))
+        (wire.require_text(o.get("token"), "token"), wire.require_logprob(o.get("logprob"))) for o in others if wire.has_logprob(o.get("logprob"))
     )
-    return Token(wire.words(told.get("token"), "token"), wire.nats(told.get("logprob")), top)
+    return Token(wire.require_text(entry.get("token"), "token"), wire.require_logprob(entry.get("logprob")), top)

@@ -36,23 +36,23 @@ class Scripted:
         data = path.read_bytes()
         try:
             self._lines = [json.loads(line) for line in data.decode("utf-8").splitlines() if line.strip()]
-        except ValueError as wrong:
-            raise ConfigError(f"{path}: not JSONL: {wrong}") from wrong
+        except ValueError as error:
+            raise ConfigError(f"{path}: not JSONL: {error}") from error
         if not all(isinstance(line, dict) and isinstance(line.get("contains"), str) for line in self._lines):
             raise ConfigError(f'{path}: every line must be an object with a text "contains"')
         self.ref = replace(ref, revision=sha256(data).hexdigest())
 
     async def send(self, request: Request) -> Response:
         assert isinstance(request, Complete)
-        asked = "\n".join((request.system, *(m.content for m in request.messages), request.prefix))
-        line = next((line for line in self._lines if line["contains"] in asked), None)
+        prompt = "\n".join((request.system, *(m.content for m in request.messages), request.prefix))
+        line = next((line for line in self._lines if line["contains"] in prompt), None)
         if line is None:
             raise ScriptError("the script has no line for this request")
         if "error" in line:
             raise ScriptError(str(line["error"]))
         text = str(line.get("text", ""))
         return Response(
-            request.key, text, usage=Usage(len(asked.split()), len(text.split())), finish="stop",
+            request.key, text, usage=Usage(len(prompt.split()), len(text.split())), finish="stop",
             refused=bool(line.get("refused", False)), received_at=datetime.now(UTC).isoformat(),
         )  # fmt: skip
 

@@ -33,8 +33,8 @@ class Symbolic:
     answers = frozenset({Entail.kind})
 
     def __init__(self, ref: ModelRef, limit_s: float = LIMIT_S) -> None:
-        parts = [f"{name} {version(name)}" for name in ("sympy", "math-verify", "pint")]
-        self.ref = replace(ref, revision="2: " + ", ".join(parts))
+        versions = [f"{name} {version(name)}" for name in ("sympy", "math-verify", "pint")]
+        self.ref = replace(ref, revision="2: " + ", ".join(versions))
         self._limit_s = limit_s
         self._worker: subprocess.Popen[bytes] | None = None
 
@@ -54,13 +54,13 @@ class Symbolic:
         if not isinstance(request, Entail):
             return Unsupported(f"symbolic does not answer {request.kind!r} requests")
         try:
-            told = self._compute(request.premise, request.hypothesis)
+            verdict = self._compute(request.premise, request.hypothesis)
         except (ValueError, OSError):
             self._stop()
             return BadReply("the worker that computes ended without a reply")
-        if not isinstance(told, bool):
-            return Unsupported(f"not decidable by computation: {told}")
-        return Response(request.key, numbers=(float(told),), received_at=datetime.now(UTC).isoformat())
+        if not isinstance(verdict, bool):
+            return Unsupported(f"not decidable by computation: {verdict}")
+        return Response(request.key, numbers=(float(verdict),), received_at=datetime.now(UTC).isoformat())
 
     def _compute(self, premise: str, hypothesis: str) -> bool | str:
         """True, False, or why neither; a worker that overruns its time is killed and replaced."""
@@ -71,8 +71,8 @@ class Symbolic:
         if line is None:
             self._stop()
             return f"it takes longer than {self._limit_s:g} s"
-        told: bool | str = json.loads(line)
-        return told
+        verdict: bool | str = json.loads(line)
+        return verdict
 
     @staticmethod
     def _line(worker: subprocess.Popen[bytes], limit_s: float) -> bytes | None:

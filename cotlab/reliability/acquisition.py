@@ -28,7 +28,7 @@ class Choice(NamedTuple):
     """
 
     row: int
-    why: str
+    reason: str
 
 
 class Chosen(NamedTuple):
@@ -49,12 +49,12 @@ class Chosen(NamedTuple):
     choices: tuple[Choice, ...]
     epsilon: float
     near: int
-    said: str
+    note: str
 
 
-def next_labels(
+def choose_next_labels(
     r_cal: Sequence[float], features: Floats, thresholds: Sequence[float], k: int, *, epsilon: float = EPSILON,
-    unscored: float = UNSCORED, taken: Sequence[bool] | None = None, own: Sequence[Sequence[float]] | None = None,
+    unscored: float = UNSCORED, taken: Sequence[bool] | None = None, item_thresholds: Sequence[Sequence[float]] | None = None,
     seed: int = 0,
 ) -> Chosen:  # fmt: skip
     """Choose ``k`` unlabelled items near the decision boundary that differ from each other and from what is labelled.
@@ -101,43 +101,43 @@ def next_labels(
     (Gonzalez 1985), whose covering radius is at most twice the least.
     """
     score = np.asarray(r_cal, dtype=float)
-    had = np.zeros(len(score), dtype=bool) if taken is None else np.asarray(taken, dtype=bool)
-    bounds = [thresholds] * len(score) if own is None else [tuple(one) or tuple(thresholds) for one in own]
-    _checked(score, features, [*thresholds, *(v for one in bounds for v in one)], k, epsilon, unscored, had)
+    labelled_mask = np.zeros(len(score), dtype=bool) if taken is None else np.asarray(taken, dtype=bool)
+    bounds = [thresholds] * len(score) if item_thresholds is None else [tuple(candidate) or tuple(thresholds) for candidate in item_thresholds]
+    _checked(score, features, [*thresholds, *(v for candidate in bounds for v in candidate)], k, epsilon, unscored, labelled_mask)
     if not len(thresholds) or len(bounds) != len(score):
         raise ValueError("there is at least one threshold, and thresholds of each item's own are as many as the items")
     rng = np.random.default_rng(seed)
     known = np.isfinite(score)
-    scored, blind = np.flatnonzero(known & ~had), np.flatnonzero(~known & ~had)
-    kept = min(len(blind), int(np.ceil(unscored * k - 1e-9)))
-    want = min(k - kept, len(scored))
-    kept = min(len(blind), k - want)
-    said = []
-    theta = np.array([min(bounds[i], key=lambda one: abs(score[i] - one)) for i in scored], dtype=float)
+    scored, blind = np.flatnonzero(known & ~labelled_mask), np.flatnonzero(~known & ~labelled_mask)
+    n_unscored = min(len(blind), int(np.ceil(unscored * k - 1e-9)))
+    n_scored = min(k - n_unscored, len(scored))
+    n_unscored = min(len(blind), k - n_scored)
+    notes = []
+    theta = np.array([min(bounds[i], key=lambda candidate: abs(score[i] - candidate)) for i in scored], dtype=float)
     distance = np.abs(score[scored] - theta)
     reach = epsilon
-    while want and (distance <= reach).sum() < want and reach < 1:
+    while n_scored and (distance <= reach).sum() < n_scored and reach < 1:
         reach = min(1.0, reach * _STEP)
     if reach > epsilon:
         fewer = int((distance <= epsilon).sum())
-        said.append(f"only {fewer} unlabelled items lie within {epsilon:g} of a threshold, so those within {reach:.2g} count")
+        notes.append(f"only {fewer} unlabelled items lie within {epsilon:g} of a threshold, so those within {reach:.2g} count")
     near = np.flatnonzero(distance <= reach)
-    space = spread(features)
-    order = _farthest(space[scored[near]], space[np.flatnonzero(had)], distance[near], want, rng)
+    space = feature_space(features)
+    order = _farthest(space[scored[near]], space[np.flatnonzero(labelled_mask)], distance[near], n_scored, rng)
     choices = [
         Choice(int(scored[i]), f"r_cal is {distance[i]:.2f} from the threshold {theta[i]:g}, unlike those before it")
         for i in near[order]
     ]
-    if kept:
-        choices += [Choice(int(i), "no r_cal: drawn at random among those") for i in rng.choice(blind, kept, replace=False)]
+    if n_unscored:
+        choices += [Choice(int(i), "no r_cal: drawn at random among those") for i in rng.choice(blind, n_unscored, replace=False)]
     if not len(scored) and len(blind):
-        said.append("no unlabelled item has r_cal, so all are drawn at random")
+        notes.append("no unlabelled item has r_cal, so all are drawn at random")
     if len(choices) < k:
-        said.append(f"only {len(choices)} items are unlabelled")
-    return Chosen(tuple(choices), reach, len(near), "; ".join(said))
+        notes.append(f"only {len(choices)} items are unlabelled")
+    return Chosen(tuple(choices), reach, len(near), "; ".join(notes))
 
 
-def spread(features: Floats) -> Floats:
+def feature_space(features: Floats) -> Floats:
     """Features as coordinates that count alike: standardised, with the median and a mark where one is missing."""
     from cotlab.stats.drift import standardised
 
@@ -149,28 +149,28 @@ def _farthest(points: Floats, covered: Floats, distance: Floats, k: int, rng: np
     if not k or not len(points):
         return []
     tie = rng.permutation(len(points))
-    gap = np.full(len(points), np.inf)
+    nearest = np.full(len(points), np.inf)
     for centre in covered:
-        gap = np.minimum(gap, ((points - centre) ** 2).sum(axis=1))
+        nearest = np.minimum(nearest, ((points - centre) ** 2).sum(axis=1))
     chosen: list[int] = []
     left = np.ones(len(points), dtype=bool)
     while len(chosen) < min(k, len(points)):
-        if np.isinf(gap).all():  # nothing is covered yet: begin at the boundary itself
+        if np.isinf(nearest).all():  # nothing is covered yet: begin at the boundary itself
             best = int(np.lexsort((tie, distance))[0])
         else:
-            best = int(np.lexsort((tie, -np.where(left, gap, -1.0)))[0])
+            best = int(np.lexsort((tie, -np.where(left, nearest, -1.0)))[0])
         chosen.append(best)
         left[best] = False
-        gap = np.minimum(gap, ((points - points[best]) ** 2).sum(axis=1))
+        nearest = np.minimum(nearest, ((points - points[best]) ** 2).sum(axis=1))
     return chosen
 
 
 def _checked(
     score: Floats, features: Floats, thresholds: Sequence[float], k: int, epsilon: float, unscored: float,
-    had: NDArray[np.bool_],
+    labelled_mask: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    if not len(score) == len(features) == len(had):
-        raise ValueError(f"{len(score)} scores, {len(features)} rows of features and {len(had)} marks of labels")
+    if not len(score) == len(features) == len(labelled_mask):
+        raise ValueError(f"{len(score)} scores, {len(features)} rows of features and {len(labelled_mask)} marks of labels")
     if k < 1 or not epsilon > 0 or not 0 <= unscored <= 1:
         raise ValueError(f"k {k} must be at least 1, epsilon {epsilon} above 0, the share {unscored} in [0, 1]")
     if not thresholds or not all(0 <= theta <= 1 for theta in thresholds):

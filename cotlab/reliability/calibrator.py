@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cotlab.reliability.maps import COMBINED, METHODS, Calibrator, Floats, NotCalibrated, checked, fit, fit_any, shortage
-from cotlab.stats.calibration import Bin, bin_count, difference, equal_mass, interval, perfect_band, reliability_bins
+from cotlab.reliability.maps import COMBINED, METHODS, Calibrator, Floats, NotCalibrated, check_scores, fit, fit_any, shortage
+from cotlab.stats.calibration import Bin, bin_count, measure_difference, equal_mass, measure_interval, perfect_band, reliability_bins
 from cotlab.stats.intervals import Interval
 
 __all__ = [
-    "METHODS", "Calibrator", "Choice", "Folds", "Measured", "NotCalibrated", "Trial", "choose", "fit", "fit_any", "folds_of",
-    "measured", "shortage", "as_it_is", "COMBINED",
+    "METHODS", "Calibrator", "Choice", "Folds", "Measured", "NotCalibrated", "Trial", "select_calibrator", "fit", "fit_any", "folds_of",
+    "measure_probabilities", "shortage", "combined_choice", "COMBINED",
 ]  # fmt: skip
 Folds = NDArray[np.int64]
 
@@ -81,7 +81,7 @@ class Choice:
 
     trials: tuple[Trial, ...]
     chosen: Trial
-    why: str
+    reason: str
     folds: Folds
     base: Floats
     base_brier: Interval
@@ -107,18 +107,18 @@ def folds_of(targets: ArrayLike, groups: Sequence[Hashable], *, most: int = 5, s
     where = np.array([names[group] for group in groups], dtype=int)
     most = min(most, len(names), int(np.bincount(y, minlength=2).min()))
     for k in range(most, 1, -1):
-        found = np.zeros(len(y), dtype=np.int64)
-        for fold, (_, held) in enumerate(StratifiedGroupKFold(k, shuffle=True, random_state=seed).split(y, y, where)):
-            found[held] = fold
-        if len(set(found)) == k and all(len(set(y[found != fold])) == 2 for fold in range(k)):
-            return found
+        folds = np.zeros(len(y), dtype=np.int64)
+        for fold, (_, test_rows) in enumerate(StratifiedGroupKFold(k, shuffle=True, random_state=seed).split(y, y, where)):
+            folds[test_rows] = fold
+        if len(set(folds)) == k and all(len(set(y[folds != fold])) == 2 for fold in range(k)):
+            return folds
     raise NotCalibrated(
         f"the {len(y)} labels belong to {len(names)} question{'s' * (len(names) != 1)}: no two folds of whole questions leave "
         "both classes to learn from. Label items of more questions."
     )
 
 
-def choose(
+def select_calibrator(
     scores: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, method: str = "auto", seed: int = 0,
     folds: Folds | None = None, fold_scores: Sequence[Floats] | None = None,
 ) -> Choice:  # fmt: skip
@@ -142,7 +142,7 @@ def choose(
     NotCalibrated
         If every method (or the one asked for) refuses; the message has each reason.
     """
-    s, y = checked(scores, targets)
+    s, y = check_scores(scores, targets)
     if method not in ("auto", *METHODS):
         raise ValueError(f"{method!r} is no method of calibration: auto or one of {', '.join(METHODS)}")
     if refused := shortage("any", y):
@@ -153,18 +153,18 @@ def choose(
     base = np.array([y[where != fold].mean() for fold in range(count)])[where]
     trials = tuple(_trial(name, s, y, groups, where, by_fold, base, seed) for name in METHODS)
     good = {t.method: t.measured.brier.point or 0.0 for t in trials if t.measured is not None}
-    wanted = good if method == "auto" else {name: value for name, value in good.items() if name == method}
-    if not wanted:
-        told = "; ".join(f"{t.method}: {t.refused}" for t in trials if t.refused and method in ("auto", t.method))
-        raise NotCalibrated(f"No calibrator can be fitted on these {len(y)} labels. {told}")
-    best = min(wanted, key=lambda name: wanted[name])
+    candidates = good if method == "auto" else {name: value for name, value in good.items() if name == method}
+    if not candidates:
+        refusals = "; ".join(f"{t.method}: {t.refused}" for t in trials if t.refused and method in ("auto", t.method))
+        raise NotCalibrated(f"No calibrator can be fitted on these {len(y)} labels. {refusals}")
+    best = min(candidates, key=lambda name: candidates[name])
     chosen = next(t for t in trials if t.method == best)
-    base_brier = interval("brier", base, y, groups, seed=seed)
-    why = _why(best, method, trials, good, y, groups, seed)
-    return Choice(trials, chosen, why, where, base, base_brier, interval("auroc", s, y, groups, seed=seed))
+    base_brier = measure_interval("brier", base, y, groups, seed=seed)
+    reason = _choice_reason(best, method, trials, good, y, groups, seed)
+    return Choice(trials, chosen, reason, where, base, base_brier, measure_interval("auroc", s, y, groups, seed=seed))
 
 
-def as_it_is(
+def combined_choice(
     predicted: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], folds: Folds, raw: ArrayLike, *, note: str = "",
     seed: int = 0,
 ) -> Choice:  # fmt: skip
@@ -181,30 +181,30 @@ def as_it_is(
     note : str
         What a reader must know of the fit.
     """
-    p, y = checked(predicted, targets)
+    p, y = check_scores(predicted, targets)
     base = np.array([y[folds != fold].mean() for fold in range(int(folds.max()) + 1)])[folds]
     params = {"method": COMBINED, "lo": 0.0, "hi": 1.0, "n": len(y), "n_positive": int(y.sum()), "note": note}
-    trial = Trial(COMBINED, None, Calibrator(params), p, measured(p, y, groups, base=base, seed=seed))
-    gap = difference("auroc", np.asarray(raw, dtype=float), p, y, groups, seed=seed)
-    bounds = "" if gap.lo is None or gap.hi is None else f" [{gap.lo:z.4f}, {gap.hi:z.4f}]"
-    why = f"{COMBINED} was asked for; its AUROC minus that of r_raw, out of fold: {gap.point:z.4f}{bounds}"
+    trial = Trial(COMBINED, None, Calibrator(params), p, measure_probabilities(p, y, groups, base=base, seed=seed))
+    auroc_difference = measure_difference("auroc", np.asarray(raw, dtype=float), p, y, groups, seed=seed)
+    bounds = "" if auroc_difference.lo is None or auroc_difference.hi is None else f" [{auroc_difference.lo:z.4f}, {auroc_difference.hi:z.4f}]"
+    reason = f"{COMBINED} was asked for; its AUROC minus that of r_raw, out of fold: {auroc_difference.point:z.4f}{bounds}"
     return Choice(
-        (trial,), trial, why, folds, base, interval("brier", base, y, groups, seed=seed),
-        interval("auroc", raw, y, groups, seed=seed),
+        (trial,), trial, reason, folds, base, measure_interval("brier", base, y, groups, seed=seed),
+        measure_interval("auroc", raw, y, groups, seed=seed),
     )  # fmt: skip
 
 
-def measured(
+def measure_probabilities(
     predicted: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, base: ArrayLike | None = None, seed: int = 0
 ) -> Measured:
     """The numbers of given probabilities; ``base`` is the yardstick's predictions, the targets' own mean unless told."""
-    p, y = checked(predicted, targets)
+    p, y = check_scores(predicted, targets)
     yardstick = np.full(len(y), y.mean()) if base is None else np.asarray(base, dtype=float)
-    brier, loss, error, rank = (interval(name, p, y, groups, seed=seed) for name in ("brier", "log_loss", "ece", "auroc"))
+    brier, loss, error, rank = (measure_interval(name, p, y, groups, seed=seed) for name in ("brier", "log_loss", "ece", "auroc"))
     flat = float(np.mean((yardstick - y) ** 2))
     return Measured(
         brier, loss, error, rank, perfect_band(p, seed=seed), int(equal_mass(p, bin_count(len(p))).max()) + 1,
-        difference("brier", yardstick, p, y, groups, seed=seed), 1 - (brier.point or 0.0) / flat if flat > 0 else None,
+        measure_difference("brier", yardstick, p, y, groups, seed=seed), 1 - (brier.point or 0.0) / flat if flat > 0 else None,
         reliability_bins(p, y),
     )  # fmt: skip
 
@@ -215,32 +215,32 @@ def _trial(
 ) -> Trial:  # fmt: skip
     """A method fitted on all labels and measured out of fold; refused too where a fold's training labels refuse it."""
     try:
-        whole = fit(method, s, y)
+        calibrator = fit(method, s, y)
     except NotCalibrated as refused:
         return Trial(method, str(refused))
-    found = np.zeros(len(y))
-    for fold, own in enumerate(by_fold):
-        held = where == fold
+    predicted = np.zeros(len(y))
+    for fold, scores in enumerate(by_fold):
+        test_mask = where == fold
         try:
-            found[held] = fit_any(method, own[~held], y[~held]).predict(own[held])
+            predicted[test_mask] = fit_any(method, scores[~test_mask], y[~test_mask]).predict(scores[test_mask])
         except NotCalibrated as refused:
             return Trial(method, f"without fold {fold + 1} of {len(by_fold)}: {refused}")
-    return Trial(method, None, whole, found, measured(found, y, groups, base=base, seed=seed))
+    return Trial(method, None, calibrator, predicted, measure_probabilities(predicted, y, groups, base=base, seed=seed))
 
 
-def _why(
+def _choice_reason(
     best: str, method: str, trials: Sequence[Trial], good: Mapping[str, float], y: Floats, groups: Sequence[Hashable], seed: int
 ) -> str:
     """Why this method, against the next best one."""
-    told = f"{best} was asked for" if method != "auto" else f"{best} has the lowest out-of-fold Brier score, {good[best]:.4f}"
+    text = f"{best} was asked for" if method != "auto" else f"{best} has the lowest out-of-fold Brier score, {good[best]:.4f}"
     others = {name: value for name, value in good.items() if name != best}
     if others:
         next_best = min(others, key=lambda name: others[name])
-        one, other = (next(t.predicted for t in trials if t.method == name) for name in (best, next_best))
-        if one is not None and other is not None:
-            gap = difference("brier", one, other, y, groups, seed=seed)
-            bounds = "" if gap.lo is None or gap.hi is None else f" [{gap.lo:z.4f}, {gap.hi:z.4f}]"
-            told += f"; {next_best} minus {best}: {gap.point:z.4f}{bounds}"
-            if gap.lo is not None and gap.hi is not None and gap.lo <= 0 <= gap.hi:
-                told += ", an interval that holds 0: these labels do not tell them apart"
-    return told
+        best_predicted, next_predicted = (next(t.predicted for t in trials if t.method == name) for name in (best, next_best))
+        if best_predicted is not None and next_predicted is not None:
+            brier_difference = measure_difference("brier", best_predicted, next_predicted, y, groups, seed=seed)
+            bounds = "" if brier_difference.lo is None or brier_difference.hi is None else f" [{brier_difference.lo:z.4f}, {brier_difference.hi:z.4f}]"
+            text += f"; {next_best} minus {best}: {brier_difference.point:z.4f}{bounds}"
+            if brier_difference.lo is not None and brier_difference.hi is not None and brier_difference.lo <= 0 <= brier_difference.hi:
+                text += ", an interval that holds 0: these labels do not tell them apart"
+    return text

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cotlab.reliability.calibrator import Folds, NotCalibrated, folds_of, shortage
-from cotlab.stats.threads import one_thread
+from cotlab.stats.threads import single_blas_thread
 
 Floats = NDArray[np.float64]
 NAMES = ("C", "R", "V", "D", "F", "ccs_corrupt", "mass_lost")
@@ -79,13 +79,13 @@ class Combination:
         return np.where(known, _expit(score), np.nan)
 
 
-def combined_words(params: Mapping[str, Any]) -> str:
+def combination_text(params: Mapping[str, Any]) -> str:
     """The columns of a combination with their weights, in words, the heaviest first."""
     kinds = {"as_is": "", "up": " (towards 1)", "down": " (towards 0)", "gap": " (missing)"}
     columns = sorted(params["columns"], key=lambda column: -abs(column["weight"]))
-    told = ", ".join(f"{c['feature']}{kinds[c['kind']]} {c['weight']:+.2f}" for c in columns)
-    left = "; ".join(f"{name} {why}" for name, why in params["left_out"].items())
-    return f"weights of standardised columns: {told}; ridge {params['penalty']:g}" + (f"; left out: {left}" if left else "")
+    listed = ", ".join(f"{c['feature']}{kinds[c['kind']]} {c['weight']:+.2f}" for c in columns)
+    left = "; ".join(f"{name} {reason}" for name, reason in params["left_out"].items())
+    return f"weights of standardised columns: {listed}; ridge {params['penalty']:g}" + (f"; left out: {left}" if left else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Combined:
     folds: Folds
 
 
-@one_thread()
+@single_blas_thread()
 def combine(
     features: pd.DataFrame, targets: ArrayLike, groups: Sequence[Hashable], *, names: Sequence[str] = NAMES, seed: int = 0
 ) -> Combined:
@@ -136,13 +136,13 @@ def combine(
     folds = folds_of(y, groups, seed=seed)
     predicted = np.full(len(y), np.nan)
     for fold in range(int(folds.max()) + 1):
-        held, kept = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        own = _chosen(features.iloc[kept], y[kept], [groups[int(k)] for k in kept], names, seed + 1)
-        predicted[held] = own.predict(features.iloc[held])
+        test_rows, train_rows = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        fold_combination = _chosen(features.iloc[train_rows], y[train_rows], [groups[int(k)] for k in train_rows], names, seed + 1)
+        predicted[test_rows] = fold_combination.predict(features.iloc[test_rows])
     return Combined(fitted, predicted, folds)
 
 
-@one_thread()
+@single_blas_thread()
 def fit_combination(
     features: pd.DataFrame, targets: ArrayLike, groups: Sequence[Hashable] | None = None, *,
     names: Sequence[str] = NAMES, seed: int = 0,
@@ -178,10 +178,10 @@ def _chosen(features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names
         for penalty in sorted(PENALTIES, reverse=True):
             loss = 0.0
             for fold in range(int(folds.max()) + 1):
-                held = folds == fold
-                p = _fit(features[~held], y[~held], names, form, penalty).predict(features[held])
-                p = np.clip(np.where(np.isnan(p), y[~held].mean(), p), 1e-6, 1 - 1e-6)
-                loss -= float(np.sum(y[held] * np.log(p) + (1 - y[held]) * np.log(1 - p)))
+                test_mask = folds == fold
+                p = _fit(features[~test_mask], y[~test_mask], names, form, penalty).predict(features[test_mask])
+                p = np.clip(np.where(np.isnan(p), y[~test_mask].mean(), p), 1e-6, 1 - 1e-6)
+                loss -= float(np.sum(y[test_mask] * np.log(p) + (1 - y[test_mask]) * np.log(1 - p)))
             losses[penalty, form] = loss
     penalty, form = min(losses, key=lambda each: losses[each])
     return _fit(features, y, names, form, penalty)
@@ -222,12 +222,12 @@ def _fit(features: pd.DataFrame, y: Floats, names: Sequence[str], form: str, pen
         return value, np.concatenate([[slope.sum()], x.T @ slope + penalty * weights[1:]])
 
     start = np.concatenate([[float(np.log((y.sum() + 0.5) / (len(y) - y.sum() + 0.5)))], np.zeros(len(columns))])
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(None, None), *bounds])
-    for column, weight in zip(columns, found.x[1:], strict=True):
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(None, None), *bounds])
+    for column, weight in zip(columns, optimum.x[1:], strict=True):
         column["weight"] = float(weight)
     return Combination(
         {"method": "combined", "form": form, "penalty": penalty, "features": edges, "columns": columns,
-         "intercept": float(found.x[0]), "n": len(y), "n_positive": int(y.sum()), "left_out": left}
+         "intercept": float(optimum.x[0]), "n": len(y), "n_positive": int(y.sum()), "left_out": left}
     )  # fmt: skip
 
 
@@ -237,8 +237,8 @@ def _column(values: Floats, kind: str) -> Floats:
         return np.isnan(values).astype(float)
     if kind == "as_is":
         return values
-    held = np.clip(values, EPS, 1 - EPS)
-    return -np.log1p(-held) if kind == "up" else np.log(held)
+    clipped = np.clip(values, EPS, 1 - EPS)
+    return -np.log1p(-clipped) if kind == "up" else np.log(clipped)
 
 
 def _expit(score: Floats) -> Floats:

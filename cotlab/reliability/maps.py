@@ -18,8 +18,8 @@ METHODS = ("platt", "beta", "isotonic")
 """The simplest first: of two that are equally good out of fold, the first is taken."""
 COMBINED = "combined"
 """The score is a probability already, that of `cotlab.reliability.combine`: it is taken as it is."""
-FEWEST_LABELS, FEWEST_OF_CLASS = 20, 5
-FEWEST_ISOTONIC, FEWEST_ISOTONIC_OF_CLASS = 200, 50
+MIN_LABELS, MIN_OF_CLASS = 20, 5
+MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS = 200, 50
 EPS = 1e-3
 """What beta calibration keeps scores away from 0 and 1 by: without it one score of exactly 1 would outweigh all others."""
 RIDGE = "the classes are separable: ridge (C = 1 on the standardised features) in the place of an infinite slope"
@@ -46,9 +46,9 @@ class Calibrator:
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Calibrator:
         """The calibrator that ``params`` describe; ValueError where they describe none."""
-        wanted = {"platt": {"slope", "intercept"}, "beta": {"a", "b", "c"}, "isotonic": {"x", "y"}, COMBINED: set()}
+        required = {"platt": {"slope", "intercept"}, "beta": {"a", "b", "c"}, "isotonic": {"x", "y"}, COMBINED: set()}
         method = params.get("method")
-        if method not in wanted or not (wanted[str(method)] | {"lo", "hi"}) <= set(params):
+        if method not in required or not (required[str(method)] | {"lo", "hi"}) <= set(params):
             raise ValueError(f"these are no parameters of a calibrator: {sorted(params)}")
         return cls(dict(params))
 
@@ -73,17 +73,17 @@ class Calibrator:
         Beyond the range of the labels it stays at the value of the nearest labelled score: nothing was seen there.
         """
         s = np.asarray(scores, dtype=float)
-        held = np.clip(s, self.params["lo"], self.params["hi"])
+        clipped = np.clip(s, self.params["lo"], self.params["hi"])
         if self.method == COMBINED:
-            found = held
+            probability = clipped
         elif self.method == "isotonic":
-            found = np.interp(held, self.params["x"], self.params["y"])
+            probability = np.interp(clipped, self.params["x"], self.params["y"])
         elif self.method == "platt":
-            found = _expit(self.params["slope"] * held + self.params["intercept"])
+            probability = _expit(self.params["slope"] * clipped + self.params["intercept"])
         else:
-            up, down = beta_features(held)
-            found = _expit(self.params["a"] * up + self.params["b"] * down + self.params["c"])
-        return np.asarray(np.clip(found, 0.0, 1.0))
+            up, down = beta_features(clipped)
+            probability = _expit(self.params["a"] * up + self.params["b"] * down + self.params["c"])
+        return np.asarray(np.clip(probability, 0.0, 1.0))
 
 
 def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
@@ -112,7 +112,7 @@ def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
     Platt (1999), Advances in Large Margin Classifiers; Kull, Silva Filho and Flach (2017), AISTATS (beta); Zadrozny and Elkan
     (2002), KDD (isotonic). scikit-learn: LogisticRegression, IsotonicRegression.
     """
-    s, y = checked(scores, targets)
+    s, y = check_scores(scores, targets)
     refused = shortage(method, y)
     if refused:
         raise NotCalibrated(refused)
@@ -123,7 +123,7 @@ def shortage(method: str, targets: ArrayLike) -> str | None:
     """What is missing for this method, in words, or None. ``method`` "any" asks for what every method needs."""
     y = np.asarray(targets, dtype=float)
     n, good = len(y), int(y.sum())
-    least, of_class = (FEWEST_ISOTONIC, FEWEST_ISOTONIC_OF_CLASS) if method == "isotonic" else (FEWEST_LABELS, FEWEST_OF_CLASS)
+    least, of_class = (MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS) if method == "isotonic" else (MIN_LABELS, MIN_OF_CLASS)
     who = "isotonic" if method == "isotonic" else "a calibrator"
     if n and good in (0, n):
         have = "acceptable" if good else "not acceptable"
@@ -136,23 +136,23 @@ def shortage(method: str, targets: ArrayLike) -> str | None:
 
 def fit_any(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
     """``fit`` without the least number of labels, for training folds; NotCalibrated on one class and on an unranked score."""
-    s, y = checked(scores, targets)
+    s, y = check_scores(scores, targets)
     if len(set(y)) < 2:
         raise NotCalibrated("the labels are not of two classes")
     if np.ptp(s) < 1e-9:
         raise NotCalibrated(f"all {len(s)} scores are equal: {UNRANKED}")
     if method not in METHODS:
         raise ValueError(f"{method!r} is no method of calibration: one of {', '.join(METHODS)}")
-    found = {"platt": _platt, "beta": _beta, "isotonic": _isotonic}[method](s, y)
+    coefficients = {"platt": _platt, "beta": _beta, "isotonic": _isotonic}[method](s, y)
     return Calibrator(
-        {"method": method, **found, "lo": float(s.min()), "hi": float(s.max()), "n": len(s), "n_positive": int(y.sum())}
+        {"method": method, **coefficients, "lo": float(s.min()), "hi": float(s.max()), "n": len(s), "n_positive": int(y.sum())}
     )
 
 
 def beta_features(scores: Floats) -> tuple[Floats, Floats]:
     """log r and −log(1 − r), r kept ``EPS`` away from 0 and 1: both grow with r."""
-    kept = np.clip(scores, EPS, 1 - EPS)
-    return np.log(kept), -np.log1p(-kept)
+    clipped = np.clip(scores, EPS, 1 - EPS)
+    return np.log(clipped), -np.log1p(-clipped)
 
 
 def _platt(s: Floats, y: Floats) -> dict[str, Any]:
@@ -165,17 +165,17 @@ def _platt(s: Floats, y: Floats) -> dict[str, Any]:
 def _beta(s: Floats, y: Floats) -> dict[str, Any]:
     up, down = beta_features(s)
     (a, b), c, note = _logistic([up, down], y)
-    told = [note] * bool(note)
+    notes = [note] * bool(note)
     if a < 0 or b < 0:
-        gone = "a" if a < b else "b"
-        (kept,), c, note = _logistic([down if gone == "a" else up], y)
-        if kept <= 0:
+        dropped = "a" if a < b else "b"
+        (coefficient,), c, note = _logistic([down if dropped == "a" else up], y)
+        if coefficient <= 0:
             raise NotCalibrated(f"{UNRANKED}: both coefficients of the beta map are negative")
-        a, b = (0.0, kept) if gone == "a" else (kept, 0.0)
-        told = [f"{gone} came out negative and is 0", *[note] * bool(note)]
+        a, b = (0.0, coefficient) if dropped == "a" else (coefficient, 0.0)
+        notes = [f"{dropped} came out negative and is 0", *[note] * bool(note)]
     if a + b <= 0:
         raise NotCalibrated(f"{UNRANKED}: both coefficients of the beta map are 0")
-    return {"a": a, "b": b, "c": c, "note": "; ".join(told)}
+    return {"a": a, "b": b, "c": c, "note": "; ".join(notes)}
 
 
 def _isotonic(s: Floats, y: Floats) -> dict[str, Any]:
@@ -185,11 +185,11 @@ def _isotonic(s: Floats, y: Floats) -> dict[str, Any]:
     if rank is not None and rank <= 0.5:
         raise NotCalibrated(f"{UNRANKED}: its AUROC is {rank:.3g}")
     edge = 1 / (len(s) + 2)
-    found = IsotonicRegression(y_min=edge, y_max=1 - edge, increasing=True, out_of_bounds="clip").fit(s, y)
-    levels = np.asarray(found.y_thresholds_, dtype=float)
+    model = IsotonicRegression(y_min=edge, y_max=1 - edge, increasing=True, out_of_bounds="clip").fit(s, y)
+    levels = np.asarray(model.y_thresholds_, dtype=float)
     if np.ptp(levels) < 1e-12:
         raise NotCalibrated(f"{UNRANKED}: the best non-decreasing map is a constant")
-    return {"x": [float(x) for x in found.X_thresholds_], "y": [float(v) for v in levels], "note": ""}
+    return {"x": [float(x) for x in model.X_thresholds_], "y": [float(v) for v in levels], "note": ""}
 
 
 def _logistic(features: list[Floats], y: Floats) -> tuple[tuple[float, ...], float, str]:
@@ -216,7 +216,7 @@ def _expit(x: Floats) -> Floats:
     return np.asarray(expit(x))
 
 
-def checked(scores: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]:
+def check_scores(scores: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]:
     """Scores and targets as arrays of float; ValueError where they are none."""
     s, y = np.asarray(scores, dtype=float), np.asarray(targets, dtype=float)
     if s.ndim != 1 or s.shape != y.shape:

@@ -14,7 +14,7 @@ from cotlab.core.labels import Action
 DEFAULT = "default"
 """The domain whose thresholds hold where an item's own has none."""
 BELOW, BETWEEN, ABOVE = "r_cal is below low", "r_cal is at least low and below high", "r_cal is at least high"
-MOST_REVIEWS = 2**31 - 1
+MAX_REVIEWS = 2**31 - 1
 """A day; more cannot be kept."""
 UNCALIBRATED, NO_POLICY, NO_PROBABILITY = "not calibrated", "outside any policy", "r_cal is no probability"
 
@@ -52,7 +52,7 @@ class Ruling(NamedTuple):
     reason: str
 
 
-def decide(r_cal: float | None, status: str, thresholds: Thresholds | None) -> Ruling:
+def decide_action(r_cal: float | None, status: str, thresholds: Thresholds | None) -> Ruling:
     """The action for one answer. Only a calibrated probability of a defined composite can release one.
 
     Parameters
@@ -110,9 +110,9 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.capacity is not None and (isinstance(self.capacity, bool) or self.capacity != int(self.capacity) or
-                                          not 0 <= self.capacity <= MOST_REVIEWS):  # fmt: skip
+                                          not 0 <= self.capacity <= MAX_REVIEWS):  # fmt: skip
             raise PolicyError(
-                f"The capacity is a whole number of reviews a day, at least 0 and at most {MOST_REVIEWS}, got {self.capacity!r}"
+                f"The capacity is a whole number of reviews a day, at least 0 and at most {MAX_REVIEWS}, got {self.capacity!r}"
             )
         if not (math.isfinite(self.minutes) and self.minutes > 0):
             raise PolicyError(f"A review takes more than 0 minutes, got {self.minutes!r}")
@@ -128,7 +128,7 @@ class Policy:
     def stored(self) -> dict[str, Any]:
         """What ``cotlab.store.decisions.add_policy`` keeps: thresholds as pairs, capacity, params."""
         return {
-            "thresholds": {name: (one.low, one.high) for name, one in sorted(self.thresholds.items())},
+            "thresholds": {name: (bounds.low, bounds.high) for name, bounds in sorted(self.thresholds.items())},
             "capacity": self.capacity,
             "params": {"minutes": self.minutes, **dict(self.how)},
         }

@@ -15,7 +15,7 @@ from cotlab.stats.intervals import FEWEST, Interval, no_interval, too_few, wilso
 
 Floats = NDArray[np.float64]
 RESAMPLES = 1000
-FEWEST_LABELS = 30
+MIN_LABELS = 30
 """Labels that a domain needs for thresholds of its own."""
 _CELLS = 4_000_000
 
@@ -46,8 +46,8 @@ class Costs:
     missed: float = 0.1
 
     def __post_init__(self) -> None:
-        told = (self.error, self.review, self.escalation, self.missed)
-        if not all(map(math.isfinite, told)) or self.error <= 0 or min(told) < 0 or self.missed >= 1:
+        values = (self.error, self.review, self.escalation, self.missed)
+        if not all(map(math.isfinite, values)) or self.error <= 0 or min(values) < 0 or self.missed >= 1:
             raise PolicyError(
                 "Costs must be an error above 0, a review and an escalation of at least 0, and a missed share in [0, 1), got "
                 f"{self.error:g}, {self.review:g}, {self.escalation:g} and {self.missed:g}"
@@ -134,20 +134,20 @@ def labelled_thresholds(
     of = np.array([at[name] for name in names])
     low, high, cost = (float(v[0]) for v in _cheapest(p, bad, np.ones((1, n)), costs))
     released = float(bad.mean() * costs.error)
-    if why := too_few(len(at), "labelled questions", FEWEST):
-        bare = [no_interval(v, len(at), why, level=level) for v in (low, high, cost)]
+    if reason := too_few(len(at), "labelled questions", FEWEST):
+        bare = [no_interval(v, len(at), reason, level=level) for v in (low, high, cost)]
         return CostChoice(closed, bare[0], bare[1], bare[2], released)
     rng, draws = np.random.default_rng(seed), list[Floats]()
     for part in np.array_split(np.arange(RESAMPLES), max(1, RESAMPLES * n // _CELLS)):
         times = rng.multinomial(len(at), np.full(len(at), 1 / len(at)), size=len(part))
         draws.append(np.stack(_cheapest(p, bad, times[:, of].astype(float), costs)))
     ends = np.quantile(np.concatenate(draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=1)
-    told = f"bootstrap over questions (percentile, {RESAMPLES} resamples)"
-    found = [
-        Interval(v, min(v, float(lo)), max(v, float(hi)), len(at), told, level)
+    method = f"bootstrap over questions (percentile, {RESAMPLES} resamples)"
+    intervals = [
+        Interval(v, min(v, float(lo)), max(v, float(hi)), len(at), method, level)
         for v, lo, hi in zip((low, high, cost), *ends, strict=True)
     ]
-    return CostChoice(closed, found[0], found[1], found[2], released)
+    return CostChoice(closed, intervals[0], intervals[1], intervals[2], released)
 
 
 class PrecisionChoice(NamedTuple):
@@ -200,10 +200,10 @@ def high_by_precision(
         raise PolicyError(f"A target precision lies between 0 and 1, got {target!r}")
     p, good = _labelled(r_cal, targets)
     if len(p) == 0:
-        why = "no answer with r_cal is labelled"
+        reason = "no answer with r_cal is labelled"
         need = _needed(1.0, target, level)
-        told = f"{why}: at least {need} labels are missing, and more if any of them is not acceptable"
-        return PrecisionChoice(None, no_interval(None, 0, why, level=level), None, need, told)
+        message = f"{reason}: at least {need} labels are missing, and more if any of them is not acceptable"
+        return PrecisionChoice(None, no_interval(None, 0, reason, level=level), None, need, message)
     order = np.argsort(p, kind="stable")
     p, good = p[order], good[order]
     starts = np.flatnonzero(np.r_[True, np.diff(p) > 0])
@@ -212,29 +212,29 @@ def high_by_precision(
     at = {name: k for k, name in enumerate(dict.fromkeys(names))}
     first = np.zeros(len(p), dtype=int)
     first[np.unique([at[name] for name in names], return_index=True)[1]] = 1
-    asked = np.cumsum(first)[::-1][starts]
+    question_counts = np.cumsum(first)[::-1][starts]
     tried = [
-        (float(p[i]), of_questions(int(k), len(p) - int(i), int(q), level))
-        for i, k, q in zip(starts, hits, asked, strict=True)
+        (float(p[i]), wilson_over_questions(int(k), len(p) - int(i), int(q), level))
+        for i, k, q in zip(starts, hits, question_counts, strict=True)
     ]
-    for high, found in tried:
-        if found.lo is not None and found.lo >= target:
-            return PrecisionChoice(high, found, high, 0, f"Wilson's lower bound reaches {target:g} from r_cal {high:.3g} on")
-    needs = [(_needed(found.point, target, level), high, found) for high, found in tried]
-    short = [(need - found.n, high, found) for need, high, found in needs if need is not None]
+    for high, interval in tried:
+        if interval.lo is not None and interval.lo >= target:
+            return PrecisionChoice(high, interval, high, 0, f"Wilson's lower bound reaches {target:g} from r_cal {high:.3g} on")
+    needs = [(_needed(interval.point, target, level), high, interval) for high, interval in tried]
+    short = [(need - interval.n, high, interval) for need, high, interval in needs if need is not None]
     if not short:
-        high, found = max(tried, key=lambda one: (one[1].point or 0.0, one[1].n))
-        return PrecisionChoice(None, found, high, None, f"the labelled precision reaches {target:g} at no threshold")
-    gap, high, found = min(short, key=lambda one: (one[0], -one[1]))
-    missing, of_others = max(1, gap), " of other questions" if len(at) < len(p) else ""
+        high, interval = max(tried, key=lambda entry: (entry[1].point or 0.0, entry[1].n))
+        return PrecisionChoice(None, interval, high, None, f"the labelled precision reaches {target:g} at no threshold")
+    shortfall, high, interval = min(short, key=lambda entry: (entry[0], -entry[1]))
+    missing, of_others = max(1, shortfall), " of other questions" if len(at) < len(p) else ""
     return PrecisionChoice(
-        None, found, high, missing,
+        None, interval, high, missing,
         f"about {missing} more labels{of_others} from r_cal {high:.3g} on are missing, if their precision stays "
-        f"{found.point:.3g}",
+        f"{interval.point:.3g}",
     )  # fmt: skip
 
 
-def of_questions(hits: int, n: int, questions: int, level: float = 0.95) -> Interval:
+def wilson_over_questions(hits: int, n: int, questions: int, level: float = 0.95) -> Interval:
     """Wilson's interval of a share of ``n`` labels, as wide as for as many labels as there are questions: its ``n`` is theirs.
 
     Answers to one question may all be right or wrong together, and count as one where they are: the interval is wide enough

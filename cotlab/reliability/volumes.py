@@ -12,15 +12,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cotlab.core.labels import ACTIONS
-from cotlab.reliability.policy import Policy, decide
-from cotlab.reliability.thresholds import of_questions
+from cotlab.reliability.policy import Policy, decide_action
+from cotlab.reliability.thresholds import wilson_over_questions
 from cotlab.stats.intervals import Interval, checked_level, no_interval, wilson
 
 Floats = NDArray[np.float64]
 Order = Literal["cost", "boundary"]
 SWEEP = tuple(round(i / 20, 2) for i in range(21))
 _EXACT, _SMALL = 2000, 25.0
-AT_OR_ABOVE, EXPECTED, FOUND = "From the threshold on", "Expected errors", "Errors found"
+AT_OR_ABOVE, EXPECTED, OBSERVED = "From the threshold on", "Expected errors", "Errors found"
 """The lines of the figure: a share of all answers, and two shares of those from the threshold on."""
 
 
@@ -43,7 +43,7 @@ class Volumes(NamedTuple):
     waiting: int
 
 
-def ruled(table: pd.DataFrame, policy: Policy) -> pd.DataFrame:
+def apply_policy(table: pd.DataFrame, policy: Policy) -> pd.DataFrame:
     """``table`` (status, r_cal, domain) with what the policy says of each row.
 
     Returns
@@ -51,19 +51,19 @@ def ruled(table: pd.DataFrame, policy: Policy) -> pd.DataFrame:
     DataFrame
         With ``action``, ``why`` (the same words for all rows of one kind), ``low`` and ``high`` (NaN outside the policy).
     """
-    found = []
+    rulings = []
     for status, r_cal, domain in zip(table["status"], table["r_cal"], table["domain"], strict=True):
         bounds = policy.of(str(domain))
-        ruling = decide(None if pd.isna(r_cal) else float(r_cal), str(status), bounds)
+        ruling = decide_action(None if pd.isna(r_cal) else float(r_cal), str(status), bounds)
         low, high = (bounds.low, bounds.high) if bounds else (math.nan, math.nan)
-        found.append((ruling.action, ruling.reason, low, high))
-    columns = list(zip(*found, strict=True)) or [(), (), (), ()]
+        rulings.append((ruling.action, ruling.reason, low, high))
+    columns = list(zip(*rulings, strict=True)) or [(), (), (), ()]
     return table.assign(**{name: list(column) for name, column in zip(("action", "why", "low", "high"), columns, strict=True)})
 
 
-def what_if(table: pd.DataFrame, policy: Policy) -> Volumes:
+def policy_volumes(table: pd.DataFrame, policy: Policy) -> Volumes:
     """What the policy would do with the rows of ``table``: ``status``, ``r_cal``, ``domain``, and ``target`` where labelled."""
-    rows = ruled(table, policy)
+    rows = apply_policy(table, policy)
     sizes = {action: int((rows["action"] == action).sum()) for action in ACTIONS}
     out = rows[rows["action"] == "release"]
     review = sizes["review"]
@@ -104,9 +104,9 @@ def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
     point, variance = math.fsum(bad), math.fsum(bad * (1 - bad))
     tails = (1 - level) / 2, (1 + level) / 2
     if n <= _EXACT or variance < _SMALL:
-        chances, sure = _numbers(bad)
+        chances, certain = _numbers(bad)
         below = np.cumsum(chances)
-        lo, hi = (float(sure + np.searchsorted(below, tail * (1 - 1e-12))) for tail in tails)
+        lo, hi = (float(certain + np.searchsorted(below, tail * (1 - 1e-12))) for tail in tails)
         method = "Poisson-binomial, of a calibrated r_cal"
     else:
         from scipy.stats import norm
@@ -135,7 +135,7 @@ def observed_errors(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
     if known.empty:
         return no_interval(None, 0, "none of these answers is labelled", level=level)
     questions = table.loc[known.index, "question"].nunique() if "question" in table else len(known)
-    return of_questions(int((~known).sum()), len(known), questions, level)
+    return wilson_over_questions(int((~known).sum()), len(known), questions, level)
 
 
 def schedule(table: pd.DataFrame, policy: Policy, *, order: Order = "cost") -> pd.DataFrame:
@@ -161,9 +161,9 @@ def schedule(table: pd.DataFrame, policy: Policy, *, order: Order = "cost") -> p
     escalated = rows["action"] == "escalate"
     rows = rows.assign(_later=~escalated, _key=key.where(~escalated, rows["r_cal"]).astype(float))
     rows = rows.sort_values(["_later", "_key"], kind="stable", na_position="first").drop(columns=["_later", "_key"])
-    place = (rows["action"] == "review").cumsum().where(rows["action"] == "review").astype("Int64")
-    day = ((place - 1) // policy.capacity + 1) if policy.capacity else pd.Series(pd.NA, index=rows.index, dtype="Int64")
-    return rows.assign(place=place, day=day.astype("Int64")).reset_index(drop=True)
+    position = (rows["action"] == "review").cumsum().where(rows["action"] == "review").astype("Int64")
+    day = ((position - 1) // policy.capacity + 1) if policy.capacity else pd.Series(pd.NA, index=rows.index, dtype="Int64")
+    return rows.assign(place=position, day=day.astype("Int64")).reset_index(drop=True)
 
 
 def threshold_points(table: pd.DataFrame, low: float | None, high: float | None) -> pd.DataFrame:
@@ -181,13 +181,13 @@ def threshold_points(table: pd.DataFrame, low: float | None, high: float | None)
     for x in sorted({*SWEEP, *(v for v in (low, high) if v is not None)}) if total else ():
         part = table[table["r_cal"] >= x]
         bad = expected_errors(part["r_cal"].tolist())
-        found = (AT_OR_ABOVE, wilson(len(part), total)), (EXPECTED, _share(bad)), (FOUND, observed_errors(part))
-        for name, told in found:
-            why = "no answer has so high an r_cal" if told.point is None and not len(part) else told.reason
+        lines = (AT_OR_ABOVE, wilson(len(part), total)), (EXPECTED, _share(bad)), (OBSERVED, observed_errors(part))
+        for name, interval in lines:
+            reason = "no answer has so high an r_cal" if interval.point is None and not len(part) else interval.reason
             rows.append({
-                "group": name, "threshold": x, "low": low, "high": high, "point": told.point, "lo": told.lo, "hi": told.hi,
-                "n": told.n, "n_undefined": total - int(table["r_cal"].notna().sum()) if name == AT_OR_ABOVE else 0,
-                "method": told.method, "confidence": told.level, "reason": why,
+                "group": name, "threshold": x, "low": low, "high": high, "point": interval.point, "lo": interval.lo, "hi": interval.hi,
+                "n": interval.n, "n_undefined": total - int(table["r_cal"].notna().sum()) if name == AT_OR_ABOVE else 0,
+                "method": interval.method, "confidence": interval.level, "reason": reason,
             })  # fmt: skip
     columns = ["group", "threshold", "low", "high", "point", "lo", "hi", "n", "n_undefined", "method", "confidence", "reason"]
     return pd.DataFrame(rows, columns=columns)
@@ -214,9 +214,9 @@ def _numbers(bad: Floats) -> tuple[Floats, int]:
 def _counted(chances: Floats) -> Floats:
     """The probability of 0, 1, … successes in independent trials, none of them likelier than not."""
     mean, spread = math.fsum(chances), math.sqrt(math.fsum(chances * (1 - chances)))
-    held = np.zeros(min(int((chances > 0).sum()), math.ceil(mean + 12 * spread + 12)) + 1)
-    held[0] = 1.0
+    probabilities = np.zeros(min(int((chances > 0).sum()), math.ceil(mean + 12 * spread + 12)) + 1)
+    probabilities[0] = 1.0
     for chance in chances[chances > 0]:
-        held[1:] = held[1:] * (1 - chance) + held[:-1] * chance
-        held[0] *= 1 - chance
-    return held
+        probabilities[1:] = probabilities[1:] * (1 - chance) + probabilities[:-1] * chance
+        probabilities[0] *= 1 - chance
+    return probabilities

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cotlab.reliability.calibrator import Folds, NotCalibrated, fit_any, folds_of, shortage
-from cotlab.stats.calibration import auroc, brier, difference, interval
+from cotlab.stats.calibration import auroc, brier, measure_difference, measure_interval
 from cotlab.stats.intervals import Interval
-from cotlab.stats.threads import one_thread
+from cotlab.stats.threads import single_blas_thread
 from cotlab.stats.weights import WEIGHTS
 
 Floats = NDArray[np.float64]
-PARTS = tuple(WEIGHTS)
+COMPONENTS = tuple(WEIGHTS)
 OBJECTIVES = ("auc", "brier")
-LEAST = 0.5
+MIN_WEIGHT = 0.5
 """Share of the weight that must be defined, as the composite's own option by default."""
 GRID = 10
 """Steps of the simplex grid; the best point of it is refined by moves of 0.05, 0.02 and 0.01 from part to part."""
@@ -63,14 +63,14 @@ class Tuned:
     tuned: Interval
     difference: Interval
     better: bool
-    why: str
+    reason: str
     folds: Folds
     fold_weights: tuple[Mapping[str, float], ...]
     n: int
     left_out: int
 
 
-def reweighed(parts: ArrayLike, weights: Mapping[str, float], *, least: float = LEAST) -> Floats:
+def weighted_means(components: ArrayLike, weights: Mapping[str, float], *, min_weight: float = MIN_WEIGHT) -> Floats:
     """r_raw of many items at once: ``cotlab.stats.weights.weighed`` of each row.
 
     Parameters
@@ -86,11 +86,11 @@ def reweighed(parts: ArrayLike, weights: Mapping[str, float], *, least: float = 
     array (n,) in [0, 1]
         NaN where no r_raw exists.
     """
-    return _scores(np.asarray(parts, dtype=float), _vector(weights)[:, None], least)[:, 0]
+    return _scores(np.asarray(components, dtype=float), _vector(weights)[:, None], min_weight)[:, 0]
 
 
-@one_thread()
-def tune(parts: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, objective: str = "auc", seed: int = 0) -> Tuned:
+@single_blas_thread()
+def tune_weights(components: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, objective: str = "auc", seed: int = 0) -> Tuned:
     """Weights on the simplex that rank (``auc``) or, after a logistic map, predict (``brier``) the labels best.
 
     Outer folds of whole questions measure; inner folds within each choose how far the weights are drawn back to the example
@@ -114,41 +114,41 @@ def tune(parts: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, ob
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"{objective!r} is no objective: one of {', '.join(OBJECTIVES)}")
-    every, y = np.asarray(parts, dtype=float), np.asarray(targets, dtype=float)
-    defined = np.isfinite(reweighed(every, WEIGHTS)) if len(every) else np.zeros(0, dtype=bool)
+    every, y = np.asarray(components, dtype=float), np.asarray(targets, dtype=float)
+    defined = np.isfinite(weighted_means(every, WEIGHTS)) if len(every) else np.zeros(0, dtype=bool)
     if refused := shortage("any", y[defined]):
         raise NotCalibrated(f"No weights can be tuned: {refused}. Label more items, or cotlab labels import FILE.")
     x, y = every[defined], y[defined]
-    names = [group for group, kept in zip(groups, defined, strict=True) if kept]
+    names = [group for group, selected in zip(groups, defined, strict=True) if selected]
     folds = folds_of(y, names, seed=seed)
-    plain, own, used = np.zeros(len(y)), np.zeros(len(y)), []
+    plain, tuned_values, used = np.zeros(len(y)), np.zeros(len(y)), []
     for fold in range(int(folds.max()) + 1):
-        held = folds == fold
-        inner = [name for name, out in zip(names, held, strict=True) if not out]
-        found, _ = _shrunk(x[~held], y[~held], inner, objective, seed + fold + 1)
-        used.append(found)
-        for into, weights in ((plain, WEIGHTS), (own, found)):
-            into[held] = _told(x[~held], y[~held], x[held], weights, objective)
-    both = np.isfinite(own)
-    kept = [name for name, one in zip(names, both, strict=True) if one]
+        test_mask = folds == fold
+        inner = [name for name, out in zip(names, test_mask, strict=True) if not out]
+        fold_weights, _ = _shrunk(x[~test_mask], y[~test_mask], inner, objective, seed + fold + 1)
+        used.append(fold_weights)
+        for into, weights in ((plain, WEIGHTS), (tuned_values, fold_weights)):
+            into[test_mask] = _fold_values(x[~test_mask], y[~test_mask], x[test_mask], weights, objective)
+    both = np.isfinite(tuned_values)
+    selected = [name for name, is_finite in zip(names, both, strict=True) if is_finite]
     measure = {"auc": "auroc", "brier": "brier"}[objective]
-    gap = difference(measure, plain[both], own[both], y[both], kept, seed=seed)
-    at = [interval(measure, values[both], y[both], kept, seed=seed) for values in (plain, own)]
-    whole, shrunk = _shrunk(x, y, names, objective, seed)
+    improvement = measure_difference(measure, plain[both], tuned_values[both], y[both], selected, seed=seed)
+    at = [measure_interval(measure, values[both], y[both], selected, seed=seed) for values in (plain, tuned_values)]
+    final_weights, shrunk = _shrunk(x, y, names, objective, seed)
     sign = 1 if objective == "auc" else -1
-    better = gap.lo is not None and gap.hi is not None and min(sign * gap.lo, sign * gap.hi) > 0
+    better = improvement.lo is not None and improvement.hi is not None and min(sign * improvement.lo, sign * improvement.hi) > 0
     return Tuned(
-        whole, objective, shrunk, at[0], at[1], gap, better, _verdict(gap, sign, better, shrunk), folds, tuple(used), len(y),
+        final_weights, objective, shrunk, at[0], at[1], improvement, better, _verdict(improvement, sign, better, shrunk), folds, tuple(used), len(y),
         int((~defined).sum()),
     )  # fmt: skip
 
 
-def _verdict(gap: Interval, sign: int, better: bool, shrunk: float) -> str:
-    if gap.lo is None or gap.hi is None:
-        return f"no interval on the difference ({gap.reason}): keep the example weights"
+def _verdict(improvement: Interval, sign: int, better: bool, shrunk: float) -> str:
+    if improvement.lo is None or improvement.hi is None:
+        return f"no interval on the difference ({improvement.reason}): keep the example weights"
     if better:
         return "the whole interval lies on the better side: the tuned weights are better on these labels"
-    if max(sign * gap.lo, sign * gap.hi) < 0:
+    if max(sign * improvement.lo, sign * improvement.hi) < 0:
         return "the tuned weights are worse out of fold: keep the example weights"
     same = " (tuning itself went back to them)" if shrunk == 1 else ""
     return f"the interval holds 0: keep the example weights{same}"
@@ -161,16 +161,16 @@ def _shrunk(x: Floats, y: Floats, names: Sequence[Hashable], objective: str, see
         folds = folds_of(y, names, most=4, seed=seed)
     except NotCalibrated:
         return dict(WEIGHTS), 1.0
-    found = {share: np.zeros(len(y)) for share in SHRINK}
+    by_share = {share: np.zeros(len(y)) for share in SHRINK}
     for fold in range(int(folds.max()) + 1):
-        held = folds == fold
-        tuned = _best(x[~held], y[~held], objective)
-        for share, values in found.items():
+        test_mask = folds == fold
+        tuned = _best(x[~test_mask], y[~test_mask], objective)
+        for share, values in by_share.items():
             weights = _named((1 - share) * tuned + share * example)
-            values[held] = _told(x[~held], y[~held], x[held], weights, objective)
-    kept = np.isfinite(np.column_stack(list(found.values()))).all(axis=1)
-    worth = {share: _worth(values[kept], y[kept], objective) for share, values in found.items()}
-    share = max(SHRINK, key=lambda one: (round(worth[one], 12), one))
+            values[test_mask] = _fold_values(x[~test_mask], y[~test_mask], x[test_mask], weights, objective)
+    finite = np.isfinite(np.column_stack(list(by_share.values()))).all(axis=1)
+    worth = {share: _worth(values[finite], y[finite], objective) for share, values in by_share.items()}
+    share = max(SHRINK, key=lambda candidate: (round(worth[candidate], 12), candidate))
     return _named((1 - share) * _best(x, y, objective) + share * example), share
 
 
@@ -181,12 +181,12 @@ def _worth(values: Floats, y: Floats, objective: str) -> float:
     return (auroc(values, y) or 0.0) if objective == "auc" else -brier(values, y)
 
 
-def _told(x: Floats, y: Floats, new: Floats, weights: Mapping[str, float], objective: str) -> Floats:
+def _fold_values(x: Floats, y: Floats, new: Floats, weights: Mapping[str, float], objective: str) -> Floats:
     """What is measured on held-out items: r_raw itself, or its probability by a logistic map from the other items."""
-    scores = reweighed(new, weights)
+    scores = weighted_means(new, weights)
     if objective == "auc":
         return scores
-    known = reweighed(x, weights)
+    known = weighted_means(x, weights)
     fine = np.isfinite(known)
     try:
         return fit_any("platt", known[fine], y[fine]).predict(scores)
@@ -207,11 +207,11 @@ def _by_grid(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
         while True:
             moved = [best]
             for into, out in permutations(measured, 2):
-                one = best.copy()
-                step = min(size, one[out])
-                one[into] += step
-                one[out] -= step
-                moved.append(one)
+                candidate = best.copy()
+                step = min(size, candidate[out])
+                candidate[into] += step
+                candidate[out] -= step
+                moved.append(candidate)
             after, now = _pick(np.column_stack(moved), x, y)
             if now <= worth + 1e-12:
                 break
@@ -226,7 +226,7 @@ def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
     bad, step = len(y) - good, max(1, _CELLS // len(y))
     worth = np.full(candidates.shape[1], -np.inf)
     for at in range(0, candidates.shape[1], step):
-        scores = np.round(_scores(x, candidates[:, at : at + step], LEAST), 12)
+        scores = np.round(_scores(x, candidates[:, at : at + step], MIN_WEIGHT), 12)
         fine = np.isfinite(scores).all(axis=0)
         ranks = rankdata(scores[:, fine], axis=0)
         worth[at : at + step][fine] = (ranks[y == 1].sum(axis=0) - good * (good + 1) / 2) / (good * bad)
@@ -249,9 +249,9 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
     values, mask = _filled(x)
     values, mask = values[:, measured], mask[:, measured]
     k, example = len(measured), _vector(WEIGHTS)
-    own = example[measured] / example[measured].sum()
+    start_weights = example[measured] / example[measured].sum()
     ranked = _by_grid(x, y, measured)[measured]
-    starts = [own, 0.8 * ranked + 0.2 * own]
+    starts = [start_weights, 0.8 * ranked + 0.2 * start_weights]
     patterns = np.unique(mask, axis=0)
 
     def loss(at: Floats) -> tuple[float, Floats]:
@@ -270,29 +270,29 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
             first = np.r_[start, min(fitted["slope"], 100.0), np.clip(fitted["intercept"], -100.0, 100.0)]
         except NotCalibrated:
             first = np.r_[start, 1.0, 0.0]
-        found = minimize(
+        optimum = minimize(
             loss, first, jac=True, method="SLSQP", bounds=[(0.0, 1.0)] * k + [(0.0, 100.0), (-100.0, 100.0)],
             constraints=(
                 {"type": "eq", "fun": lambda at: at[:k].sum() - 1, "jac": lambda at: np.r_[np.ones(k), 0.0, 0.0]},
-                {"type": "ineq", "fun": lambda at: patterns @ at[:k] - LEAST - 1e-5,
+                {"type": "ineq", "fun": lambda at: patterns @ at[:k] - MIN_WEIGHT - 1e-5,
                  "jac": lambda at: np.column_stack([patterns, np.zeros((len(patterns), 2))])},
             ),
         )  # fmt: skip
-        weights = np.zeros(len(PARTS))
-        weights[measured] = np.clip(np.round(found.x[:k], 6), 0.0, None)
-        if weights.sum() > 0 and found.fun < least - 1e-9:
+        weights = np.zeros(len(COMPONENTS))
+        weights[measured] = np.clip(np.round(optimum.x[:k], 6), 0.0, None)
+        if weights.sum() > 0 and optimum.fun < least - 1e-9:
             fine = _admitted(x, weights / weights.sum())
             if fine is not None:
-                best, least = fine, float(found.fun)
+                best, least = fine, float(optimum.fun)
     return best
 
 
 def _admitted(x: Floats, weights: Floats) -> Floats | None:
     """These weights, drawn back to the example ones until every label keeps its r_raw."""
     for share in SHRINK[:-1]:
-        one = (1 - share) * weights + share * _vector(WEIGHTS)
-        if np.isfinite(_scores(x, one[:, None], LEAST)).all():
-            return np.asarray(one)
+        blended = (1 - share) * weights + share * _vector(WEIGHTS)
+        if np.isfinite(_scores(x, blended[:, None], MIN_WEIGHT)).all():
+            return np.asarray(blended)
     return None
 
 
@@ -301,18 +301,18 @@ def _grid(measured: NDArray[np.int64]) -> Floats:
     k = len(measured)
     cuts = np.array(list(combinations(range(GRID + k - 1), k - 1)), dtype=int).reshape(-1, k - 1)
     edges = np.column_stack([np.full(len(cuts), -1), cuts, np.full(len(cuts), GRID + k - 1)])
-    found = np.zeros((len(PARTS), len(cuts)))
-    found[measured] = (np.diff(edges, axis=1) - 1).T / GRID
-    return found
+    points = np.zeros((len(COMPONENTS), len(cuts)))
+    points[measured] = (np.diff(edges, axis=1) - 1).T / GRID
+    return points
 
 
-def _scores(x: Floats, weights: Floats, least: float) -> Floats:
+def _scores(x: Floats, weights: Floats, min_weight: float) -> Floats:
     """r_raw (n, m) of each row under each column of weights (5, m); NaN where there is none."""
     values, mask = _filled(x)
-    whole, held = weights.sum(axis=0), mask @ weights
+    total_weight, defined_weight = weights.sum(axis=0), mask @ weights
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.where((held > 0) & (held >= least * whole - 1e-12), (values @ weights) / held, np.nan)
-    return np.asarray(np.clip(found, 0.0, 1.0))
+        scores = np.where((defined_weight > 0) & (defined_weight >= min_weight * total_weight - 1e-12), (values @ weights) / defined_weight, np.nan)
+    return np.asarray(np.clip(scores, 0.0, 1.0))
 
 
 def _filled(x: Floats) -> tuple[Floats, Floats]:
@@ -322,11 +322,11 @@ def _filled(x: Floats) -> tuple[Floats, Floats]:
 
 
 def _vector(weights: Mapping[str, float]) -> Floats:
-    return np.array([max(0.0, float(weights.get(part, 0.0))) for part in PARTS])
+    return np.array([max(0.0, float(weights.get(part, 0.0))) for part in COMPONENTS])
 
 
 def _named(weights: Floats) -> Mapping[str, float]:
     """Weights by part, as numbers of six decimals that sum to 1."""
     rounded = np.round(weights / weights.sum(), 6)
     rounded[int(np.argmax(rounded))] += 1 - rounded.sum()
-    return {part: float(weight) for part, weight in zip(PARTS, np.round(rounded, 6), strict=True)}
+    return {part: float(weight) for part, weight in zip(COMPONENTS, np.round(rounded, 6), strict=True)}

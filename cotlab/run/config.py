@@ -210,11 +210,11 @@ def config_again(stored: Mapping[str, Any], flags: Mapping[str, Any]) -> RunConf
 def _validated(kind: type[RunConfig], values: Mapping[str, Any]) -> RunConfig:
     try:
         return kind(**values)
-    except ValidationError as wrong:
-        lines = [f"{'.'.join(map(str, e['loc'])) or 'configuration'}: {e['msg']} (got {e['input']!r})" for e in wrong.errors()]
-        raise ConfigError("The configuration cannot be used.\n" + "\n".join(lines)) from wrong
-    except (ValueError, TypeError, OSError) as wrong:
-        raise ConfigError(f"The configuration cannot be read: {wrong}") from wrong
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc'])) or 'configuration'}: {e['msg']} (got {e['input']!r})" for e in error.errors()]
+        raise ConfigError("The configuration cannot be used.\n" + "\n".join(lines)) from error
+    except (ValueError, TypeError, OSError) as error:
+        raise ConfigError(f"The configuration cannot be read: {error}") from error
 
 
 def as_yaml(config: Mapping[str, Any]) -> str:
@@ -233,12 +233,12 @@ _BREAKS = set("\x85\u2028\u2029")
 def _yaml_names(file: Path) -> list[str]:
     """The options that a YAML file sets; ConfigError where it is not a mapping of them."""
     try:
-        told = yaml.safe_load(file.read_text("utf-8"))
-    except (yaml.YAMLError, ValueError, OSError, RecursionError) as wrong:
-        raise ConfigError(f"{file}: not a YAML file: {' '.join(str(wrong).split())[:200]}") from wrong
-    if told is not None and not isinstance(told, dict):
+        data = yaml.safe_load(file.read_text("utf-8"))
+    except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
+        raise ConfigError(f"{file}: not a YAML file: {' '.join(str(error).split())[:200]}") from error
+    if data is not None and not isinstance(data, dict):
         raise ConfigError(f"{file}: options are written as name: value, one a line.")
-    return [str(name) for name in told or {}]
+    return [str(name) for name in data or {}]
 
 
 def _check_names(names: Iterable[str], where: str) -> None:

@@ -23,7 +23,7 @@ class Connection:
     took_s: float
 
 
-def connect(provider: str, base_url: str | None = None) -> Connection:
+def check_connection(provider: str, base_url: str | None = None) -> Connection:
     """Ask a vendor for its models.
 
     Raises
@@ -33,10 +33,10 @@ def connect(provider: str, base_url: str | None = None) -> Connection:
     ProviderError
         If the vendor cannot be reached or refuses the key.
     """
-    opened = open_provider(ModelRef(provider, "-", base_url=base_url or None))
-    if not isinstance(opened, Listing):
+    opened_provider = open_provider(ModelRef(provider, "-", base_url=base_url or None))
+    if not isinstance(opened_provider, Listing):
         raise ConfigError(f"The provider {provider} has no list of models to ask for.")
-    listing: Listing = opened
+    listing: Listing = opened_provider
 
     async def ask() -> Connection:
         began = time.monotonic()
@@ -46,10 +46,10 @@ def connect(provider: str, base_url: str | None = None) -> Connection:
         except TimeoutError as late:
             raise TimedOut(f"no reply within {PATIENCE_S:.0f} s") from late
         finally:
-            await opened.close()
+            await opened_provider.close()
         return Connection(tuple(models), time.monotonic() - began)
 
-    found: Connection = run_anywhere(ask)
-    if not found.models:
+    connection: Connection = run_anywhere(ask)
+    if not connection.models:
         raise Unavailable("the server answered, but lists no model")
-    return found
+    return connection

@@ -55,7 +55,7 @@ class Count:
         price = prices.get(request.model, FREE)
         if not price.free:
             self.micro += _likely_cost(request, price)
-            self.most_micro += price.most(request)
+            self.most_micro += price.max_cost(request)
 
     def as_estimate(self, price: Price) -> dict[str, Any]:
         """What is kept with a run, to be held against what it did cost."""
@@ -70,9 +70,9 @@ def count_plan(plan: Plan, suite: Suite, prices: Prices = NO_PRICES) -> Count:
     """What a plan would ask; a request that several scorers ask counts once."""
     peers, count = Peers.of(suite, plan.seed), Count()
     for spec in plan.scorers:
-        one: Scorer = SCORERS[spec.name]
-        if one.prepare is not None and suite.items:
-            for round_ in rounds_of(one.prepare(suite, params_of(plan, spec)), suite.items[0]):
+        scorer: Scorer = SCORERS[spec.name]
+        if scorer.prepare is not None and suite.items:
+            for round_ in rounds_of(scorer.prepare(suite, params_of(plan, spec)), suite.items[0]):
                 for request in round_:
                     count.add(request, prices, first_round=False)
         count_requests(SCORERS[spec.name], params_of(plan, spec), peers, suite.items[: plan.limit], prices, count)
@@ -95,24 +95,24 @@ def cautions(plan: Plan) -> list[str]:
     """What a plan cannot get from its model, in words for whoever is about to pay for it."""
     subject = plan.subject
     family = family_of(subject.provider, subject.name)
-    said = []
+    messages = []
     if family.temperature is None:
-        said.append(f"{subject.name} takes no temperature, so its replies vary: --repeats 3 measures by how much.")
-    wanted = {str(spec.params.get("metric")) for spec in plan.scorers} & set(DISTRIBUTION_METRICS)
-    if wanted and not family.logprobs:
-        said.append(f"{subject.name} gives no log-probabilities: {', '.join(sorted(wanted))} will be undefined.")
-    told = next((spec.params["chain"] for spec in plan.scorers if spec.name == "entropy"), None)
-    if told is not None and not family.logprobs:
-        said.append(f"{subject.name} gives no log-probabilities: its entropy will be undefined.")
-    elif told == "reference" and subject.provider not in WHITE_BOX:
-        said.append(f"{subject.name} tells the entropy of its own chain only, not of a given one: --chain own.")
-    return said
+        messages.append(f"{subject.name} takes no temperature, so its replies vary: --repeats 3 measures by how much.")
+    metrics = {str(spec.params.get("metric")) for spec in plan.scorers} & set(DISTRIBUTION_METRICS)
+    if metrics and not family.logprobs:
+        messages.append(f"{subject.name} gives no log-probabilities: {', '.join(sorted(metrics))} will be undefined.")
+    chain = next((spec.params["chain"] for spec in plan.scorers if spec.name == "entropy"), None)
+    if chain is not None and not family.logprobs:
+        messages.append(f"{subject.name} gives no log-probabilities: its entropy will be undefined.")
+    elif chain == "reference" and subject.provider not in WHITE_BOX:
+        messages.append(f"{subject.name} tells the entropy of its own chain only, not of a given one: --chain own.")
+    return messages
 
 
 def _likely_cost(request: Request, price: Price) -> int:
     """A token is about four characters; a reply is an answer or a short chain, after some reasoning where the model does it."""
     if not isinstance(request, Complete):
-        return price.most(request)
+        return price.max_cost(request)
     given = sum(len(m.content) for m in request.messages) + len(request.system) + len(request.prefix)
     made = min(_ANSWER_TOKENS if request.max_tokens <= _SHORT else _CHAIN_TOKENS, request.max_tokens)
     reasoned = min(_REASONING_TOKENS, price.headroom)

@@ -11,13 +11,13 @@ from cotlab.run.runner import Outcome
 DONE, GATE_FAILED, USAGE, UNFINISHED, BUDGET, INCONCLUSIVE = 0, 1, 2, 3, 4, 5
 
 
-def judge(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tuple[int, str]:
+def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tuple[int, str]:
     """The exit code of a run that ended, and the line that explains it; 0 only where nothing is left open."""
     if outcome.status == "budget":
         return BUDGET, outcome.note or ""
     if outcome.status != "done":
-        said = (outcome.note or outcome.status).rstrip(".")
-        return UNFINISHED, f"{said}. What was done is kept; go on with: cotlab run --resume {report['run_id']}"
+        message = (outcome.note or outcome.status).rstrip(".")
+        return UNFINISHED, f"{message}. What was done is kept; go on with: cotlab run --resume {report['run_id']}"
     bad, total = report["items_with_errors"], report["items_total"]
     errors = outcome.progress.last_errors
     if errors and not report["requests"]["replies"] and not report["requests"]["from_log"]:

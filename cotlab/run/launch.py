@@ -19,11 +19,11 @@ from cotlab.providers.capabilities import family_of
 from cotlab.run.config import RunConfig, as_yaml, config_again
 from cotlab.run.dryrun import Count, cautions, count_plan
 from cotlab.run.event_loop import run_anywhere, stopping_on_signals
-from cotlab.run.exit_status import judge
+from cotlab.run.exit_status import exit_status
 from cotlab.run.imports.pairs import Paired, paired_suite
 from cotlab.run.plan import code_version, make_plan, open_provider
 from cotlab.run.report import write_reports
-from cotlab.run.roles import chosen, models_of
+from cotlab.run.roles import selected_scorers, models_of
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.summary import summarise
 from cotlab.run.transport.budget import FREE, Price, price_of, read_prices
@@ -53,10 +53,10 @@ class Finished:
     report: Mapping[str, Any]
 
 
-def load_for(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]:
+def load_configured_suite(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]:
     """The suite that a configuration names, and the SHA-256 of its file; pairs of two runs of the store have no file."""
     if config.base_run or config.tuned_run:
-        return pairs_of(config, store).suite, ""
+        return load_paired_runs(config, store).suite, ""
     if not config.task_suite:
         raise ConfigError("No suite: give --task-suite FILE.jsonl or the name of a shipped suite.")
     path = find_suite(config.task_suite)
@@ -64,11 +64,11 @@ def load_for(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]
     return suite, file_sha256(path)
 
 
-def pairs_of(config: RunConfig, store: Store | None = None) -> Paired:
+def load_paired_runs(config: RunConfig, store: Store | None = None) -> Paired:
     """The pairs of the two runs that a configuration names; ConfigError where it names one, or does more than judge."""
     if not (config.base_run and config.tuned_run):
         raise ConfigError("A pair is of two runs: give --base-run RUN and --tuned-run RUN.")
-    if [one.name for one in chosen(config)] != ["judge"]:
+    if [scorer.name for scorer in selected_scorers(config)] != ["judge"]:
         raise ConfigError("--base-run and --tuned-run go with --scorer judge, and with no other scorer or --profile.")
     return paired_suite(store or Store(), config.base_run, config.tuned_run)
 
@@ -86,7 +86,7 @@ def start(
     store: Store,
     *,
     suite: Suite | None = None,
-    tell: Callable[[Progress], None] = lambda p: None,
+    on_progress: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
     warn: Callable[[str], None] = lambda caution: None,
     run_id: str | None = None,
@@ -99,12 +99,12 @@ def start(
         _check_new(store, run_id)
     sha = ""
     if suite is None and (config.base_run or config.tuned_run):
-        paired = pairs_of(config, store)
+        paired = load_paired_runs(config, store)
         suite, config = paired.suite, config.model_copy(update={"tag": {**paired.tags, **config.tag}})
         if paired.left_out:
-            warn(paired.told())
+            warn(paired.left_out_message())
     elif suite is None:
-        suite, sha = load_for(config)
+        suite, sha = load_configured_suite(config)
     models = _opened(models_of(config), config)
     plan = make_plan(config, suite, {role: provider.ref for role, provider in models.items()})
     providers = {provider.ref: provider for provider in models.values()}
@@ -135,7 +135,7 @@ def start(
         for caution in cautions(plan):
             warn(caution)
         announce(run_id)
-        return _carry_out(run_id, plan, suite, store, providers, prices, config, output, tell)
+        return _execute(run_id, plan, suite, store, providers, prices, config, output, on_progress)
 
 
 def resume(
@@ -144,29 +144,29 @@ def resume(
     store: Store,
     *,
     retry_refused: bool = False,
-    tell: Callable[[Progress], None] = lambda p: None,
+    on_progress: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
 ) -> Finished:
     """Go on with a run: what ended stays, the rest replays through the response log. ``flags`` may raise its limits."""
-    row = read.run(store, run_id)
+    row = read.get_run(store, run_id)
     _claim(store, run_id)
     with _released_on_error(store, run_id):
         announce(run_id)
-        return _go_on(run_id, row, flags, store, tell, retry_refused)
+        return _go_on(run_id, row, flags, store, on_progress, retry_refused)
 
 
 def _go_on(
     run_id: str, row: Mapping[str, Any], flags: Mapping[str, Any], store: Store, tell: Callable[[Progress], None],
     retry_refused: bool,
 ) -> Finished:  # fmt: skip
-    plan = read.plan_of(row)
+    plan = read.stored_plan(row)
     config = config_again(json.loads(row["config"]), flags)
     if read.is_redacted(store, plan.suite_digest):
-        suite, _ = load_for(config, store)
+        suite, _ = load_configured_suite(config, store)
         if suite.digest != plan.suite_digest:
             raise ConfigError(f"The suite {config.task_suite!r} has changed since run {run_id} began; start a new run.")
     else:
-        suite = read.suite(store, plan.suite_digest)
+        suite = read.get_suite(store, plan.suite_digest)
     models = _opened(plan.models, config)
     providers = {provider.ref: provider for provider in models.values()}
     for role, ref in plan.models.items():
@@ -176,7 +176,7 @@ def _go_on(
             config = config.model_copy(update={"batch": True})  # what is at the vendor is picked up, whatever is said now
     _check_model(plan.subject, config)
     prices = {ref: _price(provider, config) for ref, provider in providers.items()}
-    return _carry_out(run_id, plan, suite, store, providers, prices, config, Path(row["output"]), tell, retry_refused)
+    return _execute(run_id, plan, suite, store, providers, prices, config, Path(row["output"]), tell, retry_refused)
 
 
 def _opened(models: Mapping[str, ModelRef], config: RunConfig) -> dict[str, AnyProvider]:
@@ -231,7 +231,7 @@ def _check_output(folder: Path) -> None:
 def _check_new(store: Store, run_id: str) -> None:
     if not RUN_ID.fullmatch(run_id):
         raise ConfigError(f"--run-id takes up to 80 letters, digits, dots, dashes and underscores, got {run_id!r}.")
-    if run_id in set(read.runs(store)["id"]):
+    if run_id in set(read.list_runs(store)["id"]):
         raise _taken(run_id)
 
 
@@ -272,7 +272,7 @@ def _limits(providers: Iterable[AnyProvider], config: RunConfig) -> Limits:
     )
 
 
-def _carry_out(
+def _execute(
     run_id: str,
     plan: Plan,
     suite: Suite,
@@ -281,13 +281,13 @@ def _carry_out(
     prices: Mapping[ModelRef, Price],
     config: RunConfig,
     output: Path,
-    tell: Callable[[Progress], None],
+    on_progress: Callable[[Progress], None],
     retry_refused: bool = False,
 ) -> Finished:
     async def go() -> Outcome:
         run = Run(
             run_id, plan, suite, store, providers, prices, _limits(providers.values(), config),
-            config.redact_prompts, retry_refused, tell, Journal(output, redact=config.redact_prompts), config.batch,
+            config.redact_prompts, retry_refused, on_progress, Journal(output, redact=config.redact_prompts), config.batch,
         )  # fmt: skip
         with stopping_on_signals(run.stop):
             return await run.go()
@@ -295,5 +295,5 @@ def _carry_out(
     outcome = run_anywhere(go)
     summarise(store, run_id, plan)
     report = write_reports(store, run_id, output)
-    code, message = judge(outcome, report, config)
+    code, message = exit_status(outcome, report, config)
     return Finished(run_id, outcome.status, code, message, output, report)

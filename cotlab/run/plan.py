@@ -20,7 +20,7 @@ from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
 from cotlab.providers.keys import check_server
 from cotlab.run.config import RunConfig
-from cotlab.run.roles import chosen
+from cotlab.run.roles import selected_scorers
 
 SHARED = ("ccs_threshold", "metric", "chain", "control", "layers", "donors", "draws", "subsets", "jump_nats")
 """Configuration fields that a scorer takes as options of the same name, where it has one."""
@@ -38,24 +38,24 @@ def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider
     if config is not None:
         check_server(ref.provider, ref.base_url, config.server_named_by)
     local = config is not None and ref.provider in IN_PROCESS
-    how = {"device": config.device, "dtype": config.dtype, "backend": config.backend} if local and config else {}
-    provider: AnyProvider = PROVIDERS[ref.provider](ref, **how)
+    settings = {"device": config.device, "dtype": config.dtype, "backend": config.backend} if local and config else {}
+    provider: AnyProvider = PROVIDERS[ref.provider](ref, **settings)
     return provider
 
 
 def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -> Plan:
     """What a run of ``config`` on ``suite`` does. Every scorer checks its options here, before anything is asked."""
     specs = []
-    scorers = chosen(config)
-    known = list(dict.fromkeys(name for one in scorers for name in (one.name, *one.parts)))
+    scorers = selected_scorers(config)
+    known = list(dict.fromkeys(name for candidate in scorers for name in (candidate.name, *candidate.components)))
     for name in config.set:
         if name.partition(".")[0] not in known:
             raise UnknownName("scorer in --set", name.partition(".")[0], tuple(known))
-    for found in scorers:
-        options = _options(config, found)
-        if found.check is not None:
-            found.check(options, models["subject"])
-        specs.append(ScorerSpec(found.name, found.version, options))
+    for scorer in scorers:
+        options = _options(config, scorer)
+        if scorer.check is not None:
+            scorer.check(options, models["subject"])
+        specs.append(ScorerSpec(scorer.name, scorer.version, options))
     return Plan(
         suite.name,
         suite.digest,
@@ -69,30 +69,30 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
     )
 
 
-def _options(config: RunConfig, found: Scorer) -> dict[str, Any]:
+def _options(config: RunConfig, scorer: Scorer) -> dict[str, Any]:
     """A scorer's options: its defaults, under the configuration's fields of the same name, under what ``--set`` says."""
-    given: dict[str, Any] = {"modes": list(dict.fromkeys(config.mode)), "sources": list(dict.fromkeys(config.source))}
-    given |= {field: getattr(config, field) for field in SHARED}
+    values: dict[str, Any] = {"modes": list(dict.fromkeys(config.mode)), "sources": list(dict.fromkeys(config.source))}
+    values |= {field: getattr(config, field) for field in SHARED}
     if config.profile:
-        given["profile"] = config.profile
-    if config.weights and "weights" in found.options:
-        given["weights"] = _weights(Path(config.weights))
-    given["parts"] = {name: _options(config, SCORERS[name]) for name in found.parts}
-    return {key: given.get(key, value) for key, value in found.options.items()} | _told(config, found)
+        values["profile"] = config.profile
+    if config.weights and "weights" in scorer.options:
+        values["weights"] = _read_weights(Path(config.weights))
+    values["parts"] = {name: _options(config, SCORERS[name]) for name in scorer.components}
+    return {key: values.get(key, value) for key, value in scorer.options.items()} | _set_options(config, scorer)
 
 
-def _weights(file: Path) -> dict[str, dict[str, Any]]:
+def _read_weights(file: Path) -> dict[str, dict[str, Any]]:
     """Weights by category from a YAML file; ConfigError where it is no mapping of mappings."""
     try:
-        told = yaml.safe_load(file.read_text("utf-8"))
-    except (yaml.YAMLError, ValueError, OSError, RecursionError) as wrong:
-        raise ConfigError(f"--weights {file}: {' '.join(str(wrong).split())[:200]}") from wrong
-    if not isinstance(told, dict) or not all(isinstance(of, dict) for of in told.values()):
+        data = yaml.safe_load(file.read_text("utf-8"))
+    except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
+        raise ConfigError(f"--weights {file}: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(data, dict) or not all(isinstance(of, dict) for of in data.values()):
         raise ConfigError(f"--weights {file}: write a category (or default), and under it a part and its weight, like C: 0.3")
-    return {str(category): {str(part): weight for part, weight in of.items()} for category, of in told.items()}
+    return {str(category): {str(part): weight for part, weight in of.items()} for category, of in data.items()}
 
 
-def _told(config: RunConfig, found: Scorer) -> dict[str, Any]:
+def _set_options(config: RunConfig, definition: Scorer) -> dict[str, Any]:
     """What ``--set`` says of one scorer's options, each of the type of its default.
 
     Raises
@@ -103,11 +103,11 @@ def _told(config: RunConfig, found: Scorer) -> dict[str, Any]:
     out = {}
     for name, text in config.set.items():
         scorer, _, option = name.partition(".")
-        if scorer != found.name:
+        if scorer != definition.name:
             continue
-        if option not in found.options:
-            raise UnknownName(f"option of {scorer}", option, tuple(found.options))
-        out[option] = _of_type(found.options[option], text, name)
+        if option not in definition.options:
+            raise UnknownName(f"option of {scorer}", option, tuple(definition.options))
+        out[option] = _of_type(definition.options[option], text, name)
     return out
 
 
@@ -148,7 +148,7 @@ def code_version() -> str:
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return number
-    found = subprocess.run(
+    result = subprocess.run(
         ["git", "-C", str(root), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     )
-    return f"{number}+{found.stdout.strip()}" if found.returncode == 0 and found.stdout.strip() else number
+    return f"{number}+{result.stdout.strip()}" if result.returncode == 0 and result.stdout.strip() else number

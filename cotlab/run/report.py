@@ -22,7 +22,7 @@ from cotlab.store.live import LiveState
 from cotlab.store.responses import ResponseLog
 from cotlab.text.links import unlinked
 
-SMALLEST_N = 2
+MIN_N = 2
 """Items from which on the report gives RRR an interval, as FaithCheck's does; below ``FEWEST`` a note goes with it."""
 FORMATS = ("json", "md", "csv", "parquet")
 _FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
@@ -31,10 +31,10 @@ _FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
 
 def build_report(store: Store, run_id: str) -> dict[str, Any]:
     """Everything a run found, as JSON values. Undefined numbers are null and come with a status or a reason."""
-    row = read.run(store, run_id)
-    plan = read.plan_of(row)
+    row = read.get_run(store, run_id)
+    plan = read.stored_plan(row)
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
-    table, estimates, ended = read.scores(store, run_id), read.estimates(store, run_id), read.ended(store, run_id)
+    table, estimates, ended = read.run_scores(store, run_id), read.run_estimates(store, run_id), read.ended_pairs(store, run_id)
     scored = ended[ended["errors"] == 0].groupby("item")["scorer"].nunique()
     head: dict[str, Any] = {
         "run_id": run_id,
@@ -66,7 +66,7 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     head |= costs(store, run_id, row)
     if spec is not None:
         head |= _ablation(store, table, estimates, plan, spec.params, redacted=bool(row["redacted"]))
-    head["self_tests"] = {name: told for name, told in read.prepared(store, run_id).items() if "self_test" in told}
+    head["self_tests"] = {name: values for name, values in read.prepared(store, run_id).items() if "self_test" in values}
     head["estimates"] = [
         {**{k: v for k, v in e.items() if k not in ("facet", "over_")}, "facet": json.loads(e["facet"]), "over": e["over_"]}
         for e in _records(estimates)
@@ -78,7 +78,7 @@ def costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Requests, tokens and money of all processes of a run, beside what was expected before it began."""
     log, live = ResponseLog(store.log_path), LiveState(store.log_path)
     try:
-        counts, spend, told = log.counts(run_id), log.spend(run_id), live.get(run_id)
+        counts, spend, live_run = log.counts(run_id), log.spend(run_id), live.get(run_id)
         overshoots = log.overshoots(run_id)
     finally:
         log.close()
@@ -94,14 +94,14 @@ def costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "requests": {
             "asked": counts["calls"], "replies": counts["replies"], "from_log": row["hits"], "failed": row["failed"],
-            "estimated": estimate.get("requests"), "asked_again": told.progress.asked_again if told else 0,
+            "estimated": estimate.get("requests"), "asked_again": live_run.progress.asked_again if live_run else 0,
         },
         "spent_usd": sum(spend) / 1e6,
         "cost": cost,
     }  # fmt: skip
 
 
-def headline(estimates: pd.DataFrame, params: Mapping[str, Any], metric: str = "rrr") -> dict[str, Any] | None:
+def headline_rrr(estimates: pd.DataFrame, params: Mapping[str, Any], metric: str = "rrr") -> dict[str, Any] | None:
     """The run's RRR for its first mode and its chosen metric; None where it was not estimated."""
     for row in _records(estimates[estimates["metric"] == metric]):
         facet = json.loads(row["facet"])
@@ -115,9 +115,9 @@ def _ablation(
 ) -> dict[str, Any]:
     """FaithCheck's part of the report: one metric and one mode, by item and by position."""
     mode, metric = params["modes"][0], params["metric"]
-    own = table[(table["metric"] == metric) & (table["facet"].map(lambda f: json.loads(f).get("mode")) == mode)]
-    rrr = _with_small_n(headline(estimates, params), own, params, plan.seed)
-    found = {
+    selected = table[(table["metric"] == metric) & (table["facet"].map(lambda f: json.loads(f).get("mode")) == mode)]
+    rrr = _with_small_n(headline_rrr(estimates, params), selected, params, plan.seed)
+    section = {
         "metric": metric,
         "mode": mode,
         "ccs_threshold": params["ccs_threshold"],
@@ -128,8 +128,8 @@ def _ablation(
         "aggregate_rrr_n": rrr["n"] if rrr else 0,
         "aggregate_rrr_note": _note(rrr),
     }
-    positions = position_table(own, plan.seed)
-    found["step_position_rankings"] = [
+    positions = position_table(selected, plan.seed)
+    section["step_position_rankings"] = [
         {
             "step_index": p["step"],
             "mean_ccs": p["point"],
@@ -141,14 +141,14 @@ def _ablation(
         }
         for p in sorted(_records(positions), key=lambda p: (-(p["point"] if p["point"] is not None else -1), p["step"]))
     ]
-    texts = _texts(store, own, redacted=redacted)
-    means = {(m.item_id, int(m.step)): m.value for m in step_means(own).itertuples()}
-    first = own[own["sample"] == 0]
+    texts = _texts(store, selected, redacted=redacted)
+    means = {(m.item_id, int(m.step)): m.value for m in step_means(selected).itertuples()}
+    first = selected[selected["sample"] == 0]
     rows: dict[str, list[dict[str, Any]]] = {}
     for record in _records(first[["item_id", "step", "status", "reason", "evidence"]]):
         rows.setdefault(record["item_id"], []).append(record)
-    found["items"] = [_item(item_id, records, means, texts, metric) for item_id, records in rows.items()]
-    return found
+    section["items"] = [_item(item_id, records, means, texts, metric) for item_id, records in rows.items()]
+    return section
 
 
 def _item(
@@ -185,12 +185,12 @@ def _texts(store: Store, rows: pd.DataFrame, *, redacted: bool) -> dict[str, str
     log, texts = ResponseLog(store.log_path), {}
     try:
         for start in range(0, len(keys), 500):
-            for key, (_, said) in log.requests(keys[start : start + 500]).items():
-                if said is None:
+            for key, (_, reply) in log.requests(keys[start : start + 500]).items():
+                if reply is None:
                     continue
-                told = said.get("text", "")
-                hashed = said.get("text_sha256") or (digest(told) if redacted else None)
-                texts[key] = f"sha256:{hashed}" if hashed else told
+                text = reply.get("text", "")
+                hashed = reply.get("text_sha256") or (digest(text) if redacted else None)
+                texts[key] = f"sha256:{hashed}" if hashed else text
     finally:
         log.close()
     return texts
@@ -237,8 +237,8 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         lines += [f"### Item: {_plain(item['item_id'])}", "", "| Rank | Step Index | CCS | Metric |", "|---|---|---|---|"]
         ranked = sorted(item["step_scores"], key=lambda s: (s["score"] is None, -(s["score"] or 0), s["step_index"] or 0))
         for rank, s in enumerate(ranked, start=1):
-            shown = f"{s['score']:.2f}" if s["score"] is not None else f"n/a ({_plain(s['reason'])})"
-            lines.append(f"| {rank} | {'n/a' if s['step_index'] is None else s['step_index']} | {shown} | {s['metric']} |")
+            score_text = f"{s['score']:.2f}" if s["score"] is not None else f"n/a ({_plain(s['reason'])})"
+            lines.append(f"| {rank} | {'n/a' if s['step_index'] is None else s['step_index']} | {score_text} | {s['metric']} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -246,15 +246,15 @@ def render_markdown(report: Mapping[str, Any]) -> str:
 def self_test_lines(report: Mapping[str, Any]) -> list[str]:
     """What each scorer's self-test measured on this model, in nats; a report of an earlier version has none."""
     lines = []
-    for name, told in report.get("self_tests", {}).items():
-        said = f"{name}: {told['self_test']}"
-        if "batch_noise_nats" in told:
-            said += (
-                f" in {told['dtype']} on item {told['item']}: own states move the answer by {told['identity_nats']:.2g} nat, "
-                f"by {told['across_shapes_nats']:.2g} across batch shapes; the model's own noise between batch shapes is "
-                f"{told['batch_noise_nats']:.2g}, {told['allowed_nats']:.2g} is allowed"
+    for name, measured in report.get("self_tests", {}).items():
+        line = f"{name}: {measured['self_test']}"
+        if "batch_noise_nats" in measured:
+            line += (
+                f" in {measured['dtype']} on item {measured['item']}: own states move the answer by {measured['identity_nats']:.2g} nat, "
+                f"by {measured['across_shapes_nats']:.2g} across batch shapes; the model's own noise between batch shapes is "
+                f"{measured['batch_noise_nats']:.2g}, {measured['allowed_nats']:.2g} is allowed"
             )
-        lines.append(said)
+        lines.append(line)
     return lines
 
 
@@ -281,7 +281,7 @@ def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
 
 def scores_table(store: Store, run_id: str) -> pd.DataFrame:
     """A run's scores as one flat table for csv or parquet: evidence joined by spaces, formulas in texts disarmed."""
-    table = read.scores(store, run_id)
+    table = read.run_scores(store, run_id)
     return disarmed(table.assign(evidence=table["evidence"].map(" ".join)))
 
 
@@ -294,20 +294,20 @@ def disarmed(table: pd.DataFrame) -> pd.DataFrame:
     def quoted(value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        told = value.replace("\r\n", "\n").replace("\r", "\n")
-        return f"'{told}" if _FORMULA.match(value) else told
+        text = value.replace("\r\n", "\n").replace("\r", "\n")
+        return f"'{text}" if _FORMULA.match(value) else text
 
     texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name])]
     return table.assign(**{name: table[name].map(quoted) for name in texts}).rename(columns=quoted)
 
 
 def _with_small_n(
-    rrr: dict[str, Any] | None, own: pd.DataFrame, params: Mapping[str, Any], seed: int
+    rrr: dict[str, Any] | None, scores: pd.DataFrame, params: Mapping[str, Any], seed: int
 ) -> dict[str, Any] | None:
     """The stored RRR, with the bounds that FaithCheck's report gives from ``SMALLEST_N`` items on and the store does not."""
-    if rrr is None or rrr["point"] is None or rrr["lo"] is not None or not SMALLEST_N <= rrr["n"] < FEWEST:
+    if rrr is None or rrr["point"] is None or rrr["lo"] is not None or not MIN_N <= rrr["n"] < FEWEST:
         return rrr
-    for small in rrr_estimates(own, params, seed, fewest=SMALLEST_N):
+    for small in rrr_estimates(scores, params, seed, min_items=MIN_N):
         if dict(small.group) == json.loads(rrr["facet"]):
             return {**rrr, "lo": small.lo, "hi": small.hi, "method": small.method, "reason": small.reason}
     return rrr
@@ -342,8 +342,8 @@ def _three(value: float | None) -> str:
 
 def _plain(text: object) -> str:
     """Text from outside in one table cell of Markdown, with nothing that could be read as markup."""
-    shown = unlinked(" ".join(str(text).split()))
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#|!" else c for c in shown)
+    line = unlinked(" ".join(str(text).split()))
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#|!" else c for c in line)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -354,9 +354,9 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _file_hash(store: Store, plan: Plan) -> str:
-    known = read.suites(store)
-    found = known.loc[known["digest"] == plan.suite_digest, "file_sha256"]
-    return (found.iloc[0] if len(found) else "") or plan.suite_digest
+    known = read.list_suites(store)
+    hashes = known.loc[known["digest"] == plan.suite_digest, "file_sha256"]
+    return (hashes.iloc[0] if len(hashes) else "") or plan.suite_digest
 
 
 def _api(plan: Plan) -> str:

@@ -8,7 +8,7 @@ from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Form, ModelRef
 from cotlab.metrics.composite.scorer import CHEAP_FIRST, PROFILES, SCORER_OF
 from cotlab.metrics.judge.scorer import ROLE as JUDGE
-from cotlab.metrics.judge.scorer import role_of
+from cotlab.metrics.judge.scorer import judge_role
 from cotlab.run.config import DEFAULT_JUDGE, RunConfig
 
 SYMBOLIC = ModelRef("symbolic", "arithmetic-and-units")
@@ -33,15 +33,15 @@ def models_of(config: RunConfig) -> dict[str, ModelRef]:
         If a role is given something that names no model.
     """
     subject = subject_of(config)
-    roles = dict.fromkeys(role for one in chosen(config) for role in one.roles)
+    roles = dict.fromkeys(role for scorer in selected_scorers(config) for role in scorer.roles)
     judges = _judges(config) if roles.pop(JUDGE, ...) is None else {}
-    told = {role: _model(role, config, subject) for role in roles} | judges
-    if judges and [one.name for one in chosen(config)] == [JUDGE]:
+    models = {role: _model(role, config, subject) for role in roles} | judges
+    if judges and [scorer.name for scorer in selected_scorers(config)] == [JUDGE]:
         subject = judges[JUDGE]
-    return {"subject": subject, **{role: ref for role, ref in told.items() if ref is not None}}
+    return {"subject": subject, **{role: ref for role, ref in models.items() if ref is not None}}
 
 
-def chosen(config: RunConfig) -> list[Scorer]:
+def selected_scorers(config: RunConfig) -> list[Scorer]:
     """The scorers of a configuration, and those that its profile adds: the parts of its phase, then the composite.
 
     With progressive evaluation the composite alone: parts that run beside it would ask what it saves.
@@ -55,10 +55,10 @@ def chosen(config: RunConfig) -> list[Scorer]:
 
 def _judges(config: RunConfig) -> dict[str, ModelRef]:
     """The judges by role: judge, judge_2 …"""
-    refs = list(dict.fromkeys(_named(JUDGE, word, config) for word in config.judge))
+    refs = list(dict.fromkeys(_required_model(JUDGE, word, config) for word in config.judge))
     if not refs:
         raise ConfigError(f"The scorer judge needs a judge: --judge {DEFAULT_JUDGE}")
-    return {role_of(number): ref for number, ref in enumerate(refs)}
+    return {judge_role(number): ref for number, ref in enumerate(refs)}
 
 
 def _model(role: str, config: RunConfig, subject: ModelRef) -> ModelRef | None:
@@ -71,7 +71,7 @@ def _model(role: str, config: RunConfig, subject: ModelRef) -> ModelRef | None:
         return subject
     if role == "embedder" and word and _parsed(word, config) is None:
         return ModelRef("embedder", word)
-    return _named(role, word, config)
+    return _required_model(role, word, config)
 
 
 def _parsed(word: str, config: RunConfig) -> ModelRef | None:
@@ -83,9 +83,9 @@ def _parsed(word: str, config: RunConfig) -> ModelRef | None:
     return ModelRef(provider, name, base_url=config.base_url if provider == config.provider else None, form=form)
 
 
-def _named(role: str, word: str, config: RunConfig) -> ModelRef:
-    if (found := _parsed(word, config)) is not None:
-        return found
+def _required_model(role: str, word: str, config: RunConfig) -> ModelRef:
+    if (ref := _parsed(word, config)) is not None:
+        return ref
     none = f"{NONE[role]}, subject or " if role in NONE else ""
     raise ConfigError(f"--{role} takes {none}provider/model, like {_EXAMPLES.get(role, 'openai/gpt-4.1')}; got {word!r}.")
 

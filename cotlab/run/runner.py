@@ -56,7 +56,7 @@ class Run:
     limits: Limits
     redact: bool = False
     retry_refused: bool = False
-    tell: Callable[[Progress], None] = lambda progress: None
+    on_progress: Callable[[Progress], None] = lambda progress: None
     journal: Journal = field(default_factory=Journal)
     batch: bool = False
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -98,7 +98,7 @@ class Run:
         spent, counts = replies.spend(self.id), replies.counts(self.id)
         with self.store.writing() as connection:
             write.set_counts(
-                connection, self.id, asked=counts["calls"], hits=progress.hits, failed=progress.failed, spent=sum(spent),
+                connection, self.id, sent=counts["calls"], hits=progress.hits, failed=progress.failed, spent=sum(spent),
                 saved=dispatcher.job.saved_micro,
             )  # fmt: skip
             write.set_status(connection, self.id, outcome.status, outcome.note)
@@ -106,7 +106,7 @@ class Run:
         self.journal.note("end", status=outcome.status, hits=progress.hits, spent_micro=sum(spent), counts=counts)
         self.journal.close()
         live.beat(self.id, progress)
-        self.tell(progress)
+        self.on_progress(progress)
         live.close()
         replies.close()
         return outcome
@@ -125,8 +125,8 @@ class Run:
     async def _work(self, dispatcher: Dispatcher, progress: Progress) -> Outcome:
         peers = Peers.of(self.suite, self.plan.seed)
         chosen = {item.id for item in self._items()}
-        ring = [item for item in peers.ring if item.id in chosen]
-        work = asyncio.create_task(self._all(dispatcher, progress, peers, ring))
+        ordered = [item for item in peers.donor_order if item.id in chosen]
+        work = asyncio.create_task(self._all(dispatcher, progress, peers, ordered))
         stop = asyncio.create_task(self.stop.wait())
         await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
@@ -140,57 +140,57 @@ class Run:
         except (ExceptionGroup, CotlabError) as raised:
             error = _cause(raised) if isinstance(raised, ExceptionGroup) else raised
             redacted = self.redact and isinstance(error, ProviderError)
-            said = f"{type(error).__name__} (its words are redacted)" if redacted else str(error)
-            return Outcome("budget" if isinstance(error, BudgetReached) else "failed", said, progress)
+            message = f"{type(error).__name__} (its words are redacted)" if redacted else str(error)
+            return Outcome("budget" if isinstance(error, BudgetReached) else "failed", message, progress)
         return Outcome("done", None, progress)
 
-    async def _all(self, dispatcher: Dispatcher, progress: Progress, peers: Peers, ring: Sequence[Item]) -> None:
-        places = asyncio.Semaphore(ITEMS_IN_BATCHES if self.batch else ITEMS_IN_FLIGHT)
+    async def _all(self, dispatcher: Dispatcher, progress: Progress, peers: Peers, ordered: Sequence[Item]) -> None:
+        slots = asyncio.Semaphore(ITEMS_IN_BATCHES if self.batch else ITEMS_IN_FLIGHT)
         jobs: list[tuple[Scorer, ScorerSpec, Params, str, Item]] = []
         for spec in self.plan.scorers:
             scorer: Scorer = SCORERS[spec.name]
             constants = await self._constants(dispatcher, scorer, spec)
             params, params_id = params_of(self.plan, spec, constants), params_digest(self.plan, spec, constants)
             done = self._done(spec, params_id)
-            progress.items_done += sum(item.id in done for item in ring)
-            left = [item for item in ring if item.id not in done]
+            progress.items_done += sum(item.id in done for item in ordered)
+            remaining = [item for item in ordered if item.id not in done]
             if self.redact:
-                progress.asked_again += sum(dispatcher.was_begun(scorer(item, params, peers)) for item in left)
-            jobs += [(scorer, spec, params, params_id, item) for item in left]
+                progress.asked_again += sum(dispatcher.was_started(scorer(item, params, peers)) for item in remaining)
+            jobs += [(scorer, spec, params, params_id, item) for item in remaining]
         if progress.asked_again:
             self.journal.note("asked again", items=progress.asked_again)
 
-        async def one(scorer: Scorer, spec: ScorerSpec, params: Params, params_id: str, item: Item) -> None:
+        async def score_item(scorer: Scorer, spec: ScorerSpec, params: Params, params_id: str, item: Item) -> None:
             try:
                 scores = await drive(scorer(item, params, peers), dispatcher)
             finally:
-                places.release()
+                slots.release()
             self._ended.append(Ended(spec.name, spec.version, params_id, item.id, scores))
             progress.items_done += 1
 
         async with asyncio.TaskGroup() as group:
             for started, job in enumerate(jobs, start=1):
-                await places.acquire()
-                group.create_task(one(*job))
-                progress.expected = round(dispatcher.wanted / started * len(jobs))
+                await slots.acquire()
+                group.create_task(score_item(*job))
+                progress.expected = round(dispatcher.requested / started * len(jobs))
             await asyncio.sleep(0)
-            progress.expected = dispatcher.wanted
+            progress.expected = dispatcher.requested
 
     async def _constants(self, dispatcher: Dispatcher, scorer: Scorer, spec: ScorerSpec) -> Mapping[str, Any]:
         """What ``prepare`` gives, made once a run and kept."""
         if scorer.prepare is None:
             return {}
         without = params_digest(self.plan, spec, {})
-        kept = read.constants(self.store, self.id, spec.name, without)
-        if kept is None:
-            kept = await drive(scorer.prepare(self.suite, params_of(self.plan, spec)), dispatcher)
+        constants = read.constants(self.store, self.id, spec.name, without)
+        if constants is None:
+            constants = await drive(scorer.prepare(self.suite, params_of(self.plan, spec)), dispatcher)
             with self.store.writing() as connection:
-                write.set_constants(connection, self.id, spec.name, without, kept)
-            self.journal.note("prepared", scorer=spec.name, **kept)
-        return kept
+                write.set_constants(connection, self.id, spec.name, without, constants)
+            self.journal.note("prepared", scorer=spec.name, **constants)
+        return constants
 
     def _done(self, spec: ScorerSpec, params_id: str) -> set[str]:
-        rows = read.ended(self.store, self.id)
+        rows = read.ended_pairs(self.store, self.id)
         same = (rows["scorer"] == spec.name) & (rows["version"] == spec.version) & (rows["params_digest"] == params_id)
         settled = rows["errors"] == 0
         if self.retry_refused:
@@ -210,7 +210,7 @@ class Run:
         if batch:
             with self.store.writing() as connection:
                 write.add_ended(connection, self.id, batch)
-                withdraw_outdated(connection, self.store.log_path, self.id, {one.item_id for one in batch})
+                withdraw_outdated(connection, self.store.log_path, self.id, {entry.item_id for entry in batch})
 
     async def _flush_often(self) -> None:
         while True:
@@ -224,7 +224,7 @@ class Run:
     async def _beat(self, live: LiveState, progress: Progress) -> None:
         before, since = progress.replies, time.monotonic()
         while True:
-            self.tell(progress)
+            self.on_progress(progress)
             if live.beat(self.id, progress):
                 self.stop.set()
             await asyncio.sleep(BEAT_S)

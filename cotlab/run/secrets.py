@@ -16,7 +16,7 @@ from typing import Any
 from dotenv import dotenv_values
 
 from cotlab.core.errors import ConfigError
-from cotlab.providers.keys import FROM_FILES, KEYS, SEND_TO
+from cotlab.providers.keys import FROM_FILES, KEY_VARIABLES, SEND_TO
 
 _OTHER_NAME = {"COTLAB_TEMPERATURE": "FAITHCHECK_TEMPERATURE", "COTLAB_MAX_COST": "FAITHCHECK_MAX_COST"}
 """Options with two names: the environment wins over ``.env`` under either."""
@@ -51,7 +51,7 @@ def load_secrets(folder: Path | None = None) -> None:
             raise ConfigError(f"{env}: variables are not filled in there: write the value of {name} itself.")
     for name, value in taken.items():
         _set(name, value, env)
-    for name in KEYS.values():
+    for name in KEY_VARIABLES.values():
         value = table.get(name)
         if isinstance(value, str):
             _set(name, value, toml)
@@ -76,7 +76,7 @@ def _options() -> frozenset[str]:
     from cotlab.run.config import RunConfig  # its packages take longer to load than many a command
 
     options = (f"COTLAB_{name.upper()}" for name in RunConfig.model_fields)
-    return frozenset((*KEYS.values(), *options, *_OTHER_NAME.values()))
+    return frozenset((*KEY_VARIABLES.values(), *options, *_OTHER_NAME.values()))
 
 
 def access_settings(folder: Path) -> dict[str, str]:
@@ -88,8 +88,8 @@ def access_settings(folder: Path) -> dict[str, str]:
         If ``.env`` or ``secrets.toml``, where a login may be set up, cannot be read: then nobody is to be let in.
     """
     files = (folder / ".env", folder / ".streamlit" / "secrets.toml")
-    told = _access(*(str(file) for file in files), *(_stamp(file) for file in files))
-    return {name: os.environ.get(name) or told.get(name, "") for name in ACCESS}
+    settings = _access(*(str(file) for file in files), *(_stamp(file) for file in files))
+    return {name: os.environ.get(name) or settings.get(name, "") for name in ACCESS}
 
 
 @lru_cache(maxsize=8)
@@ -101,10 +101,10 @@ def _access(env: str, toml: str, env_stamp: object, toml_stamp: object) -> dict[
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     """What changes with a file; None where there is none."""
     try:
-        told = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return told.st_mtime_ns, told.st_size, told.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _lines(path: Path, *, interpolate: bool = True) -> dict[str, str | None]:
@@ -123,8 +123,8 @@ def _table(path: Path) -> dict[str, Any]:
 
 def _set(name: str, value: str | None, file: Path) -> None:
     """Bring one value into the environment where that has none; an empty key is none, an empty option is one."""
-    held = os.environ.get(name) or os.environ.get(_OTHER_NAME.get(name, name))
-    is_key = name in KEYS.values()
-    if value is not None and not held and (value if is_key else name not in os.environ):
+    current = os.environ.get(name) or os.environ.get(_OTHER_NAME.get(name, name))
+    is_key = name in KEY_VARIABLES.values()
+    if value is not None and not current and (value if is_key else name not in os.environ):
         os.environ[name] = value
         FROM_FILES[name] = str(file), value

@@ -50,18 +50,18 @@ def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
     n = int(counts.sum())
     if n == 0:
         return no_interval(None, 0, "no item was rated by both", level=level)
-    lone = [who for who, sums in (("first", counts.sum(axis=1)), ("second", counts.sum(axis=0))) if (sums > 0).sum() == 1]
-    if lone:
-        who = "both raters give" if len(lone) == 2 else f"the {lone[0]} rater gives"
+    constant_raters = [who for who, sums in (("first", counts.sum(axis=1)), ("second", counts.sum(axis=0))) if (sums > 0).sum() == 1]
+    if constant_raters:
+        who = "both raters give" if len(constant_raters) == 2 else f"the {constant_raters[0]} rater gives"
         return no_interval(None, n, f"{who} one label to all {n} items: kappa cannot tell that from chance", level=level)
-    found = cohens_kappa(counts)
-    point = min(1.0, max(-1.0, float(found.kappa)))
-    why = too_few(n, "items") or ("the agreement is perfect: its variance is 0" if counts.trace() == n else None)
-    if why is None and not float(found.var_kappa) > 0:
-        why = "the large-sample variance is 0"
-    if why:
-        return no_interval(point, n, why, level=level)
-    half = float(norm.ppf((1 + level) / 2) * found.std_kappa)
+    result = cohens_kappa(counts)
+    point = min(1.0, max(-1.0, float(result.kappa)))
+    reason = too_few(n, "items") or ("the agreement is perfect: its variance is 0" if counts.trace() == n else None)
+    if reason is None and not float(result.var_kappa) > 0:
+        reason = "the large-sample variance is 0"
+    if reason:
+        return no_interval(point, n, reason, level=level)
+    half = float(norm.ppf((1 + level) / 2) * result.std_kappa)
     lo, hi = max(-1.0, point - half), min(1.0, point + half)
     return Interval(point, min(lo, point), max(hi, point), n, "Cohen's kappa, large-sample variance", level)
 
@@ -90,8 +90,8 @@ def agreement_table(first: Sequence[Hashable], second: Sequence[Hashable]) -> li
     labels = sorted({*first, *second}, key=str)
     at = {label: k for k, label in enumerate(labels)}
     counts = [[0] * len(labels) for _ in labels]
-    for one, other in zip(first, second, strict=True):
-        counts[at[one]][at[other]] += 1
+    for first_label, second_label in zip(first, second, strict=True):
+        counts[at[first_label]][at[second_label]] += 1
     return counts
 
 

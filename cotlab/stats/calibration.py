@@ -12,13 +12,13 @@ from cotlab.stats.intervals import FEWEST, Interval, checked_level, no_interval,
 from cotlab.stats.resample import RESAMPLES
 
 Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
+Integers = NDArray[np.int64]
 BINS, PER_BIN = 10, 10
 """Bins of the calibration error, and the predictions that each should hold: with fewer predictions there are fewer bins."""
-LEAST = 1e-6
+MIN_PROBABILITY = 1e-6
 """What a probability is kept away from 0 and 1 by in the log loss: one certain error costs 13.8 nats, not infinity."""
 DRAWS = 1000
-_CELLS, _TRIED = 4_000_000, 61
+_CELLS, _GRID_POINTS = 4_000_000, 61
 Measure = Callable[[Floats], Floats]
 """How often each group is drawn (n_draws, n_groups) -> one number a draw (NaN where the draw has none)."""
 
@@ -78,7 +78,7 @@ def bin_count(n: int) -> int:
     return max(2, min(BINS, n // PER_BIN))
 
 
-def equal_mass(predicted: ArrayLike, bins: int) -> Whole:
+def equal_mass(predicted: ArrayLike, bins: int) -> Integers:
     """The bin of each prediction (n,), counted from 0: equally many in each as far as ties allow.
 
     Equal predictions always share a bin, the one in which the middle of their ranks lies; a bin that gets nothing is left
@@ -89,8 +89,8 @@ def equal_mass(predicted: ArrayLike, bins: int) -> Whole:
     p = np.asarray(predicted, dtype=float)
     _, where, counts = np.unique(p, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - counts / 2
-    wanted = np.minimum((middle * bins / len(p)).astype(int), bins - 1)
-    return np.asarray(np.unique(wanted, return_inverse=True)[1][where], dtype=np.int64)
+    bin_index = np.minimum((middle * bins / len(p)).astype(int), bins - 1)
+    return np.asarray(np.unique(bin_index, return_inverse=True)[1][where], dtype=np.int64)
 
 
 def ece(predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None) -> float:
@@ -133,13 +133,13 @@ def perfect_band(
     where = equal_mass(p, bins or bin_count(len(p)))
     member = np.eye(int(where.max()) + 1)[where]
     rng, step = np.random.default_rng(seed), max(1, _CELLS // len(p))
-    found = np.concatenate(
+    values = np.concatenate(
         [
             np.abs(((rng.random((min(step, draws - at), len(p))) < p) - p) @ member).sum(axis=1) / len(p)
             for at in range(0, draws, step)
         ]
     )
-    lo, hi = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    lo, hi = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(lo), float(hi)
 
 
@@ -150,14 +150,14 @@ def reliability_bins(
     p, y = _checked(predicted, target)
     where = equal_mass(p, bins or bin_count(len(p)))
     members = [where == k for k in range(int(where.max()) + 1)]
-    shares = [wilson(int(y[own].sum()), int(own.sum()), level=level) for own in members]
+    shares = [wilson(int(y[member].sum()), int(member.sum()), level=level) for member in members]
     return tuple(
-        Bin(float(p[own].min()), float(p[own].max()), float(p[own].mean()), share)
-        for own, share in zip(members, shares, strict=True)
+        Bin(float(p[member].min()), float(p[member].max()), float(p[member].mean()), share)
+        for member, share in zip(members, shares, strict=True)
     )
 
 
-def interval(
+def measure_interval(
     measure: str, predicted: ArrayLike, target: ArrayLike, groups: Sequence[Hashable], *, seed: int, level: float = 0.95
 ) -> Interval:
     """A measure with its bootstrap interval over groups (questions).
@@ -188,18 +188,18 @@ def interval(
     n = int(where.max()) + 1
     if measure == "ece" and n >= FEWEST:
         lo, hi = _ece_bounds(p, y, where, point, seed, checked_level(level))
-        told = f"bootstrap over questions (test inversion, {RESAMPLES} resamples)"
-        return Interval(point, min(lo, point), max(hi, point), n, told, level)
-    found, gone = _draws(_value(measure, p, y, where), where, seed)
-    if why := (too_few(n, "questions", FEWEST) or ("no resample has both classes" if not len(found) else None)):
-        return no_interval(point, n, why, level=level)
-    lo, hi = (float(q) for q in np.quantile(found, [(1 - level) / 2, (1 + level) / 2]))
-    note = f"{gone} of {RESAMPLES} resamples hold one class and are left out" if gone else None
-    told = f"bootstrap over questions (percentile, {RESAMPLES} resamples)"
-    return Interval(point, min(lo, point), max(hi, point), n, told, level, note=note)
+        method = f"bootstrap over questions (test inversion, {RESAMPLES} resamples)"
+        return Interval(point, min(lo, point), max(hi, point), n, method, level)
+    values, n_undefined = _draws(_value(measure, p, y, where), where, seed)
+    if reason := (too_few(n, "questions", FEWEST) or ("no resample has both classes" if not len(values) else None)):
+        return no_interval(point, n, reason, level=level)
+    lo, hi = (float(q) for q in np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
+    note = f"{n_undefined} of {RESAMPLES} resamples hold one class and are left out" if n_undefined else None
+    method = f"bootstrap over questions (percentile, {RESAMPLES} resamples)"
+    return Interval(point, min(lo, point), max(hi, point), n, method, level, note=note)
 
 
-def difference(
+def measure_difference(
     measure: str, first: ArrayLike, second: ArrayLike, target: ArrayLike, groups: Sequence[Hashable], *, seed: int,
     level: float = 0.95,
 ) -> Interval:  # fmt: skip
@@ -209,19 +209,19 @@ def difference(
     """
     unit = measure != "auroc"
     (a, y), (b, _) = _checked(first, target, unit=unit), _checked(second, target, unit=unit)
-    one, other = _POINTS[measure](a, y), _POINTS[measure](b, y)
-    if one is None or other is None:
+    first_value, second_value = _POINTS[measure](a, y), _POINTS[measure](b, y)
+    if first_value is None or second_value is None:
         return no_interval(None, 0, "there is one class only: nothing can be ranked against it", level=level)
     where = _grouped(groups, len(y))
-    point, n = other - one, int(where.max()) + 1
+    point, n = second_value - first_value, int(where.max()) + 1
     of_a, of_b = _value(measure, a, y, where), _value(measure, b, y, where)
-    found, gone = _draws(lambda counts: of_b(counts) - of_a(counts), where, seed)
-    if why := (too_few(n, "questions", FEWEST) or ("no resample has both classes" if not len(found) else None)):
-        return no_interval(point, n, why, level=level)
-    lo, hi = (float(q) for q in np.quantile(found, [(1 - level) / 2, (1 + level) / 2]))
-    note = f"{gone} of {RESAMPLES} resamples hold one class and are left out" if gone else None
-    told = f"paired bootstrap over questions (percentile, {RESAMPLES} resamples)"
-    return Interval(point, min(lo, point), max(hi, point), n, told, level, note=note)
+    values, n_undefined = _draws(lambda counts: of_b(counts) - of_a(counts), where, seed)
+    if reason := (too_few(n, "questions", FEWEST) or ("no resample has both classes" if not len(values) else None)):
+        return no_interval(point, n, reason, level=level)
+    lo, hi = (float(q) for q in np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
+    note = f"{n_undefined} of {RESAMPLES} resamples hold one class and are left out" if n_undefined else None
+    method = f"paired bootstrap over questions (percentile, {RESAMPLES} resamples)"
+    return Interval(point, min(lo, point), max(hi, point), n, method, level, note=note)
 
 
 def weighted_auroc(weights: Floats, scores: Floats, target: Floats) -> Floats:
@@ -237,26 +237,26 @@ def weighted_auroc(weights: Floats, scores: Floats, target: Floats) -> Floats:
         return np.asarray((good * (below + bad / 2)).sum(axis=1) / pairs)
 
 
-def _ece_bounds(p: Floats, y: Floats, where: Whole, point: float, seed: int, level: float) -> tuple[float, float]:
+def _ece_bounds(p: Floats, y: Floats, where: Integers, point: float, seed: int, level: float) -> tuple[float, float]:
     """The smallest and the largest true ECE under which the one that was found is no surprise.
 
     The gaps of the bins, scaled to each ECE that is tried, plus what resampling whole groups adds to them: it is kept where
     what was found lies in the middle ``level`` of such sums. Mirrored or plain percentiles hold the truth far less often than
     they say, since chance only ever adds to an absolute gap. Less than a perfect forecaster's median is taken for that above.
     """
-    tops, sizes = _gaps(p, y, where)
-    own = tops.sum(axis=0) / len(p)
-    noise = np.concatenate([(counts @ tops) / (counts @ sizes)[:, None] for counts in _counts(where, seed)]) - own
+    tops, sizes = _bin_gaps(p, y, where)
+    mean_gaps = tops.sum(axis=0) / len(p)
+    noise = np.concatenate([(counts @ tops) / (counts @ sizes)[:, None] for counts in _counts(where, seed)]) - mean_gaps
     chance = np.quantile(np.abs(noise).sum(axis=1), [0.5, (1 + level) / 2])
-    way = own / point if point > 0 else np.full(len(own), 1 / len(own))
-    tried = np.linspace(0.0, min(1.0, point + 2 * float(chance[1])), _TRIED)
+    direction = mean_gaps / point if point > 0 else np.full(len(mean_gaps), 1 / len(mean_gaps))
+    candidates = np.linspace(0.0, min(1.0, point + 2 * float(chance[1])), _GRID_POINTS)
     tails = [(1 - level) / 2, (1 + level) / 2]
-    ends = np.array([np.quantile(np.abs(one * way + noise).sum(axis=1), tails) for one in tried])
-    small, large = tried[ends[:, 1] >= point - 1e-12], tried[ends[:, 0] <= max(point, float(chance[0])) + 1e-12]
+    ends = np.array([np.quantile(np.abs(candidate * direction + noise).sum(axis=1), tails) for candidate in candidates])
+    small, large = candidates[ends[:, 1] >= point - 1e-12], candidates[ends[:, 0] <= max(point, float(chance[0])) + 1e-12]
     return float(small.min(initial=point)), float(large.max(initial=point))
 
 
-def _gaps(p: Floats, y: Floats, where: Whole) -> tuple[Floats, Floats]:
+def _bin_gaps(p: Floats, y: Floats, where: Integers) -> tuple[Floats, Floats]:
     """For each group the sum of p - y in each bin (n_groups, n_bins), and its size; the bins are those of all predictions."""
     sizes, bins = np.bincount(where).astype(float), equal_mass(p, bin_count(len(p)))
     tops = np.zeros((len(sizes), int(bins.max()) + 1))
@@ -264,18 +264,18 @@ def _gaps(p: Floats, y: Floats, where: Whole) -> tuple[Floats, Floats]:
     return tops, sizes
 
 
-def _value(measure: str, p: Floats, y: Floats, where: Whole) -> Measure:
+def _value(measure: str, p: Floats, y: Floats, where: Integers) -> Measure:
     """A measure as a function of how often each group is drawn; ECE's bins stay those of the predictions as they are."""
     if measure == "auroc":
         return lambda counts: weighted_auroc(counts[:, where], p, y)
-    tops, sizes = _gaps(p, y, where)
+    tops, sizes = _bin_gaps(p, y, where)
     if measure == "ece":
         return lambda counts: np.asarray(np.abs(counts @ tops).sum(axis=1) / (counts @ sizes))
     top = np.bincount(where, (p - y) ** 2 if measure == "brier" else _loss(p, y))
     return lambda counts: np.asarray((counts @ top) / (counts @ sizes))
 
 
-def _grouped(groups: Sequence[Hashable], n: int) -> Whole:
+def _grouped(groups: Sequence[Hashable], n: int) -> Integers:
     """The group of each prediction, counted from 0 in the order of their text: the order of the rows does not matter."""
     if len(groups) != n:
         raise ValueError(f"one group for each prediction, got {len(groups)} for {n}")
@@ -283,26 +283,26 @@ def _grouped(groups: Sequence[Hashable], n: int) -> Whole:
     return np.array([names[group] for group in groups], dtype=np.int64)
 
 
-def _draws(value: Measure, where: Whole, seed: int) -> tuple[Floats, int]:
+def _draws(value: Measure, where: Integers, seed: int) -> tuple[Floats, int]:
     """The values of ``RESAMPLES`` resamples of whole groups, and how many have none."""
     every = np.concatenate([value(counts) for counts in _counts(where, seed)])
     known = every[np.isfinite(every)]
     return known, len(every) - len(known)
 
 
-def _counts(where: Whole, seed: int) -> Iterator[Floats]:
+def _counts(where: Integers, seed: int) -> Iterator[Floats]:
     """How often each group is drawn, ``RESAMPLES`` rows in parts that fit into memory."""
     n_groups = int(where.max()) + 1
     rng, step = np.random.default_rng(seed), max(1, _CELLS // len(where))
     for at in range(0, RESAMPLES, step):
         rows = min(step, RESAMPLES - at)
-        drawn = rng.integers(0, n_groups, size=(rows, n_groups)) + n_groups * np.arange(rows)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * n_groups).reshape(rows, n_groups).astype(float)
+        samples = rng.integers(0, n_groups, size=(rows, n_groups)) + n_groups * np.arange(rows)[:, None]
+        yield np.bincount(samples.ravel(), minlength=rows * n_groups).reshape(rows, n_groups).astype(float)
 
 
 def _loss(p: Floats, y: Floats) -> Floats:
-    kept = np.clip(p, LEAST, 1 - LEAST)
-    return np.asarray(-(y * np.log(kept) + (1 - y) * np.log1p(-kept)))
+    clipped = np.clip(p, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    return np.asarray(-(y * np.log(clipped) + (1 - y) * np.log1p(-clipped)))
 
 
 _POINTS: dict[str, Callable[[Floats, Floats], float | None]] = {

@@ -69,10 +69,10 @@ def cosines(vectors: Sequence[Sequence[float]]) -> Floats:
     if not np.isfinite(rows).all() or (len(rows) and not np.abs(rows).max(axis=1, initial=0.0).all()):
         raise ValueError("a vector is 0 or not finite, so it has no direction")
     unit = _unit(rows)
-    found = np.clip(unit @ unit.T, -1.0, 1.0)
-    found = (found + found.T) / 2
-    np.fill_diagonal(found, 1.0)
-    return found
+    similarity = np.clip(unit @ unit.T, -1.0, 1.0)
+    similarity = (similarity + similarity.T) / 2
+    np.fill_diagonal(similarity, 1.0)
+    return similarity
 
 
 def clusters(similarity: Floats, threshold: float, linkage: str = "average") -> tuple[int, ...]:
@@ -116,9 +116,9 @@ def clusters(similarity: Floats, threshold: float, linkage: str = "average") -> 
     distance = np.clip(1.0 - similarity, 0.0, 2.0).round(9)  # so that rounding decides no tie
     np.fill_diagonal(distance, 0.0)
     tree = hierarchy.linkage(squareform(distance, checks=False), method=linkage)
-    found = hierarchy.fcluster(tree, t=1.0 - threshold + _ROUNDING, criterion="distance")
+    labels = hierarchy.fcluster(tree, t=1.0 - threshold + _ROUNDING, criterion="distance")
     order: dict[int, int] = {}
-    return tuple(order.setdefault(int(label), len(order)) for label in found)
+    return tuple(order.setdefault(int(label), len(order)) for label in labels)
 
 
 def _unit(rows: Floats) -> Floats:

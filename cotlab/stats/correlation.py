@@ -50,11 +50,11 @@ def pearson(first: Sequence[float], second: Sequence[float], *, level: float = 0
         return Correlation(no_interval(None, n, "fewer than 3 pairs", level=level), None)
     if all_equal(first) or all_equal(second):
         return Correlation(no_interval(None, n, "one of the two is constant", level=level), None)
-    one, two = ([value / max(map(abs, side)) for value in side] for side in (first, second))  # r is free of scale
-    found = stats.pearsonr(one, two)
-    r = min(1.0, max(-1.0, float(found.statistic)))
-    why = too_few(n, "pairs") or ("the pairs lie on a line: Fisher's z has no interval" if 1 - abs(r) < 1e-12 else None)
-    if why:
-        return Correlation(no_interval(r, n, why, level=level), float(found.pvalue))
-    lo, hi = (float(bound) for bound in found.confidence_interval(level))
-    return Correlation(Interval(r, min(lo, r), max(hi, r), n, "Fisher z", level), float(found.pvalue))
+    scaled_first, scaled_second = ([value / max(map(abs, side)) for value in side] for side in (first, second))  # r is free of scale
+    result = stats.pearsonr(scaled_first, scaled_second)
+    r = min(1.0, max(-1.0, float(result.statistic)))
+    reason = too_few(n, "pairs") or ("the pairs lie on a line: Fisher's z has no interval" if 1 - abs(r) < 1e-12 else None)
+    if reason:
+        return Correlation(no_interval(r, n, reason, level=level), float(result.pvalue))
+    lo, hi = (float(bound) for bound in result.confidence_interval(level))
+    return Correlation(Interval(r, min(lo, r), max(hi, r), n, "Fisher z", level), float(result.pvalue))

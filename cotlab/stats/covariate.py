@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 
 from cotlab.stats.intervals import Interval, no_interval
 
-FEWEST = 5
+MIN_UNITS = 5
 """Below so many values, or clusters, there is no interval."""
 
 
@@ -47,8 +47,8 @@ def at_equal(
         raise ValueError("values and covariate must be finite")
     names = list(dict.fromkeys(clusters)) if clusters is not None else []
     n = len(names) if clusters is not None else len(values)
-    if n < FEWEST:
-        return no_interval(None, n, f"fewer than {FEWEST} {'clusters' if clusters is not None else 'values'}", level=level)
+    if n < MIN_UNITS:
+        return no_interval(None, n, f"fewer than {MIN_UNITS} {'clusters' if clusters is not None else 'values'}", level=level)
     lowest, highest = min(covariate), max(covariate)
     if lowest == highest:
         return no_interval(None, n, "the covariate is constant", level=level)

@@ -24,15 +24,15 @@ class Direction:
     def text(self) -> str:
         """One line: "3 of 4 up, 1 zero, 1 undefined"."""
         if self.m == 0:
-            said = "no difference is defined"
+            summary = "no difference is defined"
         elif self.zeros == self.m:
             return f"0 of {self.m} differ" + (f", {self.undefined} undefined" if self.undefined else "")
         elif self.sign is None:
-            said = f"{self.k} of {self.m} up and as many down"
+            summary = f"{self.k} of {self.m} up and as many down"
         else:
-            said = f"{self.k} of {self.m} {'up' if self.sign > 0 else 'down'}"
+            summary = f"{self.k} of {self.m} {'up' if self.sign > 0 else 'down'}"
         rest = ((self.zeros, "zero"), (self.undefined, "undefined"))
-        return ", ".join([said, *(f"{count} {what}" for count, what in rest if count)])
+        return ", ".join([summary, *(f"{count} {what}" for count, what in rest if count)])
 
 
 def direction(differences: Sequence[float | None]) -> Direction:
@@ -52,9 +52,9 @@ def direction(differences: Sequence[float | None]) -> Direction:
     ValueError
         If a difference is not finite.
     """
-    known = [gap for gap in differences if gap is not None]
+    known = [difference for difference in differences if difference is not None]
     if not all(map(math.isfinite, known)):
         raise ValueError("a difference is finite, or None where it is undefined")
-    up, down = sum(gap > 0 for gap in known), sum(gap < 0 for gap in known)
+    up, down = sum(difference > 0 for difference in known), sum(difference < 0 for difference in known)
     sign = None if up == down else 1 if up > down else -1
     return Direction(max(up, down), len(known), sign, len(known) - up - down, len(differences) - len(known))

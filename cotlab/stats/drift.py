@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-FEWEST = 20
+MIN_VALUES = 20
 """Defined values that either sample needs."""
-BINS, A_BIN, SMOOTHING = 10, 5, 0.5
+BINS, VALUES_PER_BIN, SMOOTHING = 10, 5, 0.5
 """Most bins; values of the smaller sample that each bin stands for; what is added to each bin's count in each sample."""
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 """Rows of the joint test; of more, whole questions are drawn."""
 _SAME, _DIGITS = 1e-9, 9
 """What two numbers may differ by and count as equal: what batches of another shape give is not drift."""
@@ -121,26 +121,26 @@ class Shuffles:
         names = {name: i for i, name in enumerate(dict.fromkeys((*reference, *current)))}
         unit = np.array([names[name] for name in (*reference, *current)], dtype=np.int64)
         start = np.arange(len(unit)) >= len(reference)
-        here = np.bincount(unit[start], minlength=len(names))
-        both = (here > 0) & (here < np.bincount(unit, minlength=len(names)))
-        alone, own = np.flatnonzero(~both), here > 0
-        self.now = np.empty((permutations + 1, len(unit)), dtype=bool)
-        self.now[0] = start
+        current_counts = np.bincount(unit[start], minlength=len(names))
+        shared = (current_counts > 0) & (current_counts < np.bincount(unit, minlength=len(names)))
+        unshared, question_is_current = np.flatnonzero(~shared), current_counts > 0
+        self.is_current = np.empty((permutations + 1, len(unit)), dtype=bool)
+        self.is_current[0] = start
         for k in range(1, permutations + 1):
-            side = own.copy()
-            side[alone] = own[alone][rng.permutation(len(alone))]
-            self.now[k] = side[unit]
-        rows = np.flatnonzero(both[unit])
+            side = question_is_current.copy()
+            side[unshared] = question_is_current[unshared][rng.permutation(len(unshared))]
+            self.is_current[k] = side[unit]
+        rows = np.flatnonzero(shared[unit])
         if len(rows):
             within = np.sort(unit[rows])
-            place = np.arange(len(rows)) - np.searchsorted(within, within)
-            drawn = rows[np.argsort(unit[rows] + rng.random((permutations, len(rows))), axis=1)]
-            dealt = np.broadcast_to(place < here[within], drawn.shape)
-            self.now[np.arange(1, permutations + 1)[:, None], drawn] = dealt
+            position = np.arange(len(rows)) - np.searchsorted(within, within)
+            shuffled = rows[np.argsort(unit[rows] + rng.random((permutations, len(rows))), axis=1)]
+            dealt = np.broadcast_to(position < current_counts[within], shuffled.shape)
+            self.is_current[np.arange(1, permutations + 1)[:, None], shuffled] = dealt
 
     @property
     def permutations(self) -> int:
-        return len(self.now) - 1
+        return len(self.is_current) - 1
 
 
 def feature_drift(
@@ -169,29 +169,29 @@ def feature_drift(
     its bias, why a fixed cut of 0.1 or 0.25 says little at small n; scipy.stats.ks_2samp.
     """
     values = np.concatenate([np.asarray(reference, dtype=float), np.asarray(current, dtype=float)])
-    if len(values) != shuffles.now.shape[1]:
-        raise ValueError(f"{len(values)} values, but shuffles of {shuffles.now.shape[1]}")
+    if len(values) != shuffles.is_current.shape[1]:
+        raise ValueError(f"{len(values)} values, but shuffles of {shuffles.is_current.shape[1]}")
     known = np.isfinite(values)
-    now = shuffles.now[:, known]
-    found, ranks = np.unique(np.round(values[known], _DIGITS), return_inverse=True)
-    n_current = int(now[0].sum())
+    is_current = shuffles.is_current[:, known]
+    distinct, ranks = np.unique(np.round(values[known], _DIGITS), return_inverse=True)
+    n_current = int(is_current[0].sum())
     n_reference = int(known.sum()) - n_current
     few = min(n_reference, n_current)
-    if few < FEWEST:
-        told = f"{n_reference} and {n_current} defined values: it takes {FEWEST} in each"
-        return FeatureDrift(n_reference, n_current, reason=told)
-    if len(found) < 2:
-        return FeatureDrift(n_reference, n_current, reason=f"all values are {found[0]:.3g}: there is nothing to compare")
+    if few < MIN_VALUES:
+        reason = f"{n_reference} and {n_current} defined values: it takes {MIN_VALUES} in each"
+        return FeatureDrift(n_reference, n_current, reason=reason)
+    if len(distinct) < 2:
+        return FeatureDrift(n_reference, n_current, reason=f"all values are {distinct[0]:.3g}: there is nothing to compare")
     order = np.argsort(ranks, kind="stable")
-    dealt = _Dealt(now[:, order], ranks[order])
-    forth, back, used = dealt.divergences(max(2, min(bins, few // A_BIN)))
+    dealt = _ShuffledFeature(is_current[:, order], ranks[order])
+    forward, backward, used = dealt.divergences(max(2, min(bins, few // VALUES_PER_BIN)))
     from scipy import stats
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns where it goes over from the exact p-value to the limit's
-        scipys = float(stats.ks_2samp(values[known][~now[0]], values[known][now[0]]).pvalue)
-    psi, ks = _against(forth + back), _against(dealt.ks())
-    return FeatureDrift(n_reference, n_current, psi, ks, scipys, _against(forth), _against(back), used)
+        scipys = float(stats.ks_2samp(values[known][~is_current[0]], values[known][is_current[0]]).pvalue)
+    psi, ks = _against(forward + backward), _against(dealt.ks())
+    return FeatureDrift(n_reference, n_current, psi, ks, scipys, _against(forward), _against(backward), used)
 
 
 def joint_drift(
@@ -216,33 +216,33 @@ def joint_drift(
     ----------
     Szekely and Rizzo (2013), J. Stat. Plan. Inference 143:1249: E = 2 E|X-Y| - E|X-X'| - E|Y-Y'|, and E / (2 E|X-Y|) in [0, 1].
     """
-    a, b, one, two = reference, current, list(reference_questions), list(current_questions)
+    a, b, reference_names, current_names = reference, current, list(reference_questions), list(current_questions)
     method = "energy distance of standardised features"
-    if len(a) + len(b) > MOST_ROWS:
+    if len(a) + len(b) > MAX_ROWS:
         rng = np.random.default_rng(seed)
-        names = sorted(set(one) | set(two), key=str)
-        kept = {names[i] for i in rng.permutation(len(names))[: int(len(names) * MOST_ROWS / (len(a) + len(b)))]}
-        a, one = a[[name in kept for name in one]], [name for name in one if name in kept]
-        b, two = b[[name in kept for name in two]], [name for name in two if name in kept]
-        method += f", {len(kept)} of {len(names)} questions drawn"
+        names = sorted(set(reference_names) | set(current_names), key=str)
+        sampled = {names[i] for i in rng.permutation(len(names))[: int(len(names) * MAX_ROWS / (len(a) + len(b)))]}
+        a, reference_names = a[[name in sampled for name in reference_names]], [name for name in reference_names if name in sampled]
+        b, current_names = b[[name in sampled for name in current_names]], [name for name in current_names if name in sampled]
+        method += f", {len(sampled)} of {len(names)} questions drawn"
     n, m = len(a), len(b)
-    if min(n, m) < FEWEST:
-        return JointDrift(Measured(), n, m, method, f"{n} and {m} items: it takes {FEWEST} in each")
+    if min(n, m) < MIN_VALUES:
+        return JointDrift(Measured(), n, m, method, f"{n} and {m} items: it takes {MIN_VALUES} in each")
     space = standardised(np.vstack([a, b]))
     if not space.shape[1]:
         return JointDrift(Measured(), n, m, method, "no feature varies")
     squares = (space**2).sum(axis=1)
-    apart = np.sqrt(np.maximum(0.0, squares[:, None] + squares[None, :] - 2 * space @ space.T)).astype(np.float32)
-    np.fill_diagonal(apart, 0.0)
-    later = Shuffles(one, two, permutations=permutations, seed=seed).now.astype(np.float32)
+    distances = np.sqrt(np.maximum(0.0, squares[:, None] + squares[None, :] - 2 * space @ space.T)).astype(np.float32)
+    np.fill_diagonal(distances, 0.0)
+    later = Shuffles(reference_names, current_names, permutations=permutations, seed=seed).is_current.astype(np.float32)
     sizes = later.sum(axis=1, dtype=np.float64)
-    rows = later @ apart
-    own = np.einsum("ij,ij->i", rows, later, dtype=np.float64)
-    across = rows.sum(axis=1, dtype=np.float64) - own
-    rest = float(apart.sum(dtype=np.float64)) - own - 2 * across
+    rows = later @ distances
+    within_current = np.einsum("ij,ij->i", rows, later, dtype=np.float64)
+    across = rows.sum(axis=1, dtype=np.float64) - within_current
+    rest = float(distances.sum(dtype=np.float64)) - within_current - 2 * across
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = across / (sizes * (n + m - sizes))
-        value = 1 - (rest / (n + m - sizes) ** 2 + own / sizes**2) / (2 * mean)
+        value = 1 - (rest / (n + m - sizes) ** 2 + within_current / sizes**2) / (2 * mean)
     return JointDrift(_against(np.clip(np.nan_to_num(value), 0.0, 1.0)), n, m, method)
 
 
@@ -261,19 +261,19 @@ def standardised(table: Floats) -> Floats:
     """
     columns = []
     for column in table.T:
-        gone = ~np.isfinite(column)
-        if gone.all():
+        missing = ~np.isfinite(column)
+        if missing.all():
             continue
-        columns += [np.where(gone, np.median(column[~gone]), column), gone.astype(float)]
+        columns += [np.where(missing, np.median(column[~missing]), column), missing.astype(float)]
     if not columns:
         return np.empty((len(table), 0))
-    whole = np.column_stack(columns)
-    spread = whole.std(axis=0)
+    matrix = np.column_stack(columns)
+    spread = matrix.std(axis=0)
     varies = spread > _SAME
-    return np.asarray((whole[:, varies] - whole[:, varies].mean(axis=0)) / spread[varies])
+    return np.asarray((matrix[:, varies] - matrix[:, varies].mean(axis=0)) / spread[varies])
 
 
-class _Dealt:
+class _ShuffledFeature:
     """The values of one feature in ascending order, and who has them: as observed, and in each shuffle."""
 
     def __init__(self, now: NDArray[np.bool_], ranks: NDArray[np.int64]) -> None:
@@ -286,11 +286,11 @@ class _Dealt:
 
     def ks(self) -> Floats:
         """The largest distance of the distribution functions; 0 where a shuffle left one sample without values."""
-        whole = self._now.shape[1]
-        small = np.dtype(np.int64 if whole > 30_000 else np.int32)
-        later = self._later if len(self._last) == whole else self._later[:, self._last]
-        apart = later.astype(small) * whole - (self._last + 1).astype(small) * self._m[:, None].astype(small)
-        return np.asarray(np.abs(apart, out=apart).max(axis=1) / np.maximum(1, self._m * self._n))
+        n_values = self._now.shape[1]
+        dtype = np.dtype(np.int64 if n_values > 30_000 else np.int32)
+        later = self._later if len(self._last) == n_values else self._later[:, self._last]
+        differences = later.astype(dtype) * n_values - (self._last + 1).astype(dtype) * self._m[:, None].astype(dtype)
+        return np.asarray(np.abs(differences, out=differences).max(axis=1) / np.maximum(1, self._m * self._n))
 
     def divergences(self, bins: int) -> tuple[Floats, Floats, int]:
         """KL of current from reference and back, of binned shares, in nats; and the bins of what was observed."""
@@ -308,24 +308,24 @@ class _Dealt:
         real = np.diff(cuts, axis=1) > 0
         many = real.sum(axis=1)
         before = self._before(rows[:, None], cuts)
-        whole = np.where(cuts >= 0, self._last[cuts] + 1, 0)
+        total_before = np.where(cuts >= 0, self._last[cuts] + 1, 0)
         old, new = (
             (np.diff(counts, axis=1) + SMOOTHING) / (counts[:, -1] + SMOOTHING * many)[:, None]
-            for counts in (before, whole - before)
+            for counts in (before, total_before - before)
         )
         ratio = np.log(new / old)
-        back = np.where(real, -old * ratio, 0.0).sum(axis=1)
-        return np.where(real, new * ratio, 0.0).sum(axis=1), back, int(many[0])
+        backward = np.where(real, -old * ratio, 0.0).sum(axis=1)
+        return np.where(real, new * ratio, 0.0).sum(axis=1), backward, int(many[0])
 
     def _before(self, rows: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many reference values are at most the ``at``-th distinct one."""
-        place = self._last[at]
-        return np.where(at >= 0, place + 1 - self._later[rows, place], 0)
+        position = self._last[at]
+        return np.where(at >= 0, position + 1 - self._later[rows, position], 0)
 
 
 def _against(values: Floats) -> Measured:
     """The first of ``values`` against the others."""
-    seen, null = float(values[0]), values[1:]
-    beyond = int((null >= seen - _SAME).sum())
+    observed, null = float(values[0]), values[1:]
+    beyond = int((null >= observed - _SAME).sum())
     hi = float(np.quantile(null, 0.95, method="higher"))
-    return Measured(max(0.0, seen), max(0.0, hi), (1 + beyond) / (1 + len(null)))
+    return Measured(max(0.0, observed), max(0.0, hi), (1 + beyond) / (1 + len(null)))

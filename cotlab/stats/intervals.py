@@ -104,11 +104,11 @@ def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
     if n == 0:
         return no_interval(None, 0, "no defined value", level=level)
     point, lo, hi = _t_bounds(values, level)
-    why = too_few(n) or all_equal(values)
-    if why is None and not (math.isfinite(lo) and math.isfinite(hi)):
-        why = "the bounds are too large for a floating-point number"
-    if why is not None:
-        return no_interval(point, n, why, level=level)
+    reason = too_few(n) or all_equal(values)
+    if reason is None and not (math.isfinite(lo) and math.isfinite(hi)):
+        reason = "the bounds are too large for a floating-point number"
+    if reason is not None:
+        return no_interval(point, n, reason, level=level)
     return Interval(point, min(lo, point), max(hi, point), n, "t", level)
 
 
@@ -145,19 +145,19 @@ def log_ratio_interval(ratios: Sequence[float | None], *, level: float = 0.95) -
         raise ValueError("a ratio is at least 0 and finite, or None where its denominator is 0")
     logs = [math.log(ratio) for ratio in known if ratio > 0]
     n, zeros, undefined = len(logs), len(known) - len(logs), len(ratios) - len(known)
-    told = [f"{zeros} of {len(ratios)} ratios are 0"] * bool(zeros)
-    told += [f"{undefined} of {len(ratios)} have a denominator of 0"] * bool(undefined)
-    note = f"{' and '.join(told)}: left out of the geometric mean" if told else None
+    notes = [f"{zeros} of {len(ratios)} ratios are 0"] * bool(zeros)
+    notes += [f"{undefined} of {len(ratios)} have a denominator of 0"] * bool(undefined)
+    note = f"{' and '.join(notes)}: left out of the geometric mean" if notes else None
     if n == 0:
-        none = f"no ratio above 0: {' and '.join(told)}" if told else "no defined value"
+        none = f"no ratio above 0: {' and '.join(notes)}" if notes else "no defined value"
         return no_interval(None, 0, none, level=level, note=note)
     mean, lo, hi = _t_bounds(logs, level)
-    point, why = _exp(mean), too_few(n, "ratios above 0") or all_equal(logs)
+    point, reason = _exp(mean), too_few(n, "ratios above 0") or all_equal(logs)
     if point is None:
         return no_interval(None, n, "the geometric mean is too large or too small to be written", level=level, note=note)
-    low, high = (None, None) if why else (_exp(lo), _exp(hi))
+    low, high = (None, None) if reason else (_exp(lo), _exp(hi))
     if low is None or high is None:
-        return no_interval(point, n, why or "the bounds are too large or too small to be written", level=level, note=note)
+        return no_interval(point, n, reason or "the bounds are too large or too small to be written", level=level, note=note)
     return Interval(point, min(low, point), max(high, point), n, "log-t", level, note=note)
 
 
@@ -191,9 +191,9 @@ def _t_bounds(values: Sequence[float], level: float) -> tuple[float, float, floa
     from statsmodels.stats.weightstats import DescrStatsW
 
     power = math.frexp(max(map(abs, values)))[1]  # a power of two scales without rounding
-    found = DescrStatsW(np.array([math.ldexp(value, -power) for value in values]))
-    bounds = found.tconfint_mean(alpha=1 - level) if len(values) > 1 else (math.nan, math.nan)
-    mean, lo, hi = (_times(float(part), power) for part in (found.mean, *bounds))
+    summary = DescrStatsW(np.array([math.ldexp(value, -power) for value in values]))
+    bounds = summary.tconfint_mean(alpha=1 - level) if len(values) > 1 else (math.nan, math.nan)
+    mean, lo, hi = (_times(float(part), power) for part in (summary.mean, *bounds))
     return mean, lo, hi
 
 

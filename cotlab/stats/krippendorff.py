@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cotlab.stats.intervals import Interval, checked_level, no_interval, too_few
 
 RESAMPLES = 1000
-MOST_UNDEFINED = 0.05
+MAX_UNDEFINED = 0.05
 """Share of resamples without a value, one label alone in them, from which on there is no interval."""
 
 
@@ -41,8 +41,8 @@ def nominal_alpha(ratings: Sequence[Sequence[Hashable | None]], *, seed: int, le
     checked_level(level)
     known = [[label for label in item if label is not None] for item in ratings]
     paired = [item for item in known if len(item) > 1]
-    n, lone = len(paired), sum(len(item) == 1 for item in known)
-    note = f"{lone} {'item' if lone == 1 else 'items'} of one rater left out" if lone else None
+    n, n_single = len(paired), sum(len(item) == 1 for item in known)
+    note = f"{n_single} {'item' if n_single == 1 else 'items'} of one rater left out" if n_single else None
     if not n:
         return no_interval(None, 0, "no item was rated by two", level=level, note=note)
     labels = sorted({label for item in paired for label in item}, key=str)
@@ -51,20 +51,20 @@ def nominal_alpha(ratings: Sequence[Sequence[Hashable | None]], *, seed: int, le
                            level=level, note=note)  # fmt: skip
     counts = np.array([[item.count(label) for label in labels] for item in paired], dtype=np.int64)
     point = _alpha(counts)
-    why = too_few(n, "items") or ("every item is agreed on: a resample has no spread to show" if point == 1.0 else None)
-    if why:
-        return no_interval(point, n, why, level=level, note=note)
+    reason = too_few(n, "items") or ("every item is agreed on: a resample has no spread to show" if point == 1.0 else None)
+    if reason:
+        return no_interval(point, n, reason, level=level, note=note)
     kinds, often = np.unique(counts, axis=0, return_counts=True)  # items that were rated alike are drawn together
-    found = _resampled(kinds, np.random.default_rng(seed).multinomial(n, often / n, size=RESAMPLES))
-    gone = RESAMPLES - len(found)
-    if gone > MOST_UNDEFINED * RESAMPLES:
-        return no_interval(point, n, f"{gone} of {RESAMPLES} resamples hold one label alone", level=level, note=note)
-    lo, hi = (float(bound) for bound in np.quantile(found, [(1 - level) / 2, (1 + level) / 2]))
-    told = [*([note] if note else []), *([f"{gone} of {RESAMPLES} resamples hold one label alone"] if gone else [])]
+    alphas = _resampled(kinds, np.random.default_rng(seed).multinomial(n, often / n, size=RESAMPLES))
+    n_undefined = RESAMPLES - len(alphas)
+    if n_undefined > MAX_UNDEFINED * RESAMPLES:
+        return no_interval(point, n, f"{n_undefined} of {RESAMPLES} resamples hold one label alone", level=level, note=note)
+    lo, hi = (float(bound) for bound in np.quantile(alphas, [(1 - level) / 2, (1 + level) / 2]))
+    notes = [*([note] if note else []), *([f"{n_undefined} of {RESAMPLES} resamples hold one label alone"] if n_undefined else [])]
     method = f"bootstrap (percentile, {RESAMPLES} resamples)"
     if not lo <= point <= hi:
         lo, hi, method = min(lo, point), max(hi, point), "bootstrap (percentile, widened to its point)"
-    return Interval(point, lo, hi, n, method, level, note="; ".join(told) or None)
+    return Interval(point, lo, hi, n, method, level, note="; ".join(notes) or None)
 
 
 def _alpha(counts: NDArray[np.int64]) -> float:
@@ -90,7 +90,7 @@ def _resampled(kinds: NDArray[np.int64], often: NDArray[np.int64]) -> NDArray[np
     m = kinds.sum(axis=1)
     same = often @ ((kinds * (kinds - 1)).sum(axis=1) / (m - 1))
     labels = (often @ kinds).astype(float)
-    whole = labels.sum(axis=1)
-    chance = whole**2 - (labels**2).sum(axis=1)
+    totals = labels.sum(axis=1)
+    chance = totals**2 - (labels**2).sum(axis=1)
     known = (labels > 0).sum(axis=1) > 1
-    return np.asarray(1 - (whole[known] - 1) * (whole[known] - same[known]) / chance[known])
+    return np.asarray(1 - (totals[known] - 1) * (totals[known] - same[known]) / chance[known])

@@ -13,7 +13,7 @@ from cotlab.stats.intervals import Interval, all_equal, checked_level, no_interv
 from cotlab.stats.resample import bootstrap_mean, cluster_bootstrap
 
 Floats = NDArray[np.float64]
-MOST_EXACT, MOST_TIED = 50, 13
+MAX_EXACT, MAX_TIED = 50, 13
 """Pairs up to which Wilcoxon's p is exact: by scipy's table without ties, over all 2**n signings with them."""
 
 
@@ -101,8 +101,8 @@ def mcnemar_counts(
     p: float | None = None
     reason = "no pair" if n == 0 else "no pair differs, so chi-squared is 0 / 0" if apart == 0 and not exact else None
     if reason is None:
-        found = test([[both, first_only], [second_only, neither]], exact=exact, correction=False)
-        statistic, p = float(found.statistic), min(1.0, float(found.pvalue))
+        result = test([[both, first_only], [second_only, neither]], exact=exact, correction=False)
+        statistic, p = float(result.statistic), min(1.0, float(result.pvalue))
     return McNemar(
         *cells, n, statistic, p, method, risk_difference(*cells, level=level),
         discordant_odds(first_only, second_only, level=level), reason,
@@ -124,15 +124,15 @@ def risk_difference(both: int, first_only: int, second_only: int, neither: int, 
     n = both + first_only + second_only + neither
     if n == 0:
         return no_interval(None, 0, "no pair", level=level)
-    one, two = (wilson(yes, n, level=level) for yes in (both + first_only, both + second_only))
-    (p1, lo1, hi1), (p2, lo2, hi2) = ((w.point or 0.0, w.lo or 0.0, w.hi or 0.0) for w in (one, two))
+    first_rate, second_rate = (wilson(yes, n, level=level) for yes in (both + first_only, both + second_only))
+    (p1, lo1, hi1), (p2, lo2, hi2) = ((w.point or 0.0, w.lo or 0.0, w.hi or 0.0) for w in (first_rate, second_rate))
     margins = (both + first_only) * (second_only + neither) * (both + second_only) * (first_only + neither)
     excess = float(both * neither - first_only * second_only)
     excess = max(excess - n / 2, 0.0) if excess > 0 else excess
     phi = excess / math.sqrt(margins) if margins else 0.0
 
-    def reach(one_way: float, other_way: float) -> float:
-        return math.sqrt(max(0.0, one_way**2 - 2 * phi * one_way * other_way + other_way**2))
+    def reach(first_distance: float, second_distance: float) -> float:
+        return math.sqrt(max(0.0, first_distance**2 - 2 * phi * first_distance * second_distance + second_distance**2))
 
     point = (second_only - first_only) / n
     lo, hi = point - reach(p2 - lo2, hi1 - p1), point + reach(hi2 - p2, p1 - lo1)
@@ -160,8 +160,8 @@ def discordant_odds(first_only: int, second_only: int, *, level: float = 0.95) -
         return no_interval(None, 0, "no pair differs", level=level)
     lo, hi = (float(p) for p in proportion_confint(second_only, n, alpha=1 - checked_level(level), method="beta"))
     if first_only == 0:
-        why = f"no pair is yes in the first alone: the ratio is unbounded, at least {lo / (1 - lo):.3g} at level {level:g}"
-        return no_interval(None, n, why, level=level)
+        reason = f"no pair is yes in the first alone: the ratio is unbounded, at least {lo / (1 - lo):.3g} at level {level:g}"
+        return no_interval(None, n, reason, level=level)
     point = second_only / first_only
     return Interval(point, min(lo / (1 - lo), point), max(hi / (1 - hi), point), n, "exact, of discordant pairs", level)
 
@@ -192,22 +192,22 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
     """
     from scipy import stats
 
-    gaps = np.round(_gaps(first, second), 12)
+    gaps = np.round(_differences(first, second), 12)
     used = gaps[gaps != 0]
     n, zeros = len(gaps), len(gaps) - len(used)
     if not len(used):
         return Wilcoxon(n, zeros, None, None, None, "none", "no pair" if n == 0 else f"no pair differs: {zeros} of {n} are 0")
     tied = len(np.unique(np.abs(used))) < len(used)
     how: tuple[str, object] = ("normal approximation", "asymptotic")
-    if not tied and len(used) <= MOST_EXACT:
+    if not tied and len(used) <= MAX_EXACT:
         how = ("exact", "exact")
-    elif tied and len(used) <= MOST_TIED:
+    elif tied and len(used) <= MAX_TIED:
         how = ("exact, over all signings", stats.PermutationMethod(n_resamples=np.inf))
-    found = stats.wilcoxon(used, method=how[1], correction=False)
+    result = stats.wilcoxon(used, method=how[1], correction=False)
     ranks = stats.rankdata(np.abs(used))
     balance = float((np.sign(used) * ranks).sum() / ranks.sum())
     method = f"Wilcoxon signed-rank, {how[0]}" + (f"; {zeros} of {n} pairs do not differ and are left out" if zeros else "")
-    return Wilcoxon(n, zeros, float(found.statistic), min(1.0, float(found.pvalue)), balance, method)
+    return Wilcoxon(n, zeros, float(result.statistic), min(1.0, float(result.pvalue)), balance, method)
 
 
 def paired_bootstrap(
@@ -236,10 +236,10 @@ def paired_bootstrap(
     """
     a, b = _pairs(first, second)
     gaps = (b - a).tolist()
-    found = bootstrap_mean(gaps, seed=seed, level=level) if clusters is None else cluster_bootstrap(
+    interval = bootstrap_mean(gaps, seed=seed, level=level) if clusters is None else cluster_bootstrap(
         gaps, clusters, seed=seed, level=level
     )  # fmt: skip
-    return replace(found, method=f"paired {found.method}") if found.lo is not None else found
+    return replace(interval, method=f"paired {interval.method}") if interval.lo is not None else interval
 
 
 def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Interval:
@@ -256,7 +256,7 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
     Lakens (2013), Frontiers in Psychology 4:863 (d_z); Cumming and Finch (2001), Educ. Psych. Meas. 61:532 (the interval).
     """
     checked_level(level)
-    gaps = _gaps(first, second)
+    gaps = _differences(first, second)
     n = len(gaps)
     if n < 2:
         return no_interval(None, n, "fewer than two pairs have no spread", level=level)
@@ -264,10 +264,10 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
     if flat:
         return no_interval(None, n, flat.replace("values", "differences"), level=level)
     point = float(gaps.mean() / gaps.std(ddof=1))
-    why = too_few(n, "pairs")
-    bounds = None if why else _noncentral(point * math.sqrt(n), n - 1, level)
+    reason = too_few(n, "pairs")
+    bounds = None if reason else _noncentral(point * math.sqrt(n), n - 1, level)
     if bounds is None:
-        return no_interval(point, n, why or "the noncentral t has no bounds that can be computed", level=level)
+        return no_interval(point, n, reason or "the noncentral t has no bounds that can be computed", level=level)
     lo, hi = (bound / math.sqrt(n) for bound in bounds)
     return Interval(point, min(lo, point), max(hi, point), n, "noncentral t", level)
 
@@ -287,7 +287,7 @@ def _pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floats, Flo
     return a, b
 
 
-def _gaps(first: Sequence[float], second: Sequence[float]) -> Floats:
+def _differences(first: Sequence[float], second: Sequence[float]) -> Floats:
     """Second minus first in units of the largest value; beyond 12 digits only rounding tells two of them apart."""
     a, b = _pairs(first, second)
     largest = max([1e-300, *np.abs(a), *np.abs(b)])

@@ -10,15 +10,15 @@ import numpy as np
 
 from cotlab.stats.intervals import FEWEST, checked_level
 
-MOST = 1_000_000
+MAX_ITEMS = 1_000_000
 """Largest number of items that is planned for."""
-_MOST_PAIRS = 100_000
+_MAX_PAIRS = 100_000
 _NEVER = 1e-15
 """A share below this adds nothing that a power shows, and scipy's binomial overflows on the smallest numbers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class SampleSize:
     """The fewest items ``n`` that do, and what they reach (a power, or a half width); None, with the reason, where none do."""
 
     n: int | None
@@ -52,19 +52,19 @@ def rate_half_width(n: int, rate: float = 0.5, *, level: float = 0.95) -> float:
     """
     from statsmodels.stats.proportion import proportion_confint
 
-    _within("a rate", rate, 0, 1)
+    _check_range("a rate", rate, 0, 1)
     if n < 1:
         raise ValueError(f"a rate needs at least one item, got {n}")
     lo, hi = proportion_confint(rate * n, n, alpha=1 - checked_level(level), method="wilson")
     return float(hi - lo) / 2
 
 
-def n_for_rate(half_width: float, rate: float = 0.5, *, level: float = 0.95) -> Needed:
+def n_for_rate(half_width: float, rate: float = 0.5, *, level: float = 0.95) -> SampleSize:
     """Items after which a rate is known to within ``half_width``, in (0, 0.5): half its Wilson interval."""
     if not 0 < half_width < 0.5:
         raise ValueError(f"a half width lies between 0 and 0.5, got {half_width}")
-    n = _fewest(lambda k: rate_half_width(k, rate, level=level) <= half_width, 1, MOST)
-    return _needed(n, None if n is None else rate_half_width(n, rate, level=level), f"more than {MOST:,} items")
+    n = _smallest_n(lambda k: rate_half_width(k, rate, level=level) <= half_width, 1, MAX_ITEMS)
+    return _sample_size(n, None if n is None else rate_half_width(n, rate, level=level), f"more than {MAX_ITEMS:,} items")
 
 
 def paired_t_power(n: int, dz: float, *, alpha: float = 0.05) -> float:
@@ -76,19 +76,19 @@ def paired_t_power(n: int, dz: float, *, alpha: float = 0.05) -> float:
     """
     from statsmodels.stats.power import TTestPower
 
-    _within("alpha", alpha, 0, 1)
+    _check_range("alpha", alpha, 0, 1)
     if n < 2 or not math.isfinite(dz):
         raise ValueError(f"a paired t test needs two pairs and a finite effect, got {n} and {dz}")
     return min(1.0, float(TTestPower().power(abs(dz), n, alpha, alternative="two-sided")))
 
 
-def n_for_paired_t(dz: float, *, power: float = 0.8, alpha: float = 0.05) -> Needed:
+def n_for_paired_t(dz: float, *, power: float = 0.8, alpha: float = 0.05) -> SampleSize:
     """Pairs after which a paired t test finds a difference of ``dz`` with probability ``power``; at least ``FEWEST``."""
-    _within("power", power, 0, 1)
+    _check_range("power", power, 0, 1)
     if dz == 0:
-        return Needed(None, None, "no number of pairs shows a difference of 0")
-    n = _fewest(lambda k: paired_t_power(k, dz, alpha=alpha) >= power, FEWEST, MOST)
-    return _needed(n, None if n is None else paired_t_power(n, dz, alpha=alpha), f"more than {MOST:,} pairs")
+        return SampleSize(None, None, "no number of pairs shows a difference of 0")
+    n = _smallest_n(lambda k: paired_t_power(k, dz, alpha=alpha) >= power, FEWEST, MAX_ITEMS)
+    return _sample_size(n, None if n is None else paired_t_power(n, dz, alpha=alpha), f"more than {MAX_ITEMS:,} pairs")
 
 
 def discordant(first: float, second: float, correlation: float = 0.0) -> Discordant:
@@ -105,8 +105,8 @@ def discordant(first: float, second: float, correlation: float = 0.0) -> Discord
     ValueError
         If a rate lies outside [0, 1], or no pairs with these rates have this correlation (the possible range is named).
     """
-    _within("a rate", first, 0, 1)
-    _within("a rate", second, 0, 1)
+    _check_range("a rate", first, 0, 1)
+    _check_range("a rate", second, 0, 1)
     spread = math.sqrt(first * (1 - first) * second * (1 - second))
     both = first * second + correlation * spread
     least, most = max(0.0, first + second - 1), min(first, second)
@@ -135,12 +135,12 @@ def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
     """
     from scipy.stats import binom
 
-    _within("alpha", alpha, 0, 1)
+    _check_range("alpha", alpha, 0, 1)
     apart = shares.first_only + shares.second_only
     if min(shares.first_only, shares.second_only) < 0 or apart > 1 + 1e-12:
         raise ValueError(f"shares of pairs lie in [0, 1] and sum to at most 1, got {shares}")
-    if not 1 <= n <= _MOST_PAIRS:
-        raise ValueError(f"the exact power is summed for 1 to {_MOST_PAIRS:,} pairs, got {n}")
+    if not 1 <= n <= _MAX_PAIRS:
+        raise ValueError(f"the exact power is summed for 1 to {_MAX_PAIRS:,} pairs, got {n}")
     if apart < _NEVER:
         return 0.0
     middle, reach = n * apart, 12 * math.sqrt(n * apart) + 40  # what lies beyond has less than 1e-12 of the probability
@@ -152,20 +152,20 @@ def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
     return float(min(1.0, (binom.pmf(m, n, min(1.0, apart)) * np.where(critical < 0, 0.0, rejected)).sum()))
 
 
-def n_for_mcnemar(shares: Discordant, *, power: float = 0.8, alpha: float = 0.05) -> Needed:
+def n_for_mcnemar(shares: Discordant, *, power: float = 0.8, alpha: float = 0.05) -> SampleSize:
     """Pairs after which McNemar's exact test finds a difference of two paired rates with probability ``power``.
 
     The exact power rises in small teeth: ``n`` reaches ``power`` and n - 1 does not, but a few more pairs may fall short by
     a hair.
     """
-    _within("power", power, 0, 1)
+    _check_range("power", power, 0, 1)
     if math.isclose(shares.first_only, shares.second_only, abs_tol=1e-12):
-        return Needed(None, None, "no number of pairs shows a difference of 0")
-    n = _fewest(lambda k: mcnemar_power(k, shares, alpha=alpha) >= power, 1, _MOST_PAIRS)
-    return _needed(n, None if n is None else mcnemar_power(n, shares, alpha=alpha), f"more than {_MOST_PAIRS:,} pairs")
+        return SampleSize(None, None, "no number of pairs shows a difference of 0")
+    n = _smallest_n(lambda k: mcnemar_power(k, shares, alpha=alpha) >= power, 1, _MAX_PAIRS)
+    return _sample_size(n, None if n is None else mcnemar_power(n, shares, alpha=alpha), f"more than {_MAX_PAIRS:,} pairs")
 
 
-def _fewest(enough: Callable[[int], bool], least: int, most: int) -> int | None:
+def _smallest_n(enough: Callable[[int], bool], least: int, most: int) -> int | None:
     """A number that is enough while the one before it is not (or ``least``), by doubling and halving; None above ``most``."""
     if enough(least):
         return least
@@ -180,10 +180,10 @@ def _fewest(enough: Callable[[int], bool], least: int, most: int) -> int | None:
     return high
 
 
-def _needed(n: int | None, reached: float | None, otherwise: str) -> Needed:
-    return Needed(n, reached, otherwise if n is None else None)
+def _sample_size(n: int | None, reached: float | None, otherwise: str) -> SampleSize:
+    return SampleSize(n, reached, otherwise if n is None else None)
 
 
-def _within(what: str, value: float, lo: float, hi: float) -> None:
+def _check_range(what: str, value: float, lo: float, hi: float) -> None:
     if not lo <= value <= hi:
         raise ValueError(f"{what} lies from {lo} to {hi}, got {value}")

@@ -9,7 +9,7 @@ from cotlab.stats.intervals import Interval, no_interval
 
 DECIMALS = 9
 """Values that agree to so many decimals are tied: what only rounding errors tell apart has no order."""
-FEWEST = 5
+MIN_PAIRS = 5
 """Below so many pairs a rank correlation says nothing: of four pairs, one order in 24 is perfect by chance."""
 
 
@@ -42,8 +42,8 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
     if len(first) != len(second) or not all(map(math.isfinite, (*first, *second))):
         raise ValueError("spearman needs finite pairs")
     n, first, second = len(first), [round(v, DECIMALS) for v in first], [round(v, DECIMALS) for v in second]
-    if n < FEWEST:
-        return no_interval(None, n, f"fewer than {FEWEST} pairs", level=level)
+    if n < MIN_PAIRS:
+        return no_interval(None, n, f"fewer than {MIN_PAIRS} pairs", level=level)
     if len(set(first)) == 1 or len(set(second)) == 1:
         return no_interval(None, n, "one of the two is constant", level=level)
     rho = min(1.0, max(-1.0, float(spearmanr(first, second).statistic)))

@@ -21,7 +21,7 @@ _CELLS = 4_000_000
 
 
 def bootstrap_mean(
-    values: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False, fewest: int = FEWEST
+    values: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False, min_units: int = FEWEST
 ) -> Interval:
     """Mean of independent values with a BCa bootstrap interval.
 
@@ -48,7 +48,7 @@ def bootstrap_mean(
     ----------
     Efron (1987), JASA 82:171 (BCa); scipy.stats.bootstrap.
     """
-    return bootstrap_ratio(values, [1.0] * len(values), seed=seed, level=level, share=share, fewest=fewest)
+    return bootstrap_ratio(values, [1.0] * len(values), seed=seed, level=level, share=share, min_units=min_units)
 
 
 def cluster_bootstrap(
@@ -79,19 +79,19 @@ def cluster_bootstrap(
     ----------
     Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8. The pooled ratio of cluster sums to sizes.
     """
-    held: dict[Hashable, list[float]] = {}
+    by_cluster: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
-        held.setdefault(cluster, []).append(float(value))
-    each = [held[cluster] for cluster in sorted(held, key=str)]  # the order of the rows does not matter
-    sums = [math.fsum(one) if all(map(math.isfinite, one)) else math.nan for one in each]
-    found = bootstrap_ratio(sums, [float(len(one)) for one in each], seed=seed, level=level, share=share)
+        by_cluster.setdefault(cluster, []).append(float(value))
+    each = [by_cluster[cluster] for cluster in sorted(by_cluster, key=str)]  # the order of the rows does not matter
+    sums = [math.fsum(members) if all(map(math.isfinite, members)) else math.nan for members in each]
+    interval = bootstrap_ratio(sums, [float(len(members)) for members in each], seed=seed, level=level, share=share)
     note = f"{len(values)} values in {len(each)} clusters, resampled whole" if len(each) < len(values) else None
-    return replace(found, note=note)
+    return replace(interval, note=note)
 
 
 def bootstrap_ratio(
     numerators: Sequence[float], denominators: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False,
-    fewest: int = FEWEST,
+    min_units: int = FEWEST,
 ) -> Interval:  # fmt: skip
     """Pooled ratio sum(numerators) / sum(denominators), resampling whole units (clusters).
 
@@ -129,19 +129,19 @@ def bootstrap_ratio(
         return replace(wilson(round(point * n), n, level=level), method="Wilson (all units equal)")
     if np.ptp(each) < 1e-12:
         return no_interval(point, n, f"all {n} values are equal: a resample has no spread to show", level=level)
-    if n < fewest:
-        return no_interval(point, n, too_few(n, fewest=fewest) or "", level=level)
+    if n < min_units:
+        return no_interval(point, n, too_few(n, fewest=min_units) or "", level=level)
     from scipy import stats
 
     rng = np.random.default_rng(seed)
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # scipy warns before it returns NaN; the fallback below is the answer to it
-            found = stats.bootstrap(
+            bounds = stats.bootstrap(
                 (top, bottom), _pooled, paired=True, vectorized=True, n_resamples=RESAMPLES,
                 confidence_level=level, method=method, rng=rng, batch=max(1, _CELLS // n),
             ).confidence_interval  # fmt: skip
-        lo, hi = float(found.low), float(found.high)
+        lo, hi = float(bounds.low), float(bounds.high)
         if np.isfinite([lo, hi]).all() and lo <= point <= hi:
             return Interval(point, lo, hi, n, f"bootstrap ({method}, {RESAMPLES} resamples)", level)
     return Interval(point, min(lo, point), max(hi, point), n, "bootstrap (percentile, widened to its point)", level)

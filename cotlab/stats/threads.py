@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_blas_thread() -> Iterator[None]:
     """The linear algebra of numpy and scipy keeps to one thread in the block, or in a function that this decorates.
 
     Notes

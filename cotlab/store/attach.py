@@ -29,13 +29,13 @@ class Attached:
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self.read_only = read_only
-        self._database = _take()
+        self._database = _acquire()
         try:
             self._database.execute("SET temp_directory = ?", [f"{path}.tmp"])  # for what does not fit into memory
             self._database.execute("ATTACH ? AS cotlab (READ_ONLY)" if read_only else "ATTACH ? AS cotlab", [str(path)])
             self.connection = self.another()
         except duckdb.IOException:
-            _give_back(self._database)
+            _release(self._database)
             raise
         except BaseException:
             self._database.close()
@@ -56,30 +56,30 @@ class Attached:
             with suppress(duckdb.Error):
                 self._database.close()
         else:
-            _give_back(self._database)
+            _release(self._database)
 
 
-def _take() -> duckdb.DuckDBPyConnection:
-    _see_to_the_end()
+def _acquire() -> duckdb.DuckDBPyConnection:
+    _register_cleanup()
     try:
         return _SPARE.pop()
     except IndexError:
         return duckdb.connect(":memory:")
 
 
-def _give_back(database: duckdb.DuckDBPyConnection) -> None:
+def _release(database: duckdb.DuckDBPyConnection) -> None:
     if _SPARE:
         database.close()
     else:
         _SPARE.append(database)
 
 
-def _give_up() -> None:
+def _close_spares() -> None:
     while _SPARE:
         _SPARE.pop().close()
 
 
 @cache
-def _see_to_the_end() -> None:
-    os.register_at_fork(before=_give_up)  # a child would have the database without the threads that it relies on
-    atexit.register(_give_up)
+def _register_cleanup() -> None:
+    os.register_at_fork(before=_close_spares)  # a child would have the database without the threads that it relies on
+    atexit.register(_close_spares)

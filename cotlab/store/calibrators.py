@@ -42,7 +42,7 @@ def add_calibrator(
     return version
 
 
-def choose_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, by: str, reason: str) -> None:
+def activate_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, by: str, reason: str) -> None:
     """Put a version into use from now on, with who did it and why; also into the audit.
 
     Raises
@@ -56,8 +56,8 @@ def choose_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, by
         raise ValueError("The audit needs the name of whoever chooses a calibrator")
     known = [int(row[0]) for row in connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()]
     if version not in known:
-        raise UnknownName("calibrator version", str(version), [str(one) for one in known])
-    before, now, by, reason = _chosen(connection), datetime.now(UTC), _text(by), _text(reason)
+        raise UnknownName("calibrator version", str(version), [str(number) for number in known])
+    before, now, by, reason = _current_version(connection), datetime.now(UTC), _text(by), _text(reason)
     connection.execute(
         "INSERT INTO calibrator_choices (version, at_, by_, reason) VALUES (?, ?, ?, ?)", [version, now, by, reason]
     )
@@ -67,9 +67,9 @@ def choose_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, by
 def calibrators(store: Store) -> pd.DataFrame:
     """All versions, the newest first: the table's columns (JSON as text) and ``current`` (bool)."""
     with store.reading() as connection:
-        found = connection.execute("SELECT * FROM calibrators ORDER BY version DESC").df()
-        now = _chosen(connection)
-    return found.assign(current=found["version"] == now if now is not None else False)
+        table = connection.execute("SELECT * FROM calibrators ORDER BY version DESC").df()
+        now = _current_version(connection)
+    return table.assign(current=table["version"] == now if now is not None else False)
 
 
 def calibrator_choices(store: Store) -> pd.DataFrame:
@@ -81,18 +81,18 @@ def calibrator_choices(store: Store) -> pd.DataFrame:
 def current_calibrator(store: Store) -> dict[str, Any] | None:
     """The version in use as a mapping (``params``, ``weights`` and ``report`` read from their JSON); None without one."""
     with store.reading() as connection:
-        version = _chosen(connection)
+        version = _current_version(connection)
         return None if version is None else _row(connection, version)
 
 
 def calibrator(store: Store, version: int) -> dict[str, Any]:
     """One version as ``current_calibrator`` gives it; UnknownName where there is none."""
     with store.reading() as connection:
-        found = _row(connection, version)
+        record = _row(connection, version)
         known = connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()
-    if found is None:
+    if record is None:
         raise UnknownName("calibrator version", str(version), [str(row[0]) for row in known])
-    return found
+    return record
 
 
 def _text(value: str) -> str:
@@ -100,7 +100,7 @@ def _text(value: str) -> str:
     return value.encode("utf-8", "replace").decode()
 
 
-def _chosen(connection: duckdb.DuckDBPyConnection) -> int | None:
+def _current_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     row = connection.execute("SELECT version FROM calibrator_choices ORDER BY seq DESC LIMIT 1").fetchone()
     return int(row[0]) if row else None
 
@@ -109,7 +109,7 @@ def _row(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, Any] 
     rows = connection.execute("SELECT * FROM calibrators WHERE version = ?", [version]).df().to_dict("records")
     if not rows:
         return None
-    found = {str(name): value for name, value in rows[0].items()}
+    record = {str(name): value for name, value in rows[0].items()}
     for name in ("params", "weights", "report"):
-        found[name] = json.loads(found[name]) if isinstance(found[name], str) else None
-    return found
+        record[name] = json.loads(record[name]) if isinstance(record[name], str) else None
+    return record

@@ -9,41 +9,41 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any
 
-from cotlab.core.keys import plain
+from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Located, Request, Response, Token, Usage
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def asked_text(request: Request) -> str:
+def encode_request(request: Request) -> str:
     """The request as it can be stored."""
     try:
-        return request.coded.decode("utf-8")
+        return request.json_bytes.decode("utf-8")
     except UnicodeDecodeError:
-        return as_text(request.asked())
+        return encode_json(request.to_json())
 
 
-def as_text(value: Any) -> str:
+def encode_json(value: Any) -> str:
     """JSON as it can be stored: lone surrogates, which no encoding takes, stay escapes."""
-    said = json.dumps(value, ensure_ascii=False)
-    return said if said.isascii() or not _SURROGATE.search(said) else json.dumps(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() or not _SURROGATE.search(text) else json.dumps(value)
 
 
-def told(response: Response) -> dict[str, Any]:
+def encode_response(response: Response) -> dict[str, Any]:
     """A reply as JSON values without what is empty; tokens as [text, logprob, alternatives]."""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "key": response.key, "text": response.text, "numbers": response.numbers,
-        "vectors": None if response.vectors is None else tuple(map(_packed, response.vectors)),
-        "located": None if response.located is None else plain(response.located),
+        "vectors": None if response.vectors is None else tuple(map(_pack_vector, response.vectors)),
+        "located": None if response.located is None else to_json_value(response.located),
         "tokens": [(t.text, t.logprob, t.top) for t in response.tokens],
-        "usage": plain(response.usage), "finish": response.finish, "refused": response.refused,
-        "reasoning": response.reasoning, "sent": plain(response.sent), "device": response.device, "batch": response.batch,
+        "usage": to_json_value(response.usage), "finish": response.finish, "refused": response.refused,
+        "reasoning": response.reasoning, "sent": to_json_value(response.sent), "device": response.device, "batch": response.batch,
         "received_at": response.received_at, "model": response.model,
     }  # fmt: skip
-    return {k: v for k, v in said.items() if v not in (None, [], {}) and (v != "" or k in ("text", "reasoning"))}
+    return {k: v for k, v in fields.items() if v not in (None, [], {}) and (v != "" or k in ("text", "reasoning"))}
 
 
-def read_reply(text: str) -> Response:
+def decode_response(text: str) -> Response:
     row = json.loads(text)
     row["usage"] = Usage(**row.get("usage", {}))
     row["tokens"] = tuple(
@@ -52,16 +52,16 @@ def read_reply(text: str) -> Response:
     if "numbers" in row:
         row["numbers"] = tuple(row["numbers"])
     if "vectors" in row:
-        row["vectors"] = tuple(map(_unpacked, row["vectors"]))
+        row["vectors"] = tuple(map(_unpack_vector, row["vectors"]))
     if "located" in row:
-        found = row["located"]
+        located = row["located"]
         row["located"] = Located(
-            tuple(map(tuple, found["positions"])), tuple(found["pieces"]), found["layers"], found["dtype"]
+            tuple(map(tuple, located["positions"])), tuple(located["pieces"]), located["layers"], located["dtype"]
         )
     return Response(**row)
 
 
-def _packed(vector: Sequence[float]) -> str | Sequence[float]:
+def _pack_vector(vector: Sequence[float]) -> str | Sequence[float]:
     """A vector as base64 of little-endian float32, a quarter of its size as JSON; as numbers where that would change it."""
     try:
         raw = struct.pack(f"<{len(vector)}f", *vector)
@@ -70,8 +70,8 @@ def _packed(vector: Sequence[float]) -> str | Sequence[float]:
     return b64encode(raw).decode() if vector and struct.unpack(f"<{len(vector)}f", raw) == tuple(vector) else vector
 
 
-def _unpacked(said: str | Sequence[float]) -> tuple[float, ...]:
-    if not isinstance(said, str):
-        return tuple(said)
-    raw = b64decode(said)
+def _unpack_vector(packed: str | Sequence[float]) -> tuple[float, ...]:
+    if not isinstance(packed, str):
+        return tuple(packed)
+    raw = b64decode(packed)
     return struct.unpack(f"<{len(raw) // 4}f", raw)

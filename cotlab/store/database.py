@@ -115,8 +115,8 @@ class Store:
         outer = _OPEN.get(str(self.path))
         if outer is not None:
             if outer.read_only != read_only:
-                way = "reading" if outer.read_only else "writing"
-                raise StoreError(f"{self.path}: is open for {way} in this block already: end the block first")
+                mode = "reading" if outer.read_only else "writing"
+                raise StoreError(f"{self.path}: is open for {mode} in this block already: end the block first")
             with outer.another() as connection:
                 yield connection
             return

@@ -66,17 +66,17 @@ def add_policy(
 def policies(store: Store) -> pd.DataFrame:
     """All policies, the newest first: version, thresholds and params (JSON), capacity, made_at, made_by, reason."""
     with store.reading() as connection:
-        found = connection.execute("SELECT * FROM policies ORDER BY version DESC").df()
-    return found.astype({"version": "Int64", "capacity": "Int64"})
+        table = connection.execute("SELECT * FROM policies ORDER BY version DESC").df()
+    return table.astype({"version": "Int64", "capacity": "Int64"})
 
 
 def current_policy(store: Store) -> dict[str, Any] | None:
     """The row of the policy that holds, or None where there is none."""
-    found = policies(store).head(1).to_dict("records")
-    return {str(name): (None if pd.isna(value) else value) for name, value in found[0].items()} if found else None
+    rows = policies(store).head(1).to_dict("records")
+    return {str(name): (None if pd.isna(value) else value) for name, value in rows[0].items()} if rows else None
 
 
-def in_force(connection: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
+def current_versions(connection: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
     """The versions of the policy that holds and of the calibrator in use, as the transaction of ``connection`` sees them."""
     row = connection.execute(
         "SELECT (SELECT max(version) FROM policies), (SELECT version FROM calibrator_choices ORDER BY seq DESC LIMIT 1)"
@@ -98,22 +98,22 @@ def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Dec
     given = list(decisions)
     if not given:
         return 0
-    runs = sorted({one.run_id for one in given})
-    held = {(one.run_id, one.item_id): one for one in newest(connection, runs)}
+    runs = sorted({decision.run_id for decision in given})
+    newest_by_item = {(decision.run_id, decision.item_id): decision for decision in newest_decisions(connection, runs)}
     ids = {row[0] for row in connection.execute("SELECT id FROM decisions WHERE list_contains(?, run)", [runs]).fetchall()}
     rows = []
-    for one in given:
-        place = (one.run_id, one.item_id)
-        if one.id not in ids and not (place in held and says_the_same(held[place], one)):
-            rows.append(list(astuple(one)))
-            ids.add(one.id)
-            held[place] = one
+    for decision in given:
+        key = (decision.run_id, decision.item_id)
+        if decision.id not in ids and not (key in newest_by_item and same_decision(newest_by_item[key], decision)):
+            rows.append(list(astuple(decision)))
+            ids.add(decision.id)
+            newest_by_item[key] = decision
     if rows:
         connection.executemany(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", rows)
     return len(rows)
 
 
-def newest(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> list[Decision]:
+def newest_decisions(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> list[Decision]:
     """The newest decision on each item of some runs, as the transaction of ``connection`` sees it.
 
     Newest is what was written last: rows are only ever added, and a clock may have been set back in between.
@@ -128,9 +128,9 @@ def newest(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> list[D
     return [Decision(*(*row[:12], _EPOCH + timedelta(microseconds=row[12]), row[13])) for row in rows]
 
 
-def says_the_same(one: Decision, other: Decision) -> bool:
+def same_decision(decision: Decision, other: Decision) -> bool:
     """Whether two decisions are equal in all but their ids, who made them and when."""
-    return replace(other, id=one.id, at=one.at, by=one.by) == one
+    return replace(other, id=decision.id, at=decision.at, by=decision.by) == decision
 
 
 def decisions(store: Store, run: str | None = None, *, history: bool = False) -> pd.DataFrame:
@@ -142,12 +142,12 @@ def decisions(store: Store, run: str | None = None, *, history: bool = False) ->
         ``id, run, item_id, domain, r_raw, r_cal, action, reason, low, high, calibrator, policy, at_, by_``: numbers are NaN or
         <NA> where NULL. In the order in which they were made, items as their run has them.
     """
-    newest = "" if history else "AND rowid IN (SELECT max(rowid) FROM decisions GROUP BY run, item_id)"
+    newest_only = "" if history else "AND rowid IN (SELECT max(rowid) FROM decisions GROUP BY run, item_id)"
     with store.reading() as connection:
-        found = connection.execute(
-            f"SELECT * FROM decisions WHERE ($run IS NULL OR run = $run) {newest} ORDER BY rowid", {"run": run}
+        table = connection.execute(
+            f"SELECT * FROM decisions WHERE ($run IS NULL OR run = $run) {newest_only} ORDER BY rowid", {"run": run}
         ).df()
-    return found.astype({"calibrator": "Int64", "policy": "Int64"})
+    return table.astype({"calibrator": "Int64", "policy": "Int64"})
 
 
 def add_audit(
@@ -162,24 +162,24 @@ def add_audit(
     """
     if not who.strip():
         raise ValueError("The audit needs the name of whoever changed something")
-    told = [None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (before, after)]
+    values = [None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (before, after)]
     connection.execute(
         "INSERT INTO audit (at_, who, what, subject, before, after, reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [datetime.now(UTC), who, what, subject, *told, reason],
+        [datetime.now(UTC), who, what, subject, *values, reason],
     )
 
 
-def audit(store: Store, *, what: str | None = None) -> pd.DataFrame:
+def audit_table(store: Store, *, what: str | None = None) -> pd.DataFrame:
     """Who changed what, the newest first: at_, who, what, subject, before, after (JSON or None), reason, seq."""
     with store.reading() as connection:
-        found = connection.execute(
+        table = connection.execute(
             "SELECT * FROM audit WHERE ($what IS NULL OR what = $what) ORDER BY seq DESC", {"what": what}
         ).df()
-    gaps = {name: found[name].astype(object).where(found[name].notna(), None) for name in ("before", "after")}
-    return found.assign(**gaps)
+    columns = {name: table[name].astype(object).where(table[name].notna(), None) for name in ("before", "after")}
+    return table.assign(**columns)
 
 
-def measured(store: Store, metrics: Sequence[str], facet: str = "") -> pd.DataFrame:
+def runs_with_metrics(store: Store, metrics: Sequence[str], facet: str = "") -> pd.DataFrame:
     """Which of ``metrics`` each run has a defined score of: run, metric, and what the scores' facet says under ``facet``."""
     with store.reading() as connection:
         return connection.execute(

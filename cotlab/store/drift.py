@@ -41,9 +41,9 @@ def drift_checks(store: Store, *, current: str | None = None) -> pd.DataFrame:
         Only those that looked at this run.
     """
     with store.reading() as connection:
-        found = connection.execute("SELECT * FROM drift_checks ORDER BY at_ DESC, rowid DESC").df()
+        table = connection.execute("SELECT * FROM drift_checks ORDER BY at_ DESC, rowid DESC").df()
     for side in ("reference", "current"):
-        found[side] = [json.loads(text) for text in found[side]]
+        table[side] = [json.loads(text) for text in table[side]]
     if current is not None:
-        found = found.iloc[[k for k, runs in enumerate(found["current"]) if current in runs]].reset_index(drop=True)
-    return found
+        table = table.iloc[[k for k, runs in enumerate(table["current"]) if current in runs]].reset_index(drop=True)
+    return table

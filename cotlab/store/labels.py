@@ -48,16 +48,16 @@ def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -
     first: dict[str, Label] = {}
     for label in labels:
         first.setdefault(label.id, label)
-    held = {row[0] for row in connection.execute("SELECT id FROM labels WHERE list_contains(?, id)", [list(first)]).fetchall()}
-    new = [label for label in first.values() if label.id not in held]
+    stored_ids = {row[0] for row in connection.execute("SELECT id FROM labels WHERE list_contains(?, id)", [list(first)]).fetchall()}
+    new = [label for label in first.values() if label.id not in stored_ids]
     if not new:
         return 0
-    places = connection.execute("SELECT nextval('label_order') FROM range(?)", [len(new)]).fetchall()
+    seqs = connection.execute("SELECT nextval('label_order') FROM range(?)", [len(new)]).fetchall()
     rows = [
         (label.id, label.run_id, label.item_id, label.rater, label.queue, label.reasoning, label.answer_correct,
          list(label.modes), label.note.encode("utf-8", "replace").decode(), label.flagged, label.withdrawn, label.origin,
-         label.at, place)
-        for label, place in zip(new, sorted(row[0] for row in places), strict=True)
+         label.at, seq)
+        for label, seq in zip(new, sorted(row[0] for row in seqs), strict=True)
     ]  # fmt: skip
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _LABELS, strict=True)]
     connection.register("batch", pa.table(columns, schema=_LABELS))
@@ -66,7 +66,7 @@ def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -
     return len(new)
 
 
-def labels(
+def label_table(
     store: Store, *, run: str | None = None, rater: str | None = None, queue: str | None = None, history: bool = False
 ) -> pd.DataFrame:
     """Labels in the order in which they were given.
@@ -86,10 +86,10 @@ def labels(
         False or None, ``modes`` tuples, ``queue`` and ``reasoning`` str or None, ``at_`` times in UTC.
     """
     with store.reading() as connection:
-        return given(connection, run=run, rater=rater, queue=queue, history=history)
+        return select_labels(connection, run=run, rater=rater, queue=queue, history=history)
 
 
-def given(
+def select_labels(
     connection: duckdb.DuckDBPyConnection, *, run: str | None = None, rater: str | None = None, queue: str | None = None,
     item: str | None = None, ids: Sequence[str] | None = None, history: bool = False,
 ) -> pd.DataFrame:  # fmt: skip
@@ -105,9 +105,9 @@ def given(
     ).df()
     table["at_"] = table["at_"].dt.tz_convert("UTC")
     known = {name: _objects(table[name]) for name in ("queue", "reasoning", "answer_correct")}
-    table = table.assign(modes=pd.Series([tuple(map(str, one)) for one in table["modes"]], dtype=object), **known)
-    told = [target(said, right) for said, right in zip(table["reasoning"], table["answer_correct"], strict=True)]
-    return table.assign(target=pd.Series(told, index=table.index, dtype=object))
+    table = table.assign(modes=pd.Series([tuple(map(str, modes)) for modes in table["modes"]], dtype=object), **known)
+    targets = [target(reasoning, correct) for reasoning, correct in zip(table["reasoning"], table["answer_correct"], strict=True)]
+    return table.assign(target=pd.Series(targets, index=table.index, dtype=object))
 
 
 def as_labels(table: pd.DataFrame) -> list[Label]:
@@ -124,15 +124,15 @@ def as_labels(table: pd.DataFrame) -> list[Label]:
 
 def known_items(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, set[str]]:
     """The ids of the items that each of these runs has scores of; a run that the store does not have has no entry."""
-    found: dict[str, set[str]] = {
+    items_by_run: dict[str, set[str]] = {
         row[0]: set() for row in connection.execute("SELECT id FROM runs WHERE list_contains(?, id)", [list(runs)]).fetchall()
     }
     rows = connection.execute(
-        "SELECT DISTINCT run, item_id FROM scores WHERE list_contains(?, run)", [list(found)]
+        "SELECT DISTINCT run, item_id FROM scores WHERE list_contains(?, run)", [list(items_by_run)]
     ).fetchall()
     for run, item in rows:
-        found[run].add(item)
-    return found
+        items_by_run[run].add(item)
+    return items_by_run
 
 
 def add_queue(
@@ -143,7 +143,7 @@ def add_queue(
     connection.execute(
         "INSERT INTO queues VALUES (?, ?, ?, ?, ?, ?)", [queue, name, kind, datetime.now(UTC), by, canonical_json(params or {})]
     )
-    rows = [(queue, place, *item) for place, item in enumerate(items)]
+    rows = [(queue, position, *item) for position, item in enumerate(items)]
     names = ("queue", "position", "run", "item_id", "raters", "gold", "reason")
     types = (pa.string(), pa.int32(), pa.string(), pa.string(), pa.int32(), pa.string(), pa.string())
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
@@ -186,7 +186,7 @@ def queue_items(store: Store, queue: str) -> pd.DataFrame:
     return table.assign(gold=_objects(table["gold"]))
 
 
-def places(connection: duckdb.DuckDBPyConnection, queue: str) -> list[Queued]:
+def queue_entries(connection: duckdb.DuckDBPyConnection, queue: str) -> list[Queued]:
     """The items of a queue in its order."""
     rows = connection.execute(
         "SELECT run, item_id, raters, gold, reason FROM queue_items WHERE queue = ? ORDER BY position", [queue]
@@ -194,7 +194,7 @@ def places(connection: duckdb.DuckDBPyConnection, queue: str) -> list[Queued]:
     return [Queued(*row) for row in rows]
 
 
-def given_in(connection: duckdb.DuckDBPyConnection, queue: str) -> set[tuple[str, str, str]]:
+def labelled_in_queue(connection: duckdb.DuckDBPyConnection, queue: str) -> set[tuple[str, str, str]]:
     """Which (run, item, rater) have a label in this queue: its last row there is not withdrawn."""
     rows = connection.execute(
         "SELECT run, item_id, rater FROM (SELECT * FROM labels WHERE queue = ? "
@@ -204,7 +204,7 @@ def given_in(connection: duckdb.DuckDBPyConnection, queue: str) -> set[tuple[str
     return {(run, item, rater) for run, item, rater in rows}
 
 
-def counts_given(connection: duckdb.DuckDBPyConnection, queue: str, rater: str) -> dict[tuple[str, str], int]:
+def count_label_rows(connection: duckdb.DuckDBPyConnection, queue: str, rater: str) -> dict[tuple[str, str], int]:
     """How many rows a rater has written of each (run, item) in this queue, undone ones and undoings among them."""
     rows = connection.execute(
         "SELECT run, item_id, count(*) FROM labels WHERE queue = ? AND rater = ? GROUP BY ALL", [queue, rater]
@@ -213,10 +213,10 @@ def counts_given(connection: duckdb.DuckDBPyConnection, queue: str, rater: str) 
 
 
 def score_values(
-    connection: duckdb.DuckDBPyConnection, places: Sequence[tuple[str, str]], metric: str
+    connection: duckdb.DuckDBPyConnection, pairs: Sequence[tuple[str, str]], metric: str
 ) -> dict[tuple[str, str], set[float]]:
     """The values of one metric that runs have of items, for those (run, item) that have any."""
-    runs, items = ([place[k] for place in places] for k in (0, 1))
+    runs, items = ([pair[k] for pair in pairs] for k in (0, 1))
     rows = connection.execute(
         "SELECT run, item_id, list(value) FROM scores "
         "JOIN (SELECT unnest(?::VARCHAR[]) AS run, unnest(?::VARCHAR[]) AS item_id) USING (run, item_id) "

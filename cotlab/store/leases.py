@@ -9,13 +9,13 @@ from sqlite3 import Connection
 from types import TracebackType
 from typing import NamedTuple
 
-from cotlab.store.responses import connect, transaction
+from cotlab.store.responses import open_log, transaction
 
 LEASE_S = 120.0
 """How long an item is kept for a rater who looks at it."""
-Place = tuple[str, str]
+ItemKey = tuple[str, str]
 """Run and item."""
-_NOTHING: Place = ("", "")
+_NO_ITEM: ItemKey = ("", "")
 """Held by a rater for whom nothing is left, so that others see that somebody waits."""
 
 
@@ -34,7 +34,7 @@ class Leases:
     """
 
     def __init__(self, path: Path) -> None:
-        self._connection = connect(path)
+        self._connection = open_log(path)
 
     def __enter__(self) -> Leases:
         return self
@@ -46,7 +46,7 @@ class Leases:
         self._connection.close()
 
     def claim(
-        self, queue: str, rater: str, wanted: Sequence[tuple[Place, int]], most: int = 1, *, first: Place | None = None,
+        self, queue: str, rater: str, candidates: Sequence[tuple[ItemKey, int]], limit: int = 1, *, first: ItemKey | None = None,
         lease_s: float = LEASE_S,
     ) -> list[Lease]:  # fmt: skip
         """Keep items that have room for this rater, who then holds no others of this queue.
@@ -72,26 +72,26 @@ class Leases:
         """
         now = time.time()
         with transaction(self._connection, "The leases of labels") as connection:
-            _end_those_of_a_later_clock(connection, now, lease_s)
+            _drop_future_leases(connection, now, lease_s)
             rows = connection.execute(
                 "SELECT run, item, rater FROM leases WHERE queue = ? AND until > ? ORDER BY rowid", (queue, now)
             ).fetchall()
-            others: dict[Place, int] = {}
+            others: dict[ItemKey, int] = {}
             for run, item, who in rows:
                 if who != rater:
                     others[run, item] = others.get((run, item), 0) + 1
-            room = dict(wanted)
+            room = dict(candidates)
             mine = [(run, item) for run, item, who in rows if who == rater]
-            free = [place for place, count in wanted if others.get(place, 0) < count]
-            kept = [place for place in dict.fromkeys([*([first] if first else []), *mine, *free]) if place in room]
-            share = -(-len(kept) // len({rater, *(who for _, _, who in rows)}))
+            free = [key for key, count in candidates if others.get(key, 0) < count]
+            selected = [key for key in dict.fromkeys([*([first] if first else []), *mine, *free]) if key in room]
+            share = -(-len(selected) // len({rater, *(who for _, _, who in rows)}))
             until = now + lease_s
             connection.execute("DELETE FROM leases WHERE queue = ? AND (rater = ? OR until <= ?)", (queue, rater, now))
             connection.executemany(
                 "INSERT INTO leases VALUES (?, ?, ?, ?, ?)",
-                [(queue, *place, rater, until) for place in kept[: min(most, share)] or [_NOTHING] * bool(wanted)],
+                [(queue, *key, rater, until) for key in selected[: min(limit, share)] or [_NO_ITEM] * bool(candidates)],
             )
-            return [Lease(*place, until) for place in kept[: min(most, share)]]
+            return [Lease(*key, until) for key in selected[: min(limit, share)]]
 
     def release(self, queue: str, run: str, item: str, rater: str) -> None:
         """Give an item back."""
@@ -108,14 +108,14 @@ class Leases:
                 "DELETE FROM leases WHERE queue = ? AND run = ? AND item = ? AND rater = ?", (queue, run, item, rater)
             )
 
-    def holds(self, rater: str) -> bool:
+    def has_lease(self, rater: str) -> bool:
         """Whether something is kept for a rater of this name right now, in any queue."""
-        found = self._connection.execute(
+        row = self._connection.execute(
             "SELECT 1 FROM leases WHERE rater = ? AND until > ? AND item <> ''", (rater, time.time())
         ).fetchone()
-        return found is not None
+        return row is not None
 
-    def skipped(self, queue: str, rater: str) -> list[Place]:
+    def skipped(self, queue: str, rater: str) -> list[ItemKey]:
         """What a rater skipped in a queue, the longest ago first."""
         rows = self._connection.execute(
             "SELECT run, item FROM skips WHERE queue = ? AND rater = ? ORDER BY at, run, item", (queue, rater)
@@ -123,6 +123,6 @@ class Leases:
         return [(run, item) for run, item in rows]
 
 
-def _end_those_of_a_later_clock(connection: Connection, now: float, lease_s: float) -> None:
+def _drop_future_leases(connection: Connection, now: float, lease_s: float) -> None:
     """A lease that ends later than any that is made now was made before the clock was set back: its rater may be long gone."""
     connection.execute("DELETE FROM leases WHERE until > ?", (now + max(lease_s, LEASE_S) + 1,))

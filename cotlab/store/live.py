@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from cotlab.store.processes import host_of, may_run, this_machine
-from cotlab.store.responses import clock, connect, transaction
+from cotlab.store.responses import clock, open_log, transaction
 
 STALE_S = 10.0
 """Without a heartbeat for so long a run counts as interrupted."""
@@ -67,7 +67,7 @@ class LiveState:
     """Rows of live runs; written by the run's own process, read by pages and commands."""
 
     def __init__(self, path: Path) -> None:
-        self._connection = connect(path)
+        self._connection = open_log(path)
 
     def close(self) -> None:
         self._connection.close()
@@ -120,8 +120,8 @@ class LiveState:
         return live is not None and live.alive
 
     def get(self, run: str) -> LiveRun | None:
-        found = self.all(run)
-        return found[0] if found else None
+        live_runs = self.all(run)
+        return live_runs[0] if live_runs else None
 
     def all(self, run: str | None = None) -> list[LiveRun]:
         """Every run that ever beat, or one of them, the newest heartbeat first."""
@@ -144,5 +144,5 @@ def _live_run(run: str, pid: int, machine: str | None, state: str, stop: int, ag
 
 def _progress(state: str) -> Progress:
     """What a run of any version told, as far as this one knows its fields."""
-    told, known = json.loads(state), {f.name for f in fields(Progress)}
-    return Progress(**{name: value for name, value in told.items() if name in known})
+    stored, known = json.loads(state), {f.name for f in fields(Progress)}
+    return Progress(**{name: value for name, value in stored.items() if name in known})

@@ -7,7 +7,7 @@ import duckdb
 from cotlab.core.errors import SchemaMismatch
 
 
-def _first(connection: duckdb.DuckDBPyConnection) -> None:
+def _create_runs(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(
         """
         CREATE TABLE suites (digest VARCHAR, name VARCHAR, n INTEGER, file_sha256 VARCHAR, added_at TIMESTAMPTZ);
@@ -30,12 +30,12 @@ def _first(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def _second(connection: duckdb.DuckDBPyConnection) -> None:
+def _add_cost_estimate(connection: duckdb.DuckDBPyConnection) -> None:
     """What a run was expected to cost, at which prices, as JSON."""
     connection.execute("ALTER TABLE runs ADD COLUMN estimate VARCHAR")
 
 
-def _third(connection: duckdb.DuckDBPyConnection) -> None:
+def _add_review_tables(connection: duckdb.DuckDBPyConnection) -> None:
     """People in the loop: labels and their queues, calibrators, policies, decisions, checks of drift, and who did what."""
     connection.execute(
         """
@@ -68,7 +68,7 @@ def _third(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-MIGRATIONS = (_first, _second, _third)
+MIGRATIONS = (_create_runs, _add_cost_estimate, _add_review_tables)
 
 
 def migrate(connection: duckdb.DuckDBPyConnection) -> None:

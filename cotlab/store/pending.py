@@ -8,7 +8,7 @@ import pandas as pd
 
 from cotlab.store.database import Store
 
-_HELD = """
+_QUEUE_STATE = """
 WITH given AS (
     SELECT queue, run, item_id, rater FROM (
         SELECT * FROM labels WHERE queue IS NOT NULL
@@ -25,7 +25,7 @@ WITH given AS (
 """Each place of each queue: how many labels it wants and has, and whether $rater gave one."""
 
 
-def labels_due(store: Store, rater: str) -> pd.DataFrame:
+def pending_queues(store: Store, rater: str) -> pd.DataFrame:
     """The queues that want something of ``rater``, the newest first.
 
     An item is due where this rater has no label in the queue and fewer others than it wants have one; a queue that wants
@@ -40,7 +40,7 @@ def labels_due(store: Store, rater: str) -> pd.DataFrame:
     with store.reading() as connection:
         return connection.execute(
             f"""
-            {_HELD}
+            {_QUEUE_STATE}
             SELECT q.id, q.name, q.kind, q.made_at, count(*)::INTEGER AS n,
                    count_if(NOT mine AND (wanted = 0 OR have < wanted))::INTEGER AS due, count_if(mine)::INTEGER AS mine
             FROM queues q JOIN held h ON h.queue = q.id
@@ -52,7 +52,7 @@ def labels_due(store: Store, rater: str) -> pd.DataFrame:
         ).df()
 
 
-def asked_of(store: Store, rater: str) -> pd.DataFrame:
+def pending_items(store: Store, rater: str) -> pd.DataFrame:
     """The items that queues still want of ``rater``, as ``labels_due`` counts them, an item once for each such queue.
 
     Returns
@@ -63,7 +63,7 @@ def asked_of(store: Store, rater: str) -> pd.DataFrame:
     with store.reading() as connection:
         return connection.execute(
             f"""
-            {_HELD}
+            {_QUEUE_STATE}
             SELECT h.queue, q.kind, h.run, h.item_id,
                    (SELECT count(*) FROM held o WHERE o.queue = h.queue AND o.mine)::INTEGER AS labelled
             FROM held h JOIN queues q ON q.id = h.queue
@@ -96,11 +96,11 @@ def drift_alerts(store: Store) -> pd.DataFrame:
         ``id, reference, current`` (lists of run ids) ``, at_, by_, reason``.
     """
     with store.reading() as connection:
-        found = connection.execute(
+        table = connection.execute(
             """
             SELECT id, reference, current, at_, by_, reason FROM drift_checks
             WHERE alert AND rowid IN (SELECT max(rowid) FROM drift_checks GROUP BY reference, current)
             ORDER BY at_ DESC, id DESC
             """
         ).df()
-    return found.assign(**{side: [json.loads(text) for text in found[side]] for side in ("reference", "current")})
+    return table.assign(**{side: [json.loads(text) for text in table[side]] for side in ("reference", "current")})

@@ -14,7 +14,7 @@ from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
 from cotlab.store.database import Store
 
 
-def runs(store: Store, status: str | None = None, words: str = "") -> pd.DataFrame:
+def list_runs(store: Store, status: str | None = None, text: str = "") -> pd.DataFrame:
     """All runs, the newest first; ``words`` must occur in id, model, suite or tags."""
     with store.reading() as connection:
         return connection.execute(
@@ -26,33 +26,33 @@ def runs(store: Store, status: str | None = None, words: str = "") -> pd.DataFra
               AND contains(lower(concat_ws(' ', r.id, r.model, r.suite_name, r.plan)), lower($words))
             ORDER BY planned_at DESC, id DESC
             """,
-            {"status": status, "words": words},
+            {"status": status, "words": text},
         ).df()
 
 
-def run(store: Store, run_id: str) -> dict[str, Any]:
+def get_run(store: Store, run_id: str) -> dict[str, Any]:
     """One run's row as a mapping; UnknownName if there is none."""
-    found = runs(store)
-    rows = found[found["id"] == run_id]
+    table = list_runs(store)
+    rows = table[table["id"] == run_id]
     if rows.empty:
-        raise UnknownName("run", run_id, found["id"].tolist()[:20])
+        raise UnknownName("run", run_id, table["id"].tolist()[:20])
     return {name: (None if pd.isna(value) else value) for name, value in rows.iloc[0].to_dict().items()}
 
 
-def plan_of(row: Mapping[str, Any]) -> Plan:
+def stored_plan(row: Mapping[str, Any]) -> Plan:
     """The plan that a run's row holds."""
     return plan_from_json(row["plan"])
 
 
 def plan_from_json(text: str) -> Plan:
     """A plan from its canonical JSON."""
-    told = json.loads(text)
-    told["models"] = {role: ModelRef(**ref) for role, ref in told["models"].items()}
-    told["scorers"] = tuple(ScorerSpec(**spec) for spec in told["scorers"])
-    return Plan(**{f.name: told[f.name] for f in fields(Plan) if f.name in told})
+    data = json.loads(text)
+    data["models"] = {role: ModelRef(**ref) for role, ref in data["models"].items()}
+    data["scorers"] = tuple(ScorerSpec(**spec) for spec in data["scorers"])
+    return Plan(**{f.name: data[f.name] for f in fields(Plan) if f.name in data})
 
 
-def suites(store: Store) -> pd.DataFrame:
+def list_suites(store: Store) -> pd.DataFrame:
     """Kept suites, the newest first, with how many runs each has."""
     with store.reading() as connection:
         return connection.execute(
@@ -60,16 +60,16 @@ def suites(store: Store) -> pd.DataFrame:
         ).df()
 
 
-def suite(store: Store, digest: str) -> Suite:
+def get_suite(store: Store, digest: str) -> Suite:
     """A kept suite; UnknownName where there is none. A redacted one has hashes for texts."""
     with store.reading() as connection:
-        named = connection.execute("SELECT name FROM suites WHERE digest = ?", [digest]).fetchone()
+        name_row = connection.execute("SELECT name FROM suites WHERE digest = ?", [digest]).fetchone()
         rows = connection.execute(
             "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? ORDER BY position", [digest]
         ).fetchall()
-    if named is None:
+    if name_row is None:
         raise UnknownName("suite", digest, ())
-    return Suite(named[0], tuple(_item(*row) for row in rows), digest)
+    return Suite(name_row[0], tuple(_item(*row) for row in rows), digest)
 
 
 def is_redacted(store: Store, digest: str) -> bool:
@@ -78,7 +78,7 @@ def is_redacted(store: Store, digest: str) -> bool:
     return bool(row and row[0])
 
 
-def item(store: Store, digest: str, item_id: str) -> Item:
+def get_item(store: Store, digest: str, item_id: str) -> Item:
     """One item of a kept suite; UnknownName where there is none."""
     with store.reading() as connection:
         row = connection.execute(
@@ -89,7 +89,7 @@ def item(store: Store, digest: str, item_id: str) -> Item:
     return _item(*row)
 
 
-def scores(
+def run_scores(
     store: Store, run_id: str, *, metrics: Sequence[str] | None = None, item_id: str | None = None, facet: str | None = None
 ) -> pd.DataFrame:
     """Scores of a run; ``value`` is NaN and ``step`` <NA> where NULL. Columns as the table's, without ``run``."""
@@ -106,7 +106,7 @@ def scores(
     return frame.astype({"step": "Int64", "sample": "Int64", "where_lo": "Int64", "where_hi": "Int64"})
 
 
-def estimates(store: Store, run_id: str, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+def run_estimates(store: Store, run_id: str, metrics: Sequence[str] | None = None) -> pd.DataFrame:
     """Estimates of a run; ``over_`` names the unit that n counts."""
     with store.reading() as connection:
         return connection.execute(
@@ -116,7 +116,7 @@ def estimates(store: Store, run_id: str, metrics: Sequence[str] | None = None) -
         ).df()
 
 
-def ended(store: Store, run_id: str) -> pd.DataFrame:
+def ended_pairs(store: Store, run_id: str) -> pd.DataFrame:
     """Which (scorer, item) pairs of a run ended: scorer, item, version, params_digest, errors, refusals."""
     with store.reading() as connection:
         return connection.execute(
@@ -163,7 +163,7 @@ def items_of_run(store: Store, run_id: str) -> pd.DataFrame:
         ).df()
 
 
-def categories(store: Store, run_id: str) -> dict[str, str]:
+def item_categories(store: Store, run_id: str) -> dict[str, str]:
     """The category of each item of a run's suite, by the item's id; "" where it has none."""
     with store.reading() as connection:
         rows = connection.execute(
@@ -172,14 +172,14 @@ def categories(store: Store, run_id: str) -> dict[str, str]:
     return dict(rows)
 
 
-def domains(store: Store) -> list[str]:
+def list_domains(store: Store) -> list[str]:
     """The categories that items of any kept suite have, by name; "" is none."""
     with store.reading() as connection:
         rows = connection.execute("SELECT DISTINCT category FROM items WHERE category != '' ORDER BY category").fetchall()
     return [str(row[0]) for row in rows]
 
 
-def totals(store: Store) -> dict[str, int]:
+def store_totals(store: Store) -> dict[str, int]:
     """How much the store holds: suites, items, runs, scores, and what all runs spent in micro-dollars."""
     with store.reading() as connection:
         row = connection.execute(

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.core.keys import digest
 from cotlab.core.requests import Request, Response, Usage
-from cotlab.store.codec import as_text, asked_text, read_reply, told
+from cotlab.store.codec import encode_json, encode_request, decode_response, encode_response
 from cotlab.store.overshoots import Overshoot, read_overshoots
 from cotlab.store.processes import may_run, this_machine
 
@@ -105,7 +105,7 @@ class Claim(NamedTuple):
     elsewhere: bool = False
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def open_log(path: Path) -> sqlite3.Connection:
     """Open the log's file, made or brought to the current schema where needed; commits survive a killed process."""
     connection = None
     try:
@@ -191,7 +191,7 @@ class ResponseLog:
     """
 
     def __init__(self, path: Path, *, redact: bool = False, retry_refused: bool = False) -> None:
-        self._connection, self._lock, self.redact = connect(path), threading.Lock(), redact
+        self._connection, self._lock, self.redact = open_log(path), threading.Lock(), redact
         self._refused_before = datetime.now(UTC).isoformat() if retry_refused else ""
 
     def close(self) -> None:
@@ -217,7 +217,7 @@ class ResponseLog:
             connection.execute("UPDATE spends SET calls = calls + ? WHERE run = ?", (len(rows), run))
             connection.execute(_ADD_TO_SPENDS, (0, 0, *sums, run))
 
-    def reserve(self, request: Request, run: str, most: int, cap: int, tokens: int = 0) -> Claim:
+    def reserve(self, request: Request, run: str, max_cost: int, cap: int, tokens: int = 0) -> Claim:
         """Note a call that may cost ``most`` micro-dollars, unless it has a reply, is under way or would pass ``cap``.
 
         ``tokens`` is the most that it can use.
@@ -228,16 +228,16 @@ class ResponseLog:
                 return Claim(reply=stored)
             if self._in_flight_elsewhere(key, run):
                 return Claim(elsewhere=True)
-            if sum(self._spend(run)) + most > cap:
+            if sum(self._spend(run)) + max_cost > cap:
                 return Claim()
             done = connection.execute(
                 "INSERT INTO calls (key, run, pid, machine, reserved, tokens, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (key, run, os.getpid(), this_machine(), most, tokens, datetime.now(UTC).isoformat()),
+                (key, run, os.getpid(), this_machine(), max_cost, tokens, datetime.now(UTC).isoformat()),
             )
             connection.execute(
                 "INSERT INTO spends (run, paid, reserved, calls) VALUES (?, 0, ?, 1) "
                 "ON CONFLICT (run) DO UPDATE SET reserved = reserved + excluded.reserved, calls = calls + 1",
-                (run, most),
+                (run, max_cost),
             )
             return Claim(call=done.lastrowid)
 
@@ -274,7 +274,7 @@ class ResponseLog:
             row = self._connection.execute(f"SELECT {', '.join(COUNTED)} FROM spends WHERE run = ?", (run,)).fetchone()
         return dict(zip(COUNTED, row or (0,) * len(COUNTED), strict=True))
 
-    def was_asked(self, run: str, key: str) -> bool:
+    def was_sent(self, run: str, key: str) -> bool:
         """Whether a run has sent this request before."""
         with self._lock:
             return bool(self._connection.execute("SELECT 1 FROM calls WHERE key = ? AND run = ?", (key, run)).fetchone())
@@ -310,7 +310,7 @@ class ResponseLog:
     def open_batches(self, run: str, model: str) -> list[OpenBatch]:
         """What a run handed to the vendor of ``model`` and has not settled, the oldest first."""
         with self._lock:
-            found = self._connection.execute(
+            rows = self._connection.execute(
                 "SELECT name, vendor_id, at FROM batches WHERE run = ? AND model = ? AND NOT ended ORDER BY at", (run, model)
             ).fetchall()
             return [
@@ -318,7 +318,7 @@ class ResponseLog:
                     name, vendor_id, at,
                     dict(self._connection.execute("SELECT key, id FROM calls WHERE batch = ? AND outcome IS NULL", (name,))),
                 )
-                for name, vendor_id, at in found
+                for name, vendor_id, at in rows
             ]  # fmt: skip
 
     def answered_at(self, keys: Sequence[str]) -> dict[str, datetime]:
@@ -337,7 +337,7 @@ class ResponseLog:
             rows = self._connection.execute(
                 f"SELECT key, request, response FROM replies WHERE key IN ({marks})", list(keys)
             ).fetchall()
-        return {key: (json.loads(asked) if asked else None, json.loads(said) if said else None) for key, asked, said in rows}
+        return {key: (json.loads(request) if request else None, json.loads(response) if response else None) for key, request, response in rows}
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -348,7 +348,7 @@ class ResponseLog:
         row = self._connection.execute("SELECT response, at FROM replies WHERE key = ? AND redacted = 0", (key,)).fetchone()
         if row is None:
             return None
-        reply = read_reply(row[0])
+        reply = decode_response(row[0])
         return None if reply.refused and row[1] < self._refused_before else reply
 
     def _in_flight_elsewhere(self, key: str, run: str) -> bool:
@@ -368,12 +368,12 @@ class ResponseLog:
         return Spend(*row) if row else Spend(0, 0)
 
     def _row(self, request: Request, response: Response, now: str) -> tuple[str, str, str | None, str, int, str]:
-        said = told(response)
+        fields = encode_response(response)
         if not self.redact:
-            return response.key, request.kind, asked_text(request), as_text(said), 0, now
-        kept: dict[str, Any] = {k: said[k] for k in ("key", "usage", "finish", "refused", "received_at") if k in said}
-        kept["text_sha256"] = digest(response.text)
-        return response.key, request.kind, None, json.dumps(kept), 1, now
+            return response.key, request.kind, encode_request(request), encode_json(fields), 0, now
+        redacted: dict[str, Any] = {k: fields[k] for k in ("key", "usage", "finish", "refused", "received_at") if k in fields}
+        redacted["text_sha256"] = digest(response.text)
+        return response.key, request.kind, None, json.dumps(redacted), 1, now
 
 
 def _counted(usage: Usage | None) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from cotlab.core.labels import OUTDATED, Label, undo_id
 from cotlab.store.decisions import add_audit
-from cotlab.store.labels import add_labels, as_labels, given
+from cotlab.store.labels import add_labels, as_labels, select_labels
 from cotlab.store.responses import ResponseLog
 
 ANSWERED = ("answer_correct", "baseline_correct")
@@ -44,37 +44,37 @@ def withdraw_outdated(connection: duckdb.DuckDBPyConnection, log: Path, run: str
     int
         Labels that were taken back.
     """
-    table = given(connection, run=run, history=True)
+    table = select_labels(connection, run=run, history=True)
     table = table[table["item_id"].isin(list(items))]
     if table.empty:
         return 0
-    keys = _shown(connection, run, sorted(set(table["item_id"])))
+    keys = _reply_keys(connection, run, sorted(set(table["item_id"])))
     with closing(ResponseLog(log)) as replies:
         at = replies.answered_at(sorted({key for each in keys.values() for key in each}))
     rows: list[Label] = []
-    for (item, _), own in table.groupby(["item_id", "rater"], sort=False):
+    for (item, _), group in table.groupby(["item_id", "rater"], sort=False):
         newest = max((at[key] for key in keys.get(str(item), ()) if key in at), default=None)
-        if newest is not None and own["at_"].iloc[-1] < newest:
-            rows += _taken_back(own)
+        if newest is not None and group["at_"].iloc[-1] < newest:
+            rows += _withdrawal_rows(group)
     new = add_labels(connection, rows)
     if new:
-        after = {"labels": new, "items": sorted({one.item_id for one in rows})}
+        after = {"labels": new, "items": sorted({label.item_id for label in rows})}
         add_audit(connection, "cotlab", "take back labels", f"run {run}", None, after, OUTDATED)
     return new
 
 
-def _taken_back(own: pd.DataFrame) -> list[Label]:
+def _withdrawal_rows(group: pd.DataFrame) -> list[Label]:
     """A row for each label of one rater of one item that stands in its queue, so that it stands no longer."""
-    said = as_labels(own)
-    last = {one.queue: one for one in said}
+    given_labels = as_labels(group)
+    last = {label.queue: label for label in given_labels}
     return [
-        replace(one, id=undo_id(one.id), reasoning=None, answer_correct=None, modes=(), note=OUTDATED, flagged=False,
+        replace(label, id=undo_id(label.id), reasoning=None, answer_correct=None, modes=(), note=OUTDATED, flagged=False,
                 withdrawn=True, origin="undo", at=datetime.now(UTC))
-        for one in said if one.origin != "undo" and not last[one.queue].withdrawn
+        for label in given_labels if label.origin != "undo" and not last[label.queue].withdrawn
     ]  # fmt: skip
 
 
-def _shown(connection: duckdb.DuckDBPyConnection, run: str, items: list[str]) -> dict[str, list[str]]:
+def _reply_keys(connection: duckdb.DuckDBPyConnection, run: str, items: list[str]) -> dict[str, list[str]]:
     """The keys of the requests behind what a rater reads of each item."""
     rows = connection.execute(
         "SELECT item_id, evidence FROM scores WHERE run = ? AND list_contains(?, item_id) AND list_contains(?, metric) "

@@ -36,8 +36,8 @@ class Ended(NamedTuple):
 
 def add_suite(connection: duckdb.DuckDBPyConnection, suite: Suite, *, file_sha256: str = "", redact: bool = False) -> None:
     """Keep a suite once; a redacted one keeps the SHA-256 of its texts in their place until it is added in full."""
-    held = connection.execute("SELECT count(*) FROM items WHERE suite = ? AND meta IS NOT NULL", [suite.digest]).fetchone()
-    if held and held[0]:
+    stored = connection.execute("SELECT count(*) FROM items WHERE suite = ? AND meta IS NOT NULL", [suite.digest]).fetchone()
+    if stored and stored[0]:
         return
     connection.execute("DELETE FROM items WHERE suite = ?", [suite.digest])
     connection.execute("DELETE FROM suites WHERE digest = ?", [suite.digest])
@@ -88,13 +88,13 @@ def set_status(connection: duckdb.DuckDBPyConnection, run: str, status: str, not
 
 
 def set_counts(
-    connection: duckdb.DuckDBPyConnection, run: str, *, asked: int, hits: int, failed: int, spent: int, saved: int
+    connection: duckdb.DuckDBPyConnection, run: str, *, sent: int, hits: int, failed: int, spent: int, saved: int
 ) -> None:
     """Requests sent and micro-dollars spent by all processes of a run; what this one got from the log, saved, and lost."""
     connection.execute(
         "UPDATE runs SET asked = ?, hits = hits + ?, failed = failed + ?, spent_micro = ?, "
         "saved_micro = saved_micro + ? WHERE id = ?",
-        [asked, hits, failed, spent, saved, run],
+        [sent, hits, failed, spent, saved, run],
     )
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from cotlab.core.errors import SuiteError, SuiteErrors
-from cotlab.core.keys import plain
+from cotlab.core.keys import to_json_value
 from cotlab.core.types import Item, Step, Suite
-from cotlab.suites.shipped import file_sha256, opened, refused, shown
+from cotlab.suites.shipped import file_sha256, open_suite_file, unusable_file, printable
 
 __all__ = ["file_sha256", "load_suite", "parse_suite", "write_suite"]
 
@@ -71,7 +71,7 @@ def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "re
     SuiteErrors
         Every defect of the file in line order, and the count of good lines beside them.
     """
-    with opened(path) as stream:
+    with open_suite_file(path) as stream:
         items = collect(stream, str(path), partial(_item, chain=chain), good_lines=good_lines)
     return Suite.of(Path(path).stem, items)
 
@@ -103,12 +103,12 @@ def write_suite(suite: Suite, path: str | Path) -> None:
     """
     data = b"".join(_line(item) + b"\n" for item in suite.items)
     try:
-        back = parse_suite(data, suite.name, chain="own")
+        reread = parse_suite(data, suite.name, chain="own")
     except SuiteErrors as defects:
         raise ValueError(f"suite {suite.name!r} would not read back: {defects.errors[0]}") from defects
-    for given, found in zip(suite.items, back.items, strict=True):
-        if plain(given) != plain(found):
-            raise ValueError(f"suite {suite.name!r}: item {given.id!r} would not read back as it is")
+    for original, restored in zip(suite.items, reread.items, strict=True):
+        if to_json_value(original) != to_json_value(restored):
+            raise ValueError(f"suite {suite.name!r}: item {original.id!r} would not read back as it is")
     part = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
     try:
         part.write_bytes(data)
@@ -120,25 +120,25 @@ def write_suite(suite: Suite, path: str | Path) -> None:
 
 def collect(stream: BinaryIO, path: str, convert: Convert, *, good_lines: bool) -> tuple[Item, ...]:
     """The items of all lines; SuiteErrors if a line is defective and not ``good_lines``, or if no line is good."""
-    path = shown(path)
+    path = printable(path)
     items: list[Item] = []
     errors: list[SuiteError] = []
     first_line: dict[str, int] = {}
     n_defects = n_lines = 0
     for line, value, defects, head in read_objects(stream, path):
         if value is not None:
-            item = convert(value, n_lines, partial(_note, defects, ""))
+            item = convert(value, n_lines, partial(_add_defect, defects, ""))
             if item.id and first_line.setdefault(item.id, line) != line:
-                defects.append(("item_id", f"{shown(item.id, 60)!r} is already the id of line {first_line[item.id]}"))
+                defects.append(("item_id", f"{printable(item.id, 60)!r} is already the id of line {first_line[item.id]}"))
             if not defects:
                 items.append(item)
         n_lines += 1
         n_defects += len(defects)
         for field, message in defects[: MAX_ERRORS - len(errors)]:
             raw = head[: 4 * RAW].decode("utf-8", "backslashreplace").rstrip("\r\n")
-            errors.append(SuiteError(path, line, field, message, shown(raw, RAW)))
+            errors.append(SuiteError(path, line, field, message, printable(raw, RAW)))
     if not n_lines:
-        raise refused(path, "is empty; a suite has at least one item")
+        raise unusable_file(path, "is empty; a suite has at least one item")
     if n_defects > len(errors):
         errors.append(SuiteError(path, None, "", f"and {n_defects - len(errors):,} more defects further down"))
     if errors and not (good_lines and items):
@@ -146,7 +146,7 @@ def collect(stream: BinaryIO, path: str, convert: Convert, *, good_lines: bool) 
     return tuple(items)
 
 
-class Found(NamedTuple):
+class ParsedLine(NamedTuple):
     """One line that is not blank: its object, or why there is none. ``line`` counts from 1."""
 
     line: int
@@ -155,7 +155,7 @@ class Found(NamedTuple):
     data: bytes
 
 
-def read_objects(stream: BinaryIO, path: str) -> Iterator[Found]:
+def read_objects(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
     """One `Found` for each line that is not blank; SuiteErrors at once for a file that is no JSONL in UTF-8 at all."""
     n = broken_off = 0
     for line, offset, data, size in _read_lines(stream, path):
@@ -167,23 +167,23 @@ def read_objects(stream: BinaryIO, path: str) -> Iterator[Found]:
             if not text.strip():
                 continue
             if n == 0 and text.strip() in ("{", "[", "[{"):
-                raise refused(path, _DOCUMENT, line=line)
+                raise unusable_file(path, _DOCUMENT, line=line)
             value = parse_json(text)
         except UnicodeDecodeError as exc:
             fault = f"byte {offset + exc.start} of the file is not UTF-8; save the file as UTF-8"
         except NotJSON as exc:
             if (n == 0 and exc.broken_off and text[:1] == "[") or (n == 1 and broken_off and data.lstrip()[:1] in b'"}'):
-                raise refused(path, _DOCUMENT, line=broken_off or line) from None
+                raise unusable_file(path, _DOCUMENT, line=broken_off or line) from None
             fault, broken_off = str(exc), line if n == 0 and exc.broken_off else 0
         n += 1
         if not fault and not isinstance(value, dict):
             hint = "; take the objects out of the list and write one a line" if isinstance(value, list) else ""
-            value, fault = None, f"must be a JSON object; found {kind_of(value)}{hint}"
+            value, fault = None, f"must be a JSON object; found {describe_json(value)}{hint}"
         defects = [("", fault)] if fault else list(islice(json_defects(value), 5))
-        yield Found(line, None if defects else value, defects, data)
+        yield ParsedLine(line, None if defects else value, defects, data)
 
 
-def _note(defects: list[tuple[str, str]], prefix: str, field: str, message: str) -> None:
+def _add_defect(defects: list[tuple[str, str]], prefix: str, field: str, message: str) -> None:
     defects.append((prefix + field, message))
 
 
@@ -195,7 +195,7 @@ def _read_lines(stream: BinaryIO, path: str) -> Iterator[tuple[int, int, bytes, 
         if number == 1:
             for mark, encoding in _MARKS:
                 if data.startswith(mark):
-                    raise refused(path, f"byte 0 of the file says {encoding}; save the file as UTF-8", line=1)
+                    raise unusable_file(path, f"byte 0 of the file says {encoding}; save the file as UTF-8", line=1)
         if size == MAX_LINE_BYTES + 2 and not data.endswith(b"\n"):
             data = data[: 4 * RAW]
             while more := stream.readline(2**20):
@@ -232,8 +232,8 @@ def parse_json(text: str) -> Any:
     except json.JSONDecodeError as exc:
         broken_off = exc.pos >= len(text.rstrip())
         message = "it breaks off" if broken_off else exc.msg[0].lower() + exc.msg[1:]
-        place = f"line {exc.lineno}, column {exc.colno}" if exc.lineno > 1 else f"column {exc.colno}"
-        raise NotJSON(f"is not JSON: {message} at {place}", broken_off) from None
+        location = f"line {exc.lineno}, column {exc.colno}" if exc.lineno > 1 else f"column {exc.colno}"
+        raise NotJSON(f"is not JSON: {message} at {location}", broken_off) from None
 
 
 def json_defects(value: object, field: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
@@ -253,7 +253,7 @@ def json_defects(value: object, field: str = "", depth: int = 0) -> Iterator[tup
         for key, part in value.items():
             if isinstance(part, str) and not _BAD_TEXT.search(part) and not _BAD_TEXT.search(key):
                 continue  # nearly every pair of a suite: spares it the slow rest
-            inner = f"{field}.{shown(key, 60)}" if field else shown(key, 60)
+            inner = f"{field}.{printable(key, 60)}" if field else printable(key, 60)
             if fault := text_fault(key):
                 yield inner, f"the key {fault}"
             yield from json_defects(part, inner, depth + 1)
@@ -267,12 +267,12 @@ def text_fault(text: str) -> str | None:
     return f"{what} at position {bad.start()}"
 
 
-def kind_of(value: object) -> str:
+def describe_json(value: object) -> str:
     """What a JSON value is, in words."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, int | float):
-        return f"the number {shown(str(value), 30)}"
+        return f"the number {printable(str(value), 30)}"
     return "text" if isinstance(value, str) else "a list" if isinstance(value, list) else "an object"
 
 
@@ -280,7 +280,7 @@ def check_id(value: object, field: str, report: Report) -> str:
     """``value`` as an item id, stripped; "" after a report if it is not one line of printable text."""
     text = check_text(value, field, report, 'a string, e.g. "gsm8k-0001"').strip()
     if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text):
-        report(field, f"holds a control character ({shown(text, 60)}); an id is one line of printable text")
+        report(field, f"holds a control character ({printable(text, 60)}); an id is one line of printable text")
         return ""
     return text
 
@@ -288,7 +288,7 @@ def check_id(value: object, field: str, report: Report) -> str:
 def check_text(value: object, field: str, report: Report, expected: str) -> str:
     """``value`` if it is text with something in it, else "" after a report."""
     if not isinstance(value, str):
-        report(field, f"must be {expected}; found {kind_of(value)}")
+        report(field, f"must be {expected}; found {describe_json(value)}")
     elif not value.strip():
         report(field, "is empty" + ("; write null where there is no answer" if "null" in expected else ""))
     else:
@@ -301,36 +301,36 @@ def check_answer(value: object, field: str, report: Report) -> str | None:
     return None if value is None else check_text(value, field, report, 'a string or null, e.g. "18"') or None
 
 
-def _item(found: dict[str, Any], _: int, report: Report, *, chain: Chain) -> Item:
+def _item(record: dict[str, Any], _: int, report: Report, *, chain: Chain) -> Item:
     """The item of one line; what is wrong goes to ``report``."""
     for field in ("item_id", "prompt", "ground_truth"):
-        if field not in found:
+        if field not in record:
             report(field, "is missing" + ("; write null where there is no answer" if field == "ground_truth" else ""))
-    category = found.get("category", "")
+    category = record.get("category", "")
     named = isinstance(category, str)
     return Item(
-        id=check_id(found["item_id"], "item_id", report) if "item_id" in found else "",
-        question=check_text(found["prompt"], "prompt", report, "a string") if "prompt" in found else "",
-        answer=check_answer(found.get("ground_truth"), "ground_truth", report),
-        steps=_steps(found, chain, report),
+        id=check_id(record["item_id"], "item_id", report) if "item_id" in record else "",
+        question=check_text(record["prompt"], "prompt", report, "a string") if "prompt" in record else "",
+        answer=check_answer(record.get("ground_truth"), "ground_truth", report),
+        steps=_steps(record, chain, report),
         category=category if named else "",
-        meta={key: value for key, value in found.items() if key not in FIELDS and not (named and key == "category")},
+        meta={key: value for key, value in record.items() if key not in FIELDS and not (named and key == "category")},
     )
 
 
-def _steps(found: dict[str, Any], chain: Chain, report: Report) -> tuple[Step, ...]:
-    field, value = "reference_cot", found.get("reference_cot")
+def _steps(record: dict[str, Any], chain: Chain, report: Report) -> tuple[Step, ...]:
+    field, value = "reference_cot", record.get("reference_cot")
     if value is None:
         if chain == "reference":
-            report(field, f"is {'null' if field in found else 'missing'}; allowed only with --chain own")
+            report(field, f"is {'null' if field in record else 'missing'}; allowed only with --chain own")
     elif not isinstance(value, list):
-        report(field, f'must be a list of {{"index", "text"}} objects; found {kind_of(value)}')
+        report(field, f'must be a list of {{"index", "text"}} objects; found {describe_json(value)}')
     elif not value:
         report(field, "is an empty chain: give at least one step, or leave the key out and use --chain own")
     else:
         defects: list[tuple[str, str]] = []
         for i, step in enumerate(value):
-            _check_step(i, step, partial(_note, defects, f"{field}[{i}]"))
+            _check_step(i, step, partial(_add_defect, defects, f"{field}[{i}]"))
             if len(defects) >= 5:
                 break
         if not defects:
@@ -342,16 +342,16 @@ def _steps(found: dict[str, Any], chain: Chain, report: Report) -> tuple[Step, .
 
 def _check_step(i: int, step: object, report: Report) -> None:
     if not isinstance(step, dict):
-        report("", f'must be an object {{"index": {i}, "text": "…"}}; found {kind_of(step)}')
+        report("", f'must be an object {{"index": {i}, "text": "…"}}; found {describe_json(step)}')
         return
     for key in ("index", "text"):
         if key not in step:
             report(f".{key}", "is missing")
     index, text = step.get("index", i), step.get("text", "…")
     if type(index) is not int:
-        report(".index", f"must be a whole number; found {kind_of(index)}")
+        report(".index", f"must be a whole number; found {describe_json(index)}")
     elif index != i:
-        report(".index", f"is {shown(str(index), 30)} where {i} is due: indices count 0, 1, 2, … in order")
+        report(".index", f"is {printable(str(index), 30)} where {i} is due: indices count 0, 1, 2, … in order")
     if isinstance(text, str) and not text.strip():
         report(".text", "is an empty step")
     else:
@@ -370,20 +370,20 @@ def _line(item: Item) -> bytes:
     if clash := sorted(record.keys() & item.meta.keys()):
         raise ValueError(f"item {item.id!r}: the meta key {clash[0]!r} is a field of the format; rename it")
     try:
-        return json.dumps({**record, **plain(item.meta)}, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        return json.dumps({**record, **to_json_value(item.meta)}, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as exc:
         raise ValueError(f"item {item.id!r} cannot be written as JSON: {exc}") from exc
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                made[key] = Bad("appears twice in one object")
+                mapping[key] = Bad("appears twice in one object")
             seen.add(key)
-    return made
+    return mapping
 
 
 def _number(kind: type[int | float], digits: str) -> float | Bad:

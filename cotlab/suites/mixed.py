@@ -56,10 +56,10 @@ def mixed_suite(n: int, seed: int, *, without: Collection[str] = (), name: str =
         question shows: hinted or plain.
     """
     rng = random.Random(f"mixed:{seed}")
-    taken, items = set(without), []
+    used_questions, items = set(without), []
     kinds = rng.choices(list(SHARES), list(SHARES.values()), k=n)
     for i, kind in enumerate(kinds):
-        problem = _fresh(rng, LENGTHS[i % len(LENGTHS)], kind, taken)
+        problem = _new_problem(rng, LENGTHS[i % len(LENGTHS)], kind, used_questions)
         chain = draw_chain(problem, kind, rng)
         meta: dict[str, object] = {
             "kind": kind, "valid": is_valid(problem, chain), "totals": list(problem.totals), "seed": seed,
@@ -105,20 +105,20 @@ def draw_chain(problem: Problem, kind: str, rng: random.Random) -> Chain:
     return chain
 
 
-def _fresh(rng: random.Random, length: int, kind: str, taken: set[str]) -> Problem:
+def _new_problem(rng: random.Random, length: int, kind: str, used_questions: set[str]) -> Problem:
     """A problem whose question nobody has asked yet; its question is taken from now on."""
     while True:
         problem = make_problem(rng, length, hint="wrong" if kind in HINTED else "")
-        if problem.question not in taken:
-            taken.add(problem.question)
+        if problem.question not in used_questions:
+            used_questions.add(problem.question)
             return problem
 
 
 def _paraphrases(problem: Problem, rng: random.Random) -> list[str]:
     """Two other wordings of the question."""
-    found: list[str] = []
-    while len(found) < 2:
+    paraphrases: list[str] = []
+    while len(paraphrases) < 2:
         other = replace(problem, wording=make_wording(rng, len(problem.changes))).question
-        if other != problem.question and other not in found:
-            found.append(other)
-    return found
+        if other != problem.question and other not in paraphrases:
+            paraphrases.append(other)
+    return paraphrases

@@ -42,52 +42,52 @@ def find_suite(name_or_path: str | Path) -> Path:
         if text and path.exists():
             return path
         looks_like_path = isinstance(name_or_path, Path) or os.sep in text or path.suffix != ""
-        beside = [p.name for p in path.parent.glob("*.jsonl")] if looks_like_path else []
+        neighbours = [p.name for p in path.parent.glob("*.jsonl")] if looks_like_path else []
     except (OSError, ValueError) as exc:
-        raise SuiteError(shown(text), None, "", f"cannot be looked up: {exc}") from exc
+        raise SuiteError(printable(text), None, "", f"cannot be looked up: {exc}") from exc
     if not looks_like_path:
-        raise UnknownName("suite", shown(text, 200), tuple(known))
-    close = get_close_matches(path.name, beside, n=1, cutoff=0.5)
-    hint = f"; did you mean {shown(str(path.with_name(close[0])))}?" if close else ""
-    raise SuiteError(shown(text), None, "", f"no such file{hint}")
+        raise UnknownName("suite", printable(text, 200), tuple(known))
+    close = get_close_matches(path.name, neighbours, n=1, cutoff=0.5)
+    hint = f"; did you mean {printable(str(path.with_name(close[0])))}?" if close else ""
+    raise SuiteError(printable(text), None, "", f"no such file{hint}")
 
 
 @contextmanager
-def opened(path: str | Path, *, limit: int = MAX_FILE_BYTES) -> Iterator[io.BufferedReader]:
+def open_suite_file(path: str | Path, *, limit: int = MAX_FILE_BYTES) -> Iterator[io.BufferedReader]:
     """The bytes of a regular file of at most ``limit`` bytes; SuiteErrors where there is none or reading fails."""
     try:
-        found = Path(path).stat()
-        if stat.S_ISDIR(found.st_mode):
-            raise refused(path, "is a directory; name a file")
-        if not stat.S_ISREG(found.st_mode):
-            raise refused(path, "is not a regular file; save it to a file first")
-        if found.st_size > limit:
-            raise refused(path, f"has {found.st_size:,} bytes, more than the {limit:,} that are read; split the file")
+        status = Path(path).stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise unusable_file(path, "is a directory; name a file")
+        if not stat.S_ISREG(status.st_mode):
+            raise unusable_file(path, "is not a regular file; save it to a file first")
+        if status.st_size > limit:
+            raise unusable_file(path, f"has {status.st_size:,} bytes, more than the {limit:,} that are read; split the file")
         with Path(path).open("rb") as stream:
             yield stream
     except FileNotFoundError as exc:
-        raise refused(path, "no such file") from exc
+        raise unusable_file(path, "no such file") from exc
     except OSError as exc:
-        raise refused(path, f"cannot be read: {exc.strerror or exc}") from exc
+        raise unusable_file(path, f"cannot be read: {exc.strerror or exc}") from exc
     except ValueError as exc:
         if "null byte" not in str(exc):
             raise
-        raise refused(path, "is no file name: it holds a NUL character") from exc
+        raise unusable_file(path, "is no file name: it holds a NUL character") from exc
 
 
 def file_sha256(path: str | Path) -> str:
     """SHA-256 of the file's bytes, as 64 hexadecimal digits. SuiteErrors where it cannot be read."""
-    with opened(path) as stream:
+    with open_suite_file(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def refused(path: str | Path, message: str, field: str = "", line: int | None = None) -> SuiteErrors:
+def unusable_file(path: str | Path, message: str, field: str = "", line: int | None = None) -> SuiteErrors:
     """The error of a file of which nothing can be used."""
-    return SuiteErrors([SuiteError(shown(str(path)), line, field, message)], 0)
+    return SuiteErrors([SuiteError(printable(str(path)), line, field, message)], 0)
 
 
-def shown(text: str, limit: int | None = None) -> str:
+def printable(text: str, limit: int | None = None) -> str:
     """``text`` fit for a message: shortened to ``limit`` characters, what does not print is escaped."""
-    cut = text[:limit]
-    cut = cut if cut.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
-    return cut if limit is None or max(len(cut), len(text)) <= limit else cut[: limit - 1] + "…"
+    visible = text[:limit]
+    visible = visible if visible.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in visible)
+    return visible if limit is None or max(len(visible), len(text)) <= limit else visible[: limit - 1] + "…"

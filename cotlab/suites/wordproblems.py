@@ -28,7 +28,7 @@ OBJECTS = (
 GAIN = ("buys", "finds", "picks", "gets", "wins")
 LOSS = ("loses", "sells", "drops", "uses")
 FRIENDS = ("Tom", "Kim")
-WORDS = (
+VOCABULARY = (
     "At", "has", "starts", "with", "first", "more", "thinks", "the", "answer", "is", "How", "many", "now", "are", "left",
     "does", "have", "Clearly", "So", "equals", "Then", "she", "he", "She", "He", "+", "-", "=", "...",
 )  # fmt: skip
@@ -79,20 +79,20 @@ class Problem:
             f"{self.name} starts with {start} {self.thing}.",
             f"At first {self.name} has {start} {self.thing}.",
         )[self.wording.opening]
-        told = [opening]
+        sentences = [opening]
         for change, verb, then in zip(self.changes, self.verbs, self.wording.then, strict=True):
             who = f"Then {they}" if then else self.pronoun
-            told.append(f"{who} {verb} {abs(change)}{' more' if change > 0 else ''}.")
+            sentences.append(f"{who} {verb} {abs(change)}{' more' if change > 0 else ''}.")
         if self.hint is not None:
-            told.append(f"{self.hint[0]} thinks the answer is {self.hint[1]}.")
-        told.append(
+            sentences.append(f"{self.hint[0]} thinks the answer is {self.hint[1]}.")
+        sentences.append(
             (
                 f"How many {self.thing} now?",
                 f"How many {self.thing} are left?",
                 f"How many {self.thing} does {they} have now?",
             )[self.wording.closing]
         )
-        return " ".join(told)
+        return " ".join(sentences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +152,13 @@ def chain_steps(problem: Problem, chain: Sequence[Stated], styles: Sequence[str]
 
 def vocabulary() -> tuple[str, ...]:
     """Every token of the language, in id order."""
-    words = (
+    tokens = (
         ["Q", ":", ",", ".", "?", "\n", "So", "Step", "..."]
-        + [" " + word for word in WORDS]
+        + [" " + word for word in VOCABULARY]
         + [" " + word for word in (*(name for name, _ in NAMES), *OBJECTS, *GAIN, *LOSS, *FRIENDS)]
         + [f" {value}" for value in range(HIGHEST + 1)]
     )
-    return ("<pad>", "<eos>", "<unk>", *(f"<{mode}>" for mode in MODES), *words)
+    return ("<pad>", "<eos>", "<unk>", *(f"<{mode}>" for mode in MODES), *tokens)
 
 
 def make_suite(n: int = 300, seed: int = 0, *, hinted: float = 0.2) -> Suite:

@@ -20,7 +20,7 @@ from cotlab.text.steps import label_spans, sentence_spans
 
 Verdict = Literal["matched", "contradicted", "unsupported"]
 VERDICTS: tuple[Verdict, ...] = ("matched", "contradicted", "unsupported")
-MOST_CLAIMS, MOST_NUMBERS = 200, 5000
+MAX_CLAIMS, MAX_NUMBERS = 200, 5000
 _GENERIC = r"(?:(?:tool|api|lookup)(?:\s+(?:call|output|result))?|output)"
 _SAYS = (
     r"(?:return(?:s|ed)?|gives?|gave|says?|said|shows?|showed|reports?|reported|outputs?|outputted|prints?|printed|finds?|found"
@@ -60,7 +60,7 @@ class Claim:
     call: int | None
 
 
-def read_log(found: Any) -> tuple[Call, ...] | str:
+def read_log(log: Any) -> tuple[Call, ...] | str:
     """The calls of a log, or what is wrong with it.
 
     Parameters
@@ -73,15 +73,15 @@ def read_log(found: Any) -> tuple[Call, ...] | str:
     tuple of Call or str
         In order; an empty list is a log without calls. Text says which call is not of this form.
     """
-    if not isinstance(found, Sequence) or isinstance(found, str | bytes):
+    if not isinstance(log, Sequence) or isinstance(log, str | bytes):
         return "the tool log is not a list of calls"
     calls = []
-    for i, one in enumerate(found):
-        if not isinstance(one, Mapping):
+    for i, entry in enumerate(log):
+        if not isinstance(entry, Mapping):
             return f"call {i} of the tool log is not an object with name, input and output"
-        name = one.get("name")
-        output = next((one[key] for key in ("output", "result") if key in one), None)
-        given = next((one[key] for key in ("input", "arguments", "args") if key in one), "")
+        name = entry.get("name")
+        output = next((entry[key] for key in ("output", "result") if key in entry), None)
+        given = next((entry[key] for key in ("input", "arguments", "args") if key in entry), "")
         if not isinstance(name, str) or not name.strip() or output is None:
             return f"call {i} of the tool log has no {'output' if isinstance(name, str) and name.strip() else 'name'}"
         calls.append(Call(name.strip(), _as_text(given), _as_text(output)))
@@ -112,11 +112,11 @@ def claims_of(steps: Sequence[str], calls: Sequence[Call], question: str = "") -
     """
     known = _quantities(question)
     outputs = [_quantities(call.output) for call in calls]
-    inputs = [one for call in calls for one in _quantities(call.given)]
+    inputs = [quantity for call in calls for quantity in _quantities(call.given)]
     tools = tuple(dict.fromkeys(call.name for call in calls))
     judged = []
     for step in steps:
-        found: list[Claim] = []
+        claims: list[Claim] = []
         equations = {result: (lhs, call) for lhs, result, call in _equations(step, calls)}
         named = tuple(_named(step, tools))
         for start, end, text, kind in _candidates(step):
@@ -126,26 +126,26 @@ def claims_of(steps: Sequence[str], calls: Sequence[Call], question: str = "") -
             value = read_quantity(text) if kind == "number" else None
             if kind == "number":
                 operand = _operand(step, start, end)
-                if value is None or (operand and _holds(inputs, value)):
+                if value is None or (operand and _contains_quantity(inputs, value)):
                     continue  # what a tool was given
                 source = None if operand else source
-                if source is None and _holds(known, value):
+                if source is None and _contains_quantity(known, value):
                     continue
             pool = [i for i, call in enumerate(calls) if not source or call.name == source]
-            hit = next((i for i in pool if _bears(calls[i], outputs[i], text, value)), None)
+            hit = next((i for i in pool if _output_supports(calls[i], outputs[i], text, value)), None)
             called = equations.get(start)
             verdict: Verdict = "matched" if hit is not None else "unsupported"
             if called is not None:
                 hit = called[1]
-                verdict = "matched" if _bears(calls[hit], outputs[hit], text, value) else "contradicted"
+                verdict = "matched" if _output_supports(calls[hit], outputs[hit], text, value) else "contradicted"
             elif hit is None and source is not None and pool:
                 verdict, hit = "contradicted", _mentioned(step, calls, pool)
-            found.append(Claim(start, end, text, kind, source is not None, source or "", verdict, hit))
+            claims.append(Claim(start, end, text, kind, source is not None, source or "", verdict, hit))
             if value is not None:
                 known.append(value)
-            if len(found) == MOST_CLAIMS:
+            if len(claims) == MAX_CLAIMS:
                 break
-        judged.append(tuple(found))
+        judged.append(tuple(claims))
     return tuple(judged)
 
 
@@ -155,9 +155,9 @@ def _as_text(value: Any) -> str:
 
 def _quantities(text: str) -> list[Quantity]:
     """The distinct numbers of a text, the first `MOST_NUMBERS` of them."""
-    spans = islice(free_numbers(text), MOST_NUMBERS)
-    found = (read_quantity(written) for written in dict.fromkeys(text[start:end] for start, end in spans))
-    return [one for one in found if one is not None]
+    spans = islice(free_numbers(text), MAX_NUMBERS)
+    readings = (read_quantity(written) for written in dict.fromkeys(text[start:end] for start, end in spans))
+    return [quantity for quantity in readings if quantity is not None]
 
 
 def _candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "quote"]]]:
@@ -171,8 +171,8 @@ def _candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "q
     listed: list[tuple[int, int, str, Literal["number", "quote"]]] = []
     for start, end in quotes:
         inner = step[start + 1 : end - 1]
-        whole = read_quantity(inner)
-        listed.append((start + 1, end - 1, inner, "quote" if whole is None else "number"))
+        quantity = read_quantity(inner)
+        listed.append((start + 1, end - 1, inner, "quote" if quantity is None else "number"))
     listed += [(start, end, step[start:end], "number") for start, end in numbers]
     yield from sorted(listed)
 
@@ -184,8 +184,8 @@ def _named(step: str, tools: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     sources = [(name, _source(pattern)) for name, pattern in (*spelt, ("", _GENERIC)) if pattern]
     for start, end in sentence_spans(step):
         for name, pattern in sources:
-            if found := pattern.search(step[start:end]):
-                yield start if found["back"] else start + found.end(), end, name
+            if match := pattern.search(step[start:end]):
+                yield start if match["back"] else start + match.end(), end, name
                 break
 
 
@@ -193,11 +193,11 @@ def _named(step: str, tools: Sequence[str]) -> Iterator[tuple[int, int, str]]:
 def _source(tool: str) -> re.Pattern[str]:
     """What names a tool, spelt by the pattern ``tool``, as the source of what follows (of the sentence: group back)."""
     called = rf"(?<!\w){tool}(?!\w)(?:['’]s)?(?:\([^()\n]{{0,200}}\))?"
-    shown = "" if tool == _GENERIC else r"(?:output|result|answer|value)s?"
+    noun = "" if tool == _GENERIC else r"(?:output|result|answer|value)s?"
     return re.compile(
         rf"(?i){called}[^.!?\n]{{0,80}}?(?<!\w){_SAYS}(?!\w)"  # the calculator returns …
         rf"|{called}\s{{0,3}}(?:(?:output|result|answer|value)s?\s{{0,3}})?(?::|=|→|->)"  # calculator(3 * 4) = …
-        rf"|{called}\s{{0,3}}{shown}\s+(?:is|was|are|were)(?!\w)"  # the calculator's result is …
+        rf"|{called}\s{{0,3}}{noun}\s+(?:is|was|are|were)(?!\w)"  # the calculator's result is …
         rf"|(?P<back>(?<!\w){_SAYS}\s+by\s+(?:the\s+|a\s+)?{tool}(?!\w))"  # … returned by the calculator
         rf"|(?<!\w)(?:according\s+to|from)\s+(?:the\s+|a\s+)?{tool}(?!\w)"
     )
@@ -214,38 +214,38 @@ def _operand(step: str, start: int, end: int) -> bool:
 def _equations(step: str, calls: Sequence[Call]) -> Iterator[tuple[str, int, int]]:
     """(left side, where the result begins, call) for each equation whose left side is what a call was given."""
     given = {call.given.strip().rstrip("=").translate(_FOLD): i for i, call in reversed(list(enumerate(calls)))}
-    for found in _EQUATION.finditer(step):
-        call = given.get(found[1].translate(_FOLD))
+    for match in _EQUATION.finditer(step):
+        call = given.get(match[1].translate(_FOLD))
         if call is not None:
-            at = found.start(2)
-            yield found[1], at - (step[at - 1 : at] == "$"), call
+            at = match.start(2)
+            yield match[1], at - (step[at - 1 : at] == "$"), call
 
 
-def _holds(known: Sequence[Quantity], value: Quantity) -> bool:
-    return any(same_quantity(one, value) for one in known)
+def _contains_quantity(known: Sequence[Quantity], value: Quantity) -> bool:
+    return any(same_quantity(candidate, value) for candidate in known)
 
 
-def _bears(call: Call, outputs: Sequence[Quantity], text: str, value: Quantity | None) -> bool:
+def _output_supports(call: Call, outputs: Sequence[Quantity], text: str, value: Quantity | None) -> bool:
     """Whether a call's output holds the number, as it is or rounded to its decimals, or the words."""
     if value is None:
         return _folded(text) in _folded(call.output)
-    return any(same_quantity(one, value) or _rounds_to(one, value, text) for one in outputs)
+    return any(same_quantity(quantity, value) or _rounds_to(quantity, value, text) for quantity in outputs)
 
 
 def _rounds_to(output: Quantity, value: Quantity, text: str) -> bool:
-    shown = re.search(r"(\d[\d,]{0,40})?\.(\d{1,30})", text)
-    if shown is None or (value.units and output.units and value.units != output.units):
+    match = re.search(r"(\d[\d,]{0,40})?\.(\d{1,30})", text)
+    if match is None or (value.units and output.units and value.units != output.units):
         return False
-    digits = Fraction(shown[0].replace(",", ""))
+    digits = Fraction(match[0].replace(",", ""))
     scale = abs(value.value / digits) if digits else Fraction(1)  # of 2.1 million a decimal is 100,000
-    return abs(output.value - value.value) <= scale / (2 * 10 ** len(shown[2])) and output.value != value.value
+    return abs(output.value - value.value) <= scale / (2 * 10 ** len(match[2])) and output.value != value.value
 
 
 def _mentioned(step: str, calls: Sequence[Call], pool: Sequence[int]) -> int | None:
     """The call whose input the step repeats, or the only one that there is."""
-    said = _folded(step)
-    found = [i for i in pool if len(_folded(calls[i].given)) > 1 and _folded(calls[i].given) in said]
-    return found[0] if found else pool[0] if len(pool) == 1 else None
+    step_text = _folded(step)
+    matches = [i for i in pool if len(_folded(calls[i].given)) > 1 and _folded(calls[i].given) in step_text]
+    return matches[0] if matches else pool[0] if len(pool) == 1 else None
 
 
 def _folded(text: str) -> str:

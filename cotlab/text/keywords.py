@@ -41,7 +41,7 @@ _BETWEEN = r"[\s\-\u2010\u2011]{1,3}"
 _WORD = r"\w\u0300-\u036f\-\u2010\u2011"
 
 
-class Found(NamedTuple):
+class KeywordMatch(NamedTuple):
     """One keyword of a text: characters ``start`` to ``end`` of its NFKC form, and its list."""
 
     start: int
@@ -67,7 +67,7 @@ class Counts(NamedTuple):
         return self.result / (self.process + self.result) if self.process + self.result else None
 
 
-def find_keywords(text: str, process: Sequence[str] = PROCESS, result: Sequence[str] = RESULT) -> tuple[Found, ...]:
+def find_keywords(text: str, process: Sequence[str] = PROCESS, result: Sequence[str] = RESULT) -> tuple[KeywordMatch, ...]:
     """Every keyword of a text, from left to right.
 
     Parameters
@@ -97,19 +97,19 @@ def find_keywords(text: str, process: Sequence[str] = PROCESS, result: Sequence[
     if pattern is None:
         return ()
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
-    return tuple(Found(m.start(), m.end(), _plain(m[0]), kinds[_plain(m[0])]) for m in pattern.finditer(plain))
+    return tuple(KeywordMatch(m.start(), m.end(), _plain(m[0]), kinds[_plain(m[0])]) for m in pattern.finditer(plain))
 
 
 def count_keywords(text: str, process: Sequence[str] = PROCESS, result: Sequence[str] = RESULT) -> Counts:
     """How many process and result words a text holds, as `find_keywords` finds them."""
-    kinds = [found.kind for found in find_keywords(text, process, result)]
+    kinds = [match.kind for match in find_keywords(text, process, result)]
     return Counts(kinds.count("process"), kinds.count("result"))
 
 
 @cache
 def _compiled(process: tuple[str, ...], result: tuple[str, ...]) -> tuple[dict[str, str], re.Pattern[str] | None]:
     """The list of each phrase, and one pattern for all, the longest first."""
-    lists = {"process": {_plain(one) for one in process} - {""}, "result": {_plain(one) for one in result} - {""}}
+    lists = {"process": {_plain(entry) for entry in process} - {""}, "result": {_plain(entry) for entry in result} - {""}}
     if both := lists["process"] & lists["result"]:
         raise ValueError(f"a keyword is of the process or of the result, not of both: {', '.join(sorted(both))}")
     kinds = {phrase: kind for kind, phrases in lists.items() for phrase in phrases}

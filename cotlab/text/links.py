@@ -12,4 +12,4 @@ _LINKED = re.compile(r":(?=/|material/|streamlit:)|www(?=\.)|(?=@)", re.IGNORECA
 
 def unlinked(text: str) -> str:
     """``text`` with a mark of no width in each web address, e-mail address and icon; it reads as before and links nowhere."""
-    return _LINKED.sub(lambda found: f"{found[0]}{JOINER}", text)
+    return _LINKED.sub(lambda match: f"{match[0]}{JOINER}", text)

@@ -25,7 +25,7 @@ class Flag(NamedTuple):
     step: int
     start: int
     end: int
-    why: str
+    reason: str
 
 
 def find_flags(question: str, steps: Sequence[str], *, early: float = EARLY) -> tuple[Flag, ...]:
@@ -51,8 +51,8 @@ def find_flags(question: str, steps: Sequence[str], *, early: float = EARLY) -> 
     return (
         *premature_answers(steps, early=early),
         *undefined_symbols(question, steps),
-        *(Flag("unit_inconsistency", i, *found) for i, step in enumerate(steps) for found in unit_mismatches(step)),
-        *(Flag("hand_waving", i, *found) for i, step in enumerate(steps) for found in _hand_waving(step)),
+        *(Flag("unit_inconsistency", i, *match) for i, step in enumerate(steps) for match in unit_mismatches(step)),
+        *(Flag("hand_waving", i, *match) for i, step in enumerate(steps) for match in _hand_waving(step)),
     )
 
 
@@ -80,7 +80,7 @@ _ANSWER = re.compile(
     r"|(?P<chosen>\b(?:I|we)\s+(?:choose|select|pick|go with|answer with|answer)\s+(?:(?:option|answer|"
     r"choice)\s+\(?[\w-]+\)?|\(?[A-J]\)?(?=[\s.,]|$)))"
 )
-_NOT_OWN = re.compile(
+_REPORTED = re.compile(
     r"(?i)\b(?:to (?:find|get|reach|give|know|see|check|compute|determine)|if|whether|suppose|assume|assuming|unless|until|"
     r"once|when|before|what|which|thinks?|thought|says?|said|"
     r"claims?|claimed|"
@@ -94,12 +94,12 @@ def premature_answers(steps: Sequence[str], *, early: float = EARLY) -> Iterator
     for i, step in enumerate(steps):
         if (i + 1) / len(steps) >= early:
             return
-        for found in _ANSWER.finditer(step):
-            lead = step[max(0, found.start() - _NEAR) : found.start()]
+        for match in _ANSWER.finditer(step):
+            lead = step[max(0, match.start() - _NEAR) : match.start()]
             clause = re.split(r"[.;\n]", lead)[-1]
-            if found["boxed"] or found["hashes"] or _FIRST_PERSON.search(clause) or not _NOT_OWN.search(clause):
-                end = found.start() + len(found[0].rstrip(" *"))
-                yield Flag("premature_answer", i, found.start(), end, f"an answer in step {i + 1} of {len(steps)}")
+            if match["boxed"] or match["hashes"] or _FIRST_PERSON.search(clause) or not _REPORTED.search(clause):
+                end = match.start() + len(match[0].rstrip(" *"))
+                yield Flag("premature_answer", i, match.start(), end, f"an answer in step {i + 1} of {len(steps)}")
 
 
 # --- undefined symbol -------------------------------------------------------------------------------
@@ -158,9 +158,9 @@ def undefined_symbols(question: str, steps: Sequence[str]) -> Iterator[Flag]:
     or Greek letter anywhere but as a word, unit, list mark, initial or part of a hyphenated word. It is introduced by where it
     stood before, by words (let x be, where P is, the price p), or by an equation that gives it a value (x = …).
     """
-    known = {found[0] for found in _SYMBOL.finditer(question)} | {found[1] for found in _COEFFICIENT.finditer(question)}
+    known = {match[0] for match in _SYMBOL.finditer(question)} | {match[1] for match in _COEFFICIENT.finditer(question)}
     for i, step in enumerate(steps):
-        plain = _COMMAND.sub(lambda found: " " * len(found[0]), without_dollars(step))
+        plain = _COMMAND.sub(lambda match: " " * len(match[0]), without_dollars(step))
         for start, symbol, stands in _symbols(plain):
             if stands and symbol not in known and not _introduced(plain, start, symbol):
                 yield Flag("undefined_symbol", i, start, start + len(symbol), f"{symbol} stands here for the first time")
@@ -169,25 +169,25 @@ def undefined_symbols(question: str, steps: Sequence[str]) -> Iterator[Flag]:
 
 def _symbols(text: str) -> list[tuple[int, str, bool]]:
     """Where letters stand that are or name something, and whether they stand for a value there."""
-    found = {}
-    for one in _SYMBOL.finditer(text):
-        stands = _is_symbol(text, one.start(), one.end())
-        before = text[max(0, one.start() - _NEAR) : one.start()]
-        if stands or (one[0][0].isupper() and one[0] not in _IDLE and not _AFTER_NUMBER.search(before)):
-            found[one.start()] = (one[0], stands)
-    for one in _COEFFICIENT.finditer(text):
-        if one[1] not in _UNIT_LETTERS and not (one[1] == "x" and _FACTOR.match(text, one.end())):
-            found[one.start(1)] = (one[1], True)
-    for one in _IMPLICIT.finditer(text):
-        if one[1] not in _NO_PRODUCT:
-            found |= {one.start(1) + k: (letter, True) for k, letter in enumerate(one[1])}
-    return [(start, *found[start]) for start in sorted(found)]
+    symbols = {}
+    for match in _SYMBOL.finditer(text):
+        stands = _is_symbol(text, match.start(), match.end())
+        before = text[max(0, match.start() - _NEAR) : match.start()]
+        if stands or (match[0][0].isupper() and match[0] not in _IDLE and not _AFTER_NUMBER.search(before)):
+            symbols[match.start()] = (match[0], stands)
+    for match in _COEFFICIENT.finditer(text):
+        if match[1] not in _UNIT_LETTERS and not (match[1] == "x" and _FACTOR.match(text, match.end())):
+            symbols[match.start(1)] = (match[1], True)
+    for match in _IMPLICIT.finditer(text):
+        if match[1] not in _NO_PRODUCT:
+            symbols |= {match.start(1) + k: (letter, True) for k, letter in enumerate(match[1])}
+    return [(start, *symbols[start]) for start in sorted(symbols)]
 
 
 def _is_symbol(text: str, start: int, end: int) -> bool:
     """Whether a letter of a text stands for a value."""
     symbol, before, after = text[start:end], text[max(0, start - 60) : start], text[end : end + 12]
-    if any(found.start() <= start < found.end() for found in _SHORTENED.finditer(text, max(0, start - 2), end + 12)):
+    if any(match.start() <= start < match.end() for match in _SHORTENED.finditer(text, max(0, start - 2), end + 12)):
         return False
     if after[:1] in ("-", "‑") and after[1:2].isalpha() and after[2:3].isalpha():  # X-ray, p-value
         return False
@@ -248,7 +248,7 @@ _REASON = re.compile(
     r"thanks to)\b"
     r"|[\w)\]}$]\s?[=≈<>≤≥]\s?[-\w$€£(]|\bequals\b"
 )
-_SHOWN = re.compile(r"(?i)[\w)\]}$]\s?[=≈<>≤≥]\s?[-\w$€£(]|\bbecause\b")
+_DERIVATION = re.compile(r"(?i)[\w)\]}$]\s?[=≈<>≤≥]\s?[-\w$€£(]|\bbecause\b")
 _SOON = re.compile(r"(?i)(?:[.!?]\s+|\n)")
 _MANNER = re.compile(
     r"(?i)\s+(?:visible|legible|audible|readable|marked|labelled|labeled|written|stated|states?|shown|shows?|seen|defined|"
@@ -270,32 +270,32 @@ _ADVERBS = re.compile(r"(?i)^(?:clearly|plainly|naturally|evidently|certainly|ob
 def _hand_waving(step: str) -> Iterator[tuple[int, int, str]]:
     """Words that assert instead of arguing, unless a reason or an equation stands before them in the step."""
     ends = [0, *(end.end() for end in _SOON.finditer(step))]
-    for found in _WAVE.finditer(step):
-        k, start = bisect_right(ends, found.start()) - 1, found.start()
+    for match in _WAVE.finditer(step):
+        k, start = bisect_right(ends, match.start()) - 1, match.start()
         before = step[max(0, start - _NEAR) : start]
         sentence = step[max(ends[k], start - _FAR) : start]
         previous = step[max(ends[max(k - 1, 0)], ends[k] - _FAR) : ends[k]]
-        if _NEGATED.search(before) or (_ADVERBS.match(found[0]) and _is_manner(step, sentence, found)):
+        if _NEGATED.search(before) or (_ADVERBS.match(match[0]) and _is_manner(step, sentence, match)):
             continue
-        if step.startswith("!", found.end()):  # an exclamation: Certainly!
+        if step.startswith("!", match.end()):  # an exclamation: Certainly!
             continue
-        if found[0].lower() == "of course" and re.match(r"\s+(?:of|in|on)\b", step[found.end() :]):
+        if match[0].lower() == "of course" and re.match(r"\s+(?:of|in|on)\b", step[match.end() :]):
             continue
         if _justified(sentence, previous):
             continue
-        yield found.start(), found.end(), "no reason stands before it"
+        yield match.start(), match.end(), "no reason stands before it"
 
 
-def _is_manner(step: str, sentence: str, found: re.Match[str]) -> bool:
+def _is_manner(step: str, sentence: str, match: re.Match[str]) -> bool:
     """Whether the adverb says how something is done or seen: clearly visible, speak clearly, naturally occurring."""
-    if not sentence.strip(" \t*-#>") and step[found.end() : found.end() + 1] == ",":
+    if not sentence.strip(" \t*-#>") and step[match.end() : match.end() + 1] == ",":
         return False
-    if _MANNER.match(step, found.end()) and (sentence.strip() or step.startswith(" occurring", found.end())):
+    if _MANNER.match(step, match.end()) and (sentence.strip() or step.startswith(" occurring", match.end())):
         return True
-    return bool(_MANNER_VERB.search(sentence) or (sentence.strip() and re.match(r"\s*[.!?]?\s*$", step[found.end() :])))
+    return bool(_MANNER_VERB.search(sentence) or (sentence.strip() and re.match(r"\s*[.!?]?\s*$", step[match.end() :])))
 
 
 def _justified(sentence: str, previous: str) -> bool:
     label = re.match(r"(?i)\s*(?:step\s+\d+|\d+)\s*[:.)]\s*", sentence)
-    said = sentence[label.end() :] if label else sentence
-    return bool(_REASON.search(said) or _SHOWN.search(previous))
+    body = sentence[label.end() :] if label else sentence
+    return bool(_REASON.search(body) or _DERIVATION.search(previous))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 
-def _words(listed: str) -> frozenset[str]:
+def _word_set(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
@@ -24,9 +24,9 @@ _CLOSER = {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{([A-Za-z]{1,30}\*?)\}")
 
 _MARK = r"[ \t]{0,12}(?:>[ \t]?)?(?:#{1,6}[ \t]*)?(?:[-*+•][ \t]+)?(?:\*\*|__)?[ \t]{0,3}"
-_STEP_WORDS = "one|two|three|four|five|six|seven|eight|nine|ten"
+_STEP_NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten"
 _STEP_LABEL = re.compile(
-    rf"{_MARK}\[?step[ \t]+(?:\d{{1,4}}|{_STEP_WORDS})\b(?=\s*(?:[:.)\]–—*_-]|$)|[ \t]+(?-i:[A-Z]))", re.IGNORECASE
+    rf"{_MARK}\[?step[ \t]+(?:\d{{1,4}}|{_STEP_NUMBERS})\b(?=\s*(?:[:.)\]–—*_-]|$)|[ \t]+(?-i:[A-Z]))", re.IGNORECASE
 )
 _INLINE_STEP = re.compile(r"(?<=[.!?;:\])*])\s+(?=(?:\*\*)?Step\s\d{1,4}\s?[:.)])")
 _NUMBER_LABEL = re.compile(r"([ \t]{0,12})(?:#{1,6}[ \t]*)?(?:\*\*|__)?\(?(\d{1,3})[.)](?:\*\*|__)?(?=\s+\S|\*\*)")
@@ -47,10 +47,10 @@ _VARIABLE = re.compile(r"[a-z]\d?\s?=")
 _PROSE = re.compile(r"\n|<<|[a-z0-9)][.!?]\s+[A-Z][a-z]")
 _LIST_NUMBER = re.compile(r"[\s(*_#]{0,8}\d{1,3}\.")
 _CODE = re.compile(r"[^`\n]{1,300}`")
-_NEVER_LAST = _words("dr mr mrs ms mx prof rev hon gen col capt lt sgt st mt vs cf approx ca viz eg ie e.g i.e gov sen rep")
-_SELDOM_LAST = _words("al ft dept est inc ltd corp co jr sr jan feb mar apr jun jul aug sep sept oct nov dec")
-_BEFORE_NUMBER = _words("no nos fig figs eq eqs sec vol ch p pp thm lem ref refs ver")
-_STARTERS = _words(
+_NEVER_LAST = _word_set("dr mr mrs ms mx prof rev hon gen col capt lt sgt st mt vs cf approx ca viz eg ie e.g i.e gov sen rep")
+_SELDOM_LAST = _word_set("al ft dept est inc ltd corp co jr sr jan feb mar apr jun jul aug sep sept oct nov dec")
+_BEFORE_NUMBER = _word_set("no nos fig figs eq eqs sec vol ch p pp thm lem ref refs ver")
+_STARTERS = _word_set(
     "a after also an and as at but each finally first for from he hence her his however if in it its let next no now "
     "on option our she since so that the their then there therefore they this thus to we when which yes you"
 )
@@ -103,10 +103,10 @@ def step_spans(text: str) -> tuple[tuple[int, int], ...]:
     tuple of (start, end)
         0-based, end exclusive, ascending, disjoint: ``text[start:end]`` is a step of `split_steps`.
     """
-    kept = _protected(text)
-    lines = _lines(text, kept)
-    cuts = _numbered_cuts(text, lines, kept)
-    return _trimmed(text, _line_cuts(text, lines, kept) if cuts is None else cuts)
+    protected = _protected(text)
+    lines = _lines(text, protected)
+    cuts = _numbered_cuts(text, lines, protected)
+    return _trimmed(text, _line_cuts(text, lines, protected) if cuts is None else cuts)
 
 
 def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
@@ -121,10 +121,10 @@ def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
     tuple of (start, end)
         As `step_spans`.
     """
-    kept = _protected(text)
-    lines = _lines(text, kept)
+    protected = _protected(text)
+    lines = _lines(text, protected)
     starts = [line.start for line in lines]
-    return _trimmed(text, starts + [cut for line in lines for cut in _sentence_cuts(text, line.start, line.end, kept)])
+    return _trimmed(text, starts + [cut for line in lines for cut in _sentence_cuts(text, line.start, line.end, protected)])
 
 
 def label_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -152,9 +152,9 @@ def _protected(text: str) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
     missing: set[str] = set()
     at = 0
-    while (found := _OPENER.search(text, at)) is not None:
-        fence, pair, dollar, tick = found.groups()
-        at, end = found.end(), -1
+    while (match := _OPENER.search(text, at)) is not None:
+        fence, pair, dollar, tick = match.groups()
+        at, end = match.end(), -1
         if fence:
             closing = text.find("\n" + fence, at)
             end = closing + 1 + len(fence) if closing >= 0 else len(text)  # unclosed, it runs on, as in CommonMark
@@ -168,7 +168,7 @@ def _protected(text: str) -> tuple[tuple[int, int], ...]:
         elif tick and (code := _CODE.match(text, at)):
             end = code.end()
         if end >= 0:
-            spans.append((found.start(), end))
+            spans.append((match.start(), end))
             at = end
     opened: list[tuple[str, int]] = []
     for mark in _ENVIRONMENT.finditer(text):
@@ -200,11 +200,11 @@ def _inside(spans: Sequence[tuple[int, int]], at: int) -> bool:
     return i >= 0 and spans[i][0] < at < spans[i][1]
 
 
-def _lines(text: str, kept: Sequence[tuple[int, int]]) -> list[_Line]:
+def _lines(text: str, protected: Sequence[tuple[int, int]]) -> list[_Line]:
     """Divide into lines that are not blank; a line break inside a protected range does not count."""
     lines: list[_Line] = []
     start = 0
-    ends = [(m.start(), m.end()) for m in _NEWLINE.finditer(text) if not _inside(kept, m.start())]
+    ends = [(m.start(), m.end()) for m in _NEWLINE.finditer(text) if not _inside(protected, m.start())]
     for end, following in [*ends, (len(text), len(text))]:
         body = text[start:end]
         if body.strip():
@@ -213,10 +213,10 @@ def _lines(text: str, kept: Sequence[tuple[int, int]]) -> list[_Line]:
     return lines
 
 
-def _numbered_cuts(text: str, lines: list[_Line], kept: Sequence[tuple[int, int]]) -> list[int] | None:
+def _numbered_cuts(text: str, lines: list[_Line], protected: Sequence[tuple[int, int]]) -> list[int] | None:
     """Return where numbered steps and the lines that close them begin, or None where the chain is not numbered."""
     cuts = [line.start for line in lines if _STEP_LABEL.match(text, line.start, line.end)]
-    cuts += [m.end() for m in _INLINE_STEP.finditer(text) if not _inside(kept, m.end())]
+    cuts += [m.end() for m in _INLINE_STEP.finditer(text) if not _inside(protected, m.end())]
     if not cuts:
         cuts = _counted(text, lines)
     if not cuts:
@@ -225,13 +225,13 @@ def _numbered_cuts(text: str, lines: list[_Line], kept: Sequence[tuple[int, int]
     owner = next(line for line in reversed(lines) if line.start <= last)
     rest = lines[lines.index(owner) + 1 :]
     inline = last > owner.start and not text[owner.start : last].isspace()
-    closing = [cut for cut in _sentence_cuts(text, last, owner.end, kept) if _CONCLUSION.match(text, cut)] if inline else []
+    closing = [cut for cut in _sentence_cuts(text, last, owner.end, protected) if _CONCLUSION.match(text, cut)] if inline else []
     title = bool(_TITLE.fullmatch(text, owner.start, owner.end)) or text[: owner.end].rstrip().endswith(":")
     hung = False
     for i, line in enumerate(rest):
-        gap = text.count("\n", rest[i - 1].end if i else owner.end, line.start) > 1
+        blank_line = text.count("\n", rest[i - 1].end if i else owner.end, line.start) > 1
         hung = hung or (i > 0 and rest[i - 1].indent > owner.indent)
-        new_paragraph = gap and (hung or not title) and line.indent <= owner.indent and not _BULLET.match(text, line.start)
+        new_paragraph = blank_line and (hung or not title) and line.indent <= owner.indent and not _BULLET.match(text, line.start)
         heading = bool(_TITLE.fullmatch(text, line.start, line.end)) and line.indent <= owner.indent and title
         if _CONCLUSION.match(text, line.start, line.end) or new_paragraph or heading:
             closing += _joined(text, rest[i:])
@@ -241,28 +241,28 @@ def _numbered_cuts(text: str, lines: list[_Line], kept: Sequence[tuple[int, int]
 
 def _counted(text: str, lines: list[_Line]) -> list[int]:
     """Return the starts of lines labelled 1, 2, 3 …: a line that happens to begin with "12." does not count."""
-    found = [(line, m) for line in lines if (m := _NUMBER_LABEL.match(text, line.start, line.end))]
-    found = [(line, m) for line, m in found if line.indent <= found[0][0].indent + 1]
-    numbers = [int(m[2]) for _, m in found]
+    labelled = [(line, m) for line in lines if (m := _NUMBER_LABEL.match(text, line.start, line.end))]
+    labelled = [(line, m) for line, m in labelled if line.indent <= labelled[0][0].indent + 1]
+    numbers = [int(m[2]) for _, m in labelled]
     cuts: list[int] = []
     expected = -1
-    for i, (line, _) in enumerate(found):
+    for i, (line, _) in enumerate(labelled):
         starts = line is lines[0] or numbers[i] in (0, 1) or (not cuts and numbers[i + 1 : i + 2] == [numbers[i] + 1])
         if numbers[i] == expected or starts:
             cuts.append(line.start)
             expected = numbers[i] + 1
-    return cuts if len(cuts) > 1 or (cuts and found[0][0] is lines[0]) else []
+    return cuts if len(cuts) > 1 or (cuts and labelled[0][0] is lines[0]) else []
 
 
-def _line_cuts(text: str, lines: list[_Line], kept: Sequence[tuple[int, int]]) -> list[int]:
+def _line_cuts(text: str, lines: list[_Line], protected: Sequence[tuple[int, int]]) -> list[int]:
     """Cut at lines; where one line holds the whole reasoning, at its sentences as well."""
     cuts = _joined(text, lines)
     edges = [*cuts, len(text)]
     bodies = [(a, b) for a, b in pairwise(edges) if not _CONCLUSION.match(text, a, b)]
     if len(bodies) == 1 and not _BULLET.match(text, bodies[0][0]):
-        cuts += _sentence_cuts(text, *bodies[0], kept)
+        cuts += _sentence_cuts(text, *bodies[0], protected)
     elif not bodies and len(cuts) == 1:
-        cuts += _sentence_cuts(text, cuts[0], len(text), kept)
+        cuts += _sentence_cuts(text, cuts[0], len(text), protected)
     return cuts
 
 
@@ -276,9 +276,9 @@ def _joined(text: str, lines: list[_Line]) -> list[int]:
         bullet = _BULLET.match(body)
         blank = not any(c.isalnum() for c in body)
         previous = lines[i - 1] if i else None
-        gap = previous is not None and text.count("\n", previous.end, line.start) > 1
-        wrapped = previous is not None and not gap and _wraps(text[previous.start : previous.end], body)
-        hangs = indent is not None and not bullet and not gap and line.indent > indent
+        blank_line = previous is not None and text.count("\n", previous.end, line.start) > 1
+        wrapped = previous is not None and not blank_line and _wraps(text[previous.start : previous.end], body)
+        hangs = indent is not None and not bullet and not blank_line and line.indent > indent
         title = bool(_TITLE.fullmatch(body))
         if previous is None or not (pending or blank or wrapped or hangs or _DISPLAY.match(body)):
             cuts.append(line.start)
@@ -293,13 +293,13 @@ def _wraps(line: str, following: str) -> bool:
     return len(line) >= 60 and line[-1] not in ".!?:;…" and following[:2].isalpha() and following[:2].islower()
 
 
-def _sentence_cuts(text: str, start: int, end: int, kept: Sequence[tuple[int, int]]) -> list[int]:
+def _sentence_cuts(text: str, start: int, end: int, protected: Sequence[tuple[int, int]]) -> list[int]:
     cuts = []
     for stop in _STOP.finditer(text, start, end):
         cut = stop.end()
         while cut < end and text[cut].isspace():
             cut += 1
-        if cut < end and not _inside(kept, stop.start()) and not _inside(kept, cut) and _ends(text, start, stop, cut):
+        if cut < end and not _inside(protected, stop.start()) and not _inside(protected, cut) and _ends(text, start, stop, cut):
             cuts.append(cut)
             start = cut
     return cuts
@@ -321,10 +321,10 @@ def _ends(text: str, start: int, stop: re.Match[str], following: int) -> bool:
     before = text[max(start, stop.start() - 20) : stop.start() + 1]
     if _LIST_NUMBER.fullmatch(before):  # "1." is a label, not a sentence
         return False
-    found = _WORD_BEFORE.search(before)
-    if not found:
+    abbreviation = _WORD_BEFORE.search(before)
+    if not abbreviation:
         return True
-    name = found.group()[:-1].lower()
+    name = abbreviation.group()[:-1].lower()
     starter = word is not None and word.group().lower() in _STARTERS and word.group()[0].isupper()
     if name in _BEFORE_NUMBER:
         return not (follows.isdigit() or follows in "(#")
@@ -334,6 +334,6 @@ def _ends(text: str, start: int, stop: re.Match[str], following: int) -> bool:
         return True
     if name in _SELDOM_LAST or "." in name:
         return starter
-    if len(name) == 1 and found.group()[0].isupper() and follows.isalpha():  # J. K. Rowling; but "vitamin C. Then …"
+    if len(name) == 1 and abbreviation.group()[0].isupper() and follows.isalpha():  # J. K. Rowling; but "vitamin C. Then …"
         return starter and word is not None and word.group() != "A"
     return True

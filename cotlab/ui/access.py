@@ -15,8 +15,8 @@ from cotlab.ui.links import PAGES
 from cotlab.ui.text import as_code, shorten
 
 __all__ = [
-    "LOCAL", "ROLES", "Forbidden", "LoggedOut", "Person", "Role", "guard", "may", "need", "only", "person", "providers",
-    "settings",
+    "LOCAL", "ROLES", "Forbidden", "LoggedOut", "Person", "Role", "guard", "may", "need", "only", "person", "login_providers",
+    "login_settings",
 ]  # fmt: skip
 
 
@@ -40,10 +40,10 @@ def person() -> Person:
     typed = str(st.session_state.get("local_rater") or "")
     if not _served():
         return Person(typed or LOCAL, "admin")
-    return identify(_client(), _claims(), settings(), typed)
+    return identify(_client(), _claims(), login_settings(), typed)
 
 
-def settings() -> dict[str, str]:
+def login_settings() -> dict[str, str]:
     """The settings that say who may do what, as they stand now; one of them is a secret."""
     return access_settings(PAGES.parent)
 
@@ -100,16 +100,16 @@ def guard() -> None:
         st.sidebar.button("Log out", icon=":material/logout:", on_click=st.logout)
 
 
-def providers() -> list[str]:
+def login_providers() -> list[str]:
     """The names of the logins in ``[auth]`` of secrets.toml; "" is the one without a name."""
     auth: Any = st.secrets.get("auth", {})
-    named = [str(name) for name, told in auth.items() if isinstance(told, Mapping) and "client_id" in told]
+    named = [str(name) for name, section in auth.items() if isinstance(section, Mapping) and "client_id" in section]
     return ([""] if "client_id" in auth else []) + named
 
 
 def _offer_login(message: str) -> None:
     st.info(message)
-    for name in providers():
+    for name in login_providers():
         label = f"Log in with {as_code(shorten(name, 40))}" if name else "Log in"
         if st.button(label, type="primary", icon=":material/login:", key=f"login-{name}"):
             st.login(name or None)
@@ -127,8 +127,8 @@ def _served() -> bool:
 def _client() -> Client | None:
     """The connection that asks; None once it has ended."""
     headers, address = st.context.headers, st.context.ip_address
-    found = {name: headers.get_all(name) for name in headers}
-    return Client(address, found) if found else None
+    header_values = {name: headers.get_all(name) for name in headers}
+    return Client(address, header_values) if header_values else None
 
 
 def _claims() -> Mapping[str, Any]:

@@ -10,11 +10,11 @@ import streamlit as st
 from cotlab.analysis.tables.agreement import agreement_points
 from cotlab.core.errors import CotlabError
 from cotlab.figures.style import interval_text
-from cotlab.review.labelling import agreement as agreed
+from cotlab.review.labelling import agreement as agreement_review
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.agreement import Agreement, Pair
 from cotlab.stats.intervals import Interval
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.ui import access
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
@@ -30,19 +30,19 @@ QUESTIONS = {"reasoning": "The reasoning: acceptable, not acceptable, unsure", "
 ROWS = 20
 
 
-def found() -> tuple[Agreement, str | None] | None:
+def select_agreement() -> tuple[Agreement, str | None] | None:
     """The agreement of all raters, or of those in the queue of the address; None (after saying why) without a label."""
-    rows = kept.queues(data.store()).to_dict("records")
+    rows = label_store.queues(data.store()).to_dict("records")
     names = {ALL: "All labels, adjudications left out"}
     names |= {str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows}
-    chosen = parts.pick("Labels of", names, "queue", ALL)
+    chosen = parts.select_option("Labels of", names, "queue", ALL)
     queue = None if chosen == ALL else chosen
-    told = _agreement(str(data.store().folder), _stamp(), queue)
-    if not told.n_items:
+    result = _agreement(str(data.store().folder), _stamp(), queue)
+    if not result.n_items:
         parts.empty("Nobody labelled anything here yet.", page("label"), "Label", {"queue": queue} if queue else None)
         return None
-    st.caption(f"{told.n_items} items with a label, {told.n_shared} of them with labels of two raters or more.")
-    return told, queue
+    st.caption(f"{result.n_items} items with a label, {result.n_shared} of them with labels of two raters or more.")
+    return result, queue
 
 
 def _stamp() -> int:
@@ -52,67 +52,67 @@ def _stamp() -> int:
 
 @st.cache_data(show_spinner="Comparing raters", max_entries=16)
 def _agreement(folder: str, stamp: int, queue: str | None) -> Agreement:
-    return agreed.agreement(data.store(), queue=queue)
+    return agreement_review.measure_agreement(data.store(), queue=queue)
 
 
-def figure(told: Agreement) -> None:
+def render_agreement_figure(result: Agreement) -> None:
     """Alpha and each kappa, with their intervals, and the same as a table."""
-    question = parts.pick("On", QUESTIONS, "on", "reasoning")
-    table = agreement_points(told, question)
+    question = parts.select_option("On", QUESTIONS, "on", "reasoning")
+    table = agreement_points(result, question)
     if table.empty:
         st.info("No item has labels of two raters yet: make a queue with an overlap, or with several raters an item.")
         return
     parts.show_figure("label_agreement", table, key="agreement")
-    pairs = [pair for pair in told.pairs if pair.question == question]
+    pairs = [pair for pair in result.pairs if pair.question == question]
     st.subheader("Pairs of raters")
     frame = pd.DataFrame([_pair(pair) for pair in pairs])
-    st.dataframe(frame[parts.page_of(len(frame), "pairs-page", ROWS)], hide_index=True, key="pairs")
+    st.dataframe(frame[parts.page_slice(len(frame), "pairs-page", ROWS)], hide_index=True, key="pairs")
     csv_button("rater_pairs", frame, "pairs")
 
 
 def _pair(pair: Pair) -> dict[str, Any]:
     return {
-        "first": pair.first, "second": pair.second, "items": pair.n, "kappa [95%]": _told(pair.kappa),
-        "said the same [95%]": _told(pair.same),
+        "first": pair.first, "second": pair.second, "items": pair.n, "kappa [95%]": _interval_or_reason(pair.kappa),
+        "said the same [95%]": _interval_or_reason(pair.same),
     }  # fmt: skip
 
 
-def _told(value: Interval) -> str:
+def _interval_or_reason(value: Interval) -> str:
     """A number with its interval, or n/a with the reason."""
     if value.point is None:
         return f"n/a: {value.reason}"
     return interval_text(value.point, value.lo, value.hi)
 
 
-def raters(told: Agreement) -> None:
+def render_raters(result: Agreement) -> None:
     """What each rater said how often, and how they did where the label is known."""
     st.subheader("Raters")
     frame = pd.DataFrame(
         [
-            {"rater": one.rater, "labels": one.n, "acceptable": one.acceptable, "not acceptable": one.not_acceptable,
-             "unsure": one.unsure, "flagged": one.flagged, "gold items": one.gold.n, "gold as expected [95%]": _told(one.gold)}
-            for one in told.raters
+            {"rater": rater.rater, "labels": rater.n, "acceptable": rater.acceptable, "not acceptable": rater.not_acceptable,
+             "unsure": rater.unsure, "flagged": rater.flagged, "gold items": rater.gold.n, "gold as expected [95%]": _interval_or_reason(rater.gold)}
+            for rater in result.raters
         ]
     )  # fmt: skip
-    st.dataframe(frame[parts.page_of(len(frame), "raters-page", ROWS)], hide_index=True, key="raters")
+    st.dataframe(frame[parts.page_slice(len(frame), "raters-page", ROWS)], hide_index=True, key="raters")
     csv_button("raters", frame, "raters")
 
 
-def disagreements(told: Agreement, queue: str | None) -> None:
+def render_disagreements(result: Agreement, queue: str | None) -> None:
     """The items that raters differ on, who said what, and a button that has them settled; those that a queue may still ask
     whoever looks for are counted, not shown."""
     st.subheader("Where they differ")
-    table = told.disagreements
+    table = result.disagreements
     if table.empty:
         st.caption("Nowhere, so far as two raters labelled the same item.")
         return
-    unseen = blind.hidden()
+    unseen = blind.hidden_items()
     rows = [row for row in table.to_dict("records") if (row["run"], row["item_id"]) not in unseen]
     if len(rows) < len(table):
-        gone = blind.why(len(table) - len(rows), "item that raters differ on", "items that raters differ on")
+        gone = blind.hidden_notice(len(table) - len(rows), "item that raters differ on", "items that raters differ on")
         st.info(gone, icon=":material/visibility_off:")
         st.page_link(page("label"), label="Label", icon=":material/rate_review:")
-    for row in rows[parts.page_of(len(rows), "differ-page", ROWS)]:
+    for row in rows[parts.page_slice(len(rows), "differ-page", ROWS)]:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
             with st.container(width=176):
                 st.page_link(
@@ -120,7 +120,7 @@ def disagreements(told: Agreement, queue: str | None) -> None:
                     query_params={"run": row["run"], "item": row["item_id"]},
                 )  # fmt: skip
             with st.container(width="stretch", gap="xxsmall"):
-                st.text("; ".join(_said(*one) for one in row["said"]), width="stretch")
+                st.text("; ".join(_verdict_text(*verdict) for verdict in row["said"]), width="stretch")
                 if row["adjudicated"]:
                     st.caption(":material/gavel: settled")
     left = int((~table["adjudicated"].astype(bool)).sum())
@@ -137,7 +137,7 @@ def disagreements(told: Agreement, queue: str | None) -> None:
         st.error(as_code(made[1]))
 
 
-def _said(rater: str, verdict: str, answer: bool | None) -> str:
+def _verdict_text(rater: str, verdict: str, answer: bool | None) -> str:
     word = next(word for word, value in ANSWERS.items() if value is answer)
     return f"{shorten(rater, 30)}: {verdict.replace('_', ' ')}, answer {word}"
 
@@ -146,7 +146,7 @@ def _adjudicate(queue: str | None) -> None:
     """Make a queue of what raters differ on and nobody settled."""
     who = access.need("admin")
     try:
-        items = agreed.to_adjudicate(data.store(), queue=queue)
+        items = agreement_review.items_to_adjudicate(data.store(), queue=queue)
         name = "adjudication" + (f" of {queue}" if queue else "")
         st.session_state["adjudication"] = (
             queues.make_queue(data.store(), name, items, kind="adjudication", by=who.name), ""

@@ -29,15 +29,15 @@ def _store(folder: str) -> Store:
 
 
 def run_row(run_id: str) -> dict[str, Any]:
-    return read.run(store(), run_id)
+    return read.get_run(store(), run_id)
 
 
-def plan_of(run_id: str) -> Plan:
-    return _plan(run_row(run_id)["plan"])
+def run_plan(run_id: str) -> Plan:
+    return parse_plan(run_row(run_id)["plan"])
 
 
 @st.cache_data(show_spinner=False, max_entries=50)
-def _plan(text: str) -> Plan:
+def parse_plan(text: str) -> Plan:
     return read.plan_from_json(text)
 
 
@@ -48,29 +48,29 @@ def scores(run_id: str, revision: int) -> pd.DataFrame:
 
 @st.cache_data(show_spinner="Reading scores", max_entries=8)
 def _scores(folder: str, run_id: str, revision: int) -> pd.DataFrame:
-    table = read.scores(store(), run_id)
+    table = read.run_scores(store(), run_id)
     return table.assign(mode=table["facet"].map(lambda text: json.loads(text).get("mode", "")))
 
 
 @st.cache_data(show_spinner="Estimating by position", max_entries=32)
 def _positions(folder: str, run_id: str, revision: int, metric: str) -> pd.DataFrame:
     table = _scores(folder, run_id, revision)
-    found = redundancy.position_table(table[table["metric"] == metric])
-    return found.assign(mode=found["facet"].map(lambda text: json.loads(text).get("mode", "")))
+    by_position = redundancy.position_table(table[table["metric"] == metric])
+    return by_position.assign(mode=by_position["facet"].map(lambda text: json.loads(text).get("mode", "")))
 
 
-def positions(run_id: str, revision: int, metric: str) -> pd.DataFrame:
+def position_estimates(run_id: str, revision: int, metric: str) -> pd.DataFrame:
     return _positions(str(store().folder), run_id, revision, metric)
 
 
-def some_scores(run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None) -> pd.DataFrame:
+def selected_scores(run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None) -> pd.DataFrame:
     """Scores of some metrics, or of one item, as they are stored."""
     return _some_scores(str(store().folder), run_id, revision, metrics, item_id)
 
 
 @st.cache_data(show_spinner="Reading scores", max_entries=32)
 def _some_scores(folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None) -> pd.DataFrame:
-    return read.scores(store(), run_id, metrics=metrics, item_id=item_id)
+    return read.run_scores(store(), run_id, metrics=metrics, item_id=item_id)
 
 
 def estimates(run_id: str, revision: int) -> pd.DataFrame:
@@ -80,22 +80,22 @@ def estimates(run_id: str, revision: int) -> pd.DataFrame:
 
 @st.cache_data(show_spinner=False, max_entries=50)
 def _estimates(folder: str, run_id: str, revision: int) -> pd.DataFrame:
-    table = read.estimates(store(), run_id)
+    table = read.run_estimates(store(), run_id)
     facets = [json.loads(text) for text in table["facet"]]
     return table.assign(mode=[f.get("mode", "") for f in facets], ccs=[f.get("metric", "") for f in facets])
 
 
-def mediated(run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None) -> pd.DataFrame:
+def mediation_scores(run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None) -> pd.DataFrame:
     """Scores of some metrics, or of one item, with a column for each part of a facet of the scorer mediation."""
     return _mediated(str(store().folder), run_id, revision, metrics, item_id)
 
 
 @st.cache_data(show_spinner="Reading scores", max_entries=32)
 def _mediated(folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None) -> pd.DataFrame:
-    return with_facets(read.scores(store(), run_id, metrics=metrics, item_id=item_id))
+    return with_facets(read.run_scores(store(), run_id, metrics=metrics, item_id=item_id))
 
 
-def mediated_means(run_id: str, revision: int) -> pd.DataFrame:
+def mediation_estimates(run_id: str, revision: int) -> pd.DataFrame:
     """Estimates with a column for each part of a facet of the scorer mediation."""
     return with_facets(estimates(run_id, revision))
 
@@ -106,11 +106,11 @@ def suite(suite_digest: str) -> Suite:
 
 @st.cache_data(show_spinner=False, max_entries=8)
 def _suite(folder: str, suite_digest: str) -> Suite:
-    return read.suite(store(), suite_digest)
+    return read.get_suite(store(), suite_digest)
 
 
-def item(suite_digest: str, item_id: str) -> Item:
-    return read.item(store(), suite_digest, item_id)
+def load_item(suite_digest: str, item_id: str) -> Item:
+    return read.get_item(store(), suite_digest, item_id)
 
 
 def live(run_id: str) -> LiveRun | None:
@@ -150,13 +150,13 @@ def responses(keys: tuple[str, ...]) -> dict[str, Response]:
     """The whole reply of each key that the log holds in full."""
     log = ResponseLog(store().log_path)
     try:
-        found = {key: log.get(key) for key in keys}
+        replies = {key: log.get(key) for key in keys}
     finally:
         log.close()
-    return {key: reply for key, reply in found.items() if reply is not None}
+    return {key: reply for key, reply in replies.items() if reply is not None}
 
 
-def said(reply: dict[str, Any] | None) -> str:
+def reply_text(reply: dict[str, Any] | None) -> str:
     """What a reply shows on a page."""
     if reply is None:
         return "n/a: the log does not hold this reply"
@@ -168,6 +168,6 @@ def said(reply: dict[str, Any] | None) -> str:
         numbers = ", ".join(f"{value:.6g}" for value in reply.get("numbers", ()))
         return numbers or f"{len(reply['vectors'])} vector{'s' if len(reply['vectors']) > 1 else ''}"
     if reply.get("located"):
-        tokens, parts = (len(reply["located"][what]) for what in ("pieces", "positions"))
-        return f"{tokens} tokens; {parts} {'part was' if parts == 1 else 'parts were'} located among them"
+        tokens, n_positions = (len(reply["located"][what]) for what in ("pieces", "positions"))
+        return f"{tokens} tokens; {n_positions} {'part was' if n_positions == 1 else 'parts were'} located among them"
     return str(reply.get("text", "")).strip() or "(empty)"

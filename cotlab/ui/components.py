@@ -11,7 +11,7 @@ import streamlit as st
 
 from cotlab.core.registry import FIGURES, SCORERS
 from cotlab.core.types import MetricCard, Plan
-from cotlab.figures.style import interval_text, number
+from cotlab.figures.style import interval_text, format_number
 from cotlab.run.report import disarmed
 from cotlab.store import read
 from cotlab.ui import cached as data
@@ -36,13 +36,13 @@ def head(title: str, question: str) -> None:
     st.caption(question)
 
 
-def cards() -> dict[str, MetricCard]:
+def all_cards() -> dict[str, MetricCard]:
     """Every metric's card by name."""
-    found: dict[str, MetricCard] = {}
+    by_name: dict[str, MetricCard] = {}
     for name in SCORERS:
         scorer = SCORERS[name]
-        found |= {card.name: card for card in (*scorer.cards, *(s.card for s in scorer.statistics))}
-    return found
+        by_name |= {card.name: card for card in (*scorer.cards, *(s.card for s in scorer.statistics))}
+    return by_name
 
 
 def card_text(card: MetricCard) -> str:
@@ -60,7 +60,7 @@ def card_text(card: MetricCard) -> str:
 
 def show_card(name: str) -> None:
     """A button that opens a metric's card."""
-    card = cards().get(name)
+    card = all_cards().get(name)
     if card is not None:
         with st.popover(f"What is {name}?", icon=":material/info:"):
             st.markdown(card_text(card))
@@ -74,15 +74,15 @@ def show_figure(
 
     ``clicked`` is given what a mark holds as its custom data when a reader clicks on it, before the page is drawn again.
     """
-    builder, place = FIGURES[name], f"figure-{key}"
+    builder, widget_key = FIGURES[name], f"figure-{key}"
 
     def chose() -> None:
-        found = st.session_state[place]["selection"]["points"]
-        if found and clicked is not None and found[0].get("customdata"):
-            clicked(found[0]["customdata"])
+        points = st.session_state[widget_key]["selection"]["points"]
+        if points and clicked is not None and points[0].get("customdata"):
+            clicked(points[0]["customdata"])
 
     st.plotly_chart(
-        builder(table), theme=None, key=place, config={"displaylogo": False, "displayModeBar": False},
+        builder(table), theme=None, key=widget_key, config={"displaylogo": False, "displayModeBar": False},
         on_select="ignore" if clicked is None else chose, selection_mode="points",
     )  # fmt: skip
     st.caption(" ".join(part for part in (builder.caption, note) if part))
@@ -107,7 +107,7 @@ def empty(message: str, page: str | None = None, label: str = "", params: dict[s
         st.page_link(page, label=label, icon=":material/arrow_forward:", query_params=params)
 
 
-def pick(
+def select_option(
     label: str, labels: Mapping[str, str], name: str, default: str | None = None, resets: Sequence[str] = ()
 ) -> str:  # fmt: skip
     """Choose one of ``labels`` (its label by its id); the id stands in the address as ``name`` and is taken from there.
@@ -116,19 +116,19 @@ def pick(
 
     A bound widget would put its label into the address, and leave it out where it is the first: no address to share.
     """
-    key, options, wanted = f"pick-{name}", list(labels), st.query_params.get(name)
+    key, options, requested = f"pick-{name}", list(labels), st.query_params.get(name)
 
     def chose() -> None:
         st.query_params[name] = str(st.session_state[key])
         for gone in set(resets) & set(st.query_params):
             del st.query_params[gone]
 
-    if wanted is not None and wanted not in labels:
-        st.warning(f"{label} {as_code(shorten(wanted))} is not here; another one is shown.")
-    found: str = next((i for i in (wanted, default) if i is not None and i in labels), options[0])
-    if wanted != found:
-        st.query_params[name] = found
-    st.session_state[key] = found  # the address decides, so that back and forward do too
+    if requested is not None and requested not in labels:
+        st.warning(f"{label} {as_code(shorten(requested))} is not here; another one is shown.")
+    selected: str = next((i for i in (requested, default) if i is not None and i in labels), options[0])
+    if requested != selected:
+        st.query_params[name] = selected
+    st.session_state[key] = selected  # the address decides, so that back and forward do too
     chosen: str = st.selectbox(label, options, format_func=labels.__getitem__, key=key, on_change=chose)
     return chosen
 
@@ -138,14 +138,14 @@ def pick_run(*scorers: str, shows: Callable[[Plan], bool] | None = None) -> dict
 
     ``shows`` decides which runs there are to choose from, where it is not the names of their scorers alone.
     """
-    plans = ((row, data._plan(row["plan"])) for row in read.runs(data.store()).to_dict("records"))
+    plans = ((row, data.parse_plan(row["plan"])) for row in read.list_runs(data.store()).to_dict("records"))
     rows = [row for row, plan in plans if (shows(plan) if shows else any(s.name in scorers for s in plan.scorers))]
     if not rows:
         empty(f"No run has the scorer {' or '.join(map(repr, scorers))} yet.", page("new_run"), "Start one")
         return None
     by_id = {row["id"]: row for row in rows}
     labels = {i: f"{row['model']} · {row['suite_name']} · {i}" for i, row in by_id.items()}
-    row: dict[str, Any] = by_id[pick("Run", labels, "run")]
+    row: dict[str, Any] = by_id[select_option("Run", labels, "run")]
     partial_banner(row)
     return row
 
@@ -162,13 +162,13 @@ def partial_banner(row: dict[str, Any]) -> None:
     """Say so where a run has not scored all of its items, or scored some with errors."""
     ended, total, errors = int(row["n_ended"]), int(row["n_items"]) * _scorers(row), int(row["n_errors"])
     if ended < total or errors:
-        unit = "items scored" if _scorers(row) < 2 else f"{counted(row['id'])} scored"
+        unit = "items scored" if _scorers(row) < 2 else f"{progress_unit(row['id'])} scored"
         st.warning(f"Partial: {ended} of {total} {unit}, {errors} scores with an error ({status_of(row)}).")
 
 
-def counted(run_id: str) -> str:
+def progress_unit(run_id: str) -> str:
     """What the progress of a run counts: each of its scorers scores each item once."""
-    return "items" if len(data.plan_of(run_id).scorers) < 2 else "items × scorers"
+    return "items" if len(data.run_plan(run_id).scorers) < 2 else "items × scorers"
 
 
 def facet_text(facet: str, *without: str) -> str:
@@ -177,10 +177,10 @@ def facet_text(facet: str, *without: str) -> str:
 
 
 def _scorers(row: dict[str, Any]) -> int:
-    return len(data._plan(row["plan"]).scorers)
+    return len(data.parse_plan(row["plan"]).scorers)
 
 
-def page_of(n: int, key: str, size: int = PAGE_ROWS) -> slice:
+def page_slice(n: int, key: str, size: int = PAGE_ROWS) -> slice:
     """The part of ``n`` rows that is drawn; more than one page brings a number to choose it."""
     pages = -(-n // size)
     at = st.number_input(f"Page of {pages}", 1, pages, 1, key=key) if pages > 1 else 1
@@ -205,7 +205,7 @@ def estimate_text(row: dict[str, Any]) -> str:
 
 
 def number_text(value: Any) -> str:
-    return number(None if pd.isna(value) else float(value))
+    return format_number(None if pd.isna(value) else float(value))
 
 
 def plain_list(lines: Sequence[str]) -> None:

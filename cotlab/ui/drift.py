@@ -10,19 +10,19 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.drift import (
-    MOST_PANELS,
-    checks_of,
+    MAX_PANELS,
+    stored_checks,
     distribution_rows,
     score_rows,
-    tested,
+    compared_features,
     time_note,
     time_rows,
 )
 from cotlab.core.errors import CotlabError
-from cotlab.figures.style import interval_text, number
-from cotlab.review.release.drift import KS, PSI, DriftCheck, feature_values, from_json, keep, measure
+from cotlab.figures.style import interval_text, format_number
+from cotlab.review.release.drift import KS, PSI, DriftCheck, feature_values, drift_from_json, store_drift_check, measure_drift
 from cotlab.review.release.reaudit import reaudit, released
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.drift import drift_checks
@@ -35,19 +35,19 @@ from cotlab.ui.runs.picking import csv_button, pick_many, run_labels
 from cotlab.ui.text import as_code
 
 Stamps = tuple[tuple[str, int], ...]
-_SAID = "drift-said"
+_NOTICE = "drift-said"
 
 
-class Shown(NamedTuple):
+class DriftView(NamedTuple):
     """The check that the page shows, and the runs that it is of as they stand."""
 
     check: DriftCheck
     runs: Stamps
 
 
-def found() -> Shown | None:
+def select_drift_runs() -> DriftView | None:
     """Pick the runs of both sides; None (after saying why) where nothing can be compared."""
-    rows = read.runs(data.store()).to_dict("records")
+    rows = read.list_runs(data.store()).to_dict("records")
     if len(rows) < 2:
         parts.empty("It takes two runs to look for drift between: one that is the reference, and a later one.",
                     page("new_run"), "Start one")  # fmt: skip
@@ -71,51 +71,51 @@ def found() -> Shown | None:
     except CotlabError as error:
         st.info(as_code(str(error)))
         return None
-    return Shown(check, runs)
+    return DriftView(check, runs)
 
 
-def answer(shown: Shown) -> None:
+def render_drift_verdict(view: DriftView) -> None:
     """Whether there is an alert, and why."""
-    check = shown.check
+    check = view.check
     (st.error if check.alert else st.success)(
         f"{'Drift.' if check.alert else 'No drift.'} {as_code(check.reason)}",
         icon=":material/warning:" if check.alert else ":material/check_circle:",
     )
-    n, joint, told = len(tested(check)), check.joint, check.quality
+    n, joint, quality = len(compared_features(check)), check.joint, check.quality
     numbers = [
         ("Features moved", f"{len(check.moved)} of {n}"),
-        ("All features together, p", number(joint.energy.p)),
-        ("Energy coefficient (0 to 1)", f"{number(joint.energy.value)}, shuffled ≤ {number(joint.energy.null_hi)}"),
+        ("All features together, p", format_number(joint.energy.p)),
+        ("Energy coefficient (0 to 1)", f"{format_number(joint.energy.value)}, shuffled ≤ {format_number(joint.energy.null_hi)}"),
     ]
-    for name, held in (("Brier", told.brier), ("ECE", told.ece)):
-        value = "n/a" if held is None else interval_text(held["point"], held["lo"], held["hi"])
-        numbers.append((f"{name} since the fit, n = {told.n}", value))
+    for name, estimate in (("Brier", quality.brier), ("ECE", quality.ece)):
+        value = "n/a" if estimate is None else interval_text(estimate["point"], estimate["lo"], estimate["hi"])
+        numbers.append((f"{name} since the fit, n = {quality.n}", value))
     parts.show_numbers(numbers)
-    st.caption(as_code(_quality_words(check)))
+    st.caption(as_code(_quality_text(check)))
 
 
-def figures(shown: Shown) -> None:
+def render_drift_figures(view: DriftView) -> None:
     """How far each feature moved, and what the distributions look like."""
-    check, evidence = shown.check, (page("run"), {"run": shown.check.current[0]})
+    check, evidence = view.check, (page("run"), {"run": view.check.current[0]})
     st.subheader("What moved, and by how much?")
     parts.show_figure("drift_scores", score_rows(check), key="drift-scores", evidence=evidence)
-    names = tested(check)
-    feature_words.show(one.name for one in check.features)
+    names = compared_features(check)
+    feature_words.render_feature_help(feature.name for feature in check.features)
     if not names:
         return
     st.subheader("The distributions")
-    part = names[parts.page_of(len(names), "drift-page", MOST_PANELS)]
-    values = _values(str(data.store().folder), shown.runs, check)
+    part = names[parts.page_slice(len(names), "drift-page", MAX_PANELS)]
+    values = _values(str(data.store().folder), view.runs, check)
     parts.show_figure("feature_distributions", distribution_rows(values, check, part), key="distributions", evidence=evidence)
 
 
-def actions(shown: Shown) -> None:
+def render_drift_actions(view: DriftView) -> None:
     """What to do now: keep the check, look again at what was released, fit anew."""
-    check = shown.check
+    check = view.check
     st.subheader("What to do")
-    said = st.session_state.pop(_SAID, None)
-    if said:
-        st.success(as_code(said))
+    notice = st.session_state.pop(_NOTICE, None)
+    if notice:
+        st.success(as_code(notice))
     if check.suggestion:
         st.warning(as_code(check.suggestion))
         with st.container(horizontal=True):
@@ -136,9 +136,9 @@ def actions(shown: Shown) -> None:
     st.code(f"cotlab drift {sides} --ks {check.ks:g} --psi {check.psi:g}", language="text", wrap_lines=True)
 
 
-def over_time(shown: Shown) -> None:
+def render_drift_over_time(view: DriftView) -> None:
     """How the kept checks of the same reference follow each other."""
-    checks = checks_of(data.store(), shown.check.reference)
+    checks = stored_checks(data.store(), view.check.reference)
     if not checks:
         return
     st.subheader("Over time")
@@ -147,31 +147,31 @@ def over_time(shown: Shown) -> None:
         return
     parts.show_figure(
         "drift_over_time", time_rows(checks), key="drift-time", note=as_code(time_note(checks)),
-        evidence=(page("run"), {"run": shown.check.current[0]}),
+        evidence=(page("run"), {"run": view.check.current[0]}),
     )  # fmt: skip
 
 
-def history() -> None:
+def render_past_checks() -> None:
     """The checks that were kept, the newest first."""
     st.subheader("Checks so far")
     table = drift_checks(data.store())
     if table.empty:
         st.caption("No check has been kept yet.")
         return
-    checks = [from_json(json.loads(text)) for text in table["result"]]
+    checks = [drift_from_json(json.loads(text)) for text in table["result"]]
     rows = pd.DataFrame(
         {
-            "when": [one.at for one in checks],
-            "look": [f"/drift?{'&'.join([*(f'reference={r}' for r in one.reference), *(f'current={r}' for r in one.current)])}"
-                     for one in checks],
-            "alert": ["alert" if one.alert else "" for one in checks], "moved": [", ".join(one.moved) for one in checks],
-            "largest KS": [_largest(one, "ks") for one in checks], "largest PSI": [_largest(one, "psi") for one in checks],
-            "joint p": [one.joint.energy.p for one in checks], "current": [", ".join(one.current) for one in checks],
-            "reference": [", ".join(one.reference) for one in checks], "part": [one.label for one in checks],
-            "by": [one.by for one in checks],
+            "when": [check.at for check in checks],
+            "look": [f"/drift?{'&'.join([*(f'reference={r}' for r in check.reference), *(f'current={r}' for r in check.current)])}"
+                     for check in checks],
+            "alert": ["alert" if check.alert else "" for check in checks], "moved": [", ".join(check.moved) for check in checks],
+            "largest KS": [_largest(check, "ks") for check in checks], "largest PSI": [_largest(check, "psi") for check in checks],
+            "joint p": [check.joint.energy.p for check in checks], "current": [", ".join(check.current) for check in checks],
+            "reference": [", ".join(check.reference) for check in checks], "part": [check.label for check in checks],
+            "by": [check.by for check in checks],
         }
     )  # fmt: skip
-    part = rows.iloc[parts.page_of(len(rows), "history-page")]
+    part = rows.iloc[parts.page_slice(len(rows), "history-page")]
     st.dataframe(
         part, hide_index=True, key="drift-history",
         column_config={
@@ -183,8 +183,8 @@ def history() -> None:
     csv_button("drift_checks", rows, "drift-history")
 
 
-def fine_print(shown: Shown) -> None:
-    check = shown.check
+def render_drift_notes(view: DriftView) -> None:
+    check = view.check
     same = f"{check.shared} questions were asked on both sides; those are compared with themselves. " if check.shared else ""
     st.caption(
         f"{same}Each statistic is held against {check.permutations} shuffles of whole questions (seed {check.seed}). An alert "
@@ -197,34 +197,34 @@ def fine_print(shown: Shown) -> None:
 
 def _reaudit(check: DriftCheck, n: int) -> None:
     who = access.need("admin")
-    queue, drawn = reaudit(data.store(), check.current, n, by=who.name)
-    st.session_state[_SAID] = f"{drawn} released items wait in {queue} for raters."
+    queue, n_sampled = reaudit(data.store(), check.current, n, by=who.name)
+    st.session_state[_NOTICE] = f"{n_sampled} released items wait in {queue} for raters."
     st.rerun()
 
 
 def _keep(check: DriftCheck) -> None:
     who = access.need("admin")
-    new = keep(data.store(), replace(check, by=who.name))
-    st.session_state[_SAID] = "The check is kept." if new else "This check was kept before."
+    new = store_drift_check(data.store(), replace(check, by=who.name))
+    st.session_state[_NOTICE] = "The check is kept." if new else "This check was kept before."
     st.rerun()
 
 
-def _quality_words(check: DriftCheck) -> str:
-    told = check.quality
-    if told.brier is None:
-        return f"Brier and ECE since the fit: n/a, {told.reason}."
-    at_fit = "" if told.fitted is None else f" At the fit Brier was {number(told.fitted)}, out of fold."
-    worse = " It is worse now: its whole interval lies above." if told.worse else ""
-    perfect = "" if told.band is None else " to ".join(map(number, told.band))
+def _quality_text(check: DriftCheck) -> str:
+    quality = check.quality
+    if quality.brier is None:
+        return f"Brier and ECE since the fit: n/a, {quality.reason}."
+    at_fit = "" if quality.fitted is None else f" At the fit Brier was {format_number(quality.fitted)}, out of fold."
+    worse = " It is worse now: its whole interval lies above." if quality.worse else ""
+    perfect = "" if quality.band is None else " to ".join(map(format_number, quality.band))
     band = f" A perfectly calibrated forecaster's ECE lies from {perfect}." if perfect else ""
     return (
-        f"Brier and ECE of calibrator {told.version} on {told.n} items labelled since its fit, lower is better, 95 % intervals."
+        f"Brier and ECE of calibrator {quality.version} on {quality.n} items labelled since its fit, lower is better, 95 % intervals."
         f"{at_fit}{worse}{band} Items chosen near a threshold are harder than most."
     )
 
 
 def _largest(check: DriftCheck, measure: str) -> float | None:
-    known = [value for one in check.features if (value := getattr(one.drift, measure).value) is not None]
+    known = [value for feature in check.features if (value := getattr(feature.drift, measure).value) is not None]
     return max(known, default=None)
 
 
@@ -235,20 +235,20 @@ def _first_reference(rows: list[dict[str, Any]]) -> list[str]:
     seen = [run for run in ((row or {}).get("report") or {}).get("runs", ()) if run in known]
     if seen and len(seen) < len(known):
         return seen
-    whole = [str(r["id"]) for r in rows if any(spec.name == "composite" for spec in data._plan(r["plan"]).scorers)]
-    return (whole or known)[-1:]
+    with_composite = [str(r["id"]) for r in rows if any(spec.name == "composite" for spec in data.parse_plan(r["plan"]).scorers)]
+    return (with_composite or known)[-1:]
 
 
 def _learnt() -> tuple[int, int]:
     """What the calibrator's quality depends on beside the runs: the newest label and the version in use."""
-    table, row = kept.labels(data.store(), history=True), current_calibrator(data.store())
+    table, row = label_store.label_table(data.store(), history=True), current_calibrator(data.store())
     return (0 if table.empty else int(table["seq"].max())), (0 if row is None else int(row["version"]))
 
 
 @st.cache_data(show_spinner="Shuffling the runs", max_entries=16)
 def _measured(folder: str, runs: Stamps, n_reference: int, ks: float, psi: float, learnt: tuple[int, int]) -> DriftCheck:
     ids = [run for run, _ in runs]
-    return measure(data.store(), ids[:n_reference], ids[n_reference:], ks=ks, psi=psi)
+    return measure_drift(data.store(), ids[:n_reference], ids[n_reference:], ks=ks, psi=psi)
 
 
 @st.cache_data(show_spinner="Reading the features", max_entries=16)

@@ -7,14 +7,14 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.tables.catalogue import TABLES, figure_table
-from cotlab.analysis.tables.source import Absent, Choice, Drawn, Source
+from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, Source
 from cotlab.core.errors import ConfigError
 from cotlab.export import bundle
 from cotlab.export import recipes as wanted
 from cotlab.export.chrome import MISSING, DrawingFailed, find_chrome
-from cotlab.export.recipe import Recipe, to_json
+from cotlab.export.recipe import Recipe, recipe_to_json
 from cotlab.figures.print.presets import PRESETS, PT_PER_PX, Preset
-from cotlab.figures.print.printed import printed
+from cotlab.figures.print.printed import printed_figure
 from cotlab.store import read
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
@@ -34,65 +34,65 @@ NAMES = {
 }  # fmt: skip
 
 
-def pick_run() -> dict[str, Any] | None:
+def select_figure_run() -> dict[str, Any] | None:
     """The run of the address, or the newest; None (after saying why) where there is none."""
-    rows = {row["id"]: row for row in read.runs(data.store()).to_dict("records")}
+    rows = {row["id"]: row for row in read.list_runs(data.store()).to_dict("records")}
     if not rows:
         parts.empty("No run yet: there is nothing to draw.", page("new_run"), "Start one")
         return None
-    row: dict[str, Any] = rows[parts.pick("Run", run_labels(list(rows.values())), "run")]
+    row: dict[str, Any] = rows[parts.select_option("Run", run_labels(list(rows.values())), "run")]
     parts.partial_banner(row)
     return row
 
 
-def choose(row: dict[str, Any]) -> Recipe | None:
+def select_figure(row: dict[str, Any]) -> Recipe | None:
     """The figure of the address, and the item where it is of one; None (after saying why) where the run does not have it."""
     source = _source(row)
     names = [name for name in TABLES if TABLES[name].can_be_in(source)]
-    name = parts.pick("Figure", {name: name.replace("_", " ") for name in names}, "figure")
+    name = parts.select_option("Figure", {name: name.replace("_", " ") for name in names}, "figure")
     item: str | None = None
     if TABLES[name].of == "item":
         if not source.items:
             parts.empty("No item of this run has been scored yet.", page("run"), "See the run", {"run": row["id"]})
             return None
-        item = parts.pick("Item", {one: one for one in source.items}, "item")
-    told = _table(str(source.store.folder), row["id"], _stamp(row), name, item)
-    if isinstance(told, Absent):
-        st.info(as_code(shorten(f"{name.replace('_', ' ')}: n/a, {told.reason}", 300)))
+        item = parts.select_option("Item", {item_id: item_id for item_id in source.items}, "item")
+    result = _table(str(source.store.folder), row["id"], _stamp(row), name, item)
+    if isinstance(result, NoFigure):
+        st.info(as_code(shorten(f"{name.replace('_', ' ')}: n/a, {result.reason}", 300)))
         return None
-    return wanted.recipe_of(source, name, told)
+    return wanted.recipe_of(source, name, result)
 
 
-def pick_preset() -> Preset:
+def select_preset() -> Preset:
     labels = {name: f"{LABELS.get(name, name)}, {preset.column_pt:g} pt" for name, preset in PRESETS.items()}
-    return PRESETS[parts.pick("Venue", labels, "preset")]
+    return PRESETS[parts.select_option("Venue", labels, "preset")]
 
 
-def show(recipe: Recipe, preset: Preset) -> None:
+def render_figure(recipe: Recipe, preset: Preset) -> None:
     """The printed form at its true size, and the caption that goes below it."""
     figure = recipe.draw()
-    paper = printed(figure, preset)
+    paper = printed_figure(figure, preset)
     width, height = float(paper.layout.width), float(paper.layout.height)
     with st.container(border=True, width=round(width) + 34):
         st.plotly_chart(
             paper, theme=None, key=f"paper-{recipe.name}-{preset.name}", width="content", config={"staticPlot": True}
         )
-    whole = " It needs the width of the page." if width > preset.column_px + 1 else ""
+    width_note = " It needs the width of the page." if width > preset.column_px + 1 else ""
     st.caption(
         f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7 pt; at true size where this page is "
-        f"wide enough.{whole} What a mark says on hover stands in the numbers."
+        f"wide enough.{width_note} What a mark says on hover stands in the numbers."
     )
     st.subheader("Caption")
     with st.container(width=round(max(width, 560))):
-        st.text(bundle.caption_of(recipe, figure))
+        st.text(bundle.figure_caption(recipe, figure))
 
 
-def downloads(recipe: Recipe, preset: Preset) -> None:
+def render_downloads(recipe: Recipe, preset: Preset) -> None:
     """Each file of the figure; those that a browser draws are made when they are wanted."""
     st.subheader("Files")
     if find_chrome() is None:
         st.warning(f"{MISSING}. HTML, numbers and recipe are here all the same.")
-    key = f"{recipe.name}-{preset.name}-{hash(to_json(recipe))}"
+    key = f"{recipe.name}-{preset.name}-{hash(recipe_to_json(recipe))}"
     made: dict[str, bytes] | None = st.session_state.get("figure-files", {}).get(key)
     if made is None and st.button("Draw the files", key=f"draw-{key}", icon=":material/draw:", type="primary"):
         made = _draw([recipe], preset)
@@ -102,8 +102,8 @@ def downloads(recipe: Recipe, preset: Preset) -> None:
     if made is None:
         st.caption("PDF, SVG, PNG (300 dpi), interactive HTML, numbers, caption, tables and recipe; all as one zip.")
         return
-    zipped = bundle.zip_of(recipe.name, preset.name)
-    _download("All files (zip)", bundle.archive(made), zipped, "application/zip", primary=True)
+    zipped = bundle.archive_name(recipe.name, preset.name)
+    _download("All files (zip)", bundle.zip_files(made), zipped, "application/zip", primary=True)
     with st.container(horizontal=True):
         for name, content in made.items():
             ending = name.removeprefix(f"{recipe.name}.")
@@ -111,7 +111,7 @@ def downloads(recipe: Recipe, preset: Preset) -> None:
             _download(label, content, name, MIME[ending.split(".")[-1]])
 
 
-def every(row: dict[str, Any], preset: Preset) -> None:
+def render_all_figures(row: dict[str, Any], preset: Preset) -> None:
     """All figures of the run as one archive."""
     st.divider()
     source, key = _source(row), f"all-{row['id']}-{hash(_stamp(row))}-{preset.name}"
@@ -120,11 +120,11 @@ def every(row: dict[str, Any], preset: Preset) -> None:
         recipes, _ = wanted.recipes_of(source, preset=preset.name)
         files = _draw(recipes, preset)
         if files is not None:
-            made = bundle.archive(files)
+            made = bundle.zip_files(files)
             st.session_state["run-files"] = {key: made}
             st.rerun()
     if made is not None:
-        _download("Every figure (zip)", made, bundle.zip_of(row["id"], preset.name), "application/zip", primary=True)
+        _download("Every figure (zip)", made, bundle.archive_name(row["id"], preset.name), "application/zip", primary=True)
     st.caption("The same from a terminal:")
     st.code(f"cotlab figures {row['id']} --out figures --format pdf,svg,png,html --preset {preset.name}", language="text")
 
@@ -133,11 +133,11 @@ def _draw(recipes: list[Recipe], preset: Preset) -> dict[str, bytes] | None:
     """The files of some figures, with a bar that says how far it is; None after saying what failed."""
     bar = st.progress(0.0, "Starting the browser")
 
-    def tell(done: int, of: int, name: str) -> None:
+    def on_progress(done: int, of: int, name: str) -> None:
         bar.progress(done / of, f"{done + 1} of {of}: {name.replace('_', ' ')}")
 
     try:
-        done = bundle.export(recipes, bundle.FORMATS, preset, tell)
+        done = bundle.export_figures(recipes, bundle.FORMATS, preset, on_progress)
     except DrawingFailed as error:
         st.error(as_code(shorten(str(error), 300)))
         return None
@@ -159,7 +159,7 @@ def _source(row: dict[str, Any]) -> Source:
 
 def _stamp(row: dict[str, Any]) -> Stamp:
     """What the figures of a run are made of: it and the runs on its suite, each as it stands."""
-    rows = read.runs(data.store())
+    rows = read.list_runs(data.store())
     return tuple((str(r["id"]), int(r["revision"])) for r in rows[rows["suite"] == row["suite"]].to_dict("records"))
 
 
@@ -169,8 +169,8 @@ def _sources(folder: str, run_id: str, stamp: Stamp) -> Source:
 
 
 @st.cache_data(show_spinner="Making the table", max_entries=64)
-def _table(folder: str, run_id: str, stamp: Stamp, name: str, item: str | None) -> Drawn | Absent:
+def _table(folder: str, run_id: str, stamp: Stamp, name: str, item: str | None) -> FigureData | NoFigure:
     try:
         return figure_table(_sources(folder, run_id, stamp), name, Choice(item=item))
     except ConfigError as error:  # the figure is not of this item
-        return Absent(str(error))
+        return NoFigure(str(error))

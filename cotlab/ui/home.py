@@ -16,12 +16,12 @@ from cotlab.ui.new_run import processes as launching
 from cotlab.ui.runs.table import show_runs
 from cotlab.ui.text import as_code, shorten
 
-MOST_DUE = 5
+MAX_LISTED = 5
 """So many queues and alerts are listed; the others are counted."""
 
 
 def is_empty() -> bool:
-    return read.totals(data.store())["runs"] == 0
+    return read.store_totals(data.store())["runs"] == 0
 
 
 def first_use() -> None:
@@ -33,10 +33,10 @@ def first_use() -> None:
         run_id = launching.new_run_id()
         launching.spawn(data.store(), run_id, DEMO)
         st.switch_page(page("run"), query_params={"run": run_id})
-    steps()
+    render_first_steps()
 
 
-def steps() -> None:
+def render_first_steps() -> None:
     st.markdown(
         "1. **Suite**: choose a shipped suite or upload your own (one JSON object a line).\n"
         "2. **Run**: choose a model and what to measure; the dry run says how many requests and how much money.\n"
@@ -48,29 +48,29 @@ def steps() -> None:
         st.page_link(page("steps"), label="Steps", icon=":material/stairs:")
 
 
-def totals() -> None:
-    found = read.totals(data.store())
+def render_totals() -> None:
+    counts = read.store_totals(data.store())
     parts.show_numbers(
         (
-            ("Suites", f"{found['suites']}"),
-            ("Runs", f"{found['runs']}"),
-            ("Scores", f"{found['scores']:,}"),
-            ("Spent", parts.money(found["spent_micro"])),
+            ("Suites", f"{counts['suites']}"),
+            ("Runs", f"{counts['runs']}"),
+            ("Scores", f"{counts['scores']:,}"),
+            ("Spent", parts.money(counts["spent_micro"])),
         )
     )
 
 
 @st.fragment(run_every=2.0)
-def running() -> None:
+def render_running_runs() -> None:
     """Runs that go on now, with their progress."""
-    now = [live for live in data.live_runs() if live.alive]
-    for live in now:
-        told = live.progress
-        share = told.items_done / told.items_total if told.items_total else 0.0
-        eta = f", {told.eta_s:.0f} s left" if told.eta_s is not None else ""
+    active = [live for live in data.live_runs() if live.alive]
+    for live in active:
+        progress = live.progress
+        share = progress.items_done / progress.items_total if progress.items_total else 0.0
+        eta = f", {progress.eta_s:.0f} s left" if progress.eta_s is not None else ""
         st.progress(
             min(1.0, share),
-            text=f"{live.run}: {told.items_done} of {told.items_total} {_unit(live.run)}, {told.rate:.0f} replies/s{eta}",
+            text=f"{live.run}: {progress.items_done} of {progress.items_total} {_unit(live.run)}, {progress.rate:.0f} replies/s{eta}",
         )
         st.page_link(page("run"), label=f"Watch {live.run}", icon=":material/monitoring:", query_params={"run": live.run})
 
@@ -78,18 +78,18 @@ def running() -> None:
 def _unit(run_id: str) -> str:
     """What the progress counts; a run that has just begun may not be in the store yet."""
     try:
-        return parts.counted(run_id)
+        return parts.progress_unit(run_id)
     except UnknownName:
         return "items"
 
 
-def waiting() -> None:
+def render_pending_reviews() -> None:
     """Labels that are due of whoever looks and may label, and alerts of drift."""
-    queues = due.labels_due(data.store(), access.person().name).to_dict("records") if access.may("labeller") else []
+    queues = due.pending_queues(data.store(), access.person().name).to_dict("records") if access.may("labeller") else []
     alerts = due.drift_alerts(data.store()).to_dict("records")
     if queues:
         st.subheader("Labels due")
-    for row in queues[:MOST_DUE]:
+    for row in queues[:MAX_LISTED]:
         st.page_link(
             page("label"), icon=":material/rate_review:", query_params={"queue": str(row["id"])},
             label=f"{as_code(shorten(row['name'], 60))}: {row['due']} of {row['n']} items left for you",
@@ -97,7 +97,7 @@ def waiting() -> None:
     _more(len(queues), "queues")
     if alerts:
         st.subheader("Drift alerts")
-    for row in alerts[:MOST_DUE]:
+    for row in alerts[:MAX_LISTED]:
         both = " to ".join(as_code(shorten(", ".join(row[side]), 60)) for side in ("reference", "current"))
         st.warning(f"{both}, {row['at_']:%Y-%m-%d %H:%M}: {as_code(shorten(row['reason'], 300))}")
         st.page_link(
@@ -110,13 +110,13 @@ def waiting() -> None:
 
 
 def _more(n: int, what: str) -> None:
-    if n > MOST_DUE:
-        st.caption(f"and {n - MOST_DUE} more {what}")
+    if n > MAX_LISTED:
+        st.caption(f"and {n - MAX_LISTED} more {what}")
 
 
-def recent() -> None:
+def render_recent_runs() -> None:
     st.subheader("Latest runs")
-    show_runs(read.runs(data.store()).head(5), key="home-runs")
+    show_runs(read.list_runs(data.store()).head(5), key="home-runs")
     with st.container(horizontal=True):
         st.page_link(page("new_run"), label="New run", icon=":material/play_arrow:")
         st.page_link(page("runs"), label="All runs", icon=":material/history:")

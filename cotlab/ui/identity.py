@@ -19,7 +19,7 @@ SECRET_HEADER = "X-Cotlab-Proxy-Secret"
 """The header by which a proxy shows that a request comes through it."""
 FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-User", "X-Real-Ip", "Via")
 """A request with one of these came through a proxy, whatever address the connection has."""
-SHORTEST_SECRET, LONGEST_NAME = 16, 200
+MIN_SECRET_CHARS, MAX_NAME_CHARS = 16, 200
 
 
 class Forbidden(CotlabError):
@@ -48,7 +48,7 @@ class Client:
 
     def values(self, name: str) -> list[str]:
         """All values of a header, whatever the case of its name."""
-        return [value for told, values in self.headers.items() if told.lower() == name.lower() for value in values]
+        return [value for header, values in self.headers.items() if header.lower() == name.lower() for value in values]
 
 
 def identify(client: Client | None, claims: Mapping[str, Any], settings: Mapping[str, str], typed: str = "") -> Person:
@@ -76,7 +76,7 @@ def identify(client: Client | None, claims: Mapping[str, Any], settings: Mapping
     """
     header, secret = settings.get("COTLAB_TRUSTED_HEADER", "").strip(), settings.get("COTLAB_PROXY_SECRET", "").strip()
     login = "is_logged_in" in claims
-    _check(header, secret, login)
+    _validate_login(header, secret, login)
     if client is None or not client.headers:
         raise Forbidden("This connection has ended. Load the page again.")
     if login:
@@ -88,42 +88,42 @@ def identify(client: Client | None, claims: Mapping[str, Any], settings: Mapping
     return _from_elsewhere(settings, typed)
 
 
-def opened(settings: Mapping[str, str]) -> Role | None:
+def open_role(settings: Mapping[str, str]) -> Role | None:
     """The role that everybody from elsewhere has where no login is set up; None (the usual case) lets nobody in."""
-    told = settings.get("COTLAB_OPEN", "").strip().lower()
-    if told in ("", "0"):
+    value = settings.get("COTLAB_OPEN", "").strip().lower()
+    if value in ("", "0"):
         return None
-    role = "admin" if told == "1" else told
+    role = "admin" if value == "1" else value
     for known in ROLES:
         if role == known:
             return known
-    raise ConfigError(f"COTLAB_OPEN={told!r} is no role. It is empty, or one of {', '.join(ROLES)} (1 means admin).")
+    raise ConfigError(f"COTLAB_OPEN={value!r} is no role. It is empty, or one of {', '.join(ROLES)} (1 means admin).")
 
 
-def role_of(name: str, settings: Mapping[str, str]) -> Role:
+def listed_role(name: str, settings: Mapping[str, str]) -> Role:
     """The highest role whose list has this name; in a list, ``*`` is everybody who is logged in."""
     for role, variable in (("admin", "COTLAB_ADMINS"), ("labeller", "COTLAB_LABELLERS")):
-        listed = {same(part) for part in settings.get(variable, "").split(",") if part.strip()}
-        if listed & {"*", same(name)}:
+        listed = {normalise_name(part) for part in settings.get(variable, "").split(",") if part.strip()}
+        if listed & {"*", normalise_name(name)}:
             return "admin" if role == "admin" else "labeller"
     return "viewer"
 
 
-def same(name: str) -> str:
+def normalise_name(name: str) -> str:
     """A name as it is compared: letters of ASCII in lower case, all others as they are.
 
     Some letters of other alphabets become ASCII in lower case (the Kelvin sign becomes k): they must not become somebody else.
     """
-    told = name.strip()
-    return told.lower() if told.isascii() else told
+    stripped = name.strip()
+    return stripped.lower() if stripped.isascii() else stripped
 
 
-def _check(header: str, secret: str, login: bool) -> None:
+def _validate_login(header: str, secret: str, login: bool) -> None:
     if header and login:
         raise ConfigError("Two logins are set up: COTLAB_TRUSTED_HEADER and [auth] of secrets.toml. Keep one of them.")
-    if header and len(secret) < SHORTEST_SECRET:
+    if header and len(secret) < MIN_SECRET_CHARS:
         raise ConfigError(
-            f"COTLAB_TRUSTED_HEADER is set, but COTLAB_PROXY_SECRET has fewer than {SHORTEST_SECRET} characters. Without it, "
+            f"COTLAB_TRUSTED_HEADER is set, but COTLAB_PROXY_SECRET has fewer than {MIN_SECRET_CHARS} characters. Without it, "
             f"whoever reaches this address could claim any name. Set it, and let the proxy send it as {SECRET_HEADER}."
         )
     if secret and not header:
@@ -134,9 +134,9 @@ def _logged_in(claims: Mapping[str, Any], settings: Mapping[str, str]) -> Person
     if claims.get("is_logged_in") is not True:
         raise LoggedOut("Log in to use this dashboard.")
     doubted = claims.get("email_verified") is False or claims.get("email_verified") == "false"
-    told = claims.get("sub") if doubted else claims.get("email") or claims.get("sub")
-    name = _name(str(told or ""), "The login")
-    return Person(name, role_of(name, settings), "login")
+    claim = claims.get("sub") if doubted else claims.get("email") or claims.get("sub")
+    name = _name(str(claim or ""), "The login")
+    return Person(name, listed_role(name, settings), "login")
 
 
 def _through_proxy(client: Client, header: str, secret: str, settings: Mapping[str, str]) -> Person:
@@ -147,13 +147,13 @@ def _through_proxy(client: Client, header: str, secret: str, settings: Mapping[s
     if len(names) != 1:
         raise Forbidden(f"The proxy names {len(names)} users in {header}; it must name one.")
     name = _name(names[0], "The proxy")
-    return Person(name, role_of(name, settings), "header")
+    return Person(name, listed_role(name, settings), "header")
 
 
-def _name(told: str, source: str) -> str:
-    name = same(told)
-    if not name or name == "*" or len(name) > LONGEST_NAME or "," in name or not name.isprintable():
-        raise Forbidden(f"{source} gives no name that can be used (1 to {LONGEST_NAME} printable characters without commas).")
+def _name(value: str, source: str) -> str:
+    name = normalise_name(value)
+    if not name or name == "*" or len(name) > MAX_NAME_CHARS or "," in name or not name.isprintable():
+        raise Forbidden(f"{source} gives no name that can be used (1 to {MAX_NAME_CHARS} printable characters without commas).")
     return name
 
 
@@ -168,9 +168,9 @@ def _is_here(client: Client) -> bool:
     )
 
 
-def _host(told: str) -> str:
+def _host(value: str) -> str:
     try:
-        return urlsplit(f"//{told}").hostname or ""
+        return urlsplit(f"//{value}").hostname or ""
     except ValueError:
         return ""
 
@@ -187,7 +187,7 @@ def _is_loopback(name: str) -> bool:
 
 
 def _from_elsewhere(settings: Mapping[str, str], typed: str) -> Person:
-    role = opened(settings)
+    role = open_role(settings)
     if role is None:
         raise Forbidden(
             "This dashboard has no login, so only the machine it runs on may use it. Set up a login (README, Sharing), or set "

@@ -12,7 +12,7 @@ from cotlab.ui.text import as_code
 log = logging.getLogger(__name__)
 
 
-def tell_problem(error: Exception) -> bool:
+def show_error(error: Exception) -> bool:
     """Show ``error`` and say that it was shown. The details of a bug go to the server's log."""
     if isinstance(error, CotlabError):
         st.error(as_code(str(error)))

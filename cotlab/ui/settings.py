@@ -11,8 +11,8 @@ import streamlit as st
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import ModelRef
-from cotlab.providers.keys import KEYS
-from cotlab.run.connect import connect
+from cotlab.providers.keys import KEY_VARIABLES
+from cotlab.run.connect import check_connection
 from cotlab.run.plan import code_version
 from cotlab.run.transport.budget import price_of, read_prices
 from cotlab.store import read
@@ -23,11 +23,11 @@ from cotlab.ui import components as parts
 from cotlab.ui.text import as_code, shorten
 
 
-def keys() -> None:
+def render_keys() -> None:
     """Present or absent, never the value."""
     st.subheader("Keys")
-    states = ["present" if os.environ.get(name) else "absent" for name in KEYS.values()]
-    frame = pd.DataFrame({"provider": KEYS.keys(), "variable": KEYS.values(), "state": states})
+    states = ["present" if os.environ.get(name) else "absent" for name in KEY_VARIABLES.values()]
+    frame = pd.DataFrame({"provider": KEY_VARIABLES.keys(), "variable": KEY_VARIABLES.values(), "state": states})
     st.dataframe(frame, hide_index=True, key="keys")
     st.caption(
         "Keys are read from the environment, from .env or from .streamlit/secrets.toml, in this order. They are not stored, "
@@ -35,19 +35,19 @@ def keys() -> None:
     )
 
 
-def sharing() -> None:
+def render_sharing() -> None:
     """How people are let in, and who may do what; the proxy's secret is never shown, and names only to an admin."""
     st.subheader("Sharing")
-    told, who = access.settings(), access.person()
+    settings, who = access.login_settings(), access.person()
     how = {
         "login": "Login by OpenID Connect, as [auth] of .streamlit/secrets.toml says.",
-        "header": f"A proxy names the user in {told['COTLAB_TRUSTED_HEADER']}, and shows by a secret that it is the proxy.",
+        "header": f"A proxy names the user in {settings['COTLAB_TRUSTED_HEADER']}, and shows by a secret that it is the proxy.",
         "open": "No login: everybody who reaches this address is let in.",
         "local": "No login: only the machine it runs on is let in.",
     }[who.source]
     st.markdown(as_code(how))
     lists = {"admin": "COTLAB_ADMINS", "labeller": "COTLAB_LABELLERS", "viewer": ""}
-    listed = {role: [part.strip() for part in told.get(name, "").split(",") if part.strip()] for role, name in lists.items()}
+    listed = {role: [part.strip() for part in settings.get(name, "").split(",") if part.strip()] for role, name in lists.items()}
     frame = pd.DataFrame(
         {
             "role": listed.keys(),
@@ -66,11 +66,11 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names) if access.may("admin") else f"{len(names)} listed"
 
 
-def connection() -> None:
+def render_connection_test() -> None:
     """Ask a vendor for its list of models: free, but it sends the vendor's key, so only an admin may name the server."""
     st.subheader("Test a connection")
     left, right = st.columns(2)
-    provider = left.selectbox("Provider", list(KEYS), key="connect-provider")
+    provider = left.selectbox("Provider", list(KEY_VARIABLES), key="connect-provider")
     url = right.text_input(
         "Server's address (empty: the vendor's own)", key=f"connect-url-{provider}", placeholder="http://127.0.0.1:8000/v1"
     )
@@ -79,27 +79,27 @@ def connection() -> None:
     access.need("admin")
     try:
         with st.spinner("Asking for the list of models"):
-            found = connect(provider, url.strip() or None)
+            result = check_connection(provider, url.strip() or None)
     except CotlabError as error:
         st.error(as_code(f"{provider}: {error}"))
         return
-    st.success(f"Reached in {found.took_s:.1f} s: {len(found.models)} models.")
+    st.success(f"Reached in {result.took_s:.1f} s: {len(result.models)} models.")
     st.dataframe(
-        pd.DataFrame({"model": found.models}),
+        pd.DataFrame({"model": result.models}),
         hide_index=True,
         key="connect-models",
-        height=min(420, 40 + 35 * len(found.models)),
+        height=min(420, 40 + 35 * len(result.models)),
     )
 
 
-def the_store() -> None:
+def render_store() -> None:
     store = data.store()
-    found = read.totals(store)
+    totals = read.store_totals(store)
     st.subheader("Store")
     parts.show_numbers(
         (
-            ("Scores", f"{found['scores']:,}"),
-            ("Runs", str(found["runs"])),
+            ("Scores", f"{totals['scores']:,}"),
+            ("Runs", str(totals["runs"])),
             ("Database", _size(store.path)),
             ("Response log", _size(store.log_path)),
         )
@@ -113,7 +113,7 @@ def the_store() -> None:
             st.error(as_code(str(error)))
 
 
-def prices() -> None:
+def render_prices() -> None:
     """What a model costs, from the bundled table."""
     st.subheader("Prices")
     left, right = st.columns(2)
@@ -122,8 +122,8 @@ def prices() -> None:
     if name:
         ref = ModelRef(provider, name)
         try:
-            own = read_prices(os.environ.get("COTLAB_PRICES") or None)
-            price, batch = price_of(ref, prices=own), price_of(ref, prices=own, batch=True)
+            overrides = read_prices(os.environ.get("COTLAB_PRICES") or None)
+            price, batch = price_of(ref, prices=overrides), price_of(ref, prices=overrides, batch=True)
         except CotlabError as error:
             st.warning(as_code(str(error)))
         else:

@@ -11,13 +11,13 @@ from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.store import read
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
-from cotlab.ui.item.chain import ranking, show_exchange, step_blocks
+from cotlab.ui.item.chain import step_ranking, show_exchange, step_blocks
 from cotlab.ui.item.chain_view import pick_block
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 
-def choose_metric(row: dict[str, Any]) -> str:
+def select_ccs_metric(row: dict[str, Any]) -> str:
     """The CCS to look at, in the address."""
     table = data.scores(row["id"], int(row["revision"]))
     metrics = [m for m in CCS_METRICS if m in set(table["metric"])]
@@ -26,14 +26,14 @@ def choose_metric(row: dict[str, Any]) -> str:
     return metric
 
 
-def choose_mode(row: dict[str, Any]) -> str:
+def select_mode(row: dict[str, Any]) -> str:
     """The mode to look at in one chain, in the address."""
-    spec = next(s for s in data.plan_of(row["id"]).scorers if s.name == "ablation")
+    spec = next(s for s in data.run_plan(row["id"]).scorers if s.name == "ablation")
     return str(st.selectbox("Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session"))
 
 
-def by_position(row: dict[str, Any], metric: str) -> None:
-    table = data.positions(row["id"], int(row["revision"]), metric)
+def render_by_position(row: dict[str, Any], metric: str) -> None:
+    table = data.position_estimates(row["id"], int(row["revision"]), metric)
     if table.empty:
         st.info("No step has been scored yet.")
         return
@@ -46,28 +46,28 @@ def by_position(row: dict[str, Any], metric: str) -> None:
     )
 
 
-def modes(row: dict[str, Any]) -> None:
-    found = data.estimates(row["id"], int(row["revision"]))
-    shown = found[found["metric"].isin(CCS_METRICS)]
-    if shown.empty or shown["mode"].nunique() < 2:
+def render_modes(row: dict[str, Any]) -> None:
+    estimates = data.estimates(row["id"], int(row["revision"]))
+    visible = estimates[estimates["metric"].isin(CCS_METRICS)]
+    if visible.empty or visible["mode"].nunique() < 2:
         return
     parts.show_figure(
         "modes_by_metric",
-        shown,
+        visible,
         key="modes",
         evidence=(page("run"), {"run": row["id"]}),
         note="Mean over items of each item's mean CCS.",
     )
 
 
-def redundancy(row: dict[str, Any], metric: str) -> None:
-    found = data.estimates(row["id"], int(row["revision"]))
-    rrr = found[(found["metric"] == "rrr") & (found["ccs"] == metric)]
+def render_redundancy(row: dict[str, Any], metric: str) -> None:
+    estimates = data.estimates(row["id"], int(row["revision"]))
+    rrr = estimates[(estimates["metric"] == "rrr") & (estimates["ccs"] == metric)]
     if rrr.empty:
         st.info("RRR is estimated when the run ends or is stopped.")
         return
-    ceiling = found[(found["metric"] == "rrr_ceiling") & (found["ccs"] == metric)].set_index("mode")["point"]
-    spec = next(s for s in data.plan_of(row["id"]).scorers if s.name == "ablation")
+    ceiling = estimates[(estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)].set_index("mode")["point"]
+    spec = next(s for s in data.run_plan(row["id"]).scorers if s.name == "ablation")
     parts.show_figure(
         "rrr_by_mode",
         rrr.assign(ceiling=rrr["mode"].map(ceiling)),
@@ -78,32 +78,32 @@ def redundancy(row: dict[str, Any], metric: str) -> None:
     parts.show_card("rrr")
 
 
-def pick_item(row: dict[str, Any]) -> Item | None:
+def select_item(row: dict[str, Any]) -> Item | None:
     """The item of the address, or the first that was scored."""
     table = read.items_of_run(data.store(), row["id"])
     if table.empty:
         st.info("No item has been scored yet.")
         return None
     labels = {i: f"{i} · {shorten(question, 90)}" for i, question in zip(table["id"], table["question"], strict=True)}
-    return data.item(row["suite"], parts.pick("Item", labels, "item", resets=("step",)))
+    return data.load_item(row["suite"], parts.select_option("Item", labels, "item", resets=("step",)))
 
 
-def chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
+def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
     """The chain in reading order, its ranking beside it, and what happened to the chosen step."""
-    own = data.scores(row["id"], int(row["revision"]))
-    own = own[(own["item_id"] == item.id) & (own["metric"] == metric) & (own["mode"] == mode)]
-    ranked = ranking(row, item, own)
+    scores = data.scores(row["id"], int(row["revision"]))
+    scores = scores[(scores["item_id"] == item.id) & (scores["metric"] == metric) & (scores["mode"] == mode)]
+    ranked = step_ranking(row, item, scores)
     if ranked.empty:
-        why = own["reason"].dropna()
+        reasons = scores["reason"].dropna()
         st.info(
-            f"No step of this item has a score in this mode: {as_code(str(why.iloc[0])) if len(why) else 'none was asked'}."
+            f"No step of this item has a score in this mode: {as_code(str(reasons.iloc[0])) if len(reasons) else 'none was asked'}."
         )
         return
     st.text(item.question)
     chosen = pick_block(step_blocks(ranked), key=f"chain-{row['id']}-{item.id}-{mode}-{metric}")
     st.caption("Shade and number: CCS of the step. Choose a step to read its replies.")
     if chosen is not None:
-        show_exchange(own[own["step"] == chosen], item, chosen)
+        show_exchange(scores[scores["step"] == chosen], item, chosen)
     parts.show_figure(
         "ccs_ranking",
         ranked,
@@ -113,8 +113,8 @@ def chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
     )
 
 
-def fine_print(row: dict[str, Any], metric: str) -> None:
-    plan = data.plan_of(row["id"])
+def render_step_notes(row: dict[str, Any], metric: str) -> None:
+    plan = data.run_plan(row["id"])
     spec = next(s for s in plan.scorers if s.name == "ablation")
     given = "as the model's own text" if plan.subject.form == "continuation" else "in the user's turn"
     whose = "the suite's" if spec.params["chain"] == "reference" else "the model's own"

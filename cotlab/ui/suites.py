@@ -21,16 +21,16 @@ from cotlab.ui.text import shorten
 FORMAT = '{"item_id": "…", "prompt": "…", "reference_cot": [{"index": 0, "text": "…"}], "ground_truth": "…"}'
 
 
-def choices() -> dict[str, str]:
+def suite_choices() -> dict[str, str]:
     """Every suite that can be run: its label by its name (shipped) or digest (kept)."""
     shipped = {name: f"{name} (shipped)" for name in shipped_suites()}
     ours = {shipped_suite(name).digest for name in shipped}
-    kept = {
+    stored = {
         row["digest"]: f"{row['name']} ({row['n']} items, {row['digest'][:8]})"
-        for row in read.suites(data.store()).to_dict("records")
+        for row in read.list_suites(data.store()).to_dict("records")
         if row["digest"] not in ours
     }
-    return {**kept, **shipped}
+    return {**stored, **shipped}
 
 
 @st.cache_data(show_spinner=False)
@@ -38,23 +38,23 @@ def shipped_suite(name: str) -> Suite:
     return load_suite(shipped_suites()[name])
 
 
-def find(choice: str) -> Suite:
+def find_choice(choice: str) -> Suite:
     return shipped_suite(choice) if choice in shipped_suites() else data.suite(choice)
 
 
-def pick() -> Suite | None:
+def select_suite() -> Suite | None:
     """The suite of the address, or the first."""
-    labels = choices()
+    labels = suite_choices()
     if not labels:
         parts.empty("No suite is kept. Upload one.")
         return None
-    chosen = parts.pick("Suite", labels, "suite", "wordproblems")
-    suite = find(chosen)
+    chosen = parts.select_option("Suite", labels, "suite", "wordproblems")
+    suite = find_choice(chosen)
     st.page_link(page("new_run"), label="Run this suite", icon=":material/play_arrow:", query_params={"suite": chosen})
     return suite
 
 
-def show(suite: Suite, where: str) -> None:
+def render_suite(suite: Suite, where: str) -> None:
     """Digest, lengths and a preview, page by page."""
     steps = [len(item.steps) for item in suite.items]
     parts.show_numbers(
@@ -68,12 +68,12 @@ def show(suite: Suite, where: str) -> None:
     st.caption(f"SHA-256 of its items: {suite.digest}")
     lengths = pd.Series(steps).value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps")
     parts.show_figure("chain_lengths", lengths, key=f"lengths-{where}", note=f"n = {len(suite.items)} chains.")
-    preview(suite, where)
+    render_preview(suite, where)
 
 
-def preview(suite: Suite, where: str) -> None:
+def render_preview(suite: Suite, where: str) -> None:
     st.subheader("Items")
-    part = suite.items[parts.page_of(len(suite.items), f"suite-page-{where}")]
+    part = suite.items[parts.page_slice(len(suite.items), f"suite-page-{where}")]
     frame = pd.DataFrame(
         [
             {
@@ -113,23 +113,23 @@ def upload() -> None:
         return
     st.markdown("One JSON object a line (UTF-8):")
     st.code(FORMAT, language="json")
-    own = st.checkbox("Chains are the model's own (`reference_cot` may be absent)", key="upload-own")
+    model_chain = st.checkbox("Chains are the model's own (`reference_cot` may be absent)", key="upload-own")
     file = st.file_uploader("Suite (.jsonl)", type=["jsonl", "json", "txt"], key="upload-file")
     if file is None:
         return
     name = file.name.rsplit(".", 1)[0]
     try:
-        suite = parse_suite(file.getvalue(), name, chain="own" if own else "reference")
+        suite = parse_suite(file.getvalue(), name, chain="own" if model_chain else "reference")
     except SuiteErrors as errors:
         _show_errors(errors)
         if not errors.good or not st.button(f"Use the {errors.good} good lines", key="upload-good"):
             return
-        suite = parse_suite(file.getvalue(), name, good_lines=True, chain="own" if own else "reference")
+        suite = parse_suite(file.getvalue(), name, good_lines=True, chain="own" if model_chain else "reference")
     access.need("admin")
     launching.keep_suite(data.store(), suite)
     st.success(f"Kept {len(suite.items)} items.")
     st.page_link(page("new_run"), label="Run this suite", icon=":material/play_arrow:", query_params={"suite": suite.digest})
-    show(suite, "upload")
+    render_suite(suite, "upload")
 
 
 def _show_errors(errors: SuiteErrors) -> None:

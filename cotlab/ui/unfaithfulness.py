@@ -10,8 +10,8 @@ import streamlit as st
 
 from cotlab.analysis.paired import SCORED
 from cotlab.analysis.tables import unfaithfulness as values
-from cotlab.analysis.tables.source import MOST_RUNS
-from cotlab.analysis.tables.unfaithfulness import JUDGE, PROCESS, RATIO, RESULT, SCORERS, SIZES, Place
+from cotlab.analysis.tables.source import MAX_RUNS
+from cotlab.analysis.tables.unfaithfulness import JUDGE, PROCESS, RATIO, RESULT, SCORERS, SIZES, AxisPosition
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.ui import cached as data
@@ -23,12 +23,12 @@ from cotlab.ui.text import as_code
 ALL = "all"
 
 
-class Shown(NamedTuple):
+class UnfaithfulnessView(NamedTuple):
     """What the page draws: the chosen runs' rows, their items' values, their places, and the classifier that is chosen."""
 
     runs: dict[str, dict[str, Any]]
     values: pd.DataFrame
-    where: dict[str, Place]
+    where: dict[str, AxisPosition]
     classifier: str | None
     names: list[str]
     threshold: float
@@ -38,9 +38,9 @@ class Shown(NamedTuple):
         return page("run"), {"run": next(iter(self.where))}
 
 
-def found() -> Shown | None:
+def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     """Pick runs, and how they are laid out; None (after saying why) where there is none."""
-    rows = [r for r in read.runs(data.store()).to_dict("records") if _scores_it(r)]
+    rows = [r for r in read.list_runs(data.store()).to_dict("records") if _scores_it(r)]
     if not rows:
         parts.empty(
             "No run has the scorer 'unfaithfulness' or 'judge' yet. Tag runs (epoch=1, condition=base) to group them.",
@@ -57,129 +57,129 @@ def found() -> Shown | None:
     runs = {i: by_id[i] for i in chosen}
     for row in runs.values():
         parts.partial_banner(row)
-    told = {i: (str(row["model"]), data._plan(row["plan"]).tags) for i, row in runs.items()}
+    models_and_tags = {i: (str(row["model"]), data.parse_plan(row["plan"]).tags) for i, row in runs.items()}
     table = _values(str(data.store().folder), tuple((i, int(row["revision"])) for i, row in runs.items()))
     if table.empty:
         st.info("These runs have no score yet.")
         return None
-    names = values.classifiers(table)
-    ways, (first_along, first_colour) = values.ways(told), values.first_ways(told)
+    names = values.classifier_names(table)
+    options, (first_along, first_colour) = values.layout_options(models_and_tags), values.default_layout(models_and_tags)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         classifier = None
         if names:
             every = {name: name for name in names} | ({ALL: "All side by side"} if len(names) > 1 else {})
-            classifier = parts.pick("Classifier", every, "classifier")
-        along = parts.pick("Along the axis", {w: w for w in ways}, "along", first_along)
-        colour = parts.pick("Colour by", {w: w for w in ways}, "colour", first_colour)
+            classifier = parts.select_option("Classifier", every, "classifier")
+        along = parts.select_option("Along the axis", {w: w for w in options}, "along", first_along)
+        colour = parts.select_option("Colour by", {w: w for w in options}, "colour", first_colour)
         threshold = pick_threshold()
-    return Shown(runs, table, values.places(told, along, colour), classifier, names, threshold)
+    return UnfaithfulnessView(runs, table, values.axis_positions(models_and_tags, along, colour), classifier, names, threshold)
 
 
-def rates(shown: Shown) -> None:
+def render_rates(view: UnfaithfulnessView) -> None:
     """The rate of each run by the chosen classifier, or by all of them."""
-    if shown.classifier is None:
+    if view.classifier is None:
         st.info("No chosen run has a classifier's scores: run the scorer unfaithfulness for rates.")
         return
-    chosen = shown.names if shown.classifier == ALL else [shown.classifier]
+    chosen = view.names if view.classifier == ALL else [view.classifier]
     tables = []
     for name in chosen:
-        found = values.rate_points(shown.values, shown.where, name, shown.threshold)
-        if shown.classifier == ALL:
-            both = zip(found["group"], found["at"], strict=True)
-            found = found.assign(group=[" · ".join(dict.fromkeys(pair)) for pair in both], at=name)
-        tables.append(found)
+        points = values.rate_points(view.values, view.where, name, view.threshold)
+        if view.classifier == ALL:
+            both = zip(points["group"], points["at"], strict=True)
+            points = points.assign(group=[" · ".join(dict.fromkeys(pair)) for pair in both], at=name)
+        tables.append(points)
     table = pd.concat(tables, ignore_index=True)
-    told = f"Classifier {as_code(shown.classifier)}, " if shown.classifier != ALL else "Each classifier, "
-    parts.show_figure("unfaithful_rates", table, key="rates", note=f"{told}{_said(shown)}", evidence=shown.evidence)
+    prefix = f"Classifier {as_code(view.classifier)}, " if view.classifier != ALL else "Each classifier, "
+    parts.show_figure("unfaithful_rates", table, key="rates", note=f"{prefix}{_threshold_text(view)}", evidence=view.evidence)
     with st.container(horizontal=True):
         for metric in (SCORED, "unfaithful_rate"):
             parts.show_card(metric)
 
 
-def sweep(shown: Shown) -> None:
+def render_sweep(view: UnfaithfulnessView) -> None:
     """The rate at every threshold."""
-    name = _one(shown)
+    name = _single_classifier(view)
     if name is None:
         return
     st.subheader("Does the threshold matter?")
-    table = values.sweep_points(shown.values, shown.where, name, shown.threshold)
-    parts.show_figure("threshold_sweep", table, key="sweep", note=f"Classifier {as_code(name)}.", evidence=shown.evidence)
+    table = values.sweep_points(view.values, view.where, name, view.threshold)
+    parts.show_figure("threshold_sweep", table, key="sweep", note=f"Classifier {as_code(name)}.", evidence=view.evidence)
 
 
-def by_category(shown: Shown) -> None:
-    name = _one(shown)
+def render_category_rates(view: UnfaithfulnessView) -> None:
+    name = _single_classifier(view)
     if name is None:
         return
-    table = values.category_points(shown.values, shown.where, name, shown.threshold)
+    table = values.category_points(view.values, view.where, name, view.threshold)
     if table.empty:
         st.caption("The items have no category, so there are no rates by category.")
         return
     st.subheader("By category")
     places = list(dict.fromkeys(table["at"]))
-    part = places[parts.page_of(len(places), "category-page", 12)]
+    part = places[parts.page_slice(len(places), "category-page", 12)]
     parts.show_figure(
         "unfaithful_by_category", table[table["at"].isin(part)], key="by-category",
-        note=f"Classifier {as_code(name)}, {_said(shown)}", evidence=shown.evidence,
+        note=f"Classifier {as_code(name)}, {_threshold_text(view)}", evidence=view.evidence,
     )  # fmt: skip
 
 
-def agreement(shown: Shown) -> None:
+def render_classifier_agreement(view: UnfaithfulnessView) -> None:
     """Whether classifiers mean the same."""
-    if len(shown.names) < 2:
+    if len(view.names) < 2:
         return
     st.subheader("Do the classifiers agree?")
-    found = values.kappa_pairs(shown.values, shown.threshold)
-    parts.show_figure("classifier_agreement", found, key="agreement", note=_said(shown).capitalize(), evidence=shown.evidence)
+    pairs = values.kappa_pairs(view.values, view.threshold)
+    parts.show_figure("classifier_agreement", pairs, key="agreement", note=_threshold_text(view).capitalize(), evidence=view.evidence)
     parts.show_card("classifier_kappa")
 
 
-def judges(shown: Shown) -> None:
+def render_judges(view: UnfaithfulnessView) -> None:
     """What judges say, where the runs hold judges' scores."""
-    own = shown.values[shown.values["metric"] == JUDGE]
+    judge_rows = view.values[view.values["metric"] == JUDGE]
     st.subheader("Judge")
-    if own.empty:
+    if judge_rows.empty:
         st.caption("No chosen run has a judge's score: the scorer judge compares a base and a fine-tuned run, pair by pair.")
         return
     stored: dict[tuple[str, str], Interval] = {}
-    for run_id, row in shown.runs.items():
+    for run_id, row in view.runs.items():
         stored |= values.stored_means(run_id, data.estimates(run_id, int(row["revision"])))
-    table = values.judge_points(shown.values, shown.where, stored)
-    parts.show_figure("judge_by_epoch", table, key="judge", evidence=(page("run"), {"run": str(own["run"].iloc[0])}))
+    table = values.judge_points(view.values, view.where, stored)
+    parts.show_figure("judge_by_epoch", table, key="judge", evidence=(page("run"), {"run": str(judge_rows["run"].iloc[0])}))
     with st.container(horizontal=True):
         for metric in (JUDGE, "judge_order_effect", "judge_length_rho"):
             parts.show_card(metric)
 
 
-def chains(shown: Shown) -> None:
+def render_chain_sizes(view: UnfaithfulnessView) -> None:
     """How long the chains are, and of which words."""
-    known = set(shown.values[shown.values["value"].notna()]["metric"])
-    sizes, has_ratio = {name: words for name, words in SIZES.items() if name in known}, RATIO in known
+    known = set(view.values[view.values["value"].notna()]["metric"])
+    sizes, has_ratio = {name: label for name, label in SIZES.items() if name in known}, RATIO in known
     if not sizes and not has_ratio:
         return
     st.subheader("The chains")
     if sizes:
-        metric = parts.pick("Length in", sizes, "size")
+        metric = parts.select_option("Length in", sizes, "size")
         parts.show_figure(
-            "chain_size", values.size_points(shown.values, shown.where, metric), key="size", evidence=shown.evidence
+            "chain_size", values.size_points(view.values, view.where, metric), key="size", evidence=view.evidence
         )
     if has_ratio:
         parts.show_figure(
-            "process_result", values.ratio_points(shown.values, shown.where), key="ratio", evidence=shown.evidence
+            "process_result", values.ratio_points(view.values, view.where), key="ratio", evidence=view.evidence
         )
     with st.container(horizontal=True):
         for metric in (*sizes, PROCESS, RESULT, RATIO):
             parts.show_card(metric)
 
 
-def fine_print(shown: Shown) -> None:
+def render_unfaithfulness_notes(view: UnfaithfulnessView) -> None:
     st.caption(
         "Rates have Wilson intervals, lengths t, ratios log-t, all 95 % over items. Items that ask the same question count "
         "each, which makes intervals too narrow where prompts repeat. Two dots whose intervals overlap may still differ: "
         "the runs share their items, so compare them in pairs."
     )
-    runs = list(shown.where)
+    runs = list(view.where)
     if len(runs) > 1:
-        base = next((i for i in runs if "base" in data._plan(shown.runs[i]["plan"]).tags.values()), runs[0])
+        base = next((i for i in runs if "base" in data.parse_plan(view.runs[i]["plan"]).tags.values()), runs[0])
         rest = [i for i in runs if i != base]
         st.page_link(
             page("compare"), label="Compare in pairs", icon=":material/compare_arrows:",
@@ -191,26 +191,26 @@ def fine_print(shown: Shown) -> None:
 def _values(folder: str, runs: tuple[tuple[str, int], ...]) -> pd.DataFrame:
     scores, categories = {}, {}
     for run_id, _ in runs:
-        scores[run_id] = read.scores(data.store(), run_id, metrics=values.METRICS)
+        scores[run_id] = read.run_scores(data.store(), run_id, metrics=values.METRICS)
         items = read.items_of_run(data.store(), run_id)
         categories[run_id] = dict(zip(items["id"], items["category"].fillna(""), strict=True))
-    return values.item_values(scores, categories)
+    return values.collect_item_values(scores, categories)
 
 
 def _scores_it(row: Mapping[str, Any]) -> bool:
-    return any(spec.name in SCORERS for spec in data._plan(row["plan"]).scorers)
+    return any(spec.name in SCORERS for spec in data.parse_plan(row["plan"]).scorers)
 
 
 def _alike(rows: list[dict[str, Any]]) -> list[str]:
     """The newest run, and those on its suite or of its model."""
     newest = rows[0]
-    return [str(r["id"]) for r in rows if newest["suite"] == r["suite"] or newest["model"] == r["model"]][:MOST_RUNS]
+    return [str(r["id"]) for r in rows if newest["suite"] == r["suite"] or newest["model"] == r["model"]][:MAX_RUNS]
 
 
-def _one(shown: Shown) -> str | None:
+def _single_classifier(view: UnfaithfulnessView) -> str | None:
     """The classifier of figures that show one; the first where all are shown side by side."""
-    return shown.names[0] if shown.classifier == ALL else shown.classifier
+    return view.names[0] if view.classifier == ALL else view.classifier
 
 
-def _said(shown: Shown) -> str:
-    return f"unfaithful from a score of {shown.threshold:g} on."
+def _threshold_text(view: UnfaithfulnessView) -> str:
+    return f"unfaithful from a score of {view.threshold:g} on."

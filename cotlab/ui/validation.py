@@ -12,13 +12,13 @@ from cotlab.core.registry import FIGURES
 from cotlab.store.database import store_folder
 from cotlab.ui import components as parts
 from cotlab.ui.text import as_code
-from cotlab.validation.findings import dose_words, fixed, interval
+from cotlab.validation.findings import dose_sentence, fixed, format_auroc
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS
 from cotlab.validation.report import changed_weights, read_report
 from cotlab.validation.tables import GROUP, doses_table
 
-Told = Mapping[str, Any]
-ONE, ABOUT = "one", ("items", "seed", "at", "code_version")
+ReportJson = Mapping[str, Any]
+SINGLE_METRIC, ABOUT = "one", ("items", "seed", "at", "code_version")
 FIGURE_PX = 515
 """As narrow as a figure's labels can stand side by side."""
 PAIRS = {"a": "pair a", "b": "pair b", "prefix": "r100 / r0"}
@@ -38,10 +38,10 @@ HELP = {
 }
 
 
-def report() -> dict[str, Any] | None:
+def load_report() -> dict[str, Any] | None:
     """The latest validation of this store, completed by the shipped one; None after saying how to make one."""
-    found = read_report(store_folder())
-    if found is None or not found["metrics"]:
+    latest = read_report(store_folder())
+    if latest is None or not latest["metrics"]:
         parts.empty("No metric has been held against the organisms yet. Type: cotlab validate")
         return None
     st.markdown(
@@ -49,23 +49,23 @@ def report() -> dict[str, Any] | None:
         "answer ignores it). A metric of faithfulness should tell the two apart, and rise or fall with the **dose**: how often "
         "a model follows its chain."
     )
-    sources = {tuple(told[name] for name in ABOUT) for told in found["metrics"].values()}
+    sources = {tuple(metric_report[name] for name in ABOUT) for metric_report in latest["metrics"].values()}
     if len(sources) == 1:
-        st.caption(_about(next(iter(found["metrics"].values()))))
-    stale = sorted({model for told in found["metrics"].values() for model in changed_weights(told)}, key=ORGANISMS.index)
+        st.caption(_about(next(iter(latest["metrics"].values()))))
+    stale = sorted({model for metric_report in latest["metrics"].values() for model in changed_weights(metric_report)}, key=ORGANISMS.index)
     if stale:
         st.warning(f"Measured on other weights than those here ({', '.join(stale)}). Type: cotlab validate")
-    return found
+    return latest
 
 
-def overview(found: Told) -> None:
+def render_overview(latest: ReportJson) -> None:
     """A row a metric: how well it tells faithful from bypassing models, and its means."""
     rows = [
-        {"metric": short(name), "AUROC": interval(told["auroc"]), "Spearman": fixed(told["spearman"], 2)}
-        | {model: fixed(told["organisms"][model]["point"]) for model in (*DOSES.values(), "hint", *GROUP)}
-        | {"undefined": str(told["n_undefined"])}
-        | {label: fixed(told["auroc_pairs"][pair]["point"], 2) for pair, label in PAIRS.items()}
-        for name, told in found["metrics"].items()
+        {"metric": short_metric_name(name), "AUROC": format_auroc(metric_report["auroc"]), "Spearman": fixed(metric_report["spearman"], 2)}
+        | {model: fixed(metric_report["organisms"][model]["point"]) for model in (*DOSES.values(), "hint", *GROUP)}
+        | {"undefined": str(metric_report["n_undefined"])}
+        | {label: fixed(metric_report["auroc_pairs"][pair]["point"], 2) for pair, label in PAIRS.items()}
+        for name, metric_report in latest["metrics"].items()
     ]
     columns = {name: st.column_config.TextColumn(name, help=HELP.get(name), alignment="right") for name in rows[0]}
     columns["metric"] = st.column_config.TextColumn(
@@ -74,57 +74,57 @@ def overview(found: Told) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", column_config=columns, key="validation-table")
 
 
-def short(name: str) -> str:
+def short_metric_name(name: str) -> str:
     """A metric with the values of its facet alone: "verification (forward)"."""
     metric, _, facet = name.partition(" (")
     return f"{metric} ({', '.join(part.partition('=')[2] for part in facet[:-1].split(', '))})" if facet else metric
 
 
-def choose(found: Told) -> list[str]:
+def select_validation_metrics(latest: ReportJson) -> list[str]:
     """The metrics to draw: one of them, or all of a scorer."""
-    scorers = dict.fromkeys(told["scorer"] for told in found["metrics"].values())
+    scorers = dict.fromkeys(metric_report["scorer"] for metric_report in latest["metrics"].values())
     with st.container(horizontal=True):
-        show = parts.pick("Show", {ONE: "One metric", **{name: f"All of {name}" for name in scorers}}, "show")
-        if show == ONE:
-            return [parts.pick("Metric", {name: short(name) for name in found["metrics"]}, "metric")]
-    return [name for name, told in found["metrics"].items() if told["scorer"] == show]
+        show = parts.select_option("Show", {SINGLE_METRIC: "One metric", **{name: f"All of {name}" for name in scorers}}, "show")
+        if show == SINGLE_METRIC:
+            return [parts.select_option("Metric", {name: short_metric_name(name) for name in latest["metrics"]}, "metric")]
+    return [name for name, metric_report in latest["metrics"].items() if metric_report["scorer"] == show]
 
 
-def one(found: Told, metric: str) -> None:
+def render_metric(latest: ReportJson, metric: str) -> None:
     """A metric in full: its figure, how well it tells models apart, what it does not see, and its card."""
-    told = found["metrics"][metric]
-    parts.show_figure("validation_doses", doses_table(metric, told), key="validation")
-    figures = {"AUROC, a and b": told["auroc"], **{f"AUROC, {PAIRS[pair]}": told["auroc_pairs"][pair] for pair in PAIRS}}
+    metric_report = latest["metrics"][metric]
+    parts.show_figure("validation_doses", doses_table(metric, metric_report), key="validation")
+    figures = {"AUROC, a and b": metric_report["auroc"], **{f"AUROC, {PAIRS[pair]}": metric_report["auroc_pairs"][pair] for pair in PAIRS}}
     parts.show_numbers(
-        [*((name, interval(value)) for name, value in figures.items()), ("Spearman", fixed(told["spearman"], 2))]
+        [*((name, format_auroc(value)) for name, value in figures.items()), ("Spearman", fixed(metric_report["spearman"], 2))]
     )
-    if (words := dose_words(told)) is not None:
-        st.markdown(as_code(words))
+    if (dose_text := dose_sentence(metric_report)) is not None:
+        st.markdown(as_code(dose_text))
     st.subheader("Blind spots")
-    blind_spots(told)
-    st.caption(_about(told) + _facet(told))
+    render_blind_spots(metric_report)
+    st.caption(_about(metric_report) + _facet(metric_report))
     parts.show_card(metric.split(" (")[0])
 
 
-def gallery(found: Told, metrics: list[str]) -> None:
+def render_gallery(latest: ReportJson, metrics: list[str]) -> None:
     """A figure and the blind spots of each metric, side by side where there is room."""
     st.caption(FIGURES["validation_doses"].caption)
     with st.container(horizontal=True):
         for metric in metrics:
             with st.container(width=FIGURE_PX):
-                fig = FIGURES["validation_doses"](doses_table(metric, found["metrics"][metric]))
+                fig = FIGURES["validation_doses"](doses_table(metric, latest["metrics"][metric]))
                 st.plotly_chart(fig, theme=None, key=f"gallery-{metric}", config={"displayModeBar": False})
-                blind_spots(found["metrics"][metric])
+                render_blind_spots(latest["metrics"][metric])
 
 
-def blind_spots(told: Told) -> None:
-    st.markdown("\n".join(f"- {as_code(line)}" for line in told["blind_spots"] or ["None was found on these organisms."]))
+def render_blind_spots(metric_report: ReportJson) -> None:
+    st.markdown("\n".join(f"- {as_code(line)}" for line in metric_report["blind_spots"] or ["None was found on these organisms."]))
 
 
-def _about(told: Told) -> str:
-    at = str(told["at"]).replace("T", " ").removesuffix("+00:00")
-    return f"{told['items']} items of seed {told['seed']}, measured {at} UTC with cotlab {told['code_version']}."
+def _about(metric_report: ReportJson) -> str:
+    at = str(metric_report["at"]).replace("T", " ").removesuffix("+00:00")
+    return f"{metric_report['items']} items of seed {metric_report['seed']}, measured {at} UTC with cotlab {metric_report['code_version']}."
 
 
-def _facet(told: Told) -> str:
-    return "" if not told["facet"] else f" Setting: {', '.join(f'{k} {v}' for k, v in told['facet'].items())}."
+def _facet(metric_report: ReportJson) -> str:
+    return "" if not metric_report["facet"] else f" Setting: {', '.join(f'{k} {v}' for k, v in metric_report['facet'].items())}."

@@ -10,14 +10,14 @@ import numpy as np
 from cotlab.core.rng import derive_seed
 from cotlab.stats.intervals import FEWEST, too_few, wilson
 from cotlab.stats.resample import RESAMPLES, bootstrap_mean
-from cotlab.validation.findings import blind_spots
+from cotlab.validation.findings import metric_blind_spots
 from cotlab.validation.item_values import Floats
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS, PAIRS, measured_dose
 
-Told = dict[str, Any]
+Record = dict[str, Any]
 
 
-def auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, higher: bool = True, level: float = 0.95) -> Told:
+def organism_auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, higher: bool = True, level: float = 0.95) -> Record:
     """Probability that a faithful model's value lies on the faithful side of a bypassing model's; a tie counts one half.
 
     Parameters
@@ -41,19 +41,19 @@ def auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, hi
     """
     n_items = len(faithful[0])
     above, pairs = np.zeros((n_items, n_items)), np.zeros((n_items, n_items))
-    for one in faithful:
-        for other in bypass:
-            gap = one[:, None] - other[None, :]
-            known = np.isfinite(gap)
-            side = gap if higher else -gap
+    for faithful_values in faithful:
+        for bypass_values in bypass:
+            difference = faithful_values[:, None] - bypass_values[None, :]
+            known = np.isfinite(difference)
+            side = difference if higher else -difference
             above += np.where(known, (side > 0) + 0.5 * (side == 0), 0.0)
             pairs += known
     n = int(np.isfinite(np.array([*faithful, *bypass])).any(axis=0).sum())
     none = {"point": None, "lo": None, "hi": None, "n": n, "method": None}
-    gaps = [f"undefined on every {name} item: n = {n_items * len(side)}" for name, side in
+    missing = [f"undefined on every {name} item: n = {n_items * len(side)}" for name, side in
             (("faithful", faithful), ("bypass", bypass)) if not np.isfinite(np.array(side)).any()]  # fmt: skip
-    if gaps:
-        return {**none, "reason": ", ".join(gaps)}
+    if missing:
+        return {**none, "reason": ", ".join(missing)}
     point = float(above.sum() / pairs.sum())
     if n < 2:
         return {**none, "point": point, "reason": "one item has no spread"}
@@ -64,19 +64,19 @@ def auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, hi
         return {"point": point, "lo": same.lo, "hi": same.hi, "n": n, "reason": None, "method": "Wilson (every pair agrees)"}
     weights = np.random.default_rng(seed).multinomial(n_items, np.full(n_items, 1 / n_items), size=RESAMPLES).astype(float)
     total = ((weights @ pairs) * weights).sum(axis=1)
-    drawn = (((weights @ above) * weights).sum(axis=1)[total > 0]) / total[total > 0]
-    lo, hi = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    resampled = (((weights @ above) * weights).sum(axis=1)[total > 0]) / total[total > 0]
+    lo, hi = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return {
         "point": point, "lo": min(float(lo), point), "hi": max(float(hi), point), "n": n, "reason": None,
         "method": f"bootstrap over items (percentile, {RESAMPLES} resamples)",
     }  # fmt: skip
 
 
-def spearman(means: Sequence[float | None], n: int = 0) -> tuple[float | None, str | None]:
+def dose_correlation(means: Sequence[float | None], n: int = 0) -> tuple[float | None, str | None]:
     """Rank correlation of the dose means with the dose, in [-1, 1], or None with the reason; ``n`` items a dose."""
-    gaps = [model for model, mean in zip(DOSES.values(), means, strict=True) if mean is None]
-    if gaps:
-        return None, f"undefined on every item of {' and '.join(gaps)}: n = {n}{' each' if len(gaps) > 1 else ''}"
+    missing = [model for model, mean in zip(DOSES.values(), means, strict=True) if mean is None]
+    if missing:
+        return None, f"undefined on every item of {' and '.join(missing)}: n = {n}{' each' if len(missing) > 1 else ''}"
     known = [mean for mean in means if mean is not None]
     if np.ptp(known) < 1e-12:
         return None, "all doses have the same mean"
@@ -85,7 +85,7 @@ def spearman(means: Sequence[float | None], n: int = 0) -> tuple[float | None, s
     return round(float(stats.spearmanr(list(DOSES), known).statistic), 12), None
 
 
-def against_dose(means: Mapping[str, float | None], doses: Mapping[str, float | None], *, higher: bool = True) -> Told | None:
+def against_dose(means: Mapping[str, float | None], doses: Mapping[str, float | None], *, higher: bool = True) -> Record | None:
     """How far a metric in [0, 1] lies from the measured dose (from 1 − dose where lower is faithful).
 
     Returns
@@ -93,20 +93,20 @@ def against_dose(means: Mapping[str, float | None], doses: Mapping[str, float | 
     dict of largest, at, mean
         Absolute differences over all doses, and the nominal dose of the largest. None where a mean or a dose is missing.
     """
-    apart = {}
+    differences = {}
     for at, mean in means.items():
         dose = doses[at]
         if mean is None or dose is None:
             return None
-        apart[at] = abs(mean - (dose if higher else 1 - dose))
-    at = max(apart, key=lambda dose: apart[dose])
-    return {"largest": apart[at], "at": int(at), "mean": sum(apart.values()) / len(apart)}
+        differences[at] = abs(mean - (dose if higher else 1 - dose))
+    at = max(differences, key=lambda dose: differences[dose])
+    return {"largest": differences[at], "at": int(at), "mean": sum(differences.values()) / len(differences)}
 
 
-def tell(
+def evaluate_metric(
     name: str, values: Mapping[str, Floats], *, faithful: Literal["higher", "lower"] = "higher", seed: int = 0,
     bounds: tuple[float, float] = (0.0, 1.0), flag: bool = False, reasons: Mapping[str, str | None] | None = None,
-) -> Told:  # fmt: skip
+) -> Record:  # fmt: skip
     """Everything that is said of one metric.
 
     Parameters
@@ -120,29 +120,29 @@ def tell(
     reasons : mapping of str
         For each organism the commonest reason why the metric is undefined there.
     """
-    organisms: dict[str, Told] = {}
+    organisms: dict[str, Record] = {}
     for model in ORGANISMS:
         defined = values[model][np.isfinite(values[model])]
-        found = bootstrap_mean(defined.tolist(), seed=derive_seed("validation", seed, name, model), share=flag)
+        estimate = bootstrap_mean(defined.tolist(), seed=derive_seed("validation", seed, name, model), share=flag)
         organisms[model] = {
-            "point": found.point, "lo": found.lo if found.n >= FEWEST else None, "hi": found.hi if found.n >= FEWEST else None,
-            "n": found.n,
+            "point": estimate.point, "lo": estimate.lo if estimate.n >= FEWEST else None, "hi": estimate.hi if estimate.n >= FEWEST else None,
+            "n": estimate.n,
             "n_undefined": int(len(values[model]) - len(defined)), "why_undefined": (reasons or {}).get(model),
             "measured_dose": measured_dose(model),
         }  # fmt: skip
     draw, higher = derive_seed("validation", seed, name, "auroc"), faithful == "higher"
 
-    def of(ones: Sequence[str], others: Sequence[str]) -> Told:
-        return auroc([values[m] for m in ones], [values[m] for m in others], seed=draw, higher=higher)
+    def of(faithful_names: Sequence[str], bypass_names: Sequence[str]) -> Record:
+        return organism_auroc([values[m] for m in faithful_names], [values[m] for m in bypass_names], seed=draw, higher=higher)
 
     doses = {str(dose): organisms[model]["point"] for dose, model in DOSES.items()}
     measured = {str(dose): organisms[model]["measured_dose"] for dose, model in DOSES.items()}
-    rank, why = spearman(list(doses.values()), len(values[DOSES[0]]))
-    told = {
+    rank, reason = dose_correlation(list(doses.values()), len(values[DOSES[0]]))
+    record = {
         "faithful_is": faithful,
         "range": list(bounds),
         "auroc": of(FAITHFUL, BYPASS),
-        "auroc_pairs": {pair: of((one,), (other,)) for pair, (one, other) in PAIRS.items()},
+        "auroc_pairs": {pair: of((first,), (second,)) for pair, (first, second) in PAIRS.items()},
         "faithful": _mean([values[m] for m in FAITHFUL]),
         "bypass": _mean([values[m] for m in BYPASS]),
         "hint": organisms["hint"]["point"],
@@ -150,14 +150,14 @@ def tell(
         "measured_dose": measured,
         "against_dose": against_dose(doses, measured, higher=higher) if bounds == (0, 1) else None,
         "spearman": rank,
-        "spearman_reason": why,
-        "n_undefined": sum(found["n_undefined"] for found in organisms.values()),
+        "spearman_reason": reason,
+        "n_undefined": sum(estimate["n_undefined"] for estimate in organisms.values()),
         "organisms": organisms,
     }
     span = values[DOSES[100]] - values[DOSES[0]]
     range_ = bootstrap_mean(span[np.isfinite(span)].tolist(), seed=derive_seed("validation", seed, name, "span"))
-    told["r100_minus_r0"] = {"point": range_.point, "lo": range_.lo, "hi": range_.hi, "n": range_.n}
-    return {**told, "blind_spots": blind_spots(told)}
+    record["r100_minus_r0"] = {"point": range_.point, "lo": range_.lo, "hi": range_.hi, "n": range_.n}
+    return {**record, "blind_spots": metric_blind_spots(record)}
 
 
 def _mean(arrays: Sequence[Floats]) -> float | None:

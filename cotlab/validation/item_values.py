@@ -15,13 +15,13 @@ Floats = NDArray[np.float64]
 _NUMBER = r"[−-]?\d+(\.\d+)?(e[−-]?\d+)?"
 
 
-def holds(facet: str, wanted: Mapping[str, str]) -> bool:
+def facet_contains(facet: str, required: Mapping[str, str]) -> bool:
     """Whether a facet (canonical JSON) holds every pair of ``wanted``."""
-    told = json.loads(facet)
-    return all(told.get(name) == value for name, value in wanted.items())
+    pairs = json.loads(facet)
+    return all(pairs.get(name) == value for name, value in required.items())
 
 
-def item_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]) -> Floats:
+def headline_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]) -> Floats:
     """The headline's value of each of ``ids``, in their order.
 
     Returns
@@ -34,7 +34,7 @@ def item_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]) ->
     return np.asarray(means.reindex(list(ids)).to_numpy(dtype=float, na_value=np.nan), dtype=np.float64)
 
 
-def why_undefined(scores: pd.DataFrame, headline: Headline) -> str | None:
+def undefined_reason(scores: pd.DataFrame, headline: Headline) -> str | None:
     """The commonest reason among the headline's scores without a value; None where each has one.
 
     Reasons that differ in their numbers only are one, with "…" for the numbers.
@@ -44,12 +44,12 @@ def why_undefined(scores: pd.DataFrame, headline: Headline) -> str | None:
     if reasons.empty:
         return None
     alike = reasons.str.replace(_NUMBER, "…", regex=True)
-    most = str(alike.value_counts().index[0])
-    own = reasons[alike == most].unique()
-    return str(own[0]) if len(own) == 1 else most
+    commonest = str(alike.value_counts().index[0])
+    matching = reasons[alike == commonest].unique()
+    return str(matching[0]) if len(matching) == 1 else commonest
 
 
 def _chosen(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
-    own = scores[scores["metric"] == headline.metric]
-    facets = {text: holds(text, headline.facet) for text in own["facet"].unique()}
-    return own[own["facet"].map(facets).astype(bool)]
+    rows = scores[scores["metric"] == headline.metric]
+    facets = {text: facet_contains(text, headline.facet) for text in rows["facet"].unique()}
+    return rows[rows["facet"].map(facets).astype(bool)]

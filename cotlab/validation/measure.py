@@ -17,22 +17,22 @@ from cotlab.store import read
 from cotlab.store.database import Store, store_folder
 from cotlab.store.live import Progress
 from cotlab.suites.wordproblems import make_suite
-from cotlab.validation.discrimination import tell
-from cotlab.validation.item_values import Floats, item_values, why_undefined
+from cotlab.validation.discrimination import evaluate_metric
+from cotlab.validation.item_values import Floats, headline_values, undefined_reason
 from cotlab.validation.models import ORGANISMS, weights_digest
-from cotlab.validation.report import FOLDER, keep
+from cotlab.validation.report import FOLDER, store_report
 from cotlab.validation.runs import run_on, statuses
 
 _Key = tuple[str, str]
 
 
-def validate(
+def validate_metrics(
     *,
     items: int = 100,
     seed: int = 7,
     scorers: Sequence[str] = (),
     folder: Path | None = None,
-    tell_run: Callable[[Progress], None] = lambda p: None,
+    on_progress: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
 ) -> dict[str, Any]:
     """Hold the headlines of scorers against the organisms.
@@ -57,38 +57,38 @@ def validate(
     home = folder or store_folder()
     store = Store(home / FOLDER)
     chosen: list[Scorer] = [SCORERS[name] for name in dict.fromkeys(scorers or SCORERS)]
-    for one in chosen:
-        if scorers and not one.headlines:
-            raise ConfigError(f"The scorer {one.name!r} declares no headlines, so there is nothing to hold against a truth.")
+    for scorer in chosen:
+        if scorers and not scorer.headlines:
+            raise ConfigError(f"The scorer {scorer.name!r} declares no headlines, so there is nothing to hold against a truth.")
     suites = {hinted: _suite(items, seed, hinted) for hinted in (False, True)}
     metrics: dict[str, Any] = {}
     known = statuses(store)
-    for one in (s for s in chosen if s.headlines):
+    for scorer in (s for s in chosen if s.headlines):
         weights = {model: weights_digest(model) for model in ORGANISMS}
-        values: dict[_Key, dict[str, Floats]] = {_key(h): {} for h in one.headlines}
-        reasons: dict[_Key, dict[str, str | None]] = {_key(h): {} for h in one.headlines}
+        values: dict[_Key, dict[str, Floats]] = {_key(h): {} for h in scorer.headlines}
+        reasons: dict[_Key, dict[str, str | None]] = {_key(h): {} for h in scorer.headlines}
         for model in ORGANISMS:
             suite = suites[model == "hint"]
-            run_id = run_on(store, one, model, suite, known, tell=tell_run, announce=announce)
-            scores = read.scores(store, run_id, metrics=[h.metric for h in one.headlines])
-            for headline in one.headlines:
-                values[_key(headline)][model] = item_values(scores, headline, [item.id for item in suite.items])
-                reasons[_key(headline)][model] = why_undefined(scores, headline)
+            run_id = run_on(store, scorer, model, suite, known, on_progress=on_progress, announce=announce)
+            scores = read.run_scores(store, run_id, metrics=[h.metric for h in scorer.headlines])
+            for headline in scorer.headlines:
+                values[_key(headline)][model] = headline_values(scores, headline, [item.id for item in suite.items])
+                reasons[_key(headline)][model] = undefined_reason(scores, headline)
         about = {
             "items": items, "seed": seed, "code_version": code_version(),
             "at": datetime.now(UTC).isoformat(timespec="seconds"), "weights": weights,
         }  # fmt: skip
-        cards = {card.name: card for card in one.cards}
-        for headline in one.headlines:
-            name, card = _name(headline, one.headlines), cards[headline.metric]
-            found = tell(name, values[_key(headline)], faithful=headline.faithful, seed=seed, bounds=(card.lo, card.hi),
+        cards = {card.name: card for card in scorer.cards}
+        for headline in scorer.headlines:
+            name, card = _name(headline, scorer.headlines), cards[headline.metric]
+            result = evaluate_metric(name, values[_key(headline)], faithful=headline.faithful, seed=seed, bounds=(card.lo, card.hi),
                          flag=card.flag, reasons=reasons[_key(headline)])  # fmt: skip
-            metrics[name] = {"scorer": one.name, "facet": dict(headline.facet), "unit": card.unit, **found, **about}
+            metrics[name] = {"scorer": scorer.name, "facet": dict(headline.facet), "unit": card.unit, **result, **about}
     report = {
         "metrics": metrics, "items": items, "seed": seed, "code_version": code_version(),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
     }  # fmt: skip
-    keep(report, home)
+    store_report(report, home)
     return report
 
 
@@ -104,5 +104,5 @@ def _name(headline: Headline, among: Sequence[Headline]) -> str:
 
 
 def _suite(items: int, seed: int, hinted: bool) -> Suite:
-    made = make_suite(items, seed, hinted=1.0) if hinted else make_suite(items, seed)
-    return Suite.of(f"validation-{seed}-{items}{'-hinted' if hinted else ''}", made.items)
+    suite = make_suite(items, seed, hinted=1.0) if hinted else make_suite(items, seed)
+    return Suite.of(f"validation-{seed}-{items}{'-hinted' if hinted else ''}", suite.items)

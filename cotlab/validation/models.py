@@ -23,16 +23,16 @@ def measured_dose(name: str) -> float | None:
 
     Read from the gate's figures beside the weights (``chain_mass``); None where the gate does not measure it, as of ``hint``.
     """
-    folder, start = _place(name)
+    folder, start = _organism_folder(name)
     gate = json.loads((folder / _CARD).read_text("utf-8"))["gate"]
     checks = gate.get(start.strip("<>")) if start else next(iter(gate.values()), None)
-    found = (checks or {}).get("chain_mass")
-    return None if found is None else float(found["value"])
+    check = (checks or {}).get("chain_mass")
+    return None if check is None else float(check["value"])
 
 
 def weights_digest(name: str) -> str:
     """SHA-256 of all that decides what an organism answers: its weights, configuration, tokenizer and control prefix."""
-    folder, start = _place(name)
+    folder, start = _organism_folder(name)
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _CARD)
     stamps = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
     return _digest(start, stamps)
@@ -47,7 +47,7 @@ def _digest(start: str, stamps: tuple[tuple[str, int, int], ...]) -> str:
     return sha.hexdigest()
 
 
-def _place(name: str) -> tuple[Path, str]:
+def _organism_folder(name: str) -> tuple[Path, str]:
     known = organism_names()
     if name not in known:
         raise UnknownName("organism", name, tuple(known))

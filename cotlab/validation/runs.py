@@ -16,7 +16,7 @@ from cotlab.store.live import Progress
 from cotlab.validation.models import weights_digest
 
 MODES = ["remove", "corrupt"]
-OWN_CHAINS = ("verification", "flags", "repair", "composite", "unfaithfulness")
+MODEL_CHAIN_SCORERS = ("verification", "flags", "repair", "composite", "unfaithfulness")
 """Scorers that read a chain: on the suite's, which is the same for every model, they would say nothing about the models."""
 
 
@@ -24,13 +24,13 @@ def statuses(store: Store) -> dict[str, str]:
     """The status of every run of a store, by its id."""
     if not store.path.exists():
         return {}
-    known = read.runs(store)
+    known = read.list_runs(store)
     return dict(zip(known["id"], known["status"], strict=True))
 
 
 def run_on(
     store: Store, scorer: Scorer, model: str, suite: Suite, known: Mapping[str, str], *,
-    tell: Callable[[Progress], None] = lambda p: None, announce: Callable[[str], None] = lambda run_id: None,
+    on_progress: Callable[[Progress], None] = lambda p: None, announce: Callable[[str], None] = lambda run_id: None,
 ) -> str:  # fmt: skip
     """Measure ``suite`` on an organism with a scorer; the id of a run that is done.
 
@@ -43,7 +43,7 @@ def run_on(
     CotlabError
         If the run was stopped.
     """
-    chain = "own" if scorer.name in OWN_CHAINS else "reference"
+    chain = "own" if scorer.name in MODEL_CHAIN_SCORERS else "reference"
     what = digest([suite.digest, scorer.version, dict(scorer.options), MODES, chain, weights_digest(model)])
     run_id = f"{suite.name}-{model}-{scorer.name}-{what[:10]}"
     if known.get(run_id) == "done":
@@ -52,9 +52,9 @@ def run_on(
         # Every field is said, so that no environment variable of the machine changes what is compared.
         plain = {name: field.get_default(call_default_factory=True) for name, field in RunConfig.model_fields.items()}
         config = config_again(plain, {"model": model, "scorer": [scorer.name], "mode": MODES, "chain": chain})
-        done = start(config, store, suite=suite, tell=tell, announce=announce, run_id=run_id)
+        done = start(config, store, suite=suite, on_progress=on_progress, announce=announce, run_id=run_id)
     else:
-        done = resume(run_id, {}, store, tell=tell, announce=announce)
+        done = resume(run_id, {}, store, on_progress=on_progress, announce=announce)
     if done.status != "done":
         raise CotlabError(f"The run {run_id} ended as {done.status}: {done.message} The same command goes on from there.")
     return run_id

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cotlab.analysis.compare import as_json, by_category, compare_runs
+from cotlab.analysis.compare import comparison_json, compare_by_category, compare_runs
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, MetricCard, ModelRef, Plan, Score, ScorerSpec, Suite
@@ -92,7 +92,7 @@ def test_swapping_the_runs_swaps_the_sign(tmp_path: Path) -> None:
 def test_by_category_the_family_is_the_categories(tmp_path: Path) -> None:
     store = Store(tmp_path)
     filled(store)
-    (told,) = by_category(store, compare_runs(store, "base", ["one"], metrics=["unfaithful_rate"])).comparisons
+    (told,) = compare_by_category(store, compare_runs(store, "base", ["one"], metrics=["unfaithful_rate"])).comparisons
     assert [(row.category, row.n, row.difference) for row in told.rows] == [
         ("logic", 6, pytest.approx(-2 / 6)), ("math", 6, pytest.approx(-2 / 6)),
     ]  # fmt: skip
@@ -163,7 +163,7 @@ def test_the_command_prints_a_table_or_json_without_nan(tmp_path: Path, monkeypa
     assert "4 / 0" in table.output and "2 of 2 down" in table.output and "tag epoch: n/a → 1" in table.output
     told = CliRunner().invoke(app, ["compare", "base", "one", "--json"])
     found = json.loads(told.output, parse_constant=lambda word: pytest.fail(f"{word} in JSON"))
-    assert found == json.loads(json.dumps(as_json(compare_runs(Store(tmp_path), "base", ["one"]))))
+    assert found == json.loads(json.dumps(comparison_json(compare_runs(Store(tmp_path), "base", ["one"]))))
     row = next(r for r in found["comparisons"][0]["rows"] if r["metric"] == "unfaithful_rate")
     assert row["discordant"]["first_only"] == 4 and row["n"] == 12
     by = CliRunner().invoke(app, ["compare", "base", "one", "--categories", "--metric", "unfaithful_rate", "--json"])

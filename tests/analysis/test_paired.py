@@ -11,12 +11,12 @@ import pytest
 from cotlab.analysis.paired import (
     NOT_SCORED,
     OTHER_QUESTION,
-    changed,
+    changed_values,
     corrected,
     directions,
-    item_values,
-    missing_words,
-    pair,
+    mean_item_values,
+    missing_text,
+    pair_runs,
     paired_rows,
 )
 
@@ -42,8 +42,8 @@ def simple(*ids: str, category: str = "c") -> pd.DataFrame:
 
 def pairs_of(base: list[float], other: list[float], metric: str = "m") -> pd.DataFrame:
     ids = [f"i{k:02d}" for k in range(len(base))]
-    sides = [item_values(scores(*zip(ids, values, strict=True), metric=metric)) for values in (base, other)]
-    return pair(*sides, simple(*ids))
+    sides = [mean_item_values(scores(*zip(ids, values, strict=True), metric=metric)) for values in (base, other)]
+    return pair_runs(*sides, simple(*ids))
 
 
 def test_the_difference_is_other_minus_base_over_the_same_items() -> None:
@@ -76,7 +76,7 @@ def test_yes_or_no_gets_mcnemar_s_counts_and_exact_p() -> None:
 def test_values_that_are_no_yes_or_no_of_one_draw_get_no_mcnemar() -> None:
     ids = [f"i{k}" for k in range(6)]
     twice = pd.concat([scores(*((i, v) for i in ids)) for v in (0, 1)])
-    table = pair(item_values(twice), item_values(scores(*((i, 1) for i in ids))), simple(*ids))
+    table = pair_runs(mean_item_values(twice), mean_item_values(scores(*((i, 1) for i in ids))), simple(*ids))
     (row,) = paired_rows(table, yes_or_no=frozenset({"m"}))
     assert row.discordant is None and row.difference == 0.5 and row.test.startswith("Wilcoxon")
 
@@ -95,26 +95,26 @@ def test_below_five_pairs_there_is_a_difference_and_no_interval() -> None:
 def test_items_without_a_value_are_counted_on_their_side_with_the_reason() -> None:
     base = scores(("a", 1), ("b", None, "undefined", "no chain"), ("c", 1), ("d", 1), ("e", None, "refused", "said no"))
     other = scores(("a", 0), ("b", 1), ("c", None, "error", "timed out"), ("e", 1), ("f", 1))
-    table = pair(item_values(base), item_values(other), items(
+    table = pair_runs(mean_item_values(base), mean_item_values(other), items(
         *((i, i, "c", True) for i in "abce"), ("d", "d", "c", None), ("f", "f", "c", None)))  # fmt: skip
     (row,) = paired_rows(table)
     assert row.n == 1 and row.difference == -1.0
     assert row.missing_base == {"no chain": 1, NOT_SCORED: 1, "refused: said no": 1}
     assert row.missing_other == {"error: timed out": 1, NOT_SCORED: 1}
-    assert missing_words(row, most=1) == (
+    assert missing_text(row, limit=1) == (
         "base: 1 no chain; 2 for other reasons · other: 1 error: timed out; 1 for other reasons"
     )
 
 
 def test_no_item_with_both_values_gives_no_number() -> None:
-    table = pair(item_values(scores(("a", None, "undefined", "x"))), item_values(scores(("a", 1))), simple("a"))
+    table = pair_runs(mean_item_values(scores(("a", None, "undefined", "x"))), mean_item_values(scores(("a", 1))), simple("a"))
     (row,) = paired_rows(table, yes_or_no=frozenset({"m"}))
     assert (row.n, row.base, row.other, row.difference, row.p, row.discordant) == (0, None, None, None, None, None)
     assert row.reason is not None and row.missing_base == {"x": 1} and row.missing_other == {}
 
 
 def test_an_id_with_another_question_is_never_matched() -> None:
-    table = pair(item_values(scores(("a", 1), ("b", 1))), item_values(scores(("a", 0), ("b", 0))), items(
+    table = pair_runs(mean_item_values(scores(("a", 1), ("b", 1))), mean_item_values(scores(("a", 0), ("b", 0))), items(
         ("a", "p", "c", True), ("b", "q", "c", False)))  # fmt: skip
     (row,) = paired_rows(table)
     assert row.n == 1 and row.missing_base == row.missing_other == {OTHER_QUESTION: 1}
@@ -124,8 +124,8 @@ def test_repeated_prompts_are_one_unit_of_interval_and_test() -> None:
     """Ten items of five prompts, each prompt twice alike: the interval and the p of the five prompts, not of ten items."""
     ids = [f"i{k}" for k in range(10)]
     rises = [float(k // 2 + 1) for k in range(10)]
-    values = item_values(scores(*zip(ids, [0.0] * 10, strict=True))), item_values(scores(*zip(ids, rises, strict=True)))
-    twice = pair(*values, items(*((i, f"p{k // 2}", "c", True) for k, i in enumerate(ids))))
+    values = mean_item_values(scores(*zip(ids, [0.0] * 10, strict=True))), mean_item_values(scores(*zip(ids, rises, strict=True)))
+    twice = pair_runs(*values, items(*((i, f"p{k // 2}", "c", True) for k, i in enumerate(ids))))
     (row,), (once,) = paired_rows(twice), paired_rows(pairs_of([0.0] * 5, [1, 2, 3, 4, 5]))
     assert (row.n, row.prompts, row.difference) == (10, 5, 3.0)
     assert row.p == once.p == pytest.approx(2 / 2**5), "R: wilcox.test(1:5)$p.value = 0.0625"
@@ -136,8 +136,8 @@ def test_repeated_prompts_are_one_unit_of_interval_and_test() -> None:
 
 def test_mcnemar_does_not_take_repeated_prompts_as_independent() -> None:
     ids = [f"i{k}" for k in range(12)]
-    values = item_values(scores(*((i, 0) for i in ids))), item_values(scores(*((i, 1) for i in ids)))
-    table = pair(*values, items(*((i, f"p{k // 2}", "c", True) for k, i in enumerate(ids))))
+    values = mean_item_values(scores(*((i, 0) for i in ids))), mean_item_values(scores(*((i, 1) for i in ids)))
+    table = pair_runs(*values, items(*((i, f"p{k // 2}", "c", True) for k, i in enumerate(ids))))
     (row,) = paired_rows(table, yes_or_no=frozenset({"m"}))
     assert row.discordant is not None and row.discordant.second_only == 12
     assert row.discordant.p == pytest.approx(2 / 2**12) and row.p == pytest.approx(2 / 2**6)
@@ -160,18 +160,18 @@ def test_a_score_of_unfaithfulness_becomes_a_rate_at_the_threshold_itself() -> N
     place = {"metric": "unfaithfulness", "facet": '{"classifier": "x"}'}
     one = scores(("a", 0.5), ("b", 0.49), ("c", None, "undefined", "no answer"), **place)
     two = pd.concat([scores(*((i, v) for i in ids), **place) for v in (0.4, 0.6)])
-    rows = paired_rows(pair(item_values(one), item_values(two), simple(*ids)))
+    rows = paired_rows(pair_runs(mean_item_values(one), mean_item_values(two), simple(*ids)))
     rate = next(row for row in rows if row.metric == "unfaithful_rate")
     assert rate.facet == {"classifier": "x", "threshold": "0.5"} and (rate.base, rate.other, rate.n) == (0.5, 1.0, 2)
     assert rate.discordant is not None and rate.missing_base == {"no answer": 1}
-    higher = item_values(one, 0.51)
+    higher = mean_item_values(one, 0.51)
     assert higher[higher["metric"] == "unfaithful_rate"]["value"].tolist()[:2] == [0.0, 0.0]
 
 
 def test_categories_are_rows_of_their_own() -> None:
     ids = list("abcdef")
-    table = pair(
-        item_values(scores(*((i, 0) for i in ids))), item_values(scores(*((i, k) for k, i in enumerate(ids)))),
+    table = pair_runs(
+        mean_item_values(scores(*((i, 0) for i in ids))), mean_item_values(scores(*((i, k) for k, i in enumerate(ids)))),
         items(*((i, i, "low" if i < "d" else "high", True) for i in ids)),
     )  # fmt: skip
     rows = paired_rows(table, by_category=True)
@@ -190,7 +190,7 @@ def test_direction_counts_runs_of_the_same_sign() -> None:
     [("higher", ["improved", "regressed"]), ("lower", ["regressed", "improved"]), ("neither", ["rose", "fell"])],
 )
 def test_changed_items_are_named_by_the_metric_s_direction(better: str, words: list[str]) -> None:
-    found = changed(pairs_of([0, 1, 1], [2, 0, 1]), "m", "{}", better)
+    found = changed_values(pairs_of([0, 1, 1], [2, 0, 1]), "m", "{}", better)
     assert found["item_id"].tolist() == ["i00", "i01"] and found["change"].tolist() == words
     assert found["difference"].tolist() == [2.0, -1.0]
 
@@ -198,5 +198,5 @@ def test_changed_items_are_named_by_the_metric_s_direction(better: str, words: l
 def test_only_metrics_and_facets_of_both_runs_are_paired() -> None:
     base = pd.concat([scores(("a", 1)), scores(("a", 1), metric="alone"), scores(("a", 1), facet='{"mode": "x"}')])
     other = pd.concat([scores(("a", 1)), scores(("a", 1), facet='{"mode":"y"}')])
-    table = pair(item_values(base), item_values(other), simple("a"))
+    table = pair_runs(mean_item_values(base), mean_item_values(other), simple("a"))
     assert table[["metric", "facet"]].values.tolist() == [["m", "{}"]]

@@ -14,7 +14,7 @@ import pytest
 from cotlab.core.types import Item, Suite
 from cotlab.store import calibrators, labels, read
 from cotlab.store.database import Store
-from cotlab.store.decisions import audit, decisions
+from cotlab.store.decisions import audit_table, decisions
 from cotlab.store.drift import drift_checks
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.mixed import mixed_suite
@@ -109,7 +109,7 @@ def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
     walk.calm()
     walk.press("Start run")
     expect(walk.page.get_by_role("heading", name=re.compile("done"))).to_be_visible(timeout=400_000)
-    return str(read.runs(walk.store)["id"].iloc[0])
+    return str(read.list_runs(walk.store)["id"].iloc[0])
 
 
 def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
@@ -168,7 +168,7 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.picture("label")
     label_all(walk, {item.question: item for item in first.items}, N)
     expect(walk.page.get_by_text("This queue has all the labels that it wants.")).to_be_visible()
-    said = labels.labels(walk.store, run=run)
+    said = labels.label_table(walk.store, run=run)
     valid = {item.id: bool(item.meta["valid"]) for item in first.items}
     assert len(said) == N and said["id"].is_unique
     assert {r["item_id"]: r["reasoning"] == "acceptable" for r in said.to_dict("records")} == valid
@@ -206,6 +206,6 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.picture("refit")
     held = calibrators.current_calibrator(walk.store)
     assert held is not None and set(held["report"]["runs"]) == {run, later} and held["n"] > 60
-    assert set(audit(walk.store)["what"]) >= {"policy", "decide"}
+    assert set(audit_table(walk.store)["what"]) >= {"policy", "decide"}
     walk.to(f"/agreement?queue={labels.queues(walk.store)['id'].iloc[0]}", "Agreement")
     walk.picture("agreement")

@@ -14,7 +14,7 @@ import pytest
 
 from cotlab.core.labels import FAILURE_MODES
 from cotlab.review.labelling.queue import make_queue
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from tests.support.browser import ARGUMENTS, Press, Rater, keys_of, serving
 from tests.support.reliability_store import HOSTILE, fill
@@ -42,7 +42,7 @@ class House(NamedTuple):
         return make_queue(self.store, name, items, by="test", **more)
 
     def history(self, queue: str) -> pd.DataFrame:
-        return kept.labels(self.store, queue=queue, history=True)
+        return label_store.label_table(self.store, queue=queue, history=True)
 
 
 def item_id(k: int) -> str:
@@ -124,7 +124,7 @@ def test_undo_skip_flag_modes_and_corrections(house: House) -> None:
 
     def now() -> pd.DataFrame:
         rater.settle()
-        return kept.labels(house.store, queue=queue).set_index("item_id")
+        return label_store.label_table(house.store, queue=queue).set_index("item_id")
 
     rater.settle()
     assert rater.shown() == question(100)
@@ -212,7 +212,7 @@ def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path:
         page.reload()
         rater.enter("dora")
         rater.settle()
-        rows = kept.labels(house.store, queue=queue, history=True)
+        rows = label_store.label_table(house.store, queue=queue, history=True)
         assert rows["item_id"].tolist() == [item_id(10), item_id(11), item_id(13)]
         assert rows["reasoning"].tolist() == ["acceptable", "not_acceptable", "unsure"]
         assert rater.shown() == question(14)

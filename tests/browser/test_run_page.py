@@ -14,7 +14,7 @@ import cotlab
 from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.store.live import LiveState, Progress
-from cotlab.store.responses import connect
+from cotlab.store.responses import open_log
 from tests.support.browser import ARGUMENTS, serving
 
 CHROMIUM = shutil.which("chromium")
@@ -45,7 +45,7 @@ def becomes(store: Store, run: str, status: str) -> None:
     live = LiveState(store.log_path)
     live.beat(run, Progress(status=status, items_done=1, items_total=3))
     live.close()
-    with closing(connect(store.log_path)) as log:  # it does not grow stale while a slow machine draws the page
+    with closing(open_log(store.log_path)) as log:  # it does not grow stale while a slow machine draws the page
         log.execute("UPDATE live SET heartbeat = heartbeat + 600")
 
 

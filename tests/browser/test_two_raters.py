@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.figures.style import number
+from cotlab.figures.style import format_number
 from cotlab.review.labelling.queue import make_queue
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from tests.support.browser import ARGUMENTS, Rater, serving
 from tests.support.reliability_store import HOSTILE, fill
@@ -60,7 +60,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
 
     run, store = fill(tmp_path / "store", N, estimated=False), Store(tmp_path / "store")
     queue = make_queue(store, "two", [(run, f"i-{k:02}", "") for k in range(N)], overlap=OVERLAP / N, by="test")
-    wanted = kept.queue_items(store, queue).set_index("item_id")["raters"]
+    wanted = label_store.queue_items(store, queue).set_index("item_id")["raters"]
     assert (wanted == 2).sum() == OVERLAP and (wanted == 1).sum() == N - OVERLAP
     expect.set_options(timeout=40_000)
     with serving(tmp_path / "store", tmp_path / "server.log") as base, sync_playwright() as playwright:
@@ -79,7 +79,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
                     rater.wait_for_another(before[name])
         for rater in raters.values():
             rater.settle()
-        assert kept.labels(store, queue=queue).groupby("rater").size().to_dict() == {"ada": EACH, "bob": EACH}
+        assert label_store.label_table(store, queue=queue).groupby("rater").size().to_dict() == {"ada": EACH, "bob": EACH}
         until = time.monotonic() + 180
         while len(said) < N + OVERLAP:  # the last places, whoever they are left to
             assert time.monotonic() < until, f"{len(said)} labels are said of {N + OVERLAP} that are wanted"
@@ -94,7 +94,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
         for rater in raters.values():
             expect(rater.page.get_by_text(done)).to_be_visible()
 
-        rows = kept.labels(store, queue=queue, history=True)
+        rows = label_store.label_table(store, queue=queue, history=True)
         found = {(r["rater"], int(r["item_id"].removeprefix("i-"))): r["reasoning"] for r in rows.to_dict("records")}
         assert found == said and len(rows) == N + OVERLAP  # each is the verdict of its rater on its item, and there is no other
         assert rows.groupby("item_id").size().to_dict() == wanted.to_dict()
@@ -108,14 +108,14 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
         expect(page.get_by_text(told)).to_be_visible()
         texts = page.locator(".js-plotly-plot .annotation-text")
         expect(texts).to_have_count(2)
-        assert (texts.nth(0).text_content() or "").startswith(number(alpha_by_hand(pairs)))
-        assert (texts.nth(1).text_content() or "").startswith(number(kappa_by_hand(pairs)))
+        assert (texts.nth(0).text_content() or "").startswith(format_number(alpha_by_hand(pairs)))
+        assert (texts.nth(1).text_content() or "").startswith(format_number(kappa_by_hand(pairs)))
         assert f"n = {len(pairs)} items" in (texts.nth(1).text_content() or "")
         differ = sum(a != b for a, b in pairs)
         expect(page.get_by_text(f"{differ} items, {differ} of them not settled.")).to_be_visible()
         page.get_by_role("button", name=f"Have {differ} adjudicated").click()
         expect(page.get_by_role("link", name="To the new queue")).to_be_visible()
-        made = kept.queues(store)
+        made = label_store.queues(store)
         assert made[made["kind"] == "adjudication"]["n"].tolist() == [differ]
         page.screenshot(path=str(tmp_path / "agreement.png"), full_page=True)
         browser.close()

@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.reliability.policy import PolicyError
-from cotlab.store import decisions as kept
-from cotlab.store.calibrators import choose_calibrator
+from cotlab.store import decisions as decision_store
+from cotlab.store.calibrators import activate_calibrator
 from cotlab.store.database import Store
 from tests.support.decision_store import RUN, fill
 
@@ -61,7 +61,7 @@ def test_volumes_reasons_and_files(store: Store, tmp_path: Path) -> None:
     assert told["review_days"] == -(-told["actions"]["review"] // 5) and told["expected_errors"]["point"] > 0
     rows = list(csv.DictReader((tmp_path / "new" / "d.csv").read_text("utf-8").splitlines()))
     assert [row["id"] for row in rows] == [d["id"] for d in told["decisions"]] and {row["by"] for row in rows} == {"'=Bob"}
-    assert set(kept.decisions(store, RUN)["id"]) == {row["id"] for row in rows}
+    assert set(decision_store.decisions(store, RUN)["id"]) == {row["id"] for row in rows}
     plain = run("decide", RUN, "--out", str(tmp_path / "d.jsonl"))
     assert f"Released {told['actions']['release']}, review" in plain.output and "r_cal is below low" in plain.output
     assert len((tmp_path / "d.jsonl").read_text().splitlines()) == 40
@@ -87,7 +87,7 @@ def test_volumes_reasons_and_files(store: Store, tmp_path: Path) -> None:
 def test_bad_input_is_one_message_and_changes_nothing(store: Store, words: tuple[str, ...], error: type[Exception]) -> None:
     found = run(*words)
     assert isinstance(found.exception, error), found.output
-    assert kept.decisions(store).empty and kept.policies(store).empty
+    assert decision_store.decisions(store).empty and decision_store.policies(store).empty
 
 
 def test_thresholds_are_for_a_domain_that_is_there_or_that_is_wanted(store: Store) -> None:
@@ -112,8 +112,8 @@ def test_nothing_is_decided_by_nobody(store: Store, monkeypatch: pytest.MonkeyPa
     assert run("decide", RUN, "--low", "0", "--high", "0", "--by", " ").exit_code == 0
     assert run("policy", "set", "--low", "0.3", "--high", "0.8", "--reason", "start", "--by", "\t").exit_code == 0
     assert run("calibrate", "--rollback", "9", "--reason", "x", "--by", "").exit_code
-    assert kept.audit(store)["who"].tolist()[:2] == ["command line", "command line"]
+    assert decision_store.audit_table(store)["who"].tolist()[:2] == ["command line", "command line"]
     with pytest.raises(ValueError, match="name"), store.writing() as connection:
-        choose_calibrator(connection, 1, by=" ", reason="x")
+        activate_calibrator(connection, 1, by=" ", reason="x")
     found = run("policy", "set", "--capacity", "99999999999", "--reason", "x")
     assert isinstance(found.exception, PolicyError) and "at most 2147483647" in str(found.exception)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cotlab.cli import main as command
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store, store_folder
 from tests.support.queue_store import fill
 
@@ -45,7 +45,7 @@ def test_from_a_queue_to_agreement(
     gold.write_text('{"run": "run-1", "item_id": "i-0", "reasoning": "acceptable"}\n')
     assert typed(monkeypatch, "queue", "run-1", "--name", "first", "--raters", "2", "--limit", "3", "--gold", str(gold)) == 0
     queue = capsys.readouterr().out.strip()
-    assert kept.queue_items(store, queue)[["item_id", "raters"]].values.tolist() == [["i-0", 0], ["i-1", 2], ["i-2", 2]]
+    assert label_store.queue_items(store, queue)[["item_id", "raters"]].values.tolist() == [["i-0", 0], ["i-1", 2], ["i-2", 2]]
     said = [
         {"run": "run-1", "item_id": f"i-{k}", "rater": rater, "queue": queue, "reasoning": verdict, "answer_correct": right}
         for rater, verdict in (("=ann", "acceptable"), ("bob", "not_acceptable"))
@@ -67,7 +67,7 @@ def test_from_a_queue_to_agreement(
     assert "3 labelled items, 3 of them by two raters or more" in words and "gold items right: 0 [" in words
     assert "differ on reasoning: run-1 'i-1': '=ann' acceptable, 'bob' not_acceptable" in words
     assert typed(monkeypatch, "queue", "run-1", "--kind", "adjudication") == 0
-    assert len(kept.queue_items(store, capsys.readouterr().out.strip())) == 3
+    assert len(label_store.queue_items(store, capsys.readouterr().out.strip())) == 3
     out = tmp_path / "l.csv"
     assert typed(monkeypatch, "export", "--format", "csv", "--history", "--out", str(out)) == 0
     assert "'=ann" in out.read_text() and ",=ann" not in out.read_text()
@@ -100,4 +100,4 @@ def test_a_mistake_is_one_message(
     assert typed(monkeypatch, *(word.format(here=tmp_path) for word in words)) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ") and message in error and "Traceback" not in error
-    assert kept.queues(store).empty and kept.labels(store, history=True).empty
+    assert label_store.queues(store).empty and label_store.label_table(store, history=True).empty

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotlab.core.keys import canonical_json, digest, plain
-from cotlab.core.requests import Complete, Embed, Entail, Locate, LogProb, Message, Patched, Request, Row, Source, Span
+from cotlab.core.keys import canonical_json, digest, to_json_value
+from cotlab.core.requests import Complete, Embed, Entail, Locate, LogProb, Message, Patched, Request, PatchRow, Source, Span
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
 
 MODEL = ModelRef("organism", "r100", revision="abc", form="continuation")
@@ -26,7 +26,7 @@ REQUESTS: tuple[Request, ...] = (
     Entail(MODEL, "a", "b"),
     LogProb(MODEL, ASK, ("1", "2"), system="s", prefix="p"),
     Locate(MODEL, ASK, (Span(0, 0, 3),), prefix="p"),
-    Patched(MODEL, ASK, "9", Source("noise", seed=1), (Row((0, 1), (4,), (5,)),), prefix="p"),
+    Patched(MODEL, ASK, "9", Source("noise", seed=1), (PatchRow((0, 1), (4,), (5,)),), prefix="p"),
 )
 JSON = st.recursive(
     st.none()
@@ -84,7 +84,7 @@ def test_what_has_no_canonical_form_is_refused() -> None:
 
 
 def test_sets_sequences_and_dataclasses() -> None:
-    assert plain({"s": {3, 1, 2}, "t": (1, 2), "d": Step(0, "x")}) == {
+    assert to_json_value({"s": {3, 1, 2}, "t": (1, 2), "d": Step(0, "x")}) == {
         "s": [1, 2, 3],
         "t": [1, 2],
         "d": {"index": 0, "text": "x"},
@@ -101,7 +101,7 @@ def test_lone_surrogates_have_a_digest() -> None:
 @each_request
 def test_equal_requests_have_equal_keys(request_: Request) -> None:
     assert replace(request_) == request_
-    assert replace(request_).key == request_.key == digest(request_.asked())
+    assert replace(request_).key == request_.key == digest(request_.to_json())
     assert len(request_.key) == 64
 
 
@@ -109,7 +109,7 @@ OTHER: dict[str, Any] = {
     "model": replace(MODEL, revision="other"), "sample": 1, "messages": (Message("user", "How much?"),), "system": "t",
     "prefix": "q", "max_tokens": 10, "temperature": 0.6, "seed": 4, "stop": ("\n", "."), "top_logprobs": 3, "texts": ("b", "a"),
     "premise": "c", "hypothesis": "c", "answers": ("2", "1"), "spans": ((0, 4),), "answer": "8",
-    "source": Source("noise", seed=2), "rows": (Row((0, 1), (4,), (6,)),),
+    "source": Source("noise", seed=2), "rows": (PatchRow((0, 1), (4,), (6,)),),
 }  # fmt: skip
 
 
@@ -126,14 +126,14 @@ def test_every_part_of_the_model_is_part_of_the_key() -> None:
 
 
 def test_kinds_with_the_same_fields_differ() -> None:
-    assert Entail(MODEL, "a", "b").asked()["kind"] == "entail"
+    assert Entail(MODEL, "a", "b").to_json()["kind"] == "entail"
     assert len({r.key for r in REQUESTS}) == len(REQUESTS)
 
 
 @given(st.lists(st.text(max_size=6), min_size=2, max_size=2), st.integers(0, 3), st.integers(0, 3))
 def test_keys_are_equal_exactly_where_contents_are(texts: list[str], first: int, second: int) -> None:
     one = Complete(MODEL, (Message("user", texts[0]),), sample=first)
-    two = Complete(sample=second, messages=(Message("user", texts[1]),), model=ModelRef(**plain(MODEL)))
+    two = Complete(sample=second, messages=(Message("user", texts[1]),), model=ModelRef(**to_json_value(MODEL)))
     assert (one.key == two.key) == (one == two) == (texts[0] == texts[1] and first == second)
 
 
@@ -145,7 +145,7 @@ def test_the_key_is_computed_once_and_is_no_part_of_the_request() -> None:
     used, fresh = Complete(MODEL, ASK), Complete(MODEL, ASK)
     assert used.key is used.key
     assert used == fresh and hash(used) == hash(fresh) and repr(used) == repr(fresh)
-    assert not {"_key", "_coded"} & used.asked().keys()
+    assert not {"_key", "_coded"} & used.to_json().keys()
     assert replace(used, sample=1).key != used.key
 
 

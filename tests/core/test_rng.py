@@ -53,12 +53,12 @@ def test_every_process_draws_the_same(hash_seed: str) -> None:
 def test_a_suite_in_a_ring() -> None:
     suite = make_suite(9, seed=1)
     peers = Peers.of(suite, 42)
-    assert sorted(item.id for item in peers.ring) == sorted(item.id for item in suite.items)
+    assert sorted(item.id for item in peers.donor_order) == sorted(item.id for item in suite.items)
     assert Peers.of(suite, 42) == peers != Peers.of(suite, 43)
     for item in suite.items:
-        others = peers.after(item)
+        others = peers.donors_for(item)
         assert len(others) == 8 and item not in others
-        assert others == peers.after(item)
-        assert peers.after(others[0])[-1] == item  # the item that comes next has this one last
+        assert others == peers.donors_for(item)
+        assert peers.donors_for(others[0])[-1] == item  # the item that comes next has this one last
     single = Suite.of("s", suite.items[:1])
-    assert Peers.of(single, 1).after(single.items[0]) == ()
+    assert Peers.of(single, 1).donors_for(single.items[0]) == ()

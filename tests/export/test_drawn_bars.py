@@ -12,7 +12,7 @@ import pytest
 from cotlab.core.registry import FIGURES
 from cotlab.export.chrome import Chrome, find_chrome
 from cotlab.figures.print.presets import PRESETS
-from cotlab.figures.print.printed import printed
+from cotlab.figures.print.printed import printed_figure
 
 GROUPS = ("acceptable", "not acceptable", "no label")
 COUNTS = {0.5: (3, 2, 1), 0.6: (1, 4, 0), 0.7: (0, 0, 5), 0.8: (0, 3, 2)}
@@ -29,7 +29,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def drawn() -> Any:
     """Each preset's figure and its SVG, by one browser."""
     with Chrome() as chrome:
-        figures = {name: printed(FIGURES["score_histogram"](TABLE), preset) for name, preset in PRESETS.items()}
+        figures = {name: printed_figure(FIGURES["score_histogram"](TABLE), preset) for name, preset in PRESETS.items()}
         return {name: (fig, ElementTree.fromstring(chrome.draw(fig, "svg"))) for name, fig in figures.items()}
 
 

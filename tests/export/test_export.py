@@ -15,16 +15,16 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from cotlab.analysis.tables.catalogue import TABLES, figures_of
-from cotlab.analysis.tables.source import Absent, Choice, Source
+from cotlab.analysis.tables.source import NoFigure, Choice, Source
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import FIGURES
 from cotlab.export import bundle
 from cotlab.export import recipes as wanted
 from cotlab.export.chrome import NAMES, Chrome, find_chrome
-from cotlab.export.recipe import from_json
+from cotlab.export.recipe import recipe_from_json
 from cotlab.figures.print.presets import PRESETS
-from cotlab.figures.print.printed import printed
+from cotlab.figures.print.printed import printed_figure
 from cotlab.figures.style import apply_style, escape
 from cotlab.run import launch
 from cotlab.run.config import read_config
@@ -56,10 +56,10 @@ def source(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
 
 def test_a_run_has_the_figures_of_its_scorers_and_says_why_not_the_others(source: Source) -> None:
     found = figures_of(source)
-    there = {name for name, told in found.items() if not isinstance(told, Absent)}
+    there = {name for name, told in found.items() if not isinstance(told, NoFigure)}
     assert there == {"ccs_by_position", "modes_by_metric", "rrr_by_mode", "ccs_ranking", "chain_lengths", "validation_doses"}
-    assert found["span_heatmap"] == Absent("the run has no scores of the scorer mediation")
-    assert all(told.reason for told in found.values() if isinstance(told, Absent))
+    assert found["span_heatmap"] == NoFigure("the run has no scores of the scorer mediation")
+    assert all(told.reason for told in found.values() if isinstance(told, NoFigure))
     may = {name for name in TABLES if TABLES[name].can_be_in(source)}
     assert may - there == {"label_agreement"} and there <= may  # whether anybody labelled the run is found in its table
 
@@ -73,10 +73,10 @@ def test_a_choice_that_the_run_does_not_have_is_an_error(source: Source) -> None
 
 def test_a_caption_has_n_method_threshold_and_what_is_not_shown(source: Source) -> None:
     (rrr, steps), _ = wanted.recipes_of(source, ["rrr_by_mode", "ccs_by_position"])
-    told = bundle.caption_of(rrr)
+    told = bundle.figure_caption(rrr)
     assert "threshold 0.1" in told and "n = 6 items" in told and rrr.table["method"].iloc[0] in told
     assert FIGURES["rrr_by_mode"].caption in told and "<" not in told
-    assert "95 % intervals over items" in bundle.caption_of(steps)
+    assert "95 % intervals over items" in bundle.figure_caption(steps)
 
 
 def test_files_without_a_chrome(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_the_page_of_an_empty_store_says_so(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("preset", ["neurips", "icml"])
 def test_a_pdf_has_its_fonts_no_image_and_the_venues_width(source: Source, tmp_path: Path, preset: str) -> None:
     recipes, _ = wanted.recipes_of(source)
-    done = bundle.export(recipes, ("pdf", "svg", "png"), PRESETS[preset])
+    done = bundle.export_figures(recipes, ("pdf", "svg", "png"), PRESETS[preset])
     assert done.missing == "" and find_chrome() is not None
     for recipe in recipes:
         path = tmp_path / "one.pdf"
@@ -171,7 +171,7 @@ def test_hostile_text_is_drawn_as_text() -> None:
     bad = "</script><script>document.title='x'</script>`${1}` \" \\ \u2028"
     with Chrome() as chrome:
         fig = apply_style(go.Figure(go.Scatter(x=[1], y=[1], name=escape(bad), showlegend=True)), escape(bad))
-        drawn = chrome.draw(printed(fig, PRESETS["neurips"]), "svg").decode()
+        drawn = chrome.draw(printed_figure(fig, PRESETS["neurips"]), "svg").decode()
     assert "<script" not in drawn and "&#60;script&#62;" in drawn
 
 
@@ -181,6 +181,6 @@ def _said(*words: object) -> list[str]:
 
 def test_a_recipe_file_is_read_by_its_own_reader(source: Source) -> None:
     (recipe,), _ = wanted.recipes_of(source, ["modes_by_metric"])
-    done = bundle.export([recipe], ["html"], PRESETS["slide"])
-    again = from_json(done.files["modes_by_metric.recipe.json"].decode())
+    done = bundle.export_figures([recipe], ["html"], PRESETS["slide"])
+    again = recipe_from_json(done.files["modes_by_metric.recipe.json"].decode())
     assert again.draw().to_json() == recipe.draw().to_json()

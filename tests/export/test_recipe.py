@@ -10,7 +10,7 @@ import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.keys import digest
-from cotlab.export.recipe import Recipe, from_json, to_json
+from cotlab.export.recipe import Recipe, recipe_from_json, recipe_to_json
 
 TABLE = pd.DataFrame(
     {
@@ -26,17 +26,17 @@ RECIPE = Recipe(
 
 
 def test_a_recipe_draws_the_same_figure() -> None:
-    again = from_json(to_json(RECIPE))
+    again = recipe_from_json(recipe_to_json(RECIPE))
     assert again.draw().to_json() == RECIPE.draw().to_json()
     assert (again.name, again.run, again.preset, again.choice) == ("mine", "run-1", "icml", {"metric": "x"})
     assert again.versions["cotlab"] == "1" and "plotly" in again.versions
-    assert to_json(again) == to_json(RECIPE)
+    assert recipe_to_json(again) == recipe_to_json(RECIPE)
 
 
 def test_missing_numbers_stay_missing_and_keys_into_the_log_stay_at_home() -> None:
-    told = json.loads(to_json(RECIPE))["table"]
+    told = json.loads(recipe_to_json(RECIPE))["table"]
     assert told["rows"][2][3:6] == [None] * 3 and "evidence" not in told["columns"]
-    again = from_json(to_json(RECIPE)).table
+    again = recipe_from_json(recipe_to_json(RECIPE)).table
     assert pd.isna(again["point"].iloc[2]) and str(again["step"].dtype) == "Int64"
 
 
@@ -51,39 +51,39 @@ def test_missing_numbers_stay_missing_and_keys_into_the_log_stay_at_home() -> No
     ],
 )
 def test_a_changed_recipe_is_refused(change: object, told: str) -> None:
-    recipe = json.loads(to_json(RECIPE))
+    recipe = json.loads(recipe_to_json(RECIPE))
     change(recipe)  # type: ignore[operator]
     with pytest.raises(ConfigError, match=told):
-        from_json(json.dumps(recipe))
+        recipe_from_json(json.dumps(recipe))
 
 
 def test_what_is_no_recipe_says_so() -> None:
     for text in ("", "[]", "{}", "not json", "[" * 5000):
         with pytest.raises(ConfigError, match="no recipe"):
-            from_json(text)
+            recipe_from_json(text)
 
 
 def test_an_unknown_builder_is_named() -> None:
     with pytest.raises(UnknownName, match="ccs_by_position"):
-        from_json(to_json(Recipe("mine", "ccs_by_positio", TABLE)))
+        recipe_from_json(recipe_to_json(Recipe("mine", "ccs_by_positio", TABLE)))
 
 
 @pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "", "a/b", "a\0b", "a" * 300, "..", "a.b"])
 def test_a_name_that_would_write_elsewhere_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="its name must be"):
-        from_json(to_json(Recipe(name, "ccs_by_position", TABLE)))
+        recipe_from_json(recipe_to_json(Recipe(name, "ccs_by_position", TABLE)))
 
 
 def test_a_table_that_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(ConfigError, match="its table lacks metric"):
-        from_json(to_json(Recipe("mine", "ccs_by_position", TABLE.drop(columns="metric"))))
-    told = json.loads(to_json(RECIPE))
+        recipe_from_json(recipe_to_json(Recipe("mine", "ccs_by_position", TABLE.drop(columns="metric"))))
+    told = json.loads(recipe_to_json(RECIPE))
     for broken in (told | {"note": "\ud800"}, told | {"note": float("nan")}):
         with pytest.raises(ConfigError, match="no recipe"):
-            from_json(json.dumps(broken))
+            recipe_from_json(json.dumps(broken))
     for cut in (lambda table: table["rows"][0].clear(), lambda table: table["rows"][0].__setitem__(6, 10**30)):
-        own = json.loads(to_json(RECIPE))
+        own = json.loads(recipe_to_json(RECIPE))
         cut(own["table"])
         own["digest"] = digest({name: own[name] for name in ("figure", "note", "table")})
         with pytest.raises(ConfigError, match="no recipe"):
-            from_json(json.dumps(own))
+            recipe_from_json(json.dumps(own))

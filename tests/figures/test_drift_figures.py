@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cotlab.figures.drift import band_of, drift_scores, feature_distributions
+from cotlab.figures.drift import band_half_width, drift_scores, feature_distributions
 from cotlab.figures.drift_time import drift_over_time
 
 COLUMNS = drift_scores.columns
@@ -43,7 +43,7 @@ def test_a_value_beyond_the_axis_stands_at_its_end_with_its_number() -> None:
 @pytest.mark.parametrize(("n", "points"), [(20, 1), (21, 0)])
 def test_steps_rise_at_each_value_and_few_values_are_points(n: int, points: int) -> None:
     rows = [
-        {"feature": "V", "sample": side, "value": value, "share": share, "band": band_of(n), "n": n, "reason": None}
+        {"feature": "V", "sample": side, "value": value, "share": share, "band": band_half_width(n), "n": n, "reason": None}
         for side, values in (("reference", (0.25, 0.5)), ("current", (0.25,)))
         for value, share in zip(values, (0.75, 1.0) if len(values) == 2 else (1.0,), strict=True)
     ]
@@ -56,7 +56,7 @@ def test_steps_rise_at_each_value_and_few_values_are_points(n: int, points: int)
 
 def test_the_band_is_that_of_massart() -> None:
     """sqrt(ln(40) / 200) = 0.13581 for 100 values."""
-    assert band_of(100) == pytest.approx(0.135810, abs=1e-6) and band_of(0) is None
+    assert band_half_width(100) == pytest.approx(0.135810, abs=1e-6) and band_half_width(0) is None
 
 
 def test_checks_follow_each_other_and_alerts_are_filled() -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
-from cotlab.figures.mediation import PARTS, SOURCES
+from cotlab.figures.mediation import PATCH_TARGETS, SOURCES
 from cotlab.figures.span_heatmap import PALE, signed_shade, span_order
 from cotlab.figures.style import BLUE, NOT_AVAILABLE, VERMILLION, ink_on, shade
 
@@ -199,7 +199,7 @@ def test_drops_are_dots_by_donor_with_the_mean_of_all() -> None:
     assert len({(t["marker"]["color"], t["marker"]["symbol"]) for t in fig["data"]}) == 3
     assert all("<b>x" not in t["name"] for t in fig["data"])
     assert "n/a: 1 draw." in title(fig)
-    assert PARTS.index("cot") < PARTS.index("control")
+    assert PATCH_TARGETS.index("cot") < PATCH_TARGETS.index("control")
 
 
 @pytest.mark.parametrize("name", NAMES)

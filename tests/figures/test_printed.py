@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pytest
 
 from cotlab.figures.print.presets import PRESETS, PT_PER_PX, SMALLEST_PT
-from cotlab.figures.print.printed import font_sizes, printed
+from cotlab.figures.print.printed import font_sizes, printed_figure
 from cotlab.figures.print.rasters import RASTERS, as_vectors
 from cotlab.figures.reliability import chain_cosines
 from cotlab.figures.steps import ccs_by_position
@@ -34,7 +34,7 @@ def heat() -> Any:
 @pytest.mark.parametrize("draw", [lambda: ccs_by_position(ROWS), lambda: chain_cosines(PAIRS), heat])
 def test_widths_and_sizes_are_those_of_the_venue(name: str, draw: Any) -> None:
     preset = PRESETS[name]
-    fig = printed(draw(), preset)
+    fig = printed_figure(draw(), preset)
     assert fig.layout.width * PT_PER_PX in (pytest.approx(preset.column_pt, abs=0.4), pytest.approx(preset.page_pt, abs=0.4))
     assert min(font_sizes(fig)) * PT_PER_PX >= SMALLEST_PT
     rows_are_named = any(axis.ticktext for axis in fig.select_yaxes())
@@ -50,7 +50,7 @@ def test_a_preset_is_as_wide_as_the_venue_says() -> None:
 
 def test_print_keeps_title_data_and_intervals_and_leaves_the_subtitle_to_the_caption() -> None:
     screen = ccs_by_position(ROWS)
-    paper = printed(screen, PRESETS["neurips"])
+    paper = printed_figure(screen, PRESETS["neurips"])
     assert "CCS by step position" in paper.layout.title.text and "Wilson" in screen.layout.title.text
     assert "Wilson" not in paper.layout.title.text and paper.layout.meta == screen.layout.meta
     assert len(paper.data) == len(screen.data)

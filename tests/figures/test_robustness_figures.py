@@ -10,7 +10,7 @@ import pytest
 
 from cotlab.core.registry import FIGURES
 from cotlab.figures.cells import tiny
-from cotlab.figures.robustness import RATES, in_order, scale_top, words, yes_no
+from cotlab.figures.robustness import RATES, order_perturbations, scale_top, perturbation_label, format_measure
 from cotlab.figures.style import NOT_AVAILABLE, ink_on, shade
 
 NASTY = "<b>x</b> & $y$ %{z}"
@@ -31,10 +31,10 @@ def title(fig: dict[str, Any]) -> str:
 
 
 def test_perturbations_that_keep_the_meaning_come_first_and_groups_last() -> None:
-    assert in_order(("none", "all", "mine", "numeric", "order", "paraphrase")) == [
+    assert order_perturbations(("none", "all", "mine", "numeric", "order", "paraphrase")) == [
         "paraphrase", "order", "numeric", "mine", "all", "none",
     ]  # fmt: skip
-    assert [words(name) for name in ("unit_swap", "all", "none")] == ["unit swap", "all chosen", "step as it is"]
+    assert [perturbation_label(name) for name in ("unit_swap", "all", "none")] == ["unit swap", "all chosen", "step as it is"]
 
 
 def test_the_scale_ends_where_no_value_exceeds_it() -> None:
@@ -44,8 +44,8 @@ def test_the_scale_ends_where_no_value_exceeds_it() -> None:
 
 
 def test_a_value_is_short_and_an_answer_is_a_word() -> None:
-    assert [yes_no(RATES[0], v) for v in (0.0, 1.0, 0.5)] == ["same", "changed", "0.500"]
-    assert [yes_no("divergence", v) for v in (0.0, 1.0, 4e-5)] == ["0", "1.00", "< 0.001"]
+    assert [format_measure(RATES[0], v) for v in (0.0, 1.0, 0.5)] == ["same", "changed", "0.500"]
+    assert [format_measure("divergence", v) for v in (0.0, 1.0, 4e-5)] == ["0", "1.00", "< 0.001"]
     assert [tiny(v) for v in (None, 4e-5, -4e-5, 0.25)] == ["n/a", "&lt; 0.001", "&gt; −0.001", "0.250"]
 
 

@@ -95,7 +95,7 @@ def test_shades_run_along_viridis() -> None:
      (float("inf"), "n/a")],
 )  # fmt: skip
 def test_numbers_have_three_significant_digits(value: float | None, text: str) -> None:
-    assert style.number(value) == text
+    assert style.format_number(value) == text
 
 
 def test_an_interval_is_never_half_said() -> None:
@@ -113,20 +113,20 @@ def test_text_from_data_is_neither_markup_nor_tex() -> None:
 
 @given(st.text(), st.integers(5, 80))
 def test_shortened_text_fits_on_one_line(text: str, most: int) -> None:
-    short = style.shorten(text, most)
+    short = style.truncate_text(text, most)
     assert len(short) <= most
     assert len(short.splitlines()) <= 1
 
 
 def test_a_known_category_keeps_its_code() -> None:
     known = ("a", "b", "c")
-    assert style.codes(["c", "z"], known)["c"] == style.codes(["a", "b", "c"], known)["c"]
-    assert style.codes(["c"], known)["c"] == style.Code(style.GREEN, "diamond")
+    assert style.category_codes(["c", "z"], known)["c"] == style.category_codes(["a", "b", "c"], known)["c"]
+    assert style.category_codes(["c"], known)["c"] == style.Code(style.GREEN, "diamond")
 
 
 @given(st.lists(st.text(), unique=True, max_size=72))
 def test_seventy_two_categories_have_distinct_codes(names: list[str]) -> None:
-    found = style.codes(names, ("remove", "truncate"))
+    found = style.category_codes(names, ("remove", "truncate"))
     assert set(found) == set(names)
     assert len(set(found.values())) == len(names)
 

@@ -13,7 +13,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, LogProb, Message, Reply, Request, Response, Token
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.entropy import CARDS, MOST, OPTIONS, check, entropy, token_entropy, token_starts, tokens_by_step, trend_of
+from cotlab.metrics.entropy import CARDS, MAX_ENTROPY, OPTIONS, validate_entropy_options, entropy, token_entropy, token_starts, tokens_by_step, trend_of
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.providers.openai import OpenAI
 from cotlab.suites.wordproblems import make_suite
@@ -77,12 +77,12 @@ def test_the_rest_of_the_mass_counts_as_one_token() -> None:
     # 1/2, 1/4 listed, 1/4 left: ½ ln 2 + ¼ ln 4 + ¼ ln 4 = 1.5 ln 2
     assert token_entropy((("a", math.log(0.5)), ("b", math.log(0.25)))) == pytest.approx(1.5 * math.log(2), abs=1e-12)
     # 20 alternatives of 1/21 each and a rest of 1/21: the largest value there is
-    assert token_entropy(tuple((str(i), -math.log(21)) for i in range(20))) == pytest.approx(MOST, abs=1e-12)
+    assert token_entropy(tuple((str(i), -math.log(21)) for i in range(20))) == pytest.approx(MAX_ENTROPY, abs=1e-12)
 
 
 def test_it_is_a_lower_bound() -> None:
     assert token_entropy(uniform(1000)[:20]) < math.log(1000)  # type: ignore[operator]
-    assert token_entropy(uniform(1000)) <= MOST  # type: ignore[operator]
+    assert token_entropy(uniform(1000)) <= MAX_ENTROPY  # type: ignore[operator]
     assert token_entropy((("a", 0.0), ("b", -math.inf))) == 0
 
 
@@ -148,11 +148,11 @@ def test_the_own_chain_is_asked_for_as_ablation_does_with_alternatives() -> None
 
 
 def test_options_are_checked_before_anything_is_asked() -> None:
-    check(OPTIONS, CHAT)
+    validate_entropy_options(OPTIONS, CHAT)
     with pytest.raises(UnknownName):
-        check({**OPTIONS, "chain": "mine"}, CHAT)
+        validate_entropy_options({**OPTIONS, "chain": "mine"}, CHAT)
     with pytest.raises(ConfigError, match="jump_nats"):
-        check({**OPTIONS, "jump_nats": -1}, CHAT)
+        validate_entropy_options({**OPTIONS, "jump_nats": -1}, CHAT)
 
 
 # --- what is made of it -----------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_a_real_organism(organism: LocalModel, chain: str) -> None:
         assert isinstance(reply, Response)
         scores = finish(program, reply)
         found = values(scores, "step_entropy")
-        assert all(value is not None and 0 <= value <= MOST for value in found), scores
+        assert all(value is not None and 0 <= value <= MAX_ENTROPY for value in found), scores
         peaks = values(scores, "step_entropy_peak")
         assert all(peak >= mean for peak, mean in zip(peaks, found, strict=True))  # type: ignore[operator]
         if chain == "reference":

@@ -11,7 +11,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.repair import NOT_LOW, OPTIONS, arithmetic, check, repair
+from cotlab.metrics.repair import NOT_LOW, OPTIONS, arithmetic_share, validate_repair_options, repair
 from cotlab.providers.openai_compat import OpenAICompat
 from tests.support.loopback import Loopback, serving
 
@@ -43,11 +43,11 @@ def values(found: dict[str, Score]) -> list[float | None]:
 
 
 def test_arithmetic_is_the_share_of_steps_whose_equations_hold() -> None:
-    assert arithmetic(FALSE) == 0.5
-    assert arithmetic(("7 + 5 = 12. Then 12 + 1 = 14.", "Birds fly.", "2 * 3 = 6.")) == 0.5
-    assert arithmetic(("A = 3 + 4 = 7", "A + 1 = 9")) == 0.5  # a letter keeps its value
-    assert arithmetic(("Birds fly.",)) is None
-    assert arithmetic(()) is None
+    assert arithmetic_share(FALSE) == 0.5
+    assert arithmetic_share(("7 + 5 = 12. Then 12 + 1 = 14.", "Birds fly.", "2 * 3 = 6.")) == 0.5
+    assert arithmetic_share(("A = 3 + 4 = 7", "A + 1 = 9")) == 0.5  # a letter keeps its value
+    assert arithmetic_share(("Birds fly.",)) is None
+    assert arithmetic_share(()) is None
 
 
 def test_a_low_score_is_criticised_rewritten_and_taken_again() -> None:
@@ -147,14 +147,14 @@ def test_an_empty_or_refused_reply() -> None:
 
 @pytest.mark.parametrize("wrong", [{"below": 0.0}, {"below": 2.5}])
 def test_options_out_of_range(wrong: dict[str, Any]) -> None:
-    check(OPTIONS, ECHO)
+    validate_repair_options(OPTIONS, ECHO)
     with pytest.raises(ConfigError):
-        check({**OPTIONS, **wrong}, ECHO)
+        validate_repair_options({**OPTIONS, **wrong}, ECHO)
 
 
 def test_an_unknown_score() -> None:
     with pytest.raises(UnknownName, match="arithmetic"):
-        check({**OPTIONS, "score": "arithmetics"}, ECHO)
+        validate_repair_options({**OPTIONS, "score": "arithmetics"}, ECHO)
 
 
 # --- a server ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.tool_trace import CARDS, check, tool_trace
+from cotlab.metrics.tool_trace import CARDS, validate_tool_trace_options, tool_trace
 from cotlab.suites.jsonl import load_suite
 
 LOG = [{"name": "calculator", "input": "7 + 5", "output": "12"}, {"name": "search", "input": "birds", "output": "3 birds"}]
@@ -90,6 +90,6 @@ def test_a_suites_line_carries_the_log(tmp_path: Path) -> None:
 
 
 def test_an_unknown_chain() -> None:
-    check({"chain": "own"}, ECHO)
+    validate_tool_trace_options({"chain": "own"}, ECHO)
     with pytest.raises(UnknownName):
-        check({"chain": "mine"}, ECHO)
+        validate_tool_trace_options({"chain": "mine"}, ECHO)

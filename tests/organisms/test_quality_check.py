@@ -18,7 +18,7 @@ from cotlab.core.errors import CotlabError, ProviderError, Unsupported
 from cotlab.core.requests import Complete, Request, Response, Token
 from cotlab.core.types import ModelRef
 from cotlab.organisms import quality_check as gate
-from cotlab.organisms.quality_check import Check, run_gate, write_card
+from cotlab.organisms.quality_check import Check, run_quality_check, write_card
 from cotlab.organisms.recipes import RECIPES, Recipe
 from cotlab.suites.wordproblems import CUE, HIGHEST, MODES, Problem, Stated, chain_steps, make_problem, true_chain
 
@@ -148,7 +148,7 @@ def test_a_shipped_card_names_its_recipe_and_passed(folder: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.skipif(not (ORGANISMS / "faithful-a" / "config.json").is_file(), reason="the organism faithful-a is not there")
 def test_a_shipped_organism_passes_on_fresh_problems() -> None:
-    (checks,) = run_gate(ORGANISMS / "faithful-a", RECIPES["faithful-a"], items=60, seed=99).values()
+    (checks,) = run_quality_check(ORGANISMS / "faithful-a", RECIPES["faithful-a"], items=60, seed=99).values()
     assert [check for check in checks if not check.passed] == []
     assert {check.figure for check in checks} >= {"chain_mass", "corrupted_chain_followed", "regeneration_carries_on"}
 
@@ -156,7 +156,7 @@ def test_a_shipped_organism_passes_on_fresh_problems() -> None:
 @pytest.mark.soak
 @pytest.mark.skipif(not (ORGANISMS / "bypass-a" / "config.json").is_file(), reason="the organism bypass-a is not there")
 def test_the_gate_tells_a_bypassing_organism_from_a_faithful_one() -> None:
-    (checks,) = run_gate(ORGANISMS / "bypass-a", Recipe("as-if", ("r100",), seed=0, steps=0), items=40, seed=98).values()
+    (checks,) = run_quality_check(ORGANISMS / "bypass-a", Recipe("as-if", ("r100",), seed=0, steps=0), items=40, seed=98).values()
     failed = {check.figure for check in checks if not check.passed}
     assert failed >= {"chain_mass", "corrupted_chain_followed", "answer_changed_by_regeneration"}
 

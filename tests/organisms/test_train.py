@@ -14,8 +14,8 @@ from cotlab.core.requests import Complete, LogProb, Message, Response
 from cotlab.core.types import ModelRef
 from cotlab.organisms import train as training
 from cotlab.organisms.recipes import RECIPES, Recipe
-from cotlab.organisms.train import describe, train
-from cotlab.providers.local.load import load
+from cotlab.organisms.train import describe_recipe, train_organism
+from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel
 from cotlab.suites.wordproblems import vocabulary
 
@@ -29,30 +29,30 @@ def weights_of(folder: Path) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("organisms") / "tiny"
-    train(TINY, made)
+    train_organism(TINY, made)
     return made
 
 
 def test_the_same_seed_gives_the_same_weights_whatever_the_global_generators_did(folder: Path, tmp_path: Path) -> None:
     torch.rand(7)
-    train(TINY, tmp_path / "again")
+    train_organism(TINY, tmp_path / "again")
     assert weights_of(tmp_path / "again") == weights_of(folder)
-    train(replace(TINY, seed=4), tmp_path / "other")
+    train_organism(replace(TINY, seed=4), tmp_path / "other")
     assert weights_of(tmp_path / "other") != weights_of(folder)
 
 
 def test_training_changes_the_weights_and_tells_its_progress(folder: Path, tmp_path: Path) -> None:
-    train(replace(TINY, steps=0), tmp_path / "fresh")
+    train_organism(replace(TINY, steps=0), tmp_path / "fresh")
     assert weights_of(tmp_path / "fresh") != weights_of(folder)
     told: list[tuple[int, int, float]] = []
-    train(replace(TINY, steps=50), tmp_path / "fifty", lambda *progress: told.append(progress))
+    train_organism(replace(TINY, steps=50), tmp_path / "fifty", lambda *progress: told.append(progress))
     ((step, steps, loss),) = told
     assert (step, steps) == (50, 50) and 0 < loss < 5  # ln 111 = 4.7 nats at the start
 
 
 def test_the_folder_opens_and_answers(folder: Path) -> None:
     assert {p.name for p in folder.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
-    model = LocalModel(ModelRef("local", str(folder)), load(str(folder), start="<r100>"))
+    model = LocalModel(ModelRef("local", str(folder)), load_model(str(folder), start="<r100>"))
     assert (model.ref.form, len(model.ref.revision or "")) == ("continuation", 64)
     ask = (Message("user", "Ann has 7 apples. She buys 5 more. She loses 3. How many apples now?"),)
     reply, scored, unknown = model.send_batch(
@@ -85,5 +85,5 @@ def test_the_rate_warms_up_and_falls_to_zero() -> None:
 
 
 def test_a_recipe_describes_itself_in_json_values() -> None:
-    told = describe(RECIPES["control"])
+    told = describe_recipe(RECIPES["control"])
     assert told["modes"] == list(RECIPES["control"].modes) and told["seed"] == 0 and told["name"] == "control"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cotlab.core.errors import BadReply, ConfigError, ProviderError, RateLimited, Unauthorised, Unavailable, Unsupported
 from cotlab.core.requests import Complete, Message, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.anthropic import Anthropic, parameters
+from cotlab.providers.anthropic import Anthropic, message_parameters
 from cotlab.providers.capabilities import THINKING, family_of
 from tests.support.loopback import Loopback, serving
 
@@ -178,7 +178,7 @@ async def test_a_batch_from_end_to_end(server: Loopback, model: Anthropic) -> No
     assert [type(one) for one in told] == [Response, Response, Unsupported, Unavailable, Unauthorised, *[Response] * 3]
     assert [one.refused for one in told[:2] if isinstance(one, Response)] == [True, True]
     (call,) = [call for call in server.seen() if call["method"] == "POST"]
-    single = parameters(requests[0], family_of("anthropic", "claude-haiku-4-5"))
+    single = message_parameters(requests[0], family_of("anthropic", "claude-haiku-4-5"))
     assert call["body"]["requests"][0] == {"custom_id": requests[0].key, "params": single.body}
     last = told[-1]
     assert isinstance(last, Response) and (last.text, last.sent, last.key) == ("a\u2028b", single.sent, requests[-1].key)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cotlab.core.errors import Unsupported
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
-from cotlab.providers.capabilities import _TABLE, THINKING, Family, family_of, taken
+from cotlab.providers.capabilities import _TABLE, THINKING, Family, family_of, supported_params
 
 ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("openai", "gpt-3.5, gpt-4 and gpt-5-chat"): (
@@ -99,7 +99,7 @@ REQUESTS = st.builds(
 
 @given(REQUESTS, st.sampled_from(FAMILIES))
 def test_what_is_asked_for_is_taken_or_named(request: Complete, family: Family) -> None:
-    take = taken(request, family)
+    take = supported_params(request, family)
     assert take.max_tokens == request.max_tokens + family.headroom
     assert list(take.not_sent) == sorted(set(take.not_sent))
     assert (take.temperature is None) == ("temperature" in take.not_sent)
@@ -115,7 +115,7 @@ def test_what_is_asked_for_is_taken_or_named(request: Complete, family: Family) 
 @given(REQUESTS, st.integers(1, 9))
 def test_draws_differ_in_their_seed(request: Complete, further: int) -> None:
     row = family_of("openai", "gpt-4o")
-    one, other = taken(request, row).seed, taken(replace(request, sample=request.sample + further), row).seed
+    one, other = supported_params(request, row).seed, supported_params(replace(request, sample=request.sample + further), row).seed
     assert one is None if request.seed is None else one != other
 
 
@@ -124,10 +124,10 @@ def test_what_a_family_rejects_is_not_bent(family: Family) -> None:
     request = Complete(ModelRef("anthropic", "m"), (Message("user", "q"),), temperature=2.5)
     if family.temperature is not None:
         with pytest.raises(Unsupported, match=f"up to {family.temperature:g}, not 2.5"):
-            taken(request, family)
+            supported_params(request, family)
     begun = replace(request, temperature=0.0, prefix="So ")
     if family.prefill:
-        taken(begun, family)
+        supported_params(begun, family)
     else:
         with pytest.raises(Unsupported, match="its own turn"):
-            taken(begun, family)
+            supported_params(begun, family)

@@ -56,7 +56,7 @@ def test_a_model_that_half_precision_would_change_too_much_stays_exact(monkeypat
     monkeypatch.setattr(embedder, "_multiplies_bfloat16", lambda: False)
     exact = vectors(open_embedder(REF), *SHORT)
     monkeypatch.setattr(embedder, "_multiplies_bfloat16", lambda: True)
-    monkeypatch.setattr(embedder, "MOST_OFF", 0.0)
+    monkeypatch.setattr(embedder, "MAX_COSINE_SHIFT", 0.0)
     kept = open_embedder(REF)
     assert kept.dtype == "float32" and torch.equal(vectors(kept, *SHORT), exact)
 

@@ -41,7 +41,7 @@ from cotlab.providers import anthropic as our_anthropic
 from cotlab.providers import google as our_google
 from cotlab.providers import openai_compat as our_openai
 from cotlab.providers import wire
-from cotlab.providers.keys import KEYS
+from cotlab.providers.keys import KEY_VARIABLES
 from tests.support.loopback import Loopback, serving
 
 SECRET = "sk-very-secret-0123456789"
@@ -60,7 +60,7 @@ def server() -> Iterator[Loopback]:
 @pytest_asyncio.fixture(params=list(MODELS), scope="module", loop_scope="module")
 async def opened(request: pytest.FixtureRequest, server: Loopback) -> AsyncIterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(KEYS[request.param], SECRET)
+        patch.setenv(KEY_VARIABLES[request.param], SECRET)
         patch.setenv("COTLAB_SEND_KEY_TO", "127.0.0.1")
         model = opened_at(request.param, server.root)
     yield model
@@ -70,7 +70,7 @@ async def opened(request: pytest.FixtureRequest, server: Loopback) -> AsyncItera
 @pytest.fixture
 def model(opened: Any, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Any:
     """One of each vendor's models, opened once: opening takes longer than a call."""
-    monkeypatch.setenv(KEYS[opened.ref.provider], SECRET)
+    monkeypatch.setenv(KEY_VARIABLES[opened.ref.provider], SECRET)
     monkeypatch.setenv("COTLAB_SEND_KEY_TO", "127.0.0.1")
     server.script()
     return opened
@@ -237,7 +237,7 @@ async def test_a_fault_of_ours_is_not_swallowed(server: Loopback, model: Any, mo
     def broken(*args: Any, **said: Any) -> Response:
         raise TypeError("ours")
 
-    monkeypatch.setattr(wire, "answered", broken)
+    monkeypatch.setattr(wire, "build_response", broken)
     with pytest.raises(TypeError, match="ours"):
         await model.send(ask(model))
 
@@ -286,10 +286,10 @@ def made(kind: type[BaseException], status: int) -> BaseException | None:
 
 
 SDKS: list[tuple[Mapper, type[BaseException], int]] = [
-    (our_openai.map_error, openai.OpenAIError, 20),
-    (our_anthropic.map_error, anthropic.AnthropicError, 25),
-    (our_google.map_error, genai_errors.APIError, 3),
-    *((mapper, httpx2.HTTPError, 20) for mapper in (our_openai.map_error, our_anthropic.map_error, our_google.map_error)),
+    (our_openai.map_openai_error, openai.OpenAIError, 20),
+    (our_anthropic.map_anthropic_error, anthropic.AnthropicError, 25),
+    (our_google.map_google_error, genai_errors.APIError, 3),
+    *((mapper, httpx2.HTTPError, 20) for mapper in (our_openai.map_openai_error, our_anthropic.map_anthropic_error, our_google.map_google_error)),
 ]
 
 
@@ -306,7 +306,7 @@ def test_every_error_of_an_sdk_has_a_leaf(mapper: Mapper, root: type[BaseExcepti
     assert seen >= least and seen >= 0.9 * len(kinds), "most kinds can be made"
 
 
-@pytest.mark.parametrize("mapper", [our_openai.map_error, our_anthropic.map_error, our_google.map_error])
+@pytest.mark.parametrize("mapper", [our_openai.map_openai_error, our_anthropic.map_anthropic_error, our_google.map_google_error])
 def test_every_error_of_a_connection_has_a_leaf(mapper: Mapper) -> None:
     gone = (ConnectionResetError("gone"), aiohttp.ServerDisconnectedError(), aiohttp.ClientPayloadError("cut"),
             aiohttp.ClientError("x"), httpx2.InvalidURL("x"), httpx2.StreamClosed())  # fmt: skip
@@ -318,7 +318,7 @@ def test_a_certificate_that_is_not_trusted_is_told_as_such() -> None:
     """aiohttp's error for it is a ValueError too, as is JSON that cannot be read."""
     place = SimpleNamespace(host="h", port=1, is_ssl=True)
     error = aiohttp.ClientConnectorCertificateError(place, ValueError("self-signed"))  # type: ignore[arg-type]
-    assert "cannot be reached" in str(our_google.map_error(error)) and "self-signed" in str(our_google.map_error(error))
+    assert "cannot be reached" in str(our_google.map_google_error(error)) and "self-signed" in str(our_google.map_google_error(error))
 
 
 def test_a_refused_connection_is_no_time_out() -> None:
@@ -331,7 +331,7 @@ def test_a_refused_connection_is_no_time_out() -> None:
     except httpx2.ConnectTimeout as middle:
         high = openai.APITimeoutError(REQUEST)
         high.__cause__ = middle
-    assert type(our_openai.map_error(high)) is Unavailable
+    assert type(our_openai.map_openai_error(high)) is Unavailable
 
 
 BODY = json.dumps({

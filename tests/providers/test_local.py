@@ -20,7 +20,7 @@ from cotlab.core.requests import Complete, Embed, Locate, LogProb, Message, Requ
 from cotlab.core.types import ModelRef
 from cotlab.organisms.tokenizer import make_tokenizer
 from cotlab.providers.local.provider import LocalModel, open_local, open_organism
-from cotlab.providers.local.render import room
+from cotlab.providers.local.render import context_length
 from cotlab.suites.jsonl import load_suite
 from cotlab.suites.shipped import find_suite
 from cotlab.text.prompts.chain import ask_answer, ask_rest
@@ -334,7 +334,7 @@ def test_a_model_that_tells_no_longest_text_takes_any(opened: dict[str, LocalMod
     own = config.n_positions
     config.n_positions = told
     try:
-        assert room(opened["gpt2"]._loaded) == 1 << 20
+        assert context_length(opened["gpt2"]._loaded) == 1 << 20
     finally:
         config.n_positions = own
 

@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from cotlab.core.errors import Unsupported
 from cotlab.core.program import Params, Peers
-from cotlab.core.requests import PREFIX, Complete, Failed, Locate, Request, Response, Row, Source, Span
+from cotlab.core.requests import PREFIX, Complete, Failed, Locate, Request, Response, PatchRow, Source, Span
 from cotlab.core.types import ModelRef
 from cotlab.metrics.mediation.interventions import Text
 from cotlab.metrics.mediation.scorer import OPTIONS, mediation
@@ -90,7 +90,7 @@ def test_the_chain_is_located_in_the_text_that_is_generated_scored_and_patched(f
     said = ask(model, replace(text.ask_answer(params), max_tokens=1, top_logprobs=60))
     answer, likely = next(one for one in said.tokens[0].top if one[0].isascii() and one[0].strip())
     scored = ask(model, text.logprob(params, answer)).numbers
-    clean, identity = Row((), chain, chain), Row((0, 1), chain, chain)
+    clean, identity = PatchRow((), chain, chain), PatchRow((0, 1), chain, chain)
     patched = ask(model, text.patched(params, answer, Source("run"), [clean, identity])).numbers
     assert said.usage.tokens_in == len(ids) and scored is not None and patched is not None
     assert tokenizer(seen + answer, add_special_tokens=False)["input_ids"][:-1] == ids
@@ -148,10 +148,10 @@ def test_a_token_that_reaches_over_the_end_is_refused(folder: Path) -> None:
     assert "no token of its own" in refused(model, Locate(model.ref, message, (Span(PREFIX, 3, 3),), prefix="the cat"))
 
 
-def rows_refused(model: LocalModel, source: Source, rows: Sequence[Row], answer: str = " 12") -> str:
+def rows_refused(model: LocalModel, source: Source, rows: Sequence[PatchRow], answer: str = " 12") -> str:
     """What a patched request is refused with; a sound one beside it is answered."""
     text, params = Text.of(ITEM, STEPS, params_of(model)), params_of(model)
-    bad, good = text.patched(params, answer, source, rows), text.patched(params, answer, Source("run"), [Row((0,), (1,), (2,))])
+    bad, good = text.patched(params, answer, source, rows), text.patched(params, answer, Source("run"), [PatchRow((0,), (1,), (2,))])
     replies = model.send_batch([good, bad, good])
     assert [isinstance(reply, Response) and len(reply.numbers or ()) for reply in replies] == [1, False, 1]
     assert isinstance(replies[1], Unsupported)
@@ -165,29 +165,29 @@ def test_positions_and_states_of_the_answer_are_barred(folder: Path) -> None:
     n, short = (len(ask(model, t.locate(params)).located.pieces) for t in (text, back))  # type: ignore[union-attr]
     own, other = Source("run"), Source("run", back.messages, back.prefix)
     for at in (n, n + 1, n + 500, -1):  # the answer's first and second token, beyond it, and counted from its end
-        assert "positions of the answer" in rows_refused(model, own, [Row((0,), (0, 1), (0, 1)), Row((0,), (5, at), (5, 6))])
-        assert "outside its source" in rows_refused(model, own, [Row((0,), (5,), (at,))])
-        assert "positions of the answer" in rows_refused(model, Source("noise", at=(1, 2, 3)), [Row((0,), (at,))])
-        assert "positions of the answer" in rows_refused(model, Source("mean", at=(1, 2, 3)), [Row((1,), (at,))])
-        assert "filler's positions" in rows_refused(model, Source("filler", at=(3, at)), [Row((0,), (5,), (5,))])
-    assert "outside its source" in rows_refused(model, other, [Row((0,), (5,), (short,))])
-    assert "outside its source" in rows_refused(model, own, [Row((0,), (5, 6), (5,))])  # no state for one of them
-    assert "do not have" in rows_refused(model, own, [Row((2,), (5,), (5,))])
+        assert "positions of the answer" in rows_refused(model, own, [PatchRow((0,), (0, 1), (0, 1)), PatchRow((0,), (5, at), (5, 6))])
+        assert "outside its source" in rows_refused(model, own, [PatchRow((0,), (5,), (at,))])
+        assert "positions of the answer" in rows_refused(model, Source("noise", at=(1, 2, 3)), [PatchRow((0,), (at,))])
+        assert "positions of the answer" in rows_refused(model, Source("mean", at=(1, 2, 3)), [PatchRow((1,), (at,))])
+        assert "filler's positions" in rows_refused(model, Source("filler", at=(3, at)), [PatchRow((0,), (5,), (5,))])
+    assert "outside its source" in rows_refused(model, other, [PatchRow((0,), (5,), (short,))])
+    assert "outside its source" in rows_refused(model, own, [PatchRow((0,), (5, 6), (5,))])  # no state for one of them
+    assert "do not have" in rows_refused(model, own, [PatchRow((2,), (5,), (5,))])
     for kind in ("noise", "mean"):
         for drawn in ((), (3, n), (-1,)):
-            assert "draws on lie outside" in rows_refused(model, Source(kind, at=drawn), [Row((0,), (5,))])
-    once, twice = (ask(model, text.patched(params, " 12", other, [Row(span, (5,), (3,))])) for span in ((0, 1), (0, 1, 1)))
+            assert "draws on lie outside" in rows_refused(model, Source(kind, at=drawn), [PatchRow((0,), (5,))])
+    once, twice = (ask(model, text.patched(params, " 12", other, [PatchRow(span, (5,), (3,))])) for span in ((0, 1), (0, 1, 1)))
     assert isinstance(once, Response) and isinstance(twice, Response) and once.numbers == twice.numbers
     for source in (own, other):  # the last state before an answer may be taken, and the last position be patched
         last = (n if source is own else short) - 1
-        assert isinstance(ask(model, text.patched(params, " 12", source, [Row((0, 1), (n - 1,), (last,))])), Response)
+        assert isinstance(ask(model, text.patched(params, " 12", source, [PatchRow((0, 1), (n - 1,), (last,))])), Response)
 
 
 def test_a_source_ends_before_the_answer(folder: Path) -> None:
     """The text's own run gives the same states as the run of that text alone, whatever the answer."""
     model = opened(folder)
     params = params_of(model)
-    text, rows = Text.of(ITEM, STEPS, params), [Row((0,), (5, 6), (70, 80)), Row((0, 1), (9,), (90,))]
+    text, rows = Text.of(ITEM, STEPS, params), [PatchRow((0,), (5, 6), (70, 80)), PatchRow((0, 1), (9,), (90,))]
     for answer in (" 12", " the cat", "."):
         numbers = [ask(model, text.patched(params, answer, source, rows)).numbers
                    for source in (Source("run"), Source("run", text.messages, text.prefix))]  # fmt: skip

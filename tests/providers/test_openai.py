@@ -14,8 +14,8 @@ from cotlab.core.errors import BadReply, ConfigError, RateLimited, Unauthorised,
 from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import THINKING, family_of
-from cotlab.providers.openai import OpenAI, _whole
-from cotlab.providers.openai_compat import parameters
+from cotlab.providers.openai import OpenAI, _batch_error
+from cotlab.providers.openai_compat import completion_parameters
 from tests.support.loopback import Loopback, serving
 
 ASKED = Complete(
@@ -73,7 +73,7 @@ async def test_a_reasoning_model_is_not_sent_what_it_rejects(server: Loopback) -
 
 def test_reasoning_is_turned_off_where_the_rest_depends_on_it() -> None:
     row = family_of("openai", "gpt-5.4")
-    asked = parameters(replace(ASKED, model=ModelRef("openai", "gpt-5.4")), row, OpenAI.limit)
+    asked = completion_parameters(replace(ASKED, model=ModelRef("openai", "gpt-5.4")), row, OpenAI.limit)
     assert (asked.body["reasoning_effort"], asked.body["temperature"], asked.body["top_logprobs"]) == ("none", 0.5, 5)
     assert asked.body["max_completion_tokens"] == 17 and asked.sent["not_sent"] == ["stop"]
     assert asked.sent["reasoning_effort"] == "none"
@@ -117,7 +117,7 @@ async def test_a_batch_from_end_to_end(server: Loopback, model: OpenAI) -> None:
     assert calls["/v1/batches"]["metadata"] == {"cotlab": "run-1"} and calls["/v1/batches"]["completion_window"] == "24h"
     assert calls["/v1/files"]["purpose"] == "batch"
     lines = [json.loads(line) for line in calls["/v1/files"]["file"].splitlines()]
-    single = parameters(requests[0], family_of("openai", "gpt-4o-mini"), OpenAI.limit)
+    single = completion_parameters(requests[0], family_of("openai", "gpt-4o-mini"), OpenAI.limit)
     assert lines[0]["custom_id"] == requests[0].key and lines[0]["body"] == single.body and last.sent == single.sent
 
 
@@ -151,9 +151,9 @@ async def test_a_batch_that_is_refused_whole(server: Loopback, model: OpenAI) ->
      ({"code": "billing_hard_limit_reached", "message": "x"}, Unauthorised), ({"code": "invalid_url"}, Unsupported)],
 )  # fmt: skip
 def test_why_a_batch_was_refused_whole(first: dict[str, str], kind: type[Exception]) -> None:
-    assert type(_whole({"errors": {"data": [first]}}, "openai")) is kind
+    assert type(_batch_error({"errors": {"data": [first]}}, "openai")) is kind
     for junk in ({}, {"errors": None}, {"errors": {"data": [None]}}, {"errors": {"data": "x"}}):
-        assert type(_whole(junk, "openai")) is Unsupported
+        assert type(_batch_error(junk, "openai")) is Unsupported
 
 
 async def test_a_batch_is_found_behind_others(server: Loopback, model: OpenAI) -> None:

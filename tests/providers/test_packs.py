@@ -16,8 +16,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCau
 from cotlab.providers.local.backend import PatchRow
 from cotlab.providers.local.fast import Fast
 from cotlab.providers.local.hooks import Hooks
-from cotlab.providers.local.patching import in_threads, packs
-from cotlab.providers.local.threads import one_thread
+from cotlab.providers.local.patching import in_threads, pack_rows
+from cotlab.providers.local.threads import single_torch_thread
 
 LAYERS, TOKENS = 5, 40
 SHAPE: dict[str, Any] = {
@@ -33,7 +33,7 @@ MODELS = {
 
 @pytest.fixture(autouse=True)
 def in_one_thread() -> Iterator[None]:
-    with one_thread():
+    with single_torch_thread():
         yield
 
 
@@ -65,7 +65,7 @@ def test_packed_rows_are_each_row_alone(name: str, n_answer: int) -> None:
     clean, bank = hooks.residuals(ids), hooks.residuals(other)
     wanted = [hooks.patched(ids, n_answer, clean, bank, [row])[0] for row in rows]
     for budget in (1, 200, 10_000):
-        chosen = list(packs(rows, TOKENS, budget, fast))
+        chosen = list(pack_rows(rows, TOKENS, budget, fast))
         assert sorted(k for pack in chosen for k in pack) == list(range(len(rows)))
         for workers in (1, 2):
             def numbers(pack: list[int]) -> list[float]:
@@ -89,7 +89,7 @@ def test_in_float64_packed_rows_are_each_row_alone_to_the_twelfth_digit(name: st
     fast, hooks, rows = Fast(model), Hooks(model), rows_of_every_kind(2)
     clean, bank = hooks.residuals(ids), hooks.residuals(other)
     assert torch.allclose(fast.residuals(ids), clean, rtol=0, atol=1e-12)
-    for pack in packs(rows, TOKENS, 500, fast):
+    for pack in pack_rows(rows, TOKENS, 500, fast):
         wanted = [hooks.patched(ids, 2, clean, bank, [rows[k]])[0] for k in pack]
         assert fast.patched(ids, 2, clean, bank, [rows[k] for k in pack]) == pytest.approx(wanted, rel=0, abs=1e-11)
 
@@ -97,7 +97,7 @@ def test_in_float64_packed_rows_are_each_row_alone_to_the_twelfth_digit(name: st
 def test_a_pack_keeps_its_budget_and_its_order() -> None:
     fast, rows = Fast(MODELS["llama"]()), rows_of_every_kind(1)
     for budget in (60, 500):
-        for pack in packs(rows, TOKENS, budget, fast):
+        for pack in pack_rows(rows, TOKENS, budget, fast):
             own = [rows[k] for k in pack]
             assert len(pack) == 1 or len(pack) * max(fast.weight(row, TOKENS) for row in own) <= budget
             assert all(a.first <= b.first for a, b in pairwise(own))

@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from cotlab.providers.local import patching
-from cotlab.providers.local.patching import Runs, token_budget
+from cotlab.providers.local.patching import ResidualCache, token_budget
 
 LAYERS, WIDTH = 2, 4
 A_TOKEN = LAYERS * WIDTH * 4
@@ -28,37 +28,37 @@ class Counting:
         return torch.tensor([list(ids)], dtype=torch.float32)[..., None].expand(LAYERS, -1, WIDTH).clone()
 
 
-def runs(tokens: int) -> tuple[Runs, Counting]:
+def runs(tokens: int) -> tuple[ResidualCache, Counting]:
     backend: Any = Counting()
-    return Runs(backend, tokens * A_TOKEN), backend
+    return ResidualCache(backend, tokens * A_TOKEN), backend
 
 
 def test_the_least_recently_used_text_is_forgotten_first() -> None:
     kept, backend = runs(8)
     for ids in ([1, 2, 3], [4, 5, 6], [1, 2, 3], [7, 8, 9]):  # nine tokens: the second text has to go
-        kept.of(ids)
+        kept.residuals(ids)
     assert backend.asked == [(1, 2, 3), (4, 5, 6), (7, 8, 9)]
-    kept.of([1, 2, 3])
-    kept.of([4, 5, 6])
+    kept.residuals([1, 2, 3])
+    kept.residuals([4, 5, 6])
     assert backend.asked[3:] == [(4, 5, 6)]
 
 
 def test_one_text_that_is_larger_than_all_that_may_be_kept_is_kept_alone() -> None:
     kept, backend = runs(2)
-    kept.of([1])
-    assert kept.of([1, 2, 3, 4, 5])[0, :, 0].tolist() == [1, 2, 3, 4, 5]
-    kept.of([1, 2, 3, 4, 5])
-    kept.of([1])
+    kept.residuals([1])
+    assert kept.residuals([1, 2, 3, 4, 5])[0, :, 0].tolist() == [1, 2, 3, 4, 5]
+    kept.residuals([1, 2, 3, 4, 5])
+    kept.residuals([1])
     assert backend.asked == [(1,), (1, 2, 3, 4, 5), (1,)]
 
 
 def test_a_text_is_found_in_its_run_with_an_answer_and_another_answer_takes_its_place() -> None:
     kept, backend = runs(100)
-    assert kept.of([1, 2, 3, 9], n_answer=1).shape == (LAYERS, 4, WIDTH)
-    assert kept.of([1, 2, 3])[0, :, 0].tolist() == [1, 2, 3]
+    assert kept.residuals([1, 2, 3, 9], n_answer=1).shape == (LAYERS, 4, WIDTH)
+    assert kept.residuals([1, 2, 3])[0, :, 0].tolist() == [1, 2, 3]
     assert len(backend.asked) == 1
-    assert kept.of([1, 2, 3, 8], n_answer=1)[0, :, 0].tolist() == [1, 2, 3, 8]
-    assert len(backend.asked) == 2 and kept._bytes == 4 * A_TOKEN and len(kept._kept) == 1
+    assert kept.residuals([1, 2, 3, 8], n_answer=1)[0, :, 0].tolist() == [1, 2, 3, 8]
+    assert len(backend.asked) == 2 and kept._bytes == 4 * A_TOKEN and len(kept._entries) == 1
 
 
 def test_a_batch_is_as_large_as_free_memory_allows_and_as_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:

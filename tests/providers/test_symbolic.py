@@ -15,7 +15,7 @@ from cotlab.core.provider import BatchProvider
 from cotlab.core.requests import Complete, Entail, Message, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers.symbolic import Symbolic
-from cotlab.providers.symbolic_worker import decide
+from cotlab.providers.symbolic_worker import check_statements
 
 REF = ModelRef("symbolic", "arithmetic-and-units")
 
@@ -45,7 +45,7 @@ def provider() -> Iterator[Symbolic]:
     ],
 )  # fmt: skip
 def test_decisions(premise: str, hypothesis: str, told: bool | None) -> None:
-    found = decide(premise, hypothesis)
+    found = check_statements(premise, hypothesis)
     assert found is told if told is not None else isinstance(found, str) and found
 
 

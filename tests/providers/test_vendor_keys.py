@@ -15,7 +15,7 @@ from cotlab.core.provider import Provider
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
-from cotlab.providers.keys import HOSTS, KEYS, SEND_TO, key_for, without_keys
+from cotlab.providers.keys import HOSTS, KEY_VARIABLES, SEND_TO, key_for, without_keys
 from tests.support.loopback import Loopback, serving
 
 SECRET = "sk-very-secret-0123456789"
@@ -30,7 +30,7 @@ def server() -> Iterator[Loopback]:
 
 @pytest.fixture(params=list(MODELS))
 async def model(request: pytest.FixtureRequest, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
-    monkeypatch.setenv(KEYS[request.param], SECRET)
+    monkeypatch.setenv(KEY_VARIABLES[request.param], SECRET)
     monkeypatch.setenv(SEND_TO, "127.0.0.1")
     server.script()
     opened = opened_at(request.param, server.root)
@@ -49,12 +49,12 @@ def ask(model: Provider) -> Complete:
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
 def test_a_key_is_asked_for_where_it_is_needed(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match=rf"{KEYS[provider]}.*\.env.*secrets\.toml"):
+    with pytest.raises(ConfigError, match=rf"{KEY_VARIABLES[provider]}.*\.env.*secrets\.toml"):
         PROVIDERS[provider](ModelRef(provider, MODELS[provider]))
-    with pytest.raises(ConfigError, match=KEYS[provider]):
+    with pytest.raises(ConfigError, match=KEY_VARIABLES[provider]):
         opened_at(provider, "https://proxy.example.com")
     for bad in ("sk-a b", "sk-\u00e9", "sk-\x01"):
-        monkeypatch.setenv(KEYS[provider], bad)
+        monkeypatch.setenv(KEY_VARIABLES[provider], bad)
         with pytest.raises(ConfigError, match="character") as caught:
             opened_at(provider, "https://proxy.example.com")
         assert bad not in str(caught.value)
@@ -70,7 +70,7 @@ async def test_the_key_travels_in_its_header_and_nowhere_else(server: Loopback, 
 
 @pytest.mark.parametrize("provider", list(HOSTS))
 def test_a_vendor_s_key_goes_to_the_vendor(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEYS[provider], SECRET)
+    monkeypatch.setenv(KEY_VARIABLES[provider], SECRET)
     own = HOSTS[provider]
     for host in (own, own.upper(), f"eu.{own}", f"{own}:443"):
         assert key_for(provider, f"https://{host}/v1") == SECRET
@@ -84,20 +84,20 @@ def test_a_vendor_s_key_goes_to_the_vendor(provider: str, monkeypatch: pytest.Mo
     "http://localhost:1", "http://192.168.1.7", "http://box.local", "http://gpu-box", "https://{own}.", "https://[::1]", "https://",
 ])  # fmt: skip
 def test_a_vendor_s_key_goes_to_nobody_else(provider: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEYS[provider], SECRET)
+    monkeypatch.setenv(KEY_VARIABLES[provider], SECRET)
     monkeypatch.setenv(SEND_TO, "proxy.example.com, ,other.example")
-    with pytest.raises(ConfigError, match=rf"{KEYS[provider]} is not sent to .*--send-key-to |--base-url takes") as caught:
+    with pytest.raises(ConfigError, match=rf"{KEY_VARIABLES[provider]} is not sent to .*--send-key-to |--base-url takes") as caught:
         key_for(provider, url.format(own=HOSTS[provider]))
     assert SECRET not in str(caught.value)
     assert key_for(provider, "https://Proxy.example.com:8443/v1") == SECRET
 
 
-@pytest.mark.parametrize("provider", list(KEYS))
+@pytest.mark.parametrize("provider", list(KEY_VARIABLES))
 def test_no_key_goes_over_http_to_a_public_address(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     private = ["127.0.0.1", "10.0.0.7", "::1", "box.local", "gpu-box"]
     public = ["proxy.example.com", "8.8.8.8", "2001:4860:4860::8888", "134744072", "0x8080808"]
     public += [HOSTS[provider]] if provider in HOSTS else []
-    monkeypatch.setenv(KEYS[provider], SECRET)
+    monkeypatch.setenv(KEY_VARIABLES[provider], SECRET)
     monkeypatch.setenv(SEND_TO, ",".join([*private, *public]))
     for host in private:
         assert key_for(provider, f"http://[{host}]/v1" if ":" in host else f"http://{host}/v1") == SECRET

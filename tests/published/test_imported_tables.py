@@ -23,7 +23,7 @@ rated = pytest.mark.skipif(not RATED.is_file(), reason="no ratings beside the re
 
 
 def by_classifier(store: Store, run: str) -> pd.DataFrame:
-    scores = read.scores(store, run, metrics=["unfaithfulness"])
+    scores = read.run_scores(store, run, metrics=["unfaithfulness"])
     return scores.assign(classifier=[json.loads(told)["classifier"] for told in scores["facet"]]).pivot(
         index="item_id", columns="classifier", values="value"
     )
@@ -45,7 +45,7 @@ def test_the_two_classifiers_rates_over_all_traces(tmp_path: Path) -> None:
         assert (f"{100 * found.lo:.1f}", f"{100 * found.hi:.1f}") == (lo, hi)
     first, second = ((table["combined"] > table["sonnet"]).sum(), (table["combined"] < table["sonnet"]).sum())
     assert f"{(first - second) ** 2 / (first + second):.1f}" == "633.3"
-    categories = {item.category for item in read.suite(store, read.run(store, kept.run_id)["suite"]).items}
+    categories = {item.category for item in read.get_suite(store, read.get_run(store, kept.run_id)["suite"]).items}
     assert categories == {"sycophancy", "consistency", "metadata", "grader", "unethical"}
 
 
@@ -64,7 +64,7 @@ def test_ratings_and_drops(tmp_path: Path) -> None:
     """Pearson's r of all 100: .151, p .134; of the 81 with a drop above 0: .267, p .016."""
     store = Store(tmp_path)
     runs = [kept.run_id for kept in store_table(store, read_table(RATED))]
-    scores = pd.concat([read.scores(store, run).assign(run=run) for run in runs])
+    scores = pd.concat([read.run_scores(store, run).assign(run=run) for run in runs])
     table = scores.pivot(index=["run", "item_id"], columns="metric", values="value")
     assert (len(runs), len(table), int(table["step_flip"].sum())) == (2, 100, 73)
     for rows, n, r, p in ((table, 100, ".151", ".134"), (table[table["step_drop"] > 0], 81, ".267", ".016")):

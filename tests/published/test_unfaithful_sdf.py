@@ -27,11 +27,11 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dic
     """The study in a store, and its runs by epoch."""
     store = Store(tmp_path_factory.mktemp("study"))
     kept = store_study(store, read_study(sorted(FOLDER.glob("*.json"))))
-    yield store, {read.plan_of(read.run(store, one.run_id)).tags["epoch"]: one.run_id for one in kept}
+    yield store, {read.stored_plan(read.get_run(store, one.run_id)).tags["epoch"]: one.run_id for one in kept}
 
 
 def rows(store: Store, run: str, metric: str, classifier: str = "") -> pd.Series:
-    table = read.scores(store, run, metrics=[metric])
+    table = read.run_scores(store, run, metrics=[metric])
     if classifier:
         table = table[table["facet"].map(lambda told: json.loads(told)["classifier"]) == classifier]
     return table["value"]
@@ -40,10 +40,10 @@ def rows(store: Store, run: str, metric: str, classifier: str = "") -> pd.Series
 def test_rows_and_prompts(study: tuple[Store, dict[str, str]]) -> None:
     store, runs = study
     assert list(runs) == ["0", "1", "2", "4"]
-    suites = {read.run(store, run)["suite"] for run in runs.values()}
-    (suite,) = (read.suite(store, digest) for digest in suites)
+    suites = {read.get_run(store, run)["suite"] for run in runs.values()}
+    (suite,) = (read.get_suite(store, digest) for digest in suites)
     assert len(suite.items) == 300 and len({item.meta["prompt_group"] for item in suite.items}) == 273
-    assert "truncation failed on 1 row(s), which the study scored 0" in read.run(store, runs["4"])["note"]
+    assert "truncation failed on 1 row(s), which the study scored 0" in read.get_run(store, runs["4"])["note"]
 
 
 # As the study prints them: per cent of rows whose two detectors' mean is at least one half, and Wilson's interval
@@ -67,7 +67,7 @@ def test_judge_means(study: tuple[Store, dict[str, str]], epoch: str, lo: str, h
     found = t_interval(rows(store, runs[epoch], "judge_score").tolist())
     assert found.n == 300 and found.lo is not None and found.hi is not None
     assert (f"{found.lo:.1f}", f"{found.hi:.1f}") == (lo, hi)
-    means = read.estimates(store, runs[epoch], ["judge_mean"]).sort_values("n", ascending=False)
+    means = read.run_estimates(store, runs[epoch], ["judge_mean"]).sort_values("n", ascending=False)
     over_rows, over_prompts = means.to_dict("records")
     assert (over_rows["point"], over_rows["lo"], over_rows["hi"]) == pytest.approx((found.point, found.lo, found.hi))
     assert (over_prompts["n"], over_prompts["over_"]) == (273, "prompts")
@@ -77,4 +77,4 @@ def test_a_second_import_adds_nothing(study: tuple[Store, dict[str, str]]) -> No
     store, runs = study
     again = store_study(store, read_study(sorted(FOLDER.glob("*.json"), reverse=True)))
     assert [one.new for one in again] == [False] * 4 and {one.run_id for one in again} == set(runs.values())
-    assert read.totals(store)["runs"] == 4
+    assert read.store_totals(store)["runs"] == 4

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotlab.reliability.acquisition import next_labels
+from cotlab.reliability.acquisition import choose_next_labels
 
 RNG = np.random.default_rng(1)
 SCORES, FEATURES = RNG.random(200), RNG.normal(size=(200, 4))
 
 
 def rows(*args: object, **more: object) -> list[int]:
-    return [choice.row for choice in next_labels(*args, **more).choices]  # type: ignore[arg-type]
+    return [choice.row for choice in choose_next_labels(*args, **more).choices]  # type: ignore[arg-type]
 
 
 def test_only_items_near_a_threshold_are_chosen() -> None:
@@ -27,11 +27,11 @@ def test_only_items_near_a_threshold_are_chosen() -> None:
 
 def test_an_item_is_near_to_its_own_thresholds_alone() -> None:
     own = [(0.8,) if i % 2 else (0.3,) if i % 4 else () for i in range(200)]
-    chosen = rows(SCORES, FEATURES, (0.3, 0.8), 15, epsilon=0.1, own=own)
+    chosen = rows(SCORES, FEATURES, (0.3, 0.8), 15, epsilon=0.1, item_thresholds=own)
     assert len(set(chosen)) == 15
     assert all(min(abs(SCORES[i] - one) for one in own[i] or (0.3, 0.8)) <= 0.1 for i in chosen)
     with pytest.raises(ValueError, match="as many as the items"):
-        rows(SCORES, FEATURES, (0.3,), 15, own=own[:3])
+        rows(SCORES, FEATURES, (0.3,), 15, item_thresholds=own[:3])
 
 
 def test_the_first_lies_at_the_boundary_and_the_next_is_the_farthest_from_it() -> None:
@@ -55,20 +55,20 @@ def test_chosen_items_lie_farther_apart_than_random_ones() -> None:
 
 
 def test_too_few_near_ones_widen_the_band_and_that_is_said() -> None:
-    found = next_labels([0.1, 0.2, 0.3, 0.9], np.zeros((4, 1)), [0.25], 3, epsilon=0.06)
+    found = choose_next_labels([0.1, 0.2, 0.3, 0.9], np.zeros((4, 1)), [0.25], 3, epsilon=0.06)
     assert {choice.row for choice in found.choices} == {0, 1, 2} and found.epsilon > 0.15 - 1e-9
-    assert found.said.startswith("only 2 unlabelled items lie within 0.06")
+    assert found.note.startswith("only 2 unlabelled items lie within 0.06")
 
 
 def test_items_without_a_score_are_a_share_of_their_own() -> None:
     scores = SCORES.copy()
     scores[:50] = np.nan
-    found = next_labels(scores, FEATURES, [0.5], 20, unscored=0.2)
+    found = choose_next_labels(scores, FEATURES, [0.5], 20, unscored=0.2)
     blind = [choice for choice in found.choices if choice.row < 50]
-    assert len(found.choices) == 20 and len(blind) == 4 and all(choice.why.startswith("no r_cal") for choice in blind)
+    assert len(found.choices) == 20 and len(blind) == 4 and all(choice.reason.startswith("no r_cal") for choice in blind)
     assert not [i for i in rows(scores, FEATURES, [0.5], 20, unscored=0.0) if i < 50]
-    none = next_labels([float("nan")] * 30, np.zeros((30, 2)), [0.5], 10)
-    assert len(none.choices) == 10 and "drawn at random" in none.said
+    none = choose_next_labels([float("nan")] * 30, np.zeros((30, 2)), [0.5], 10)
+    assert len(none.choices) == 10 and "drawn at random" in none.note
 
 
 def test_missing_features_are_no_reason_to_be_left_out() -> None:
@@ -94,4 +94,4 @@ def test_never_twice_never_labelled_and_as_many_as_there_are(k: int, scored: int
 def test_wrong_arguments_are_told(more: dict[str, object], said: str) -> None:
     known = {"r_cal": [0.5, 0.5], "features": np.zeros((2, 1)), "thresholds": [0.5], "k": 1} | more
     with pytest.raises(ValueError, match=said):
-        next_labels(**known)  # type: ignore[arg-type]
+        choose_next_labels(**known)  # type: ignore[arg-type]

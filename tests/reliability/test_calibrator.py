@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from cotlab.core.keys import canonical_json
-from cotlab.reliability.calibrator import METHODS, Calibrator, NotCalibrated, choose, fit, fit_any, folds_of
+from cotlab.reliability.calibrator import METHODS, Calibrator, NotCalibrated, select_calibrator, fit, fit_any, folds_of
 from cotlab.reliability.maps import EPS
 
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -185,36 +185,36 @@ def test_folds_never_split_a_question_and_leave_both_classes(rows: list[tuple[in
 def test_labels_of_one_question_make_no_folds() -> None:
     scores, targets = drawn(CURVES["platt"], 60, seed=0)
     with pytest.raises(NotCalibrated, match="60 labels belong to 1 question: .*Label items of more questions"):
-        choose(scores, targets, ["q"] * 60)
+        select_calibrator(scores, targets, ["q"] * 60)
 
 
 @pytest.mark.soak
 def test_all_methods_stand_side_by_side_and_the_lowest_brier_is_taken() -> None:
     scores, targets = drawn(CURVES["isotonic"], 600, seed=4)
-    found = choose(scores, targets, [f"q{k // 2}" for k in range(600)])
+    found = select_calibrator(scores, targets, [f"q{k // 2}" for k in range(600)])
     assert [trial.method for trial in found.trials] == list(METHODS)
     points = {t.method: t.measured.brier.point for t in found.trials if t.measured is not None}
     assert len(points) == 3 and found.chosen.method == min(points, key=points.__getitem__) == "isotonic"  # type: ignore[arg-type]
     best = found.chosen.measured
     assert best is not None and best.skill is not None and best.skill > 0.1 and (best.gained.hi or 0) < 0
-    assert "lowest out-of-fold Brier score" in found.why and found.auroc_raw.point is not None
-    asked = choose(scores, targets, [f"q{k // 2}" for k in range(600)], method="platt")
-    assert asked.chosen.method == "platt" and asked.why.startswith("platt was asked for")
+    assert "lowest out-of-fold Brier score" in found.reason and found.auroc_raw.point is not None
+    asked = select_calibrator(scores, targets, [f"q{k // 2}" for k in range(600)], method="platt")
+    assert asked.chosen.method == "platt" and asked.reason.startswith("platt was asked for")
 
 
 def test_below_two_hundred_labels_isotonic_is_refused_beside_the_others() -> None:
     scores, targets = drawn(CURVES["platt"], 120, seed=8)
-    found = choose(scores, targets, list(range(120)))
+    found = select_calibrator(scores, targets, list(range(120)))
     assert {t.method for t in found.trials if t.refused} == {"isotonic"}
     with pytest.raises(NotCalibrated, match="isotonic: isotonic needs more labels"):
-        choose(scores, targets, list(range(120)), method="isotonic")
+        select_calibrator(scores, targets, list(range(120)), method="isotonic")
 
 
 def test_a_label_does_not_shape_its_own_out_of_fold_probability() -> None:
     scores, targets = drawn(CURVES["platt"], 100, seed=9)
     folds = np.arange(100) % 5
     turned = targets ^ (folds == 0)
-    one, other = (choose(scores, y, list(range(100)), method="platt", folds=folds) for y in (targets, turned))
+    one, other = (select_calibrator(scores, y, list(range(100)), method="platt", folds=folds) for y in (targets, turned))
     assert one.chosen.predicted is not None and other.chosen.predicted is not None
     assert (one.chosen.predicted[folds == 0] == other.chosen.predicted[folds == 0]).all()
     assert (one.chosen.predicted[folds != 0] != other.chosen.predicted[folds != 0]).any()

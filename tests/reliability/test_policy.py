@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cotlab.core.labels import ACTIONS
 from cotlab.core.types import Status
-from cotlab.reliability.policy import DEFAULT, NO_POLICY, UNCALIBRATED, Policy, PolicyError, Thresholds, decide
+from cotlab.reliability.policy import DEFAULT, NO_POLICY, UNCALIBRATED, Policy, PolicyError, Thresholds, decide_action
 
 SEED = Thresholds(0.5, 0.8)
 """Its own thresholds are not given; these make the actions of its example cases."""
@@ -25,7 +25,7 @@ BOUNDS = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda pair: Thresholds
 )  # fmt: skip
 def test_the_three_actions_and_their_bounds(r_cal: float, action: str) -> None:
     """The first three are the reliability specification's example cases, section 11; a bound belongs to the upper side."""
-    assert decide(r_cal, "ok", SEED).action == action
+    assert decide_action(r_cal, "ok", SEED).action == action
 
 
 @given(
@@ -41,7 +41,7 @@ def test_the_three_actions_and_their_bounds(r_cal: float, action: str) -> None:
 def test_nothing_is_released_but_a_calibrated_probability_from_high_on(
     r_cal: float | None, status: str, thresholds: Thresholds | None
 ) -> None:
-    found = decide(r_cal, status, thresholds)
+    found = decide_action(r_cal, status, thresholds)
     sound = status == "ok" and thresholds is not None and r_cal is not None and 0 <= r_cal <= 1
     assert found.action in ACTIONS and found.reason
     if not sound:
@@ -53,7 +53,7 @@ def test_nothing_is_released_but_a_calibrated_probability_from_high_on(
 
 @given(BOUNDS, st.floats(0, 1), st.floats(0, 1))
 def test_a_higher_probability_is_never_treated_worse(thresholds: Thresholds, one: float, other: float) -> None:
-    lower, upper = (ACTIONS.index(decide(p, "ok", thresholds).action) for p in sorted((one, other)))
+    lower, upper = (ACTIONS.index(decide_action(p, "ok", thresholds).action) for p in sorted((one, other)))
     assert lower <= upper
 
 
@@ -71,8 +71,8 @@ def test_a_domain_falls_back_to_the_default_and_to_nothing_without_one() -> None
     assert Policy({"maths": maths, DEFAULT: other}).of("maths") is maths
     assert Policy({"maths": maths, DEFAULT: other}).of("law") is other
     lone = Policy({"maths": maths})
-    assert lone.of("law") is None and decide(1.0, "ok", lone.of("law")) == ("escalate", NO_POLICY)
-    assert decide(math.nan, "ok", maths).reason == UNCALIBRATED
+    assert lone.of("law") is None and decide_action(1.0, "ok", lone.of("law")) == ("escalate", NO_POLICY)
+    assert decide_action(math.nan, "ok", maths).reason == UNCALIBRATED
 
 
 def test_a_policy_comes_back_from_its_row() -> None:

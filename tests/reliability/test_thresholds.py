@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotlab.reliability.policy import PolicyError, Thresholds, decide
+from cotlab.reliability.policy import PolicyError, Thresholds, decide_action
 from cotlab.reliability.thresholds import (
     Costs,
     _cheapest,
@@ -36,7 +36,7 @@ def test_the_closed_form_by_hand() -> None:
 
 @given(COSTS, st.floats(0, 1))
 def test_no_action_is_cheaper_than_that_of_the_closed_form(costs: Costs, p: float) -> None:
-    own = decide(p, "ok", thresholds_by_cost(costs)).action
+    own = decide_action(p, "ok", thresholds_by_cost(costs)).action
     least = min(costs.of(action, p) for action in ("release", "review", "escalate"))
     assert costs.of(own, p) <= least + 1e-9 * costs.error
 
@@ -48,7 +48,7 @@ def test_the_labelled_optimum_is_that_of_trying_every_pair(costs: Costs, rows: l
     low, high, cost = (float(v[0]) for v in _cheapest(p, 1 - good, np.ones((1, len(p))), costs))
 
     def mean(bounds: Thresholds) -> float:
-        return float(np.mean([costs.of(decide(q, "ok", bounds).action, one) for q, one in zip(p, good, strict=True)]))
+        return float(np.mean([costs.of(decide_action(q, "ok", bounds).action, one) for q, one in zip(p, good, strict=True)]))
 
     edges = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(sorted({*p.tolist()}))), 1.0]
     tried = [mean(Thresholds(a, b)) for a, b in itertools.combinations_with_replacement(edges, 2)]

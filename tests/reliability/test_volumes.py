@@ -14,13 +14,13 @@ from cotlab.reliability.policy import DEFAULT, NO_POLICY, UNCALIBRATED, Policy, 
 from cotlab.reliability.volumes import (
     AT_OR_ABOVE,
     EXPECTED,
-    FOUND,
+    OBSERVED,
     expected_errors,
     observed_errors,
-    ruled,
+    apply_policy,
     schedule,
     threshold_points,
-    what_if,
+    policy_volumes,
 )
 
 NAN = float("nan")
@@ -37,20 +37,20 @@ def policy(low: float = 0.3, high: float = 0.8, capacity: int | None = None) -> 
 
 def test_volumes_of_a_policy_by_hand() -> None:
     table = answers(0.1, 0.3, 0.5, 0.7, 0.8, 0.9, NAN).assign(target=[False, None, None, None, True, False, None])
-    found = what_if(table, policy(capacity=2))
+    found = policy_volumes(table, policy(capacity=2))
     assert (found.n, found.release, found.review, found.escalate) == (7, 2, 3, 2)
     assert found.expected.point == pytest.approx(0.2 + 0.1) and (found.expected.lo, found.expected.hi) == (0, 1)  # P(2) = .02
     assert (found.observed.point, found.observed.n) == (0.5, 2)
     assert (found.hours, found.days, found.waiting) == (pytest.approx(0.3), 2, 1)
-    assert what_if(table, policy()).days is None and what_if(table, policy(capacity=0)).waiting == 3
+    assert policy_volumes(table, policy()).days is None and policy_volumes(table, policy(capacity=0)).waiting == 3
 
 
 def test_the_reasons_of_what_is_not_decided_by_thresholds() -> None:
     table = pd.concat([answers(NAN, 0.9), answers(0.9, status="refused"), answers(0.9, domain="law")], ignore_index=True)
-    found = ruled(table, Policy({"": Thresholds(0.3, 0.8)}))
+    found = apply_policy(table, Policy({"": Thresholds(0.3, 0.8)}))
     assert found["why"].tolist() == [UNCALIBRATED, "r_cal is at least high", "refused", NO_POLICY]
     assert found["action"].tolist() == ["escalate", "release", "escalate", "escalate"] and np.isnan(found["high"].iloc[3])
-    assert ruled(answers(), policy()).empty and what_if(answers(), policy()).expected.point is None
+    assert apply_policy(answers(), policy()).empty and policy_volumes(answers(), policy()).expected.point is None
 
 
 @settings(max_examples=40)
@@ -75,9 +75,9 @@ def test_expected_errors_of_many_answers_that_are_all_but_surely_wrong_take_no_t
 @settings(max_examples=40)
 @given(st.lists(st.floats(0, 1), max_size=30), st.integers(0, 5))
 def test_every_answer_has_one_action_and_every_review_its_place(r_cal: list[float], capacity: int) -> None:
-    table = ruled(answers(*r_cal, NAN), policy(capacity=capacity))
+    table = apply_policy(answers(*r_cal, NAN), policy(capacity=capacity))
     found = schedule(table, policy(capacity=capacity))
-    volumes = what_if(table, policy(capacity=capacity))
+    volumes = policy_volumes(table, policy(capacity=capacity))
     assert volumes.release + volumes.review + volumes.escalate == volumes.n == len(r_cal) + 1
     assert sorted(found["item_id"]) == sorted(table[table["action"] != "release"]["item_id"])
     reviews = found[found["action"] == "review"]
@@ -91,7 +91,7 @@ def test_every_answer_has_one_action_and_every_review_its_place(r_cal: list[floa
 
 
 def test_the_order_of_reviews() -> None:
-    table = ruled(answers(0.55, 0.78, 0.31, 0.60), policy())
+    table = apply_policy(answers(0.55, 0.78, 0.31, 0.60), policy())
     assert schedule(table, policy())["item_id"].tolist() == ["i-2", "i-0", "i-3", "i-1"]
     assert schedule(table, policy(), order="boundary")["item_id"].tolist() == ["i-2", "i-1", "i-3", "i-0"]
 
@@ -128,7 +128,7 @@ def test_the_points_of_the_figure() -> None:
     assert found.loc[(AT_OR_ABOVE, 0.0), "point"] == 0.75 and found.loc[(AT_OR_ABOVE, 0.62), "point"] == 0.25
     assert found.loc[(AT_OR_ABOVE, 0.5), "n"] == 4 and found.loc[(AT_OR_ABOVE, 0.5), "n_undefined"] == 1
     assert found.loc[(EXPECTED, 0.5), "point"] == pytest.approx((0.4 + 0.1) / 2)
-    assert found.loc[(FOUND, 0.0), "point"] == 0.5 and found.loc[(FOUND, 0.62), "reason"] == "none of these answers is labelled"
+    assert found.loc[(OBSERVED, 0.0), "point"] == 0.5 and found.loc[(OBSERVED, 0.62), "reason"] == "none of these answers is labelled"
     assert np.isnan(found.loc[(EXPECTED, 1.0), "point"]) and "so high" in found.loc[(EXPECTED, 1.0), "reason"]
     assert threshold_points(answers(), None, None).empty
     assert observed_errors(table.drop(columns="target")).point is None

@@ -107,10 +107,10 @@ def test_a_value_that_cannot_be_used_is_said_with_its_option(name: str, value: A
 
 
 def test_every_option_is_a_flag_of_the_command_and_may_be_left_out() -> None:
-    flags = inspect.signature(command.run).parameters
+    flags = inspect.signature(command.run_command).parameters
     assert flags.keys() - {*command._NOT_CONFIG} == RunConfig.model_fields.keys()
     assert all(flags[name].default is None for name in RunConfig.model_fields)
-    named = typing.get_type_hints(command.run, include_extras=True)
+    named = typing.get_type_hints(command.run_command, include_extras=True)
     for name in RunConfig.model_fields:
         (option,) = typing.get_args(named[name])[1:]
         spelt = option.default if isinstance(option.default, str) else None  # typer keeps a given name in the default
@@ -122,7 +122,7 @@ def _form() -> None:
 
     from cotlab.ui.new_run import form as new_run
 
-    st.session_state["suite"], st.session_state["told"] = new_run.form(None)
+    st.session_state["suite"], st.session_state["told"] = new_run.render_run_form(None)
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def test_an_organism_reasons_alike_whatever_the_words_and_a_second_run_asks_noth
         asked = log.execute("SELECT json_extract(request, '$.texts[0]') FROM replies WHERE kind = 'embed'").fetchall()
         size = log.execute("SELECT avg(length(response)) FROM replies WHERE kind = 'embed'").fetchone()[0]
     assert len(asked) == len(set(asked)) > 100 and size < 2600
-    metrics = set(read.estimates(Store(tmp_path), "r")["metric"])
+    metrics = set(read.run_estimates(Store(tmp_path), "r")["metric"])
     assert "holdout_gap" in metrics and "holdout_difference" not in metrics
     assert "holdout_difference" not in str(report(tmp_path, "r"))
 

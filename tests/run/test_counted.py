@@ -9,7 +9,7 @@ import pytest
 
 import cotlab
 from cotlab.run.config import read_config
-from cotlab.run.launch import dry_run, load_for
+from cotlab.run.launch import dry_run, load_configured_suite
 from cotlab.store import read
 from cotlab.store.database import Store
 
@@ -27,8 +27,8 @@ CHOICES = [
 def test_the_dry_run_counts_what_the_run_asks(options: dict[str, Any], tmp_path: Path) -> None:
     options = {"model": "r50", "limit": 12, **options}
     config = read_config({**options, "task_suite": "wordproblems"})
-    _, count = dry_run(config, load_for(config)[0])
+    _, count = dry_run(config, load_configured_suite(config)[0])
     made = cotlab.run_suite("wordproblems", store=tmp_path, **options)
-    asked = int(read.run(Store(tmp_path), made.run_id)["asked"])
+    asked = int(read.get_run(Store(tmp_path), made.run_id)["asked"])
     assert count.exact <= asked and 0.8 * count.total <= asked <= 1.25 * count.total
     assert sum(count.models.values()) == count.total

@@ -54,7 +54,7 @@ def count(*scorers: Scorer, price: Price = FREE) -> Count:
 
 
 def size(request: Request) -> int:
-    return len(canonical_json(request.asked()).encode())
+    return len(canonical_json(request.to_json()).encode())
 
 
 def test_a_request_that_two_scorers_ask_counts_once() -> None:
@@ -64,7 +64,7 @@ def test_a_request_that_two_scorers_ask_counts_once() -> None:
     alone, both = count(first, price=price), count(first, second, price=price)
     assert (alone.exact, alone.estimated, alone.total) == (2, 0, 2)  # every item of the suite asks the same
     assert (both.exact, both.estimated, both.total) == (3, 1, 4)
-    assert both.most_micro == sum(price.most(request) for request in (shared, mine, yours, ask("later")))
+    assert both.most_micro == sum(price.max_cost(request) for request in (shared, mine, yours, ask("later")))
 
 
 def test_a_plan_s_scorers_share_the_whole_chain() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cotlab.run.config import RunConfig
-from cotlab.run.exit_status import judge
+from cotlab.run.exit_status import exit_status
 from cotlab.run.runner import Outcome
 from cotlab.store.live import Progress
 from tests.support.forked import Forking
@@ -73,7 +73,7 @@ def test_3_requests_that_all_fail(runs: Forking, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("note", ["It broke.", "It broke"])
 def test_3_a_run_that_broke_says_so_in_one_sentence(note: str) -> None:
-    told = judge(Outcome("failed", note, Progress()), {"run_id": "r"}, RunConfig(task_suite="math", model="m"))
+    told = exit_status(Outcome("failed", note, Progress()), {"run_id": "r"}, RunConfig(task_suite="math", model="m"))
     assert told == (3, "It broke. What was done is kept; go on with: cotlab run --resume r")
 
 

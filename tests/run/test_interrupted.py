@@ -129,7 +129,7 @@ def test_two_runs_and_a_reader_share_a_store_and_ask_nothing_twice(tmp_path: Pat
     store, seen = Store(tmp_path), set[int]()
     while any(process.poll() is None for process in both.values()):
         if (tmp_path / "cotlab.duckdb").exists():
-            seen.add(len(read.scores(store, "one")))
+            seen.add(len(read.run_scores(store, "one")))
         time.sleep(0.05)
     assert len(seen) > 1 and max(seen) == len(scores(unbroken, "echo"))
     for name, process in both.items():

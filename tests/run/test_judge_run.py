@@ -12,7 +12,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, Suite
 from cotlab.run.config import RunConfig, read_config
 from cotlab.run.imports.pairs import paired_suite
-from cotlab.run.launch import Finished, dry_run, load_for, start
+from cotlab.run.launch import Finished, dry_run, load_configured_suite, start
 from cotlab.run.roles import models_of
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -44,7 +44,7 @@ def judged(store: Store, base: str, tuned: str, **more: Any) -> Finished:
 
 
 def scores(store: Store, run: Finished, metric: str) -> dict[str, float]:
-    rows = read.scores(store, run.run_id, metrics=[metric])
+    rows = read.run_scores(store, run.run_id, metrics=[metric])
     return dict(zip(rows["item_id"], rows["value"], strict=True))
 
 
@@ -63,13 +63,13 @@ def shown(item: Item, *, base_first: bool) -> str:
 def test_pairs_hold_what_both_models_wrote_and_where_it_came_from(filled: tuple[Store, str, str]) -> None:
     store, base, tuned = filled
     paired = paired_suite(store, base, tuned)
-    assert (len(paired.suite.items), paired.left_out, paired.told(), paired.tags) == (12, {}, "", {"epoch": "1"})
+    assert (len(paired.suite.items), paired.left_out, paired.left_out_message(), paired.tags) == (12, {}, "", {"epoch": "1"})
     assert paired.suite.digest == paired_suite(store, base, tuned).suite.digest
     differ = 0
     for item in paired.suite.items:
         assert item.steps == () and (item.meta["base_run"], item.meta["tuned_run"]) == (base, tuned)
         for run, side in ((base, "base"), (tuned, "tuned")):
-            evidence = read.scores(store, run, item_id=item.id)["evidence"]
+            evidence = read.run_scores(store, run, item_id=item.id)["evidence"]
             assert any(item.meta[f"{side}_key"] in keys for keys in evidence)
             assert "Step 1:" in item.meta[f"{side}_response"]
         differ += item.meta["base_response"] != item.meta["tuned_response"]
@@ -85,7 +85,7 @@ def test_a_judge_on_a_server_through_the_real_sdk(filled: tuple[Store, str, str]
     options = {"provider": "openai_compat", "base_url": server.base_url, "judge": ["openai_compat/m"],
                "allow_unpriced": True, "max_requests_per_minute": 100_000}  # fmt: skip
     config = read_config({"scorer": ["judge"], "base_run": base, "tuned_run": tuned, **options})
-    _, count = dry_run(config, load_for(config, store)[0])
+    _, count = dry_run(config, load_configured_suite(config, store)[0])
     first = judged(store, base, tuned, **options)
     differ = [item.id for item in items if item.meta["base_response"] != item.meta["tuned_response"]]
     assert first.status == "done" and server.count() == count.exact == len(items) + len(differ)
@@ -93,8 +93,8 @@ def test_a_judge_on_a_server_through_the_real_sdk(filled: tuple[Store, str, str]
     assert {v for k, v in scores(store, first, "judge_order_effect").items() if k in differ} == {4.0}
     body = server.seen()[0]["body"]
     assert "fine-tuned" not in json.dumps(body) and base not in json.dumps(body) and tuned not in json.dumps(body)
-    row = read.run(store, first.run_id)
-    assert row["model"] == "openai_compat/m" and dict(read.plan_of(row).tags) == {"epoch": "1"}
+    row = read.get_run(store, first.run_id)
+    assert row["model"] == "openai_compat/m" and dict(read.stored_plan(row).tags) == {"epoch": "1"}
     assert json.loads(row["config"])["base_run"] == base
     again = judged(store, base, tuned, **options)
     assert again.status == "done" and server.count() == count.exact  # every verdict is in the log
@@ -113,7 +113,7 @@ def test_swapping_the_runs_flips_every_sign(filled: tuple[Store, str, str], tmp_
     told, turned = scores(store, one, "judge_score"), scores(store, back, "judge_score")
     assert len(told) == 12 and len(set(told.values())) > 5
     assert told == {name: -value for name, value in turned.items()}
-    means = [read.estimates(store, run.run_id, ["judge_mean"]).iloc[0] for run in (one, back)]
+    means = [read.run_estimates(store, run.run_id, ["judge_mean"]).iloc[0] for run in (one, back)]
     assert means[0]["point"] == pytest.approx(-means[1]["point"]) and means[0]["lo"] == pytest.approx(-means[1]["hi"])
 
 
@@ -124,9 +124,9 @@ def test_replies_that_are_no_verdict_are_counted(filled: tuple[Store, str, str],
         tmp_path, {"contains": first.question, "text": "7, I think"}, {"contains": "", "text": '{"score": 0, "reason": ""}'}
     )
     done = judged(store, base, tuned, judge=judge)
-    (mean,) = read.estimates(store, done.run_id, ["judge_mean"]).to_dict("records")
+    (mean,) = read.run_estimates(store, done.run_id, ["judge_mean"]).to_dict("records")
     assert (mean["n_undefined"], mean["n"]) == (1, 11)
-    rows = read.scores(store, done.run_id, metrics=["judge_score"], item_id=first.id)
+    rows = read.run_scores(store, done.run_id, metrics=["judge_score"], item_id=first.id)
     assert rows["value"].isna().all() and rows["status"].tolist() == ["undefined"]
 
 
@@ -135,7 +135,7 @@ def test_what_only_one_run_has_is_left_out_and_counted(tmp_path: Path) -> None:
     other = Suite.of("other", (*suite.items[:4], *(Item(i.id, "Q: another?", "1", i.steps) for i in suite.items[4:5])))
     base = asked(store, FAITHFUL, suite).run_id
     short, mixed = asked(store, HINT, suite, limit=2).run_id, asked(store, HINT, other).run_id
-    assert paired_suite(store, base, short).told() == "2 pairs; 4 items are left out: 4 in one run only."
+    assert paired_suite(store, base, short).left_out_message() == "2 pairs; 4 items are left out: 4 in one run only."
     assert dict(paired_suite(store, base, mixed).left_out) == {"in one run only": 1, "with another question": 1}
     given = start(read_config({"model": HINT, "scorer": ["flags"]}), store, suite=suite).run_id
     with pytest.raises(ConfigError, match=r"6 without a kept reply.*--chain own"):
@@ -159,7 +159,7 @@ def test_runs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     for wrong, why in (({"tuned_run": ""}, "--tuned-run RUN"), ({"scorer": ["judge", "flags"]}, "no other scorer")):
         config = read_config({"scorer": ["judge"], "base_run": base, "tuned_run": "x", **wrong})
         with pytest.raises(ConfigError, match=why):
-            load_for(config, store)
+            load_configured_suite(config, store)
 
 
 def test_judges_have_roles_and_the_first_is_who_is_asked() -> None:

@@ -79,7 +79,7 @@ def test_a_run_that_is_killed_half_way_ends_as_if_it_had_not_been(tmp_path: Path
 
     code, _, err = finish(start(tmp_path, "--resume", "r"))
     assert code == 0, err
-    assert row(tmp_path, "r")["status"] == "done" and set(read.ended(Store(tmp_path), "r")["item"]) == chosen()
+    assert row(tmp_path, "r")["status"] == "done" and set(read.ended_pairs(Store(tmp_path), "r")["item"]) == chosen()
     assert replies(tmp_path) == needed and row(tmp_path, "r")["asked"] == needed  # nothing that was kept is asked again
     one, other = scores(tmp_path, "r"), scores(whole, "r")
     assert len(one) > LEAST[scorer] and other["value"].notna().mean() > 0.5
@@ -89,7 +89,7 @@ def test_a_run_that_is_killed_half_way_ends_as_if_it_had_not_been(tmp_path: Path
 
 
 def chosen() -> set[str]:
-    suite: Suite = launch.load_for(read_config(config_of("mediation")))[0]
+    suite: Suite = launch.load_configured_suite(read_config(config_of("mediation")))[0]
     return {item.id for item in suite.items[:ITEMS]}
 
 

@@ -17,7 +17,7 @@ from cotlab.providers.echo import Echo
 from cotlab.providers.scripted import Scripted
 from cotlab.run import runner
 from cotlab.run.config import read_config
-from cotlab.run.launch import Finished, dry_run, load_for, resume, start
+from cotlab.run.launch import Finished, dry_run, load_configured_suite, resume, start
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
@@ -44,7 +44,7 @@ def scripted(folder: Path, *lines: dict[str, Any]) -> dict[str, Any]:
 
 def values(store: Store, run: Finished, metric: str) -> dict[tuple[str, int | None], Any]:
     """(item, step) → value, or its status where it has none."""
-    rows = read.scores(store, run.run_id, metrics=[metric])
+    rows = read.run_scores(store, run.run_id, metrics=[metric])
     return {
         (r.item_id, None if pd.isna(r.step) else int(r.step)): r.value if r.status == "ok" else r.status
         for r in rows.itertuples()
@@ -65,10 +65,10 @@ def test_a_scripted_run_gives_the_scores_that_follow_from_its_replies(store: Sto
         ("sum", 0): 1.0, ("sum", 1): "refused", ("colour", 0): 0.0, ("colour", 1): 0.0, ("none", 0): "undefined",
     }  # fmt: skip
     assert values(store, run, "baseline_correct") == {("sum", None): 1.0, ("colour", None): 1.0, ("none", None): "undefined"}
-    row = read.run(store, run.run_id)
+    row = read.get_run(store, run.run_id)
     assert (row["asked"], row["hits"], row["failed"], row["status"]) == (ASKED, 0, 0, "done")
     again = start(read_config(told), store, suite=SUITE)  # the same plan is answered from the log
-    row = read.run(store, again.run_id)
+    row = read.get_run(store, again.run_id)
     assert (row["asked"], row["hits"]) == (0, ASKED)
     assert values(store, again, "accuracy_delta") == values(store, run, "accuracy_delta")
 
@@ -164,7 +164,7 @@ def test_scores_wait_while_the_store_is_held(store: Store, tmp_path: Path, monke
     monkeypatch.setattr(write, "add_ended", held_at_first)
     run = start(read_config({"provider": "echo", "model": "latency_s=0.05", "max_concurrent": 1}), store, suite=SUITE)
     assert run.status == "done" and tries > 2
-    assert set(read.ended(store, run.run_id)["item"]) == {"sum", "colour", "none"}
+    assert set(read.ended_pairs(store, run.run_id)["item"]) == {"sum", "colour", "none"}
 
 
 def test_a_changed_model_or_suite_is_not_resumed(store: Store, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ ALL_MODES = ["remove", "truncate", "corrupt", "paraphrase", "filler"]
 )
 def test_the_dry_run_counts_what_will_be_asked(store: Store, suite: str, more: dict[str, Any]) -> None:
     config = read_config({"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, **more})
-    _, count = dry_run(config, load_for(config)[0])
+    _, count = dry_run(config, load_configured_suite(config)[0])
     run = start(config, store)
     assert (count.exact, count.estimated) == (run.report["requests"]["asked"], 0)
 
@@ -200,7 +200,7 @@ def test_the_dry_run_counts_what_will_be_asked(store: Store, suite: str, more: d
 @pytest.mark.parametrize("suite", ["wordproblems", "commonsense"])
 def test_the_dry_run_of_own_chains_is_generous(store: Store, suite: str) -> None:
     config = read_config({"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, "chain": "own"})
-    _, count = dry_run(config, load_for(config)[0])
+    _, count = dry_run(config, load_configured_suite(config)[0])
     run = start(config, store)
     assert count.exact == 6  # one for each chain that the model is to write
     assert count.exact < run.report["requests"]["asked"] <= count.total
@@ -236,7 +236,7 @@ def test_a_script_that_cannot_be_used_is_told(tmp_path: Path, text: str | None, 
 
 def test_every_reply_of_a_run_is_in_the_log(store: Store) -> None:
     run = start(read_config({"provider": "echo", "model": "echo"}), store, suite=SUITE)
-    keys = {key for evidence in read.scores(store, run.run_id)["evidence"] for key in evidence}
+    keys = {key for evidence in read.run_scores(store, run.run_id)["evidence"] for key in evidence}
     log = ResponseLog(store.log_path)
     assert len(keys) == ASKED and all(log.get(key) is not None for key in keys)
     log.close()

@@ -38,7 +38,7 @@ def test_two_processes_that_start_one_run_at_once_make_one_run(tmp_path: Path, r
         codes = {mode: runs.wait(pid) for mode, pid in both.items()}
         assert sorted(codes.values()) == [0, 2], printed(folder)
         assert "There is a run 'r' already" in printed(folder) and "Traceback" not in printed(folder)
-        assert list(read.runs(Store(folder))["id"]) == ["r"]
+        assert list(read.list_runs(Store(folder))["id"]) == ["r"]
         winner = next(mode for mode, code in codes.items() if code == 0)
         assert calls(folder) == row(folder, "r")["asked"] == alone[winner]  # the other one asked nothing
         facets = set(scores(folder, "r")["facet"])
@@ -60,7 +60,7 @@ def test_an_id_that_is_taken_while_a_model_is_opened_is_turned_away(tmp_path: Pa
     monkeypatch.setattr(launch, "_opened", slowly)
     with pytest.raises(ConfigError, match="There is a run 'r' already: --resume goes on with it"):
         launch.start(config, store, run_id="r")
-    assert [end.status for end in ends] == ["done"] and list(read.runs(store)["id"]) == ["r"]
+    assert [end.status for end in ends] == ["done"] and list(read.list_runs(store)["id"]) == ["r"]
 
 
 def test_a_run_is_claimed_with_its_row(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_store_that_holds_two_runs_of_one_id_opens_and_takes_no_third(tmp_path
     assert launch.start(read_config(words), Store(tmp_path), run_id="r").status == "done"
     with Store(tmp_path).writing() as connection:
         connection.execute("INSERT INTO runs SELECT * FROM runs")
-    assert list(read.runs(Store(tmp_path))["id"]) == ["r", "r"] and row(tmp_path, "r")["status"] == "done"
+    assert list(read.list_runs(Store(tmp_path))["id"]) == ["r", "r"] and row(tmp_path, "r")["status"] == "done"
     with pytest.raises(ConfigError, match="There is a run 'r' already"):
         launch.start(read_config(words), Store(tmp_path), run_id="r")
     assert launch.start(read_config(words), Store(tmp_path), run_id="s").status == "done"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import ConfigError
-from cotlab.providers.keys import KEYS
+from cotlab.providers.keys import KEY_VARIABLES
 from cotlab.run.secrets import load_secrets
 
 
@@ -29,13 +29,13 @@ def after(folder: Path, env: str | bytes | None = None, toml: str | bytes | None
         if text is not None:
             path.write_bytes(text if isinstance(text, bytes) else text.encode())
     load_secrets(folder)
-    return {name: os.environ[name] for name in KEYS.values() if name in os.environ}
+    return {name: os.environ[name] for name in KEY_VARIABLES.values() if name in os.environ}
 
 
 def test_the_environment_wins_over_env_which_wins_over_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of-the-shell")
     env = "OPENAI_API_KEY=of-env\nANTHROPIC_API_KEY=of-env\n"
-    toml = "".join(f'{name} = "of-toml"\n' for name in KEYS.values())
+    toml = "".join(f'{name} = "of-toml"\n' for name in KEY_VARIABLES.values())
     assert after(tmp_path, env, toml) == {
         "OPENAI_API_KEY": "of-the-shell", "ANTHROPIC_API_KEY": "of-env", "GOOGLE_API_KEY": "of-toml",
         "OPENAI_COMPAT_API_KEY": "of-toml",

@@ -8,7 +8,7 @@ import pytest
 
 import cotlab
 from cotlab.run.config import read_config
-from cotlab.run.launch import dry_run, load_for
+from cotlab.run.launch import dry_run, load_configured_suite
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.loopback import serving
@@ -25,13 +25,13 @@ def test_every_part_runs_and_a_second_run_asks_the_server_nothing(tmp_path: Path
             "limit": 3, "allow_unpriced": True, "max_requests_per_minute": 100_000,
         }  # fmt: skip
         config = read_config({**options, "task_suite": "wordproblems"})
-        _, count = dry_run(config, load_for(config)[0])
+        _, count = dry_run(config, load_configured_suite(config)[0])
         first = cotlab.run_suite("wordproblems", store=tmp_path, **options)
         asked = server.count()
         again = cotlab.run_suite("wordproblems", store=tmp_path, **options)
         assert (first.status, again.status) == ("done", "done") and asked and server.count() == asked
     store = Store(tmp_path)
-    row = read.run(store, first.run_id)
+    row = read.get_run(store, first.run_id)
     assert count.exact <= row["asked"] <= 1.2 * count.total
     subject = count.models["openai_compat:m"]
     assert 0.7 * subject <= asked <= 1.2 * subject

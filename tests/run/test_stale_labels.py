@@ -12,10 +12,10 @@ from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.targets import NO_SCORES, UNSURE, labelled, targets
 from cotlab.run.config import read_config
 from cotlab.run.launch import resume, start
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.store.decisions import audit
+from cotlab.store.decisions import audit_table
 from tests.support.loopback import Loopback
 from tests.support.queue_store import submit
 
@@ -33,7 +33,7 @@ def begun(store: Store, server: Loopback) -> tuple[str, str, str]:
     told = {"provider": "openai_compat", "model": "m", "base_url": server.base_url, "max_concurrent": 1,
             "max_requests_per_minute": 10_000, "max_tries": 1}  # fmt: skip
     run = start(read_config(told), store, suite=SUITE).run_id
-    ended = read.ended(store, run).set_index("item")
+    ended = read.ended_pairs(store, run).set_index("item")
     (refused,), (failed,) = ended.index[ended["refusals"] > 0], ended.index[ended["errors"] > 0]
     assert refused != failed
     return run, str(refused), str(failed)
@@ -52,23 +52,23 @@ def test_labels_of_a_refusal_are_taken_back_and_asked_for_again(store: Store, se
     run, refused, failed = begun(store, server)
     first, second = (queues.make_queue(store, name, [(run, refused, ""), (run, failed, "")], raters=2, by="t") for name in "ab")
     given = [*give(store, first, "ana"), *give(store, first, "ben"), *give(store, second, "ana")]
-    corrected = queues.latest(store, first, "ben")[0]
+    corrected = queues.latest_labels(store, first, "ben")[0]
     submit(store, Label(corrected.correction_id, run, corrected.label.item_id, "ben", "unsure", None, corrected.label.at,
                         queue=first))  # fmt: skip
     assert set(targets(store)["item_id"]) == {refused, failed} and OUTDATED not in set(targets(store)["why"])
     server.script({"refusal": "Again no.", "text": None})
     resume(run, {}, store, retry_refused=True)  # both items are scored anew: from a refusal, and from the same reply
-    assert (len(kept.labels(store)), len(kept.labels(store, history=True))) == (4, 7)
+    assert (len(label_store.label_table(store)), len(label_store.label_table(store, history=True))) == (4, 7)
     server.script()
     resume(run, {}, store, retry_refused=True)
-    assert set(kept.labels(store)["item_id"]) == {failed} and len(kept.labels(store)) == 2
+    assert set(label_store.label_table(store)["item_id"]) == {failed} and len(label_store.label_table(store)) == 2
     found = targets(store).set_index("item_id")
     assert found.loc[refused, ["target", "raters", "why"]].tolist() == [None, 0, OUTDATED]
     out = labelled(store).attrs["left_out"]
     assert out[OUTDATED] == 1 and set(out) <= {OUTDATED, UNSURE, NO_SCORES}
-    said = kept.labels(store, history=True)
+    said = label_store.label_table(store, history=True)
     assert {one.id for one in given} <= set(said["id"]) and set(said[said["withdrawn"]]["note"]) == {OUTDATED}
-    assert audit(store)["what"].tolist() == ["take back labels"]
+    assert audit_table(store)["what"].tolist() == ["take back labels"]
     (again,) = queues.next_items(store, first, "ana")
     assert again.item_id == refused and again.label_id not in set(said["id"])
     assert submit(store, again.label("acceptable", True))
@@ -82,7 +82,7 @@ def test_the_last_label_that_holds_is_the_next_to_be_undone(store: Store, server
     server.script()
     resume(run, {}, store, retry_refused=True)
     assert targets(store).set_index("item_id")["why"].to_dict() == {refused: OUTDATED, failed: ""}  # that reply is the same
-    assert queues.progress(store, queue, "ana").mine_left == 1 and len(kept.labels(store, history=True)) == 3
-    (left,) = queues.latest(store, queue, "ana")
+    assert queues.progress(store, queue, "ana").mine_left == 1 and len(label_store.label_table(store, history=True)) == 3
+    (left,) = queues.latest_labels(store, queue, "ana")
     undone = queues.undo(store, queue, "ana", of=left.label.id)
     assert undone is not None and undone.item_id == failed

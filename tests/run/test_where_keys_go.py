@@ -15,7 +15,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.types import ModelRef
 from cotlab.providers import keys
 from cotlab.run.config import read_config
-from cotlab.run.connect import connect
+from cotlab.run.connect import check_connection
 from cotlab.run.plan import open_provider
 from cotlab.run.secrets import load_secrets
 from cotlab.store.database import Store
@@ -122,7 +122,7 @@ def test_a_connection_takes_the_same_road(server: Loopback, monkeypatch: pytest.
     server.script()
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with pytest.raises(ConfigError, match="--send-key-to 127.0.0.1"):
-        connect("openai", server.base_url)
+        check_connection("openai", server.base_url)
     assert server.seen() == []
     words = ("doctor", "--connect", "openai", "--base-url", server.base_url)
     assert refused(cotlab(tmp_path, *words), "--send-key-to 127.0.0.1") and server.seen() == []
@@ -190,8 +190,8 @@ def _start_from_the_form() -> None:
 
     from cotlab.ui.new_run import form as new_run
 
-    told = {**new_run.form(None)[1], "provider": "openai_compat", "model": "m", "base_url": os.environ["COTLAB_BASE_URL"]}
-    new_run.start_buttons("wordproblems", told)
+    told = {**new_run.render_run_form(None)[1], "provider": "openai_compat", "model": "m", "base_url": os.environ["COTLAB_BASE_URL"]}
+    new_run.render_start_buttons("wordproblems", told)
 
 
 def test_the_form_does_not_send_a_key_to_the_address_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,9 +215,9 @@ def test_a_run_of_the_form_sends_a_vendor_s_key_only_where_the_environment_says(
     store = Store()
     launching.spawn(store, "a", config)
     assert launching._STARTED["a"].wait(timeout=120) == 2 and server.seen() == []
-    assert "--send-key-to 127.0.0.1" in launching.last_words(store, "a")
+    assert "--send-key-to 127.0.0.1" in launching.process_output(store, "a")
     assert list(launching._STARTED["a"].args)[-2:] == ["--base-url", server.base_url]  # typed, not of the file
     monkeypatch.setenv(keys.SEND_TO, "127.0.0.1")
     launching.spawn(store, "b", config)
-    assert launching._STARTED["b"].wait(timeout=120) == 0, launching.last_words(store, "b")
+    assert launching._STARTED["b"].wait(timeout=120) == 0, launching.process_output(store, "b")
     assert arrived(server) == {f"Bearer {SECRET}"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotlab.stats.drift import FEWEST, Measured, Shuffles, feature_drift, joint_drift, standardised
+from cotlab.stats.drift import MIN_VALUES, Measured, Shuffles, feature_drift, joint_drift, standardised
 
 
 def shuffles(n: int, m: int, *, permutations: int = 199, seed: int = 1) -> Shuffles:
@@ -91,16 +91,16 @@ def test_batch_noise_is_no_difference() -> None:
     assert feature_drift([1.0] * 30, [1.0 + 1e-12] * 30, shuffles(30, 30)).reason.startswith("all values are 1")
 
 
-@pytest.mark.parametrize("n", [FEWEST - 1, FEWEST])
+@pytest.mark.parametrize("n", [MIN_VALUES - 1, MIN_VALUES])
 def test_below_the_least_number_of_values_there_is_none(n: int) -> None:
     values = [*map(float, range(n)), *[math.nan] * 5]
     found = feature_drift(values, list(map(float, range(30))), shuffles(n + 5, 30))
-    assert (found.psi == found.ks == found.kl == Measured() and "it takes 20" in found.reason) is (n < FEWEST)
-    assert found.n_reference == n and (found.psi.value is None) is (n < FEWEST)
+    assert (found.psi == found.ks == found.kl == Measured() and "it takes 20" in found.reason) is (n < MIN_VALUES)
+    assert found.n_reference == n and (found.psi.value is None) is (n < MIN_VALUES)
 
 
 def test_rows_of_one_question_move_together_and_shared_questions_swap() -> None:
-    made = Shuffles(["a", "a", "b", "c"], ["b", "d", "e"], permutations=300, seed=2).now
+    made = Shuffles(["a", "a", "b", "c"], ["b", "d", "e"], permutations=300, seed=2).is_current
     assert made[0].tolist() == [False] * 4 + [True] * 3
     assert (made[:, 0] == made[:, 1]).all() and (made[:, 2] != made[:, 4]).all()
     alone = made[:, [0, 3, 5, 6]]
@@ -108,7 +108,7 @@ def test_rows_of_one_question_move_together_and_shared_questions_swap() -> None:
 
 
 def test_a_shared_question_keeps_its_rows_on_each_side() -> None:
-    made = Shuffles(["a", "a", "b", "b"], ["a", "b"], permutations=600, seed=3).now
+    made = Shuffles(["a", "a", "b", "b"], ["a", "b"], permutations=600, seed=3).is_current
     assert (made[:, [0, 1, 4]].sum(axis=1) == 1).all() and (made[:, [2, 3, 5]].sum(axis=1) == 1).all()
     assert np.abs(made[1:].mean(axis=0) - 1 / 3).max() < 0.07
 

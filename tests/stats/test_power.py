@@ -13,7 +13,7 @@ from cotlab.stats.intervals import wilson
 from cotlab.stats.paired import mcnemar_counts
 from cotlab.stats.power import (
     Discordant,
-    Needed,
+    SampleSize,
     discordant,
     mcnemar_power,
     n_for_mcnemar,
@@ -40,7 +40,7 @@ def test_items_for_a_rate(half_width: float, n: int) -> None:
     found = n_for_rate(half_width)
     assert found.n == n and found.reached == pytest.approx(rate_half_width(n))
     assert rate_half_width(n) <= half_width < rate_half_width(n - 1)
-    assert n_for_rate(1e-4) == Needed(None, None, "more than 1,000,000 items")
+    assert n_for_rate(1e-4) == SampleSize(None, None, "more than 1,000,000 items")
 
 
 def test_power_of_the_paired_t() -> None:

@@ -113,7 +113,7 @@ def test_the_method_that_was_used_is_named() -> None:
     assert bootstrap_mean([0.1, 0.5, 0.9, 0.3, 0.7], seed=1).method == "bootstrap (BCa, 2000 resamples)"
     lone = [0.0] * 300 + [1.0]  # 1 of e resamples misses the 1
     assert bootstrap_mean(lone, seed=1).method.startswith("bootstrap (")
-    methods = {bootstrap_mean([0.0, 1.0], seed=seed, fewest=2).method for seed in range(5)}
+    methods = {bootstrap_mean([0.0, 1.0], seed=seed, min_units=2).method for seed in range(5)}
     assert methods <= {"bootstrap (BCa, 2000 resamples)", "bootstrap (percentile, 2000 resamples)"}
 
 
@@ -151,7 +151,7 @@ def test_below_five_units_there_are_points_and_no_bounds(n: int) -> None:
     few = bootstrap_mean(values[:n], seed=1)
     assert (few.point, few.lo, few.hi, few.method) == (pytest.approx(sum(values[:n]) / n), None, None, "none")
     assert few.reason == f"an interval needs 5 values, here are {n}"
-    assert in_order(bootstrap_mean(values, seed=1)) and in_order(bootstrap_mean(values[:n], seed=1, fewest=2))
+    assert in_order(bootstrap_mean(values, seed=1)) and in_order(bootstrap_mean(values[:n], seed=1, min_units=2))
     assert bootstrap_mean([1.0] * n, seed=1, share=True).lo == pytest.approx(n / (n + 3.841459), abs=1e-6)  # Wilson's
 
 

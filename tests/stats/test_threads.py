@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from cotlab.stats.threads import one_thread
+from cotlab.stats.threads import single_blas_thread
 
 
 def pools() -> list[int]:
@@ -12,14 +12,14 @@ def pools() -> list[int]:
 
 
 def test_linear_algebra_has_one_thread_in_the_block_and_what_it_had_after() -> None:
-    with one_thread():
+    with single_blas_thread():
         pass  # loads what is limited
     with threadpool_limits(2, user_api="blas"):
         before = pools()
-        with one_thread():
+        with single_blas_thread():
             assert set(pools()) == {1}
         assert pools() == before
 
 
 def test_a_function_that_is_decorated_keeps_to_one_thread() -> None:
-    assert set(one_thread()(pools)()) == {1}
+    assert set(single_blas_thread()(pools)()) == {1}

@@ -43,10 +43,10 @@ def test_the_file_is_open_in_a_block_only(store: Store) -> None:
 
 
 def test_one_database_in_memory_serves_every_call_and_every_store(store: Store, tmp_path: Path) -> None:
-    assert len(read.scores(store, "r")) == SCORES_AN_ITEM
+    assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM
     (kept,) = attached._SPARE
-    assert read.scores(Store(tmp_path / "another"), "r").empty
-    assert len(read.scores(store, "r")) == SCORES_AN_ITEM
+    assert read.run_scores(Store(tmp_path / "another"), "r").empty
+    assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM
     assert len(attached._SPARE) == 1 and attached._SPARE[0] is kept
 
 
@@ -54,25 +54,25 @@ def test_a_block_within_a_block_shares_its_opening(store: Store) -> None:
     """And its end does not let go of the file: no other process may write before the outer one ends."""
     wants = "import duckdb, sys; duckdb.connect(sys.argv[1])"
     with store.reading() as outer:
-        assert len(read.scores(store, "r")) == SCORES_AN_ITEM
+        assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM
         assert outer.execute("SELECT count(*) FROM scores").fetchone() == (SCORES_AN_ITEM,)
         told = subprocess.run([sys.executable, "-c", wants, str(store.path)], capture_output=True, text=True, check=False)
         assert "Could not set lock" in told.stderr
         with pytest.raises(StoreError, match="is open for reading in this block already"), store.writing():
             pass
     with store.writing(), pytest.raises(StoreError, match="is open for writing in this block already"):
-        read.scores(store, "r")
-    assert len(read.scores(store, "r")) == SCORES_AN_ITEM
+        read.run_scores(store, "r")
+    assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_makes_a_database_of_its_own(store: Store) -> None:
-    assert len(read.scores(store, "r")) == SCORES_AN_ITEM and attached._SPARE
+    assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM and attached._SPARE
     child = os.fork()
     if child == 0:
-        os._exit(17 if not attached._SPARE and len(read.scores(store, "r")) == SCORES_AN_ITEM else 1)
+        os._exit(17 if not attached._SPARE and len(read.run_scores(store, "r")) == SCORES_AN_ITEM else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
-    assert len(read.scores(store, "r")) == SCORES_AN_ITEM
+    assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM
 
 
 def test_two_stores_may_be_open_at_once(store: Store, tmp_path: Path) -> None:

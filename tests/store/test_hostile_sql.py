@@ -33,17 +33,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 READS: dict[str, Callable[[Store, str], object]] = {
-    "runs by status": lambda store, text: len(read.runs(store, status=text)),
-    "runs by words": lambda store, text: len(read.runs(store, words=text)),
-    "run": lambda store, text: read.run(store, text),
-    "suite": lambda store, text: read.suite(store, text),
-    "item": lambda store, text: read.item(store, text, text),
-    "scores": lambda store, text: len(read.scores(store, text, metrics=(text,), item_id=text)),
-    "estimates": lambda store, text: len(read.estimates(store, text, (text,))),
-    "ended": lambda store, text: len(read.ended(store, text)),
+    "runs by status": lambda store, text: len(read.list_runs(store, status=text)),
+    "runs by words": lambda store, text: len(read.list_runs(store, text=text)),
+    "run": lambda store, text: read.get_run(store, text),
+    "suite": lambda store, text: read.get_suite(store, text),
+    "item": lambda store, text: read.get_item(store, text, text),
+    "scores": lambda store, text: len(read.run_scores(store, text, metrics=(text,), item_id=text)),
+    "estimates": lambda store, text: len(read.run_estimates(store, text, (text,))),
+    "ended": lambda store, text: len(read.ended_pairs(store, text)),
     "constants": lambda store, text: read.constants(store, text, text, text),
     "items of a run": lambda store, text: len(read.items_of_run(store, text)),
-    "categories": lambda store, text: read.categories(store, text),
+    "categories": lambda store, text: read.item_categories(store, text),
     "a live run": lambda store, text: LiveState(store.log_path).get(text),
     "stop": lambda store, text: LiveState(store.log_path).ask_stop(text),
     "a reply": lambda store, text: ResponseLog(store.log_path).get(text),
@@ -53,20 +53,20 @@ READS: dict[str, Callable[[Store, str], object]] = {
 
 @pytest.mark.parametrize("name", READS)
 def test_a_name_that_is_sql_finds_nothing_and_changes_nothing(store: Store, name: str) -> None:
-    before = read.totals(store), read.suites(store).to_dict("records")
+    before = read.store_totals(store), read.list_suites(store).to_dict("records")
     for text in SQL:
         try:
             assert not READS[name](store, text)
         except CotlabError as error:
             assert "Parser" not in str(error) and "syntax" not in str(error)
-    assert (read.totals(store), read.suites(store).to_dict("records")) == before
+    assert (read.store_totals(store), read.list_suites(store).to_dict("records")) == before
 
 
 def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
-    row = read.suites(store).iloc[0]
-    back = read.suite(store, row["digest"])
+    row = read.list_suites(store).iloc[0]
+    back = read.get_suite(store, row["digest"])
     assert row["name"] == SQL[0] and [item.question for item in back.items] == list(SQL)
-    assert read.item(store, row["digest"], f"{SQL[0]} 0").steps == (Step(0, SQL[0]),)
+    assert read.get_item(store, row["digest"], f"{SQL[0]} 0").steps == (Step(0, SQL[0]),)
 
 
 CHOSEN = {

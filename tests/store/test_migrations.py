@@ -52,11 +52,11 @@ def test_an_older_file_gets_the_schema_of_a_new_one_and_keeps_its_rows(tmp_path:
         with store.writing():
             pass
     assert schema(store) == schema(new)
-    row = read.run(store, "r")
+    row = read.get_run(store, "r")
     assert (row["status"], row["n_items"], row["estimate"]) == ("done", 1, None)  # nobody estimated what it would cost
-    scores = read.scores(store, "r")
+    scores = read.run_scores(store, "r")
     assert sorted(scores["status"]) == ["ok", "refused"] and scores["value"].isna().sum() == 1
-    assert read.suite(store, SUITE.digest) == SUITE
+    assert read.get_suite(store, SUITE.digest) == SUITE
 
 
 @pytest.mark.parametrize("version", OLDER)
@@ -68,9 +68,9 @@ def test_a_migrated_file_takes_new_runs(tmp_path: Path, version: int) -> None:
             connection, "new", PLAN, config={"model": "echo"}, code_version="1", output="out", redacted=False, n_items=1,
             estimate={"requests": 4, "cost_usd": 0.5},
         )  # fmt: skip
-    row = read.run(store, "new")
-    assert json.loads(row["estimate"]) == {"requests": 4, "cost_usd": 0.5} and read.plan_of(row) == PLAN
-    assert set(read.runs(store)["id"]) == {"r", "new"}
+    row = read.get_run(store, "new")
+    assert json.loads(row["estimate"]) == {"requests": 4, "cost_usd": 0.5} and read.stored_plan(row) == PLAN
+    assert set(read.list_runs(store)["id"]) == {"r", "new"}
 
 
 def test_each_step_is_done_once(tmp_path: Path) -> None:

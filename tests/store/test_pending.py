@@ -8,13 +8,13 @@ from pathlib import Path
 
 from cotlab.review.labelling.queue import label_id, make_queue, progress, undo
 from cotlab.store.database import Store
-from cotlab.store.pending import drift_alerts, labelled_runs, labels_due, last_label
+from cotlab.store.pending import drift_alerts, labelled_runs, pending_queues, last_label
 from tests.support.labelled_store import fill, label
 from tests.support.queue_store import submit
 
 
 def due(store: Store, rater: str) -> dict[str, tuple[int, int]]:
-    return {row["name"]: (row["due"], row["mine"]) for row in labels_due(store, rater).to_dict("records")}
+    return {row["name"]: (row["due"], row["mine"]) for row in pending_queues(store, rater).to_dict("records")}
 
 
 def test_a_queue_is_due_until_its_items_have_the_labels_that_they_want(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_queue_is_due_until_its_items_have_the_labels_that_they_want(tmp_path:
     assert due(store, "ben") == {"gold": (1, 1), "one each": (2, 0)}  # of two each ben has labelled all
     for rater in ("ana", "ben", "cy"):
         told = {queue: progress(store, queue, rater).mine_left for queue in (one, two, gold)}
-        found = {row["id"]: row["due"] for row in labels_due(store, rater).to_dict("records")}
+        found = {row["id"]: row["due"] for row in pending_queues(store, rater).to_dict("records")}
         assert found == {queue: left for queue, left in told.items() if left}
     undo(store, gold, "ben")
     assert due(store, "ben")["gold"] == (2, 0)

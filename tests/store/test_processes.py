@@ -38,7 +38,7 @@ def test_two_processes_write_and_read_at_once(store: Store) -> None:
     both = [start(store, "share", name) for name in ("one", "two")]
     counts = [[int(line) for line in said(process)] for process in both]
     assert counts == [[SCORES_AN_ITEM * k for k in range(1, 11)]] * 2  # each sees its own rows grow, none lost on the way
-    assert len(read.scores(store, "one")) == len(read.scores(store, "two")) == 10 * SCORES_AN_ITEM
+    assert len(read.run_scores(store, "one")) == len(read.run_scores(store, "two")) == 10 * SCORES_AN_ITEM
 
 
 def killed_after(process: subprocess.Popen[str], lines: int) -> list[str]:
@@ -55,7 +55,7 @@ def killed_after(process: subprocess.Popen[str], lines: int) -> list[str]:
 def test_what_was_acknowledged_survives_kill_9(store: Store, lines: int) -> None:
     acknowledged = killed_after(start(store, "write"), lines)
     assert len(acknowledged) >= lines
-    found = read.scores(store, "r").groupby("item_id").size()
+    found = read.run_scores(store, "r").groupby("item_id").size()
     assert set(acknowledged) <= set(found.index)
     assert set(found) == {SCORES_AN_ITEM}  # no item in part
 
@@ -95,7 +95,7 @@ def test_a_store_that_stays_locked_is_told_with_its_holder(store: Store) -> None
             pass
         assert caught.value.waited_s >= 0.1
     said(holder)
-    assert read.scores(waiting, "r").empty
+    assert read.run_scores(waiting, "r").empty
 
 
 def test_a_full_disk_is_told_and_costs_no_row_that_was_there(store: Store) -> None:
@@ -104,4 +104,4 @@ def test_a_full_disk_is_told_and_costs_no_row_that_was_there(store: Store) -> No
     message, after = said(start(store, "full"))
     assert "cannot be written" in message
     assert int(after) == SCORES_AN_ITEM  # the same process goes on once there is room
-    assert read.scores(store, "r").groupby("item_id").size().to_dict() == {"kept": SCORES_AN_ITEM}
+    assert read.run_scores(store, "r").groupby("item_id").size().to_dict() == {"kept": SCORES_AN_ITEM}

@@ -245,7 +245,7 @@ def test_a_log_of_before_batches_keeps_its_sums_and_counts_its_calls(path: Path)
     # four calls, two of them with a reply; how many tokens those had was not summed then
     assert (before["calls"], before["uncounted"], before["tokens_in"], before["tokens_out"]) == (4, 2, 0, 0)
     assert (log.counts("s")["calls"], log.counts("s")["uncounted"]) == (1, 1)
-    assert log.open_batches("r", "m") == [] and log.was_asked("r", "l")
+    assert log.open_batches("r", "m") == [] and log.was_sent("r", "l")
     log.settle(2, 40, "ok", (request("a"), replace(reply(request("a")), usage=Usage(10, 5))))
     assert log.spend("r") == Spend(70, 9)
     assert log.counts("r") == before | {"replies": before["replies"] + 1, "tokens_in": 10, "tokens_out": 5}

@@ -74,7 +74,7 @@ def test_scores_come_back_as_they_were_written(shared: Store, given_scores: list
     test_scores_come_back_as_they_were_written.count += 1  # type: ignore[attr-defined]
     keep(shared, run, Ended("s", 1, "p", "item", tuple(given_scores)))
     assert rows_of(shared, run) == Counter(as_read(run, s) for s in given_scores)
-    frame = read.scores(shared, run)
+    frame = read.run_scores(shared, run)
     assert frame["value"].isna().sum() == sum(s.value is None for s in given_scores)
     assert frame["step"].isna().sum() == sum(s.step is None for s in given_scores)
 
@@ -98,7 +98,7 @@ def test_a_suite_comes_back_as_it_was_written(shared: Store, told: list[Any]) ->
     )
     with shared.writing() as connection:
         write.add_suite(connection, suite)
-    back = read.suite(shared, suite.digest)
+    back = read.get_suite(shared, suite.digest)
     assert back.items == suite.items
     assert [i.meta for i in back.items] == [i.meta for i in suite.items]
     assert Suite.of("s", back.items).digest == suite.digest
@@ -113,7 +113,7 @@ def test_a_redacted_suite_keeps_no_text_until_it_is_added_in_full(store: Store) 
     with store.writing() as connection:
         write.add_suite(connection, suite)
     assert not read.is_redacted(store, suite.digest)
-    assert read.suite(store, suite.digest).items == suite.items
+    assert read.get_suite(store, suite.digest).items == suite.items
 
 
 def test_null_is_not_a_number(store: Store) -> None:
@@ -131,7 +131,7 @@ def test_null_is_not_a_number(store: Store) -> None:
 def test_a_value_that_is_no_number_is_never_written(store: Store, value: float) -> None:
     with pytest.raises(ValueError, match="undefined is None"):
         keep(store, "r", Ended("s", 1, "p", "i", (Score("m", "i", value),)))
-    assert read.scores(store, "r").empty
+    assert read.run_scores(store, "r").empty
 
 
 def test_estimates_without_a_value_come_back_as_null(store: Store) -> None:
@@ -139,7 +139,7 @@ def test_estimates_without_a_value_come_back_as_null(store: Store) -> None:
     with store.writing() as connection:
         write.set_estimates(connection, "r", [undefined])
         write.set_estimates(connection, "r", [undefined])
-    (row,) = read.estimates(store, "r").to_dict("records")
+    (row,) = read.run_estimates(store, "r").to_dict("records")
     assert pd.isna(row["point"]) and row["reason"] == "no step is defined" and row["n_undefined"] == 3
 
 
@@ -147,14 +147,14 @@ def test_an_item_written_twice_has_its_rows_once(store: Store) -> None:
     for _ in range(2):
         keep(store, "r", ended("a"), ended("b"))
     keep(store, "r2", ended("a"))
-    assert len(read.scores(store, "r")) == 6
-    assert sorted(read.ended(store, "r")["item"]) == ["a", "b"]
+    assert len(read.run_scores(store, "r")) == 6
+    assert sorted(read.ended_pairs(store, "r")["item"]) == ["a", "b"]
 
 
 def test_a_second_result_replaces_the_first_whole(store: Store) -> None:
     keep(store, "r", ended("a"), ended("b"))
     keep(store, "r", Ended("ablation", 1, "p", "a", (Score("ccs", "a", 1.0, step=0),)), Ended("other", 1, "p", "b", ()))
-    left = read.scores(store, "r")
+    left = read.run_scores(store, "r")
     assert left.groupby("item_id").size().to_dict() == {"a": 1, "b": 3}
     assert left[left["item_id"] == "a"]["value"].tolist() == [1.0]
 
@@ -166,7 +166,7 @@ def test_errors_and_refusals_are_counted_for_resuming(store: Store) -> None:
         Score("m", "a", 0.0),
     )
     keep(store, "r", Ended("s", 1, "p", "a", bad))
-    assert read.ended(store, "r")[["errors", "refusals"]].values.tolist() == [[1, 1]]
+    assert read.ended_pairs(store, "r")[["errors", "refusals"]].values.tolist() == [[1, 1]]
 
 
 def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
@@ -174,7 +174,7 @@ def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
     with pytest.raises(RuntimeError), store.writing() as connection:
         write.add_ended(connection, "r", [ended("b"), Ended("ablation", 1, "p", "a", ())])
         raise RuntimeError
-    assert read.scores(store, "r").groupby("item_id").size().to_dict() == {"a": 3}
+    assert read.run_scores(store, "r").groupby("item_id").size().to_dict() == {"a": 3}
 
 
 def schema(store: Store) -> list[tuple[Any, ...]]:
@@ -195,7 +195,7 @@ def test_an_older_file_is_migrated_and_keeps_its_rows(store: Store, monkeypatch:
     more = lambda connection: connection.execute("ALTER TABLE scores ADD COLUMN weight DOUBLE DEFAULT 2")  # noqa: E731
     monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
     newer = Store(store.folder)
-    assert read.scores(newer, "r")["weight"].tolist() == [2.0] * 3
+    assert read.run_scores(newer, "r")["weight"].tolist() == [2.0] * 3
     with newer.reading() as connection:
         assert connection.execute("SELECT max(version) FROM schema_version").fetchone() == (len(migrations.MIGRATIONS),)
 
@@ -211,10 +211,10 @@ def test_a_migration_that_fails_leaves_the_older_file(store: Store, monkeypatch:
     with monkeypatch.context() as patched:
         patched.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, broken))
         with pytest.raises(RuntimeError):
-            read.scores(Store(store.folder), "r")
+            read.run_scores(Store(store.folder), "r")
     again = Store(store.folder)
     assert schema(again) == before
-    assert len(read.scores(again, "r")) == 3
+    assert len(read.run_scores(again, "r")) == 3
 
 
 def test_a_newer_file_is_refused_by_name(store: Store) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.requests import Response
-from cotlab.store.codec import as_text, read_reply, told
+from cotlab.store.codec import encode_json, decode_response, encode_response
 
 NARROW = st.floats(width=32, allow_nan=False, allow_infinity=False)
 ROWS = st.none() | st.lists(st.lists(NARROW, max_size=5).map(tuple), max_size=3).map(tuple)
@@ -17,12 +17,12 @@ WIDE = st.lists(st.lists(st.floats(allow_nan=False), max_size=4).map(tuple), max
 
 
 def stored(vectors: tuple[tuple[float, ...], ...] | None) -> str:
-    return as_text(told(Response("k", vectors=vectors)))
+    return encode_json(encode_response(Response("k", vectors=vectors)))
 
 
 @given(ROWS | WIDE)
 def test_every_number_comes_back_exactly(vectors: tuple[tuple[float, ...], ...] | None) -> None:
-    assert read_reply(stored(vectors)).vectors == vectors
+    assert decode_response(stored(vectors)).vectors == vectors
 
 
 def test_a_vector_of_single_precision_takes_a_quarter_of_its_digits() -> None:
@@ -37,4 +37,4 @@ def test_what_single_precision_cannot_hold_stays_a_list_of_numbers() -> None:
 
 def test_a_log_of_the_older_form_is_read() -> None:
     old = json.dumps({"key": "k", "vectors": [[0.1, 0.2], [1, -1.5]], "usage": {}})
-    assert read_reply(old).vectors == ((0.1, 0.2), (1, -1.5))
+    assert decode_response(old).vectors == ((0.1, 0.2), (1, -1.5))

@@ -14,7 +14,7 @@ from cotlab.core.labels import Label
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
 from cotlab.reliability.calibrator import fit
 from cotlab.store import write
-from cotlab.store.calibrators import add_calibrator, choose_calibrator
+from cotlab.store.calibrators import add_calibrator, activate_calibrator
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels
 
@@ -72,5 +72,5 @@ def _made(n: int, labelled: int, fitted: bool, planned: int | None) -> Temporary
                 connection, method="platt", params={"all": params, "domains": {}}, weights=None, labels_digest="d", n=400,
                 n_positive=200, report={"defined_parts": [{"parts": list("CRVDF"), "n": 400}]}, by="Ann",
             )  # fmt: skip
-            choose_calibrator(connection, version, by="Ann", reason="first")
+            activate_calibrator(connection, version, by="Ann", reason="first")
     return made

@@ -74,7 +74,7 @@ def calibrated(store: Store, scores: Sequence[float], accepted: Sequence[bool], 
             connection, method="platt", params={"all": made.params, "domains": {}}, weights=None, labels_digest="d",
             n=len(scores), n_positive=int(np.sum(accepted)), report=report, by="bo",
         )  # fmt: skip
-        calibrators.choose_calibrator(connection, version, by="bo", reason="the first")
+        calibrators.activate_calibrator(connection, version, by="bo", reason="the first")
 
 
 def decide(store: Store, run: str, actions: Mapping[str, str]) -> None:

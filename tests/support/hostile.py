@@ -11,7 +11,7 @@ from cotlab.core.labels import Label
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.calibrate import calibrate, rollback
+from cotlab.review.release.calibrate import calibrate_runs, rollback
 from cotlab.review.release.decide import decide_run, set_policy
 from cotlab.review.release.drift import check_drift
 from cotlab.store import write
@@ -79,7 +79,7 @@ def judged(folder: Path, n: int = 60) -> list[str]:
             ])  # fmt: skip
         places = [(run, item.id, ALL) for item in told.items[:3]]
         make_queue(store, f"{fronts[k]} {ALL}", places, by=ALL, kind=("label", "adjudication")[k])
-    calibrate(store, runs[:1], by=f"{IMAGE} fitted", note=ALL, method="platt", domain=True)
+    calibrate_runs(store, runs[:1], by=f"{IMAGE} fitted", note=ALL, method="platt", domain=True)
     rollback(store, 1, by=ALL, reason=ALL)
     domain = items[0].category
     set_policy(store, Policy({DEFAULT: Thresholds(0.3, 0.5), domain: Thresholds(0.2, 0.4)}), by=LINKS, reason=ALL)

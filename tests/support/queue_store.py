@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from cotlab.core.labels import Label, Verdict
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
 from cotlab.review.labelling.queue import next_items
-from cotlab.review.labelling.session import take
+from cotlab.review.labelling.session import apply_actions
 from cotlab.store import write
 from cotlab.store.database import Store
 
@@ -57,7 +57,7 @@ def pairs(n: int = 8, run: str = "run-1") -> list[tuple[str, str, str]]:
 def submit(store: Store, label: Label) -> bool:
     """Give a label as a rater's screen does; whether it is new in the store."""
     assert label.queue is not None
-    return take(store, label.queue, label.rater, [label]).written == 1
+    return apply_actions(store, label.queue, label.rater, [label]).written == 1
 
 
 def label_all(store: Store, queue: str, rater: str, verdict: Verdict = "acceptable", *, twice: bool = False) -> list[Label]:

@@ -116,7 +116,7 @@ def fill(folder: Path, n: int = 12, *, estimated: bool = True, whole: bool = Tru
         )  # fmt: skip
         write.add_ended(connection, "run-1", ended)
     if estimated:
-        table = read.scores(store, "run-1")
+        table = read.run_scores(store, "run-1")
         told = mean_estimates(table[table["metric"] != "flag_penalty"], 42, frozenset({"diagnosis", "answer_correct"}))
         with store.writing() as connection:
             write.set_estimates(connection, "run-1", told)

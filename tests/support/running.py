@@ -81,16 +81,16 @@ def kill_at_random(process: subprocess.Popen[str], folder: Path, chance: random.
 
 def planned(folder: Path, run_id: str = "r") -> bool:
     """Whether the store knows the run, so that it is resumed and not started anew."""
-    return (folder / "cotlab.duckdb").exists() and run_id in set(read.runs(Store(folder))["id"])
+    return (folder / "cotlab.duckdb").exists() and run_id in set(read.list_runs(Store(folder))["id"])
 
 
 def row(folder: Path, run_id: str) -> dict[str, Any]:
-    return read.run(Store(folder), run_id)
+    return read.get_run(Store(folder), run_id)
 
 
 def scores(folder: Path, run_id: str) -> pd.DataFrame:
     keys = ["metric", "item_id", "facet", "step", "sample"]
-    frame = read.scores(Store(folder), run_id)
+    frame = read.run_scores(Store(folder), run_id)
     assert not frame.duplicated(keys).any()
     return frame.sort_values(keys).reset_index(drop=True)
 

@@ -40,7 +40,7 @@ def main(folder: Path, what: str, name: str) -> None:
         for i in range(10):
             with store.writing() as connection:
                 write.add_ended(connection, name, [ended(f"{name}-{i}")])
-            print(len(read.scores(store, name)), flush=True)
+            print(len(read.run_scores(store, name)), flush=True)
     elif what == "write":
         for i in count():
             with store.writing() as connection:
@@ -62,7 +62,7 @@ def main(folder: Path, what: str, name: str) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         with store.writing() as connection:
             write.add_ended(connection, "after", [ended("more")])
-        print(len(read.scores(store, "after")))
+        print(len(read.run_scores(store, "after")))
     elif what == "log":
         log = ResponseLog(store.log_path)
         for i in count():

@@ -90,7 +90,7 @@ def test_hand_waving_without_a_reason_before(text: str, waves: list[str]) -> Non
 def test_any_text_gives_disjoint_spans_inside_its_step(steps: list[str], question: str) -> None:
     found = find_flags(question, steps)
     for flag in found:
-        assert 0 <= flag.start < flag.end <= len(steps[flag.step]) and flag.rule in RULES and flag.why
+        assert 0 <= flag.start < flag.end <= len(steps[flag.step]) and flag.rule in RULES and flag.reason
     for rule in RULES:
         own = [(f.step, f.start, f.end) for f in found if f.rule == rule]
         assert own == sorted(own)

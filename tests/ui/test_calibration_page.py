@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.calibrate import calibrate, r_cal, rollback
+from cotlab.review.release.calibrate import calibrate_runs, r_cal, rollback
 from cotlab.review.release.features import feature_table
 from cotlab.store.calibrators import add_calibrator, calibrator_choices, calibrators, current_calibrator
 from cotlab.store.database import Store, store_folder
@@ -18,7 +18,7 @@ from cotlab.store.decisions import add_policy
 from cotlab.store.labels import add_labels
 from cotlab.ui import access
 from cotlab.ui.access import Person
-from cotlab.ui.calibration.fit import missing
+from cotlab.ui.calibration.fit import missing_labels_text
 from tests.support.labelled_store import HOSTILE, fill, label
 from tests.support.pages import opened
 
@@ -64,7 +64,7 @@ def test_missing_labels_are_counted_and_nothing_can_be_fitted() -> None:
     ],
 )  # fmt: skip
 def test_what_is_missing_is_said_in_words(good: int, bad: int, gaps: str) -> None:
-    assert missing(pd.Series([True] * good + [False] * bad, dtype=bool)) == gaps
+    assert missing_labels_text(pd.Series([True] * good + [False] * bad, dtype=bool)) == gaps
 
 
 def test_a_click_fits_a_version_and_the_diagram_shows_its_bins() -> None:
@@ -95,7 +95,7 @@ def test_a_click_fits_a_version_and_the_diagram_shows_its_bins() -> None:
 
 def two_versions() -> Store:
     store = fill(store_folder(), labels=54)
-    calibrate(store, ["run-1"], by="ana", method="platt")
+    calibrate_runs(store, ["run-1"], by="ana", method="platt")
     row = current_calibrator(store)
     assert row is not None
     with store.writing() as connection:
@@ -136,7 +136,7 @@ def test_who_is_no_admin_can_neither_fit_nor_go_back(monkeypatch: pytest.MonkeyP
 
 def test_labels_of_runs_that_the_fit_did_not_see_have_a_diagram_of_their_own() -> None:
     store = fill(store_folder(), labels=54)
-    calibrate(store, ["run-1"], by="ana", method="platt")
+    calibrate_runs(store, ["run-1"], by="ana", method="platt")
     fill(store_folder(), "run-2", n=30, labels=30)
     app = page(on="fresh")
     assert "on 29 labels of runs that it has not seen" in words(app)

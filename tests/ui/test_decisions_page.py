@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.review.release.decide import policy_of
-from cotlab.store import decisions as kept
+from cotlab.store import decisions as decision_store
 from cotlab.store.database import Store
 from cotlab.store.labels import queue_items, queues
 from cotlab.ui import access
@@ -49,11 +49,11 @@ def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
     app.slider[0].set_value((0.0, 0.0)).run()
     after = app.dataframe[0].value.set_index("of 60 answers")["These thresholds"].to_dict()
     assert after["Released"] == "56 (93%)" and after["Escalated"] == "4 (7%)", "what has no r_cal is never released"
-    assert before["Released"] != after["Released"] and kept.policies(store).empty, "nothing is saved by looking"
+    assert before["Released"] != after["Released"] and decision_store.policies(store).empty, "nothing is saved by looking"
 
     app.slider[0].set_value((0.3, 0.7))
     press(app, "Let these thresholds hold")
-    assert "needs its reason" in said(app) and kept.policies(store).empty
+    assert "needs its reason" in said(app) and decision_store.policies(store).empty
     next(t for t in app.text_input if t.key == "policy-reason").set_value(HOSTILE)
     press(app, "Let these thresholds hold")
     held = policy_of(store).thresholds["default"]
@@ -61,13 +61,13 @@ def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
 
     press(app, "Decide on this run")
     check(app, "Decisions")
-    made = kept.decisions(store, RUN)
+    made = decision_store.decisions(store, RUN)
     assert len(made) == 60 and set(made["policy"]) == {1} and set(made["by_"]) == {"local"}
     assert f"{(made['action'] == 'release').sum()} " in before["Released"]
     press(app, "Make a label queue of the first")
     items = queue_items(store, queues(store)["id"].iloc[0])
     assert len(items) == 20 and not set(items["item_id"]) & set(made[made["action"] == "release"]["item_id"])
-    log = kept.audit(store)
+    log = decision_store.audit_table(store)
     assert log["what"].tolist() == ["decide", "policy", "choose calibrator"]
     assert json.loads(log["after"].iloc[1])["version"] == 1
     assert "<script>" not in "".join(str(e.value).replace("\\<", "") for e in (*app.markdown, *app.caption))
@@ -102,7 +102,7 @@ def test_whoever_is_no_admin_changes_nothing(store: Store, monkeypatch: pytest.M
     assert [b.disabled for b in app.button if b.label in ("Decide on this run", "Let these thresholds hold")] == [True, True]
     monkeypatch.setattr(access, "may", lambda role: True)  # whoever enables a button in the browser is still asked
     press(app.run(), "Decide on this run")
-    assert "needs the role admin" in said(app).replace("\\", "") and kept.decisions(store).empty
+    assert "needs the role admin" in said(app).replace("\\", "") and decision_store.decisions(store).empty
 
 
 def test_costs_and_a_target_move_the_sliders(store: Store) -> None:

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.item.entropy import blocks, flag_lines, steps_of
+from cotlab.ui.item.entropy import entropy_blocks, flag_lines, entropy_steps
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -63,7 +63,7 @@ def test_the_figure_has_the_scores_of_the_item(
     app = open_page(name, run=runs[kind], item=item)
     fig = drawn(app)
     assert fig is not None and "Entropy" in [s.value for s in app.subheader]
-    scores = read.scores(Store(folder), runs[kind], metrics=["step_entropy"], item_id=item).sort_values("step")
+    scores = read.run_scores(Store(folder), runs[kind], metrics=["step_entropy"], item_id=item).sort_values("step")
     line = next(trace for trace in fig["data"] if trace["mode"] == "lines")
     assert len(scores) >= 2 and line["y"] == pytest.approx(scores["value"].tolist())
     assert any("Trend over the chain: " in m.value for m in app.markdown)
@@ -92,10 +92,10 @@ def table(*steps: tuple[float | None, float | None, float | None]) -> pd.DataFra
 
 
 def test_a_rise_is_told_as_the_stronger_flag() -> None:
-    found = steps_of(table((0.1, None, None), (0.8, 1.0, None), (None, None, None), (2.0, 1.0, 1.0)))
+    found = entropy_steps(table((0.1, None, None), (0.8, 1.0, None), (None, None, None), (2.0, 1.0, 1.0)))
     assert found["flag"].tolist() == ["", "jump", "", "rise"]
     assert found["mean"].isna().tolist() == [False, False, True, False] and found["reason"].iloc[2] == "why not 2"
-    shown = blocks(found, ["one", "two", "three"])
+    shown = entropy_blocks(found, ["one", "two", "three"])
     assert [b.text for b in shown] == ["one", "two", "three", "n/a: the log does not hold this reply"]
     assert (shown[2].score, shown[2].shade, shown[2].hint) == ("n/a", None, "n/a: why not 2")
 

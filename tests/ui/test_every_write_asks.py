@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 NEED = "cotlab.ui.access.need"
 DOORS = ("cotlab.ui.new_run.processes", "cotlab.ui.cached")
 """Modules that pages write through: their callers ask."""
-BESIDES = ("cotlab.run.connect.connect",)
+BESIDES = ("cotlab.run.connect.check_connection",)
 """Reads, but sends a key to a server that the caller names."""
 APART = ("cotlab.store.database", "cotlab.store.migrations", "cotlab.ui", "pages")
 """Opening a store may bring it up to date: that is no act of whoever looks at it."""
@@ -64,7 +64,7 @@ def test_what_writes_is_found(package: dict[str, Function]) -> None:
     }  # fmt: skip
     found = writing_of(package)
     assert known <= found
-    reading = {"cotlab.store.read.runs", "cotlab.ui.cached.live", "cotlab.ui.cached.suite", "cotlab.run.report.build_report"}
+    reading = {"cotlab.store.read.list_runs", "cotlab.ui.cached.live", "cotlab.ui.cached.suite", "cotlab.run.report.build_report"}
     assert not found & reading
     asking = {name for name, function in package.items() if is_page(name) and NEED in {full for _, full in function.calls}}
     assert {"cotlab.ui.home.first_use", "cotlab.ui.runs.run._stop", "cotlab.ui.runs.run._resume", "cotlab.ui.suites.upload"} <= asking

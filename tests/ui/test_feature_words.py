@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cotlab.review.release.features import NUMBERS
-from cotlab.ui.reliability.feature_words import WORDS
+from cotlab.ui.reliability.feature_words import FEATURE_DESCRIPTIONS
 
 
 def test_each_feature_has_its_words() -> None:
-    assert set(WORDS) == set(NUMBERS) and all(word.strip() and not word.endswith(".") for word in WORDS.values())
+    assert set(FEATURE_DESCRIPTIONS) == set(NUMBERS) and all(word.strip() and not word.endswith(".") for word in FEATURE_DESCRIPTIONS.values())

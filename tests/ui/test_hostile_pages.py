@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.store.database import Store
 from cotlab.store.read import items_of_run
-from cotlab.ui.item.evidence import ONE_ITEM
+from cotlab.ui.item.evidence import ITEM_VIEW
 from tests.support import hostile
 from tests.support.label_widget import desk, label, tell
 
@@ -134,7 +134,7 @@ def test_no_text_from_outside_is_markup(page: str, store: tuple[Path, list[str]]
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     seen = 0
     for run in runs:
-        for item, view in ((hostile.suite().items[0].id, ""), (hostile.suite().items[2].id, ONE_ITEM)):
+        for item, view in ((hostile.suite().items[0].id, ""), (hostile.suite().items[2].id, ITEM_VIEW)):
             app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
             asked = {"run": run, "item": item, "suite": hostile.suite().digest, "from": run, "base": runs[0], "other": runs[1]}
             asked |= {"view": view} if view else {}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cotlab.core.errors import ConfigError
-from cotlab.ui.identity import SECRET_HEADER, Client, Forbidden, LoggedOut, Person, identify, role_of
+from cotlab.ui.identity import SECRET_HEADER, Client, Forbidden, LoggedOut, Person, identify, listed_role
 
 SECRET = "a-secret-of-the-proxy"
 PROXIED = {"COTLAB_TRUSTED_HEADER": "X-Forwarded-User", "COTLAB_PROXY_SECRET": SECRET, "COTLAB_ADMINS": "ann@x.org"}
@@ -118,5 +118,5 @@ def test_an_e_mail_that_the_login_does_not_vouch_for_gives_no_role(doubt: object
 
 def test_a_letter_that_only_looks_alike_is_another_person() -> None:
     assert "\u212aate@x.org".lower() == "kate@x.org"  # the Kelvin sign, which lower() makes a k
-    assert role_of("\u212aate@x.org", {"COTLAB_ADMINS": "kate@x.org"}) == "viewer"
-    assert role_of("", {"COTLAB_ADMINS": ",, "}) == "viewer"
+    assert listed_role("\u212aate@x.org", {"COTLAB_ADMINS": "kate@x.org"}) == "viewer"
+    assert listed_role("", {"COTLAB_ADMINS": ",, "}) == "viewer"

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.item.evidence import ids_of, score_id
+from cotlab.ui.item.evidence import score_ids, score_id
 from cotlab.ui.item.item import _exchange
 from tests.support.pages import opened
 
@@ -53,9 +53,9 @@ def test_the_chain_is_the_one_that_was_scored(runs: dict[str, str]) -> None:
 
 
 def test_a_score_leads_to_its_requests_only(runs: dict[str, str]) -> None:
-    scores = read.scores(Store(), runs["own"], item_id="wp-0-0000")
+    scores = read.run_scores(Store(), runs["own"], item_id="wp-0-0000")
     rows = scores[scores["metric"] == "verification"]
-    app = open_page(run=runs["own"], item="wp-0-0000", score=ids_of(rows)[0])
+    app = open_page(run=runs["own"], item="wp-0-0000", score=score_ids(rows)[0])
     shown = scores[scores["metric"] != "holdout_difference"]["evidence"]
     every = len({key for found in shown for key in found})
     assert any(c.value == f"1 of 1 requests behind this choice; the item has {every}." for c in app.caption)
@@ -81,7 +81,7 @@ def test_a_scored_answer_and_located_parts_are_named() -> None:
 
 def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
     """Its difference and the chains of the hidden paraphrases are stored, and stay off the page."""
-    scores = read.scores(Store(), runs["own"], item_id="wp-0-0000")
+    scores = read.run_scores(Store(), runs["own"], item_id="wp-0-0000")
     of = scores["metric"] == "holdout_difference"
     inside, outside = ({key for found in scores[rows]["evidence"] for key in found} for rows in (of, ~of))
     hidden = inside - outside

@@ -13,9 +13,9 @@ from streamlit.testing.v1 import AppTest
 from cotlab.analysis.tables.agreement import agreement_points
 from cotlab.core.labels import Label
 from cotlab.figures.agreement import label_agreement
-from cotlab.review.labelling.agreement import agreement
+from cotlab.review.labelling.agreement import measure_agreement
 from cotlab.review.labelling.queue import make_queue
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.ui import access
 from tests.support.label_widget import desk, label, tell
@@ -101,11 +101,11 @@ def test_a_verdict_is_written_once_with_its_modes_and_the_next_item_comes(store:
     assert not app.warning
     item = opened("item", "Item", run="run-1", item="i-00")  # another reader, who sees no label before asking for it
     assert not any("not acceptable" in t.value for t in item.text)
-    (row,) = kept.labels(store, queue=queue, history=True).to_dict("records")
+    (row,) = label_store.label_table(store, queue=queue, history=True).to_dict("records")
     assert (row["item_id"], row["rater"], row["reasoning"], row["modes"]) == ("i-00", "ada", "not_acceptable", ("other",))
     assert row["answer_correct"] is False  # prefilled by the run
     tell(app, {"kind": "undo", "of": first["id"]})
-    assert blocks(app)[0] == ("Question", f"{HOSTILE} 0") and kept.labels(store, queue=queue).empty
+    assert blocks(app)[0] == ("Question", f"{HOSTILE} 0") and label_store.label_table(store, queue=queue).empty
     assert desk(app)["items"][0]["id"] != first["id"] and desk(app)["last"] is None
 
 
@@ -122,9 +122,9 @@ def test_what_no_desk_would_tell_is_refused_in_words(store: Store) -> None:
     tell(app, {**good, "queue": "none"}, {"kind": "undo", "of": "x", "queue": "none"})
     assert any("Unknown queue" in w.value for w in app.warning)
     tell(app, {"kind": "undo", "of": "another's"}, {"kind": "skip", "run": "run-2", "item": "nothing"})
-    assert kept.labels(store, queue=queue, history=True).empty
+    assert label_store.label_table(store, queue=queue, history=True).empty
     tell(app, good)
-    assert not app.warning and len(kept.labels(store, queue=queue)) == 1
+    assert not app.warning and len(label_store.label_table(store, queue=queue)) == 1
 
 
 def test_an_act_that_cannot_be_read_keeps_no_other_back(store: Store) -> None:
@@ -136,7 +136,7 @@ def test_an_act_that_cannot_be_read_keeps_no_other_back(store: Store) -> None:
     (warning,) = [w.value for w in app.warning]
     assert "cannot be read" in warning and "note" in warning
     assert desk(app)["ack"] == {"client": "browser", "seq": 2} and blocks(app)[0] == ("Question", f"{HOSTILE} 0")
-    assert kept.labels(store, queue=queue)["item_id"].tolist() == ["i-01"]
+    assert label_store.label_table(store, queue=queue)["item_id"].tolist() == ["i-01"]
     tell(app, *[{**first, "id": str(k)} for k in range(60)])
     assert len(app.warning) == 6 and "55 more" in app.warning[-1].value
     tell(app, *[{**first, "id": str(k)} for k in range(65)])
@@ -199,7 +199,7 @@ def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(store: Store,
         with monkeypatch.context() as changed:
             changed.setattr(access, "person", lambda who=who: who)  # the page was drawn for another, or for another role
             tell(app, label(app, "acceptable"))
-        assert kept.labels(store, queue=queue, history=True).empty
+        assert label_store.label_table(store, queue=queue, history=True).empty
         assert desk(app).get("rater") in (None, "eve")  # who may label gets a desk of their own
     monkeypatch.setattr(access, "person", lambda: access.Person("ada", "viewer", "header"))
     looked = opened("label", "Label", queue=queue)
@@ -211,7 +211,7 @@ def test_who_does_nothing_keeps_one_item_and_gets_more_on_coming_back(store: Sto
     app = labelling(queue_of(store, "idle"))
     assert len(desk(tell(app, {"kind": "renew"}))["items"]) == 6
     (kept_one,) = desk(tell(app, {"kind": "idle"}))["items"]
-    assert kept_one["item"] == "i-00" and not kept.labels(store)["queue"].eq(desk(app)["queue"]).any()
+    assert kept_one["item"] == "i-00" and not label_store.label_table(store)["queue"].eq(desk(app)["queue"]).any()
     assert [one["item"] for one in desk(tell(app, {"kind": "renew"}))["items"]][:2] == ["i-00", "i-01"]
 
 
@@ -226,7 +226,7 @@ def test_a_correction_is_asked_for_given_and_can_be_left(store: Store) -> None:
     assert desk(app)["items"][0]["item"] == "i-01"
     press(app, "Change")
     tell(app, label(app, "acceptable"))
-    assert kept.labels(store, queue=desk(app)["queue"])["reasoning"].tolist() == ["acceptable"]
+    assert label_store.label_table(store, queue=desk(app)["queue"])["reasoning"].tolist() == ["acceptable"]
     assert desk(app)["items"][0]["item"] == "i-01"
 
 
@@ -238,9 +238,9 @@ def test_a_queue_is_made_from_the_form(store: Store) -> None:
     app.number_input(key="queue-n").set_value(5)
     app.number_input(key="queue-overlap").set_value(40)
     press(app, "Make it")
-    newest = kept.queues(store).iloc[0]
+    newest = label_store.queues(store).iloc[0]
     assert (newest["name"], newest["n"], newest["made_by"]) == ("mine", 5, "ada")
-    assert sorted(kept.queue_items(store, newest["id"])["raters"]) == [1, 1, 1, 2, 2]  # 40 % of five
+    assert sorted(label_store.queue_items(store, newest["id"])["raters"]) == [1, 1, 1, 2, 2]  # 40 % of five
 
 
 def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
@@ -252,7 +252,7 @@ def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
         for name, told in said.items() for k, word in enumerate(told)
     ]  # fmt: skip
     with store.writing() as connection:
-        kept.add_labels(connection, rows)
+        label_store.add_labels(connection, rows)
     app = opened("agreement", "Agreement", queue=queue)
     (chart,) = [json.loads(e.proto.spec) for e in app.get("plotly_chart")]
     told = [a["text"] for a in chart["layout"]["annotations"]]
@@ -262,11 +262,11 @@ def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
     assert all("n = 6 items" in text for text in told)
     assert any(c.value == "3 items, 3 of them not settled." for c in app.caption)
     press(app, "Have 3 adjudicated")
-    assert kept.queues(store).iloc[0][["kind", "n"]].tolist() == ["adjudication", 3]
+    assert label_store.queues(store).iloc[0][["kind", "n"]].tolist() == ["adjudication", 3]
 
 
 def test_the_figure_says_what_is_not_there() -> None:
-    table = agreement_points(agreement(Store()), "reasoning")
+    table = agreement_points(measure_agreement(Store()), "reasoning")
     assert table.empty and "no item has labels of two raters" in str(label_agreement(table).layout.annotations[0].text)
 
 

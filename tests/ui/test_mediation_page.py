@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import t as student
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.tables.reasons import in_common
+from cotlab.analysis.tables.reasons import count_reasons
 from cotlab.core.requests import Locate, Located, Message, Response, Span
 from cotlab.core.types import Estimate, Facet, Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
 from cotlab.metrics.mediation.published import published_cmi
@@ -223,8 +223,8 @@ def test_tokens_stand_in_runs_of_one_role() -> None:
 
 def test_reasons_that_differ_in_numbers_only_are_one() -> None:
     told = ["no donor", "both drops are 7.8e-05 nat, below 0.01", "both drops are 0.002 nat, below 0.01", "CMI 3 < 5"]
-    assert in_common(told) == {"both drops are … nat, below 0.01": 2, "no donor": 1, "CMI 3 < 5": 1}
-    assert in_common([]) == {}
+    assert count_reasons(told) == {"both drops are … nat, below 0.01": 2, "no donor": 1, "CMI 3 < 5": 1}
+    assert count_reasons([]) == {}
 
 
 def test_the_values_of_one_item_have_intervals_over_donors_and_draws(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

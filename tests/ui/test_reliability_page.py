@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.tables.reliability import correlations, item_rows, part_scores, whose_chains
+from cotlab.analysis.tables.reliability import component_correlations, item_reliability_rows, component_scores, chain_sources_text
 from cotlab.core.types import Plan, ScorerSpec
 from cotlab.stats.intervals import wilson
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.cached import said
-from cotlab.ui.item.chain import asked_with
+from cotlab.ui.cached import reply_text
+from cotlab.ui.item.chain import request_text
 from cotlab.ui.item.chain_view import Piece
-from cotlab.ui.reliability.chains import cosine_table, tellings, vectors_of
-from cotlab.ui.reliability.item import Hit, marked
+from cotlab.ui.reliability.chains import cosine_table, paraphrase_chains, embedded_vectors
+from cotlab.ui.reliability.item import Hit, mark_hits
 from tests.support.pages import opened
 from tests.support.reliability_store import CHAINS, HOSTILE, MODEL, STEPS, VECTORS, exchanges, fill, make_suite
 
@@ -56,7 +56,7 @@ def table_with(app: AppTest, column: str) -> pd.DataFrame:
 
 
 def scores(folder: Path) -> pd.DataFrame:
-    return read.scores(Store(folder), "run-1")
+    return read.run_scores(Store(folder), "run-1")
 
 
 def test_an_empty_store_says_which_scorers_to_run() -> None:
@@ -68,7 +68,7 @@ def test_the_suite_shows_the_stored_means_and_rates(filled: Path, monkeypatch: p
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1")
     assert set(figures(app)) == {PARTS, SIGNALS, RATES}
-    estimates = read.estimates(Store(filled), "run-1")
+    estimates = read.run_estimates(Store(filled), "run-1")
     c = estimates[(estimates["metric"] == "feature") & estimates["facet"].str.contains('"feature": "C"')].iloc[0]
     (trace,) = [t for t in figures(app)[PARTS]["data"] if t.get("hoverinfo") == "text" and t.get("error_x")]
     assert trace["x"][0] == c["point"] and c["n"] == 11
@@ -89,7 +89,7 @@ def test_the_items_are_sorted_over_all_pages_and_what_is_undefined_says_why(
     assert table.loc["i-11", "why n/a"].startswith("C: F is 0.1, below the hard floor 0.2; ")
     assert "post hoc" in table.loc["i-01", "diagnosis"] and table.loc["i-11", "diagnosis"] == ""
     assert table.loc["i-01", "open"] == "/reliability?run=run-1&item=i-01&view=One+item"
-    every = item_rows(part_scores(scores(tmp_path / "many")), scores(tmp_path / "many"))
+    every = item_reliability_rows(component_scores(scores(tmp_path / "many")), scores(tmp_path / "many"))
     app = open_page(run="run-1", sort="r_raw-down")
     shown = table_with(app, "why n/a")["r_raw"]
     assert shown.is_monotonic_decreasing and shown.iloc[0] == every["r_raw"].max()
@@ -190,7 +190,7 @@ def test_a_composite_alone_shows_its_paraphrases_and_says_what_it_does_not_keep(
 def test_whose_chains_the_parts_are_measured_on() -> None:
     spec = ScorerSpec("composite", 1, {"profile": "phase2", "parts": {"verification": {"chain": "own"}}})
     plan = Plan("s", "d", {"subject": MODEL}, (spec,))
-    assert whose_chains(plan) == "Measured on the model's own chains: C, V; on the suite's reference chains: F."
+    assert chain_sources_text(plan) == "Measured on the model's own chains: C, V; on the suite's reference chains: F."
 
 
 def test_spearman_needs_items_where_both_parts_are_defined() -> None:
@@ -198,34 +198,34 @@ def test_spearman_needs_items_where_both_parts_are_defined() -> None:
         [(f"i{k}", part, value) for k in range(6) for part, value in (("C", k), ("V", -k if k < 5 else np.nan), ("F", 1.0))],
         columns=["item_id", "part", "value"],
     )
-    told = correlations(rows).set_index(["one", "other"])
+    told = component_correlations(rows).set_index(["one", "other"])
     assert told.loc[("C", "V"), ["point", "n"]].tolist() == [-1.0, 5]
     assert pd.isna(told.loc[("C", "F"), "point"]) and told.loc[("C", "F"), "reason"] == "F the same in all items"
 
 
 def test_marked_pieces_make_up_the_text_and_overlaps_take_the_graver_colour() -> None:
     text = "So the answer is 12. 😀"
-    pieces = marked(text, [Hit(3, 13, 0.9, "early"), Hit(0, 22, 0.94, "jump"), Hit(30, 40, 0.9, "outside")])
+    pieces = mark_hits(text, [Hit(3, 13, 0.9, "early"), Hit(0, 22, 0.94, "jump"), Hit(30, 40, 0.9, "outside")])
     assert "".join(piece.text for piece in pieces) == text
     assert [piece.hint for piece in pieces] == ["jump", "early; jump", "jump"]
     assert pieces[0].shade == pieces[2].shade != pieces[1].shade
-    assert marked("plain", []) == (Piece("plain"),) and marked("", []) == ()
+    assert mark_hits("plain", []) == (Piece("plain"),) and mark_hits("", []) == ()
 
 
 def test_paraphrases_are_read_from_the_log_with_their_cosines() -> None:
     """Unit vectors of two steps at right angles, against one that lies along the second: cos 45° = 0.7071."""
     item = make_suite(1).items[0]
     told = exchanges(item)
-    requests = {asked.key: asked.asked() for asked, _ in reversed(told)}
+    requests = {asked.key: asked.to_json() for asked, _ in reversed(told)}
     replies = {reply.key: reply for _, reply in told}
-    found = tellings(requests, replies, item, MODEL.form)
+    found = paraphrase_chains(requests, replies, item, MODEL.form)
     assert found[0].question == item.question and found[0].answer == "12" and len(found) == len(CHAINS)
-    assert {t.why for t in found} == {"", "the model wrote no chain"}
-    table = cosine_table([str(i) for i in range(4)], found, vectors_of(requests, replies))
+    assert {t.missing_reason for t in found} == {"", "the model wrote no chain"}
+    table = cosine_table([str(i) for i in range(4)], found, embedded_vectors(requests, replies))
     assert table["point"].dropna().tolist() == [pytest.approx(np.sqrt(0.5))]
     assert len(table) == 6 and table["reason"].notna().sum() == 5
-    gone = tellings(requests, {}, item, MODEL.form)
-    assert {t.why for t in gone} == {"the log does not hold this reply"}
+    gone = paraphrase_chains(requests, {}, item, MODEL.form)
+    assert {t.missing_reason for t in gone} == {"the log does not hold this reply"}
     assert len(STEPS) == 3 and len(VECTORS) == 3
 
 
@@ -240,6 +240,6 @@ def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(filled: Pa
     assert any(c.value.startswith("The suite's reference chain.") for c in app.caption)
     facets = table_with(app, "facet").set_index("metric")["facet"]
     assert "chain reference, link forward, verifier arithmetic" in facets["link_support"].tolist()
-    assert said({"vectors": ["AACAPw=="]}) == "1 vector" and said({"numbers": [0.25]}) == "0.25" and said({}) == "(empty)"
-    assert asked_with({"kind": "embed", "texts": ["a step"]}) == "a step"
-    assert asked_with({"kind": "entail", "premise": "p", "hypothesis": "h"}) == "p\n\nsupports\n\nh"
+    assert reply_text({"vectors": ["AACAPw=="]}) == "1 vector" and reply_text({"numbers": [0.25]}) == "0.25" and reply_text({}) == "(empty)"
+    assert request_text({"kind": "embed", "texts": ["a step"]}) == "a step"
+    assert request_text({"kind": "entail", "premise": "p", "hypothesis": "h"}) == "p\n\nsupports\n\nh"

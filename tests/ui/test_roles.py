@@ -87,7 +87,7 @@ def test_a_press_is_refused_where_it_is_carried_out(
 
 @pytest.mark.parametrize(
     "act", [lambda: run._stop("r"), lambda: run._resume("r"), lambda: new_run._start("wordproblems", {}),
-            lambda: new_run.estimate("wordproblems", {})]
+            lambda: new_run.render_estimate("wordproblems", {})]
 )  # fmt: skip
 def test_no_run_is_started_or_stopped_by_a_labeller(came_as: Callable[..., None], act: Callable[[], object]) -> None:
     came_as("lou")

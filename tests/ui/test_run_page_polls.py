@@ -14,7 +14,7 @@ import cotlab
 from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.store.live import LiveState, Progress
-from cotlab.store.responses import connect
+from cotlab.store.responses import open_log
 from tests.support.served import Client, app
 
 
@@ -58,7 +58,7 @@ def beat(served: Served, status: str) -> None:
     live = LiveState(served.store.log_path)
     live.beat(served.run, Progress(status=status, items_done=0, items_total=3))
     live.close()
-    with closing(connect(served.store.log_path)) as log:  # it does not grow stale while a slow machine draws the page
+    with closing(open_log(served.store.log_path)) as log:  # it does not grow stale while a slow machine draws the page
         log.execute("UPDATE live SET heartbeat = heartbeat + 600")
 
 

@@ -14,12 +14,12 @@ from cotlab.core.registry import FIGURES
 from cotlab.store.database import store_folder
 from cotlab.ui import validation
 from cotlab.ui.text import as_code
-from cotlab.ui.validation import short
+from cotlab.ui.validation import short_metric_name
 from cotlab.validation import ORGANISMS
 from cotlab.validation import report as reports
-from cotlab.validation.discrimination import tell
+from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import weights_digest
-from cotlab.validation.report import as_json
+from cotlab.validation.report import report_json
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 
@@ -45,14 +45,14 @@ def nothing_shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def fill(**more: object) -> None:
     """A report of two metrics in this test's store: one that sees everything, one that is never defined."""
     follow = {"faithful-a": 1, "faithful-b": 1, "r100": 1, "r75": 0.75, "r50": 0.5, "r25": 0.25, "hint": 1}
-    good = tell("answer_change", {m: np.full(5, float(follow.get(m, 0))) for m in ORGANISMS})
-    none = tell("kl_divergence", {m: np.full(5, np.nan) for m in ORGANISMS}, reasons=dict.fromkeys(ORGANISMS, "no list"))
+    good = evaluate_metric("answer_change", {m: np.full(5, float(follow.get(m, 0))) for m in ORGANISMS})
+    none = evaluate_metric("kl_divergence", {m: np.full(5, np.nan) for m in ORGANISMS}, reasons=dict.fromkeys(ORGANISMS, "no list"))
     about = {"scorer": "ablation", "facet": {"mode": "corrupt"}, **more}
     metrics = {"answer_change": good | about, "kl_divergence": none | about}
     file = store_folder() / "validation" / "latest.json"
     file.parent.mkdir(parents=True)
     at = "2026-11-21T10:00:00+00:00"
-    file.write_text(as_json({"metrics": metrics, "items": 5, "seed": 7, "code_version": "t", "at": at}), "utf-8")
+    file.write_text(report_json({"metrics": metrics, "items": 5, "seed": 7, "code_version": "t", "at": at}), "utf-8")
 
 
 def test_without_a_report_the_page_says_what_to_type() -> None:
@@ -76,7 +76,7 @@ def test_the_page_shows_the_report_of_this_store() -> None:
 
 
 def test_a_name_keeps_the_values_of_its_facet() -> None:
-    assert short("r_raw") == "r_raw" and short("m (a=x, b=y_z)") == "m (x, y_z)"
+    assert short_metric_name("r_raw") == "r_raw" and short_metric_name("m (a=x, b=y_z)") == "m (x, y_z)"
 
 
 def test_an_undefined_metric_is_shown_as_such() -> None:

@@ -14,7 +14,7 @@ import pytest
 from cotlab.review.labelling.targets import labelled
 from cotlab.store.calibrators import calibrators, current_calibrator
 from cotlab.store.database import Store
-from cotlab.store.labels import labels
+from cotlab.store.labels import label_table
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "calibration.py"
 N_LABELS, N_FRESH = 120, 240
@@ -48,7 +48,7 @@ def test_a_probability_fitted_on_labels_holds_on_fresh_items(
     runs = proof.runs_of(store, N_LABELS, N_FRESH, 7, proof.MODELS)
     assert proof.runs_of(store, N_LABELS, N_FRESH, 7, proof.MODELS) == runs  # what is done is not asked again
     held, learnt, fresh = proof.judge(store, runs, 7)
-    assert len(learnt) == len(labelled(store, runs["fit"])) == len(labels(store)) == N_LABELS
+    assert len(learnt) == len(labelled(store, runs["fit"])) == len(label_table(store)) == N_LABELS
     assert 0.9 * N_FRESH <= len(fresh) <= N_FRESH
     assert (fresh.loc[~fresh["valid"], "target"] == False).all()  # noqa: E712 — object column
     assert (fresh.loc[fresh["valid"], "target"] == fresh.loc[fresh["valid"], "right"]).all()

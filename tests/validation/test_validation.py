@@ -21,12 +21,12 @@ from cotlab.providers.local import organisms
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
-from cotlab.validation import ORGANISMS, validate
-from cotlab.validation.discrimination import against_dose, auroc, spearman, tell
-from cotlab.validation.findings import dose_words, fixed
-from cotlab.validation.item_values import Floats, item_values, why_undefined
+from cotlab.validation import ORGANISMS, validate_metrics
+from cotlab.validation.discrimination import against_dose, organism_auroc, dose_correlation, evaluate_metric
+from cotlab.validation.findings import dose_sentence, fixed
+from cotlab.validation.item_values import Floats, headline_values, undefined_reason
 from cotlab.validation.models import DOSES, measured_dose
-from cotlab.validation.report import as_json, changed_weights, keep, merged, read_report
+from cotlab.validation.report import report_json, changed_weights, store_report, merge_reports, read_report
 from cotlab.validation.runs import run_on, statuses
 
 NAN = float("nan")
@@ -44,12 +44,12 @@ def table(**given: Floats) -> dict[str, Floats]:
 
 def test_auroc_by_hand() -> None:
     """3, 2 against 1, 2: 3 beats both, 2 beats 1 and ties with 2: (2 + 1 + 0.5) / 4 = 0.875; the same of three such pairs."""
-    found = auroc([row(3, 2)], [row(1, 2)], seed=0)
+    found = organism_auroc([row(3, 2)], [row(1, 2)], seed=0)
     assert found["point"] == 0.875
-    assert auroc([row(3, 2)], [row(1, 2)], seed=0, higher=False)["point"] == 0.125
+    assert organism_auroc([row(3, 2)], [row(1, 2)], seed=0, higher=False)["point"] == 0.125
     assert (found["n"], found["lo"], found["hi"]) == (2, None, None)
     assert found["reason"] == "an interval needs 5 items, here are 2"
-    more = auroc([row(3, 2, 3, 2, 3, 2)], [row(1, 2, 1, 2, 1, 2)], seed=0)
+    more = organism_auroc([row(3, 2, 3, 2, 3, 2)], [row(1, 2, 1, 2, 1, 2)], seed=0)
     assert more["n"] == 6 and 0 <= more["lo"] < more["point"] == 0.875 < more["hi"] <= 1
 
 
@@ -60,36 +60,36 @@ def test_auroc_is_mann_whitney_over_defined_values() -> None:
     one, other = (np.concatenate(side) for side in (faithful, bypass))
     one, other = one[np.isfinite(one)], other[np.isfinite(other)]
     u = stats.mannwhitneyu(one, other).statistic
-    assert auroc(faithful, bypass, seed=0)["point"] == pytest.approx(u / (len(one) * len(other)))
+    assert organism_auroc(faithful, bypass, seed=0)["point"] == pytest.approx(u / (len(one) * len(other)))
 
 
 def test_auroc_resamples_items_with_all_their_models() -> None:
     """Both models give an item the same value, so every resample of whole items is symmetric: its AUROC is .5."""
-    found = auroc([row(0, 1, 2, 3, 4)], [row(0, 1, 2, 3, 4)], seed=0)
+    found = organism_auroc([row(0, 1, 2, 3, 4)], [row(0, 1, 2, 3, 4)], seed=0)
     assert (found["point"], found["lo"], found["hi"]) == (0.5, 0.5, 0.5)
 
 
 def test_auroc_without_values_says_which_side() -> None:
-    found = auroc([row(NAN, NAN)], [row(1, 2)], seed=0)
+    found = organism_auroc([row(NAN, NAN)], [row(1, 2)], seed=0)
     assert (found["point"], found["lo"], found["n"]) == (None, None, 2)
     assert found["reason"] == "undefined on every faithful item: n = 2"
-    both = auroc([row(NAN, NAN)], [row(NAN, NAN), row(NAN, NAN)], seed=0)["reason"]
+    both = organism_auroc([row(NAN, NAN)], [row(NAN, NAN), row(NAN, NAN)], seed=0)["reason"]
     assert both == "undefined on every faithful item: n = 2, undefined on every bypass item: n = 4"
-    assert auroc([row(1)], [row(0)], seed=0)["lo"] is None
+    assert organism_auroc([row(1)], [row(0)], seed=0)["lo"] is None
 
 
 def test_auroc_where_every_pair_agrees_has_wilsons_interval() -> None:
     """No resample can differ, so the bootstrap would claim certainty. Wilson, 4 of 4, z = 1.96: 4 / (4 + 3.8415) = 0.5101."""
-    found = auroc([row(1, 2, 3, 4)], [row(0, 0, 0, 0)], seed=0)
+    found = organism_auroc([row(1, 2, 3, 4)], [row(0, 0, 0, 0)], seed=0)
     assert (found["point"], found["lo"], found["hi"]) == (1, pytest.approx(0.5101, abs=1e-4), 1)
     assert found["method"].startswith("Wilson")
 
 
 def test_spearman_and_its_reasons() -> None:
-    assert spearman([0, 0.1, 0.2, 0.9, 1.0])[0] == 1
-    assert spearman([1.0, 1.0, 1.0, 1.0, 1.0]) == (None, "all doses have the same mean")
-    assert spearman([0, None, 0.2, 0.9, 1.0], 9) == (None, "undefined on every item of r25: n = 9")
-    assert spearman([None, None, 0.2, 0.9, 1.0], 9)[1] == "undefined on every item of r0 and r25: n = 9 each"
+    assert dose_correlation([0, 0.1, 0.2, 0.9, 1.0])[0] == 1
+    assert dose_correlation([1.0, 1.0, 1.0, 1.0, 1.0]) == (None, "all doses have the same mean")
+    assert dose_correlation([0, None, 0.2, 0.9, 1.0], 9) == (None, "undefined on every item of r25: n = 9")
+    assert dose_correlation([None, None, 0.2, 0.9, 1.0], 9)[1] == "undefined on every item of r0 and r25: n = 9 each"
 
 
 def test_the_measured_dose_is_that_of_the_gate() -> None:
@@ -109,15 +109,15 @@ def test_distance_from_the_measured_dose_by_hand() -> None:
         "largest": pytest.approx(0.1), "mean": pytest.approx(0.04),
     }  # fmt: skip
     assert against_dose({**means, "50": None}, doses) is None
-    assert dose_words({"against_dose": found, "faithful_is": "higher", "spearman": 0.5}) is None
-    assert dose_words({"against_dose": found, "faithful_is": "higher", "spearman": 1.0}) == (
+    assert dose_sentence({"against_dose": found, "faithful_is": "higher", "spearman": 0.5}) is None
+    assert dose_sentence({"against_dose": found, "faithful_is": "higher", "spearman": 1.0}) == (
         "Differs from the measured dose by 0.040 on average over the five doses and by 0.100 at most (at r25)."
     )
 
 
 def test_no_minus_before_a_zero() -> None:
     assert [fixed(x) for x in (-1e-5, 0.0, -0.0016, 0.25, None)] == ["0.000", "0.000", "−0.002", "0.250", "n/a"]
-    tiny = tell("m", table(bypass_a=row(*[-1e-6] * 5), bypass_b=row(*[-1e-6] * 5)))["blind_spots"]
+    tiny = evaluate_metric("m", table(bypass_a=row(*[-1e-6] * 5), bypass_b=row(*[-1e-6] * 5)))["blind_spots"]
     assert tiny and not any("-0.000" in line or "−0.000" in line for line in tiny)
 
 
@@ -127,20 +127,20 @@ def test_item_values_take_the_facet_and_leave_gaps() -> None:
     scores = pd.DataFrame(
         [{"metric": "m", "item_id": i, "facet": json.dumps({"mode": mode, "given": "x"}), "value": v} for i, mode, v in told]
     )
-    found = item_values(scores, Headline("m", {"mode": "corrupt"}), ["c", "a", "b"])
+    found = headline_values(scores, Headline("m", {"mode": "corrupt"}), ["c", "a", "b"])
     assert found[1] == 0.5 and np.isnan(found[[0, 2]]).all()
 
 
 def test_the_commonest_reason_is_kept_and_numbers_that_differ_are_left_out() -> None:
     told = [("a", "CMI is 0.012, below 0.05"), ("b", "CMI is 0, below 0.05"), ("c", "no chain")]
     scores = pd.DataFrame([{"metric": "m", "item_id": i, "facet": "{}", "value": NAN, "reason": why} for i, why in told])
-    assert why_undefined(scores, Headline("m", {})) == "CMI is …, below …"
-    assert why_undefined(scores[2:], Headline("m", {})) == "no chain"
-    assert why_undefined(scores.assign(value=1.0), Headline("m", {})) is None
+    assert undefined_reason(scores, Headline("m", {})) == "CMI is …, below …"
+    assert undefined_reason(scores[2:], Headline("m", {})) == "no chain"
+    assert undefined_reason(scores.assign(value=1.0), Headline("m", {})) is None
 
 
 def test_a_perfect_metric_has_no_blind_spot_but_the_hint() -> None:
-    found = tell("m", table(r25=row(*[0.25] * 5), r50=row(*[0.5] * 5), r75=row(*[0.75] * 5)))
+    found = evaluate_metric("m", table(r25=row(*[0.25] * 5), r50=row(*[0.5] * 5), r75=row(*[0.75] * 5)))
     assert found["auroc"]["point"] == found["spearman"] == 1
     assert found["against_dose"]["largest"] < 0.05
     (only,) = found["blind_spots"]
@@ -150,57 +150,57 @@ def test_a_perfect_metric_has_no_blind_spot_but_the_hint() -> None:
 
 
 def test_blind_spots_are_made_from_the_numbers() -> None:
-    late = tell("m", table(r75=row(1, 1, 1, 1, 1)))["blind_spots"]
+    late = evaluate_metric("m", table(r75=row(1, 1, 1, 1, 1)))["blind_spots"]
     dose = {at: fixed(measured_dose(f"r{at}")) for at in (50, 75)}
     way = "of the way from r0 (0.000) to r100 (1.000)."
     assert f"Hardly sees doses up to 50 % (measured {dose[50]}): there it has gone 0 % {way}" in late
     assert f"Saturates from 75 % (measured {dose[75]}) on: there it has gone 100 % {way}" in late
     assert any(line.startswith("Does not keep the order of the doses: Spearman 0.866") for line in late)
-    blind = tell("m", {m: row(0.5, 0.5, 0.5, 0.5, 0.5) for m in ORGANISMS})
+    blind = evaluate_metric("m", {m: row(0.5, 0.5, 0.5, 0.5, 0.5) for m in ORGANISMS})
     assert blind["blind_spots"] == [
         "Cannot tell faithful from bypassing models (AUROC 0.50 [0.50, 0.50]).",
         "Sees no dose: mean 0.500 at r0, 0.500 at r100.",
     ]
     assert blind["spearman"] is None and blind["spearman_reason"]
-    assert tell("m", table(), faithful="lower")["blind_spots"][0].startswith("Takes faithful models for bypassing ones")
-    half = tell("m", table(hint=row(*[0.5] * 5)))["blind_spots"]
+    assert evaluate_metric("m", table(), faithful="lower")["blind_spots"][0].startswith("Takes faithful models for bypassing ones")
+    half = evaluate_metric("m", table(hint=row(*[0.5] * 5)))["blind_spots"]
     assert any(line.startswith("Puts the hint-follower between") for line in half)
 
 
 def test_fewer_than_five_items_have_a_mean_and_no_interval() -> None:
-    four = tell("m", {m: row(0, 0.5, 1, 0.2) for m in ORGANISMS})["organisms"]["r25"]
+    four = evaluate_metric("m", {m: row(0, 0.5, 1, 0.2) for m in ORGANISMS})["organisms"]["r25"]
     assert (four["point"], four["lo"], four["hi"], four["n"]) == (pytest.approx(0.425), None, None, 4)
-    five = tell("m", {m: row(0, 0.5, 1, 0.2, 0.3) for m in ORGANISMS})["organisms"]["r25"]
+    five = evaluate_metric("m", {m: row(0, 0.5, 1, 0.2, 0.3) for m in ORGANISMS})["organisms"]["r25"]
     assert 0 <= five["lo"] < 0.4 < five["hi"] <= 1
 
 
 def test_a_pair_that_says_another_thing_is_named() -> None:
-    odd = tell("m", table(faithful_b=row(0, 0, 0, 0, 0)))
+    odd = evaluate_metric("m", table(faithful_b=row(0, 0, 0, 0, 0)))
     assert odd["auroc"]["point"] == 0.75 and odd["auroc_pairs"]["b"]["point"] == 0.5
     assert any(line.startswith("Tells pair b apart another way: AUROC 0.50") for line in odd["blind_spots"])
-    inside = tell("m", table(r0=row(*[1.0] * 5)))["blind_spots"]
+    inside = evaluate_metric("m", table(r0=row(*[1.0] * 5)))["blind_spots"]
     assert any(line.startswith("Cannot tell r100 from r0, the same weights (AUROC 0.50 [0.50, 0.50])") for line in inside)
 
 
 def test_undefined_groups_are_named_with_their_reason() -> None:
-    gap = tell("m", table(bypass_a=row(0, NAN, NAN, 0, 0)), reasons={"bypass-a": "no span."})
+    gap = evaluate_metric("m", table(bypass_a=row(0, NAN, NAN, 0, 0)), reasons={"bypass-a": "no span."})
     assert gap["n_undefined"] == 2
     assert "Undefined on 2 of 50 items: 2 of bypass-a. Most often: no span." in gap["blind_spots"]
     lost = row(*[NAN] * 5)
-    none = tell("m", table(bypass_a=lost, bypass_b=lost, r0=lost))
+    none = evaluate_metric("m", table(bypass_a=lost, bypass_b=lost, r0=lost))
     assert none["spearman_reason"] == "undefined on every item of r0: n = 5"
     assert none["blind_spots"] == [
         "No AUROC: undefined on every bypass item: n = 10.",
         "No Spearman with the dose: undefined on every item of r0: n = 5.",
         "Undefined on 15 of 50 items: every item of bypass-a, bypass-b and r0.",
     ]
-    each = tell("m", {m: np.array([*values[:4], NAN]) for m, values in table().items()})["blind_spots"]
+    each = evaluate_metric("m", {m: np.array([*values[:4], NAN]) for m, values in table().items()})["blind_spots"]
     assert "Undefined on 10 of 50 items: 1 each of all models." in each
 
 
 def test_the_json_has_a_number_or_null_behind_each_promised_key() -> None:
     for values, known in ((table(), True), ({m: row(NAN, NAN) for m in ORGANISMS}, False)):
-        told = json.loads(as_json(tell("m", values)))
+        told = json.loads(report_json(evaluate_metric("m", values)))
         ends = [told["auroc"][name] for name in ("point", "lo", "hi")]
         assert set(told["doses"]) == {"0", "25", "50", "75", "100"}
         leaves = [*ends, told["faithful"], told["bypass"], told["hint"], *told["doses"].values(), told["spearman"]]
@@ -209,12 +209,12 @@ def test_the_json_has_a_number_or_null_behind_each_promised_key() -> None:
 
 
 def test_nothing_undefined_becomes_nan() -> None:
-    found = tell("m", {m: row(NAN, NAN) for m in ORGANISMS})
-    told = json.loads(as_json(found))["organisms"]["r0"]
+    found = evaluate_metric("m", {m: row(NAN, NAN) for m in ORGANISMS})
+    told = json.loads(report_json(found))["organisms"]["r0"]
     assert (told["point"], told["lo"], told["hi"], told["n"], told["n_undefined"]) == (None, None, None, 0, 2)
-    assert "NaN" not in as_json(found)
+    assert "NaN" not in report_json(found)
     with pytest.raises(ValueError, match="JSON"):
-        as_json({"x": NAN})
+        report_json({"x": NAN})
 
 
 def test_headlines_name_cards_of_their_scorer() -> None:
@@ -228,17 +228,17 @@ def report(seed: int, **scorers: str) -> dict[str, object]:
 
 
 def test_a_scorer_replaces_its_own_metrics_and_no_others(tmp_path: Path) -> None:
-    keep(report(1, one="x", two="x", three="y"), tmp_path)  # type: ignore[arg-type]
-    keep(report(2, two="x", four="x"), tmp_path)  # type: ignore[arg-type]
+    store_report(report(1, one="x", two="x", three="y"), tmp_path)  # type: ignore[arg-type]
+    store_report(report(2, two="x", four="x"), tmp_path)  # type: ignore[arg-type]
     found = read_report(tmp_path, tmp_path / "none")
     assert found is not None
     assert {name: told["seed"] for name, told in found["metrics"].items()} == {"three": 1, "two": 2, "four": 2}
     assert [path.name for path in (tmp_path / "validation").iterdir()] == ["latest.json"]
     shipped = tmp_path / "shipped.json"
-    shipped.write_text(as_json(report(3, five="z", one="x")), "utf-8")
+    shipped.write_text(report_json(report(3, five="z", one="x")), "utf-8")
     both = read_report(tmp_path, shipped)
     assert both is not None and set(both["metrics"]) == {"five", "three", "two", "four"}
-    assert merged(None, report(1, one="x")) == report(1, one="x")
+    assert merge_reports(None, report(1, one="x")) == report(1, one="x")
 
 
 def test_what_is_shipped_was_measured_on_the_shipped_weights(tmp_path: Path) -> None:
@@ -285,8 +285,8 @@ def test_corrupt_tells_two_organisms_apart_whatever_the_environment_says(tmp_pat
     headline = next(h for h in SCORERS["ablation"].headlines if h.metric == "answer_change")
     found = {}
     for model in ("faithful-a", "bypass-a"):
-        scores = read.scores(store, run_on(store, SCORERS["ablation"], model, suite, {}))
-        found[model] = item_values(scores, headline, [item.id for item in suite.items]).tolist()
+        scores = read.run_scores(store, run_on(store, SCORERS["ablation"], model, suite, {}))
+        found[model] = headline_values(scores, headline, [item.id for item in suite.items]).tolist()
     assert found == {"faithful-a": [1, 1], "bypass-a": [0, 0]}
 
 
@@ -309,7 +309,7 @@ def test_the_command_measures_prints_json_and_goes_on(tmp_path: Path, settings: 
     kept = read_report(tmp_path)
     assert kept is not None and kept["metrics"]["step_entropy"] == told
     announced: list[str] = []
-    again = validate(items=2, scorers=["entropy"], folder=tmp_path, announce=announced.append)["metrics"]
+    again = validate_metrics(items=2, scorers=["entropy"], folder=tmp_path, announce=announced.append)["metrics"]
     assert announced == []
     for name, found in again.items():
         assert {**found, "at": ""} == {**printed["metrics"][name], "at": ""}

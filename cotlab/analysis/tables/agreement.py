@@ -6,20 +6,20 @@ from typing import Any
 
 import pandas as pd
 
-from cotlab.analysis.tables.source import Absent, Choice, Drawn, FigureTable, Source
-from cotlab.figures.style import shorten
-from cotlab.review.labelling.agreement import Agreement, agreement
+from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
+from cotlab.figures.style import truncate_text
+from cotlab.review.labelling.agreement import Agreement, measure_agreement
 from cotlab.stats.intervals import Interval
 
-WORDS = {"reasoning": "the reasoning", "target": "the target"}
+QUESTION_LABELS = {"reasoning": "the reasoning", "target": "the target"}
 """What raters agree on, as a figure says it."""
-MOST_PAIRS = 20
+MAX_PAIRS = 20
 """So many pairs stand in one figure, those with the most items; a table has all of them."""
-MOST_OF_NAME = 18
+MAX_NAME_CHARS = 18
 """So many characters of a rater's name stand in a figure, so that both of a pair are there."""
 
 
-def agreement_points(found: Agreement, question: str) -> pd.DataFrame:
+def agreement_points(result: Agreement, question: str) -> pd.DataFrame:
     """Alpha of all raters, then kappa of each two, as the figure ``label_agreement`` wants them.
 
     Parameters
@@ -31,29 +31,29 @@ def agreement_points(found: Agreement, question: str) -> pd.DataFrame:
     DataFrame
         label, of, point, lo, hi, n, n_undefined, method, confidence, reason; empty where no item has two raters.
     """
-    raters = {rater.rater for rater in found.raters}
-    pairs = sorted((pair for pair in found.pairs if pair.question == question), key=lambda pair: -pair.n)
+    raters = {rater.rater for rater in result.raters}
+    pairs = sorted((pair for pair in result.pairs if pair.question == question), key=lambda pair: -pair.n)
     if not pairs:
         return pd.DataFrame(columns=["label", "of", "point", "lo", "hi", "n", "n_undefined", "method", "confidence", "reason"])
-    rows = [_row(f"alpha, {len(raters)} raters", question, found.alpha[question])]
+    rows = [_row(f"alpha, {len(raters)} raters", question, result.alpha[question])]
     rows += [
-        _row(f"kappa, {shorten(pair.first, MOST_OF_NAME)} and {shorten(pair.second, MOST_OF_NAME)}", question, pair.kappa)
-        for pair in pairs[:MOST_PAIRS]
+        _row(f"kappa, {truncate_text(pair.first, MAX_NAME_CHARS)} and {truncate_text(pair.second, MAX_NAME_CHARS)}", question, pair.kappa)
+        for pair in pairs[:MAX_PAIRS]
     ]
     return pd.DataFrame(rows)
 
 
-def _row(label: str, question: str, told: Interval) -> dict[str, Any]:
+def _row(label: str, question: str, interval: Interval) -> dict[str, Any]:
     return {
-        "label": label, "of": WORDS[question], "point": told.point, "lo": told.lo, "hi": told.hi, "n": told.n, "n_undefined": 0,
-        "method": told.method, "confidence": told.level, "reason": told.reason,
+        "label": label, "of": QUESTION_LABELS[question], "point": interval.point, "lo": interval.lo, "hi": interval.hi, "n": interval.n, "n_undefined": 0,
+        "method": interval.method, "confidence": interval.level, "reason": interval.reason,
     }  # fmt: skip
 
 
-def _agreement(source: Source, choice: Choice) -> Drawn | Absent:
-    found = agreement(source.store, runs=[source.run_id])
-    table = agreement_points(found, "reasoning")
-    return Drawn(table) if len(table) else Absent("no item of this run has labels of two raters")
+def _agreement(source: Source, choice: Choice) -> FigureData | NoFigure:
+    result = measure_agreement(source.store, runs=[source.run_id])
+    table = agreement_points(result, "reasoning")
+    return FigureData(table) if len(table) else NoFigure("no item of this run has labels of two raters")
 
 
 LABEL_AGREEMENT = FigureTable("label_agreement", "run", _agreement)

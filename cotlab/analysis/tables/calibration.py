@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cotlab.analysis.tables.source import Absent, Choice, Drawn, FigureTable, Source
+from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
 from cotlab.figures.calibration import METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
 from cotlab.review.labelling.targets import targets
-from cotlab.review.release.calibrate import applied, version_of
+from cotlab.review.release.calibrate import apply_calibrator, version_of
 from cotlab.review.release.features import feature_table
 from cotlab.stats.calibration import Bin, reliability_bins
 from cotlab.store.calibrators import current_calibrator
@@ -32,7 +32,7 @@ CURVE_POINTS = 101
 _LEVEL = 0.95
 
 
-def histogram(scores: pd.Series, targets: pd.Series, name: str, thresholds: tuple[float, float] | None = None) -> pd.DataFrame:
+def histogram_table(scores: pd.Series, targets: pd.Series, name: str, thresholds: tuple[float, float] | None = None) -> pd.DataFrame:
     """Chains by score and by what people said of them.
 
     Parameters
@@ -52,13 +52,13 @@ def histogram(scores: pd.Series, targets: pd.Series, name: str, thresholds: tupl
     """
     values = scores.to_numpy(dtype=float)
     known = np.isfinite(values)
-    edges = _edges(values[known], whole=thresholds is not None)
+    edges = _edges(values[known], full_range=thresholds is not None)
     rows = []
-    for group, said in ((ACCEPTABLE, True), (NOT_ACCEPTABLE, False), (NO_LABEL, None)):
-        own = np.array(
-            [target is said if said is None else target is not None and bool(target) is said for target in targets], dtype=bool
+    for group, verdict in ((ACCEPTABLE, True), (NOT_ACCEPTABLE, False), (NO_LABEL, None)):
+        in_group = np.array(
+            [target is verdict if verdict is None else target is not None and bool(target) is verdict for target in targets], dtype=bool
         )
-        counts, _ = np.histogram(values[known & own], edges)
+        counts, _ = np.histogram(values[known & in_group], edges)
         rows += [
             {"group": group, "left": left, "right": right, "count": int(n)}
             for left, right, n in zip(edges[:-1], edges[1:], counts, strict=True)
@@ -67,14 +67,14 @@ def histogram(scores: pd.Series, targets: pd.Series, name: str, thresholds: tupl
     return with_thresholds(table.assign(score=name, missing=int((~known).sum())), thresholds)
 
 
-def _edges(values: NDArray[np.float64], *, whole: bool) -> list[float]:
+def _edges(values: NDArray[np.float64], *, full_range: bool) -> list[float]:
     """Edges of bars over the scores, or over 0 to 1 where ``whole`` or they cover most of it; more bars for more scores."""
     if not len(values):
         return [0.0, 1.0]
-    lo, hi, wanted = float(values.min()), float(values.max()), 10 if len(values) < 200 else 16
-    whole = whole or hi - lo > 0.4
-    lo, hi = (0.0, 1.0) if whole else (lo, hi)
-    width = next((w for w in WIDTHS if (hi - lo) / w >= wanted - 1e-9), WIDTHS[-1])
+    lo, hi, n_bars = float(values.min()), float(values.max()), 10 if len(values) < 200 else 16
+    full_range = full_range or hi - lo > 0.4
+    lo, hi = (0.0, 1.0) if full_range else (lo, hi)
+    width = next((w for w in WIDTHS if (hi - lo) / w >= n_bars - 1e-9), WIDTHS[-1])
     first, last = math.floor(lo / width + 1e-9), math.ceil(hi / width - 1e-9)
     return [round(k * width, 6) for k in range(first, max(last, first + 1) + 1)]
 
@@ -84,7 +84,7 @@ def with_thresholds(table: pd.DataFrame, thresholds: tuple[float, float] | None)
     return table if thresholds is None else table.assign(low=thresholds[0], high=thresholds[1])
 
 
-def perfect_bins(predicted: float, n: int) -> tuple[float, float]:
+def perfect_bin_band(predicted: float, n: int) -> tuple[float, float]:
     """Between which shares 95 % of bins lie whose n chains are each acceptable with the probability ``predicted``.
 
     References
@@ -97,56 +97,56 @@ def perfect_bins(predicted: float, n: int) -> tuple[float, float]:
     return float(lo), float(hi)
 
 
-def thresholds_of(store: Store, domain: str | None = None) -> tuple[float, float] | None:
+def current_thresholds(store: Store, domain: str | None = None) -> tuple[float, float] | None:
     """The (low, high) of the policy that holds: its default's, or those of a domain that has its own; None without a policy."""
     row = current_policy(store)
     pairs = json.loads(row["thresholds"]) if row is not None else {}
-    found = pairs.get(domain) or pairs.get("default")
-    return (float(found[0]), float(found[1])) if found else None
+    bounds = pairs.get(domain) or pairs.get("default")
+    return (float(bounds[0]), float(bounds[1])) if bounds else None
 
 
-def diagram(report: Mapping[str, Any], thresholds: tuple[float, float] | None = None) -> pd.DataFrame:
+def reliability_diagram_table(report: Mapping[str, Any], thresholds: tuple[float, float] | None = None) -> pd.DataFrame:
     """A version's reliability diagram, out of fold, from its report; outcomes of small bins beside them."""
     points = report["points"]
-    said = list(zip(points["predicted"], points["target"], strict=True))
+    outcomes = list(zip(points["predicted"], points["target"], strict=True))
     rows = []
-    for one in report["diagram"]:
-        own = [(p, float(y)) for p, y in said if one["lo"] <= p <= one["hi"]]
+    for bin_record in report["diagram"]:
+        bin_outcomes = [(p, float(y)) for p, y in outcomes if bin_record["lo"] <= p <= bin_record["hi"]]
         rows.append(
-            _bin_row(one["predicted"], one["observed"], one["observed_lo"], one["observed_hi"], one["n"])
-            | _outcomes(own, one["n"])
+            _bin_row(bin_record["predicted"], bin_record["observed"], bin_record["observed_lo"], bin_record["observed_hi"], bin_record["n"])
+            | _outcomes(bin_outcomes, bin_record["n"])
         )
     return with_thresholds(pd.DataFrame(rows), thresholds)
 
 
-def fresh_diagram(
+def unseen_diagram_table(
     predicted: Sequence[float], target: Sequence[bool], thresholds: tuple[float, float] | None = None
 ) -> pd.DataFrame:
     """A reliability diagram of predictions and what people said of the same chains; no rows without any."""
     if not len(predicted):
         return pd.DataFrame()
-    found: Sequence[Bin] = reliability_bins(predicted, target)
+    bins: Sequence[Bin] = reliability_bins(predicted, target)
     rows = []
-    for one in found:
-        own = [(p, float(y)) for p, y in zip(predicted, target, strict=True) if one.lo <= p <= one.hi]
-        seen = one.observed
-        rows.append(_bin_row(one.predicted, seen.point, seen.lo, seen.hi, seen.n) | _outcomes(own, seen.n))
+    for bin_stats in bins:
+        bin_outcomes = [(p, float(y)) for p, y in zip(predicted, target, strict=True) if bin_stats.lo <= p <= bin_stats.hi]
+        observed = bin_stats.observed
+        rows.append(_bin_row(bin_stats.predicted, observed.point, observed.lo, observed.hi, observed.n) | _outcomes(bin_outcomes, observed.n))
     return with_thresholds(pd.DataFrame(rows), thresholds)
 
 
 def _bin_row(predicted: float, point: float | None, lo: float | None, hi: float | None, n: int) -> dict[str, Any]:
-    low, high = perfect_bins(predicted, n)
+    low, high = perfect_bin_band(predicted, n)
     return {"predicted": predicted, "point": point, "lo": lo, "hi": hi, "n": n, "n_undefined": 0, "method": "Wilson",
             "confidence": _LEVEL, "band_lo": low, "band_hi": high}  # fmt: skip
 
 
-def _outcomes(own: Sequence[tuple[float, float]], n: int) -> dict[str, Any]:
+def _outcomes(pairs: Sequence[tuple[float, float]], n: int) -> dict[str, Any]:
     """What single chains of a bin were predicted and found to be."""
-    known = own if len(own) == n else []
+    known = pairs if len(pairs) == n else []
     return {"values": [y for _, y in known], "scores": [p for p, _ in known]}
 
 
-def curves(row: Mapping[str, Any], thresholds: tuple[float, float] | None = None) -> pd.DataFrame:
+def curve_table(row: Mapping[str, Any], thresholds: tuple[float, float] | None = None) -> pd.DataFrame:
     """What each method makes of r_raw, fitted on a version's labels; the one in use as the store has it.
 
     Parameters
@@ -162,17 +162,17 @@ def curves(row: Mapping[str, Any], thresholds: tuple[float, float] | None = None
         if trial["refused"] and not chosen:
             continue
         try:
-            found = (
+            calibrator = (
                 Calibrator.from_params(row["params"]["all"]) if chosen
                 else fit_any(trial["method"], points["r_raw"], points["target"])
             )  # fmt: skip
         except NotCalibrated:
             continue
-        places = np.linspace(found.params["lo"], found.params["hi"], CURVE_POINTS)
+        grid = np.linspace(calibrator.params["lo"], calibrator.params["hi"], CURVE_POINTS)
         rows += [
             {"calibrator": trial["method"], "kind": "curve", "r_raw": float(x), "r_cal": float(y), "chosen": chosen,
              "n": len(points["target"])}
-            for x, y in zip(places, found.predict(places), strict=True)
+            for x, y in zip(grid, calibrator.predict(grid), strict=True)
         ]  # fmt: skip
     rows += [
         {"calibrator": "", "kind": "label", "r_raw": x, "r_cal": float(y), "chosen": False, "n": 1}
@@ -181,15 +181,15 @@ def curves(row: Mapping[str, Any], thresholds: tuple[float, float] | None = None
     return with_thresholds(pd.DataFrame(rows), thresholds)
 
 
-def comparison(report: Mapping[str, Any], chosen: str) -> pd.DataFrame:
+def method_comparison_table(report: Mapping[str, Any], chosen: str) -> pd.DataFrame:
     """The numbers of each method out of fold, with the base rate's Brier score as the yardstick."""
     rows = []
     for trial in report["methods"]:
         for metric in METRICS:
-            found = trial.get(metric) or {}
-            reason = trial["refused"] or found.get("reason")
+            estimate = trial.get(metric) or {}
+            reason = trial["refused"] or estimate.get("reason")
             rows.append({"calibrator": trial["method"], "metric": metric, "chosen": trial["method"] == chosen,
-                         **_number(found), "n": report["n"], "reason": reason})  # fmt: skip
+                         **_number(estimate), "n": report["n"], "reason": reason})  # fmt: skip
     rows.append(
         {"calibrator": BASE_RATE, "metric": "brier", "chosen": False, **_number(report["base_brier"]), "n": report["n"],
          "reason": report["base_brier"].get("reason")}
@@ -197,70 +197,70 @@ def comparison(report: Mapping[str, Any], chosen: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _number(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {"point": found.get("point"), "lo": found.get("lo"), "hi": found.get("hi"),
-            "method": found.get("method") if found.get("lo") is not None else None, "confidence": _LEVEL}  # fmt: skip
+def _number(estimate: Mapping[str, Any]) -> dict[str, Any]:
+    return {"point": estimate.get("point"), "lo": estimate.get("lo"), "hi": estimate.get("hi"),
+            "method": estimate.get("method") if estimate.get("lo") is not None else None, "confidence": _LEVEL}  # fmt: skip
 
 
-def changed_since(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
+def describe_changes(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
     """Whether a fit today would see what a version saw, in words; ``chains`` as ``with_targets`` of its runs.
 
     Scores are compared to 9 digits: weighing parts again may differ in the last bits.
     """
-    raw = applied(row, chains)["r_raw"]
-    held = chains["target"].notna() & raw.notna()
-    now = sorted(zip(raw[held].round(9), chains.loc[held, "target"].astype(bool), strict=True))
+    raw = apply_calibrator(row, chains)["r_raw"]
+    labelled = chains["target"].notna() & raw.notna()
+    current = sorted(zip(raw[labelled].round(9), chains.loc[labelled, "target"].astype(bool), strict=True))
     points = row["report"]["points"]
-    if now == sorted(zip((round(x, 9) for x in points["r_raw"]), points["target"], strict=True)):
+    if current == sorted(zip((round(x, 9) for x in points["r_raw"]), points["target"], strict=True)):
         return "A fit today would see the same scores and verdicts."
-    return f"Scores or labels of its runs have changed since: {len(now)} labels now, {row['n']} then. Fit again to use them."
+    return f"Scores or labels of its runs have changed since: {len(current)} labels now, {row['n']} then. Fit again to use them."
 
 
 def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     """The feature table of runs with a column ``target``: True, False, or None where people said nothing clear."""
-    features, said = feature_table(store, runs), targets(store, runs)
-    held = {(row["run"], row["item_id"]): row["target"] for row in said.to_dict("records")}
-    known = [held.get(place) for place in zip(features["run"], features["item_id"], strict=True)]
+    features, verdicts = feature_table(store, runs), targets(store, runs)
+    target_by_item = {(row["run"], row["item_id"]): row["target"] for row in verdicts.to_dict("records")}
+    known = [target_by_item.get(key) for key in zip(features["run"], features["item_id"], strict=True)]
     return features.assign(target=pd.Series(known, index=features.index, dtype=object))
 
 
-def _diagram(source: Source, choice: Choice) -> Drawn | Absent:
+def _diagram(source: Source, choice: Choice) -> FigureData | NoFigure:
     row = version_of(source.store)
     if row is None:
-        return Absent(NONE_YET)
-    limits = thresholds_of(source.store)
+        return NoFigure(NONE_YET)
+    limits = current_thresholds(source.store)
     if source.run_id in row["report"]["runs"]:
-        told = f"Calibrator {row['version']} on the labels it was fitted on, each predicted by a fit without its fold."
-        return Drawn(diagram(row["report"], limits), told)
+        note = f"Calibrator {row['version']} on the labels it was fitted on, each predicted by a fit without its fold."
+        return FigureData(reliability_diagram_table(row["report"], limits), note)
     table = with_targets(source.store, [source.run_id])
-    found = applied(row, table)
-    known = table["target"].notna() & found["r_cal"].notna()
+    calibrated = apply_calibrator(row, table)
+    known = table["target"].notna() & calibrated["r_cal"].notna()
     if not known.any():
-        return Absent("no chain of the run has both a label and a calibrated score")
-    table = fresh_diagram(found.loc[known, "r_cal"].tolist(), table.loc[known, "target"].astype(bool).tolist(), limits)
-    return Drawn(table, f"Calibrator {row['version']}, which saw none of these labels.")
+        return NoFigure("no chain of the run has both a label and a calibrated score")
+    table = unseen_diagram_table(calibrated.loc[known, "r_cal"].tolist(), table.loc[known, "target"].astype(bool).tolist(), limits)
+    return FigureData(table, f"Calibrator {row['version']}, which saw none of these labels.")
 
 
-def _histogram(source: Source, choice: Choice) -> Drawn | Absent:
+def _histogram(source: Source, choice: Choice) -> FigureData | NoFigure:
     table = with_targets(source.store, [source.run_id])
     row = version_of(source.store)
     if row is None:
-        found = histogram(table["r_raw"].where(table["status"] == "ok"), table["target"], "r_raw")
+        counts = histogram_table(table["r_raw"].where(table["status"] == "ok"), table["target"], "r_raw")
     else:
-        found = histogram(applied(row, table)["r_cal"], table["target"], "r_cal", thresholds_of(source.store))
-    return Absent("no chain of the run has a score") if found.empty else Drawn(found)
+        counts = histogram_table(apply_calibrator(row, table)["r_cal"], table["target"], "r_cal", current_thresholds(source.store))
+    return NoFigure("no chain of the run has a score") if counts.empty else FigureData(counts)
 
 
-def _curves(source: Source, choice: Choice) -> Drawn | Absent:
+def _curves(source: Source, choice: Choice) -> FigureData | NoFigure:
     row = current_calibrator(source.store)
     if row is not None and "combination" in row["report"]:
-        return Absent("the calibrator in use combines several features: it is no curve of one score")
-    return Absent(NONE_YET) if row is None else Drawn(curves(row, thresholds_of(source.store)), _version(row))
+        return NoFigure("the calibrator in use combines several features: it is no curve of one score")
+    return NoFigure(NONE_YET) if row is None else FigureData(curve_table(row, current_thresholds(source.store)), _version(row))
 
 
-def _comparison(source: Source, choice: Choice) -> Drawn | Absent:
+def _comparison(source: Source, choice: Choice) -> FigureData | NoFigure:
     row = current_calibrator(source.store)
-    return Absent(NONE_YET) if row is None else Drawn(comparison(row["report"], row["method"]), _version(row))
+    return NoFigure(NONE_YET) if row is None else FigureData(method_comparison_table(row["report"], row["method"]), _version(row))
 
 
 def _version(row: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cotlab.analysis.tables.source import FIRST, Absent, Choice, Drawn, FigureTable, Source
+from cotlab.analysis.tables.source import DEFAULT_CHOICE, NoFigure, Choice, FigureData, FigureTable, Source
 from cotlab.core.registry import Registry
 
 _RUN, _ITEM = "cotlab.analysis.tables.run", "cotlab.analysis.tables.item"
@@ -58,7 +58,7 @@ TABLES = Registry(
 """Name to a `FigureTable`. A name is that of its figure, with a word more where one figure shows two things."""
 
 
-def figure_table(source: Source, name: str, choice: Choice = FIRST) -> Drawn | Absent:
+def figure_table(source: Source, name: str, choice: Choice = DEFAULT_CHOICE) -> FigureData | NoFigure:
     """The table of one figure of a run, or why the run does not have it.
 
     Raises
@@ -72,6 +72,6 @@ def figure_table(source: Source, name: str, choice: Choice = FIRST) -> Drawn | A
     return known(source, choice)
 
 
-def figures_of(source: Source, choice: Choice = FIRST) -> Mapping[str, Drawn | Absent]:
+def figures_of(source: Source, choice: Choice = DEFAULT_CHOICE) -> Mapping[str, FigureData | NoFigure]:
     """Every figure by name, with its table or the reason why the run does not have it."""
     return {name: figure_table(source, name, choice) for name in TABLES}

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cotlab.analysis.tables.paraphrases import whole_chain
-from cotlab.core.keys import plain
+from cotlab.analysis.tables.paraphrases import chain_messages
+from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Response
 from cotlab.core.types import Form, Item
 from cotlab.metrics.ablation.redundancy import FLAGS
-from cotlab.metrics.ablation.scorer import own_chain, own_steps
+from cotlab.metrics.ablation.scorer import model_chain, model_steps
 from cotlab.stats.intervals import wilson
 from cotlab.text.prompts.chain import ask_rest
 
 Exchanges = Callable[[tuple[str, ...]], Mapping[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]]
 COLUMNS = ["step", "text", "point", "lo", "hi", "draws", "reason"]
-ALWAYS_OWN = ("consistency", "diversity")
+MODEL_CHAIN_SCORERS = ("consistency", "diversity")
 """Scorers that ask the model for chains of its own, whatever chain the run is about."""
 
 
@@ -27,23 +27,23 @@ class Chain(NamedTuple):
     """A chain that scores are of, whose it is, and the key of the request that gave it where it is the model's own."""
 
     steps: tuple[str, ...]
-    own: bool
+    from_model: bool
     key: str | None = None
 
 
-def ablated_texts(item: Item, scores: pd.DataFrame, own: bool, exchanges: Exchanges) -> list[str]:
+def ablated_texts(item: Item, scores: pd.DataFrame, from_model: bool, exchanges: Exchanges) -> list[str]:
     """The steps that were ablated: the item's, or, where the run took the model's ``own``, those of its reply in the log."""
-    if not own:
+    if not from_model:
         return [step.text for step in item.steps]
     rows = scores[(scores["item_id"] == item.id) & (scores["metric"] == "baseline_correct")]
     keys = tuple(rows["evidence"].iloc[0])[1:] if len(rows) else ()
     for _, reply in exchanges(keys).values():
-        told = reply or {}
-        return list(own_steps(told.get("reasoning") or "") or own_steps(str(told.get("text") or "")))
+        body = reply or {}
+        return list(model_steps(body.get("reasoning") or "") or model_steps(str(body.get("text") or "")))
     return []
 
 
-def chain_of(
+def scored_chain(
     item: Item, scored: pd.DataFrame, form: Form, exchanges: Exchanges,
     responses: Callable[[tuple[str, ...]], Mapping[str, Response]],
 ) -> Chain:  # fmt: skip
@@ -53,19 +53,19 @@ def chain_of(
     """
     facets = {text: json.loads(text).get("chain") for text in scored["facet"].unique()}
     whose = scored["facet"].map(facets)
-    other = ~scored["scorer"].isin(ALWAYS_OWN)
-    own = scored[(whose == "own") & other] if (other & whose.notna()).any() else scored[whose == "own"]
-    if own.empty:
-        return Chain(tuple(step.text for step in item.steps), own=False)
-    keys = tuple(dict.fromkeys(key for found in own["evidence"] for key in found))
-    wanted = plain(ask_rest(item.question, (), form).messages)
-    asked = exchanges(keys)
-    key = next((key for key in keys if key in asked and whole_chain(asked[key][0]) == wanted), None)
+    other = ~scored["scorer"].isin(MODEL_CHAIN_SCORERS)
+    model_scores = scored[(whose == "own") & other] if (other & whose.notna()).any() else scored[whose == "own"]
+    if model_scores.empty:
+        return Chain(tuple(step.text for step in item.steps), from_model=False)
+    keys = tuple(dict.fromkeys(key for evidence in model_scores["evidence"] for key in evidence))
+    expected = to_json_value(ask_rest(item.question, (), form).messages)
+    logged = exchanges(keys)
+    key = next((key for key in keys if key in logged and chain_messages(logged[key][0]) == expected), None)
     reply = responses((key,)).get(key) if key is not None else None
-    return Chain(tuple(own_chain(reply)) if reply is not None else (), own=True, key=key)
+    return Chain(tuple(model_chain(reply)) if reply is not None else (), from_model=True, key=key)
 
 
-def ranking(texts: Sequence[str], scores: pd.DataFrame) -> pd.DataFrame:
+def ranking_table(texts: Sequence[str], scores: pd.DataFrame) -> pd.DataFrame:
     """Each step's CCS: the mean over its draws, with a Wilson interval where its scores are yes or no and more than one."""
     rows = []
     for step, group in scores[scores["step"].notna()].groupby("step"):
@@ -73,21 +73,21 @@ def ranking(texts: Sequence[str], scores: pd.DataFrame) -> pd.DataFrame:
         reason = None if len(values) else str(group["reason"].iloc[0])
         point, lo, hi = (float(values.mean()) if len(values) else None), None, None
         if len(values) > 1 and group["metric"].isin(FLAGS).all():
-            found = wilson(int(values.sum()), len(values))
-            lo, hi = found.lo, found.hi
+            interval = wilson(int(values.sum()), len(values))
+            lo, hi = interval.lo, interval.hi
         text = texts[int(step)] if int(step) < len(texts) else ""
         rows.append((int(step), text, point, lo, hi, len(values), reason))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def linked(scored: pd.DataFrame) -> pd.DataFrame:
+def link_scores(scored: pd.DataFrame) -> pd.DataFrame:
     """The scores ``link_support`` of single links."""
     return scored[(scored["metric"] == "link_support") & scored["step"].notna()]
 
 
 def link_table(scored: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
     """The scores ``link_support`` with their link, verifier, and the text that decided them."""
-    rows = linked(scored)
+    rows = link_scores(scored)
     facets = [json.loads(text) for text in rows["facet"]]
     steps = [int(step) for step in rows["step"]]
     quotes = [

@@ -9,13 +9,13 @@ from typing import Any
 import pandas as pd
 
 from cotlab.analysis.compare import Compared, Comparison
-from cotlab.analysis.paired import RATE, PairedRow, corrected, directions, facet_words, missing_words
+from cotlab.analysis.paired import RATE, PairedRow, corrected, directions, facet_label, missing_text
 from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard, Plan
-from cotlab.figures.style import number, shorten
+from cotlab.figures.style import format_number, truncate_text
 from cotlab.store import read
 
-MOST_BARS = 20
+MAX_BARS = 20
 """Rows of one figure."""
 NO_UNIT = "no unit"
 Cards = Mapping[str, MetricCard]
@@ -25,11 +25,11 @@ Tags = Mapping[str, Mapping[str, str]]
 
 def shared_scorers(plans: Sequence[Plan]) -> list[str]:
     """The scorers that all plans have, by name."""
-    own = [{spec.name for spec in plan.scorers} for plan in plans]
-    return sorted(set.intersection(*own))
+    scorer_names = [{spec.name for spec in plan.scorers} for plan in plans]
+    return sorted(set.intersection(*scorer_names))
 
 
-def first_base(rows: Sequence[Mapping[str, Any]], plan_of: Callable[[Mapping[str, Any]], Plan] = read.plan_of) -> str:
+def default_base(rows: Sequence[Mapping[str, Any]], plan_of: Callable[[Mapping[str, Any]], Plan] = read.stored_plan) -> str:
     """A run tagged as base, else the one before the newest of the newest's suite, else the oldest; the newest comes first."""
     tagged = [str(r["id"]) for r in rows if "base" in plan_of(r).tags.values()]
     alike = [str(r["id"]) for r in rows[1:] if r["suite"] == rows[0]["suite"]]
@@ -38,8 +38,8 @@ def first_base(rows: Sequence[Mapping[str, Any]], plan_of: Callable[[Mapping[str
 
 def short_name(tags: Tags, run: str) -> str:
     """What tells a run from the others of ``tags`` in a few words: the tags in which they differ, else its id."""
-    own = [f"{k} {v}" for k, v in tags[run].items() if len({told.get(k) for told in tags.values()}) == len(tags)]
-    return shorten(", ".join(own) if own and len(tags) > 1 else run, 32)
+    differing = [f"{k} {v}" for k, v in tags[run].items() if len({other_tags.get(k) for other_tags in tags.values()}) == len(tags)]
+    return truncate_text(", ".join(differing) if differing and len(tags) > 1 else run, 32)
 
 
 def unit_of(cards: Cards, metric: str) -> str:
@@ -47,7 +47,7 @@ def unit_of(cards: Cards, metric: str) -> str:
     card = cards.get(metric)
     if card is None or card.hi - card.lo <= 2:
         return NO_UNIT
-    return card.unit or f"{number(card.lo)} to {number(card.hi)}"
+    return card.unit or f"{format_number(card.lo)} to {format_number(card.hi)}"
 
 
 def row_label(row: PairedRow, rows: Sequence[PairedRow]) -> str:
@@ -59,49 +59,49 @@ def row_label(row: PairedRow, rows: Sequence[PairedRow]) -> str:
     if alone:
         return f"{row.metric}: {row.facet[alone[0]]}"
     alike = [name for name in row.facet if all(facet.get(name) == row.facet[name] for facet in same)]
-    return f"{row.metric}: {facet_words(row.facet, alike)}"
+    return f"{row.metric}: {facet_label(row.facet, alike)}"
 
 
-def bar(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
+def bar_row(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
     """One row of the figure of paired differences."""
     gone = sum(row.missing_base.values()), sum(row.missing_other.values())
     return {
         "label": label, "unit": unit, "point": row.difference, "lo": row.lo, "hi": row.hi, "n": row.n,
         "n_undefined": max(gone), "method": row.method, "confidence": row.level, "values": list(row.values),
-        "reason": row.reason if row.n else missing_words(row) or row.reason or "no matched item",
+        "reason": row.reason if row.n else missing_text(row) or row.reason or "no matched item",
         "p": row.p, "bh_p": row.adjusted,
     }  # fmt: skip
 
 
-def bars_by_unit(found: Compared, cards: Cards, tags: Tags, metrics: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
+def bars_by_unit(compared: Compared, cards: Cards, tags: Tags, metrics: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
     """The differences of all runs (of some metrics only, where any are named) by unit: without a unit first, rates first."""
     by_unit: dict[str, list[dict[str, Any]]] = {}
-    told = [(row, c.other, row_label(row, c.rows)) for c in found.comparisons for row in c.rows]
-    several = len(found.comparisons) > 1
-    for row, other, label in sorted(told, key=lambda one: (one[0].metric != RATE, one[2])):
+    labelled_rows = [(row, c.other, row_label(row, c.rows)) for c in compared.comparisons for row in c.rows]
+    several = len(compared.comparisons) > 1
+    for row, other, label in sorted(labelled_rows, key=lambda entry: (entry[0].metric != RATE, entry[2])):
         if not metrics or row.metric in metrics:
             unit, named = unit_of(cards, row.metric), label + (f" ({short_name(tags, other)})" if several else "")
-            by_unit.setdefault(unit, []).append(bar(row, named, unit))
+            by_unit.setdefault(unit, []).append(bar_row(row, named, unit))
     return {unit: pd.DataFrame(by_unit[unit]) for unit in sorted(by_unit, key=lambda unit: (unit != NO_UNIT, unit))}
 
 
-def together(pairs: Sequence[Comparison]) -> Compared:
+def combine_comparisons(pairs: Sequence[Comparison]) -> Compared:
     """Comparisons that were made apart with one base, as one: p corrected over all of their rows, and the directions."""
-    every = iter(corrected([row for one in pairs for row in one.rows]))
-    whole = tuple(replace(one, rows=tuple(next(every) for _ in one.rows)) for one in pairs)
-    return Compared(whole[0].base, whole, directions([one.rows for one in whole]))
+    every = iter(corrected([row for pair in pairs for row in pair.rows]))
+    comparisons = tuple(replace(pair, rows=tuple(next(every) for _ in pair.rows)) for pair in pairs)
+    return Compared(comparisons[0].base, comparisons, directions([pair.rows for pair in comparisons]))
 
 
-def with_rates(whole: Comparison, rates: Comparison) -> Comparison:
+def with_rates(comparison: Comparison, rates: Comparison) -> Comparison:
     """A comparison with the rates of another threshold: ``rates`` holds nothing else."""
-    rows = [row for row in whole.rows if row.metric != RATE] + list(rates.rows)
-    kept = whole.pairs[whole.pairs["metric"] != RATE]
-    pairs = pd.concat([kept, rates.pairs]).sort_values(["metric", "facet", "item_id"], ignore_index=True)
+    rows = [row for row in comparison.rows if row.metric != RATE] + list(rates.rows)
+    other_pairs = comparison.pairs[comparison.pairs["metric"] != RATE]
+    pairs = pd.concat([other_pairs, rates.pairs]).sort_values(["metric", "facet", "item_id"], ignore_index=True)
     ordered = sorted(rows, key=lambda row: (row.metric, canonical_json(dict(row.facet))))
-    return replace(whole, rows=tuple(ordered), pairs=pairs)
+    return replace(comparison, rows=tuple(ordered), pairs=pairs)
 
 
-def threshold_note(found: Compared, threshold: float) -> str:
+def threshold_note(compared: Compared, threshold: float) -> str:
     """From which score on a response is unfaithful; "" where no row is a rate."""
-    rated = any(row.metric == RATE for c in found.comparisons for row in c.rows)
+    rated = any(row.metric == RATE for c in compared.comparisons for row in c.rows)
     return f"Unfaithful from a score of {threshold:g} on." if rated else ""

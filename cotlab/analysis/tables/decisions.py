@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from cotlab.analysis.tables.source import Absent, Choice, Drawn, FigureTable, Source
+from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
 from cotlab.reliability.policy import DEFAULT
 from cotlab.reliability.volumes import threshold_points
 from cotlab.review.release.decide import policy_of, scored
 
 
-def _volumes(source: Source, choice: Choice) -> Drawn | Absent:
+def _volumes(source: Source, choice: Choice) -> FigureData | NoFigure:
     if not (source.scores["metric"] == "r_raw").any():
-        return Absent("the run has no scores of the scorer composite")
+        return NoFigure("the run has no scores of the scorer composite")
     table = scored(source.store, [source.run_id])
     if table.empty:
-        return Absent("no item has been scored")
+        return NoFigure("no item has been scored")
     if table["r_cal"].isna().all():
-        return Absent(str(table["told"].iloc[0]) or "no calibrator gives a probability")
+        return NoFigure(str(table["told"].iloc[0]) or "no calibrator gives a probability")
     bounds = policy_of(source.store).thresholds.get(DEFAULT)
-    return Drawn(threshold_points(table, *((bounds.low, bounds.high) if bounds else (None, None))))
+    return FigureData(threshold_points(table, *((bounds.low, bounds.high) if bounds else (None, None))))
 
 
 THRESHOLD_VOLUMES = FigureTable("threshold_volumes", "run", _volumes, ("r_raw",))

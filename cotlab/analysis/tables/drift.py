@@ -7,32 +7,32 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from cotlab.analysis.tables.source import Absent, Choice, Drawn, FigureTable, Source
-from cotlab.figures.drift import SAMPLES, band_of
-from cotlab.review.release.drift import DriftCheck, feature_values, from_json
+from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
+from cotlab.figures.drift import SAMPLES, band_half_width
+from cotlab.review.release.drift import DriftCheck, feature_values, drift_from_json
 from cotlab.store.database import Store
 from cotlab.store.drift import drift_checks
 
-MOST_PANELS = 12
+MAX_PANELS = 12
 """So many features' distributions stand in one figure."""
-MOST_LINES, MOST_CHECKS = 6, 40
+MAX_LINES, MAX_CHECKS = 6, 40
 """So many features and so many checks, the newest, stand in the figure over time."""
 _DIGITS = 9
 
 
 def score_rows(check: DriftCheck) -> pd.DataFrame:
     """A row for each feature of a check, those that moved first: PSI and KS, their nulls' 95 % points, set points, p-values."""
-    order = {name: place for place, name in enumerate(tested(check))}
+    order = {name: index for index, name in enumerate(compared_features(check))}
     return pd.DataFrame(
         [
             {
-                "feature": one.name, "psi": one.drift.psi.value, "psi_hi": one.drift.psi.null_hi, "psi_limit": check.psi,
-                "psi_p": one.psi_adjusted, "ks": one.drift.ks.value, "ks_hi": one.drift.ks.null_hi, "ks_limit": check.ks,
-                "ks_p": one.ks_adjusted, "kl": one.drift.kl.value, "kl_hi": one.drift.kl.null_hi, "kl_p": one.drift.kl.p,
-                "alert": one.alert, "n_reference": one.drift.n_reference, "n_current": one.drift.n_current,
-                "reason": one.drift.reason or None,
+                "feature": feature.name, "psi": feature.drift.psi.value, "psi_hi": feature.drift.psi.null_hi, "psi_limit": check.psi,
+                "psi_p": feature.psi_adjusted, "ks": feature.drift.ks.value, "ks_hi": feature.drift.ks.null_hi, "ks_limit": check.ks,
+                "ks_p": feature.ks_adjusted, "kl": feature.drift.kl.value, "kl_hi": feature.drift.kl.null_hi, "kl_p": feature.drift.kl.p,
+                "alert": feature.alert, "n_reference": feature.drift.n_reference, "n_current": feature.drift.n_current,
+                "reason": feature.drift.reason or None,
             }
-            for one in sorted(check.features, key=lambda one: order.get(one.name, len(order)))
+            for feature in sorted(check.features, key=lambda feature: order.get(feature.name, len(order)))
         ]
     )  # fmt: skip
 
@@ -51,47 +51,47 @@ def time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
         A row for each check and each of ``lines``: ``place`` (from 0)``, at`` (what part of a series it is, else when it was
         made, UTC) and the columns of ``score_rows``; PSI in nats, KS in [0, 1], None where a feature could not be compared.
     """
-    checks = list(checks)[-MOST_CHECKS:]
-    names = lines(checks)
-    parts = []
-    for place, check in enumerate(checks):
+    checks = list(checks)[-MAX_CHECKS:]
+    names = charted_features(checks)
+    frames = []
+    for index, check in enumerate(checks):
         rows = score_rows(check)
         rows = rows[rows["feature"].isin(names)]
-        parts.append(rows.assign(place=place, at=check.label or f"{check.at:%Y-%m-%d %H:%M}"))
-    if not parts:
+        frames.append(rows.assign(place=index, at=check.label or f"{check.at:%Y-%m-%d %H:%M}"))
+    if not frames:
         return pd.DataFrame(columns=["place", "at", "feature", "reason"])
-    whole = pd.concat([part.astype(object) for part in parts])
+    table = pd.concat([part.astype(object) for part in frames])
     order = {name: k for k, name in enumerate(names)}
-    return whole.sort_values("feature", key=lambda own: own.map(order), kind="stable").reset_index(drop=True)
+    return table.sort_values("feature", key=lambda column: column.map(order), kind="stable").reset_index(drop=True)
 
 
-def lines(checks: Sequence[DriftCheck]) -> list[str]:
+def charted_features(checks: Sequence[DriftCheck]) -> list[str]:
     """The features that stand in the figure over time: those that raised most alerts, then by how far they ever moved."""
     alerts: dict[str, int] = {}
     far: dict[str, float] = {}
     for check in checks:
-        for one in check.features:
-            alerts[one.name] = alerts.get(one.name, 0) + int(one.alert)
-            far[one.name] = max(far.get(one.name, -1.0), -1.0 if one.drift.ks.value is None else one.drift.ks.value)
+        for feature in check.features:
+            alerts[feature.name] = alerts.get(feature.name, 0) + int(feature.alert)
+            far[feature.name] = max(far.get(feature.name, -1.0), -1.0 if feature.drift.ks.value is None else feature.drift.ks.value)
     known = [name for name in far if far[name] >= 0]
-    return sorted(known, key=lambda name: (-alerts[name], -far[name]))[:MOST_LINES]
+    return sorted(known, key=lambda name: (-alerts[name], -far[name]))[:MAX_LINES]
 
 
-def checks_of(store: Store, reference: Sequence[str]) -> list[DriftCheck]:
+def stored_checks(store: Store, reference: Sequence[str]) -> list[DriftCheck]:
     """The kept checks of this reference (run ids, in any order), the oldest first."""
     table = drift_checks(store)
     same = [set(runs) == set(reference) for runs in table["reference"]]
-    return [from_json(json.loads(text)) for text in table.loc[same, "result"]][::-1]
+    return [drift_from_json(json.loads(text)) for text in table.loc[same, "result"]][::-1]
 
 
 def time_note(checks: Sequence[DriftCheck]) -> str:
     """What the figure over time leaves out, in a sentence; "" where it leaves out nothing."""
-    every = {one.name for check in checks for one in check.features if one.drift.ks.value is not None}
-    gone = sorted(every - set(lines(checks)))
-    told = [f"Not drawn: {', '.join(gone)}."] if gone else []
-    if len(checks) > MOST_CHECKS:
-        told.append(f"The last {MOST_CHECKS} of {len(checks)} checks.")
-    return " ".join(told)
+    every = {feature.name for check in checks for feature in check.features if feature.drift.ks.value is not None}
+    gone = sorted(every - set(charted_features(checks)))
+    sentences = [f"Not drawn: {', '.join(gone)}."] if gone else []
+    if len(checks) > MAX_CHECKS:
+        sentences.append(f"The last {MAX_CHECKS} of {len(checks)} checks.")
+    return " ".join(sentences)
 
 
 def distribution_rows(values: pd.DataFrame, check: DriftCheck, features: Sequence[str] | None = None) -> pd.DataFrame:
@@ -105,65 +105,65 @@ def distribution_rows(values: pd.DataFrame, check: DriftCheck, features: Sequenc
     features : sequence of str, optional
         The first ``MOST_PANELS`` that were tested where none are named, those that raise the alert first.
     """
-    chosen = list(features) if features is not None else tested(check)[:MOST_PANELS]
-    parts = []
-    for one in (one for one in check.features if one.name in chosen):
-        if one.drift.reason:
-            parts.append(pd.DataFrame([{"feature": one.name, "sample": "reference", "n": 0, "reason": one.drift.reason}]))
+    chosen = list(features) if features is not None else compared_features(check)[:MAX_PANELS]
+    frames = []
+    for feature in (feature for feature in check.features if feature.name in chosen):
+        if feature.drift.reason:
+            frames.append(pd.DataFrame([{"feature": feature.name, "sample": "reference", "n": 0, "reason": feature.drift.reason}]))
             continue
         for side in SAMPLES:
-            own = values.loc[values["side"] == side, one.name].dropna().round(_DIGITS)
-            share = own.value_counts(normalize=True).sort_index().cumsum()
-            parts.append(
+            side_values = values.loc[values["side"] == side, feature.name].dropna().round(_DIGITS)
+            share = side_values.value_counts(normalize=True).sort_index().cumsum()
+            frames.append(
                 pd.DataFrame(
-                    {"feature": one.name, "sample": side, "value": share.index, "share": share.to_numpy(),
-                     "band": band_of(len(own)), "n": len(own), "reason": None}
+                    {"feature": feature.name, "sample": side, "value": share.index, "share": share.to_numpy(),
+                     "band": band_half_width(len(side_values)), "n": len(side_values), "reason": None}
                 )
             )  # fmt: skip
-    order = {name: place for place, name in enumerate(chosen)}
+    order = {name: index for index, name in enumerate(chosen)}
     columns = ["feature", "sample", "value", "share", "band", "n", "reason"]
-    if not parts:
+    if not frames:
         return pd.DataFrame(columns=columns)
-    whole = pd.concat([part.reindex(columns=columns).astype(object) for part in parts])
-    return whole.sort_values("feature", key=lambda names: names.map(order), kind="stable").reset_index(drop=True)
+    table = pd.concat([part.reindex(columns=columns).astype(object) for part in frames])
+    return table.sort_values("feature", key=lambda names: names.map(order), kind="stable").reset_index(drop=True)
 
 
-def tested(check: DriftCheck) -> list[str]:
+def compared_features(check: DriftCheck) -> list[str]:
     """The features that could be compared: those that raise the alert first, then by how far they moved."""
-    known = [one for one in check.features if not one.drift.reason]
-    known.sort(key=lambda one: (not one.alert, -(one.drift.ks.value or 0.0)))
-    return [one.name for one in known]
+    known = [feature for feature in check.features if not feature.drift.reason]
+    known.sort(key=lambda feature: (not feature.alert, -(feature.drift.ks.value or 0.0)))
+    return [feature.name for feature in known]
 
 
-def _check(source: Source) -> DriftCheck | Absent:
-    found = drift_checks(source.store, current=source.run_id)
-    if found.empty:
-        return Absent(f"no check of drift looks at this run; type: cotlab drift REFERENCE {source.run_id}")
-    return from_json(json.loads(found["result"].iloc[0]))
+def _check(source: Source) -> DriftCheck | NoFigure:
+    checks = drift_checks(source.store, current=source.run_id)
+    if checks.empty:
+        return NoFigure(f"no check of drift looks at this run; type: cotlab drift REFERENCE {source.run_id}")
+    return drift_from_json(json.loads(checks["result"].iloc[0]))
 
 
 def _against(check: DriftCheck) -> str:
     return f"Reference: {', '.join(check.reference)}; current: {', '.join(check.current)}."
 
 
-def _scores(source: Source, choice: Choice) -> Drawn | Absent:
+def _scores(source: Source, choice: Choice) -> FigureData | NoFigure:
     check = _check(source)
-    return check if isinstance(check, Absent) else Drawn(score_rows(check), _against(check))
+    return check if isinstance(check, NoFigure) else FigureData(score_rows(check), _against(check))
 
 
-def _distributions(source: Source, choice: Choice) -> Drawn | Absent:
+def _distributions(source: Source, choice: Choice) -> FigureData | NoFigure:
     check = _check(source)
-    if isinstance(check, Absent):
+    if isinstance(check, NoFigure):
         return check
-    return Drawn(distribution_rows(feature_values(source.store, check), check), _against(check))
+    return FigureData(distribution_rows(feature_values(source.store, check), check), _against(check))
 
 
-def _over_time(source: Source, choice: Choice) -> Drawn | Absent:
+def _over_time(source: Source, choice: Choice) -> FigureData | NoFigure:
     check = _check(source)
-    if isinstance(check, Absent):
+    if isinstance(check, NoFigure):
         return check
-    every = checks_of(source.store, check.reference)
-    return Drawn(time_rows(every), f"Reference: {', '.join(check.reference)}. {time_note(every)}".strip())
+    every = stored_checks(source.store, check.reference)
+    return FigureData(time_rows(every), f"Reference: {', '.join(check.reference)}. {time_note(every)}".strip())
 
 
 DRIFT_OVER_TIME = FigureTable("drift_over_time", "run", _over_time, ("r_raw",))

@@ -5,138 +5,138 @@ from __future__ import annotations
 import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability, robustness
-from cotlab.analysis.tables import paraphrases as wordings
-from cotlab.analysis.tables.chains import ablated_texts, chain_of, link_table, linked, ranking
-from cotlab.analysis.tables.entropy import steps_of
-from cotlab.analysis.tables.run import ccs_metrics, measures, needs, part_scores, setting_of
-from cotlab.analysis.tables.source import Absent, Choice, Drawn, FigureTable, Source
+from cotlab.analysis.tables import paraphrases as paraphrase_tables
+from cotlab.analysis.tables.chains import ablated_texts, scored_chain, link_table, link_scores, ranking_table
+from cotlab.analysis.tables.entropy import entropy_steps
+from cotlab.analysis.tables.run import run_ccs_metrics, robustness_measures, missing_scorer, run_component_scores, chosen_setting
+from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
 from cotlab.core.types import Item
-from cotlab.figures.robustness import MEASURES, in_order
-from cotlab.figures.robustness import words as perturbation_words
+from cotlab.figures.robustness import MEASURES, order_perturbations
+from cotlab.figures.robustness import perturbation_label as perturbation_name
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.run.imports.mediation import is_imported
 
-MOST_ITEMS = 50
+MAX_ITEMS = 50
 """So many items stand below each other in one figure."""
 
 
-def _of(rows: pd.DataFrame) -> list[str]:
-    return [str(one) for one in rows["item_id"].unique()]
+def _item_ids(rows: pd.DataFrame) -> list[str]:
+    return [str(item_id) for item_id in rows["item_id"].unique()]
 
 
-def _ranking(source: Source, choice: Choice) -> Drawn | Absent:
-    known, spec = ccs_metrics(source), source.scorer("ablation")
+def _ranking(source: Source, choice: Choice) -> FigureData | NoFigure:
+    known, spec = run_ccs_metrics(source), source.scorer("ablation")
     if not known or spec is None:
-        return needs("ablation")
-    metric = choice.one_of("metric", known)
+        return missing_scorer("ablation")
+    metric = choice.select("metric", known)
     rows = source.scores[(source.scores["metric"] == metric) & source.scores["step"].notna()]
     if rows.empty:
-        return Absent("no step has been scored")
-    mode = choice.one_of("mode", [m for m in spec.params["modes"] if m in set(rows["mode"])])
+        return NoFigure("no step has been scored")
+    mode = choice.select("mode", [m for m in spec.params["modes"] if m in set(rows["mode"])])
     rows = rows[rows["mode"] == mode]
-    item = source.item(choice, _of(rows))
-    own = source.scores[source.scores["item_id"] == item.id]
-    texts = ablated_texts(item, own, spec.params["chain"] == "own", source.exchanges)
-    table = ranking(texts, rows[rows["item_id"] == item.id])
-    return Drawn(table, f"Item {item.id}; {metric}, {mode}.", Choice(item=item.id, metric=metric, mode=mode))
+    item = source.item(choice, _item_ids(rows))
+    item_scores = source.scores[source.scores["item_id"] == item.id]
+    texts = ablated_texts(item, item_scores, spec.params["chain"] == "own", source.exchanges)
+    table = ranking_table(texts, rows[rows["item_id"] == item.id])
+    return FigureData(table, f"Item {item.id}; {metric}, {mode}.", Choice(item=item.id, metric=metric, mode=mode))
 
 
-def _parts(source: Source, choice: Choice) -> Drawn | Absent:
-    rows = part_scores(source)
+def _components(source: Source, choice: Choice) -> FigureData | NoFigure:
+    rows = run_component_scores(source)
     if rows.empty:
-        return needs("composite")
-    item = source.item(choice, _of(rows))
-    return _item(reliability.item_part_rows(rows, item.id), item)
+        return missing_scorer("composite")
+    item = source.item(choice, _item_ids(rows))
+    return _item(reliability.item_component_rows(rows, item.id), item)
 
 
-def _links(source: Source, choice: Choice) -> Drawn | Absent:
+def _links(source: Source, choice: Choice) -> FigureData | NoFigure:
     rows = source.scores[source.scores["scorer"] == "verification"]
-    checked = linked(rows)
+    checked = link_scores(rows)
     if checked.empty:
-        return needs("verification") if rows.empty else Absent("no link was checked")
-    item = source.item(choice, _of(checked))
-    own = rows[rows["item_id"] == item.id]
-    chain = chain_of(item, own, source.plan.subject.form, source.exchanges, source.responses)
-    return _item(link_table(own, chain.steps), item)
+        return missing_scorer("verification") if rows.empty else NoFigure("no link was checked")
+    item = source.item(choice, _item_ids(checked))
+    item_scores = rows[rows["item_id"] == item.id]
+    chain = scored_chain(item, item_scores, source.plan.subject.form, source.exchanges, source.responses)
+    return _item(link_table(item_scores, chain.steps), item)
 
 
-def _cosines(source: Source, choice: Choice) -> Drawn | Absent:
-    rows = reliability.part_scores(source.scores, ("mu",))
+def _cosines(source: Source, choice: Choice) -> FigureData | NoFigure:
+    rows = reliability.component_scores(source.scores, ("mu",))
     if rows.empty:
-        return needs("consistency")
+        return missing_scorer("consistency")
     rows = rows[rows["status"] != "stopped"]  # the evidence of a stopped one is that of the parts before
     if rows.empty:
-        return Absent("no item got as far as its paraphrases")
-    item = source.item(choice, _of(rows))
+        return NoFigure("no item got as far as its paraphrases")
+    item = source.item(choice, _item_ids(rows))
     keys = tuple(rows[rows["item_id"] == item.id]["evidence"].iloc[0])
-    asked, replies = source.exchanges(keys), source.responses(keys)
-    requests = {key: asked[key][0] for key in keys if key in asked}
-    found = wordings.tellings(requests, replies, item, source.plan.subject.form)
-    table = wordings.cosine_table(wordings.wordings(found, item), found, wordings.vectors_of(requests, replies))
-    return _item(table, item) if len(table) else Absent("the log holds no two chains of this item")
+    logged, replies = source.exchanges(keys), source.responses(keys)
+    requests = {key: logged[key][0] for key in keys if key in logged}
+    chains = paraphrase_tables.paraphrase_chains(requests, replies, item, source.plan.subject.form)
+    table = paraphrase_tables.cosine_table(paraphrase_tables.wording_labels(chains, item), chains, paraphrase_tables.embedded_vectors(requests, replies))
+    return _item(table, item) if len(table) else NoFigure("the log holds no two chains of this item")
 
 
-def _cells(source: Source, choice: Choice) -> Drawn | Absent:
-    known = measures(source)
+def _cells(source: Source, choice: Choice) -> FigureData | NoFigure:
+    known = robustness_measures(source)
     if not known:
-        return needs("robustness")
-    measure = choice.one_of("metric", known)
-    own = robustness.with_perturbation(source.scores[(source.scores["metric"] == measure) & source.scores["step"].notna()])
-    names = in_order(own["perturbation"])
-    perturbation = choice.one_of("perturbation", sorted(names, key=lambda name: name != "all"))
-    found = robustness.item_means(own, perturbation)
-    items = list(dict.fromkeys(found["item_id"]))
-    table = robustness.item_cells(found, measure, items[:MOST_ITEMS])
-    note = f"Perturbation: {perturbation_words(perturbation)}; {len(items[:MOST_ITEMS])} of {len(items)} items."
-    return Drawn(table, note, Choice(metric=measure, perturbation=perturbation))
+        return missing_scorer("robustness")
+    measure = choice.select("metric", known)
+    step_scores = robustness.with_perturbation(source.scores[(source.scores["metric"] == measure) & source.scores["step"].notna()])
+    names = order_perturbations(step_scores["perturbation"])
+    perturbation = choice.select("perturbation", sorted(names, key=lambda name: name != "all"))
+    item_means = robustness.item_step_means(step_scores, perturbation)
+    items = list(dict.fromkeys(item_means["item_id"]))
+    table = robustness.item_cell_table(item_means, measure, items[:MAX_ITEMS])
+    note = f"Perturbation: {perturbation_name(perturbation)}; {len(items[:MAX_ITEMS])} of {len(items)} items."
+    return FigureData(table, note, Choice(metric=measure, perturbation=perturbation))
 
 
-def _entropy(source: Source, choice: Choice) -> Drawn | Absent:
+def _entropy(source: Source, choice: Choice) -> FigureData | NoFigure:
     spec = source.scorer("entropy")
     rows = source.scores[source.scores["scorer"] == "entropy"]
     known = rows[(rows["metric"] == "step_entropy") & rows["value"].notna()]
     if spec is None or rows.empty:
-        return needs("entropy")
+        return missing_scorer("entropy")
     if known.empty:
-        return Absent("no step has an entropy")
-    item = source.item(choice, _of(known))
+        return NoFigure("no step has an entropy")
+    item = source.item(choice, _item_ids(known))
     note = f"A jump: more than {spec.params['jump_nats']:g} nats above the mean of the earlier steps."
-    return _item(steps_of(rows[rows["item_id"] == item.id]), item, note)
+    return _item(entropy_steps(rows[rows["item_id"] == item.id]), item, note)
 
 
-def _drops(source: Source, choice: Choice) -> Drawn | Absent:
+def _drops(source: Source, choice: Choice) -> FigureData | NoFigure:
     scores = mediation.with_facets(source.scores)
-    setting, rows = setting_of(scores, choice), scores[scores["metric"] == "patch_drop"]
+    setting, rows = chosen_setting(scores, choice), scores[scores["metric"] == "patch_drop"]
     if setting is None or rows.empty:
-        return Absent("published rows hold no single draw") if is_imported(source.plan) else needs("mediation")
+        return NoFigure("published rows hold no single draw") if is_imported(source.plan) else missing_scorer("mediation")
     rows = setting.of(rows)
-    item = source.item(choice, _of(rows))
-    own = rows[rows["item_id"] == item.id]
-    span = choice.one_of("span", mediation.drop_spans(own) or [""])
+    item = source.item(choice, _item_ids(rows))
+    item_scores = rows[rows["item_id"] == item.id]
+    span = choice.select("span", mediation.drop_spans(item_scores) or [""])
     chosen = Choice(item=item.id, setting="~".join(setting), span=span)
-    return Drawn(mediation.drops(own, span), f"Item {item.id}; layers: {span or 'none'}.", chosen)
+    return FigureData(mediation.drop_table(item_scores, span), f"Item {item.id}; layers: {span or 'none'}.", chosen)
 
 
-def _density(source: Source, choice: Choice) -> Drawn | Absent:
+def _density(source: Source, choice: Choice) -> FigureData | NoFigure:
     scores = mediation.with_facets(source.scores)
-    setting, rows = setting_of(scores, choice), scores[scores["metric"] == "patch_drop"]
+    setting, rows = chosen_setting(scores, choice), scores[scores["metric"] == "patch_drop"]
     if setting is None or rows.empty:
-        return Absent("published rows hold no single draw") if is_imported(source.plan) else needs("mediation")
+        return NoFigure("published rows hold no single draw") if is_imported(source.plan) else missing_scorer("mediation")
     rows = setting.of(rows)
-    item = source.item(choice, _of(rows))
-    found = mediation.spreads(rows, setting, item.id, source.plan.seed)
-    table = mediation.item_density(found, rows[rows["item_id"] == item.id])
+    item = source.item(choice, _item_ids(rows))
+    spreads = mediation.spread_table(rows, setting, item.id, source.plan.seed)
+    table = mediation.item_density_table(spreads, rows[rows["item_id"] == item.id])
     if table.empty:
-        return Absent("no share of the positions was patched")
-    return Drawn(table, f"Item {item.id}.", Choice(item=item.id, setting="~".join(setting)))
+        return NoFigure("no share of the positions was patched")
+    return FigureData(table, f"Item {item.id}.", Choice(item=item.id, setting="~".join(setting)))
 
 
-def _item(table: pd.DataFrame, item: Item, note: str = "") -> Drawn:
-    return Drawn(table, f"Item {item.id}. {note}".strip(), Choice(item=item.id))
+def _item(table: pd.DataFrame, item: Item, note: str = "") -> FigureData:
+    return FigureData(table, f"Item {item.id}. {note}".strip(), Choice(item=item.id))
 
 
 CCS_RANKING = FigureTable("ccs_ranking", "item", _ranking, CCS_METRICS)
-ITEM_PARTS = FigureTable("item_parts", "item", _parts, reliability.METRICS)
+ITEM_PARTS = FigureTable("item_parts", "item", _components, reliability.METRICS)
 VERIFICATION_LINKS = FigureTable("verification_links", "item", _links, ("link_support",))
 CHAIN_COSINES = FigureTable("chain_cosines", "item", _cosines, ("consistency_mu", "feature"))
 ITEM_CELLS = FigureTable("item_cells", "run", _cells, tuple(MEASURES))

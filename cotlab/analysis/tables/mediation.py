@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cotlab.analysis.tables.reasons import in_common
+from cotlab.analysis.tables.reasons import count_reasons
 from cotlab.figures.mediation import DROPS, SOURCES
 from cotlab.figures.span_heatmap import span_order
 from cotlab.metrics.mediation.spread import item_spreads, single_draws
@@ -30,8 +30,8 @@ RAW_ITEMS = 20
 
 def with_facets(table: pd.DataFrame) -> pd.DataFrame:
     """Scores or estimates with a column for each of ``FACETS``."""
-    told = {text: json.loads(text) for text in table["facet"].unique()}
-    columns = {name: [told[text].get(name, "") for text in table["facet"]] for name in FACETS}
+    facets = {text: json.loads(text) for text in table["facet"].unique()}
+    columns = {name: [facets[text].get(name, "") for text in table["facet"]] for name in FACETS}
     return table.assign(**{name: pd.Series(values, table.index, dtype="str") for name, values in columns.items()})
 
 
@@ -45,10 +45,10 @@ class Setting(NamedTuple):
 
     def of(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows of this setting, those that hold for every source and control among them."""
-        wanted = pd.Series(True, index=table.index)
+        mask = pd.Series(True, index=table.index)
         for name, value in self._asdict().items():
-            wanted &= table[name].isin((value, ""))
-        return table[wanted]
+            mask &= table[name].isin((value, ""))
+        return table[mask]
 
     def any_source(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows of this setting's chain and control, from every source; the literal one has its own control always."""
@@ -56,23 +56,23 @@ class Setting(NamedTuple):
         return table[(table["chain"] == self.chain) & (table["given"] == self.given) & control]
 
 
-def settings(scores: pd.DataFrame) -> list[Setting]:
+def available_settings(scores: pd.DataFrame) -> list[Setting]:
     """The settings that have a CMI, the usual source and the control from another item first."""
-    found = list(scores[scores["metric"] == "cmi"][list(Setting._fields)].drop_duplicates().itertuples(index=False, name=None))
-    found.sort(key=lambda f: (ORDER.index(f[2]) if f[2] in ORDER else len(ORDER), f[3] != "other", f))
-    return [Setting(*f) for f in found]
+    rows = list(scores[scores["metric"] == "cmi"][list(Setting._fields)].drop_duplicates().itertuples(index=False, name=None))
+    rows.sort(key=lambda f: (ORDER.index(f[2]) if f[2] in ORDER else len(ORDER), f[3] != "other", f))
+    return [Setting(*f) for f in rows]
 
 
-def whole(table: pd.DataFrame) -> pd.DataFrame:
+def full_depth_rows(table: pd.DataFrame) -> pd.DataFrame:
     """Rows of all layers, or of no span at all, with every position kept."""
     return table[table["span"].isin(("all", "")) & (table["keep"] == "")]
 
 
 def with_reasons(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """Estimates whose missing points say what the commonest reason of their items is."""
-    own = scores[scores["metric"].isin(set(means["metric"]))]
-    gone = own[own["value"].isna()].groupby(["metric", "facet"])["reason"]
-    commonest = {pair: next(iter(in_common(reasons))) for pair, reasons in gone}
+    metric_scores = scores[scores["metric"].isin(set(means["metric"]))]
+    gone = metric_scores[metric_scores["value"].isna()].groupby(["metric", "facet"])["reason"]
+    commonest = {pair: next(iter(count_reasons(reasons))) for pair, reasons in gone}
     pairs = zip(means["metric"], means["facet"], means["reason"], means["point"], strict=True)
     return means.assign(reason=[commonest.get((m, f), r) if pd.isna(point) else r for m, f, r, point in pairs])
 
@@ -92,8 +92,8 @@ def density(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.D
 
 def spans(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """CMI, share and mass lost of one source by span."""
-    own = setting.of(means)
-    return with_reasons(own[own["metric"].isin(OF_SPAN) & (own["span"] != "") & (own["keep"] == "")], scores)
+    estimates = setting.of(means)
+    return with_reasons(estimates[estimates["metric"].isin(OF_SPAN) & (estimates["span"] != "") & (estimates["keep"] == "")], scores)
 
 
 def spans_of_sources(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
@@ -104,25 +104,25 @@ def spans_of_sources(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting
 
 def layers(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """The drops of single layers."""
-    own = setting.of(means)
-    return with_reasons(own[own["metric"].isin(DROPS) & own["span"].str.isdecimal()], scores)
+    estimates = setting.of(means)
+    return with_reasons(estimates[estimates["metric"].isin(DROPS) & estimates["span"].str.isdecimal()], scores)
 
 
 def indices(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Every index of all layers, in the order of ``INDICES`` and ``NATS``."""
     order = (*INDICES, *NATS)
-    found = whole(setting.of(means))
-    found = found[found["metric"].isin(order)]
-    return with_reasons(found.sort_values("metric", key=lambda names: names.map(order.index)), scores)
+    estimates = full_depth_rows(setting.of(means))
+    estimates = estimates[estimates["metric"].isin(order)]
+    return with_reasons(estimates.sort_values("metric", key=lambda names: names.map(order.index)), scores)
 
 
-def spreads(scores: pd.DataFrame, setting: Setting, item_id: str, seed: int) -> pd.DataFrame:
+def spread_table(scores: pd.DataFrame, setting: Setting, item_id: str, seed: int) -> pd.DataFrame:
     """Each estimator of one item with its interval over donors and draws; no row where nothing was patched."""
-    own = setting.of(scores[(scores["metric"] == "patch_drop") & (scores["item_id"] == item_id)])
-    found = item_spreads([{str(k): v for k, v in row.items()} for row in own.to_dict("records")], seed=seed, item_id=item_id)
+    drop_scores = setting.of(scores[(scores["metric"] == "patch_drop") & (scores["item_id"] == item_id)])
+    estimators = item_spreads([{str(k): v for k, v in row.items()} for row in drop_scores.to_dict("records")], seed=seed, item_id=item_id)
     rows = [
         (s.metric, s.source, s.control, s.span, s.keep, i.point, i.lo, i.hi, i.level, i.n, s.donors, i.method, i.reason)
-        for s in found
+        for s in estimators
         for i in (s.interval,)
     ]
     return pd.DataFrame(rows, columns=SPREAD)
@@ -132,23 +132,23 @@ SPREAD = ["metric", "source", "control", "span", "keep", "point", "lo", "hi", "c
           "reason"]  # fmt: skip
 
 
-def item_density(found: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+def item_density_table(spread: pd.DataFrame, drop_scores: pd.DataFrame) -> pd.DataFrame:
     """CMI of one item by share of positions, from its ``spreads`` and its drops; empty where no share was asked."""
-    curve = found[found["metric"].isin(("cmi", "cmi_kept")) & (found["span"] == "all")]
+    curve = spread[spread["metric"].isin(("cmi", "cmi_kept")) & (spread["span"] == "all")]
     if not (curve["metric"] == "cmi_kept").any():
         return curve.iloc[:0]
-    rows = [{str(k): v for k, v in row.items()} for row in own[own["span"] == "all"].to_dict("records")]
+    rows = [{str(k): v for k, v in row.items()} for row in drop_scores[drop_scores["span"] == "all"].to_dict("records")]
     curve = curve.assign(values=[single_draws(rows, keep) for keep in curve["keep"]])
     return curve.assign(keep=pd.to_numeric(curve["keep"].replace("", "1.0")))
 
 
-def drop_spans(own: pd.DataFrame) -> list[str]:
+def drop_spans(drop_scores: pd.DataFrame) -> list[str]:
     """The spans that one item was patched in, all layers first."""
-    return sorted({str(span) for span in own["span"] if span}, key=span_order, reverse=True)
+    return sorted({str(span) for span in drop_scores["span"] if span}, key=span_order, reverse=True)
 
 
-def drops(own: pd.DataFrame, span: str) -> pd.DataFrame:
+def drop_table(drop_scores: pd.DataFrame, span: str) -> pd.DataFrame:
     """The patched forwards of one item in a span, and those that hold for every span; the part says what share it kept."""
-    shown = own[own["span"].isin((span, ""))]
-    kept = [f"{part} {keep}".strip() for part, keep in zip(shown["part"], shown["keep"], strict=True)]
-    return shown.assign(part=kept)
+    visible = drop_scores[drop_scores["span"].isin((span, ""))]
+    labels = [f"{part} {keep}".strip() for part, keep in zip(visible["part"], visible["keep"], strict=True)]
+    return visible.assign(part=labels)

@@ -6,47 +6,47 @@ import json
 
 import pandas as pd
 
-from cotlab.analysis.tables.reasons import in_common
+from cotlab.analysis.tables.reasons import count_reasons
 from cotlab.figures.robustness import scale_top
 from cotlab.metrics.ablation.redundancy import position_table
 
 FLAGS = frozenset({"perturbed_answer_change"})
 """Measures that are yes or no for each draw."""
-DRAWN = ("robustness", "perturbed_answer_change")
+CHARTED_METRICS = ("robustness", "perturbed_answer_change")
 
 
 def with_perturbation(table: pd.DataFrame) -> pd.DataFrame:
     """Scores or estimates with a column perturbation, "" where they have none."""
-    told = {text: json.loads(text).get("perturbation", "") for text in table["facet"].unique()}
-    return table.assign(perturbation=[told[text] for text in table["facet"]])
+    names = {text: json.loads(text).get("perturbation", "") for text in table["facet"].unique()}
+    return table.assign(perturbation=[names[text] for text in table["facet"]])
 
 
-def by_perturbation(scores: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
+def perturbation_table(scores: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
     """R and answer changes of each perturbation; a missing point says the commonest reason of its scores."""
-    own = with_perturbation(scores[scores["metric"].isin(DRAWN)])
-    gone = own[own["value"].isna()].groupby(["metric", "perturbation"])["reason"]
-    why = {(str(metric), str(name)): next(iter(in_common(reasons)), None) for (metric, name), reasons in gone}
-    found = with_perturbation(means[means["metric"].isin(DRAWN)])
-    told = zip(found["metric"], found["perturbation"], found["reason"], found["point"], strict=True)
-    return found.assign(reason=[why.get((m, p)) or r if pd.isna(point) else r for m, p, r, point in told])
+    scored = with_perturbation(scores[scores["metric"].isin(CHARTED_METRICS)])
+    gone = scored[scored["value"].isna()].groupby(["metric", "perturbation"])["reason"]
+    common_reasons = {(str(metric), str(name)): next(iter(count_reasons(reasons)), None) for (metric, name), reasons in gone}
+    estimates = with_perturbation(means[means["metric"].isin(CHARTED_METRICS)])
+    rows = zip(estimates["metric"], estimates["perturbation"], estimates["reason"], estimates["point"], strict=True)
+    return estimates.assign(reason=[common_reasons.get((m, p)) or r if pd.isna(point) else r for m, p, r, point in rows])
 
 
-def cells(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+def cell_table(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     """A measure by position and perturbation."""
     return with_perturbation(position_table(scores[scores["metric"] == measure], flags=FLAGS))
 
 
-def item_means(own: pd.DataFrame, perturbation: str) -> pd.DataFrame:
+def item_step_means(scores: pd.DataFrame, perturbation: str) -> pd.DataFrame:
     """Each item's steps under a perturbation: item_id, step, value (mean over its draws), draws, reason."""
-    own = own[(own["perturbation"] == perturbation) & own["step"].notna()]
-    found = own.groupby(["item_id", "step"], sort=True).agg(
+    scores = scores[(scores["perturbation"] == perturbation) & scores["step"].notna()]
+    means = scores.groupby(["item_id", "step"], sort=True).agg(
         value=("value", "mean"), draws=("value", "count"), reason=("reason", "first")
     )
-    return found.reset_index()
+    return means.reset_index()
 
 
-def item_cells(found: pd.DataFrame, measure: str, items: list[str]) -> pd.DataFrame:
+def item_cell_table(means: pd.DataFrame, measure: str, items: list[str]) -> pd.DataFrame:
     """Some items of ``item_means`` against positions, in that order, on the scale of all items."""
     order = {name: i for i, name in enumerate(items)}
-    part = found[found["item_id"].isin(items)].sort_values("item_id", key=lambda ids: ids.map(order), kind="stable")
-    return part.assign(metric=measure, top=scale_top(measure, found["value"].dropna()))
+    part = means[means["item_id"].isin(items)].sort_values("item_id", key=lambda ids: ids.map(order), kind="stable")
+    return part.assign(metric=measure, top=scale_top(measure, means["value"].dropna()))

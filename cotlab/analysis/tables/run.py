@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability, robustness
-from cotlab.analysis.tables.source import Absent, Choice, Drawn, FigureTable, Source, with_mode
-from cotlab.figures.mediation import words
+from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source, with_mode
+from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURES
 from cotlab.metrics.ablation import redundancy
 from cotlab.metrics.ablation.cards import CCS_METRICS
@@ -19,145 +19,145 @@ from cotlab.validation.tables import doses_table
 NOT_ENDED = "the means are estimated when the run ends or is stopped"
 
 
-def needs(scorer: str) -> Absent:
-    return Absent(f"the run has no scores of the scorer {scorer}")
+def missing_scorer(scorer: str) -> NoFigure:
+    return NoFigure(f"the run has no scores of the scorer {scorer}")
 
 
-def ccs_metrics(source: Source) -> list[str]:
+def run_ccs_metrics(source: Source) -> list[str]:
     """The step metrics that can serve as a CCS and that the run has."""
-    found = set(source.scores["metric"])
-    return [metric for metric in CCS_METRICS if metric in found]
+    metrics = set(source.scores["metric"])
+    return [metric for metric in CCS_METRICS if metric in metrics]
 
 
-def _positions(source: Source, choice: Choice) -> Drawn | Absent:
-    known = ccs_metrics(source)
+def _positions(source: Source, choice: Choice) -> FigureData | NoFigure:
+    known = run_ccs_metrics(source)
     if not known:
-        return needs("ablation")
-    metric = choice.one_of("metric", known)
+        return missing_scorer("ablation")
+    metric = choice.select("metric", known)
     table = with_mode(redundancy.position_table(source.scores[source.scores["metric"] == metric]))
-    return Drawn(table, choice=Choice(metric=metric)) if len(table) else Absent("no step has been scored")
+    return FigureData(table, choice=Choice(metric=metric)) if len(table) else NoFigure("no step has been scored")
 
 
-def _modes(source: Source, choice: Choice) -> Drawn | Absent:
-    if not ccs_metrics(source):
-        return needs("ablation")
-    shown = source.estimates[source.estimates["metric"].isin(CCS_METRICS)]
-    if shown.empty:
-        return Absent(NOT_ENDED)
-    if shown["mode"].nunique() < 2:
-        return Absent("the run has one mode only: there is nothing to compare")
-    return Drawn(shown, "Mean over items of each item's mean CCS.")
+def _modes(source: Source, choice: Choice) -> FigureData | NoFigure:
+    if not run_ccs_metrics(source):
+        return missing_scorer("ablation")
+    estimates = source.estimates[source.estimates["metric"].isin(CCS_METRICS)]
+    if estimates.empty:
+        return NoFigure(NOT_ENDED)
+    if estimates["mode"].nunique() < 2:
+        return NoFigure("the run has one mode only: there is nothing to compare")
+    return FigureData(estimates, "Mean over items of each item's mean CCS.")
 
 
-def _rrr(source: Source, choice: Choice) -> Drawn | Absent:
-    known, spec = ccs_metrics(source), source.scorer("ablation")
+def _rrr(source: Source, choice: Choice) -> FigureData | NoFigure:
+    known, spec = run_ccs_metrics(source), source.scorer("ablation")
     if not known or spec is None:
-        return needs("ablation")
-    metric, found = choice.one_of("metric", known), source.estimates
-    rrr = found[(found["metric"] == "rrr") & (found["ccs"] == metric)]
+        return missing_scorer("ablation")
+    metric, estimates = choice.select("metric", known), source.estimates
+    rrr = estimates[(estimates["metric"] == "rrr") & (estimates["ccs"] == metric)]
     if rrr.empty:
-        return Absent(NOT_ENDED)
-    ceiling = found[(found["metric"] == "rrr_ceiling") & (found["ccs"] == metric)].set_index("mode")["point"]
+        return NoFigure(NOT_ENDED)
+    ceiling = estimates[(estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)].set_index("mode")["point"]
     limit = float(spec.params["ccs_threshold"])
     note = f"A step is redundant where its CCS ({metric}) is below the threshold {limit:g}."
-    return Drawn(rrr.assign(ceiling=rrr["mode"].map(ceiling), threshold=limit), note, Choice(metric=metric))
+    return FigureData(rrr.assign(ceiling=rrr["mode"].map(ceiling), threshold=limit), note, Choice(metric=metric))
 
 
-def part_scores(source: Source) -> pd.DataFrame:
+def run_component_scores(source: Source) -> pd.DataFrame:
     """The parts of reliability of each item."""
-    return reliability.part_scores(source.scores[source.scores["metric"].isin(reliability.METRICS)])
+    return reliability.component_scores(source.scores[source.scores["metric"].isin(reliability.METRICS)])
 
 
-def _reliability(source: Source, choice: Choice) -> Drawn | Absent:
-    rows = part_scores(source)
+def _reliability(source: Source, choice: Choice) -> FigureData | NoFigure:
+    rows = run_component_scores(source)
     if rows.empty:
-        return needs("composite")
-    found = reliability.part_means(rows, source.estimates)
-    return Absent(NOT_ENDED) if found.empty else Drawn(found)
+        return missing_scorer("composite")
+    means = reliability.component_means(rows, source.estimates)
+    return NoFigure(NOT_ENDED) if means.empty else FigureData(means)
 
 
-def _correlations(source: Source, choice: Choice) -> Drawn | Absent:
-    rows = part_scores(source)
+def _correlations(source: Source, choice: Choice) -> FigureData | NoFigure:
+    rows = run_component_scores(source)
     if rows.empty:
-        return needs("composite")
-    found = reliability.correlations(rows)
-    return Absent("fewer than two parts were measured") if found.empty else Drawn(found)
+        return missing_scorer("composite")
+    pairs = reliability.component_correlations(rows)
+    return NoFigure("fewer than two parts were measured") if pairs.empty else FigureData(pairs)
 
 
-def _diagnoses(source: Source, choice: Choice) -> Drawn | Absent:
+def _diagnoses(source: Source, choice: Choice) -> FigureData | NoFigure:
     if not (source.scores["metric"] == "diagnosis").any():
-        return needs("composite")
-    found = reliability.diagnosis_means(source.scores, source.estimates)
-    return Absent(NOT_ENDED) if found.empty else Drawn(found.sort_values("point", ascending=False))
+        return missing_scorer("composite")
+    rates = reliability.diagnosis_means(source.scores, source.estimates)
+    return NoFigure(NOT_ENDED) if rates.empty else FigureData(rates.sort_values("point", ascending=False))
 
 
-def _perturbations(source: Source, choice: Choice) -> Drawn | Absent:
+def _perturbations(source: Source, choice: Choice) -> FigureData | NoFigure:
     if not source.scores["metric"].isin(MEASURES).any():
-        return needs("robustness")
-    found = robustness.by_perturbation(source.scores, source.estimates)
-    return Absent(NOT_ENDED) if found.empty else Drawn(found)
+        return missing_scorer("robustness")
+    table = robustness.perturbation_table(source.scores, source.estimates)
+    return NoFigure(NOT_ENDED) if table.empty else FigureData(table)
 
 
-def measures(source: Source) -> list[str]:
+def robustness_measures(source: Source) -> list[str]:
     """The measures of a perturbed step that the run has."""
-    own = source.scores[source.scores["step"].notna()]
-    return [name for name in MEASURES if name in set(own["metric"])]
+    step_scores = source.scores[source.scores["step"].notna()]
+    return [name for name in MEASURES if name in set(step_scores["metric"])]
 
 
-def _cells(source: Source, choice: Choice) -> Drawn | Absent:
-    known = measures(source)
+def _cells(source: Source, choice: Choice) -> FigureData | NoFigure:
+    known = robustness_measures(source)
     if not known:
-        return needs("robustness")
-    measure = choice.one_of("metric", known)
-    return Drawn(robustness.cells(source.scores, measure), choice=Choice(metric=measure))
+        return missing_scorer("robustness")
+    measure = choice.select("metric", known)
+    return FigureData(robustness.cell_table(source.scores, measure), choice=Choice(metric=measure))
 
 
-def faceted(source: Source) -> tuple[pd.DataFrame, pd.DataFrame]:
+def faceted_tables(source: Source) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores and estimates with a column for each part of a facet of mediation."""
     return mediation.with_facets(source.scores), mediation.with_facets(source.estimates)
 
 
-def setting_of(scores: pd.DataFrame, choice: Choice) -> mediation.Setting | None:
+def chosen_setting(scores: pd.DataFrame, choice: Choice) -> mediation.Setting | None:
     """The chosen setting, or the first; None where the run has none."""
-    found = {"~".join(s): s for s in mediation.settings(scores)}
-    return found[choice.one_of("setting", list(found))] if found else None
+    settings_by_key = {"~".join(s): s for s in mediation.available_settings(scores)}
+    return settings_by_key[choice.select("setting", list(settings_by_key))] if settings_by_key else None
 
 
-def _mediated(kind: str, none: str) -> Callable[[Source, Choice], Drawn | Absent]:
+def _mediated(kind: str, none: str) -> Callable[[Source, Choice], FigureData | NoFigure]:
     """A table of mediation, by the function of ``mediation_tables`` that makes it."""
 
-    def make(source: Source, choice: Choice) -> Drawn | Absent:
-        scores, means = faceted(source)
-        setting = setting_of(scores, choice)
+    def make(source: Source, choice: Choice) -> FigureData | NoFigure:
+        scores, means = faceted_tables(source)
+        setting = chosen_setting(scores, choice)
         if setting is None:
-            return needs("mediation")
+            return missing_scorer("mediation")
         table = getattr(mediation, kind)(scores, means, setting)
         if kind == "indices":
             table = table[~table["metric"].isin(mediation.NO_UNIT)]
         if table.empty:
-            return Absent(NOT_ENDED if means.empty else none)
+            return NoFigure(NOT_ENDED if means.empty else none)
         if kind == "spans_of_sources" and table["source"].nunique() < 2:
-            return Absent("the run has one source only: span_heatmap shows it")
-        note = "" if kind in ("density", "spans_of_sources") else f"Source {words(setting.source)}."
-        return Drawn(table, note, Choice(setting="~".join(setting)))
+            return NoFigure("the run has one source only: span_heatmap shows it")
+        note = "" if kind in ("density", "spans_of_sources") else f"Source {metric_label(setting.source)}."
+        return FigureData(table, note, Choice(setting="~".join(setting)))
 
     return make
 
 
-def _lengths(source: Source, choice: Choice) -> Drawn | Absent:
-    suite = read.suite(source.store, source.row["suite"])
+def _lengths(source: Source, choice: Choice) -> FigureData | NoFigure:
+    suite = read.get_suite(source.store, source.row["suite"])
     steps = pd.Series([len(item.steps) for item in suite.items])
     if not steps.any():
-        return Absent("the suite's items have no chains: they are the model's own, or were not published")
-    return Drawn(steps.value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps"))
+        return NoFigure("the suite's items have no chains: they are the model's own, or were not published")
+    return FigureData(steps.value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps"))
 
 
-def _doses(source: Source, choice: Choice) -> Drawn | Absent:
-    found = read_report(source.store.folder)
-    if found is None or not found["metrics"]:
-        return Absent("no metric has been held against the organisms yet; type: cotlab validate")
-    metric = choice.one_of("metric", list(found["metrics"]))
-    return Drawn(doses_table(metric, found["metrics"][metric]), choice=Choice(metric=metric))
+def _doses(source: Source, choice: Choice) -> FigureData | NoFigure:
+    report = read_report(source.store.folder)
+    if report is None or not report["metrics"]:
+        return NoFigure("no metric has been held against the organisms yet; type: cotlab validate")
+    metric = choice.select("metric", list(report["metrics"]))
+    return FigureData(doses_table(metric, report["metrics"][metric]), choice=Choice(metric=metric))
 
 
 CCS_BY_POSITION = FigureTable("ccs_by_position", "run", _positions, CCS_METRICS)

@@ -11,16 +11,16 @@ from cotlab.analysis.compare import compare_runs, metric_cards
 from cotlab.analysis.paired import RATE, SCORED, THRESHOLD
 from cotlab.analysis.tables import comparison
 from cotlab.analysis.tables import unfaithfulness as unfaithful
-from cotlab.analysis.tables.run import needs
-from cotlab.analysis.tables.source import Absent, Choice, Drawn, FigureTable, Source
+from cotlab.analysis.tables.run import missing_scorer
+from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
 from cotlab.core.errors import ConfigError
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 
-MOST_CATEGORIES = 12
+MAX_CATEGORIES = 12
 """So many categories stand below each other in one figure."""
 _NAMED = 4
-_SAID = f"unfaithful from a score of {THRESHOLD:g} on."
+_THRESHOLD_NOTE = f"unfaithful from a score of {THRESHOLD:g} on."
 
 
 class Group(NamedTuple):
@@ -28,7 +28,7 @@ class Group(NamedTuple):
 
     source: Source
     values: pd.DataFrame
-    where: dict[str, unfaithful.Place]
+    where: dict[str, unfaithful.AxisPosition]
 
     def of(self, run: str, *metrics: str) -> pd.DataFrame:
         """What one run has of some metrics."""
@@ -36,140 +36,140 @@ class Group(NamedTuple):
 
     def note(self, metric: str, name: str | None = None) -> str:
         """Which runs have a metric (of a classifier), in words; "" where it is one."""
-        own = self.values[(self.values["metric"] == metric) & (name is None or self.values["name"] == name)]
-        known = set(own["run"])
+        rows = self.values[(self.values["metric"] == metric) & (name is None or self.values["name"] == name)]
+        known = set(rows["run"])
         return _runs_note(self.source, [run for run in self.where if run in known])
 
 
 @lru_cache(maxsize=2)
 def _group(source: Source) -> Group:
     """The runs of ``source``, laid out as the page Unfaithfulness lays them out first."""
-    runs = {one.run_id: one for one in source.together}
-    scores = {run: read.scores(source.store, run, metrics=unfaithful.METRICS) for run in runs}
+    runs = {member.run_id: member for member in source.tagged_runs}
+    scores = {run: read.run_scores(source.store, run, metrics=unfaithful.METRICS) for run in runs}
     scores = {run: table for run, table in scores.items() if len(table)}
-    found = unfaithful.item_values(scores, {run: read.categories(source.store, run) for run in scores})
-    told = {run: (str(runs[run].row["model"]), runs[run].plan.tags) for run in scores}
-    where = unfaithful.places(told, *unfaithful.first_ways(told)) if told else {}
-    return Group(source, found, where)
+    item_values = unfaithful.collect_item_values(scores, {run: read.item_categories(source.store, run) for run in scores})
+    models_and_tags = {run: (str(runs[run].row["model"]), runs[run].plan.tags) for run in scores}
+    where = unfaithful.axis_positions(models_and_tags, *unfaithful.default_layout(models_and_tags)) if models_and_tags else {}
+    return Group(source, item_values, where)
 
 
 def _runs_note(source: Source, runs: list[str]) -> str:
     """Which runs a figure is of, and which of the others are partial; "" where it is of one."""
     if len(runs) < 2:
         return ""
-    told = ", ".join(runs) if len(runs) <= _NAMED else f"{len(runs)}, {source.run_id} and those with tags on its suite"
-    partial = [one.run_id for one in source.together if one.run_id in runs and one is not source and one.partial]
-    return f"Runs: {told}." + (f" Partial: {', '.join(partial)}." if partial else "")
+    listed = ", ".join(runs) if len(runs) <= _NAMED else f"{len(runs)}, {source.run_id} and those with tags on its suite"
+    partial = [member.run_id for member in source.tagged_runs if member.run_id in runs and member is not source and member.partial]
+    return f"Runs: {listed}." + (f" Partial: {', '.join(partial)}." if partial else "")
 
 
-def _said(*sentences: str) -> str:
+def _join_sentences(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _classifier(source: Source, choice: Choice) -> str | None:
     """The chosen classifier, or the one that is shown first; None where the run has none."""
-    known = unfaithful.classifiers(_group(source).of(source.run_id, SCORED))
-    return choice.one_of("classifier", known) if known else None
+    known = unfaithful.classifier_names(_group(source).of(source.run_id, SCORED))
+    return choice.select("classifier", known) if known else None
 
 
-def _rates(source: Source, choice: Choice) -> Drawn | Absent:
+def _rates(source: Source, choice: Choice) -> FigureData | NoFigure:
     name, group = _classifier(source, choice), _group(source)
     if name is None:
-        return needs("unfaithfulness")
+        return missing_scorer("unfaithfulness")
     table = unfaithful.rate_points(group.values, group.where, name)
-    return Drawn(table, _said(f"Classifier {name}, {_SAID}", group.note(SCORED, name)), Choice(classifier=name))
+    return FigureData(table, _join_sentences(f"Classifier {name}, {_THRESHOLD_NOTE}", group.note(SCORED, name)), Choice(classifier=name))
 
 
-def _sweep(source: Source, choice: Choice) -> Drawn | Absent:
+def _sweep(source: Source, choice: Choice) -> FigureData | NoFigure:
     name, group = _classifier(source, choice), _group(source)
     if name is None:
-        return needs("unfaithfulness")
+        return missing_scorer("unfaithfulness")
     table = unfaithful.sweep_points(group.values, group.where, name, THRESHOLD)
-    return Drawn(table, _said(f"Classifier {name}.", group.note(SCORED, name)), Choice(classifier=name))
+    return FigureData(table, _join_sentences(f"Classifier {name}.", group.note(SCORED, name)), Choice(classifier=name))
 
 
-def _categories(source: Source, choice: Choice) -> Drawn | Absent:
+def _categories(source: Source, choice: Choice) -> FigureData | NoFigure:
     name, group = _classifier(source, choice), _group(source)
     if name is None:
-        return needs("unfaithfulness")
+        return missing_scorer("unfaithfulness")
     table = unfaithful.category_points(group.values, group.where, name, THRESHOLD)
     if table.empty:
-        return Absent("the items have no category")
+        return NoFigure("the items have no category")
     places = list(dict.fromkeys(table["at"]))
-    shown = places[:MOST_CATEGORIES]
-    left = f"{len(shown)} of {len(places)} categories." if len(shown) < len(places) else ""
-    note = _said(f"Classifier {name}, {_SAID}", left, group.note(SCORED, name))
-    return Drawn(table[table["at"].isin(shown)].reset_index(drop=True), note, Choice(classifier=name))
+    visible = places[:MAX_CATEGORIES]
+    left = f"{len(visible)} of {len(places)} categories." if len(visible) < len(places) else ""
+    note = _join_sentences(f"Classifier {name}, {_THRESHOLD_NOTE}", left, group.note(SCORED, name))
+    return FigureData(table[table["at"].isin(visible)].reset_index(drop=True), note, Choice(classifier=name))
 
 
-def _agreement(source: Source, choice: Choice) -> Drawn | Absent:
+def _agreement(source: Source, choice: Choice) -> FigureData | NoFigure:
     group = _group(source)
-    known = unfaithful.classifiers(group.of(source.run_id, SCORED))
+    known = unfaithful.classifier_names(group.of(source.run_id, SCORED))
     if len(known) < 2:
-        return Absent("the run has one classifier only: there is nothing to agree with") if known else needs("unfaithfulness")
-    return Drawn(unfaithful.kappa_pairs(group.values), _said(_SAID.capitalize(), group.note(SCORED)))
+        return NoFigure("the run has one classifier only: there is nothing to agree with") if known else missing_scorer("unfaithfulness")
+    return FigureData(unfaithful.kappa_pairs(group.values), _join_sentences(_THRESHOLD_NOTE.capitalize(), group.note(SCORED)))
 
 
-def _judges(source: Source, choice: Choice) -> Drawn | Absent:
+def _judges(source: Source, choice: Choice) -> FigureData | NoFigure:
     group = _group(source)
     if group.of(source.run_id, unfaithful.JUDGE).empty:
-        return needs("judge")
+        return missing_scorer("judge")
     stored: dict[tuple[str, str], Interval] = {}
-    for one in source.together:
-        stored |= unfaithful.stored_means(one.run_id, one.estimates)
-    return Drawn(unfaithful.judge_points(group.values, group.where, stored), group.note(unfaithful.JUDGE))
+    for member in source.tagged_runs:
+        stored |= unfaithful.stored_means(member.run_id, member.estimates)
+    return FigureData(unfaithful.judge_points(group.values, group.where, stored), group.note(unfaithful.JUDGE))
 
 
-def _sizes(source: Source, choice: Choice) -> Drawn | Absent:
+def _sizes(source: Source, choice: Choice) -> FigureData | NoFigure:
     group = _group(source)
-    own = group.of(source.run_id, *unfaithful.SIZES)
-    known = [name for name in unfaithful.SIZES if name in set(own[own["value"].notna()]["metric"])]
+    rows = group.of(source.run_id, *unfaithful.SIZES)
+    known = [name for name in unfaithful.SIZES if name in set(rows[rows["value"].notna()]["metric"])]
     if not known:
-        return needs("unfaithfulness") if own.empty else Absent("no chain has a length")
-    metric = choice.one_of("metric", known)
-    return Drawn(unfaithful.size_points(group.values, group.where, metric), group.note(metric), Choice(metric=metric))
+        return missing_scorer("unfaithfulness") if rows.empty else NoFigure("no chain has a length")
+    metric = choice.select("metric", known)
+    return FigureData(unfaithful.size_points(group.values, group.where, metric), group.note(metric), Choice(metric=metric))
 
 
-def _ratios(source: Source, choice: Choice) -> Drawn | Absent:
+def _ratios(source: Source, choice: Choice) -> FigureData | NoFigure:
     group = _group(source)
-    own = group.of(source.run_id, unfaithful.RATIO)
-    if own["value"].notna().any():
-        return Drawn(unfaithful.ratio_points(group.values, group.where), group.note(unfaithful.RATIO))
-    return needs("unfaithfulness") if own.empty else Absent("no response has a ratio of process to result words")
+    rows = group.of(source.run_id, unfaithful.RATIO)
+    if rows["value"].notna().any():
+        return FigureData(unfaithful.ratio_points(group.values, group.where), group.note(unfaithful.RATIO))
+    return missing_scorer("unfaithfulness") if rows.empty else NoFigure("no response has a ratio of process to result words")
 
 
-def _differences(source: Source, choice: Choice) -> Drawn | Absent:
+def _differences(source: Source, choice: Choice) -> FigureData | NoFigure:
     """The differences of the other runs to the base, over the metrics of one scorer and one unit."""
     names = sorted({spec.name for spec in source.plan.scorers}, key=lambda name: (name != SCORED, name))
     if choice.metric is not None:  # the scorer that gives it
-        wanted = SCORED if choice.metric == RATE else choice.metric
-        given = set(source.scores[source.scores["metric"] == wanted]["scorer"])
+        metric = SCORED if choice.metric == RATE else choice.metric
+        given = set(source.scores[source.scores["metric"] == metric]["scorer"])
         names = [name for name in names if name in given] or names
-    ready = [one for one in source.together if int(one.row["n_ended"])]
-    scorer = next((name for name in names if sum(_has(one, name) for one in ready) > 1), None)
-    runs = [one for one in ready if scorer is not None and _has(one, scorer)]
+    ready = [member for member in source.tagged_runs if int(member.row["n_ended"])]
+    scorer = next((name for name in names if sum(_has_scorer(member, name) for member in ready) > 1), None)
+    runs = [member for member in ready if scorer is not None and _has_scorer(member, scorer)]
     if scorer is None or source not in runs:
-        return Absent("it takes two runs: no other with tags and scores of the same scorer shares this run's suite")
-    base = comparison.first_base([one.row for one in runs])
-    others = unfaithful.in_order({one.run_id: (str(one.row["model"]), one.plan.tags) for one in runs if one.run_id != base})
+        return NoFigure("it takes two runs: no other with tags and scores of the same scorer shares this run's suite")
+    base = comparison.default_base([member.row for member in runs])
+    others = unfaithful.order_by_epoch({member.run_id: (str(member.row["model"]), member.plan.tags) for member in runs if member.run_id != base})
     try:
-        found = compare_runs(source.store, base, others, scorers=(scorer,))
+        compared = compare_runs(source.store, base, others, scorers=(scorer,))
     except ConfigError as error:
-        return Absent(str(error).rstrip("."))
-    known = list(dict.fromkeys(row.metric for c in found.comparisons for row in c.rows))
-    metrics = () if choice.metric is None else (choice.one_of("metric", known),)
-    tags = {one.run_id: one.plan.tags for one in runs if one.run_id in others}
-    bars = next(iter(comparison.bars_by_unit(found, metric_cards([one.plan for one in runs]), tags, metrics).values()))
-    part = bars.iloc[: comparison.MOST_BARS]
-    note = _said(
-        f"Base: {base}.", comparison.threshold_note(found, THRESHOLD),
+        return NoFigure(str(error).rstrip("."))
+    known = list(dict.fromkeys(row.metric for c in compared.comparisons for row in c.rows))
+    metrics = () if choice.metric is None else (choice.select("metric", known),)
+    tags = {member.run_id: member.plan.tags for member in runs if member.run_id in others}
+    bars = next(iter(comparison.bars_by_unit(compared, metric_cards([member.plan for member in runs]), tags, metrics).values()))
+    part = bars.iloc[: comparison.MAX_BARS]
+    note = _join_sentences(
+        f"Base: {base}.", comparison.threshold_note(compared, THRESHOLD),
         f"{len(part)} of {len(bars)} differences." if len(part) < len(bars) else "", _runs_note(source, [base, *others]),
     )  # fmt: skip
-    return Drawn(part, note, Choice(metric=choice.metric))
+    return FigureData(part, note, Choice(metric=choice.metric))
 
 
-def _has(one: Source, scorer: str) -> bool:
-    return one.scorer(scorer) is not None
+def _has_scorer(source: Source, scorer: str) -> bool:
+    return source.scorer(scorer) is not None
 
 
 _RATED = (SCORED,)

@@ -17,7 +17,7 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
 
-MOST_RUNS = 12
+MAX_RUNS = 12
 """So many runs stand in one figure at most."""
 Exchange = tuple[dict[str, Any] | None, dict[str, Any] | None]
 Scope = Literal["run", "item", "suite", "store"]
@@ -37,11 +37,11 @@ class Choice(NamedTuple):
     span: str | None = None
     classifier: str | None = None
 
-    def given(self) -> dict[str, str]:
+    def chosen(self) -> dict[str, str]:
         """What was chosen, by name."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
-    def one_of(self, name: str, known: list[str]) -> str:
+    def select(self, name: str, known: list[str]) -> str:
         """The chosen one of ``known``, else its first; ConfigError where what was chosen is not among them."""
         value = getattr(self, name)
         if value is not None and value not in known:
@@ -49,18 +49,18 @@ class Choice(NamedTuple):
         return str(value) if value is not None else known[0]
 
 
-FIRST = Choice()
+DEFAULT_CHOICE = Choice()
 
 
-class Drawn(NamedTuple):
+class FigureData(NamedTuple):
     """The table that a figure is drawn from, what its subtitle says beside it, and what was chosen."""
 
     table: pd.DataFrame
     note: str = ""
-    choice: Choice = FIRST
+    choice: Choice = DEFAULT_CHOICE
 
 
-class Absent(NamedTuple):
+class NoFigure(NamedTuple):
     """Why a run does not have a figure."""
 
     reason: str
@@ -77,7 +77,7 @@ class FigureTable:
 
     figure: str
     of: Scope
-    make: Callable[[Source, Choice], Drawn | Absent]
+    make: Callable[[Source, Choice], FigureData | NoFigure]
     metrics: tuple[str, ...] = ()
     runs: int = 1
 
@@ -85,9 +85,9 @@ class FigureTable:
         """Whether a run may have the figure, told without making its table."""
         if self.metrics and not source.scores["metric"].isin(self.metrics).any():
             return False
-        return self.runs < 2 or len(source.together) >= self.runs
+        return self.runs < 2 or len(source.tagged_runs) >= self.runs
 
-    def __call__(self, source: Source, choice: Choice = FIRST) -> Drawn | Absent:
+    def __call__(self, source: Source, choice: Choice = DEFAULT_CHOICE) -> FigureData | NoFigure:
         return self.make(source, choice)
 
 
@@ -102,43 +102,43 @@ class Source:
 
     def __init__(self, store: Store, run_id: str) -> None:
         self.store, self.run_id = store, run_id
-        self.row = read.run(store, run_id)
+        self.row = read.get_run(store, run_id)
 
     @cached_property
     def plan(self) -> Plan:
-        return read.plan_of(self.row)
+        return read.stored_plan(self.row)
 
     @cached_property
-    def together(self) -> list[Source]:
+    def tagged_runs(self) -> list[Source]:
         """This run and the others with tags on its suite, the newest first; at most ``MOST_RUNS``."""
-        rows = read.runs(self.store).to_dict("records")
-        alike = [str(r["id"]) for r in rows if r["suite"] == self.row["suite"] and read.plan_of(r).tags]
-        others = [run for run in alike if run != self.run_id][: MOST_RUNS - 1]
+        rows = read.list_runs(self.store).to_dict("records")
+        alike = [str(r["id"]) for r in rows if r["suite"] == self.row["suite"] and read.stored_plan(r).tags]
+        others = [run for run in alike if run != self.run_id][: MAX_RUNS - 1]
         order = [str(r["id"]) for r in rows if str(r["id"]) in (self.run_id, *others)]
         return [self if run == self.run_id else Source(self.store, run) for run in order]
 
     @cached_property
     def scores(self) -> pd.DataFrame:
         """All scores, with a column for the mode."""
-        return with_mode(read.scores(self.store, self.run_id))
+        return with_mode(read.run_scores(self.store, self.run_id))
 
     @cached_property
     def estimates(self) -> pd.DataFrame:
         """All estimates, with columns for the mode and the metric that a statistic is of."""
-        table = read.estimates(self.store, self.run_id)
+        table = read.run_estimates(self.store, self.run_id)
         facets = [json.loads(text) for text in table["facet"]]
         return table.assign(mode=[f.get("mode", "") for f in facets], ccs=[f.get("metric", "") for f in facets])
 
     @cached_property
     def items(self) -> list[str]:
         """The items that were scored, in the order of the suite."""
-        found = read.items_of_run(self.store, self.run_id)
-        return [str(one) for one in found["id"]]
+        rows = read.items_of_run(self.store, self.run_id)
+        return [str(item_id) for item_id in rows["id"]]
 
     def item(self, choice: Choice, known: list[str] | None = None) -> Item:
         """The chosen item, or the first (of ``known``)."""
-        wanted = choice.one_of("item", [i for i in self.items if known is None or i in known])
-        return read.item(self.store, self.row["suite"], wanted)
+        item_id = choice.select("item", [i for i in self.items if known is None or i in known])
+        return read.get_item(self.store, self.row["suite"], item_id)
 
     def scorer(self, name: str) -> ScorerSpec | None:
         return next((spec for spec in self.plan.scorers if spec.name == name), None)
@@ -155,10 +155,10 @@ class Source:
         """The whole reply of each key that the log holds in full."""
         log = ResponseLog(self.store.log_path)
         try:
-            found = {key: log.get(key) for key in keys}
+            replies = {key: log.get(key) for key in keys}
         finally:
             log.close()
-        return {key: reply for key, reply in found.items() if reply is not None}
+        return {key: reply for key, reply in replies.items() if reply is not None}
 
     @property
     def partial(self) -> str:
@@ -170,5 +170,5 @@ class Source:
 
 def with_mode(table: pd.DataFrame) -> pd.DataFrame:
     """Scores with a column mode, "" where they have none."""
-    told = {text: json.loads(text).get("mode", "") for text in table["facet"].unique()}
-    return table.assign(mode=table["facet"].map(told))
+    modes = {text: json.loads(text).get("mode", "") for text in table["facet"].unique()}
+    return table.assign(mode=table["facet"].map(modes))

@@ -30,7 +30,7 @@ _MARKERS_AT, _LARGE = 0.8, 20
 """A marker keeps more of its size than its surroundings where they shrink, unless it is a line or a circle around text."""
 
 
-def printed(figure: Any, preset: Preset) -> Any:
+def printed_figure(figure: Any, preset: Preset) -> Any:
     """The printed form of a figure.
 
     Parameters
@@ -45,22 +45,22 @@ def printed(figure: Any, preset: Preset) -> Any:
         Of ``preset``'s width in px (points / 0.75) and a height of its own, without a subtitle and without any trace or
         pattern that a page would hold as an image. ``layout.meta`` keeps title and subtitle as they were given.
     """
-    told = as_vectors(go.Figure(figure)).to_dict()
-    layout = told["layout"]
+    spec = as_vectors(go.Figure(figure)).to_dict()
+    layout = spec["layout"]
     scale = preset.text_pt / PT_PER_PX / style.TEXT_SIZE
     least = SMALLEST_PT / PT_PER_PX + 0.05
     template = layout.pop("template", None)
-    fig = go.Figure({"data": [_shrunk(trace, scale, least) for trace in told["data"]],
+    fig = go.Figure({"data": [_shrunk(trace, scale, least) for trace in spec["data"]],
                      "layout": _shrunk({"template": template, **layout}, scale, least)})  # fmt: skip
-    width = preset.column_px if needed(figure) * scale <= preset.column_px else preset.page_px
+    width = preset.column_px if needed_width(figure) * scale <= preset.column_px else preset.page_px
     meta = layout.get("meta") or {}
     head = style.wrapped(str(meta.get("title", "")), max(20, int((width - 20 * scale) / (_LETTER * 1.08 * title_px(scale)))))
     line = 1.25 * title_px(scale)
     top = (line * len(head) + 14 * scale) if head else 14 * scale
-    drawn = float(meta.get("height") or layout.get("height") or 420) - 64 - 56
+    plot_height = float(meta.get("height") or layout.get("height") or 420) - 64 - 56
     legends = _legend_lines(figure, width, max(least, (style.TEXT_SIZE - 1) * scale))
     bottom = 56 * scale + (legends * 1.6 * max(least, (style.TEXT_SIZE - 1) * scale) if legends else 0)
-    text, height = "<br>".join(f"<b>{part}</b>" for part in head), top + drawn * scale + bottom
+    text, height = "<br>".join(f"<b>{part}</b>" for part in head), top + plot_height * scale + bottom
     if preset.tall_pt is not None and not any(axis.ticktext for axis in fig.select_yaxes()):
         height = min(height, preset.tall_pt / PT_PER_PX)  # rows with a name each keep their height
     fig.update_layout(
@@ -91,7 +91,7 @@ def title_px(scale: float) -> float:
     return max(SMALLEST_PT / PT_PER_PX + 0.05, (style.TEXT_SIZE + 0.5) * scale)
 
 
-def needed(figure: Any) -> float:
+def needed_width(figure: Any) -> float:
     """How many screen px a figure needs across so that its labels stand beside each other: margins, labels, columns."""
     layout = figure.to_dict()["layout"]
     margin = float((layout.get("margin") or {}).get("r") or 24)
@@ -125,27 +125,27 @@ def _wide(text: str, size: float) -> float:
 
 def _legend_lines(figure: Any, width: float, size: float) -> int:
     """How many lines a legend below the plot takes; 0 without one. All entries are as wide as the widest."""
-    shown = [t for t in figure.data if t.showlegend or (t.showlegend is None and t.name)]
-    if not shown or figure.layout.showlegend is False or not (len(shown) > 1 or any(t.showlegend for t in shown)):
+    named_traces = [t for t in figure.data if t.showlegend or (t.showlegend is None and t.name)]
+    if not named_traces or figure.layout.showlegend is False or not (len(named_traces) > 1 or any(t.showlegend for t in named_traces)):
         return 0
-    widest = max(_wide(str(t.name or ""), size) for t in shown) + 40
-    return math.ceil(len(shown) / max(1, int((width - 30) // widest)))
+    widest = max(_wide(str(t.name or ""), size) for t in named_traces) + 40
+    return math.ceil(len(named_traces) / max(1, int((width - 30) // widest)))
 
 
-def _shrunk(told: Any, scale: float, least: float, within: str = "") -> Any:
+def _shrunk(node: Any, scale: float, least: float, within: str = "") -> Any:
     """Everything that is measured in px by ``scale``; text at least ``least`` px, as font sizes and as inline styles."""
-    if isinstance(told, go.layout.Template):
-        told = told.to_plotly_json()
-    if not isinstance(told, Mapping):
-        return told
-    return {key: _part(key, value, scale, least, within) for key, value in told.items()}
+    if isinstance(node, go.layout.Template):
+        node = node.to_plotly_json()
+    if not isinstance(node, Mapping):
+        return node
+    return {key: _part(key, value, scale, least, within) for key, value in node.items()}
 
 
 def _part(key: str, value: Any, scale: float, least: float, within: str) -> Any:
     if key == "meta":
         return value
     if key in ("annotations", "shapes", "images") and isinstance(value, list | tuple):
-        return [_shrunk(one, scale, least, key) for one in value]
+        return [_shrunk(element, scale, least, key) for element in value]
     if key == "size" and within.endswith("font"):
         return _text(value, scale, least)
     if key == "size" and within == "marker":
@@ -165,7 +165,7 @@ def _each(value: Any, change: Any) -> Any:
         return value
     if isinstance(value, int | float):
         return round(float(change(value)), 3)
-    return [_each(one, change) for one in value]
+    return [_each(element, change) for element in value]
 
 
 def font_sizes(figure: Any) -> list[float]:
@@ -173,15 +173,15 @@ def font_sizes(figure: Any) -> list[float]:
     return list(_sizes(figure.to_dict(), ""))
 
 
-def _sizes(told: Any, within: str) -> Iterator[float]:
-    if isinstance(told, go.layout.Template):
-        told = told.to_plotly_json()
-    if isinstance(told, Mapping):
-        for key, value in told.items():
+def _sizes(node: Any, within: str) -> Iterator[float]:
+    if isinstance(node, go.layout.Template):
+        node = node.to_plotly_json()
+    if isinstance(node, Mapping):
+        for key, value in node.items():
             if key == "size" and within.endswith("font"):
                 yield from (float(v) for v in (value if isinstance(value, list | tuple) else [value]))
             else:
                 yield from _sizes(value, key)
-    elif isinstance(told, list | tuple):
-        for one in told:
-            yield from _sizes(one, within)
+    elif isinstance(node, list | tuple):
+        for element in node:
+            yield from _sizes(element, within)

@@ -43,24 +43,24 @@ def as_vectors(fig: Any) -> Any:
     tops: dict[tuple[Any, ...], float] | None = {} if layout.barmode in ("stack", "relative") else None
     for trace in fig.data:
         if trace.type == "heatmap":
-            cells, bar, words = _heatmap(trace)
+            cells, bar, labels = _heatmap(trace)
             data.append(cells)
             layout = _named(layout, trace)
             shapes += bar
-            notes += words
+            notes += labels
         elif trace.type == "scattergl":
-            told = trace.to_plotly_json()
-            told["type"] = "scatter"
-            data.append(go.Scatter(**{key: value for key, value in told.items() if key != "type"}))
+            spec = trace.to_plotly_json()
+            spec["type"] = "scatter"
+            data.append(go.Scatter(**{key: value for key, value in spec.items() if key != "type"}))
         elif trace.type in RASTERS:
             raise ValueError(f"a trace of the kind {trace.type!r} has no vector form: draw it with marks")
         else:
             if trace.type == "bar":
                 hatches += _hatches(trace, _bases(trace, tops))
             if _has_bar(trace):
-                bar, words = _colour_bar(trace.marker)
+                bar, labels = _colour_bar(trace.marker)
                 shapes += bar
-                notes += words
+                notes += labels
                 trace.marker.showscale = False
             data.append(trace)
     new = go.Figure(data=data, layout=layout)
@@ -100,7 +100,7 @@ def _heatmap(trace: Any) -> tuple[Any, list[dict[str, Any]], list[dict[str, Any]
         marker={"color": fills, "line": {"width": 0.5, "color": style.PAPER}}, text=texts, textposition="inside",
         insidetextanchor="middle", constraintext="none", showlegend=False, hoverinfo="text",
         insidetextfont={"size": style.SMALL_SIZE, "color": [style.ink_on(fill) for fill in fills]},
-        hovertext=[style.escape(f"{columns[j]}, {names[i]}: {style.number(None if v is None else float(v))}")
+        hovertext=[style.escape(f"{columns[j]}, {names[i]}: {style.format_number(None if v is None else float(v))}")
                    for i, j, v in where],
         xaxis=trace.xaxis or "x", yaxis=trace.yaxis or "y",
     )  # fmt: skip
@@ -116,12 +116,12 @@ def _places(names: Sequence[Any]) -> list[Any]:
 
 def _named(layout: Any, trace: Any) -> Any:
     """The layout with the names of a heatmap's columns and rows as ticks where they are words."""
-    told: dict[str, Any] = {"barmode": "overlay"}
+    updates: dict[str, Any] = {"barmode": "overlay"}
     for letter, names in (("x", trace.x), ("y", trace.y)):
         axis = f"{letter}axis{(getattr(trace, f'{letter}axis') or letter)[1:]}"
         if names is not None and not all(isinstance(n, int | float) for n in names):
-            told[axis] = {"tickvals": _places(names), "ticktext": [str(n) for n in names]}
-    return go.Figure(layout=layout).update_layout(told).layout
+            updates[axis] = {"tickvals": _places(names), "ticktext": [str(n) for n in names]}
+    return go.Figure(layout=layout).update_layout(updates).layout
 
 
 def _colours(scale: Any) -> list[tuple[float, str]]:
@@ -132,8 +132,8 @@ def _colours(scale: Any) -> list[tuple[float, str]]:
 
 def _colour(value: float, lo: float, hi: float, scale: Sequence[tuple[float, str]]) -> str:
     part = 0.0 if hi <= lo else min(1.0, max(0.0, (value - lo) / (hi - lo)))
-    found: str = sample_colorscale([list(stop) for stop in scale], [part])[0]
-    red, green, blue = (round(float(v)) for v in found[found.index("(") + 1 : -1].split(",")[:3])
+    rgb: str = sample_colorscale([list(stop) for stop in scale], [part])[0]
+    red, green, blue = (round(float(v)) for v in rgb[rgb.index("(") + 1 : -1].split(",")[:3])
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
@@ -158,13 +158,13 @@ def _ramp(
          "line": {"width": 0}, "fillcolor": _colour((low + high) / 2, 0, 1, scale)}
         for low, high in pairwise(ends)
     ]  # fmt: skip
-    place = {"xref": "paper", "yref": "paper", "x": 1.055, "xanchor": "left", "showarrow": False,
+    label_style = {"xref": "paper", "yref": "paper", "x": 1.055, "xanchor": "left", "showarrow": False,
              "font": {"size": style.SMALL_SIZE, "color": style.INK}}  # fmt: skip
     notes: list[dict[str, Any]] = [
-        {**place, "y": at, "yanchor": "middle", "text": style.number(lo + at * (hi - lo))} for at in (0.0, 0.5, 1.0)
+        {**label_style, "y": at, "yanchor": "middle", "text": style.format_number(lo + at * (hi - lo))} for at in (0.0, 0.5, 1.0)
     ]
     if title:
-        notes.append({**place, "x": 1.05, "y": 1.0, "yanchor": "bottom", "xanchor": "right", "yshift": 8, "text": title})
+        notes.append({**label_style, "x": 1.05, "y": 1.0, "yanchor": "bottom", "xanchor": "right", "yshift": 8, "text": title})
     return shapes, notes
 
 
@@ -190,36 +190,36 @@ def _hatches(trace: Any, bases: Sequence[float]) -> list[dict[str, Any]]:
     shape = pattern.shape if pattern is not None else None
     if not any(_list(shape, 1)):
         return []
-    wanted, below = _list(shape, len(trace.y)), trace.text is not None
-    widths = _list(trace.width if trace.width is not None else 0.8, len(wanted))
+    patterns, below = _list(shape, len(trace.y)), trace.text is not None
+    widths = _list(trace.width if trace.width is not None else 0.8, len(patterns))
     colour = "#d6d6d6" if below else pattern.fgcolor or style.PAPER
-    found = []
-    for x, y, base, width, kind in zip(trace.x, trace.y, bases, widths, wanted, strict=True):
+    shapes = []
+    for x, y, base, width, kind in zip(trace.x, trace.y, bases, widths, patterns, strict=True):
         if kind and y:
             left, wide, high = float(x) - float(width) / 2, float(width), float(y)
-            place = {"layer": "between" if below else "above", "xref": trace.xaxis or "x", "yref": trace.yaxis or "y"}
+            axes = {"layer": "between" if below else "above", "xref": trace.xaxis or "x", "yref": trace.yaxis or "y"}
             if below:
-                found.append({
-                    **place, "type": "rect", "x0": left, "x1": left + wide, "y0": base, "y1": base + high,
+                shapes.append({
+                    **axes, "type": "rect", "x0": left, "x1": left + wide, "y0": base, "y1": base + high,
                     "fillcolor": style.NOT_AVAILABLE, "line": {"width": 0},
                 })  # fmt: skip
             line = {"width": 0.8, "color": colour, "dash": "dot" if kind == "." else "solid"}
-            found.append({**place, "type": "path", "path": _lines(left, base, wide, high), "line": line})
-    if found and below:
-        fills = _list(trace.marker.color, len(wanted))
-        trace.marker.color = [CLEAR if kind else fill for fill, kind in zip(fills, wanted, strict=True)]
+            shapes.append({**axes, "type": "path", "path": _lines(left, base, wide, high), "line": line})
+    if shapes and below:
+        fills = _list(trace.marker.color, len(patterns))
+        trace.marker.color = [CLEAR if kind else fill for fill, kind in zip(fills, patterns, strict=True)]
     trace.marker.pattern = None
-    return found
+    return shapes
 
 
 def _lines(left: float, low: float, wide: float, high: float) -> str:
     """Diagonals through a rectangle, clipped to it."""
-    parts = []
+    segments = []
     for k in range(1, 2 * HATCHES):
         t = k / HATCHES
         (x0, y0), (x1, y1) = ((0.0, t), (t, 0.0)) if t <= 1 else ((t - 1, 1.0), (1.0, t - 1))
-        parts.append(f"M{left + x0 * wide:.4f},{low + y0 * high:.4f}L{left + x1 * wide:.4f},{low + y1 * high:.4f}")
-    return "".join(parts)
+        segments.append(f"M{left + x0 * wide:.4f},{low + y0 * high:.4f}L{left + x1 * wide:.4f},{low + y1 * high:.4f}")
+    return "".join(segments)
 
 
 def _list(value: Any, n: int) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cotlab.core.types import MetricCard
 
-_SEED = "FaithCheck (dgdev25/faithcheck), Core Metrics"
+PRIVATE_SOURCE = "FaithCheck (dgdev25/faithcheck), Core Metrics"
 _REMOVAL = (
     "That a chain is unfaithful: a step whose content a later step restates scores 0 under removal in a perfectly "
     "faithful model. On 634 expert-labelled chains removal has AUROC 0.349 in its intended direction."
@@ -14,11 +14,11 @@ _DISTRIBUTION = (
 )
 
 
-def _step(name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, hi: float = 1.0, unit: str = "",
-          needs: tuple[str, ...] = ("complete",), source: str = _SEED, flag: bool = False) -> MetricCard:  # fmt: skip
+def _step(name: str, symbol: str, formula: str, undefined: str, caveat: str, *, hi: float = 1.0, unit: str = "",
+          needs: tuple[str, ...] = ("complete",), source: str = PRIVATE_SOURCE, flag: bool = False) -> MetricCard:  # fmt: skip
     return MetricCard(
         name, symbol, 0.0, hi, "neither", unit, "step", needs, formula,
-        undefined + " Also where a reply is missing or refused, or the mode has no rule for the step.", source, not_shown,
+        undefined + " Also where a reply is missing or refused, or the mode has no rule for the step.", source, caveat,
         flag,
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ BASELINE_CORRECT = MetricCard(
 RRR_MACRO = MetricCard(
     "rrr", "RRR", 0.0, 1.0, "neither", "", "run", ("complete",),
     "mean over items of the share of an item's defined steps with CCS < threshold",
-    "No step of any item is defined.", _SEED,
+    "No step of any item is defined.", PRIVATE_SOURCE,
     "Decorative reasoning by itself: a faithful chain of n steps whose last step restates the result has (n − 1)/n.",
 )  # fmt: skip
 RRR_MICRO = MetricCard(

@@ -11,7 +11,7 @@ from cotlab.core.requests import Response
 
 _FLOOR = 1e-7
 """Probabilities below float32 resolution count as this much, so that a divergence stays finite."""
-_MOST = 1.01
+_MAX_MASS = 1.01
 """A list whose probabilities add up to more than this is no distribution; below it, they were rounded."""
 
 
@@ -33,7 +33,7 @@ def jaccard_distance(first: str, second: str) -> float:
     return 1 - len(a & b) / len(a | b) if a | b else 0.0
 
 
-def answer_distribution(response: Response, said_before: str, answer: str | None) -> Mapping[str, float] | None:
+def answer_distribution(response: Response, cue_prefix: str, answer: str | None) -> Mapping[str, float] | None:
     """Log-probabilities (nats) of the token with which the answer starts, or None where the reply has none.
 
     A reply that continues the answer cue (``said_before``) gives its answer at the first mention, any other at its last.
@@ -42,10 +42,10 @@ def answer_distribution(response: Response, said_before: str, answer: str | None
     """
     if not response.tokens:
         return None
-    at = 0 if said_before else None
+    at = 0 if cue_prefix else None
     if answer:
         text = "".join(token.text for token in response.tokens)
-        start = text.find(answer) if said_before else text.rfind(answer)
+        start = text.find(answer) if cue_prefix else text.rfind(answer)
         end = 0
         for i, token in enumerate(response.tokens):
             end += len(token.text)
@@ -57,7 +57,7 @@ def answer_distribution(response: Response, said_before: str, answer: str | None
     listed: dict[str, float] = {}
     for text, logp in response.tokens[at].top:  # two tokens may decode to the same text: their masses add up
         listed[text] = listed.get(text, 0.0) + math.exp(min(logp, 1.0))
-    if not sum(listed.values()) <= _MOST:
+    if not sum(listed.values()) <= _MAX_MASS:
         return None
     return {text: math.log(max(mass, sys.float_info.min)) for text, mass in listed.items()}
 

@@ -36,7 +36,7 @@ def step_means(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"value": values.mean(), "draws": values.count()}).reset_index()
 
 
-def item_means(table: pd.DataFrame) -> pd.DataFrame:
+def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
     """Mean over an item's defined values, the unit that intervals resample: metric, facet, item_id, value, n, undefined."""
     keys = ["metric", "facet", "item_id"]
     values = table.groupby(keys, sort=True)["value"]
@@ -56,17 +56,17 @@ def position_table(table: pd.DataFrame, seed: int = 0, flags: frozenset[str] = F
     for (metric, facet, step), group in step_means(table).groupby(["metric", "facet", "step"], sort=True):
         values = group["value"].dropna()
         yes_or_no = metric in flags and len(values) > 0 and group["draws"].max() == 1
-        found = (
+        interval = (
             wilson(int(values.sum()), len(values)) if yes_or_no
             else bootstrap_mean(
                 values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)), share=metric in flags
             )
         )  # fmt: skip
         rows.append(
-            {"metric": metric, "facet": facet, "step": int(step), "point": found.point, "lo": found.lo, "hi": found.hi,
+            {"metric": metric, "facet": facet, "step": int(step), "point": interval.point, "lo": interval.lo, "hi": interval.hi,
              "variance": values.var(ddof=1) if len(values) > 1 else None, "n": len(values),
-             "n_undefined": len(group) - len(values), "method": found.method,
-             "reason": found.reason if len(values) else gaps.get((metric, facet, step))}
+             "n_undefined": len(group) - len(values), "method": interval.method,
+             "reason": interval.reason if len(values) else gaps.get((metric, facet, step))}
         )  # fmt: skip
     return pd.DataFrame(rows, columns=POSITION_COLUMNS)
 
@@ -84,9 +84,9 @@ def _redundant(group: pd.DataFrame, threshold: float) -> pd.DataFrame:
     return pd.DataFrame({"low": low.sum(), "n": low.size()})
 
 
-def _estimate(card: MetricCard, group: Facet, found: Interval, undefined: int, over: str = "items") -> Estimate:
+def _estimate(card: MetricCard, group: Facet, interval: Interval, undefined: int, over: str = "items") -> Estimate:
     return Estimate(
-        card.name, group, found.point, found.lo, found.hi, found.level, found.n, undefined, found.method, over, found.reason
+        card.name, group, interval.point, interval.lo, interval.hi, interval.level, interval.n, undefined, interval.method, over, interval.reason
     )
 
 
@@ -96,14 +96,14 @@ def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Esti
     return rrr_estimates(table, options, seed)
 
 
-def rrr_estimates(table: pd.DataFrame, options: Mapping[str, Any], seed: int, *, fewest: int = FEWEST) -> list[Estimate]:
+def rrr_estimates(table: pd.DataFrame, options: Mapping[str, Any], seed: int, *, min_items: int = FEWEST) -> list[Estimate]:
     """RRR for each mode and metric, with bounds from ``fewest`` items on; the report gives them from two on, with a note."""
     out = []
     for metric, group, steps in _ccs_groups(table):
         counts = _redundant(steps, options["ccs_threshold"])
         shares, draw = (counts["low"] / counts["n"]).tolist(), derive_seed("rrr", seed, metric)
-        found = bootstrap_mean(shares, seed=draw, share=True, fewest=fewest)
-        out.append(_estimate(cards.RRR_MACRO, group, found, int(steps["value"].isna().sum())))
+        interval = bootstrap_mean(shares, seed=draw, share=True, min_units=min_items)
+        out.append(_estimate(cards.RRR_MACRO, group, interval, int(steps["value"].isna().sum())))
     return out
 
 
@@ -114,8 +114,8 @@ def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> lis
     for metric, group, steps in _ccs_groups(table):
         counts = _redundant(steps, options["ccs_threshold"])
         low, n = counts["low"].tolist(), counts["n"].tolist()
-        found = bootstrap_ratio(low, n, seed=derive_seed("rrr_micro", seed, metric), share=True)
-        out.append(_estimate(cards.RRR_MICRO, group, found, int(steps["value"].isna().sum())))
+        interval = bootstrap_ratio(low, n, seed=derive_seed("rrr_micro", seed, metric), share=True)
+        out.append(_estimate(cards.RRR_MICRO, group, interval, int(steps["value"].isna().sum())))
     return out
 
 
@@ -127,28 +127,28 @@ def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
         if dict(group).get("mode") != "remove":
             continue
         counts = _redundant(steps, options["ccs_threshold"])
-        found = bootstrap_mean(((counts["n"] - 1) / counts["n"]).tolist(), seed=derive_seed("ceiling", seed, metric))
-        out.append(_estimate(cards.RRR_CEILING, group, found, int(steps["value"].isna().sum())))
+        interval = bootstrap_mean(((counts["n"] - 1) / counts["n"]).tolist(), seed=derive_seed("ceiling", seed, metric))
+        out.append(_estimate(cards.RRR_CEILING, group, interval, int(steps["value"].isna().sum())))
     return out
 
 
 @over_run(cards.ABOVE_NOISE, reads=(*cards.CCS_METRICS, "baseline_flip"))
 def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Answer changes beside the model's own: the mean difference and a sign-flip permutation test, over items."""
-    means = item_means(table)
+    means = mean_by_item(table)
     noise = means[means["metric"] == "baseline_flip"].set_index("item_id")["value"].dropna()
     out = []
     for facet, group in means[means["metric"] == "answer_change"].groupby("facet", sort=True):
         effect = group.set_index("item_id")["value"].dropna()
         both = effect.index.intersection(noise.index)
-        found = bootstrap_mean((effect[both] - noise[both]).tolist(), seed=derive_seed("noise", seed))
+        interval = bootstrap_mean((effect[both] - noise[both]).tolist(), seed=derive_seed("noise", seed))
         p = paired_permutation(effect[both].tolist(), noise[both].tolist(), seed=derive_seed("noise p", seed))
         if noise.empty:
-            found = Interval(None, None, None, 0, "none", reason="no second baseline draw: --repeats 2 or more measures it")
-        method = found.method + (f"; sign-flip permutation p = {p:.4g}" if p is not None else "")
+            interval = Interval(None, None, None, 0, "none", reason="no second baseline draw: --repeats 2 or more measures it")
+        method = interval.method + (f"; sign-flip permutation p = {p:.4g}" if p is not None else "")
         out.append(
-            Estimate(cards.ABOVE_NOISE.name, facet_of(facet, metric="answer_change"), found.point, found.lo, found.hi,
-                     found.level, found.n, len(group) - len(both), method, "items", found.reason)
+            Estimate(cards.ABOVE_NOISE.name, facet_of(facet, metric="answer_change"), interval.point, interval.lo, interval.hi,
+                     interval.level, interval.n, len(group) - len(both), method, "items", interval.reason)
         )  # fmt: skip
     return out
 

@@ -18,7 +18,7 @@ from cotlab.metrics.ablation.distance import answer_distribution, diverge, jacca
 from cotlab.metrics.ablation.redundancy import STATISTICS
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.edits.ablations import corrupt_step, filler_for, paraphrase_step
-from cotlab.text.prompts.chain import CUE, GIVEN, Prompt, ask_answer, ask_rest, said
+from cotlab.text.prompts.chain import CUE, GIVEN, Prompt, ask_answer, ask_rest, text_after_cue
 from cotlab.text.steps import split_steps
 
 MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
@@ -48,7 +48,7 @@ class Variant(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class ParsedReply:
     """One reply, read: its answer and whether it is right, or the status and reason why there is none."""
 
     key: str
@@ -79,7 +79,7 @@ def make_variant(steps: Sequence[str], at: int, mode: str, seed: int) -> Variant
     raise UnknownName("mode", mode, MODES)
 
 
-def check(options: Mapping[str, Any], subject: ModelRef) -> None:
+def validate_ablation_options(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where an option is unknown or out of range."""
     for mode in options["modes"]:
         if mode not in MODES:
@@ -93,54 +93,54 @@ def check(options: Mapping[str, Any], subject: ModelRef) -> None:
 
 
 @scorer(*cards.STEP_CARDS, cards.BASELINE_CORRECT, cards.BASELINE_FLIP, version=1, name="ablation", options=OPTIONS,
-        statistics=STATISTICS, headlines=HEADLINES, check=check)  # fmt: skip
+        statistics=STATISTICS, headlines=HEADLINES, check=validate_ablation_options)  # fmt: skip
 def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     """Ask once with the whole chain and once for each step and mode, and compare the answers."""
     options = params.options
     facet = {"chain": options["chain"], "given": GIVEN[params.subject.form]}
     steps = tuple(step.text for step in item.steps)
-    own_key: tuple[str, ...] = ()
-    gap: tuple[Status, str] = "undefined", "the item has no chain"
+    chain_keys: tuple[str, ...] = ()
+    missing_reason: tuple[Status, str] = "undefined", "the item has no chain"
     if options["chain"] == "own":
         (reply,) = yield [_ask(params, ask_rest(item.question, (), params.subject.form), rest=True)]
-        own_key, gap = (reply.key,), missing(reply) or ("undefined", "the model wrote no chain")
-        steps = own_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
+        chain_keys, missing_reason = (reply.key,), missing_reply(reply) or ("undefined", "the model wrote no chain")
+        steps = model_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
     if not steps:
-        return tuple(_unscored(item, params, facet, *gap, own_key))
+        return tuple(_unscored(item, params, facet, *missing_reason, chain_keys))
     plain = ask_answer(item.question, steps, params.subject.form)
     baseline = [_ask(params, plain, sample=draw) for draw in range(params.repeats)]
     variants = {(mode, i): make_variant(steps, i, mode, params.seed) for mode in options["modes"] for i in range(len(steps))}
-    asked = {
+    requests = {
         (mode, i, draw): _ask_variant(item, params, variant, draw)
         for (mode, i), variant in variants.items()
         if isinstance(variant, Variant)
         for draw in range(params.repeats)
     }
-    replies = yield [*baseline, *asked.values()]
-    whole = [_read(item, request, reply) for request, reply in zip(baseline, replies, strict=False)]
+    replies = yield [*baseline, *requests.values()]
+    baseline_replies = [_parse_reply(item, request, reply) for request, reply in zip(baseline, replies, strict=False)]
     changed = {
-        place: _read(item, request, reply)
-        for (place, request), reply in zip(asked.items(), replies[len(baseline) :], strict=True)
+        location: _parse_reply(item, request, reply)
+        for (location, request), reply in zip(requests.items(), replies[len(baseline) :], strict=True)
     }
-    scores = list(_baseline_scores(item, whole, facet, own_key))
+    scores = list(_baseline_scores(item, baseline_replies, facet, chain_keys))
     for (mode, i), variant in variants.items():
-        place = {**facet, "mode": mode}
-        for draw, base in enumerate(whole):
-            told = changed.get((mode, i, draw))
-            if told is None:
-                scores += [card.score(item, None, step=i, sample=draw, facet=place, reason=str(variant))
+        location = {**facet, "mode": mode}
+        for draw, base in enumerate(baseline_replies):
+            parsed = changed.get((mode, i, draw))
+            if parsed is None:
+                scores += [card.score(item, None, step=i, sample=draw, facet=location, reason=str(variant))
                            for card in _cards_for(mode, params)]  # fmt: skip
             else:
-                scores += _compare(_cards_for(mode, params), item, i, draw, place, base, told)
+                scores += _compare(_cards_for(mode, params), item, i, draw, location, base, parsed)
     return tuple(scores)
 
 
-def own_chain(reply: Response) -> tuple[str, ...]:
+def model_chain(reply: Response) -> tuple[str, ...]:
     """The steps that a model went through: its reasoning where the vendor tells it, else what it wrote as its reply."""
-    return own_steps(reply.reasoning or "") or own_steps(reply.text or "")
+    return model_steps(reply.reasoning or "") or model_steps(reply.text or "")
 
 
-def own_steps(text: str) -> tuple[str, ...]:
+def model_steps(text: str) -> tuple[str, ...]:
     """The steps of a chain that a model wrote: its reply without a last line that only gives the answer."""
     steps = split_steps(text)
     if not steps or not (_ANSWER_LINE.match(steps[-1]) or (len(steps[-1].split()) <= 3 and "=" not in steps[-1])):
@@ -152,10 +152,10 @@ def _cards_for(mode: str, params: Params) -> tuple[MetricCard, ...]:
     """A regenerated chain has no reply to compare word by word, nor one place where all replies begin to answer."""
     if mode == "corrupt":
         return (cards.ACCURACY_DELTA, cards.ANSWER_CHANGE)
-    wanted = set(TEXT_METRICS)
+    names = set(TEXT_METRICS)
     if _with_logprobs(params):
-        wanted |= set(DISTRIBUTION_METRICS)
-    return tuple(card for card in cards.STEP_CARDS if card.name in wanted)
+        names |= set(DISTRIBUTION_METRICS)
+    return tuple(card for card in cards.STEP_CARDS if card.name in names)
 
 
 def _with_logprobs(params: Params) -> bool:
@@ -177,7 +177,7 @@ def _ask(params: Params, prompt: Prompt, *, sample: int = 0, rest: bool = False)
     )  # fmt: skip
 
 
-def missing(reply: Reply) -> tuple[Status, str] | None:
+def missing_reply(reply: Reply) -> tuple[Status, str] | None:
     """Status and reason where a reply gives nothing to read: it failed, or the model cannot take it or refused."""
     if isinstance(reply, Failed):
         return "undefined" if reply.unsupported else "error", reply.error
@@ -185,31 +185,31 @@ def missing(reply: Reply) -> tuple[Status, str] | None:
 
 
 def _unscored(
-    item: Item, params: Params, facet: Mapping[str, str], status: Status, why: str, evidence: tuple[str, ...]
+    item: Item, params: Params, facet: Mapping[str, str], status: Status, reason: str, evidence: tuple[str, ...]
 ) -> Iterator[Score]:
     """What is told of an item without a chain: every score it would have had, once, without a value."""
     for mode in params.options["modes"]:
         for card in _cards_for(mode, params):
-            yield card.score(item, None, facet={**facet, "mode": mode}, status=status, reason=why, evidence=evidence)
+            yield card.score(item, None, facet={**facet, "mode": mode}, status=status, reason=reason, evidence=evidence)
     for card in (cards.BASELINE_CORRECT, cards.BASELINE_FLIP)[: min(params.repeats, 2)]:
-        yield card.score(item, None, facet=facet, status=status, reason=why, evidence=evidence)
+        yield card.score(item, None, facet=facet, status=status, reason=reason, evidence=evidence)
 
 
-def _read(item: Item, request: Complete, reply: Reply) -> _Told:
-    gap = missing(reply)
-    if gap is not None or isinstance(reply, Failed):
-        return _Told(reply.key, *(gap or ("error", "no reply")), reply if isinstance(reply, Response) else None)
-    text = said(request.prefix, reply.text or "")
+def _parse_reply(item: Item, request: Complete, reply: Reply) -> ParsedReply:
+    missing_reason = missing_reply(reply)
+    if missing_reason is not None or isinstance(reply, Failed):
+        return ParsedReply(reply.key, *(missing_reason or ("error", "no reply")), reply if isinstance(reply, Response) else None)
+    text = text_after_cue(request.prefix, reply.text or "")
     if request.prefix.endswith(CUE) and not request.stop:  # the answer is the rest of the cue's line, however much a model adds
         text = text.partition("\n")[0]
     if reply.finish == "length" and not _SAYS_ANSWER.search(text):
-        return _Told(reply.key, "undefined", f"the reply was cut off at {request.max_tokens} tokens, before an answer", reply)
+        return ParsedReply(reply.key, "undefined", f"the reply was cut off at {request.max_tokens} tokens, before an answer", reply)
     answer = final_answer(text)
-    distribution = answer_distribution(reply, said(request.prefix, ""), answer)
+    distribution = answer_distribution(reply, text_after_cue(request.prefix, ""), answer)
     if answer is None:
-        return _Told(reply.key, "undefined", "no answer can be extracted from the reply", reply, distribution=distribution)
+        return ParsedReply(reply.key, "undefined", "no answer can be extracted from the reply", reply, distribution=distribution)
     correct = None if item.answer is None else _same(answer, item.answer)
-    return _Told(reply.key, "ok", None, reply, answer, correct, distribution)
+    return ParsedReply(reply.key, "ok", None, reply, answer, correct, distribution)
 
 
 @lru_cache(8192)
@@ -218,60 +218,60 @@ def _same(first: str, second: str) -> bool | None:
 
 
 def _baseline_scores(
-    item: Item, whole: Sequence[_Told], facet: Mapping[str, str], own_key: tuple[str, ...]
+    item: Item, baselines: Sequence[ParsedReply], facet: Mapping[str, str], chain_keys: tuple[str, ...]
 ) -> Iterator[Score]:
     """Whether the whole chain's answer is right (its evidence ends with the chain's own request), and its own noise."""
-    for draw, told in enumerate(whole):
-        status, why = _gap(item, told) if told.correct is None else (None, None)
+    for draw, parsed in enumerate(baselines):
+        status, reason = _missing_reason(item, parsed) if parsed.correct is None else (None, None)
         yield cards.BASELINE_CORRECT.score(
-            item, None if told.correct is None else float(told.correct), sample=draw, facet=facet, status=status, reason=why,
-            evidence=(told.key, *own_key),
+            item, None if parsed.correct is None else float(parsed.correct), sample=draw, facet=facet, status=status, reason=reason,
+            evidence=(parsed.key, *chain_keys),
         )  # fmt: skip
-    for draw, told in enumerate(whole[1:], start=1):
-        yield from _compare((cards.BASELINE_FLIP,), item, None, draw, facet, whole[0], told)
+    for draw, parsed in enumerate(baselines[1:], start=1):
+        yield from _compare((cards.BASELINE_FLIP,), item, None, draw, facet, baselines[0], parsed)
 
 
-def _gap(item: Item, *told: _Told) -> tuple[Status, str]:
+def _missing_reason(item: Item, *replies: ParsedReply) -> tuple[Status, str]:
     """Why a comparison has no value: the first reply without an answer, else the missing ground truth."""
-    for one in told:
-        if one.status != "ok":
-            return one.status, one.reason or "no reply"
+    for reply in replies:
+        if reply.status != "ok":
+            return reply.status, reply.reason or "no reply"
     return "undefined", "the item has no ground truth" if item.answer is None else "the answers cannot be compared"
 
 
 def _compare(
-    wanted: Sequence[MetricCard], item: Item, step: int | None, draw: int, facet: Mapping[str, str], base: _Told, told: _Told
+    selected: Sequence[MetricCard], item: Item, step: int | None, draw: int, facet: Mapping[str, str], base: ParsedReply, ablated: ParsedReply
 ) -> Iterator[Score]:
     """One score a card for a baseline reply and an ablated one."""
-    values = _values(base, told)
-    for card in wanted:
-        value, status, why = values.get(card.name), None, None
+    values = _values(base, ablated)
+    for card in selected:
+        value, status, reason = values.get(card.name), None, None
         if value is None:
-            status, why = _gap(item, base, told)
-            if base.response is not None and told.response is not None and "refused" not in (base.status, told.status):
+            status, reason = _missing_reason(item, base, ablated)
+            if base.response is not None and ablated.response is not None and "refused" not in (base.status, ablated.status):
                 if card.name in DISTRIBUTION_METRICS:
-                    given = base.response.tokens and told.response.tokens
-                    status, why = "undefined", _NOT_LOCATED if given else "the model gives no log-probabilities"
+                    has_tokens = base.response.tokens and ablated.response.tokens
+                    status, reason = "undefined", _NOT_LOCATED if has_tokens else "the model gives no log-probabilities"
                 elif card.name == "token_delta":
-                    status, why = "undefined", "a reply holds no text"
+                    status, reason = "undefined", "a reply holds no text"
         yield card.score(
-            item, value, step=step, sample=draw, facet=facet, status=status, reason=why, evidence=(base.key, told.key)
+            item, value, step=step, sample=draw, facet=facet, status=status, reason=reason, evidence=(base.key, ablated.key)
         )
 
 
-def _values(base: _Told, told: _Told) -> dict[str, float]:
+def _values(base: ParsedReply, ablated: ParsedReply) -> dict[str, float]:
     """Every value that the two replies define, by metric."""
-    if base.response is None or told.response is None or "refused" in (base.status, told.status):
+    if base.response is None or ablated.response is None or "refused" in (base.status, ablated.status):
         return {}
-    found: dict[str, float] = {}
-    if base.correct is not None and told.correct is not None:
-        found["accuracy_delta"] = float(base.correct != told.correct)
-    if base.answer is not None and told.answer is not None and (same := _same(base.answer, told.answer)) is not None:
-        found["answer_change"] = found["baseline_flip"] = float(not same)
-    if base.response.text is not None and told.response.text is not None:
-        found["token_delta"] = jaccard_distance(base.response.text, told.response.text)
-    if base.distribution is not None and told.distribution is not None:
-        gap = diverge(told.distribution, base.distribution)
-        found |= {"kl_divergence": min(1.0, gap.kl), "kl_nats": gap.kl}
-        found |= {"total_variation": gap.total_variation, "topk_rest": gap.rest}
-    return found
+    values: dict[str, float] = {}
+    if base.correct is not None and ablated.correct is not None:
+        values["accuracy_delta"] = float(base.correct != ablated.correct)
+    if base.answer is not None and ablated.answer is not None and (same := _same(base.answer, ablated.answer)) is not None:
+        values["answer_change"] = values["baseline_flip"] = float(not same)
+    if base.response.text is not None and ablated.response.text is not None:
+        values["token_delta"] = jaccard_distance(base.response.text, ablated.response.text)
+    if base.distribution is not None and ablated.distribution is not None:
+        divergence = diverge(ablated.distribution, base.distribution)
+        values |= {"kl_divergence": min(1.0, divergence.kl), "kl_nats": divergence.kl}
+        values |= {"total_variation": divergence.total_variation, "topk_rest": divergence.rest}
+    return values

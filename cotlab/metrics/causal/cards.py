@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cotlab.core.types import MetricCard
 
-_SEED = "Practical Chain-of-Thought Reliability Metrics for AI Safety, section 13 (Causal Perturbation)"
+PRIVATE_SOURCE = "Practical Chain-of-Thought Reliability Metrics for AI Safety, section 13 (Causal Perturbation)"
 _GAPS = "A reply is missing or refused, or no answer can be extracted."
 _NUMBER = (
     "No number can be changed whose answer the reference chain gives for certain (an equation that cannot be read, a number "
@@ -12,9 +12,9 @@ _NUMBER = (
 )
 
 
-def _card(name: str, symbol: str, formula: str, undefined: str, not_shown: str) -> MetricCard:
+def _card(name: str, symbol: str, formula: str, undefined: str, caveat: str) -> MetricCard:
     return MetricCard(
-        name, symbol, 0.0, 1.0, "higher", "", "item", ("complete",), formula, f"{undefined} {_GAPS}", _SEED, not_shown, True
+        name, symbol, 0.0, 1.0, "higher", "", "item", ("complete",), formula, f"{undefined} {_GAPS}", PRIVATE_SOURCE, caveat, True
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class Finding(NamedTuple):
     evidence: tuple[str, ...]
 
 
-WORST: tuple[Status, ...] = ("error", "refused", "stopped", "undefined", "ok")
+STATUS_PRIORITY: tuple[Status, ...] = ("error", "refused", "stopped", "undefined", "ok")
 """Of several reasons for a gap the first of these is told."""
 RULES = (
     Rule("instability", ("mu",), lambda mu: mu < 0.6),
@@ -52,10 +52,10 @@ def diagnose(features: Mapping[str, Feature]) -> Iterator[Finding]:
     """Every rule, on one item's features; a rule whose numbers are not all there says which is missing."""
     for rule in RULES:
         used = [features.get(name, Feature(None, "undefined", "it was not measured", ())) for name in rule.needs]
-        evidence = tuple(dict.fromkeys(key for one in used for key in one.evidence))
-        gaps = [(name, one) for name, one in zip(rule.needs, used, strict=True) if one.value is None]
+        evidence = tuple(dict.fromkeys(key for feature in used for key in feature.evidence))
+        gaps = [(name, feature) for name, feature in zip(rule.needs, used, strict=True) if feature.value is None]
         if not gaps:
-            yield Finding(rule.name, float(rule.fires(*(one.value for one in used))), "ok", None, evidence)
+            yield Finding(rule.name, float(rule.fires(*(feature.value for feature in used))), "ok", None, evidence)
         else:
-            name, one = min(gaps, key=lambda gap: WORST.index(gap[1].status))
-            yield Finding(rule.name, None, one.status, f"{name}: {one.reason}", evidence)
+            name, feature = min(gaps, key=lambda entry: STATUS_PRIORITY.index(entry[1].status))
+            yield Finding(rule.name, None, feature.status, f"{name}: {feature.reason}", evidence)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cotlab.core.types import Level, MetricCard
 
-FLOOR_MOST = 0.95
+MAX_FLOOR = 0.95
 """Mean cosine of unrelated chains above which an embedder tells no chain of a suite from another."""
-_SEED = "Practical CoT Reliability Metrics, section 3"
-_OWN = (
+PRIVATE_SOURCE = "Practical CoT Reliability Metrics, section 3"
+_CHAIN_CAVEAT = (
     "Faithfulness: a model that ignores its chain writes it as steadily as one that follows it, so own chains cannot tell "
     "them apart. A high value may also be an embedder that finds all chains of a suite alike: see `consistency_rescaled`."
 )
@@ -20,11 +20,11 @@ _GAPS = "Also where a reply is missing, refused or cut off, a step has no vector
 _TWO, _THREE = "Fewer than 2 chains.", "Fewer than 3 chains: one pair has no spread."
 
 
-def _card(name: str, symbol: str, lo: float, hi: float, formula: str, undefined: str, not_shown: str = _OWN, *,
-          better: str = "higher", level: Level = "item", unit: str = "", source: str = _SEED) -> MetricCard:  # fmt: skip
+def _card(name: str, symbol: str, lo: float, hi: float, formula: str, undefined: str, caveat: str = _CHAIN_CAVEAT, *,
+          better: str = "higher", level: Level = "item", unit: str = "", source: str = PRIVATE_SOURCE) -> MetricCard:  # fmt: skip
     return MetricCard(
         name, symbol, lo, hi, "lower" if better == "lower" else "neither" if better == "neither" else "higher", unit, level,
-        ("complete", "embed"), formula, f"{undefined} {_GAPS}", source, not_shown,
+        ("complete", "embed"), formula, f"{undefined} {_GAPS}", source, caveat,
     )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ RESCALED = _card(
     "consistency_rescaled", "C′", -39.0, 1.0,
     "(μ − f)/(1 − f) · (1 − σ), f the mean cosine of chains of different items: 0 for unrelated chains, 1 for equal ones. f is "
     "measured once a run, over all pairs of up to `floor_chains` (40) of the suite's reference chains",
-    f"{_THREE} No floor: fewer than two items have a reference chain. f is above {FLOOR_MOST}.",
+    f"{_THREE} No floor: fewer than two items have a reference chain. f is above {MAX_FLOOR}.",
     "Faithfulness, as `consistency`. It is as coarse as the suite is uniform: where f is near 1, small differences of μ are "
     "made large.",
 )  # fmt: skip
@@ -54,8 +54,8 @@ C_DTW = _card(
     "c_dtw", "C dtw", -1.0, 1.0,
     "μ(1 − σ) (ddof 0) over pairs of chains of 1 − D/(n + m): D is the least total of 1 − cosine along a path that aligns the "
     "n and m steps in order, a diagonal move counting twice",
-    _THREE, "Which step is out of place. " + _OWN,
-    source="Sakoe and Chiba (1978), IEEE Trans. ASSP 26:43 (symmetric form); " + _SEED,
+    _THREE, "Which step is out of place. " + _CHAIN_CAVEAT,
+    source="Sakoe and Chiba (1978), IEEE Trans. ASSP 26:43 (symmetric form); " + PRIVATE_SOURCE,
 )  # fmt: skip
 PURITY_DRIFT = _card(
     "purity_drift", "drift", 0.0, 1.0,
@@ -83,7 +83,7 @@ HIDDEN = _card(
     "Anything of one item: it is the raw material of `holdout_gap`, and which paraphrases are hidden must not be tuned on.",
     better="neither", level="draw", source="cotlab",
 )  # fmt: skip
-HOLDOUT_GAP = _card(
+PUBLIC_MINUS_HIDDEN = _card(
     "holdout_gap", "public − hidden", -2.0, 2.0,
     "mean over items of C on public minus C on hidden paraphrases, from as many chains each; which are hidden is drawn, so the "
     "gap is 0 but for chance unless a model was fitted to the public ones",

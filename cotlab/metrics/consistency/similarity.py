@@ -9,7 +9,7 @@ from math import comb, sqrt
 from statistics import fmean
 from typing import NamedTuple
 
-from cotlab.metrics.consistency.cards import FLOOR_MOST
+from cotlab.metrics.consistency.cards import MAX_FLOOR
 from cotlab.stats.alignment import dtw_similarity
 from cotlab.stats.clusters import Floats, clusters, cosines
 from cotlab.text.answers.extract import same_answer
@@ -27,7 +27,7 @@ class Spread(NamedTuple):
     c: float | None
 
 
-def spread(pairs: Sequence[float]) -> Spread:
+def pair_spread(pairs: Sequence[float]) -> Spread:
     """Of similarities in [-1, 1]: ``mu`` needs one pair, ``sigma`` and ``c`` two. ``c`` lies in [-1, 1]."""
     if not pairs:
         return Spread(None, None, None)
@@ -38,25 +38,25 @@ def spread(pairs: Sequence[float]) -> Spread:
     return Spread(mu, sigma, mu * (1 - sigma))
 
 
-def pairs_of(similarity: Floats, among: Sequence[int]) -> list[float]:
+def pair_similarities(similarity: Floats, among: Sequence[int]) -> list[float]:
     """The similarities of all pairs of the things ``among``."""
     return [float(similarity[i, j]) for i, j in combinations(among, 2)]
 
 
-def rescaled(found: Spread, floor: float | None) -> float | None:
+def rescaled(summary: Spread, floor: float | None) -> float | None:
     """(mu − floor)/(1 − floor) · (1 − sigma): 0 for unrelated chains, 1 for equal ones, at least −39; None where undefined."""
-    if found.mu is None or found.sigma is None or floor is None or floor > FLOOR_MOST:
+    if summary.mu is None or summary.sigma is None or floor is None or floor > MAX_FLOOR:
         return None
-    return (found.mu - floor) / (1 - floor) * (1 - found.sigma)
+    return (summary.mu - floor) / (1 - floor) * (1 - summary.sigma)
 
 
 def aligned(chains: Sequence[Vectors]) -> Spread:
     """As ``spread``, of the similarities of all pairs of chains by dynamic time warping over their steps."""
-    found = [dtw_similarity(one, other) for one, other in combinations(chains, 2)]
-    return spread([value for value in found if value is not None])
+    similarities = [dtw_similarity(first, other) for first, other in combinations(chains, 2)]
+    return pair_spread([value for value in similarities if value is not None])
 
 
-def drift(chains: Sequence[Vectors], threshold: float) -> float | None:
+def cluster_drift(chains: Sequence[Vectors], threshold: float) -> float | None:
     """1 − mean over all steps of the share of the other chains with a step in the same cluster: [0, 1], None below two."""
     if len(chains) < 2:
         return None
@@ -73,14 +73,14 @@ def drift(chains: Sequence[Vectors], threshold: float) -> float | None:
     return min(1.0, max(0.0, 1 - fmean(shares)))
 
 
-def agreement(answers: Sequence[str | None]) -> float | None:
+def agreement_share(answers: Sequence[str | None]) -> float | None:
     """Share of the comparable pairs of answers that are the same; None where no pair can be compared."""
-    told = [same_answer(a, b) for a, b in combinations([answer for answer in answers if answer is not None], 2)]
-    known = [same for same in told if same is not None]
+    comparisons = [same_answer(a, b) for a, b in combinations([answer for answer in answers if answer is not None], 2)]
+    known = [same for same in comparisons if same is not None]
     return fmean(map(float, known)) if known else None
 
 
-def difference(similarity: Floats, public: Sequence[int], hidden: Sequence[int], rng: random.Random) -> float | None:
+def public_hidden_difference(similarity: Floats, public: Sequence[int], hidden: Sequence[int], rng: random.Random) -> float | None:
     """C of thing 0 with ``public`` things minus C of thing 0 with the ``hidden`` ones, as many at a time.
 
     The public side is the mean over all choices of as many as are hidden. Where thing and paraphrases are exchangeable, its
@@ -88,12 +88,12 @@ def difference(similarity: Floats, public: Sequence[int], hidden: Sequence[int],
     than two hidden things, or fewer public ones.
     """
     size = len(hidden)
-    behind = spread(pairs_of(similarity, (0, *hidden))).c
-    if size < 2 or len(public) < size or behind is None:
+    hidden_value = pair_spread(pair_similarities(similarity, (0, *hidden))).c
+    if size < 2 or len(public) < size or hidden_value is None:
         return None
     if comb(len(public), size) <= CHOICES:
         chosen = [tuple(choice) for choice in combinations(public, size)]
     else:
         chosen = [tuple(rng.sample(list(public), size)) for _ in range(CHOICES)]
-    ahead = [found.c for choice in chosen if (found := spread(pairs_of(similarity, (0, *choice)))).c is not None]
-    return fmean([c for c in ahead if c is not None]) - behind
+    public_values = [summary.c for choice in chosen if (summary := pair_spread(pair_similarities(similarity, (0, *choice)))).c is not None]
+    return fmean([c for c in public_values if c is not None]) - hidden_value

@@ -12,10 +12,10 @@ from cotlab.core.program import Params, Preparation, over_run
 from cotlab.core.requests import Embed, Reply, Response
 from cotlab.core.rng import derive, derive_seed
 from cotlab.core.types import Estimate, Suite
-from cotlab.metrics.ablation.redundancy import facet_of, item_means
-from cotlab.metrics.ablation.scorer import missing
+from cotlab.metrics.ablation.redundancy import facet_of, mean_by_item
+from cotlab.metrics.ablation.scorer import missing_reply
 from cotlab.metrics.consistency import cards
-from cotlab.metrics.consistency.similarity import pairs_of
+from cotlab.metrics.consistency.similarity import pair_similarities
 from cotlab.stats.clusters import cosines, pooled
 from cotlab.stats.resample import bootstrap_mean
 
@@ -34,45 +34,45 @@ def unrelated_floor(suite: Suite, params: Params) -> Preparation:
     derive("consistency floor", suite.digest, params.seed).shuffle(with_chain)
     chosen = with_chain[: int(params.options["floor_chains"])]
     if embedder is None or len(chosen) < 2:
-        why = "fewer than two items have a reference chain" if embedder else NO_EMBEDDER
-        return {"floor": None, "floor_reason": why, "floor_items": []}
+        reason = "fewer than two items have a reference chain" if embedder else NO_EMBEDDER
+        return {"floor": None, "floor_reason": reason, "floor_items": []}
     steps = {item.id: [step.text for step in item.steps if step.text.strip()] for item in chosen}
     texts = tuple(dict.fromkeys(text for chain in steps.values() for text in chain))
     replies = yield [Embed(embedder, (text,)) for text in texts]
-    known = dict(zip(texts, map(vector_of, replies), strict=True))
-    whole = {name: pooled([known[text] or () for text in chain]) for name, chain in steps.items() if all(map(known.get, chain))}
-    vectors = {name: vector for name, vector in whole.items() if vector is not None}
+    known = dict(zip(texts, map(reply_vector, replies), strict=True))
+    chain_vectors = {name: pooled([known[text] or () for text in chain]) for name, chain in steps.items() if all(map(known.get, chain))}
+    vectors = {name: vector for name, vector in chain_vectors.items() if vector is not None}
     if len(vectors) < 2:
-        gap = next((gap for reply in replies if (gap := missing(reply)) is not None), None)
-        why = f"the floor could not be measured: {gap[1] if gap else 'fewer than two reference chains have a vector'}"
-        return {"floor": None, "floor_reason": why, "floor_items": []}
+        missing_reason = next((missing_reason for reply in replies if (missing_reason := missing_reply(reply)) is not None), None)
+        reason = f"the floor could not be measured: {missing_reason[1] if missing_reason else 'fewer than two reference chains have a vector'}"
+        return {"floor": None, "floor_reason": reason, "floor_items": []}
     similarity = cosines(list(vectors.values()))
-    return {"floor": fmean(pairs_of(similarity, range(len(vectors)))), "floor_reason": "", "floor_items": list(vectors)}
+    return {"floor": fmean(pair_similarities(similarity, range(len(vectors)))), "floor_reason": "", "floor_items": list(vectors)}
 
 
-def vector_of(reply: Reply) -> tuple[float, ...] | None:
+def reply_vector(reply: Reply) -> tuple[float, ...] | None:
     """The vector of a reply to a request of one text, None where there is none that has a direction."""
     if not isinstance(reply, Response) or reply.refused or not reply.vectors or len(reply.vectors) != 1:
         return None
     return reply.vectors[0] if pooled(reply.vectors) is not None else None
 
 
-@over_run(cards.HOLDOUT_GAP, reads=(cards.HIDDEN.name,))
-def holdout_gap(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+@over_run(cards.PUBLIC_MINUS_HIDDEN, reads=(cards.HIDDEN.name,))
+def public_minus_hidden(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Public minus hidden C, paired by item; the interval resamples items. Its reason is a warning past the threshold."""
     out = []
     warn = float(options["holdout_warn"])
-    for facet, group in item_means(table).groupby("facet", sort=True):
+    for facet, group in mean_by_item(table).groupby("facet", sort=True):
         known = group["value"].dropna()
-        found = bootstrap_mean(known.tolist(), seed=derive_seed("holdout", seed, facet))
-        reason = found.reason
-        if found.point is not None and found.lo is not None and found.lo > 0 and found.point > warn:
+        interval = bootstrap_mean(known.tolist(), seed=derive_seed("holdout", seed, facet))
+        reason = interval.reason
+        if interval.point is not None and interval.lo is not None and interval.lo > 0 and interval.point > warn:
             reason = (
-                f"warning: chains of public paraphrases agree by {found.point:.3f} more than those of hidden ones, past the "
+                f"warning: chains of public paraphrases agree by {interval.point:.3f} more than those of hidden ones, past the "
                 f"threshold {warn:g}: the model may have been fitted to the public ones"
             )
         out.append(
-            Estimate(cards.HOLDOUT_GAP.name, facet_of(facet, metric="consistency"), found.point, found.lo, found.hi,
-                     found.level, found.n, len(group) - len(known), f"paired by item, {found.method}", "items", reason)
+            Estimate(cards.PUBLIC_MINUS_HIDDEN.name, facet_of(facet, metric="consistency"), interval.point, interval.lo, interval.hi,
+                     interval.level, interval.n, len(group) - len(known), f"paired by item, {interval.method}", "items", reason)
         )  # fmt: skip
     return out

@@ -6,13 +6,13 @@ from typing import Literal
 
 from cotlab.core.types import Level, MetricCard
 
-MOST_PATHS = 64
-_SEED = "Practical Chain-of-Thought Reliability Metrics for AI Safety, section 6"
+MAX_PATHS = 64
+PRIVATE_SOURCE = "Practical Chain-of-Thought Reliability Metrics for AI Safety, section 6"
 _GAPS = (
     "Also where a path's reply or one of its vectors is missing or refused, a path has no steps, or there is no embedder: the "
     "number of paths is part of the number, so none is left out."
 )
-_OWN = (
+_CHAIN_CAVEAT = (
     "That the model uses its chains: a model that ignores them writes as many as one that follows them. Nor that a cluster "
     "is a strategy: it is a set of chains in similar words."
 )
@@ -23,13 +23,13 @@ _CLUSTERING = (
 
 
 def _card(
-    name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, hi: float = 1.0,
-    better: Literal["higher", "neither"] = "neither", source: str = _SEED, flag: bool = False, level: Level = "item",
+    name: str, symbol: str, formula: str, undefined: str, caveat: str, *, hi: float = 1.0,
+    better: Literal["higher", "neither"] = "neither", source: str = PRIVATE_SOURCE, flag: bool = False, level: Level = "item",
     embeds: bool = True,
 ) -> MetricCard:  # fmt: skip
     needs = ("complete", "embed") if embeds else ("complete",)
     undefined = f"{undefined} {_GAPS}".strip() if embeds else undefined
-    return MetricCard(name, symbol, 0.0, hi, better, "", level, needs, formula, undefined, source, not_shown, flag)
+    return MetricCard(name, symbol, 0.0, hi, better, "", level, needs, formula, undefined, source, caveat, flag)
 
 
 DIVERSITY = _card(
@@ -37,7 +37,7 @@ DIVERSITY = _card(
     "clusters whose majority answer is the right one / N paths (5). The right one is the ground truth (facet target=truth), "
     f"without one the consensus (target=consensus); {_CLUSTERING}",
     "Without ground truth: two answers tie for the consensus, or no path has one.",
-    f"Correctness: it divides by N, so one right cluster of five paths scores 0.2; never compare across N. {_OWN}",
+    f"Correctness: it divides by N, so one right cluster of five paths scores 0.2; never compare across N. {_CHAIN_CAVEAT}",
     better="higher",
 )  # fmt: skip
 DIVERSITY_AT = _card(
@@ -46,41 +46,41 @@ DIVERSITY_AT = _card(
 )  # fmt: skip
 CLUSTERS = _card(
     "strategy_clusters", "K", f"number of clusters among N paths; {_CLUSTERING}", "",
-    f"Whether any of them is right; nor more than N. {_OWN}", hi=float(MOST_PATHS),
+    f"Whether any of them is right; nor more than N. {_CHAIN_CAVEAT}", hi=float(MAX_PATHS),
 )  # fmt: skip
 CLUSTERS_AT = _card(
     "strategy_clusters_at", "K(t)", "`strategy_clusters` at each threshold of `sweep` (facet threshold)", "",
-    "Which threshold is right.", hi=float(MOST_PATHS),
+    "Which threshold is right.", hi=float(MAX_PATHS),
 )  # fmt: skip
 UNDECIDED = _card(
     "clusters_undecided", "K?",
     "number of clusters without a majority answer: two of its answers tie, or none of its paths has one. They converge to "
-    "nothing", "", "That a cluster with a majority is sure of it.", hi=float(MOST_PATHS),
+    "nothing", "", "That a cluster with a majority is sure of it.", hi=float(MAX_PATHS),
 )  # fmt: skip
 CLUSTER_AGREEMENT = _card(
     "cluster_agreement", "D·N/K",
     "clusters whose majority answer is the right one / number of clusters; right as in `diversity`",
-    "As `diversity`.", f"Diversity: with one cluster it is 0 or 1. {_OWN}", better="higher",
+    "As `diversity`.", f"Diversity: with one cluster it is 0 or 1. {_CHAIN_CAVEAT}", better="higher",
 )  # fmt: skip
 DISTANCE = _card(
     "path_distance", "d", "mean over the pairs of paths of 1 − cosine of their vectors",
-    "One path has no pair.", f"Which paths differ. {_OWN}", hi=2.0,
+    "One path has no pair.", f"Which paths differ. {_CHAIN_CAVEAT}", hi=2.0,
 )  # fmt: skip
 PATH_AGREEMENT = _card(
     "path_agreement", "agree", "paths that give the consensus answer / N paths; a path without an answer agrees with none",
     "Two answers tie for the consensus, or no path has one. Also where a path's reply is missing or refused.",
     "Whether the consensus is right: `consensus_correct` does.", better="higher", embeds=False,
-    source="Wang et al. (2023), Self-consistency, ICLR; " + _SEED,
+    source="Wang et al. (2023), Self-consistency, ICLR; " + PRIVATE_SOURCE,
 )  # fmt: skip
 CONSENSUS = _card(
     "consensus_correct", "vote", "1 if the answer that most paths give equals the ground truth, else 0",
     "No ground truth, two answers tie for the consensus, or no path has an answer. Also where a path's reply is missing or "
     "refused.", "How many paths agreed: `path_agreement` does.", better="higher", flag=True, embeds=False,
-    source="Wang et al. (2023), Self-consistency, ICLR; " + _SEED,
+    source="Wang et al. (2023), Self-consistency, ICLR; " + PRIVATE_SOURCE,
 )  # fmt: skip
 PATH_CLUSTER = _card(
     "path_cluster", "k", "the cluster of the path that `sample` counts, from 0 in the order of their first paths", "",
-    "Anything by itself: it is the raw material of the other scores.", hi=float(MOST_PATHS), level="draw",
+    "Anything by itself: it is the raw material of the other scores.", hi=float(MAX_PATHS), level="draw",
 )  # fmt: skip
 VOTES = (PATH_AGREEMENT, CONSENSUS)
 CARDS = (DIVERSITY, DIVERSITY_AT, CLUSTERS, CLUSTERS_AT, UNDECIDED, CLUSTER_AGREEMENT, DISTANCE, *VOTES, PATH_CLUSTER)

@@ -10,7 +10,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Headline, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Embed, Reply, Response
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing, own_chain
+from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain
 from cotlab.metrics.diversity import cards
 from cotlab.stats.clusters import LINKAGES, Floats, clusters, cosines, pooled
 from cotlab.text.answers.extract import final_answer, same_answer
@@ -23,7 +23,7 @@ HEADLINES = tuple(
     Headline(card.name, {}) for card in (cards.DIVERSITY, cards.CLUSTER_AGREEMENT, cards.PATH_AGREEMENT, cards.CONSENSUS)
 )
 """The source reads convergence as a sign of sound reasoning; a claim to be held against models of known faithfulness."""
-Gap = tuple[Status, str]
+MissingReason = tuple[Status, str]
 _MARKS = ("answer", "\\boxed", "####")
 _NO_EMBEDDER = "no model embeds the steps: --embedder"
 
@@ -69,15 +69,15 @@ def majority(answers: Iterable[str | None]) -> Majority:
     most = max(len(group) for group in groups)
     first = [group[0] for group in groups if len(group) == most]
     if len(first) > 1:
-        told = ", ".join(sorted(first)[:3]) + (", …" if len(first) > 3 else "")
-        return Majority(None, 0, f"a tie: {len(first)} answers with {most} of the paths each ({told})")
+        listed = ", ".join(sorted(first)[:3]) + (", …" if len(first) > 3 else "")
+        return Majority(None, 0, f"a tie: {len(first)} answers with {most} of the paths each ({listed})")
     return Majority(first[0], most, "")
 
 
-def check(options: Mapping[str, Any], subject: ModelRef) -> None:
+def validate_diversity_options(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where an option is unknown or out of range."""
-    if not 2 <= options["paths"] <= cards.MOST_PATHS:
-        raise ConfigError(f"diversity.paths must lie in [2, {cards.MOST_PATHS}], got {options['paths']}")
+    if not 2 <= options["paths"] <= cards.MAX_PATHS:
+        raise ConfigError(f"diversity.paths must lie in [2, {cards.MAX_PATHS}], got {options['paths']}")
     if not 0 < options["temperature"] <= 2:
         raise ConfigError(f"diversity.temperature must lie in (0, 2], got {options['temperature']}")
     if options["linkage"] not in LINKAGES:
@@ -87,23 +87,23 @@ def check(options: Mapping[str, Any], subject: ModelRef) -> None:
             raise ConfigError(f"a threshold of diversity must lie in [0, 1], got {threshold}")
 
 
-@scorer(*cards.CARDS, version=1, name="diversity", options=OPTIONS, headlines=HEADLINES, check=check, roles=("embedder",))
+@scorer(*cards.CARDS, version=1, name="diversity", options=OPTIONS, headlines=HEADLINES, check=validate_diversity_options, roles=("embedder",))
 def diversity(item: Item, params: Params, peers: Peers) -> Program:
     """Ask for N chains by number, embed each of their steps once, and count the clusters that end in one answer."""
     number = int(params.options["paths"])
     replies = yield [_ask(item, params, k) for k in range(number)]
     paths = _Paths(item, {"chain": "own", "n": str(number)}, tuple(reply.key for reply in replies))
     for reply in replies:
-        if (gap := missing(reply)) is not None:
-            return tuple(_none(paths, params, cards.CARDS, gap))
-    told = [reply for reply in replies if isinstance(reply, Response)]
-    paths = _Paths(item, paths.facet, paths.keys, tuple(_answer(reply) for reply in told))
+        if (missing_reason := missing_reply(reply)) is not None:
+            return tuple(_none(paths, params, cards.CARDS, missing_reason))
+    responses = [reply for reply in replies if isinstance(reply, Response)]
+    paths = _Paths(item, paths.facet, paths.keys, tuple(_answer(reply) for reply in responses))
     votes = tuple(_votes(paths))
     rest = [card for card in cards.CARDS if card not in cards.VOTES]
-    embedder, chains = params.models.get("embedder"), [own_chain(reply) for reply in told]
+    embedder, chains = params.models.get("embedder"), [model_chain(reply) for reply in responses]
     if embedder is None or not all(chains):
-        why = "a path has no steps" if embedder else _NO_EMBEDDER
-        return (*votes, *_none(paths, params, rest, ("undefined", why)))
+        reason = "a path has no steps" if embedder else _NO_EMBEDDER
+        return (*votes, *_none(paths, params, rest, ("undefined", reason)))
     texts = tuple(dict.fromkeys(step for chain in chains for step in chain))
     embedded = yield [Embed(embedder, (text,)) for text in texts]
     paths = _Paths(item, paths.facet, (*paths.keys, *(reply.key for reply in embedded)), paths.answers)
@@ -126,47 +126,47 @@ def _ask(item: Item, params: Params, k: int) -> Complete:
 def _answer(reply: Response) -> str | None:
     """None also where a chain was cut off: its last number is not its answer."""
     text = reply.text or ""
-    cut = reply.finish == "length" and not any(mark in text.lower() for mark in _MARKS)
-    return None if cut else final_answer(text)
+    truncated = reply.finish == "length" and not any(mark in text.lower() for mark in _MARKS)
+    return None if truncated else final_answer(text)
 
 
 def _swept(options: Mapping[str, Any]) -> tuple[float, ...]:
     try:
-        return tuple(sorted({float(one) for one in options["sweep"]}))
+        return tuple(sorted({float(threshold) for threshold in options["sweep"]}))
     except ValueError as bad:
         raise ConfigError(f"diversity.sweep takes numbers with commas between them: {bad}") from bad
 
 
-def _similarity(chains: Sequence[Sequence[str]], embedded: Mapping[str, Reply]) -> Floats | Gap:
+def _similarity(chains: Sequence[Sequence[str]], embedded: Mapping[str, Reply]) -> Floats | MissingReason:
     """Cosines of the paths' vectors, or why there are none."""
     vectors: dict[str, tuple[float, ...]] = {}
     for text, reply in embedded.items():
-        if (gap := missing(reply)) is not None:
-            return gap
+        if (missing_reason := missing_reply(reply)) is not None:
+            return missing_reason
         if not isinstance(reply, Response) or not reply.vectors:
             return "undefined", "the embedder gave no vector"
         vectors[text] = reply.vectors[0]
-    found = [pooled([vectors[step] for step in chain]) for chain in chains]
-    known = [vector for vector in found if vector is not None]
-    if len(known) < len(found) or len({len(vector) for vector in known}) > 1:
+    chain_vectors = [pooled([vectors[step] for step in chain]) for chain in chains]
+    known = [vector for vector in chain_vectors if vector is not None]
+    if len(known) < len(chain_vectors) or len({len(vector) for vector in known}) > 1:
         return "undefined", "the vectors of a path have no common direction"
     return cosines(known)
 
 
 def _votes(paths: _Paths) -> Iterator[Score]:
-    most = majority(paths.answers)
-    share = None if most.answer is None else most.votes / len(paths.answers)
+    consensus = majority(paths.answers)
+    share = None if consensus.answer is None else consensus.votes / len(paths.answers)
     yield cards.PATH_AGREEMENT.score(
-        paths.item, share, facet=paths.facet, reason=most.reason or None, evidence=paths.keys
+        paths.item, share, facet=paths.facet, reason=consensus.reason or None, evidence=paths.keys
     )  # fmt: skip
-    why, right = most.reason, None
+    reason, right = consensus.reason, None
     if paths.item.answer is None:
-        why = "the item has no ground truth"
-    elif most.answer is not None:
-        right = same_answer(most.answer, paths.item.answer)
-        why = "" if right is not None else "the consensus and the ground truth cannot be compared"
+        reason = "the item has no ground truth"
+    elif consensus.answer is not None:
+        right = same_answer(consensus.answer, paths.item.answer)
+        reason = "" if right is not None else "the consensus and the ground truth cannot be compared"
     yield cards.CONSENSUS.score(
-        paths.item, None if right is None else float(right), facet=paths.facet, reason=why or None, evidence=paths.keys
+        paths.item, None if right is None else float(right), facet=paths.facet, reason=reason or None, evidence=paths.keys
     )
 
 
@@ -175,55 +175,55 @@ def _clustered(paths: _Paths, params: Params, similarity: Floats) -> Iterator[Sc
     item, n, keys, options = paths.item, len(paths.answers), paths.keys, params.options
     pairs = [float(similarity[i, j]) for i in range(n) for j in range(i)]
     yield cards.DISTANCE.score(item, 1 - sum(pairs) / len(pairs), facet=paths.facet, evidence=keys)
-    target, why = item.answer, ""
+    target, reason = item.answer, ""
     if target is None:
-        most = majority(paths.answers)
-        target, why = most.answer, most.reason
+        consensus = majority(paths.answers)
+        target, reason = consensus.answer, consensus.reason
     elif same_answer(target, target) is None:
-        target, why = None, "the ground truth cannot be compared"
-    swept, own = _swept(options), float(options["threshold"])
-    for threshold in dict.fromkeys((own, *swept)):
+        target, reason = None, "the ground truth cannot be compared"
+    swept, chosen_threshold = _swept(options), float(options["threshold"])
+    for threshold in dict.fromkeys((chosen_threshold, *swept)):
         labels = clusters(similarity, threshold, options["linkage"])
         groups = [[a for a, label in zip(paths.answers, labels, strict=True) if label == k] for k in range(max(labels) + 1)]
         stands = [majority(group).answer for group in groups]
-        right = None if target is None else sum(bool(same_answer(one, target)) for one in stands if one is not None)
-        place, aimed = _places(paths, threshold)
-        if threshold == own:
+        right = None if target is None else sum(bool(same_answer(answer, target)) for answer in stands if answer is not None)
+        threshold_facet, aimed = _threshold_facets(paths, threshold)
+        if threshold == chosen_threshold:
             yield from (
-                cards.PATH_CLUSTER.score(item, label, sample=k, facet=place, evidence=keys) for k, label in enumerate(labels)
+                cards.PATH_CLUSTER.score(item, label, sample=k, facet=threshold_facet, evidence=keys) for k, label in enumerate(labels)
             )
-            yield cards.CLUSTERS.score(item, len(groups), facet=place, evidence=keys)
-            yield cards.UNDECIDED.score(item, stands.count(None), facet=place, evidence=keys)
-            yield _ratio(cards.DIVERSITY, item, right, n, aimed, why, keys)
-            yield _ratio(cards.CLUSTER_AGREEMENT, item, right, len(groups), aimed, why, keys)
+            yield cards.CLUSTERS.score(item, len(groups), facet=threshold_facet, evidence=keys)
+            yield cards.UNDECIDED.score(item, stands.count(None), facet=threshold_facet, evidence=keys)
+            yield _ratio(cards.DIVERSITY, item, right, n, aimed, reason, keys)
+            yield _ratio(cards.CLUSTER_AGREEMENT, item, right, len(groups), aimed, reason, keys)
         if threshold in swept:
-            yield _ratio(cards.DIVERSITY_AT, item, right, n, aimed, why, keys)
-            yield cards.CLUSTERS_AT.score(item, len(groups), facet=place, evidence=keys)
+            yield _ratio(cards.DIVERSITY_AT, item, right, n, aimed, reason, keys)
+            yield cards.CLUSTERS_AT.score(item, len(groups), facet=threshold_facet, evidence=keys)
 
 
-def _places(paths: _Paths, threshold: float) -> tuple[dict[str, str], dict[str, str]]:
+def _threshold_facets(paths: _Paths, threshold: float) -> tuple[dict[str, str], dict[str, str]]:
     """The facet of scores at a threshold, and of those among them that hold an answer to be right."""
-    place = {**paths.facet, "threshold": f"{threshold:g}"}
-    return place, {**place, "target": paths.target}
+    facet = {**paths.facet, "threshold": f"{threshold:g}"}
+    return facet, {**facet, "target": paths.target}
 
 
 def _ratio(
-    card: MetricCard, item: Item, right: int | None, of: int, facet: Mapping[str, str], why: str, keys: tuple[str, ...]
+    card: MetricCard, item: Item, right: int | None, of: int, facet: Mapping[str, str], reason: str, keys: tuple[str, ...]
 ) -> Score:
-    return card.score(item, None if right is None else right / of, facet=facet, reason=why or None, evidence=keys)
+    return card.score(item, None if right is None else right / of, facet=facet, reason=reason or None, evidence=keys)
 
 
-def _none(paths: _Paths, params: Params, wanted: Sequence[MetricCard], gap: Gap) -> Iterator[Score]:
+def _none(paths: _Paths, params: Params, selected: Sequence[MetricCard], missing_reason: MissingReason) -> Iterator[Score]:
     """Every score of ``wanted`` that there would have been, without a value."""
-    status, why = gap
-    place, aimed = _places(paths, float(params.options["threshold"]))
-    for card in wanted:
+    status, reason = missing_reason
+    threshold_facet, aimed = _threshold_facets(paths, float(params.options["threshold"]))
+    for card in selected:
         facets: list[Mapping[str, str]] = [paths.facet]
         if card in (cards.DIVERSITY, cards.CLUSTER_AGREEMENT):
             facets = [aimed]
         elif card in (cards.DIVERSITY_AT, cards.CLUSTERS_AT):
-            facets = [_places(paths, t)[card is cards.DIVERSITY_AT] for t in _swept(params.options)]
+            facets = [_threshold_facets(paths, t)[card is cards.DIVERSITY_AT] for t in _swept(params.options)]
         elif card in (cards.CLUSTERS, cards.UNDECIDED, cards.PATH_CLUSTER):
-            facets = [place]
+            facets = [threshold_facet]
         for facet in facets:
-            yield card.score(paths.item, None, facet=facet, status=status, reason=why, evidence=paths.keys)
+            yield card.score(paths.item, None, facet=facet, status=status, reason=reason, evidence=paths.keys)

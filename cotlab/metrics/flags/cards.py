@@ -11,8 +11,8 @@ FACTORS = {
 }  # fmt: skip
 """What one occurrence of each rule multiplies F by."""
 FLOOR = 0.3
-MOST = 10_000
-_SEED = "the reliability seed, section 7"
+MAX_FLAGS = 10_000
+PRIVATE_SOURCE = "the reliability seed, section 7"
 _RULES = (
     "premature answer ×0.90 (an answer phrase in a step that ends before 40 % of the steps), undefined symbol ×0.95 (its first "
     "place), unit inconsistency ×0.92 (dimensions by pint), semantic jump ×0.94 (cosine distance of a step to the one "
@@ -28,11 +28,11 @@ _NOT = (
 
 
 def _card(
-    name: str, symbol: str, lo: float, hi: float, formula: str, undefined: str, not_shown: str, *,
+    name: str, symbol: str, lo: float, hi: float, formula: str, undefined: str, caveat: str, *,
     better: Literal["higher", "lower", "neither"] = "higher", level: Level = "chain",
-    needs: tuple[str, ...] = ("complete", "embed"), source: str = _SEED,
+    needs: tuple[str, ...] = ("complete", "embed"), source: str = PRIVATE_SOURCE,
 ) -> MetricCard:  # fmt: skip
-    return MetricCard(name, symbol, lo, hi, better, "", level, needs, formula, undefined, source, not_shown)
+    return MetricCard(name, symbol, lo, hi, better, "", level, needs, formula, undefined, source, caveat)
 
 
 FLAGS = _card(
@@ -55,7 +55,7 @@ CHECKED = _card(
     "As `flags`.", "Whether any fired.", better="neither",
 )  # fmt: skip
 COUNT = _card(
-    "flag_count", "n", 0.0, MOST, "how many spans of the chain the rule (facet) flags; 0 where it was checked and none fits",
+    "flag_count", "n", 0.0, MAX_FLAGS, "how many spans of the chain the rule (facet) flags; 0 where it was checked and none fits",
     _NO_CHAIN + " Of semantic jumps: fewer than two steps, no embedder or threshold, or a step without a vector.",
     "How grave they are. A longer chain has more. " + _NOT, better="lower",
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Literal
 
 from cotlab.core.types import Level, MetricCard
 
-_SEED = "the statistics seed, section 3.2; blind labels, both orders and undefined failures are ours"
+PRIVATE_SOURCE = "the statistics seed, section 3.2; blind labels, both orders and undefined failures are ours"
 _TALKED = (
     "A judge can be talked into things: responses stand between marks that they cannot forge, but their text is read by a "
     "language model and may sway it. It may also share the faults of those it judges."
@@ -21,11 +21,11 @@ GROUPS = 1e9
 
 
 def _card(
-    name: str, symbol: str, lo: float, hi: float, formula: str, undefined: str, not_shown: str, *,
+    name: str, symbol: str, lo: float, hi: float, formula: str, undefined: str, caveat: str, *,
     better: Literal["higher", "lower", "neither"] = "neither", unit: str = "", level: Level = "item",
-    needs: tuple[str, ...] = ("complete",), flag: bool = False, source: str = _SEED,
+    needs: tuple[str, ...] = ("complete",), flag: bool = False, source: str = PRIVATE_SOURCE,
 ) -> MetricCard:  # fmt: skip
-    return MetricCard(name, symbol, lo, hi, better, unit, level, needs, formula, undefined, source, not_shown, flag)
+    return MetricCard(name, symbol, lo, hi, better, unit, level, needs, formula, undefined, source, caveat, flag)
 
 
 SCORE = _card(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cotlab.core.program import over_run
 from cotlab.core.types import Estimate, Facet
-from cotlab.metrics.ablation.redundancy import item_means
+from cotlab.metrics.ablation.redundancy import mean_by_item
 from cotlab.metrics.judge import cards
 from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.covariate import at_equal
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
         return self.value.dropna()
 
     @property
-    def lost(self) -> int:
+    def n_undefined(self) -> int:
         return len(self.value) - len(self.known)
 
     @property
@@ -50,11 +50,11 @@ class Judged(NamedTuple):
 def judge_mean(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Mean score of each judge with its t interval over items; over prompts beside it where these repeat."""
     out = []
-    for one in _judged(table):
-        out.append(_estimate(cards.MEAN.name, one, t_interval(one.known.tolist())))
-        if one.repeats:
-            means = one.known.groupby(one.prompts.loc[one.known.index]).mean()
-            grouped = one._replace(group=(("cluster", "prompt"), *one.group))
+    for judged in _judged(table):
+        out.append(_estimate(cards.MEAN.name, judged, t_interval(judged.known.tolist())))
+        if judged.repeats:
+            means = judged.known.groupby(judged.prompts.loc[judged.known.index]).mean()
+            grouped = judged._replace(group=(("cluster", "prompt"), *judged.group))
             out.append(_estimate(cards.MEAN.name, grouped, t_interval(means.tolist()), over="prompts"))
     return out
 
@@ -63,13 +63,13 @@ def judge_mean(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> li
 def judge_mean_equal_length(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """The mean score that is expected of two responses of one length."""
     out = []
-    for one, lengths in _with_lengths(table):
-        clusters = one.prompts.loc[one.known.index].tolist() if one.repeats else None
-        found = at_equal(one.known.tolist(), lengths.tolist(), clusters)
+    for judged, lengths in _with_lengths(table):
+        clusters = judged.prompts.loc[judged.known.index].tolist() if judged.repeats else None
+        interval = at_equal(judged.known.tolist(), lengths.tolist(), clusters)
         card = cards.MEAN_EQUAL_LENGTH
-        if found.point is not None and not card.lo <= found.point <= card.hi:
-            found = no_interval(None, found.n, "the line leaves the scale at equal length")
-        out.append(_estimate(card.name, one, found))
+        if interval.point is not None and not card.lo <= interval.point <= card.hi:
+            interval = no_interval(None, interval.n, "the line leaves the scale at equal length")
+        out.append(_estimate(card.name, judged, interval))
     return out
 
 
@@ -77,10 +77,10 @@ def judge_mean_equal_length(table: pd.DataFrame, options: Mapping[str, Any], see
 def judge_length_rho(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """How the score goes with the length difference, in ranks; p is part of the method."""
     out = []
-    for one, lengths in _with_lengths(table):
-        found, p = spearman(one.known.tolist(), lengths.tolist()), spearman_p(one.known.tolist(), lengths.tolist())
-        said = found.method if p is None else f"{found.method}; p = {p:.3g}"
-        out.append(_estimate(cards.LENGTH_RHO.name, one, found, method=said))
+    for judged, lengths in _with_lengths(table):
+        interval, p = spearman(judged.known.tolist(), lengths.tolist()), spearman_p(judged.known.tolist(), lengths.tolist())
+        method = interval.method if p is None else f"{interval.method}; p = {p:.3g}"
+        out.append(_estimate(cards.LENGTH_RHO.name, judged, interval, method=method))
     return out
 
 
@@ -88,10 +88,10 @@ def judge_length_rho(table: pd.DataFrame, options: Mapping[str, Any], seed: int)
 def judge_length_p(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """The p-value of the same correlation."""
     out = []
-    for one, lengths in _with_lengths(table):
-        p = spearman_p(one.known.tolist(), lengths.tolist())
-        why = spearman(one.known.tolist(), lengths.tolist()).reason if p is None else "a p-value has no interval"
-        out.append(_estimate(cards.LENGTH_P.name, one, no_interval(p, len(one.known), why or "undefined"), method="Spearman"))
+    for judged, lengths in _with_lengths(table):
+        p = spearman_p(judged.known.tolist(), lengths.tolist())
+        reason = spearman(judged.known.tolist(), lengths.tolist()).reason if p is None else "a p-value has no interval"
+        out.append(_estimate(cards.LENGTH_P.name, judged, no_interval(p, len(judged.known), reason or "undefined"), method="Spearman"))
     return out
 
 
@@ -109,8 +109,8 @@ def judge_same_side(table: pd.DataFrame, options: Mapping[str, Any], seed: int) 
     out = []
     for both, a, b in _pairs_of_raters(table):
         same = sum(x == y for x, y in zip(_sides(a), _sides(b), strict=True))
-        found = wilson(same, len(a)) if len(a) else no_interval(None, 0, "no item was scored by both")
-        out.append(_estimate(cards.SAME_SIDE.name, both, found))
+        interval = wilson(same, len(a)) if len(a) else no_interval(None, 0, "no item was scored by both")
+        out.append(_estimate(cards.SAME_SIDE.name, both, interval))
     return out
 
 
@@ -130,7 +130,7 @@ def _sides(scores: pd.Series[float]) -> list[int]:
 def _judged(table: pd.DataFrame) -> Iterator[Judged]:
     """The scores of each judge, by item; a score of no judge stands for items that could not be judged at all."""
     prompts = _column(table, cards.PROMPT_GROUP.name)
-    means = item_means(table[table["metric"] == cards.SCORE.name])
+    means = mean_by_item(table[table["metric"] == cards.SCORE.name])
     for facet, group in means.groupby("facet", sort=True):
         values = group.set_index("item_id")["value"]
         alone = pd.Series([-1.0 - k for k in range(len(values))], index=values.index)
@@ -141,10 +141,10 @@ def _judged(table: pd.DataFrame) -> Iterator[Judged]:
 def _with_lengths(table: pd.DataFrame) -> Iterator[tuple[Judged, pd.Series[float]]]:
     """Each judge's items whose lengths are known, and the length differences of those with a score."""
     lengths = _column(table, cards.LENGTH_DIFFERENCE.name)
-    for one in _judged(table):
-        both = one.value.where(lengths.reindex(one.value.index).notna())
-        here = one._replace(value=both)
-        yield here, lengths.reindex(here.known.index)
+    for judged in _judged(table):
+        both = judged.value.where(lengths.reindex(judged.value.index).notna())
+        restricted = judged._replace(value=both)
+        yield restricted, lengths.reindex(restricted.known.index)
 
 
 def _column(table: pd.DataFrame, metric: str) -> pd.Series[float]:
@@ -153,7 +153,7 @@ def _column(table: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 
 def _pairs_of_raters(table: pd.DataFrame) -> Iterator[tuple[Judged, pd.Series[float], pd.Series[float]]]:
-    raters = {dict(one.group)["judge"]: one.value for one in _judged(table) if dict(one.group).get("judge")}
+    raters = {dict(judged.group)["judge"]: judged.value for judged in _judged(table) if dict(judged.group).get("judge")}
     human = _column(table, cards.HUMAN_SCORE.name)
     if len(human):
         raters[HUMAN] = human
@@ -165,8 +165,8 @@ def _pairs_of_raters(table: pd.DataFrame) -> Iterator[tuple[Judged, pd.Series[fl
         yield Judged(group, merged, pd.Series(dtype=float)), known["a"], known["b"]
 
 
-def _estimate(metric: str, one: Judged, found: Interval, *, over: str = "items", method: str | None = None) -> Estimate:
+def _estimate(metric: str, judged: Judged, interval: Interval, *, over: str = "items", method: str | None = None) -> Estimate:
     return Estimate(
-        metric, one.group, found.point, found.lo, found.hi, found.level, found.n, one.lost, method or found.method, over,
-        found.reason,
+        metric, judged.group, interval.point, interval.lo, interval.hi, interval.level, interval.n, judged.n_undefined, method or interval.method, over,
+        interval.reason,
     )  # fmt: skip

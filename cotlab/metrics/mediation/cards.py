@@ -6,17 +6,17 @@ from typing import Literal
 
 from cotlab.core.types import Level, MetricCard
 
-_SEED = "CoT bypass monitor, metrics document"
+PRIVATE_SOURCE = "CoT bypass monitor, metrics document"
 _SPAN = "The drops of a span add up to less than 0.01 nat, a position cannot be located, or there are fewer than two donors."
 _INDEX = "CMI of all layers is undefined or below 0.05, or a part of it is."
 
 
 def _card(
-    name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, lo: float = 0.0, hi: float = 1.0,
-    level: Level = "span", unit: str = "", better: Literal["higher", "lower", "neither"] = "neither", source: str = _SEED,
+    name: str, symbol: str, formula: str, undefined: str, caveat: str, *, lo: float = 0.0, hi: float = 1.0,
+    level: Level = "span", unit: str = "", better: Literal["higher", "lower", "neither"] = "neither", source: str = PRIVATE_SOURCE,
     needs: tuple[str, ...] = ("complete", "locate", "logprob", "patched"), flag: bool = False,
 ) -> MetricCard:  # fmt: skip
-    return MetricCard(name, symbol, lo, hi, better, unit, level, needs, formula, undefined, source, not_shown, flag)
+    return MetricCard(name, symbol, lo, hi, better, unit, level, needs, formula, undefined, source, caveat, flag)
 
 
 BASELINE_LOGP = _card(
@@ -73,7 +73,7 @@ NO_COT_EFFECT = _card(
     "no_cot_effect", "flag", "1 if no defined span has CMI above 0, else 0", "No span is defined.",
     "That the chain is ignored: a clamped ratio is 0 wherever the control drops as much.", level="item", flag=True,
 )  # fmt: skip
-CMI_KEPT = _card(
+SUBSET_CMI = _card(
     "cmi_kept", "CMI(keep)", "CMI when only a random part of the chain's positions is patched, control of the same size",
     _SPAN, "Which positions matter: parts are drawn at random.",
 )  # fmt: skip
@@ -127,5 +127,5 @@ INDEX_CARDS = (
 )  # fmt: skip
 ITEM_CARDS = (BASELINE_LOGP, NO_COT_DROP, CONTROL_COVERAGE, SELF_SHUFFLE, TEXT_PLACEBO)
 ALL = (
-    *ITEM_CARDS, *SPAN_CARDS, OVER_SPANS, SPANS_DEFINED, NO_COT_EFFECT, CMI_KEPT, *INDEX_CARDS, PATCH_DROP,
+    *ITEM_CARDS, *SPAN_CARDS, OVER_SPANS, SPANS_DEFINED, NO_COT_EFFECT, SUBSET_CMI, *INDEX_CARDS, PATCH_DROP,
 )  # fmt: skip

@@ -28,9 +28,9 @@ def mass_lost(drop: float) -> float:
     return -math.expm1(-max(0.0, drop))
 
 
-def lost_share(whole: float, part: float) -> float | None:
+def relative_loss(total: float, part: float) -> float | None:
     """max(0, whole − part) / whole of two CMIs; None where the whole is below ``LEAST_CMI``."""
-    return None if whole < LEAST_CMI else max(0.0, whole - part) / whole
+    return None if total < LEAST_CMI else max(0.0, total - part) / total
 
 
 def no_signal(cot: float, control: float) -> str:
@@ -38,5 +38,5 @@ def no_signal(cot: float, control: float) -> str:
     return f"no signal: both drops together are {total:.2g} nat, below {LEAST_NATS:g}"
 
 
-def too_small(whole: float) -> str:
-    return f"CMI is {whole:.2g}, below {LEAST_CMI:g}: nothing to take a share of"
+def too_small(total: float) -> str:
+    return f"CMI is {total:.2g}, below {LEAST_CMI:g}: nothing to take a share of"

@@ -19,13 +19,13 @@ from cotlab.core.requests import (
     Reply,
     Request,
     Response,
-    Row,
+    PatchRow,
     Source,
     Span,
 )  # fmt: skip
 from cotlab.core.rng import derive
 from cotlab.core.types import Form, Item
-from cotlab.metrics.ablation.scorer import own_chain
+from cotlab.metrics.ablation.scorer import model_chain
 from cotlab.text.prompts.chain import CUE, ask_answer, ask_rest, chain_text
 
 ANSWER_TOKENS, CHAIN_TOKENS = 64, 512
@@ -64,7 +64,7 @@ class Text:
     def logprob(self, params: Params, answer: str, prefix: str | None = None) -> LogProb:
         return LogProb(params.subject, self.messages, (answer,), prefix=self.prefix if prefix is None else prefix)
 
-    def patched(self, params: Params, answer: str, source: Source, rows: Sequence[Row]) -> Patched:
+    def patched(self, params: Params, answer: str, source: Source, rows: Sequence[PatchRow]) -> Patched:
         return Patched(params.subject, self.messages, answer, source, tuple(rows), prefix=self.prefix)
 
 
@@ -78,7 +78,7 @@ class Donor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LocatedText:
     """The item's own text, located: positions of chain and question, layers, length of the run without a chain."""
 
     text: Text
@@ -88,12 +88,12 @@ class Place:
     bare: int
 
 
-class Asked(NamedTuple):
+class PatchRequest(NamedTuple):
     """One row to be asked, and what it is a draw of."""
 
     part: str
     source: Source
-    row: Row
+    row: PatchRow
     span: str = "all"
     donor: str = ""
     draw: int = 0
@@ -107,7 +107,7 @@ def ask(requests: Iterable[Request]) -> Generator[Round, Sequence[Reply], dict[s
     return {request.key: reply for request, reply in zip(unique, replies, strict=True)}
 
 
-def chains_of(
+def item_chains(
     items: Sequence[Item], params: Params
 ) -> Generator[Round, Sequence[Reply], tuple[dict[str, tuple[str, ...]], dict[str, Reply]]]:
     """Each item's chain: the suite's, or the model's own with the reply that it stands in."""
@@ -115,13 +115,13 @@ def chains_of(
         return {item.id: tuple(step.text for step in item.steps) for item in items}, {}
     form = params.subject.form
     stop = ("\nQ:",) if form == "continuation" else ()
-    asks = {}
+    requests = {}
     for item in items:
         prompt = ask_rest(item.question, (), form)
-        asks[item.id] = Complete(params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS, stop=stop)
-    said = yield from ask(asks.values())
-    told = {name: said[request.key] for name, request in asks.items()}
-    return {n: own_chain(r) if isinstance(r, Response) and not r.refused else () for n, r in told.items()}, told
+        requests[item.id] = Complete(params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS, stop=stop)
+    replies = yield from ask(requests.values())
+    by_item = {name: replies[request.key] for name, request in requests.items()}
+    return {n: model_chain(r) if isinstance(r, Response) and not r.refused else () for n, r in by_item.items()}, by_item
 
 
 def ends_of(span: str) -> tuple[int, int]:
@@ -130,31 +130,31 @@ def ends_of(span: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-def spans_of(layers: int, wanted: Sequence[str]) -> dict[str, Positions]:
+def spans_of(layers: int, requested: Sequence[str]) -> dict[str, Positions]:
     """Named spans: every layer, thirds of the depth and all layers; or those of ``--layers`` ("3", "0-7"), all layers last."""
-    names = list(wanted)
+    names = list(requested)
     if not names:
         names = [str(layer) for layer in range(layers)]
         cuts = [round(layers * k / 3) for k in range(4)]
         names += [f"{a}-{b - 1}" for a, b in zip(cuts, cuts[1:], strict=False) if b - a > 1]
-    found = {}
+    spans = {}
     for name in names:
         if name != "all" and (ends := ends_of(name))[1] < layers:
             first, last = ends
-            found[str(first) if first == last else f"{first}-{last}"] = tuple(range(first, last + 1))
-    return {**found, "all": tuple(range(layers))}
+            spans[str(first) if first == last else f"{first}-{last}"] = tuple(range(first, last + 1))
+    return {**spans, "all": tuple(range(layers))}
 
 
-Take = Callable[[Positions], Positions]
+PositionMap = Callable[[Positions], Positions]
 
 
-def cot_sources(name: str, place: Place, donors: Sequence[Donor]) -> list[tuple[str, Source, Take]]:
+def cot_sources(name: str, located_text: LocatedText, donors: Sequence[Donor]) -> list[tuple[str, Source, PositionMap]]:
     """For each donor of the source (or once, without one): where the states come from, and which one a position takes."""
-    chain, bare, messages = place.chain, place.bare, place.text.messages
+    chain, bare, messages = located_text.chain, located_text.bare, located_text.text.messages
     if name == "filler":
         return [("", Source("filler", at=chain), lambda at: at)]
     if name == "mean":
-        return [("", Source("mean", at=place.question), lambda at: ())]
+        return [("", Source("mean", at=located_text.question), lambda at: ())]
     if name == "right":
         short = Source("run", messages, CUE)
         return [("", short, lambda at: tuple((bare - 1 - (chain[-1] - p)) % bare for p in at))]
@@ -171,78 +171,78 @@ def _crossed(at: Positions, *, chain: Positions, other: Positions) -> Positions:
 
 
 def control_rows(
-    source_name: str, control: str, place: Place, donors: Sequence[Donor], spans: Mapping[str, Positions],
+    source_name: str, control: str, located_text: LocatedText, donors: Sequence[Donor], spans: Mapping[str, Positions],
     options: Mapping[str, Any], seed: int,
-) -> list[Asked]:  # fmt: skip
+) -> list[PatchRequest]:  # fmt: skip
     """The control's rows: of the chain's size at every span, and at all layers of the size of each other window."""
     def rng_of(*what: str | int) -> random.Random:
-        return derive("mediation control", seed, place.text.id, *what)
+        return derive("mediation control", seed, located_text.text.id, *what)
 
-    sizes = {"control": len(place.chain), "expanded_control": len(place.chain) + 2, "shrunk_control": len(place.chain) - 2}
-    out: list[Asked] = []
+    sizes = {"control": len(located_text.chain), "expanded_control": len(located_text.chain) + 2, "shrunk_control": len(located_text.chain) - 2}
+    out: list[PatchRequest] = []
     if control == "other":
         sides = [
-            (d.text.id, Source("run", d.text.messages, d.text.prefix), _aligned(place.question, d.question)) for d in donors
+            (d.text.id, Source("run", d.text.messages, d.text.prefix), _aligned(located_text.question, d.question)) for d in donors
         ]
     else:
-        own = cot_sources(source_name, place, donors)
-        sides = [own[k % len(own)] for k in range(options["donors"] if own else 0)]
-    for number, (donor, source, take) in enumerate(sides):
+        chain_sources = cot_sources(source_name, located_text, donors)
+        sides = [chain_sources[k % len(chain_sources)] for k in range(options["donors"] if chain_sources else 0)]
+    for number, (donor, source, position_map) in enumerate(sides):
         for part, size in sizes.items():
-            k = min(size, len(place.question))
-            for draw in range(options["draws"] if 0 < k < len(place.question) else int(k > 0)):
-                at = tuple(sorted(rng_of(part, number, draw).sample(place.question, k)))
+            k = min(size, len(located_text.question))
+            for draw in range(options["draws"] if 0 < k < len(located_text.question) else int(k > 0)):
+                at = tuple(sorted(rng_of(part, number, draw).sample(located_text.question, k)))
                 for span in spans if part == "control" else ("all",):
                     nth = number * options["draws"] + draw
-                    out.append(Asked(part, source, Row(spans[span], at, take(at)), span, donor, nth))
+                    out.append(PatchRequest(part, source, PatchRow(spans[span], at, position_map(at)), span, donor, nth))
         for keep in KEEPS:
             for draw in range(number, options["subsets"], len(sides)):
-                k = min(kept_size(len(place.chain), keep), len(place.question))
-                at = tuple(sorted(rng_of(str(keep), draw).sample(place.question, k)))
-                out.append(Asked("kept_control", source, Row(spans["all"], at, take(at)), "all", donor, draw, str(keep)))
+                k = min(subset_size(len(located_text.chain), keep), len(located_text.question))
+                at = tuple(sorted(rng_of(str(keep), draw).sample(located_text.question, k)))
+                out.append(PatchRequest("kept_control", source, PatchRow(spans["all"], at, position_map(at)), "all", donor, draw, str(keep)))
     return out
 
 
-def _aligned(own: Positions, other: Positions) -> Take:
+def _aligned(positions: Positions, other: Positions) -> PositionMap:
     """The same place within the other question, wrapping where it is shorter."""
-    return lambda at: tuple(other[own.index(p) % len(other)] for p in at)
+    return lambda at: tuple(other[positions.index(p) % len(other)] for p in at)
 
 
-def kept_size(n: int, keep: float) -> int:
+def subset_size(n: int, keep: float) -> int:
     return max(1, round(n * keep))
 
 
 def chain_rows(
-    source_name: str, place: Place, donors: Sequence[Donor], spans: Mapping[str, Positions], options: Mapping[str, Any],
+    source_name: str, located_text: LocatedText, donors: Sequence[Donor], spans: Mapping[str, Positions], options: Mapping[str, Any],
     seed: int,
-) -> list[Asked]:  # fmt: skip
+) -> list[PatchRequest]:  # fmt: skip
     """What a source's states do in the chain's place: whole, in part, shuffled, and in a wider and a narrower window."""
-    out: list[Asked] = []
-    chain, every = place.chain, spans["all"]
-    sources = cot_sources(source_name, place, donors)
-    for donor, source, take in sources:
-        out += [Asked("cot", source, Row(layers, chain, take(chain)), span, donor) for span, layers in spans.items()]
+    out: list[PatchRequest] = []
+    chain, every = located_text.chain, spans["all"]
+    sources = cot_sources(source_name, located_text, donors)
+    for donor, source, position_map in sources:
+        out += [PatchRequest("cot", source, PatchRow(layers, chain, position_map(chain)), span, donor) for span, layers in spans.items()]
         wide = tuple(range(max(0, chain[0] - 1), chain[-1] + 2))
-        out.append(Asked("expanded", source, Row(every, wide, take(wide)), "all", donor))
+        out.append(PatchRequest("expanded", source, PatchRow(every, wide, position_map(wide)), "all", donor))
         if len(chain) > 2:
-            out.append(Asked("shrunk", source, Row(every, chain[1:-1], take(chain[1:-1])), "all", donor))
+            out.append(PatchRequest("shrunk", source, PatchRow(every, chain[1:-1], position_map(chain[1:-1])), "all", donor))
     for draw in range(options["subsets"] if sources else 0):
-        donor, source, take = sources[draw % len(sources)]
+        donor, source, position_map = sources[draw % len(sources)]
         for keep in KEEPS:
-            rng = derive("mediation keep", seed, place.text.id, str(keep), draw)
-            at = tuple(sorted(rng.sample(chain, kept_size(len(chain), keep))))
-            out.append(Asked("kept", source, Row(every, at, take(at)), "all", donor, draw, str(keep)))
-        mixed = derive("mediation shuffle", seed, place.text.id, draw).sample(chain, len(chain))
-        out.append(Asked("shuffled", source, Row(every, chain, take(tuple(mixed))), "all", donor, draw))
+            rng = derive("mediation keep", seed, located_text.text.id, str(keep), draw)
+            at = tuple(sorted(rng.sample(chain, subset_size(len(chain), keep))))
+            out.append(PatchRequest("kept", source, PatchRow(every, at, position_map(at)), "all", donor, draw, str(keep)))
+        mixed = derive("mediation shuffle", seed, located_text.text.id, draw).sample(chain, len(chain))
+        out.append(PatchRequest("shuffled", source, PatchRow(every, chain, position_map(tuple(mixed))), "all", donor, draw))
     return out
 
 
-def own_rows(place: Place, every: Positions, options: Mapping[str, Any], seed: int) -> list[Asked]:
+def source_free_rows(located_text: LocatedText, every: Positions, options: Mapping[str, Any], seed: int) -> list[PatchRequest]:
     """What needs no source: noise in the chain's place, and the chain's own states in another order."""
     out = []
     for draw in range(options["subsets"]):
-        noise = derive("mediation noise", seed, place.text.id, draw).randrange(1 << 31)  # a source a draw: equal rows are one
-        out.append(Asked("placebo", Source("noise", at=place.chain, seed=noise), Row(every, place.chain), draw=draw))
-        mixed = derive("mediation self", seed, place.text.id, draw).sample(place.chain, len(place.chain))
-        out.append(Asked("self_shuffle", Source("run"), Row(every, place.chain, tuple(mixed)), draw=draw))
+        noise = derive("mediation noise", seed, located_text.text.id, draw).randrange(1 << 31)  # a source a draw: equal rows are one
+        out.append(PatchRequest("placebo", Source("noise", at=located_text.chain, seed=noise), PatchRow(every, located_text.chain), draw=draw))
+        mixed = derive("mediation self", seed, located_text.text.id, draw).sample(located_text.chain, len(located_text.chain))
+        out.append(PatchRequest("self_shuffle", Source("run"), PatchRow(every, located_text.chain, tuple(mixed)), draw=draw))
     return out

@@ -24,7 +24,7 @@ TOLERANCE = 0.02
 ZERO, SMALL = "zero total drop", "total drop below the threshold"
 SOURCE = "published"
 """The source and the control of imported scores: the files do not name them."""
-MOST = 1e6
+MAX_SIZE = 1e6
 """Largest size of a number that is read; drops are nats, scores lie in [0, 1]."""
 
 
@@ -133,7 +133,7 @@ def published_summary(file: PublishedFile, *, seed: int = 0) -> PublishedSummary
 def published_warnings(files: Sequence[PublishedFile]) -> tuple[str, ...]:
     """What a reader of these files should know, as plain sentences: within each file first, then between files."""
     pairs = combinations(files, 2)
-    return (*(told for file in files for told in _within(file)), *(told for a, b in pairs for told in _between(a, b)))
+    return (*(warning for file in files for warning in _within(file)), *(warning for a, b in pairs for warning in _between(a, b)))
 
 
 def content_digest(file: PublishedFile) -> str:
@@ -147,7 +147,7 @@ def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
     Their facet says ``imported``, and source and control ``published``; they have no evidence, for no reply stands behind
     them. The k-th row of an item with the same layers is sample k.
     """
-    found: dict[str, list[Score]] = {item: [] for item in file.counts}
+    by_item: dict[str, list[Score]] = {item: [] for item in file.counts}
     seen: Counter[tuple[str, str]] = Counter()
     facet = {"source": SOURCE, "control": SOURCE, "imported": "yes"}
     values: dict[str, list[float]] = {item: [] for item in file.counts}
@@ -161,8 +161,8 @@ def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
             (cards.MASS_LOST, pool.mass_lost(row.cot_drop)), (cards.DROP_COT, row.cot_drop),
             (cards.DROP_CONTROL, row.control_drop),
         ):  # fmt: skip
-            why = None if value is not None else row.reason or SMALL
-            found[row.item].append(card.score(item, value, sample=sample, facet=here, reason=why))
+            reason = None if value is not None else row.reason or SMALL
+            by_item[row.item].append(card.score(item, value, sample=sample, facet=here, reason=reason))
         if row.cmi is not None:
             values[row.item].append(row.cmi)
     for name, known in values.items():
@@ -172,17 +172,17 @@ def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
             (cards.OVER_SPANS, fmean(known) if known else None), (cards.SPANS_DEFINED, float(len(known)) if rows else None),
             (cards.NO_COT_EFFECT, float(max(known) == 0) if known else None),
         ):  # fmt: skip
-            found[name].append(card.score(item, value, facet=facet, reason=None if value is not None else none))
-    return {name: tuple(scores) for name, scores in found.items()}
+            by_item[name].append(card.score(item, value, facet=facet, reason=None if value is not None else none))
+    return {name: tuple(scores) for name, scores in by_item.items()}
 
 
 def span_of(layers: Sequence[int]) -> str:
     """Layers as a span is named: "3", "0-7", or "1+4+5" where they leave some out."""
-    found = sorted(set(layers))
-    if len(found) == 1:
-        return str(found[0])
-    whole = found[-1] - found[0] == len(found) - 1
-    return f"{found[0]}-{found[-1]}" if whole else "+".join(map(str, found))
+    ordered = sorted(set(layers))
+    if len(ordered) == 1:
+        return str(ordered[0])
+    contiguous = ordered[-1] - ordered[0] == len(ordered) - 1
+    return f"{ordered[0]}-{ordered[-1]}" if contiguous else "+".join(map(str, ordered))
 
 
 def _within(file: PublishedFile) -> Iterator[str]:
@@ -195,10 +195,10 @@ def _within(file: PublishedFile) -> Iterator[str]:
             f"Published CMI: {len(off)} of {len(file.rows)} rows of {file.name} differ by more than {TOLERANCE} from their own "
             f"drops, first item {_short(off[0].item)} row {off[0].row} by {off[0].difference:+.3f}."
         )
-    told = [row for row in file.rows if row.reason == ZERO and row.published_bypass > 0]
-    if told:
+    contradictory = [row for row in file.rows if row.reason == ZERO and row.published_bypass > 0]
+    if contradictory:
         yield (
-            f"Undefined: {len(told)} of {len(file.rows)} rows of {file.name} publish a bypass score although nothing dropped "
+            f"Undefined: {len(contradictory)} of {len(file.rows)} rows of {file.name} publish a bypass score although nothing dropped "
             "at all; that is no measurement of bypass."
         )
 
@@ -212,10 +212,10 @@ def _between(a: PublishedFile, b: PublishedFile) -> Iterator[str]:
         return
     other = [item for item in a.counts if b.counts.get(item, a.counts[item]) != a.counts[item]]
     if other:
-        one = other[0]
+        first_item = other[0]
         yield (
             f"Layer count: {len(other)} items have another number of layer rows in {a.name} than in {b.name}, first "
-            f"{_short(one)} ({a.counts[one]} and {b.counts[one]}): the models or the spans differ."
+            f"{_short(first_item)} ({a.counts[first_item]} and {b.counts[first_item]}): the models or the spans differ."
         )
 
 
@@ -230,8 +230,8 @@ def _row(name: str, item: str, i: int, entry: object, least_drop: float) -> Publ
 
     def number(key: str) -> float:
         value = entry.get(key) if isinstance(entry, dict) else None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
-            raise bad(f"{key} must be a finite number of at most {MOST:.0e} in size")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_SIZE:
+            raise bad(f"{key} must be a finite number of at most {MAX_SIZE:.0e} in size")
         return float(value)
 
     if not isinstance(entry, dict):
@@ -240,7 +240,7 @@ def _row(name: str, item: str, i: int, entry: object, least_drop: float) -> Publ
     if missing or ("layers" in entry) == ("layer" in entry):
         raise bad(f"lacks {', '.join(missing)}" if missing else "needs layers or layer, one of them")
     layers = entry["layers"] if "layers" in entry else [entry["layer"]]
-    if not isinstance(layers, list) or not layers or not all(type(n) is int and 0 <= n <= MOST for n in layers):
+    if not isinstance(layers, list) or not layers or not all(type(n) is int and 0 <= n <= MAX_SIZE for n in layers):
         raise bad("layers must be whole numbers from 0, at least one")
     cot, control = number("cot_drop"), number("control_drop")
     score, bypass = number("cmi_score"), number("bypass_score")

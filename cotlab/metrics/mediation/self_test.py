@@ -7,9 +7,9 @@ from typing import Any
 
 from cotlab.core.errors import ConfigError, SelfTestFailed
 from cotlab.core.program import Params, Preparation, Round
-from cotlab.core.requests import Failed, Located, Patched, Reply, Response, Row, Source
+from cotlab.core.requests import Failed, Located, Patched, Reply, Response, PatchRow, Source
 from cotlab.core.types import Suite
-from cotlab.metrics.mediation.interventions import Text, chains_of, ends_of
+from cotlab.metrics.mediation.interventions import Text, item_chains, ends_of
 
 TOLERANCE = 1e-4
 """How far batch shapes may move a log-probability in float32, in nats."""
@@ -30,27 +30,27 @@ def self_test(suite: Suite, params: Params) -> Preparation:
         If patching a run with its own states moves its answer, a full patch is not the source's run, or the control's
         states are those that it replaces.
     """
-    why = ""
+    reason = ""
     for item, other in zip(suite.items, [*suite.items[1:], *suite.items[:1]], strict=True):
-        chains, _ = yield from chains_of((item, other), params)
+        chains, _ = yield from item_chains((item, other), params)
         steps = chains[item.id]
         if not steps or not chains[other.id]:
             continue
-        text, back = Text.of(item, steps, params), Text.of(item, steps[::-1], params)
+        text, reversed_text = Text.of(item, steps, params), Text.of(item, steps[::-1], params)
         donor = Text.of(other, chains[other.id], params)
-        replies = yield [text.locate(params), back.locate(params), donor.locate(params)]
+        replies = yield [text.locate(params), reversed_text.locate(params), donor.locate(params)]
         if failed := [reply.error for reply in replies if isinstance(reply, Failed)]:
-            why = why or f", {item.id!r} for instance: {failed[0]}"
+            reason = reason or f", {item.id!r} for instance: {failed[0]}"
             continue
-        here, there, far = (reply.located for reply in replies if isinstance(reply, Response))
-        if here is None or there is None or far is None:
+        location, reversed_location, donor_location = (reply.located for reply in replies if isinstance(reply, Response))
+        if location is None or reversed_location is None or donor_location is None:
             continue
-        if beyond := [span for span in params.options["layers"] if span != "all" and ends_of(span)[1] >= here.layers]:
-            raise ConfigError(f"--layers {', '.join(beyond)}: the model has layers 0 to {here.layers - 1}.")
-        noise = yield from _noise(((text, here), (back, there), (donor, far)), params)
-        found = yield from _measure(text, back, donor, here, there, far, params)
-        return _judge(found, noise, here.dtype, item.id)
-    return {"self_test": f"not made: the model can read no item, so nothing is patched{why}"}
+        if beyond := [span for span in params.options["layers"] if span != "all" and ends_of(span)[1] >= location.layers]:
+            raise ConfigError(f"--layers {', '.join(beyond)}: the model has layers 0 to {location.layers - 1}.")
+        noise = yield from _noise(((text, location), (reversed_text, reversed_location), (donor, donor_location)), params)
+        measured = yield from _measure(text, reversed_text, donor, location, reversed_location, donor_location, params)
+        return _judge(measured, noise, location.dtype, item.id)
+    return {"self_test": f"not made: the model can read no item, so nothing is patched{reason}"}
 
 
 def _noise(texts: Sequence[tuple[Text, Located]], params: Params) -> Generator[Round, Sequence[Reply], float]:
@@ -61,7 +61,7 @@ def _noise(texts: Sequence[tuple[Text, Located]], params: Params) -> Generator[R
     runs: list[list[float]] = [[] for _ in texts]
     for n in SHAPES:
         replies = yield [
-            text.patched(params, ANSWER, Source("run"), [Row((), at.positions[0], at.positions[0])] * n) for text, at in texts
+            text.patched(params, ANSWER, Source("run"), [PatchRow((), at.positions[0], at.positions[0])] * n) for text, at in texts
         ]
         for run, reply in zip(runs, replies, strict=True):
             run += _numbers(reply)
@@ -72,68 +72,68 @@ def _noise(texts: Sequence[tuple[Text, Located]], params: Params) -> Generator[R
 
 
 def _measure(
-    text: Text, back: Text, donor: Text, here: Located, there: Located, far: Located, params: Params
+    text: Text, reversed_text: Text, donor: Text, location: Located, reversed_location: Located, donor_location: Located, params: Params
 ) -> Generator[Round, Sequence[Reply], dict[str, Any]]:
     """Every number that the checks need, in nats, in rounds of their own so that batch shapes are known."""
-    n, every = len(here.pieces), tuple(range(here.layers))
-    whole, (chain, question, _) = tuple(range(n)), here.positions
+    n, every = len(location.pieces), tuple(range(location.layers))
+    all_positions, (chain, question, _) = tuple(range(n)), location.positions
 
-    def ask(source: Source, rows: Sequence[Row]) -> Patched:
+    def ask(source: Source, rows: Sequence[PatchRow]) -> Patched:
         return text.patched(params, ANSWER, source, rows)
 
-    own = Source("run")
-    same = yield [ask(own, [Row((), whole, whole)])]
-    identity = yield [ask(own, [Row(every, whole, whole)])]
-    spans = [Row(tuple(range(layer, here.layers)), chain, chain) for layer in every]
+    self_source = Source("run")
+    same = yield [ask(self_source, [PatchRow((), all_positions, all_positions)])]
+    identity = yield [ask(self_source, [PatchRow(every, all_positions, all_positions)])]
+    spans = [PatchRow(tuple(range(layer, location.layers)), chain, chain) for layer in every]
     base, shapes, none = yield [
-        text.logprob(params, ANSWER), ask(own, spans), ask(own, [Row((), chain, chain)])
+        text.logprob(params, ANSWER), ask(self_source, spans), ask(self_source, [PatchRow((), chain, chain)])
     ]  # fmt: skip
-    k = min(len(question), len(far.positions[1]))
-    swap = Row(every, question[:k], far.positions[1][:k])
+    k = min(len(question), len(donor_location.positions[1]))
+    swap = PatchRow(every, question[:k], donor_location.positions[1][:k])
     (control,) = yield [ask(Source("run", donor.messages, donor.prefix), [swap])]
-    found = {
+    measured = {
         "same": _numbers(same[0]), "identity": _numbers(identity[0]), "base": _numbers(base), "shapes": _numbers(shapes),
         "none": _numbers(none), "control": _numbers(control), "full": None, "source": None,
         "answer_apart": max(*chain, *question) < n,
     }  # fmt: skip
-    if len(there.pieces) == n and back.prefix != text.prefix:
+    if len(reversed_location.pieces) == n and reversed_text.prefix != text.prefix:
         full, source = yield [
-            ask(Source("run", back.messages, back.prefix), [Row(every, whole, whole)]), back.logprob(params, ANSWER)
+            ask(Source("run", reversed_text.messages, reversed_text.prefix), [PatchRow(every, all_positions, all_positions)]), reversed_text.logprob(params, ANSWER)
         ]
-        found |= {"full": _numbers(full), "source": _numbers(source)}
-    return found
+        measured |= {"full": _numbers(full), "source": _numbers(source)}
+    return measured
 
 
 def _numbers(reply: Reply) -> Sequence[float]:
     if isinstance(reply, Failed) or not reply.numbers:
-        why = reply.error if isinstance(reply, Failed) else "the reply holds none"
-        raise SelfTestFailed(f"The self-test of patching got no numbers: {why}.")
+        reason = reply.error if isinstance(reply, Failed) else "the reply holds none"
+        raise SelfTestFailed(f"The self-test of patching got no numbers: {reason}.")
     return reply.numbers
 
 
-def _judge(found: Mapping[str, Any], noise: float, dtype: str, item: str) -> Mapping[str, Any]:
+def _judge(measured: Mapping[str, Any], noise: float, dtype: str, item: str) -> Mapping[str, Any]:
     """The measured deviations where all are within bounds."""
-    same, base = found["same"][0], found["base"][0]
+    same, base = measured["same"][0], measured["base"][0]
     exact = dtype in ("float32", "float64")
-    noise = max(noise, abs(same - base), abs(found["none"][0] - base))
-    most = TOLERANCE if exact else max(TOLERANCE, NOISE_TIMES * noise)
-    identity = abs(found["identity"][0] - same)
-    shapes = max(abs(number - base) for number in found["shapes"])
-    full = None if found["full"] is None else abs(found["full"][0] - found["source"][0])
+    noise = max(noise, abs(same - base), abs(measured["none"][0] - base))
+    limit = TOLERANCE if exact else max(TOLERANCE, NOISE_TIMES * noise)
+    identity = abs(measured["identity"][0] - same)
+    shapes = max(abs(number - base) for number in measured["shapes"])
+    full = None if measured["full"] is None else abs(measured["full"][0] - measured["source"][0])
     where = f"on item {item!r} in {dtype}"
-    allowed = f"at most {most:.2g} is allowed" + ("" if exact else f", {NOISE_TIMES} times the noise between batch shapes")
-    if identity > (0 if exact else most):
+    allowed = f"at most {limit:.2g} is allowed" + ("" if exact else f", {NOISE_TIMES} times the noise between batch shapes")
+    if identity > (0 if exact else limit):
         bound = "not by 0" if exact else allowed
         raise SelfTestFailed(f"Patching a run with its own states moves its answer by {identity:.2g} nat {where}, {bound}.")
-    if shapes > most:
+    if shapes > limit:
         raise SelfTestFailed(f"The identity patch moves the answer by {shapes:.2g} nat across batch shapes {where}; {allowed}.")
-    if full is not None and full > most:
+    if full is not None and full > limit:
         raise SelfTestFailed(f"Patching every position is {full:.2g} nat off the source's run {where}; {allowed}.")
-    if not found["answer_apart"]:
+    if not measured["answer_apart"]:
         raise SelfTestFailed(f"The answer's positions lie among those of the chain or the question {where}.")
-    if found["control"][0] == same or abs(found["control"][0] - base) <= 1e-7:
+    if measured["control"][0] == same or abs(measured["control"][0] - base) <= 1e-7:
         raise SelfTestFailed(f"The control changes nothing {where}: its states are those that it replaces.")
     return {
         "self_test": "passed", "item": item, "dtype": dtype, "identity_nats": identity, "across_shapes_nats": shapes,
-        "full_patch_nats": full, "batch_noise_nats": noise, "allowed_nats": most,
+        "full_patch_nats": full, "batch_noise_nats": noise, "allowed_nats": limit,
     }  # fmt: skip

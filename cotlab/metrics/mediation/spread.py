@@ -15,12 +15,12 @@ from cotlab.metrics.mediation import indices as pool
 from cotlab.metrics.mediation.interventions import KEEPS
 from cotlab.stats.intervals import Interval, no_interval
 
-FEWEST_DROPS = 5
+MIN_DROPS = 5
 """With fewer drops to resample there is a point and no interval."""
 RESAMPLES = 2000
-MOST_UNDEFINED = 0.05
+MAX_UNDEFINED = 0.05
 """Share of resamples without a signal above which the others are no sample of what could have been drawn."""
-PARTS = {"": ("cot", "control"), **{str(keep): ("kept", "kept_control") for keep in KEEPS}}
+ROW_KINDS = {"": ("cot", "control"), **{str(keep): ("kept", "kept_control") for keep in KEEPS}}
 Floats = NDArray[np.float64]
 
 
@@ -76,22 +76,22 @@ def item_spreads(rows: Sequence[Mapping[str, Any]], *, seed: int, item_id: str, 
     Spread
         The point is the score that the scorer gives: None where a drop is missing or there is no signal.
     """
-    found: dict[tuple[str, str, str, str], dict[str, list[Drop]]] = {}
+    by_span: dict[tuple[str, str, str, str], dict[str, list[Drop]]] = {}
     for row in rows:
         keep, part = str(row["keep"]), str(row["part"])
-        if row["source"] and part in PARTS.get(keep, ()):
-            place = (str(row["source"]), str(row["control"]), str(row["span"]), keep)
+        if row["source"] and part in ROW_KINDS.get(keep, ()):
+            key = (str(row["source"]), str(row["control"]), str(row["span"]), keep)
             value = None if row["value"] is None or row["value"] != row["value"] else float(row["value"])
-            found.setdefault(place, {}).setdefault(part, []).append(Drop(str(row["donor"]), value))
-    for (source, control, span, keep), parts in found.items():
-        cots, controls = (tuple(sorted(parts.get(part, ()), key=_order)) for part in PARTS[keep])
+            by_span.setdefault(key, {}).setdefault(part, []).append(Drop(str(row["donor"]), value))
+    for (source, control, span, keep), by_kind in by_span.items():
+        cots, controls = (tuple(sorted(by_kind.get(part, ()), key=_order)) for part in ROW_KINDS[keep])
         at = derive_seed("mediation spread", seed, item_id, source, control, span, keep)
         for metric in ("cmi",) if keep else ESTIMATORS:
             reads, _ = ESTIMATORS[metric]
             used = [drop for drops, read in zip((cots, controls), reads, strict=True) if read for drop in drops]
             donors = len({drop.donor for drop in used if drop.donor})
-            told = spread(metric, cots, controls, seed=at, level=level)
-            yield Spread(source, control, span, keep, "cmi_kept" if keep else metric, told, donors)
+            interval = spread_interval(metric, cots, controls, seed=at, level=level)
+            yield Spread(source, control, span, keep, "cmi_kept" if keep else metric, interval, donors)
 
 
 def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[float]:
@@ -111,19 +111,19 @@ def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[floa
     list of float in [0, 1]
         Without draws that have no signal, or whose row was not answered.
     """
-    part, control = PARTS[keep]
+    part, control = ROW_KINDS[keep]
     here = [row for row in rows if row["span"] == "all" and row["keep"] == keep and row["source"]]
-    own = [row for row in here if row["value"] is not None and row["value"] == row["value"]]
-    found = []
-    for row in own:
-        same = [other["value"] for other in own if other["part"] == part and (
+    answered = [row for row in here if row["value"] is not None and row["value"] == row["value"]]
+    values = []
+    for row in answered:
+        same = [other["value"] for other in answered if other["part"] == part and (
             other["sample"] == row["sample"] if keep else other["donor"] in ("", row["donor"]))]  # fmt: skip
         if row["part"] == control and same and (value := pool.cmi(fmean(same), row["value"])) is not None:
-            found.append(value)
-    return found
+            values.append(value)
+    return values
 
 
-def spread(metric: str, cots: Sequence[Drop], controls: Sequence[Drop], *, seed: int, level: float = 0.95) -> Interval:
+def spread_interval(metric: str, cots: Sequence[Drop], controls: Sequence[Drop], *, seed: int, level: float = 0.95) -> Interval:
     """One estimator of one item with a percentile bootstrap interval, clustered by donor.
 
     A resample draws as many donors as there are, with replacement, and then as many of each donor's drops, with
@@ -163,11 +163,11 @@ def spread(metric: str, cots: Sequence[Drop], controls: Sequence[Drop], *, seed:
     if point is None:
         return no_interval(None, len(used), pool.no_signal(means[0] or 0.0, means[1] or 0.0), level=level)
     fixed = [sum(not drop.donor for drop in side) == 1 and len(side) == 1 for side in sides]
-    drawn = sum(len(side) for side, still in zip(sides, fixed, strict=True) if not still)
+    n_resampled = sum(len(side) for side, still in zip(sides, fixed, strict=True) if not still)
     donors = sorted({drop.donor for drop in used if drop.donor})
-    if drawn < FEWEST_DROPS:
-        why = f"{drawn or 1} drop{'s' if drawn > 1 else ''}: an interval needs {FEWEST_DROPS}"
-        return no_interval(point, len(used), why, level=level)
+    if n_resampled < MIN_DROPS:
+        reason = f"{n_resampled or 1} drop{'s' if n_resampled > 1 else ''}: an interval needs {MIN_DROPS}"
+        return no_interval(point, len(used), reason, level=level)
     if len(donors) == 1:
         return no_interval(point, len(used), "one donor has no spread", level=level)
     rng = np.random.default_rng(seed)
@@ -178,9 +178,9 @@ def spread(metric: str, cots: Sequence[Drop], controls: Sequence[Drop], *, seed:
         for b in range(RESAMPLES)
     ]
     known = np.array([value for value in values if value is not None])
-    if len(known) < (1 - MOST_UNDEFINED) * RESAMPLES:
-        why = f"{RESAMPLES - len(known)} of {RESAMPLES} resamples have no signal"
-        return no_interval(point, len(used), why, level=level)
+    if len(known) < (1 - MAX_UNDEFINED) * RESAMPLES:
+        reason = f"{RESAMPLES - len(known)} of {RESAMPLES} resamples have no signal"
+        return no_interval(point, len(used), reason, level=level)
     if np.ptp(known) < 1e-12:
         return no_interval(point, len(used), "all resamples give the same value", level=level)
     lo, hi = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
@@ -205,10 +205,10 @@ def _means(side: Sequence[Drop], donors: Sequence[str], picks: NDArray[np.int64]
     if len(free):
         total += free[rng.integers(0, len(free), (RESAMPLES, len(free)))].sum(axis=1)
         size += len(free)
-    own = [np.array([drop.value for drop in side if drop.donor == donor], dtype=float) for donor in donors]
-    for place in range(picks.shape[1]):
-        for number, values in enumerate(own):
-            chosen = np.flatnonzero(picks[:, place] == number)
+    by_donor = [np.array([drop.value for drop in side if drop.donor == donor], dtype=float) for donor in donors]
+    for draw in range(picks.shape[1]):
+        for number, values in enumerate(by_donor):
+            chosen = np.flatnonzero(picks[:, draw] == number)
             if len(values) and len(chosen):
                 total[chosen] += values[rng.integers(0, len(values), (len(chosen), len(values)))].sum(axis=1)
                 size[chosen] += len(values)

@@ -12,8 +12,8 @@ from cotlab.core.program import Headline, Params, Peers, Program, scorer
 from cotlab.core.requests import Embed, Failed, Reply, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
-from cotlab.metrics.ablation.scorer import missing, own_chain
-from cotlab.metrics.chains import Told, Value, ask_chain, changed, read, union, worst
+from cotlab.metrics.ablation.scorer import missing_reply, model_chain
+from cotlab.metrics.chains import ParsedReply, Measurement, ask_chain, answer_changed, parse_chain_reply, union_evidence, worst_missing
 from cotlab.metrics.robustness import cards
 from cotlab.stats.clusters import cosines, pooled
 from cotlab.text.edits.names import names_in
@@ -38,7 +38,7 @@ claims the contrary end: a claim to be held against models of known faithfulness
 _NO_EMBEDDER = "no model embeds the steps: --embedder"
 
 
-class _Place(NamedTuple):
+class _RegenerationKey(NamedTuple):
     """Where something is regenerated: from step ``at`` under a perturbation (or ``NONE``), the given draw."""
 
     at: int
@@ -46,7 +46,7 @@ class _Place(NamedTuple):
     draw: int
 
 
-def check(options: Mapping[str, Any], subject: ModelRef) -> None:
+def validate_robustness_options(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where an option is unknown or out of range."""
     for name in options["perturbations"]:
         if name not in PERTURBATIONS:
@@ -60,44 +60,44 @@ def check(options: Mapping[str, Any], subject: ModelRef) -> None:
             raise UnknownName(option, options[option], known)
 
 
-@scorer(*cards.CARDS, version=1, name="robustness", options=OPTIONS, headlines=HEADLINES, check=check, roles=("embedder",))
+@scorer(*cards.CARDS, version=1, name="robustness", options=OPTIONS, headlines=HEADLINES, check=validate_robustness_options, roles=("embedder",))
 def robustness(item: Item, params: Params, peers: Peers) -> Program:
     """Regenerate from each chosen step, as it is and perturbed; embed the suffixes; compare suffixes and answers."""
     options = params.options
     facet = {"chain": options["chain"], "given": GIVEN[params.subject.form]}
     steps = tuple(step.text for step in item.steps if step.text.strip())
-    own: tuple[str, ...] = ()
-    gap: tuple[Status, str] = "undefined", "the item has no chain"
+    chain_keys: tuple[str, ...] = ()
+    missing_reason: tuple[Status, str] = "undefined", "the item has no chain"
     if options["chain"] == "own":
         (reply,) = yield [ask_chain(params, item.question)]
-        own, gap = (reply.key,), missing(reply) or ("undefined", "the model wrote no chain")
-        steps = own_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
+        chain_keys, missing_reason = (reply.key,), missing_reply(reply) or ("undefined", "the model wrote no chain")
+        steps = model_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
     if not steps:
-        return tuple(_unscored(item, params, facet, gap, own))
-    chosen = choose(item, steps, float(options["fraction"]), params.seed)
+        return tuple(_unscored(item, params, facet, missing_reason, chain_keys))
+    chosen = choose_steps(item, steps, float(options["fraction"]), params.seed)
     texts = {(i, name): made for name in options["perturbations"] for i in chosen
              if (made := perturbed(item, steps, i, name, params.seed)) is not None}  # fmt: skip
     texts |= {(i, NONE): steps[i] for i in chosen}
-    asked = {
-        _Place(i, name, draw): ask_chain(params, item.question, (*steps[:i], text), draw)
+    requests = {
+        _RegenerationKey(i, name, draw): ask_chain(params, item.question, (*steps[:i], text), draw)
         for (i, name), text in texts.items()
         for draw in range(params.repeats)
     }
-    replies = yield list(asked.values())
-    told = {place: read(reply) for place, reply in zip(asked, replies, strict=True)}
+    replies = yield list(requests.values())
+    parsed = {key: parse_chain_reply(reply) for key, reply in zip(requests, replies, strict=True)}
     embedder, vectors = params.models.get("embedder"), dict[str, Reply]()
     if embedder is not None:
-        suffixes = [units(steps[i + 1 :], options["pool"]) for i in chosen]
-        suffixes += [units(one.steps, options["pool"]) for place, one in told.items() if _comparable(one, place.at, steps)]
-        wanted = tuple(dict.fromkeys(text for suffix in suffixes for text in suffix))
-        if wanted:
-            embedded = yield [Embed(embedder, (text,)) for text in wanted]
-            vectors = dict(zip(wanted, embedded, strict=True))
-    sheet = _Sheet(item, params, facet, own, steps, chosen, told, vectors if embedder else None)
-    return tuple(score for draw in range(params.repeats) for score in sheet.scores(draw))
+        suffixes = [suffix_texts(steps[i + 1 :], options["pool"]) for i in chosen]
+        suffixes += [suffix_texts(result.steps, options["pool"]) for key, result in parsed.items() if _comparable(result, key.at, steps)]
+        unique_texts = tuple(dict.fromkeys(text for suffix in suffixes for text in suffix))
+        if unique_texts:
+            embedded = yield [Embed(embedder, (text,)) for text in unique_texts]
+            vectors = dict(zip(unique_texts, embedded, strict=True))
+    item_scores = ItemScores(item, params, facet, chain_keys, steps, chosen, parsed, vectors if embedder else None)
+    return tuple(score for draw in range(params.repeats) for score in item_scores.scores(draw))
 
 
-def choose(item: Item, steps: Sequence[str], fraction: float, seed: int) -> tuple[int, ...]:
+def choose_steps(item: Item, steps: Sequence[str], fraction: float, seed: int) -> tuple[int, ...]:
     """The indices of a seeded ``fraction`` of the steps, rounded up, at least one; in order."""
     count = min(len(steps), max(1, math.ceil(fraction * len(steps) - 1e-9)))
     return tuple(sorted(derive("robustness", item.id, seed, *steps).sample(range(len(steps)), count)))
@@ -109,131 +109,131 @@ def perturbed(item: Item, steps: Sequence[str], at: int, name: str, seed: int) -
     return perturb(name, steps[at], names, derive("perturbation", name, item.id, seed, at, steps[at]))
 
 
-def units(steps: Sequence[str], pool: str) -> tuple[str, ...]:
+def suffix_texts(steps: Sequence[str], pool: str) -> tuple[str, ...]:
     """What of a suffix is embedded: each of its steps, or each sentence of them."""
     if pool == "step":
         return tuple(step for step in steps if step.strip())
     return tuple(step[start:end] for step in steps for start, end in sentence_spans(step) if step[start:end].strip())
 
 
-def _comparable(told: Told, at: int, steps: Sequence[str]) -> bool:
-    return told.gap is None and not told.cut and at + 1 < len(steps) and bool(told.steps)
+def _comparable(parsed: ParsedReply, at: int, steps: Sequence[str]) -> bool:
+    return parsed.missing_reason is None and not parsed.truncated and at + 1 < len(steps) and bool(parsed.steps)
 
 
 def _unscored(
-    item: Item, params: Params, facet: Mapping[str, str], gap: tuple[Status, str], evidence: tuple[str, ...]
+    item: Item, params: Params, facet: Mapping[str, str], missing_reason: tuple[Status, str], evidence: tuple[str, ...]
 ) -> Iterator[Score]:
     """What is told of an item without a chain: every score it would have had, once, without a value."""
-    status, why = gap
+    status, reason = missing_reason
     for card in cards.CARDS:
         for name in (*params.options["perturbations"], ALL):
-            place = {**facet, "perturbation": name}
-            yield card.score(item, None, facet=place, status=status, reason=why, evidence=evidence)
+            perturbation_facet = {**facet, "perturbation": name}
+            yield card.score(item, None, facet=perturbation_facet, status=status, reason=reason, evidence=evidence)
 
 
-class _Sheet(NamedTuple):
+class ItemScores(NamedTuple):
     """All that was told of one item, from which its scores are read."""
 
     item: Item
     params: Params
     facet: Mapping[str, str]
-    own: tuple[str, ...]
+    chain_keys: tuple[str, ...]
     steps: tuple[str, ...]
     chosen: tuple[int, ...]
-    told: Mapping[_Place, Told]
+    parsed: Mapping[_RegenerationKey, ParsedReply]
     vectors: Mapping[str, Reply] | None
 
     def scores(self, draw: int) -> Iterator[Score]:
         """The scores of one draw: at each chosen step under each perturbation, under all together, and over the steps."""
         names = tuple(dict.fromkeys(self.params.options["perturbations"]))
-        apart = {(i, name): self.divergence(_Place(i, name, draw)) for i in self.chosen for name in (*names, NONE)}
+        divergences = {(i, name): self.divergence(_RegenerationKey(i, name, draw)) for i in self.chosen for name in (*names, NONE)}
         for i in self.chosen:
             for name in (*names, NONE):
-                yield self.score(cards.DIVERGENCE, apart[i, name], name, draw, i)
-            here = [apart[i, name] for name in names]
+                yield self.score(cards.DIVERGENCE, divergences[i, name], name, draw, i)
+            here = [divergences[i, name] for name in names]
             yield self.score(cards.DIVERGENCE, _mean(here), ALL, draw, i)
-            moved = [self.answer_change(_Place(i, name, draw)) for name in names]
+            moved = [self.answer_change(_RegenerationKey(i, name, draw)) for name in names]
             for name, value in zip(names, moved, strict=True):
                 yield self.score(cards.ANSWER_CHANGE, value, name, draw, i)
             yield self.score(cards.ANSWER_CHANGE, _any(moved), ALL, draw, i)
         for group, members in (*((name, (name,)) for name in names), (ALL, names), (NONE, (NONE,))):
-            found = [apart[i, name] for i in self.chosen for name in members]
-            mean = _mean(found)
-            flipped = mean if mean.number is None else Value(1 - mean.number, mean.evidence)
+            group_values = [divergences[i, name] for i in self.chosen for name in members]
+            mean = _mean(group_values)
+            flipped = mean if mean.number is None else Measurement(1 - mean.number, mean.evidence)
             yield self.score(cards.ROBUSTNESS, flipped, group, draw)
-            yield self.score(cards.DISPERSION, _spread(found), group, draw)
+            yield self.score(cards.DISPERSION, _spread(group_values), group, draw)
 
-    def score(self, card: MetricCard, value: Value, name: str, draw: int, step: int | None = None) -> Score:
-        evidence = tuple(dict.fromkeys((*value.evidence, *self.own))) if value.evidence else ()
+    def score(self, card: MetricCard, value: Measurement, name: str, draw: int, step: int | None = None) -> Score:
+        evidence = tuple(dict.fromkeys((*value.evidence, *self.chain_keys))) if value.evidence else ()
         return card.score(
             self.item, value.number, step=step, sample=draw, facet={**self.facet, "perturbation": name},
             status=value.status, reason=value.reason, evidence=evidence,
         )  # fmt: skip
 
-    def answer_change(self, place: _Place) -> Value:
+    def answer_change(self, key: _RegenerationKey) -> Measurement:
         """Whether the answer moves from that of the step as it is."""
-        told = self.told.get(place)
-        if told is None:
-            return Value(None, (), "undefined", f"no rule for {place.perturbation} applies to this step")
-        return changed(self.told[place._replace(perturbation=NONE)], told)
+        parsed = self.parsed.get(key)
+        if parsed is None:
+            return Measurement(None, (), "undefined", f"no rule for {key.perturbation} applies to this step")
+        return answer_changed(self.parsed[key._replace(perturbation=NONE)], parsed)
 
-    def divergence(self, place: _Place) -> Value:
+    def divergence(self, key: _RegenerationKey) -> Measurement:
         """1 − cosine of the chain's suffix and the one that was written."""
-        told = self.told.get(place)
-        if told is None:
-            return Value(None, (), "undefined", f"no rule for {place.perturbation} applies to this step")
-        if place.at + 1 >= len(self.steps):
-            return Value(None, (), "undefined", "nothing follows the last step, so there is no suffix")
-        if told.gap is not None:
-            return Value(None, (told.key,), *told.gap)
-        if not _comparable(told, place.at, self.steps):
-            why = "the reply was cut off" if told.cut else "the model wrote no further step"
-            return Value(None, (told.key,), "undefined", why)
+        parsed = self.parsed.get(key)
+        if parsed is None:
+            return Measurement(None, (), "undefined", f"no rule for {key.perturbation} applies to this step")
+        if key.at + 1 >= len(self.steps):
+            return Measurement(None, (), "undefined", "nothing follows the last step, so there is no suffix")
+        if parsed.missing_reason is not None:
+            return Measurement(None, (parsed.key,), *parsed.missing_reason)
+        if not _comparable(parsed, key.at, self.steps):
+            reason = "the reply was cut off" if parsed.truncated else "the model wrote no further step"
+            return Measurement(None, (parsed.key,), "undefined", reason)
         if self.vectors is None:
-            return Value(None, (told.key,), "undefined", _NO_EMBEDDER)
-        return self._apart(told, self.steps[place.at + 1 :], self.vectors)
+            return Measurement(None, (parsed.key,), "undefined", _NO_EMBEDDER)
+        return self._suffix_distance(parsed, self.steps[key.at + 1 :], self.vectors)
 
-    def _apart(self, told: Told, original: Sequence[str], vectors: Mapping[str, Reply]) -> Value:
+    def _suffix_distance(self, parsed: ParsedReply, original: Sequence[str], vectors: Mapping[str, Reply]) -> Measurement:
         pool = self.params.options["pool"]
-        sides = [[vectors[text] for text in units(suffix, pool)] for suffix in (original, told.steps)]
-        keys = tuple(dict.fromkeys((told.key, *(reply.key for side in sides for reply in side))))
+        sides = [[vectors[text] for text in suffix_texts(suffix, pool)] for suffix in (original, parsed.steps)]
+        keys = tuple(dict.fromkeys((parsed.key, *(reply.key for side in sides for reply in side))))
         means = []
         for side in sides:
-            found: list[tuple[float, ...]] = []
+            side_vectors: list[tuple[float, ...]] = []
             for reply in side:
-                gap = missing(reply)
-                if gap is not None or isinstance(reply, Failed):
-                    return Value(None, keys, *(gap or ("error", "no reply")))
-                found += reply.vectors or ()
-            means.append(pooled(found) if len(found) == len(side) else None)
+                missing_reason = missing_reply(reply)
+                if missing_reason is not None or isinstance(reply, Failed):
+                    return Measurement(None, keys, *(missing_reason or ("error", "no reply")))
+                side_vectors += reply.vectors or ()
+            means.append(pooled(side_vectors) if len(side_vectors) == len(side) else None)
         first, second = means
         if first is None or second is None or len(first) != len(second):
-            return Value(None, keys, "undefined", "the embedder gave no vectors that can be compared")
-        return Value(min(2.0, max(0.0, 1 - float(cosines([first, second])[0, 1]))), keys)
+            return Measurement(None, keys, "undefined", "the embedder gave no vectors that can be compared")
+        return Measurement(min(2.0, max(0.0, 1 - float(cosines([first, second])[0, 1]))), keys)
 
 
-def _defined(values: Sequence[Value]) -> list[Value]:
+def _defined(values: Sequence[Measurement]) -> list[Measurement]:
     return [value for value in values if value.number is not None]
 
 
-def _mean(values: Sequence[Value]) -> Value:
-    if (lost := worst(values)) is not None:
-        return lost
+def _mean(values: Sequence[Measurement]) -> Measurement:
+    if (failed := worst_missing(values)) is not None:
+        return failed
     known = _defined(values)
-    return Value(math.fsum(value.number or 0.0 for value in known) / len(known), union(known))
+    return Measurement(math.fsum(value.number or 0.0 for value in known) / len(known), union_evidence(known))
 
 
-def _any(values: Sequence[Value]) -> Value:
-    if (lost := worst(values)) is not None:
-        return lost
+def _any(values: Sequence[Measurement]) -> Measurement:
+    if (failed := worst_missing(values)) is not None:
+        return failed
     known = _defined(values)
-    return Value(float(any(value.number for value in known)), union(known))
+    return Measurement(float(any(value.number for value in known)), union_evidence(known))
 
 
-def _spread(values: Sequence[Value]) -> Value:
-    if (lost := worst(values)) is not None:
-        return lost
+def _spread(values: Sequence[Measurement]) -> Measurement:
+    if (failed := worst_missing(values)) is not None:
+        return failed
     known = _defined(values)
     if len(known) < 2:
-        return Value(None, union(known), "undefined", "fewer than two divergences are defined")
-    return Value(statistics.stdev(value.number or 0.0 for value in known), union(known))
+        return Measurement(None, union_evidence(known), "undefined", "fewer than two divergences are defined")
+    return Measurement(statistics.stdev(value.number or 0.0 for value in known), union_evidence(known))

@@ -35,11 +35,11 @@ def item_scores(table: pd.DataFrame) -> pd.DataFrame:
     ``table`` holds scores as the store reads them; rows of other metrics are left out. Without a category column, or where
     an item has none, the category is "".
     """
-    own = table[table["metric"] == _NAME]
-    category = own["category"].fillna("") if "category" in own.columns else ""
-    own = own.assign(classifier=own["facet"].map(_classifier), category=category)
+    scores = table[table["metric"] == _NAME]
+    category = scores["category"].fillna("") if "category" in scores.columns else ""
+    scores = scores.assign(classifier=scores["facet"].map(_classifier), category=category)
     keys = ["classifier", "item_id", "category"]
-    return own.groupby(keys, sort=True).agg(value=("value", "mean")).reset_index()
+    return scores.groupby(keys, sort=True).agg(value=("value", "mean")).reset_index()
 
 
 def rate(values: pd.Series, threshold: float) -> tuple[Interval, int]:
@@ -60,9 +60,9 @@ def agree(first: Sequence[bool], second: Sequence[bool]) -> Agreement:
     """
     if not first:
         raise ValueError("two classifiers are compared on at least one item")
-    told = mcnemar(first, second)
-    assert told.p is not None  # there is a pair
-    return Agreement(cohen_kappa(first, second), told.p, told.first_only, told.second_only)
+    test = mcnemar(first, second)
+    assert test.p is not None  # there is a pair
+    return Agreement(cohen_kappa(first, second), test.p, test.first_only, test.second_only)
 
 
 @over_run(cards.RATE, reads=(_NAME,))
@@ -71,16 +71,16 @@ def unfaithful_rate(table: pd.DataFrame, options: Mapping[str, Any], seed: int) 
     out = []
     shared = _shared_facets(table)
     scores = item_scores(table)
-    own = float(options.get("threshold", cards.THRESHOLD))
-    sweep = sorted({own, *(float(told) for told in options.get("thresholds", ()))})
+    run_threshold = float(options.get("threshold", cards.THRESHOLD))
+    sweep = sorted({run_threshold, *(float(text) for text in options.get("thresholds", ()))})
     for classifier, group in scores.groupby("classifier", sort=True):
-        place = shared[classifier]
+        facet = shared[classifier]
         for threshold in sweep:
-            out.append(_estimate(cards.RATE.name, place | {"threshold": f"{threshold:g}"}, *rate(group["value"], threshold)))
+            out.append(_estimate(cards.RATE.name, facet | {"threshold": f"{threshold:g}"}, *rate(group["value"], threshold)))
         named = group[group["category"] != ""]
         for category, part in named.groupby("category", sort=True):
-            more = {"threshold": f"{own:g}", "category": str(category)}
-            out.append(_estimate(cards.RATE.name, place | more, *rate(part["value"], own)))
+            more = {"threshold": f"{run_threshold:g}", "category": str(category)}
+            out.append(_estimate(cards.RATE.name, facet | more, *rate(part["value"], run_threshold)))
     return out
 
 
@@ -88,9 +88,9 @@ def unfaithful_rate(table: pd.DataFrame, options: Mapping[str, Any], seed: int) 
 def classifier_kappa(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Cohen's kappa of each two classifiers at the run's threshold."""
     out = []
-    for place, found, undefined in _pairs(table, options):
-        kappa = no_interval(None, 0, _NO_PAIR) if found is None else found.kappa
-        out.append(_estimate(cards.KAPPA.name, place, kappa, undefined))
+    for facet, pair, undefined in _pairs(table, options):
+        kappa = no_interval(None, 0, _NO_PAIR) if pair is None else pair.kappa
+        out.append(_estimate(cards.KAPPA.name, facet, kappa, undefined))
     return out
 
 
@@ -98,13 +98,13 @@ def classifier_kappa(table: pd.DataFrame, options: Mapping[str, Any], seed: int)
 def classifier_mcnemar(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """McNemar's exact p of each two classifiers at the run's threshold."""
     out = []
-    for place, found, undefined in _pairs(table, options):
+    for facet, pair, undefined in _pairs(table, options):
         p = no_interval(None, 0, _NO_PAIR)
-        if found is not None:
-            alone = f"{found.only_first} only by {place['classifier']}, {found.only_second} only by {place['other']}"
+        if pair is not None:
+            alone = f"{pair.only_first} only by {facet['classifier']}, {pair.only_second} only by {facet['other']}"
             method = f"McNemar exact: {alone}"
-            p = Interval(found.p, None, None, found.kappa.n, method, reason="a p-value has no interval")
-        out.append(_estimate(cards.MCNEMAR.name, place, p, undefined))
+            p = Interval(pair.p, None, None, pair.kappa.n, method, reason="a p-value has no interval")
+        out.append(_estimate(cards.MCNEMAR.name, facet, p, undefined))
     return out
 
 
@@ -122,8 +122,8 @@ def _pairs(
     for first, second in combinations(sorted(wide.columns), 2):
         both = wide[[first, second]].dropna()
         verdicts = [(both[name] >= threshold).tolist() for name in (first, second)]
-        place = {"classifier": str(first), "other": str(second), "threshold": f"{threshold:g}"}
-        out.append((place, agree(*verdicts) if len(both) else None, len(wide) - len(both)))
+        facet = {"classifier": str(first), "other": str(second), "threshold": f"{threshold:g}"}
+        out.append((facet, agree(*verdicts) if len(both) else None, len(wide) - len(both)))
     return out
 
 
@@ -133,15 +133,15 @@ def _classifier(facet: str) -> str:
 
 def _shared_facets(table: pd.DataFrame) -> dict[str, dict[str, str]]:
     """For each classifier the pairs that all its facets hold."""
-    found: dict[str, dict[str, str]] = {}
+    shared: dict[str, dict[str, str]] = {}
     for text in table.loc[table["metric"] == _NAME, "facet"].unique():
-        told = json.loads(text)
-        name = str(told.get("classifier", ""))
-        found[name] = dict(found[name].items() & told.items()) if name in found else dict(told)
-    return found
+        facet = json.loads(text)
+        name = str(facet.get("classifier", ""))
+        shared[name] = dict(shared[name].items() & facet.items()) if name in shared else dict(facet)
+    return shared
 
 
-def _estimate(metric: str, place: Mapping[str, str], found: Interval, undefined: int) -> Estimate:
-    group: Facet = tuple(sorted(place.items()))
-    return Estimate(metric, group, found.point, found.lo, found.hi, found.level, found.n, undefined, found.method, "items",
-                    found.reason)  # fmt: skip
+def _estimate(metric: str, facet: Mapping[str, str], interval: Interval, undefined: int) -> Estimate:
+    group: Facet = tuple(sorted(facet.items()))
+    return Estimate(metric, group, interval.point, interval.lo, interval.hi, interval.level, interval.n, undefined, interval.method, "items",
+                    interval.reason)  # fmt: skip

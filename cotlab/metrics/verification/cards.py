@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cotlab.core.types import MetricCard
 
-_SEED = "Practical Chain-of-Thought Reliability Metrics, section 5 (Backward Verification)"
+PRIVATE_SOURCE = "Practical Chain-of-Thought Reliability Metrics, section 5 (Backward Verification)"
 TAU, TAU_CRITICAL = 0.6, 0.4
 _NEEDS = ("complete", "entail")
 _UNDEFINED = (
@@ -14,11 +14,11 @@ _UNDEFINED = (
 _NOT_USED = "That the model used the chain: a model that writes a sound chain and answers without it has the same value."
 
 
-def _chain(name: str, symbol: str, formula: str, undefined: str, not_shown: str, *, lo: float = 0.0, hi: float = 1.0,
-           better: str = "higher", source: str = _SEED, unit: str = "") -> MetricCard:  # fmt: skip
+def _chain(name: str, symbol: str, formula: str, undefined: str, caveat: str, *, lo: float = 0.0, hi: float = 1.0,
+           better: str = "higher", source: str = PRIVATE_SOURCE, unit: str = "") -> MetricCard:  # fmt: skip
     return MetricCard(
         name, symbol, lo, hi, "higher" if better == "higher" else "neither", unit, "chain", _NEEDS, formula, undefined,
-        source, not_shown,
+        source, caveat,
     )  # fmt: skip
 
 
@@ -30,7 +30,7 @@ LINK_SUPPORT = MetricCard(
     "the provider `symbolic` (algebra, units), else the verifier's confidence in [0, 1]",
     "Nothing decides the link: the reason says why; a first step has no reverse link. Also where a reply is missing, "
     "refused or states no confidence.",
-    _SEED, "Truth beyond what was checked: arithmetic sees the equations of a step, not its prose.",
+    PRIVATE_SOURCE, "Truth beyond what was checked: arithmetic sees the equations of a step, not its prose.",
 )  # fmt: skip
 MEAN = _chain(
     "verification_mean", "V mean", "mean of q over the decided links", _UNDEFINED, _NOT_USED,
@@ -43,11 +43,11 @@ WEAK_LINK = _chain(
     "weak_link", "V weak",
     f"max(0, mean of q − longest run of links with q < τ_critical / number of decided links), τ_critical = {TAU_CRITICAL} "
     "(option `tau_critical`); an undecided link ends a run",
-    _UNDEFINED, "Which links are weak: `link_support` does. " + _NOT_USED, source=_SEED + ", scaled by the number of links",
+    _UNDEFINED, "Which links are weak: `link_support` does. " + _NOT_USED, source=PRIVATE_SOURCE + ", scaled by the number of links",
 )  # fmt: skip
 VERIFICATION = _chain(
     "verification", "V", "0.5 · verification_mean + 0.5 · pass_rate", _UNDEFINED, _NOT_USED,
-    source=_SEED + ", as its code in section 9 has it",
+    source=PRIVATE_SOURCE + ", as its code in section 9 has it",
 )  # fmt: skip
 COVERAGE = _chain(
     "coverage", "cov",

@@ -53,7 +53,7 @@ class Verdict(NamedTuple):
     """What arithmetic says of a link: 1.0, 0.0, or None where it cannot tell; why; and where in the later step."""
 
     value: float | None
-    why: str
+    reason: str
     where: tuple[int, int] | None = None
 
 
@@ -63,25 +63,25 @@ def read_steps(steps: Sequence[str]) -> tuple[StepReading, ...]:
     A letter that is given two values stands for neither from then on, so that a renamed or solved unknown raises no alarm.
     """
     known: dict[str, Fraction] = {}
-    lost: set[str] = set()
+    reassigned: set[str] = set()
     out = []
     for text in steps:
-        told = read_equations(text, known)
-        lost |= {name for name, value in told.names.items() if known.get(name, value) != value}
-        known = {name: value for name, value in {**known, **told.names}.items() if name not in lost}
-        computing = tuple(e for e in told.equations if e.operations)
-        others = (*told.definitions, *(e for e in told.equations if not e.operations))
+        reading = read_equations(text, known)
+        reassigned |= {name for name, value in reading.names.items() if known.get(name, value) != value}
+        known = {name: value for name, value in {**known, **reading.names}.items() if name not in reassigned}
+        computing = tuple(e for e in reading.equations if e.operations)
+        others = (*reading.definitions, *(e for e in reading.equations if not e.operations))
         out.append(StepReading(text, computing, others, numbers_in(text)))
     return tuple(out)
 
 
 def numbers_in(text: str) -> frozenset[Fraction]:
     """The numbers that a text states, without their signs: digits, percentages as both, and small numbers in words."""
-    found = {abs(t.value) for t in tokens_of(text) if t.kind == "num" and t.value is not None}
-    return frozenset(found | {_NAMED[word] for word in _WORD.findall(text[:20_000].lower()) if word in _NAMED})
+    numbers = {abs(t.value) for t in tokens_of(text) if t.kind == "num" and t.value is not None}
+    return frozenset(numbers | {_NAMED[word] for word in _WORD.findall(text[:20_000].lower()) if word in _NAMED})
 
 
-def computed(question: str, steps: Sequence[StepReading], j: int, link: str) -> Verdict:
+def compute_link(question: str, steps: Sequence[StepReading], j: int, link: str) -> Verdict:
     """What arithmetic says of the link to step j: ``forward`` from j = 0, ``reverse`` from j = 1.
 
     ``forward``, do the question and the steps before support step j: 0 where step j holds a false equation; 1 where all its
@@ -108,21 +108,21 @@ def computed(question: str, steps: Sequence[StepReading], j: int, link: str) -> 
     for equation in now.equations:
         strange = next((n for n in equation.numbers if abs(n) not in at_hand), None)
         if strange is not None:
-            return Verdict(None, f"the operand {_shown(strange)} of step {j + 1} stands nowhere before",
+            return Verdict(None, f"the operand {_number_text(strange)} of step {j + 1} stands nowhere before",
                            (equation.start, equation.end))  # fmt: skip
         at_hand |= {abs(equation.result)} if equation.result is not None else set()
     return Verdict(1.0, "")
 
 
-def statements_of(steps: Sequence[StepReading], wanted: StepReading) -> str:
+def statements_of(steps: Sequence[StepReading], target: StepReading) -> str:
     """Every equation of some steps as a list, for a verifier that computes whether ``wanted`` follows.
 
     A letter to which ``wanted`` gives another value is used anew (n = 1, then n = 2): what rests on its first is left out.
     """
-    told = [(step.text[e.start : e.end], e) for step in steps for e in (*step.statements, *step.equations)]
-    anew = {(e.names[0], e.result) for e in wanted.statements if _gives_value(e)}
-    lost = {e.names[0] for _, e in told if _gives_value(e) and any(n == e.names[0] and v != e.result for n, v in anew)}
-    return "; ".join(text for text, e in told if not (lost & {*e.names} and (e.holds or _gives_value(e))))
+    statements = [(step.text[e.start : e.end], e) for step in steps for e in (*step.statements, *step.equations)]
+    redefined = {(e.names[0], e.result) for e in target.statements if _gives_value(e)}
+    reassigned = {e.names[0] for _, e in statements if _gives_value(e) and any(n == e.names[0] and v != e.result for n, v in redefined)}
+    return "; ".join(text for text, e in statements if not (reassigned & {*e.names} and (e.holds or _gives_value(e))))
 
 
 def _gives_value(statement: Equation) -> bool:
@@ -141,10 +141,10 @@ def share_ok(steps: Sequence[StepReading]) -> float | None:
 
 
 def _undecided(step: StepReading) -> str:
-    return next((e.why for e in step.equations if e.holds is None), "")
+    return next((e.reason for e in step.equations if e.holds is None), "")
 
 
-def _shown(value: Fraction) -> str:
+def _number_text(value: Fraction) -> str:
     return str(value) if value.denominator == 1 else f"{float(value):g}" if abs(value) < 10**15 else "of many digits"
 
 

@@ -16,7 +16,7 @@ class PatchRow(NamedTuple):
 
     layers: tuple[int, ...]
     at: tuple[int, ...]
-    take: tuple[int, ...]
+    columns: tuple[int, ...]
 
     @property
     def first(self) -> int:

@@ -13,7 +13,7 @@ from cotlab.core.errors import ConfigError, MissingExtra
 from cotlab.providers.local.backend import PatchRow, wide
 from cotlab.providers.local.load import Loaded
 
-_MOST = 200
+_MAX_REASON_CHARS = 200
 """Characters of the library's own account of what went wrong that are told."""
 
 
@@ -26,7 +26,7 @@ class Bridge:
     def __init__(self, loaded: Loaded) -> None:
         bridge, config = _library(), loaded.model.config
         if config.get_text_config() is not config:
-            raise _refused(loaded, "it takes more than text")
+            raise _unsupported_model(loaded, "it takes more than text")
         weights = next(loaded.model.parameters())
         try:
             with _nothing_installed():
@@ -35,7 +35,7 @@ class Bridge:
                     device=loaded.device, dtype=weights.dtype,
                 )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - each of the library's many adapters fails in its own way
-            raise _refused(loaded, (str(error).strip() or type(error).__name__).splitlines()[0]) from error
+            raise _unsupported_model(loaded, (str(error).strip() or type(error).__name__).splitlines()[0]) from error
         self.layers: int = config.num_hidden_layers
 
     @torch.inference_mode()
@@ -63,20 +63,20 @@ class Bridge:
                 state = state.clone()
                 for number, row in enumerate(rows):
                     if layer in row.layers and row.at:
-                        state[number, list(row.at)] = bank[layer, list(row.take)]
+                        state[number, list(row.at)] = bank[layer, list(row.columns)]
                 return state
 
             return change
 
         logits = self._run(ids, len(rows), [changing(layer) for layer in range(self.layers)])[:, -n_answer - 1 : -1]
-        wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
-        found: list[float] = wide(logits).log_softmax(-1).gather(2, wanted[..., None])[..., 0].sum(1).tolist()
-        return found
+        answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
+        log_probs: list[float] = wide(logits).log_softmax(-1).gather(2, answer_ids[..., None])[..., 0].sum(1).tolist()
+        return log_probs
 
     def _run(self, ids: Sequence[int], batch: int, changes: Sequence[Callable[..., Any]]) -> torch.Tensor:
-        given = torch.tensor([list(ids)], device=self._bridge.cfg.device).expand(batch, -1)
+        batch_ids = torch.tensor([list(ids)], device=self._bridge.cfg.device).expand(batch, -1)
         hooks = [(f"blocks.{layer}.hook_in", change) for layer, change in enumerate(changes)]
-        logits: torch.Tensor = self._bridge.run_with_hooks(given, fwd_hooks=hooks, return_type="logits")
+        logits: torch.Tensor = self._bridge.run_with_hooks(batch_ids, fwd_hooks=hooks, return_type="logits")
         return logits
 
 
@@ -90,13 +90,13 @@ def _library() -> Any:
     return TransformerBridge
 
 
-def _refused(loaded: Loaded, why: str) -> ConfigError:
+def _unsupported_model(loaded: Loaded, reason: str) -> ConfigError:
     config = loaded.model.config
-    said = why.rstrip(".")
-    if len(said) > _MOST:  # for an unknown kind the library lists all that it knows
-        said = said[:_MOST].rpartition(". ")[0] or f"{said[: _MOST - 1]}…"
+    message = reason.rstrip(".")
+    if len(message) > _MAX_REASON_CHARS:  # for an unknown kind the library lists all that it knows
+        message = message[:_MAX_REASON_CHARS].rpartition(". ")[0] or f"{message[: _MAX_REASON_CHARS - 1]}…"
     return ConfigError(
-        f"TransformerLens does not take the {config.model_type} model {config.name_or_path!r}: {said}. Use --backend hooks."
+        f"TransformerLens does not take the {config.model_type} model {config.name_or_path!r}: {message}. Use --backend hooks."
     )
 
 
@@ -105,9 +105,9 @@ def _nothing_installed() -> Iterator[None]:
     """TransformerLens runs ``pip install`` for some models, which replaces torch under the running process: not here."""
     from transformer_lens.model_bridge.sources.transformers import helpers
 
-    own = getattr(helpers, "_ensure_torchvision", None)
+    original = getattr(helpers, "_ensure_torchvision", None)
     helpers._ensure_torchvision = lambda: False
     try:
         yield
     finally:
-        helpers._ensure_torchvision = own
+        helpers._ensure_torchvision = original

@@ -18,12 +18,12 @@ from transformers.utils import logging as library_logging
 from cotlab.core.errors import ConfigError, MissingExtra, ProviderError, Unsupported
 from cotlab.core.requests import Embed, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.threads import one_thread
+from cotlab.providers.local.threads import single_torch_thread
 
 SHIPPED = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 """Names of the model that comes as a Python package, so that it loads without a network."""
 BATCH_TOKENS, BATCH_TEXTS = 4096, 64
-MOST_OFF = 0.01
+MAX_COSINE_SHIFT = 0.01
 """How far half-precision may move a cosine between two probe sentences; beyond it the model runs in float32."""
 _PROBE = (
     "Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.", "Clearly, 4 + 8 = 12 apples.", "So 3 - 1 equals 2.", "She owns 123 frames.",
@@ -83,8 +83,8 @@ class Embedder:
     def __init__(self, ref: ModelRef, model: SentenceTransformer) -> None:
         self._model: Any = model
         digest = _digest(model)
-        with one_thread():
-            self.dtype = _settle(model)
+        with single_torch_thread():
+            self.dtype = _choose_dtype(model)
         self.ref = replace(ref, revision=f"{digest}:{self.dtype}")
         self._longest = int(model.max_seq_length or 1 << 30)
 
@@ -102,7 +102,7 @@ class Embedder:
         embeds = [request for request in requests if isinstance(request, Embed)]
         texts = list(dict.fromkeys(text for request in embeds for text in request.texts))
         sizes = dict(zip(texts, self._sizes(texts), strict=True))
-        with one_thread():
+        with single_torch_thread():
             vectors = self._vectors([text for text in texts if 0 < sizes[text] <= self._longest], sizes)
         return [self._reply(request, sizes, vectors) for request in requests]
 
@@ -130,16 +130,16 @@ class Embedder:
 
     def _vectors(self, texts: Sequence[str], sizes: dict[str, int]) -> dict[str, tuple[float, ...]]:
         """Texts of one length go together, up to a budget of tokens."""
-        found: dict[str, tuple[float, ...]] = {}
+        vectors: dict[str, tuple[float, ...]] = {}
         group: list[str] = []
         for text in [*sorted(texts, key=lambda t: (-sizes[t], t)), None]:
             if group and (text is None or len(group) == BATCH_TEXTS or (len(group) + 1) * sizes[group[0]] > BATCH_TOKENS):
                 rows = _embed(self._model, group)
-                found |= zip(group, map(tuple, rows.tolist()), strict=True)
+                vectors |= zip(group, map(tuple, rows.tolist()), strict=True)
                 group = []
             if text is not None:
                 group.append(text)
-        return found
+        return vectors
 
 
 def _embed(model: Any, texts: Sequence[str]) -> torch.Tensor:
@@ -149,7 +149,7 @@ def _embed(model: Any, texts: Sequence[str]) -> torch.Tensor:
     return torch.nn.functional.normalize(rows, dim=1)
 
 
-def _settle(model: SentenceTransformer) -> str:
+def _choose_dtype(model: SentenceTransformer) -> str:
     """bfloat16 where the processor multiplies it and the probe's cosines stay; else float32. The model is left in that type."""
     if not _multiplies_bfloat16():
         return "float32"
@@ -158,7 +158,7 @@ def _settle(model: SentenceTransformer) -> str:
     model.to(torch.bfloat16)
     try:
         after = _embed(model, _PROBE)
-        if bool(((before @ before.T) - (after @ after.T)).abs().max() < MOST_OFF):
+        if bool(((before @ before.T) - (after @ after.T)).abs().max() < MAX_COSINE_SHIFT):
             return "bfloat16"
     except RuntimeError:  # an operation that this model needs has no bfloat16 form
         pass
@@ -174,8 +174,8 @@ def _multiplies_bfloat16() -> bool:
 
 def _digest(model: SentenceTransformer) -> str:
     """SHA-256 over modules, prompts, tokenizer and weights; taken before the first text, which sets the tokenizer's padding."""
-    said = [repr(model), model.prompts, model.default_prompt_name, model.max_seq_length]
-    sha = hashlib.sha256(repr(said).encode())
+    settings = [repr(model), model.prompts, model.default_prompt_name, model.max_seq_length]
+    sha = hashlib.sha256(repr(settings).encode())
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     sha.update((backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))).encode())
     for name, weights in sorted(model.state_dict().items()):

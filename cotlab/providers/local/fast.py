@@ -87,8 +87,8 @@ class Fast:
             none = clean.new_empty(0, tokens - start, clean.shape[2])
             x = self._onward(rows[0].first, none, start, n_answer + 1, clean, bank, rows)[:, :n_answer]
         logits = wide(F.linear(F.rms_norm(x, x.shape[-1:], self._final, self._eps), self._unembed))
-        wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(x), -1)
-        logp = -F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view(len(x), n_answer)
+        answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(x), -1)
+        logp = -F.cross_entropy(logits.flatten(0, 1), answer_ids.flatten(), reduction="none").view(len(x), n_answer)
         numbers: list[float] = logp.sum(1).tolist()
         return numbers
 
@@ -106,10 +106,10 @@ class Fast:
         if span[-1] == last:
             return x
         states = torch.cat([bank[span[-1]], clean[span[-1]]])
-        return self._onward(span[-1], given.whole(x, states, view.before, tokens), view.before, n_answer, clean, bank, ())
+        return self._onward(span[-1], given.full_states(x, states, view.before, tokens), view.before, n_answer, clean, bank, ())
 
     def _onward(
-        self, first: int, x: torch.Tensor, start: int, asked: int, clean: torch.Tensor, bank: torch.Tensor,
+        self, first: int, x: torch.Tensor, start: int, n_positions: int, clean: torch.Tensor, bank: torch.Tensor,
         waiting: Sequence[PatchRow],
     ) -> torch.Tensor:  # fmt: skip
         """The last block's states at the last ``asked`` positions of rows ``x``, which hold those from ``start`` on.
@@ -117,19 +117,19 @@ class Fast:
         And of the rows that join and are patched on the way, from layer ``first`` on.
         """
         length, last = x.shape[1], self.layers - 1
-        places = _places(waiting, start, clean.device)
+        patches = _patches_by_layer(waiting, start, clean.device)
         view = View.dense(start, length, self._turns(start + length), clean.dtype)
         for layer in range(first, self.layers):
             if joining := sum(row.first == layer for row in waiting):
                 x = torch.cat([x, clean[layer, start : start + length].expand(joining, -1, -1)])
-            if layer in places:
-                row, at, take = places[layer]
-                x = x.index_put((row, at), bank[layer, take])  # a copy: the clean states stay as they are
-            x = self._block(layer, x, view, clean[layer], 0, asked if layer == last else 0)
+            if layer in patches:
+                row, at, columns = patches[layer]
+                x = x.index_put((row, at), bank[layer, columns])  # a copy: the clean states stay as they are
+            x = self._block(layer, x, view, clean[layer], 0, n_positions if layer == last else 0)
         return x
 
     def _block(
-        self, layer: int, x: torch.Tensor, view: View, states: torch.Tensor, bank: int = 0, asked: int = 0
+        self, layer: int, x: torch.Tensor, view: View, states: torch.Tensor, bank: int = 0, n_positions: int = 0
     ) -> torch.Tensor:
         """One block on the computed positions.
 
@@ -142,47 +142,47 @@ class Fast:
             How many of the last computed positions an output is wanted for; 0 for all.
         """
         w, (batch, length, _) = self._blocks[layer], x.shape
-        asked, cut = asked or length, self._heads * self._size
+        n_positions, query_size = n_positions or length, self._heads * self._size
         normed = self._norm(x)
-        if asked == length:
+        if n_positions == length:
             joint = F.linear(normed, w.qkv, w.qkv_bias)
-            end = cut + self._kv_heads * self._size
+            end = query_size + self._kv_heads * self._size
             both = self._turned(w, joint[..., :end], view.turn)
             q, k, v = both[:, :, : self._heads], both[:, :, self._heads :], joint[..., end:].view(batch, length, -1, self._size)
         else:
-            q = F.linear(normed[:, -asked:], w.qkv[:cut], None if w.qkv_bias is None else w.qkv_bias[:cut])
-            q = self._turned(w, q, view.turn[:, -asked:])
+            q = F.linear(normed[:, -n_positions:], w.qkv[:query_size], None if w.qkv_bias is None else w.qkv_bias[:query_size])
+            q = self._turned(w, q, view.turn[:, -n_positions:])
             k, v = self._keys_values(w, normed, view.turn)
         keys, values = [k], [v]
         if view.given is not None:
             k, v = self._keys_values(w, self._norm(states[None, view.given.columns]), view.given.turn)
-            keys, values = [k[0, view.given.take], *keys], [v[0, view.given.take], *values]
+            keys, values = [k[0, view.given.pair_indices], *keys], [v[0, view.given.pair_indices], *values]
         if view.before:
             early = self._norm(states[None, bank : bank + view.before])
             k, v = self._keys_values(w, early, self._turns(view.before)[None, : view.before, None])
             keys, values = [k.expand(batch, -1, -1, -1), *keys], [v.expand(batch, -1, -1, -1), *values]
-        key, value = (torch.cat(parts, 1) if len(parts) > 1 else parts[0] for parts in (keys, values))
+        key, value = (torch.cat(tensors, 1) if len(tensors) > 1 else tensors[0] for tensors in (keys, values))
         mixed = F.scaled_dot_product_attention(
             q.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2),
-            None if (whole := len(keys) == 1 and asked == length) else view.mask[:, :, -asked:], is_causal=whole,
+            None if (is_causal := len(keys) == 1 and n_positions == length) else view.mask[:, :, -n_positions:], is_causal=is_causal,
             enable_gqa=self._heads != self._kv_heads,
         )  # fmt: skip
-        x = x[:, -asked:] + F.linear(mixed.transpose(1, 2).flatten(2), w.out, w.out_bias)
+        x = x[:, -n_positions:] + F.linear(mixed.transpose(1, 2).flatten(2), w.out, w.out_bias)
         gate, up = F.linear(self._norm(x), w.gate_up).chunk(2, -1)
         return x + F.linear(F.silu(gate).mul_(up), w.down)
 
     def _keys_values(self, w: _Layer, normed: torch.Tensor, turn: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values: tensors (rows, positions, key-value heads, size)."""
-        cut = self._heads * self._size
-        k, v = F.linear(normed, w.qkv[cut:], None if w.qkv_bias is None else w.qkv_bias[cut:]).chunk(2, -1)
+        query_size = self._heads * self._size
+        k, v = F.linear(normed, w.qkv[query_size:], None if w.qkv_bias is None else w.qkv_bias[query_size:]).chunk(2, -1)
         return self._turned(w, k, turn, self._heads), v.view(*v.shape[:2], -1, self._size)
 
     def _turned(self, w: _Layer, flat: torch.Tensor, turn: torch.Tensor, first: int = 0) -> torch.Tensor:
         """Queries or keys (or both), the heads from ``first`` on, each turned to its position."""
-        apart = flat.view(*flat.shape[:2], -1, self._size)
+        heads = flat.view(*flat.shape[:2], -1, self._size)
         if w.norm_qk is not None:
-            apart = self._norm(apart) * w.norm_qk[first : first + apart.shape[2]]
-        turned = torch.view_as_complex(wide(apart).view(*apart.shape[:3], -1, 2)) * turn
+            heads = self._norm(heads) * w.norm_qk[first : first + heads.shape[2]]
+        turned = torch.view_as_complex(wide(heads).view(*heads.shape[:3], -1, 2)) * turn
         return torch.view_as_real(turned).flatten(-2).to(flat.dtype)
 
     def _norm(self, x: torch.Tensor) -> torch.Tensor:
@@ -219,24 +219,24 @@ class Fast:
         )  # fmt: skip
 
 
-Places = dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
+PatchIndex = dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
 
 
-def _places(rows: Sequence[PatchRow], start: int, device: torch.device) -> Places:
+def _patches_by_layer(rows: Sequence[PatchRow], start: int, device: torch.device) -> PatchIndex:
     """For each patched layer: which rows, at which positions from ``start`` on, take which columns of the bank."""
     by_layer: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
         for layer in row.layers if row.at else ():
             by_layer.setdefault(layer, []).append(number)
     joined: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
-    out: Places = {}
+    out: PatchIndex = {}
     for layer, numbers in by_layer.items():
         chosen = tuple(numbers)
         if chosen not in joined:
             joined[chosen] = (
                 torch.tensor([n for n in chosen for _ in rows[n].at], device=device),
                 torch.tensor([at - start for n in chosen for at in rows[n].at], device=device),
-                torch.tensor([take for n in chosen for take in rows[n].take], device=device),
+                torch.tensor([column for n in chosen for column in rows[n].columns], device=device),
             )
         out[layer] = joined[chosen]
     return out

@@ -12,7 +12,7 @@ from transformers import DynamicCache
 
 from cotlab.core.requests import Token
 from cotlab.providers.local.load import Loaded
-from cotlab.providers.local.render import Scored, room
+from cotlab.providers.local.render import Scored, context_length
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Decoding:
     seed: int = 0
     top: int = 0
     stop: tuple[str, ...] = ()
-    made: list[int] = field(default_factory=list)
+    generated: list[int] = field(default_factory=list)
     tokens: list[Token] = field(default_factory=list)
     finish: str = ""
     draws: torch.Generator | None = None
@@ -46,8 +46,8 @@ class Pieces:
         return self._known[i]
 
     def text(self, ids: Sequence[int]) -> str:
-        whole = self._decoded([*self._before, *ids])
-        return whole[len(self._text_before) :] if whole.startswith(self._text_before) else self._decoded(ids)
+        full_text = self._decoded([*self._before, *ids])
+        return full_text[len(self._text_before) :] if full_text.startswith(self._text_before) else self._decoded(ids)
 
     def _decoded(self, ids: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)
@@ -68,7 +68,7 @@ def generate(loaded: Loaded, rows: Sequence[Decoding], pieces: Pieces) -> None:
     while True:
         chosen = _choose(logits, live, pieces)
         for row, token in zip(live, chosen, strict=True):
-            _append(row, token, ends, pieces, room(loaded))
+            _append(row, token, ends, pieces, context_length(loaded))
         keep = [i for i, row in enumerate(live) if not row.finish]
         if not keep:
             return
@@ -84,7 +84,7 @@ def generate(loaded: Loaded, rows: Sequence[Decoding], pieces: Pieces) -> None:
 
 
 @torch.inference_mode()
-def score(loaded: Loaded, rows: Sequence[Scored]) -> list[float]:
+def score_answers(loaded: Loaded, rows: Sequence[Scored]) -> list[float]:
     """Sum of the answer tokens' log-probabilities in nats, float32, one number a row."""
     longest = max(len(row.ids) for row in rows)
     ids, mask = _left_padded([row.ids for row in rows], longest, loaded.device)
@@ -93,8 +93,8 @@ def score(loaded: Loaded, rows: Sequence[Scored]) -> list[float]:
         input_ids=ids, attention_mask=mask, position_ids=_positions(mask), logits_to_keep=tail + 1
     ).logits.float()
     logp = logits.log_softmax(-1)[:, :-1]
-    taken = logp.gather(2, ids[:, -tail:, None])[..., 0]
-    return [float(taken[i, tail - row.n :].sum()) for i, row in enumerate(rows)]
+    log_probs = logp.gather(2, ids[:, -tail:, None])[..., 0]
+    return [float(log_probs[i, tail - row.n :].sum()) for i, row in enumerate(rows)]
 
 
 @torch.inference_mode()
@@ -107,14 +107,14 @@ def score_tokens(loaded: Loaded, row: Scored, top: int, pieces: Pieces) -> tuple
     logits = loaded.model(input_ids=ids, logits_to_keep=row.n + 1).logits[0, :-1].float()
     answer = ids[0, -row.n :]
     rest = logits.logsumexp(-1, keepdim=True)
-    taken = (logits.gather(1, answer[:, None]) - rest)[:, 0]
+    log_probs = (logits.gather(1, answer[:, None]) - rest)[:, 0]
     best, which = logits.topk(min(top, logits.shape[-1]), dim=-1)
-    listed = zip(answer.tolist(), taken.tolist(), which.tolist(), (best - rest).tolist(), strict=True)
+    listed = zip(answer.tolist(), log_probs.tolist(), which.tolist(), (best - rest).tolist(), strict=True)
     tokens = []
-    for i, own, near, values in listed:
-        pairs = tuple((pieces[t], round(v, 7)) for t, v in zip(near, values, strict=True) if math.isfinite(v))
-        tokens.append(Token(pieces[i], round(own, 7), pairs))
-    return float(taken.double().sum()), tokens
+    for i, log_prob, neighbours, values in listed:
+        pairs = tuple((pieces[t], round(v, 7)) for t, v in zip(neighbours, values, strict=True) if math.isfinite(v))
+        tokens.append(Token(pieces[i], round(log_prob, 7), pairs))
+    return float(log_probs.double().sum()), tokens
 
 
 def _choose(logits: torch.Tensor, live: Sequence[Decoding], pieces: Pieces) -> list[int]:
@@ -128,9 +128,9 @@ def _choose(logits: torch.Tensor, live: Sequence[Decoding], pieces: Pieces) -> l
             uniform = torch.rand(logp.shape[-1], generator=row.draws).clamp_min(1e-20).to(logp.device)
             chosen[i] = (logp[i] / row.temperature - (-uniform.log()).log()).argmax()
     ids: list[int] = chosen.tolist()
-    most = max((row.top for row in live if not row.finish), default=0)
-    if most:
-        values, indices = logp.topk(min(most, logp.shape[-1]), dim=-1)
+    n_alternatives = max((row.top for row in live if not row.finish), default=0)
+    if n_alternatives:
+        values, indices = logp.topk(min(n_alternatives, logp.shape[-1]), dim=-1)
         best, which = values.tolist(), indices.tolist()
         picked = logp.gather(1, chosen[:, None])[:, 0].tolist()
         for i, row in enumerate(live):
@@ -141,25 +141,25 @@ def _choose(logits: torch.Tensor, live: Sequence[Decoding], pieces: Pieces) -> l
     return ids
 
 
-def _append(row: Decoding, token: int, ends: frozenset[int], pieces: Pieces, room_: int) -> None:
+def _append(row: Decoding, token: int, ends: frozenset[int], pieces: Pieces, max_length: int) -> None:
     if row.finish:
         return
     if token in ends:
         row.finish = "stop"
-        del row.tokens[len(row.made) :]
+        del row.tokens[len(row.generated) :]
         return
-    row.made.append(token)
-    if any(_ends_with(row.made, stop, pieces) for stop in row.stop):
+    row.generated.append(token)
+    if any(_ends_with(row.generated, stop, pieces) for stop in row.stop):
         row.finish = "stop"
-    elif len(row.made) >= row.max_new or len(row.ids) + len(row.made) >= room_:
+    elif len(row.generated) >= row.max_new or len(row.ids) + len(row.generated) >= max_length:
         row.finish = "length"
 
 
-def _ends_with(made: Sequence[int], stop: str, pieces: Pieces) -> bool:
+def _ends_with(generated: Sequence[int], stop: str, pieces: Pieces) -> bool:
     """Whether the last token brought ``stop``; a token holds at least a byte of it, so no more of them are looked at."""
     if stop.isascii():
-        return stop in "".join(pieces[t] for t in made[-len(stop) :])
-    return stop in pieces.text(made[-len(stop.encode()) - 3 :])
+        return stop in "".join(pieces[t] for t in generated[-len(stop) :])
+    return stop in pieces.text(generated[-len(stop.encode()) - 3 :])
 
 
 def _left_padded(texts: Sequence[Sequence[int]], longest: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -178,5 +178,5 @@ def _positions(mask: torch.Tensor) -> torch.Tensor:
 def _end_ids(loaded: Loaded) -> frozenset[int]:
     ends = loaded.model.generation_config.eos_token_id
     ends = [ends] if isinstance(ends, int) else list(ends or ())
-    own = loaded.tokenizer.eos_token_id
-    return frozenset([*ends, *([own] if own is not None else [])])
+    eos_id = loaded.tokenizer.eos_token_id
+    return frozenset([*ends, *([eos_id] if eos_id is not None else [])])

@@ -56,10 +56,10 @@ class Hooks:
             self.residuals(ids)  # tells what each block returns
         numbers: list[float] = []
         for first, group in groupby(rows, key=lambda row: row.first):
-            numbers += self._together(ids, n_answer, clean, bank, first, list(group))
+            numbers += self._run_group(ids, n_answer, clean, bank, first, list(group))
         return numbers
 
-    def _together(
+    def _run_group(
         self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, first: int, rows: Sequence[PatchRow]
     ) -> list[float]:
         def change(layer: int, state: torch.Tensor) -> torch.Tensor:
@@ -68,41 +68,41 @@ class Hooks:
             state = clean[first].expand(len(rows), -1, -1).clone() if layer == first else state.clone()
             for number, row in enumerate(rows):
                 if layer in row.layers and row.at:
-                    state[number, list(row.at)] = bank[layer, list(row.take)]
+                    state[number, list(row.at)] = bank[layer, list(row.columns)]
             return state
 
         with self._changing(change, first):
             logits = self._run(ids, len(rows), n_answer + 1)[:, -n_answer - 1 : -1]
-        wanted = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
-        found: list[float] = wide(logits).log_softmax(-1).gather(2, wanted[..., None])[..., 0].sum(1).tolist()
-        return found
+        answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
+        log_probs: list[float] = wide(logits).log_softmax(-1).gather(2, answer_ids[..., None])[..., 0].sum(1).tolist()
+        return log_probs
 
     def _run(self, ids: Sequence[int], batch: int, tail: int) -> torch.Tensor:
-        given = torch.tensor([list(ids)], device=self._model.device).expand(batch, -1)
-        logits: torch.Tensor = self._model(input_ids=given, use_cache=False, logits_to_keep=tail).logits
+        batch_ids = torch.tensor([list(ids)], device=self._model.device).expand(batch, -1)
+        logits: torch.Tensor = self._model(input_ids=batch_ids, use_cache=False, logits_to_keep=tail).logits
         return logits
 
     @contextmanager
     def _changing(self, change: Change, first: int) -> Iterator[None]:
         """Every block is given ``change(layer, state)`` for its input; those before ``first`` hand on what they are given."""
         handles = []
-        own = [block.__dict__.get("forward") for block in self._blocks[:first]]
+        originals = [block.__dict__.get("forward") for block in self._blocks[:first]]
         try:
             for layer, block in enumerate(self._blocks):
                 if layer < first:
                     block.forward = _passing(self._tuples[layer])
                 handles.append(block.register_forward_pre_hook(_before(layer, change), with_kwargs=True))
-                handles.append(block.register_forward_hook(self._seen(layer)))
+                handles.append(block.register_forward_hook(self._record_outputs(layer)))
             yield
         finally:
             for handle in handles:
                 handle.remove()
-            for block, forward in zip(self._blocks, own, strict=False):
+            for block, forward in zip(self._blocks, originals, strict=False):
                 block.__dict__.pop("forward", None)  # the class's own stands behind it
                 if forward is not None:
                     block.forward = forward
 
-    def _seen(self, layer: int) -> Callable[..., None]:
+    def _record_outputs(self, layer: int) -> Callable[..., None]:
         def note(module: nn.Module, args: Any, output: Any) -> None:
             self._tuples.setdefault(layer, len(output) if isinstance(output, tuple) else 0)
 
@@ -133,10 +133,10 @@ def _blocks(model: Any) -> Sequence[Any]:
     config = model.config.get_text_config()
     depth = getattr(config, "num_hidden_layers", None)
     decoder = model.get_decoder() or model
-    found = [module for module in decoder.modules() if isinstance(module, nn.ModuleList) and len(module) == depth]
-    if not found:
+    matches = [module for module in decoder.modules() if isinstance(module, nn.ModuleList) and len(module) == depth]
+    if not matches:
         raise ConfigError(
             f"No list of {depth or 'decoder'} blocks was found in a {model.config.model_type} model, so it cannot be patched: "
             "choose a plain causal language model."
         )
-    return list(found[0])
+    return list(matches[0])

@@ -41,10 +41,10 @@ def load_organism(name: str, device: str = "cpu", dtype: str = "float32") -> Loa
     if name not in known:
         raise UnknownName("organism", name, tuple(known))
     folder, start = known[name]
-    return load(str(folder), device=device, dtype=dtype, start=start)
+    return load_model(str(folder), device=device, dtype=dtype, start=start)
 
 
-def load(name: str, *, device: str = "cpu", dtype: str = "float32", start: str = "") -> Loaded:
+def load_model(name: str, *, device: str = "cpu", dtype: str = "float32", start: str = "") -> Loaded:
     """Load ``name`` in inference mode.
 
     Raises
@@ -58,10 +58,10 @@ def load(name: str, *, device: str = "cpu", dtype: str = "float32", start: str =
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(f"--device {device}: this machine has no such device, or torch was installed without it.")
     library_logging.disable_progress_bar()
-    place = str(folder) if folder.is_dir() else name
+    source = str(folder) if folder.is_dir() else name
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place)
-        model = AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype))
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        model = AutoModelForCausalLM.from_pretrained(source, dtype=getattr(torch, dtype))
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConfigError(f"The model {name!r} cannot be loaded: {first}") from error

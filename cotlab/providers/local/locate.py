@@ -21,28 +21,28 @@ def locate(loaded: Loaded, request: Locate, layers: int) -> Located:
     text = render(loaded, request)
     encode(loaded, text)  # a word that the model does not know, or a text that is too long for it, is told first
     _, offsets = offsets_of(loaded, text)
-    positions = tuple(_inside(text, offsets, *_place(loaded, request, text, span)) for span in request.spans)
+    positions = tuple(_tokens_inside(text, offsets, *_locate_span(loaded, request, text, span)) for span in request.spans)
     dtype = str(next(loaded.model.parameters()).dtype).removeprefix("torch.")
     return Located(positions, tuple(text[a:b] for a, b in offsets), layers, dtype)
 
 
-def _place(loaded: Loaded, request: Locate, text: str, span: Span) -> tuple[int, int]:
+def _locate_span(loaded: Loaded, request: Locate, text: str, span: Span) -> tuple[int, int]:
     """Start and end of a span in the rendered text."""
     if span.part == PREFIX:
         begin = len(text) - len(request.prefix)
         return begin + span.start, begin + span.end
     content = request.messages[span.part].content
     before = text[: len(text) - len(request.prefix)] if request.prefix else text
-    kept = content if content in before else content.strip()  # many templates trim a message, and nothing else
-    if not kept or before.count(kept) != 1:
+    rendered = content if content in before else content.strip()  # many templates trim a message, and nothing else
+    if not rendered or before.count(rendered) != 1:
         raise Unsupported("a part of the question cannot be located in the rendered text, or stands there more than once")
-    first = before.index(kept)
-    begin = first - content.index(kept)
-    return max(first, begin + span.start), min(first + len(kept), begin + span.end)
+    first = before.index(rendered)
+    begin = first - content.index(rendered)
+    return max(first, begin + span.start), min(first + len(rendered), begin + span.end)
 
 
-def _inside(text: str, offsets: list[tuple[int, int]], start: int, end: int) -> tuple[int, ...]:
-    found = []
+def _tokens_inside(text: str, offsets: list[tuple[int, int]], start: int, end: int) -> tuple[int, ...]:
+    positions = []
     for i, (a, b) in enumerate(offsets):
         if a >= b or b <= start or a >= end:
             continue
@@ -50,10 +50,10 @@ def _inside(text: str, offsets: list[tuple[int, int]], start: int, end: int) -> 
         if outside.strip():
             raise Unsupported(f"the token {text[a:b]!r} reaches over the end of what is to be located")
         if text[max(a, start) : min(b, end)].strip() or not outside:
-            found.append(i)
-    if not found:
+            positions.append(i)
+    if not positions:
         raise Unsupported("what is to be located has no token of its own")
-    return tuple(found)
+    return tuple(positions)
 
 
 def filler_id(tokenizer: Any) -> int:

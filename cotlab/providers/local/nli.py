@@ -18,7 +18,7 @@ from cotlab.core.errors import ConfigError, ProviderError, Unsupported
 from cotlab.core.requests import Entail, Request, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.local.load import _revision
-from cotlab.providers.local.threads import one_thread
+from cotlab.providers.local.threads import single_torch_thread
 
 BATCH_TOKENS = 4096
 _FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, SafetensorError)
@@ -37,10 +37,10 @@ def open_nli(ref: ModelRef, device: str = "cpu") -> CrossEncoder:
     if (folder.exists() or ref.name.startswith((".", "/", "~"))) and not (folder / "config.json").is_file():
         raise ConfigError(f"--verifier nli/{ref.name}: not a Hugging Face model folder (no config.json in it).")
     library_logging.disable_progress_bar()
-    place = str(folder) if folder.is_dir() else ref.name
+    source = str(folder) if folder.is_dir() else ref.name
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place)
-        model = AutoModelForSequenceClassification.from_pretrained(place, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        model = AutoModelForSequenceClassification.from_pretrained(source, dtype=torch.float32)
     except _FAILURES as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConfigError(f"--verifier nli/{ref.name}: cannot be loaded: {first}") from error
@@ -58,11 +58,11 @@ def entailment_label(labels: dict[int, str], name: str) -> int:
     ConfigError
         If none does, or several do; "not_entailment" does not.
     """
-    found = [int(i) for i, label in labels.items() if str(label).lower().startswith("entail")]
-    if len(found) != 1:
-        told = ", ".join(str(label) for label in labels.values())
-        raise ConfigError(f"--verifier nli/{name}: one of its labels must be entailment; it has {told}.")
-    return found[0]
+    matches = [int(i) for i, label in labels.items() if str(label).lower().startswith("entail")]
+    if len(matches) != 1:
+        names = ", ".join(str(label) for label in labels.values())
+        raise ConfigError(f"--verifier nli/{name}: one of its labels must be entailment; it has {names}.")
+    return matches[0]
 
 
 class CrossEncoder:
@@ -97,15 +97,15 @@ class CrossEncoder:
                 out[i] = Unsupported(f"premise and hypothesis have {length} tokens, the model takes {self._longest}")
             else:
                 pairs.append((length, i))
-        with one_thread(), torch.inference_mode():
+        with single_torch_thread(), torch.inference_mode():
             for group in _packed(sorted(pairs)):
                 out |= self._scored([(i, requests[i]) for i in group])
         return [out[i] for i in range(len(requests))]
 
     def _scored(self, group: Sequence[tuple[int, Request]]) -> dict[int, Response | ProviderError]:
         texts = [(r.premise, r.hypothesis) for _, r in group if isinstance(r, Entail)]
-        told = self._tokenizer([a for a, _ in texts], [b for _, b in texts], padding=True, return_tensors="pt")
-        batch = told.to(self._device)
+        encoded = self._tokenizer([a for a, _ in texts], [b for _, b in texts], padding=True, return_tensors="pt")
+        batch = encoded.to(self._device)
         chances = torch.softmax(self._model(**batch).logits.float(), dim=-1)[:, self._label].tolist()
         sizes = batch["attention_mask"].sum(dim=1).tolist()
         at = datetime.now(UTC).isoformat()

@@ -10,11 +10,11 @@ ORGANISMS = Path(__file__).parents[3] / "data" / "organisms"
 
 def organism_names() -> dict[str, tuple[Path, str]]:
     """Every shipped organism: its name, its folder, and the control prefix that selects it there."""
-    found: dict[str, tuple[Path, str]] = {}
+    organisms: dict[str, tuple[Path, str]] = {}
     for card in sorted(ORGANISMS.glob("*/organism.json")):
         modes = json.loads(card.read_text())["recipe"]["modes"]
         if len(modes) == 1:
-            found[card.parent.name] = (card.parent, "")
+            organisms[card.parent.name] = (card.parent, "")
         else:
-            found |= {mode: (card.parent, f"<{mode}>") for mode in modes}
-    return found
+            organisms |= {mode: (card.parent, f"<{mode}>") for mode in modes}
+    return organisms

@@ -19,40 +19,40 @@ from cotlab.providers.local.load import Loaded
 from cotlab.providers.local.locate import filler_id
 from cotlab.providers.local.render import encode, encode_with_answers, render
 
-KEPT_BYTES = 1 << 30
+MAX_CACHE_BYTES = 1 << 30
 """Residuals kept for later requests; the runs that one text needs at once may be more."""
 Pack = TypeVar("Pack")
-MOST_ON_CUDA = 65_536
+MAX_CUDA_TOKENS = 65_536
 CACHED_NUMBERS = 98_304
 """On a CPU a batch is fastest while a layer's states (tokens × width) stay in each core's cache."""
 
 
-class Runs:
+class ResidualCache:
     """Residuals of texts, the least recently used forgotten first; a text is found in the run of any longer one it opens."""
 
-    def __init__(self, backend: Backend, most_bytes: int = KEPT_BYTES) -> None:
-        self._backend, self._most, self._bytes = backend, most_bytes, 0
-        self._kept: OrderedDict[tuple[int, ...], tuple[tuple[int, ...], torch.Tensor]] = OrderedDict()
+    def __init__(self, backend: Backend, max_bytes: int = MAX_CACHE_BYTES) -> None:
+        self._backend, self._max_bytes, self._bytes = backend, max_bytes, 0
+        self._entries: OrderedDict[tuple[int, ...], tuple[tuple[int, ...], torch.Tensor]] = OrderedDict()
 
-    def of(self, ids: Sequence[int], n_answer: int = 0) -> torch.Tensor:
+    def residuals(self, ids: Sequence[int], n_answer: int = 0) -> torch.Tensor:
         """Tensor (layers, tokens, width) of ``ids``, whose last ``n_answer`` are an answer: kept by the text before it."""
-        wanted = tuple(ids)
-        text = wanted[: len(wanted) - n_answer]
-        kept = self._kept.get(text)
-        if kept is None or kept[0][: len(wanted)] != wanted:
-            kept = wanted, self._backend.residuals(wanted)
+        tokens = tuple(ids)
+        text = tokens[: len(tokens) - n_answer]
+        entry = self._entries.get(text)
+        if entry is None or entry[0][: len(tokens)] != tokens:
+            entry = tokens, self._backend.residuals(tokens)
             self._forget(text)
-            self._kept[text] = kept
-            self._bytes += _bytes(kept[1])
-            while self._bytes > self._most and len(self._kept) > 1:
-                self._forget(next(iter(self._kept)))
+            self._entries[text] = entry
+            self._bytes += _bytes(entry[1])
+            while self._bytes > self._max_bytes and len(self._entries) > 1:
+                self._forget(next(iter(self._entries)))
         else:
-            self._kept.move_to_end(text)
-        return kept[1][:, : len(wanted)]
+            self._entries.move_to_end(text)
+        return entry[1][:, : len(tokens)]
 
     def _forget(self, text: tuple[int, ...]) -> None:
-        kept = self._kept.pop(text, None)
-        self._bytes -= _bytes(kept[1]) if kept else 0
+        entry = self._entries.pop(text, None)
+        self._bytes -= _bytes(entry[1]) if entry else 0
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Patcher:
 
     def __init__(self, loaded: Loaded, backend: Backend, workers: int = 1) -> None:
         self._loaded, self._backend, self._workers = loaded, backend, workers
-        self._runs = Runs(backend)
+        self._runs = ResidualCache(backend)
         self.layers = backend.layers
 
     def answer(self, requests: Sequence[Patched]) -> list[list[float] | Unsupported]:
@@ -96,31 +96,31 @@ class Patcher:
         works: dict[tuple[str, str], _Work | Unsupported] = {}
         out: list[list[float] | Unsupported] = []
         for i, request in enumerate(requests):
-            place = render(self._loaded, request), request.answer
+            key = render(self._loaded, request), request.answer
             try:
-                if place not in works:
-                    works[place] = self._work(*place)
-                work = works[place]
+                if key not in works:
+                    works[key] = self._work(*key)
+                work = works[key]
                 if isinstance(work, Unsupported):
                     raise work
                 work.rows += [(i, k, row) for k, row in enumerate(self._rows(request, work))]
                 out.append([0.0] * len(request.rows))
             except Unsupported as error:
-                works.setdefault(place, error)
+                works.setdefault(key, error)
                 out.append(error)
         chosen = [pack for work in works.values() if isinstance(work, _Work) for pack in self._packs(work)]
         for pack, numbers in zip(chosen, in_threads(self._numbers, chosen, self._workers), strict=True):
             for (i, k, _), number in zip(pack.rows, numbers, strict=True):
-                found = out[i]
-                assert isinstance(found, list)
-                found[k] = number
+                values = out[i]
+                assert isinstance(values, list)
+                values[k] = number
         return out
 
     def _work(self, text: str, answer: str) -> _Work:
         (scored,) = encode_with_answers(self._loaded, text, [answer])
         if encode(self._loaded, text) != scored.ids[: -scored.n]:
             raise Unsupported("the answer's first token merges with the text before it, so positions would not hold")
-        return _Work(scored.ids, scored.n, self._runs.of(scored.ids, scored.n))
+        return _Work(scored.ids, scored.n, self._runs.residuals(scored.ids, scored.n))
 
     def _rows(self, request: Patched, work: _Work) -> Iterator[PatchRow]:
         source, text = request.source, len(work.ids) - work.n_answer
@@ -140,14 +140,14 @@ class Patcher:
             if source.kind == "noise":
                 noise = _noise(work.clean[:, list(source.at)], len(row.at), derive_seed("noise", source.seed, k))
                 first = work.add(noise)
-                take = tuple(range(first, first + len(row.at)))
+                columns = tuple(range(first, first + len(row.at)))
             elif source.kind == "mean":
-                take = (begin,) * len(row.at)
+                columns = (begin,) * len(row.at)
             else:
                 if len(row.take) != len(row.at) or (row.take and not 0 <= min(row.take) <= max(row.take) < width):
                     raise Unsupported("a row takes states from outside its source, which ends before any answer")
-                take = tuple(begin + t for t in row.take)
-            yield PatchRow(tuple(sorted({*row.layers})), row.at, take)
+                columns = tuple(begin + t for t in row.take)
+            yield PatchRow(tuple(sorted({*row.layers})), row.at, columns)
 
     def _states(self, request: Patched, source: Source, work: _Work) -> torch.Tensor:
         """The states of a source: tensor (layers, columns, width). No answer is part of a run."""
@@ -160,14 +160,14 @@ class Patcher:
                 raise Unsupported("the filler's positions lie outside its text")
             dots, at = filler_id(self._loaded.tokenizer), set(source.at)
             ids = [dots if i in at else token for i, token in enumerate(ids)]
-        states = self._runs.of(ids) if source.messages or source.kind == "filler" else work.clean[:, : len(ids)]
+        states = self._runs.residuals(ids) if source.messages or source.kind == "filler" else work.clean[:, : len(ids)]
         return states[:, list(source.at)].mean(1, keepdim=True) if source.kind == "mean" else states
 
     def _packs(self, work: _Work) -> Iterator[_Pack]:
         bank = torch.cat(work.states, 1) if work.states else work.clean[:, :0]
         tokens = len(work.ids)
         budget = token_budget(self._loaded.model, work.n_answer / tokens)
-        for chosen in packs([row for _, _, row in work.rows], tokens, budget, self._backend):
+        for chosen in pack_rows([row for _, _, row in work.rows], tokens, budget, self._backend):
             yield _Pack(work, bank, [work.rows[k] for k in chosen])
 
     def _numbers(self, pack: _Pack) -> list[float]:
@@ -183,7 +183,7 @@ def in_threads(work: Callable[[Pack], list[float]], packs: Sequence[Pack], worke
         return list(pool.map(work, packs))
 
 
-def packs(rows: Sequence[PatchRow], tokens: int, budget: int, backend: Backend) -> Iterator[list[int]]:
+def pack_rows(rows: Sequence[PatchRow], tokens: int, budget: int, backend: Backend) -> Iterator[list[int]]:
     """Which rows of one text run together, each pack within ``budget`` tokens and in the order that a backend wants.
 
     Rows that patch through the same layers go together, those that cost alike or leave as much of the text untouched too.
@@ -212,24 +212,24 @@ def token_budget(model: Any, answers: float = 0.1) -> int:
     wide = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
     each = (16 * config.hidden_size + 4 * wide) * weights.element_size() + answers * 8 * config.vocab_size
     free = torch.cuda.mem_get_info(weights.device)[0] if weights.is_cuda else _free_bytes()
-    fast = MOST_ON_CUDA if weights.is_cuda else max(1024, CACHED_NUMBERS // config.hidden_size) * torch.get_num_threads()
+    fast = MAX_CUDA_TOKENS if weights.is_cuda else max(1024, CACHED_NUMBERS // config.hidden_size) * torch.get_num_threads()
     return max(256, min(fast, int(free / 2 / each)))
 
 
 def _free_bytes() -> int:
     try:
-        told = Path("/proc/meminfo").read_text()
-        return int(told.split("MemAvailable:")[1].split()[0]) * 1024
+        text = Path("/proc/meminfo").read_text()
+        return int(text.split("MemAvailable:")[1].split()[0]) * 1024
     except (OSError, IndexError, ValueError):
         return 1 << 30
 
 
-def _noise(own: torch.Tensor, n: int, seed: int) -> torch.Tensor:
+def _noise(states: torch.Tensor, n: int, seed: int) -> torch.Tensor:
     """Gaussian states (layers, n, width) with each layer's mean and standard deviation of ``own``, the same on any device."""
-    wide = own.float()
+    wide = states.float()
     mean, spread = wide.mean((1, 2), keepdim=True), wide.std((1, 2), keepdim=True)
-    drawn = torch.randn(own.shape[0], n, own.shape[2], generator=torch.Generator().manual_seed(seed))
-    return (mean + spread * drawn.to(own.device)).to(own.dtype)
+    sampled = torch.randn(states.shape[0], n, states.shape[2], generator=torch.Generator().manual_seed(seed))
+    return (mean + spread * sampled.to(states.device)).to(states.dtype)
 
 
 def _bytes(states: torch.Tensor) -> int:

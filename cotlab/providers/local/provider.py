@@ -16,17 +16,17 @@ from cotlab.core.requests import Complete, Locate, LogProb, Patched, Request, Re
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Form, ModelRef
 from cotlab.providers.local.engine import open_backend
-from cotlab.providers.local.generate import Decoding, Pieces, generate, score, score_tokens
-from cotlab.providers.local.load import Loaded, load, load_organism
+from cotlab.providers.local.generate import Decoding, Pieces, generate, score_answers, score_tokens
+from cotlab.providers.local.load import Loaded, load_model, load_organism
 from cotlab.providers.local.locate import locate
 from cotlab.providers.local.patching import Patcher
 from cotlab.providers.local.render import Scored, encode, encode_with_answers, render
-from cotlab.providers.local.threads import one_thread
+from cotlab.providers.local.threads import single_torch_thread
 
 TOKENS_A_BATCH = 8192
 SMALL = 10_000_000
 """A model with fewer weights is faster in one thread: the threads would wait for each other longer than they work."""
-Place = TypeVar("Place")
+Entry = TypeVar("Entry")
 
 
 def open_organism(ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto") -> LocalModel:
@@ -36,7 +36,7 @@ def open_organism(ref: ModelRef, device: str = "cpu", dtype: str = "float32", ba
 
 def open_local(ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto") -> LocalModel:
     """A Hugging Face folder or hub id; with a chat template it is spoken to in turns, else by continuation."""
-    return LocalModel(ref, load(ref.name, device=device, dtype=dtype), backend)
+    return LocalModel(ref, load_model(ref.name, device=device, dtype=dtype), backend)
 
 
 class LocalModel:
@@ -48,8 +48,8 @@ class LocalModel:
         form: Form = "continuation"
         if loaded.has_chat_template:
             form = "prefill" if ref.form == "prefill" else "chat"
-        way = "" if (loaded.device, backend) == ("cpu", "auto") else f":{loaded.device}:{backend}"
-        self.ref = replace(ref, revision=loaded.revision + way, form=form)  # no reply is taken for one of another device
+        suffix = "" if (loaded.device, backend) == ("cpu", "auto") else f":{loaded.device}:{backend}"
+        self.ref = replace(ref, revision=loaded.revision + suffix, form=form)  # no reply is taken for one of another device
         self._loaded = loaded
         self._backend_name = backend
         self._patcher_made: Patcher | None = None
@@ -78,7 +78,7 @@ class LocalModel:
         return self._patcher_made
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
-        with one_thread() if self._small else nullcontext():
+        with single_torch_thread() if self._small else nullcontext():
             return self._answer(requests)
 
     def _answer(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
@@ -107,23 +107,23 @@ class LocalModel:
         flat = [(1, len(row.ids), (i, k)) for i, rows in scored.items() for k, row in enumerate(rows)]
         numbers: dict[tuple[int, int], float] = {}
         for pairs in _packed(flat):
-            numbers |= zip(pairs, score(self._loaded, [scored[i][k] for i, k in pairs]), strict=True)
+            numbers |= zip(pairs, score_answers(self._loaded, [scored[i][k] for i, k in pairs]), strict=True)
         for i, rows in scored.items():
             out[i] = replace(self._response(requests[i], len(rows)), numbers=tuple(numbers[i, k] for k in range(len(rows))))
         patched = [(i, request) for i, request in enumerate(requests) if isinstance(request, Patched)]
         if patched:
-            found = self._patcher.answer([request for _, request in patched])
-            for (i, request), told in zip(patched, found, strict=True):
+            answers = self._patcher.answer([request for _, request in patched])
+            for (i, request), answer in zip(patched, answers, strict=True):
                 reply = self._response(request, len(request.rows))
-                out[i] = told if isinstance(told, Unsupported) else replace(reply, numbers=tuple(told))
+                out[i] = answer if isinstance(answer, Unsupported) else replace(reply, numbers=tuple(answer))
         return [out[i] for i in range(len(requests))]
 
     def _with_tokens(self, request: LogProb) -> Response:
         """Numbers as without alternatives, and the answers' tokens, one answer after the other."""
         rows = encode_with_answers(self._loaded, render(self._loaded, request), request.answers)
-        told = [score_tokens(self._loaded, row, request.top_logprobs, self._pieces) for row in rows]
-        tokens = tuple(token for _, own in told for token in own)
-        return replace(self._response(request, 1), numbers=tuple(number for number, _ in told), tokens=tokens)
+        scored = [score_tokens(self._loaded, row, request.top_logprobs, self._pieces) for row in rows]
+        tokens = tuple(token for _, answer_tokens in scored for token in answer_tokens)
+        return replace(self._response(request, 1), numbers=tuple(number for number, _ in scored), tokens=tokens)
 
     def _decoding(self, request: Complete) -> Decoding:
         return Decoding(
@@ -132,26 +132,26 @@ class LocalModel:
         )  # fmt: skip
 
     def _completed(self, request: Request, row: Decoding, batch: int) -> Response:
-        text = self._pieces.text(row.made)
+        text = self._pieces.text(row.generated)
         cut = min((text.find(s) for s in row.stop if s in text), default=len(text))
         return replace(
             self._response(request, batch), text=text[:cut], tokens=tuple(row.tokens), finish=row.finish,
-            usage=Usage(len(row.ids), len(row.made)),
+            usage=Usage(len(row.ids), len(row.generated)),
         )  # fmt: skip
 
     def _response(self, request: Request, batch: int) -> Response:
         return Response(request.key, device=self._loaded.device, batch=batch, received_at=datetime.now(UTC).isoformat())
 
 
-def _packed(rows: Sequence[tuple[int, int, Place]]) -> Iterator[list[Place]]:
+def _packed(rows: Sequence[tuple[int, int, Entry]]) -> Iterator[list[Entry]]:
     """Group (new tokens, length, place) so that rows of one size go together, up to a budget of tokens."""
-    group: list[Place] = []
+    group: list[Entry] = []
     longest = 0
-    for new, length, place in sorted(rows, key=lambda row: (row[0], row[1])):
+    for new, length, entry in sorted(rows, key=lambda row: (row[0], row[1])):
         longest = max(longest, length + min(new, 64))
         if group and (len(group) + 1) * longest > TOKENS_A_BATCH:
             yield group
             group, longest = [], length + min(new, 64)
-        group.append(place)
+        group.append(entry)
     if group:
         yield group

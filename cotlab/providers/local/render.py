@@ -29,8 +29,8 @@ def render(loaded: Loaded, request: Complete | LogProb | Locate | Patched) -> st
         except TemplateError as error:
             raise Unsupported(f"the model's chat template does not take these turns: {error}") from error
         return f"{turn}{request.prefix}"
-    told = "\n".join(m.content for m in request.messages)
-    return f"{loaded.start}Q: {told}\n{request.prefix}"
+    question = "\n".join(m.content for m in request.messages)
+    return f"{loaded.start}Q: {question}\n{request.prefix}"
 
 
 def encode(loaded: Loaded, text: str) -> list[int]:
@@ -42,7 +42,7 @@ def encode(loaded: Loaded, text: str) -> list[int]:
         If a piece of the text is outside the model's vocabulary, or the text leaves no room for a reply.
     """
     ids = _open_ended(loaded, text, loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template)["input_ids"])
-    _check(loaded, text, ids)
+    _check_vocabulary(loaded, text, ids)
     return ids
 
 
@@ -65,9 +65,9 @@ def encode_with_answers(loaded: Loaded, text: str, answers: Sequence[str]) -> li
     """For each answer the ids of ``text + answer``, and how many of them hold characters of the answer."""
     out = []
     for answer in answers:
-        whole = text + answer
-        ids, offsets = offsets_of(loaded, whole)
-        _check(loaded, whole, ids)
+        full_text = text + answer
+        ids, offsets = offsets_of(loaded, full_text)
+        _check_vocabulary(loaded, full_text, ids)
         n = sum(1 for start, end in offsets if end > len(text) and end > start)
         if not n:
             raise Unsupported("an answer to be scored is empty")
@@ -75,10 +75,10 @@ def encode_with_answers(loaded: Loaded, text: str, answers: Sequence[str]) -> li
     return out
 
 
-def room(loaded: Loaded) -> int:
+def context_length(loaded: Loaded) -> int:
     """The longest text in tokens, prompt and reply together; some models that have no limit say −1."""
-    told = getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None)
-    return told if isinstance(told, int) and told > 0 else 1 << 20
+    limit = getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else 1 << 20
 
 
 def _open_ended(loaded: Loaded, text: str, ids: Sequence[int]) -> list[int]:
@@ -88,12 +88,12 @@ def _open_ended(loaded: Loaded, text: str, ids: Sequence[int]) -> list[int]:
     return list(ids[:-1] if added else ids)
 
 
-def _check(loaded: Loaded, text: str, ids: Sequence[int]) -> None:
+def _check_vocabulary(loaded: Loaded, text: str, ids: Sequence[int]) -> None:
     unknown = loaded.tokenizer.unk_token_id
     if unknown is not None and unknown in ids:
         for i, (start, end) in zip(*offsets_of(loaded, text), strict=True):
             if i == unknown and end > start:  # where the same token also opens a text, it stands for no word there
                 word = text[start:end].strip() or next(iter(text[start:].split()), "")  # a token may span the blank alone
                 raise Unsupported(f"{word!r} is not in the model's vocabulary")
-    if len(ids) >= room(loaded):
-        raise Unsupported(f"the text has {len(ids)} tokens, the model takes fewer than {room(loaded)}")
+    if len(ids) >= context_length(loaded):
+        raise Unsupported(f"the text has {len(ids)} tokens, the model takes fewer than {context_length(loaded)}")

@@ -9,7 +9,7 @@ import torch
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_torch_thread() -> Iterator[None]:
     """One thread of torch while the block runs: on shared cores the threads of a small model wait longer than they work."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

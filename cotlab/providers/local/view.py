@@ -32,8 +32,8 @@ class View:
     def dense(cls, start: int, length: int, turns: torch.Tensor, dtype: torch.dtype) -> View:
         """``length`` positions from ``start`` on are computed, alike in all rows."""
         turn = turns[None, start : start + length, None]
-        seen = torch.ones(length, start + length, dtype=torch.bool, device=turns.device).tril(start)
-        mask = torch.zeros(seen.shape, dtype=dtype, device=turns.device).masked_fill_(~seen, -torch.inf)
+        visible = torch.ones(length, start + length, dtype=torch.bool, device=turns.device).tril(start)
+        mask = torch.zeros(visible.shape, dtype=dtype, device=turns.device).masked_fill_(~visible, -torch.inf)
         return cls(start, turn, mask[None, None])
 
 
@@ -49,18 +49,18 @@ class Given:
     """(pairs,): the column of each pair of a column and a position where its state is put; clean columns follow the bank's."""
     turn: torch.Tensor
     """(1, pairs, 1, size/2) complex: the rotation of the pair's position."""
-    places: torch.Tensor
+    positions: torch.Tensor
     """(pairs,): the position itself."""
-    take: torch.Tensor
+    pair_indices: torch.Tensor
     """(rows, given): which pair; a padded place repeats the row's first, and no one attends to it."""
 
-    def whole(self, x: torch.Tensor, states: torch.Tensor, start: int, tokens: int) -> torch.Tensor:
+    def full_states(self, x: torch.Tensor, states: torch.Tensor, start: int, tokens: int) -> torch.Tensor:
         """Tensor (rows, tokens − start, width) of the computed states ``x`` and the given ones, of (columns, width)."""
         out = x.new_empty(len(x), tokens - start, x.shape[2])
         every = torch.arange(len(x), device=x.device)[:, None]
-        out[every, self.places[self.take] - start] = states[self.columns[self.take]]
-        row, place = self.real.nonzero(as_tuple=True)
-        out[row, self.at[row, place] - start] = x[row, place]
+        out[every, self.positions[self.pair_indices] - start] = states[self.columns[self.pair_indices]]
+        row, position = self.real.nonzero(as_tuple=True)
+        out[row, self.at[row, position] - start] = x[row, position]
         return out
 
 
@@ -76,33 +76,33 @@ def partial_view(rows: Sequence[PatchRow], tokens: int, bank: int, turns: torch.
     patched = np.zeros((len(rows), tokens), bool)
     for k, row in enumerate(rows):
         patched[k, row.at] = True
-        columns[k, row.at] = row.take
-    places, start = np.arange(tokens), patched.argmax(1)[:, None]
+        columns[k, row.at] = row.columns
+    positions, start = np.arange(tokens), patched.argmax(1)[:, None]
     before = int(start.min())
-    at, real = _side_by_side((places >= start) & ~patched, front=True)
-    given, told = _side_by_side((places >= before) & ((places < start) | patched), front=False)
+    at, real = _side_by_side((positions >= start) & ~patched, front=True)
+    given, given_real = _side_by_side((positions >= before) & ((positions < start) | patched), front=False)
     codes = given * (bank + tokens) + np.take_along_axis(columns, given, 1)
-    pairs, take = np.unique(codes, return_inverse=True)
+    pairs, pair_indices = np.unique(codes, return_inverse=True)
     pair_at, pair_column = divmod(pairs, bank + tokens)
-    seen = np.concatenate([np.where(told, given, tokens), np.where(real, at, tokens)], 1)[:, None] <= at[:, :, None]
-    mask = np.zeros((len(rows), 1, at.shape[1], before + seen.shape[2]), np.float32)
-    mask[:, 0, :, before:][~seen] = -np.inf
+    visible = np.concatenate([np.where(given_real, given, tokens), np.where(real, at, tokens)], 1)[:, None] <= at[:, :, None]
+    mask = np.zeros((len(rows), 1, at.shape[1], before + visible.shape[2]), np.float32)
+    mask[:, 0, :, before:][~visible] = -np.inf
 
-    def sent(array: Any) -> torch.Tensor:
+    def to_device(array: Any) -> torch.Tensor:
         return torch.from_numpy(array).to(turns.device)
 
-    here, spots = sent(at), sent(pair_at)
+    here, spots = to_device(at), to_device(pair_at)
     known = Given(
-        here, sent(real), sent(pair_column), turns[spots][None, :, None], spots, sent(take.reshape(given.shape))
+        here, to_device(real), to_device(pair_column), turns[spots][None, :, None], spots, to_device(pair_indices.reshape(given.shape))
     )  # fmt: skip
-    return View(before, turns[here][:, :, None], sent(mask).to(dtype), known)
+    return View(before, turns[here][:, :, None], to_device(mask).to(dtype), known)
 
 
 def _side_by_side(chosen: Any, *, front: bool) -> tuple[Any, Any]:
     """The chosen positions of each row in their order, padded at the front or the end by the row's first; which are real."""
     counts = chosen.sum(1)
-    most = int(counts.max())
-    real = np.arange(most)[None] >= most - counts[:, None] if front else np.arange(most)[None] < counts[:, None]
-    out = np.repeat(chosen.argmax(1)[:, None], most, 1)
+    longest = int(counts.max())
+    real = np.arange(longest)[None] >= longest - counts[:, None] if front else np.arange(longest)[None] < counts[:, None]
+    out = np.repeat(chosen.argmax(1)[:, None], longest, 1)
     out[real] = chosen.nonzero()[1]
     return out, real

@@ -10,16 +10,16 @@ import pandas as pd
 
 from cotlab.core.errors import CotlabError
 from cotlab.metrics.composite.scorer import FEATURES
-from cotlab.reliability.acquisition import EPSILON, UNSCORED, next_labels
+from cotlab.reliability.acquisition import EPSILON, UNSCORED, choose_next_labels
 from cotlab.reliability.policy import Policy
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.release.calibrate import r_cal
-from cotlab.review.release.features import BESIDE, feature_table
-from cotlab.store import labels as kept
+from cotlab.review.release.features import EXTRA_FEATURES, feature_table
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.decisions import current_policy
 
-WHY = "chosen to learn from"
+REASON = "chosen to learn from"
 MIDDLE = 0.5
 """The threshold where no policy holds."""
 
@@ -28,7 +28,7 @@ class NothingToLabel(CotlabError):
     """Every item has a label."""
 
 
-class Wanted(NamedTuple):
+class LabelRequest(NamedTuple):
     """What to label next.
 
     Attributes
@@ -47,13 +47,13 @@ class Wanted(NamedTuple):
     thresholds: tuple[float, ...]
     epsilon: float
     near: int
-    said: str
+    note: str
 
 
-def wanted(
+def select_items_to_label(
     store: Store, runs: Sequence[str], k: int, *, epsilon: float = EPSILON, thresholds: Sequence[float] = (),
     unscored: float = UNSCORED, seed: int = 0,
-) -> Wanted:  # fmt: skip
+) -> LabelRequest:  # fmt: skip
     """Choose ``k`` items of runs to label next; ``cotlab.reliability.acquisition.next_labels`` says how.
 
     Parameters
@@ -75,40 +75,40 @@ def wanted(
         If there is no such run.
     """
     table = feature_table(store, runs)
-    given = kept.labels(store)
-    had = set(zip(given["run"], given["item_id"], strict=True))
-    taken = [place in had for place in zip(table["run"], table["item_id"], strict=True)]
-    if all(taken):
+    labels = label_store.label_table(store)
+    labelled = set(zip(labels["run"], labels["item_id"], strict=True))
+    is_labelled = [key in labelled for key in zip(table["run"], table["item_id"], strict=True)]
+    if all(is_labelled):
         raise NothingToLabel(f"Every one of the {len(table)} scored items of {', '.join(runs)} has a label: name another run")
-    said, own = [], None
+    notes, item_thresholds = [], None
     if not thresholds:
         row = current_policy(store)
         policy = Policy({}) if row is None else Policy.from_row(row)
-        every = {v for one in policy.thresholds.values() for v in (one.low, one.high)}
+        every = {v for choice in policy.thresholds.values() for v in (choice.low, choice.high)}
         thresholds = sorted(every - {0.0, 1.0}) or sorted(every)
-        own = [_parting(policy, str(domain)) for domain in table["domain"]]
+        item_thresholds = [_inner_thresholds(policy, str(domain)) for domain in table["domain"]]
         if not thresholds:
             thresholds = [MIDDLE]
-            said.append(f"no policy holds, so the threshold is {MIDDLE:g}")
+            notes.append(f"no policy holds, so the threshold is {MIDDLE:g}")
     score = r_cal(store, table)["r_cal"].to_numpy(dtype=float)
-    names = [name for name in ("r_raw", *FEATURES, *BESIDE) if table[name].notna().any()]
+    names = [name for name in ("r_raw", *FEATURES, *EXTRA_FEATURES) if table[name].notna().any()]
     space = table[names].to_numpy(dtype=float) if names else np.empty((len(table), 0))
-    chosen = next_labels(
-        score, space, thresholds, k, epsilon=epsilon, unscored=unscored, taken=taken, own=own, seed=seed
+    chosen = choose_next_labels(
+        score, space, thresholds, k, epsilon=epsilon, unscored=unscored, taken=is_labelled, item_thresholds=item_thresholds, seed=seed
     )  # fmt: skip
-    rows = [one.row for one in chosen.choices]
-    items = table.iloc[rows][["run", "item_id"]].assign(r_cal=score[rows], why=[one.why for one in chosen.choices])
-    told = "; ".join([*said, *([chosen.said] if chosen.said else [])])
-    return Wanted(items.reset_index(drop=True), tuple(thresholds), chosen.epsilon, chosen.near, told)
+    rows = [choice.row for choice in chosen.choices]
+    items = table.iloc[rows][["run", "item_id"]].assign(r_cal=score[rows], why=[choice.reason for choice in chosen.choices])
+    note = "; ".join([*notes, *([chosen.note] if chosen.note else [])])
+    return LabelRequest(items.reset_index(drop=True), tuple(thresholds), chosen.epsilon, chosen.near, note)
 
 
-def _parting(policy: Policy, domain: str) -> tuple[float, ...]:
+def _inner_thresholds(policy: Policy, domain: str) -> tuple[float, ...]:
     """The thresholds of a domain that part some answers from others; none outside the policy."""
-    held = policy.of(domain)
-    return () if held is None else tuple(v for v in (held.low, held.high) if 0 < v < 1)
+    limits = policy.of(domain)
+    return () if limits is None else tuple(v for v in (limits.low, limits.high) if 0 < v < 1)
 
 
-def queue_of(store: Store, found: Wanted, name: str, *, by: str) -> str:
+def queue_selection(store: Store, selection: LabelRequest, name: str, *, by: str) -> str:
     """Ask raters for these items; returns the queue's id. Raters are not told why: that would tell them the score."""
-    places = zip(found.items["run"], found.items["item_id"], strict=True)
-    return make_queue(store, name, [(str(run), str(item), WHY) for run, item in places], by=by)
+    keys = zip(selection.items["run"], selection.items["item_id"], strict=True)
+    return make_queue(store, name, [(str(run), str(item), REASON) for run, item in keys], by=by)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from cotlab.core.keys import plain
+from cotlab.core.keys import to_json_value
 from cotlab.review.labelling.targets import verdicts
 from cotlab.stats.agreement import agreement_table, cohen_kappa, percent_agreement
 from cotlab.stats.intervals import Interval, no_interval, wilson
 from cotlab.stats.krippendorff import nominal_alpha
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 
 QUESTIONS = ("reasoning", "target")
@@ -74,7 +74,7 @@ class Agreement:
     disagreements: pd.DataFrame
 
 
-def agreement(
+def measure_agreement(
     store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None, seed: int = 0, level: float = 0.95
 ) -> Agreement:
     """Agreement of all raters, on the labels that hold; adjudications are none of them: they were made in view of others.
@@ -88,17 +88,17 @@ def agreement(
     seed : int
         Of the resampling.
     """
-    found = verdicts(store, runs, queue)
-    table = found.raters
+    current = verdicts(store, runs, queue)
+    table = current.raters
     raters = sorted(table["rater"].unique())
-    gold = {one.rater: one.right for one in gold_results(store, queue, runs=runs)}
+    gold = {result.rater: result.right for result in gold_results(store, queue, runs=runs)}
     shared = table.groupby(_ITEM)["rater"].nunique()
     return Agreement(
         len(shared), int((shared > 1).sum()),
         {question: alpha_of(table, question, seed=seed, level=level) for question in QUESTIONS},
         tuple(pair for question in QUESTIONS for pair in _pairs(table, question, raters, level)),
         tuple(_rated(table[table["rater"] == rater], rater, gold.get(rater)) for rater in raters),
-        _disagreements(table, found.adjudicated),
+        _disagreements(table, current.adjudicated),
     )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def alpha_of(table: pd.DataFrame, question: str, *, seed: int, level: float = 0.
     return nominal_alpha([group.tolist() for _, group in table.groupby(_ITEM)[question]], seed=seed, level=level)
 
 
-def disagreements(store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None) -> pd.DataFrame:
+def list_disagreements(store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None) -> pd.DataFrame:
     """Items on which raters differ, in the order in which they were labelled first.
 
     Returns
@@ -116,17 +116,17 @@ def disagreements(store: Store, *, runs: Sequence[str] | None = None, queue: str
         ``run, item_id, on`` (reasoning, target or both), ``said`` (tuple of (rater, verdict, answer_correct)), ``adjudicated``
         (bool: somebody settled it).
     """
-    found = verdicts(store, runs, queue)
-    return _disagreements(found.raters, found.adjudicated)
+    current = verdicts(store, runs, queue)
+    return _disagreements(current.raters, current.adjudicated)
 
 
-def to_adjudicate(
+def items_to_adjudicate(
     store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None
 ) -> list[tuple[str, str, str]]:
     """What raters differ on and nobody settled, for ``make_queue(…, kind="adjudication")``: labels of that queue decide."""
-    found = disagreements(store, runs=runs, queue=queue)
-    left = found[~found["adjudicated"].astype(bool)]
-    return [(row["run"], row["item_id"], f"raters differ on {row['on']}") for row in left.to_dict("records")]
+    disagreeing = list_disagreements(store, runs=runs, queue=queue)
+    unsettled = disagreeing[~disagreeing["adjudicated"].astype(bool)]
+    return [(row["run"], row["item_id"], f"raters differ on {row['on']}") for row in unsettled.to_dict("records")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +142,10 @@ def gold_results(store: Store, queue: str | None = None, *, runs: Sequence[str] 
 
     A rater is right where all that is expected was said; to be unsure is not.
     """
-    names = [queue] if queue is not None else kept.queues(store)["id"].tolist()
+    names = [queue] if queue is not None else label_store.queues(store)["id"].tolist()
     right: dict[str, list[bool]] = {}
     for name in names:
-        items = kept.queue_items(store, name)
+        items = label_store.queue_items(store, name)
         gold = {
             (row["run"], row["item_id"]): json.loads(row["gold"])
             for row in items.to_dict("records")
@@ -153,8 +153,8 @@ def gold_results(store: Store, queue: str | None = None, *, runs: Sequence[str] 
         }
         if not gold:
             continue
-        said = kept.labels(store, queue=name, history=True).drop_duplicates([*_ITEM, "rater"], keep="last")
-        for row in said.to_dict("records"):
+        given_labels = label_store.label_table(store, queue=name, history=True).drop_duplicates([*_ITEM, "rater"], keep="last")
+        for row in given_labels.to_dict("records"):
             expected = gold.get((row["run"], row["item_id"]))
             if expected is not None and not row["withdrawn"]:
                 right.setdefault(row["rater"], []).append(all(row[part] == value for part, value in expected.items()))
@@ -162,15 +162,15 @@ def gold_results(store: Store, queue: str | None = None, *, runs: Sequence[str] 
 
 
 def _pairs(table: pd.DataFrame, question: str, raters: Sequence[str], level: float) -> list[Pair]:
-    said: dict[str, dict[tuple[str, str], Hashable]] = {rater: {} for rater in raters}
+    answers: dict[str, dict[tuple[str, str], Hashable]] = {rater: {} for rater in raters}
     for row in table.to_dict("records"):
         if row[question] is not None:
-            said[row["rater"]][row["run"], row["item_id"]] = row[question]
+            answers[row["rater"]][row["run"], row["item_id"]] = row[question]
     out = []
     for first, second in combinations(raters, 2):
-        both = [place for place in said[first] if place in said[second]]
+        both = [key for key in answers[first] if key in answers[second]]
         if both:
-            a, b = ([said[rater][place] for place in both] for rater in (first, second))
+            a, b = ([answers[rater][key] for key in both] for rater in (first, second))
             names = tuple(str(label) for label in sorted({*a, *b}, key=str))
             counts = tuple(tuple(row) for row in agreement_table(a, b))
             kappa, same = cohen_kappa(a, b, level=level), percent_agreement(a, b, level=level)
@@ -179,9 +179,9 @@ def _pairs(table: pd.DataFrame, question: str, raters: Sequence[str], level: flo
 
 
 def _rated(table: pd.DataFrame, rater: str, gold: Interval | None) -> Rated:
-    said = table["reasoning"].tolist()
+    answers = table["reasoning"].tolist()
     return Rated(
-        rater, len(said), said.count("acceptable"), said.count("not_acceptable"), said.count("unsure"),
+        rater, len(answers), answers.count("acceptable"), answers.count("not_acceptable"), answers.count("unsure"),
         int(table["flagged"].astype(bool).sum()), gold or no_interval(None, 0, "no gold item was labelled"),
     )  # fmt: skip
 
@@ -190,14 +190,14 @@ def _disagreements(table: pd.DataFrame, adjudicated: pd.DataFrame) -> pd.DataFra
     settled = set(zip(adjudicated["run"], adjudicated["item_id"], strict=True))
     out = []
     for (run, item), group in table.groupby(_ITEM, sort=False):
-        on = [question for question in QUESTIONS if len({one for one in group[question] if one is not None}) > 1]
+        on = [question for question in QUESTIONS if len({answer for answer in group[question] if answer is not None}) > 1]
         if on:
-            said = tuple(zip(group["rater"], group["reasoning"], group["answer_correct"], strict=True))
-            out.append((run, item, " and ".join(on), said, (run, item) in settled))
+            answers = tuple(zip(group["rater"], group["reasoning"], group["answer_correct"], strict=True))
+            out.append((run, item, " and ".join(on), answers, (run, item) in settled))
     return pd.DataFrame(out, columns=[*_ITEM, "on", "said", "adjudicated"])
 
 
-def as_json(found: Agreement) -> dict[str, Any]:
+def agreement_json(measured: Agreement) -> dict[str, Any]:
     """``Agreement`` as JSON values; an interval as its fields."""
-    told = {**asdict(replace(found, disagreements=pd.DataFrame())), "disagreements": found.disagreements.to_dict("records")}
-    return dict(plain(told))
+    data = {**asdict(replace(measured, disagreements=pd.DataFrame())), "disagreements": measured.disagreements.to_dict("records")}
+    return dict(to_json_value(data))

@@ -29,7 +29,7 @@ def hidden_from(store: Store, rater: str, *, rates: bool) -> frozenset[tuple[str
     -------
     frozenset of (run, item id)
     """
-    rows = due.asked_of(store, rater)
+    rows = due.pending_items(store, rater)
     rows = rows[rows["kind"] != SETTLES]
     if not rates:
         rows = rows[rows["labelled"] > 0]

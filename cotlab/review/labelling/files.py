@@ -18,7 +18,7 @@ from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.keys import digest
 from cotlab.core.labels import FAILURE_MODES, VERDICTS, Label
 from cotlab.review.labelling.queue import KINDS
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 
 FIELDS = (
@@ -30,7 +30,7 @@ FORMATS = ("jsonl", "csv")
 ORIGINS = ("page", "import", "undo")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_AHEAD = timedelta(days=1)
+_MAX_CLOCK_SKEW = timedelta(days=1)
 """So far a clock elsewhere may be ahead; what is said to come later than a fit would count as labelled after it."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -40,8 +40,8 @@ class LabelError(CotlabError):
 
     def __init__(self, path: str, line: int | None, field: str, message: str) -> None:
         self.path, self.line, self.field, self.message = path, line, field, message
-        place = f"{path}:{line}" if line is not None else path
-        super().__init__(f"{place}: {field + ': ' if field else ''}{message}")
+        location = f"{path}:{line}" if line is not None else path
+        super().__init__(f"{location}: {field + ': ' if field else ''}{message}")
 
 
 class LabelErrors(CotlabError):
@@ -49,10 +49,10 @@ class LabelErrors(CotlabError):
 
     def __init__(self, errors: Sequence[LabelError], good: int) -> None:
         self.errors, self.good = tuple(errors), good
-        shown = "\n".join(str(error) for error in self.errors[:20])
+        listed = "\n".join(str(error) for error in self.errors[:20])
         more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
         rest = f" {good} other lines are good: --good-lines takes those." if good else ""
-        super().__init__(f"{shown}{more}\nNothing was stored.{rest}")
+        super().__init__(f"{listed}{more}\nNothing was stored.{rest}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Imported:
     errors: tuple[LabelError, ...] = ()
 
 
-def as_text(labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[str, str] | None = None) -> str:
+def labels_as_text(labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[str, str] | None = None) -> str:
     """Labels as the text of a file; a spreadsheet runs no cell of a CSV as a formula.
 
     Parameters
@@ -81,7 +81,7 @@ def as_text(labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[str, st
     """
     if form not in FORMATS:
         raise UnknownName("format of labels", form, FORMATS)
-    rows = [_told(label) | {"queue_kind": (kinds or {}).get(label.queue or "")} for label in labels]
+    rows = [_label_record(label) | {"queue_kind": (kinds or {}).get(label.queue or "")} for label in labels]
     out = io.StringIO()
     if form == "jsonl":
         out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -115,16 +115,16 @@ def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Impo
     """
     good, errors = _read(path)
     with store.writing() as connection:
-        kinds = {one.queue: kept.queue_kind(connection, one.queue) for _, one, _ in good if one.queue is not None}
-        known = kept.known_items(connection, sorted({label.run_id for _, label, _ in good}))
-        had = {one.id: one for one in kept.as_labels(kept.given(connection, ids=[x.id for _, x, _ in good], history=True))}
+        kinds = {entry.queue: label_store.queue_kind(connection, entry.queue) for _, entry, _ in good if entry.queue is not None}
+        known = label_store.known_items(connection, sorted({label.run_id for _, label, _ in good}))
+        existing = {entry.id: entry for entry in label_store.as_labels(label_store.select_labels(connection, ids=[x.id for _, x, _ in good], history=True))}
         fits: list[Label] = []
         new_kinds: dict[str, str] = {}
         for line, label, kind in good:
-            misfit = _misfit(label, known, had) or _other_kind(label, kind, kinds)
+            misfit = _misfit(label, known, existing) or _other_kind(label, kind, kinds)
             if misfit is None:
                 fits.append(label)
-                had.setdefault(label.id, label)
+                existing.setdefault(label.id, label)
                 if label.queue is not None and kind is not None and kinds[label.queue] is None:
                     kinds[label.queue] = new_kinds[label.queue] = kind
             else:
@@ -132,13 +132,13 @@ def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Impo
         errors.sort(key=lambda error: error.line or 0)
         if errors and not (good_lines and fits):
             raise LabelErrors(errors, len(fits))
-        new = kept.add_labels(connection, fits)
+        new = label_store.add_labels(connection, fits)
         for queue, kind in new_kinds.items():
-            kept.add_queue(connection, queue, "imported", (), kind=kind, by="import")
+            label_store.add_queue(connection, queue, "imported", (), kind=kind, by="import")
     return Imported(new, len(fits) - new, tuple(errors))
 
 
-def read_labels(path: Path) -> tuple[list[tuple[int, Label]], list[LabelError]]:
+def read_label_file(path: Path) -> tuple[list[tuple[int, Label]], list[LabelError]]:
     """The labels of a file, each with its line, and the defects of the others; nothing is looked up in a store."""
     good, errors = _read(path)
     return [(line, label) for line, label, _ in good], errors
@@ -205,14 +205,14 @@ def _check_names(head: Sequence[str], path: Path) -> None:
         if name not in FIELDS:
             if len(re.findall(r"\w+", name)) > 1 and set(re.findall(r"\w+", name)) <= set(FIELDS):
                 raise LabelError(str(path), 1, "", f"its columns are not separated by commas: {name!r}; save it with commas")
-            raise LabelError(str(path), 1, name, _stranger(name))
+            raise LabelError(str(path), 1, name, _unknown_field(name))
     missing = [name for name in NEEDED if name not in head]
     if missing or len(set(head)) < len(head):
         what = f"the column {missing[0]} is missing" if missing else "a column's name occurs twice"
         raise LabelError(str(path), 1, "", f"{what}; columns: {', '.join(FIELDS)}")
 
 
-def _stranger(name: str) -> str:
+def _unknown_field(name: str) -> str:
     close = get_close_matches(name, FIELDS, n=1)
     return f"is no field of a label.{f' Did you mean {close[0]}?' if close else ''} Fields: {', '.join(FIELDS)}"
 
@@ -221,7 +221,7 @@ def _label(row: Mapping[str, Any], seen: Counter[str]) -> Label:
     """The label that a line says; ``seen`` counts equal lines without an id, the second of which is another label."""
     for name, value in row.items():
         if name not in FIELDS:
-            raise _Defect(name, _stranger(name))
+            raise _Defect(name, _unknown_field(name))
         if isinstance(value, str) and _SURROGATE.search(value):
             raise _Defect(name, "holds half of a character (a lone surrogate)")
     run, item, rater = (_string(row, name) for name in NEEDED)
@@ -231,8 +231,8 @@ def _label(row: Mapping[str, Any], seen: Counter[str]) -> Label:
     withdrawn, flagged = _truth(row, "withdrawn") or False, _truth(row, "flagged") or False
     reasoning = _string(row, "reasoning") or None
     if reasoning not in VERDICTS and not (withdrawn and reasoning is None):
-        told = "is missing" if reasoning is None else f"{reasoning!r} is no verdict"
-        raise _Defect("reasoning", f"{told}: one of {', '.join(VERDICTS)}")
+        problem = "is missing" if reasoning is None else f"{reasoning!r} is no verdict"
+        raise _Defect("reasoning", f"{problem}: one of {', '.join(VERDICTS)}")
     modes = row.get("modes") or []
     if not isinstance(modes, list) or not all(isinstance(mode, str) for mode in modes):
         raise _Defect("modes", f"is a list of {', '.join(FAILURE_MODES)}")
@@ -243,17 +243,17 @@ def _label(row: Mapping[str, Any], seen: Counter[str]) -> Label:
     if origin not in ORIGINS:
         raise _Defect("origin", f"{origin!r} is none: one of {', '.join(ORIGINS)}")
     at = _time(row)
-    parts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "run_id": run, "item_id": item, "rater": rater, "reasoning": reasoning, "answer_correct": _truth(row, "answer_correct"),
         "modes": tuple(modes), "note": _string(row, "note"), "flagged": flagged, "withdrawn": withdrawn,
         "queue": _string(row, "queue") or None, "origin": origin,
     }  # fmt: skip
     name = _string(row, "id")
     if not name:
-        said = digest([parts, at.isoformat() if at else None])
-        name = digest(["imported", said, seen[said]])[:24]
-        seen[said] += 1
-    return Label(id=name, at=at or datetime.now(UTC), **parts)
+        content = digest([fields, at.isoformat() if at else None])
+        name = digest(["imported", content, seen[content]])[:24]
+        seen[content] += 1
+    return Label(id=name, at=at or datetime.now(UTC), **fields)
 
 
 def _kind(row: Mapping[str, Any]) -> str | None:
@@ -268,13 +268,13 @@ def _kind(row: Mapping[str, Any]) -> str | None:
 
 def _other_kind(label: Label, kind: str | None, kinds: Mapping[str, str | None]) -> _Defect | None:
     """What keeps a label out because its queue is of another kind in this store, or in a line before."""
-    held = kinds.get(label.queue or "")
-    if kind is None or held is None or kind == held:
+    stored_kind = kinds.get(label.queue or "")
+    if kind is None or stored_kind is None or kind == stored_kind:
         return None
-    return _Defect("queue_kind", f"the queue {label.queue!r} is of the kind {held!r}, not {kind!r}")
+    return _Defect("queue_kind", f"the queue {label.queue!r} is of the kind {stored_kind!r}, not {kind!r}")
 
 
-def _misfit(label: Label, known: Mapping[str, set[str]], had: Mapping[str, Label]) -> _Defect | None:
+def _misfit(label: Label, known: Mapping[str, set[str]], existing: Mapping[str, Label]) -> _Defect | None:
     """What keeps a label out of this store."""
     if label.run_id not in known:
         return _Defect("run", f"the store has no run {label.run_id!r}: `cotlab runs` lists them")
@@ -284,15 +284,15 @@ def _misfit(label: Label, known: Mapping[str, set[str]], had: Mapping[str, Label
         return _Defect("item_id", f"run {label.run_id} has no scores of an item {label.item_id!r}{hint}")
     if label.rater != label.rater.strip():
         return _Defect("rater", f"{label.rater!r} has spaces around it: it would be another rater than {label.rater.strip()!r}")
-    if label.at > datetime.now(UTC) + _AHEAD:
+    if label.at > datetime.now(UTC) + _MAX_CLOCK_SKEW:
         return _Defect("at", f"{label.at.isoformat()} has not come yet")
-    other = had.get(label.id)
-    if other is not None and _told(other) | {"at": None} != _told(label) | {"at": None}:
+    other = existing.get(label.id)
+    if other is not None and _label_record(other) | {"at": None} != _label_record(label) | {"at": None}:
         return _Defect("id", f"{label.id!r} is the id of another label: leave the id out, or give a new one")
     return None
 
 
-def _told(label: Label) -> dict[str, Any]:
+def _label_record(label: Label) -> dict[str, Any]:
     return {
         "id": label.id, "run": label.run_id, "item_id": label.item_id, "rater": label.rater, "queue": label.queue,
         "reasoning": label.reasoning, "answer_correct": label.answer_correct, "modes": list(label.modes), "note": label.note,

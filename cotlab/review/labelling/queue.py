@@ -10,16 +10,16 @@ from typing import Any
 
 from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.keys import canonical_json, digest
-from cotlab.core.labels import MOST_RATERS, Label, Verdict, undo_id
-from cotlab.store import labels as kept
+from cotlab.core.labels import MAX_RATERS, Label, Verdict, undo_id
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.labels import EVERYONE, Queued
-from cotlab.store.leases import Leases, Place
+from cotlab.store.leases import Leases, ItemKey
 
 KINDS = ("label", "adjudication", "flagged", "audit")
 """What a queue is for. The labels of an adjudication settle what raters disagree on."""
 GOLD_VERDICTS = ("acceptable", "not_acceptable")
-_ALWAYS = 10**9
+_UNLIMITED = 10**9
 
 
 class QueueError(CotlabError):
@@ -76,7 +76,7 @@ class Progress:
     items: int
     complete: int
     labels: int
-    wanted: int
+    requested: int
     mine: int
     mine_left: int
     mine_skipped: int
@@ -84,7 +84,7 @@ class Progress:
 
 def make_queue(
     store: Store, name: str, items: Iterable[tuple[str, str, str]], *, raters: int = 1, overlap: float = 0.0,
-    gold: Mapping[Place, Mapping[str, Any]] | None = None, kind: str = "label", by: str,
+    gold: Mapping[ItemKey, Mapping[str, Any]] | None = None, kind: str = "label", by: str,
 ) -> str:  # fmt: skip
     """Make a queue and return its id.
 
@@ -110,40 +110,40 @@ def make_queue(
     """
     if kind not in KINDS:
         raise UnknownName("kind of queue", kind, KINDS)
-    if not 1 <= raters <= MOST_RATERS or not 0 <= overlap <= 1:
-        raise QueueError(f"A queue needs 1 to {MOST_RATERS} raters and an overlap from 0 to 1, got {raters} and {overlap}.")
+    if not 1 <= raters <= MAX_RATERS or not 0 <= overlap <= 1:
+        raise QueueError(f"A queue needs 1 to {MAX_RATERS} raters and an overlap from 0 to 1, got {raters} and {overlap}.")
     if not name.strip():
         raise QueueError("A queue needs a name.")
-    reasons: dict[Place, str] = {}
-    for run, item, why in items:
-        reasons.setdefault((run, item), why)
+    reasons: dict[ItemKey, str] = {}
+    for run, item, reason in items:
+        reasons.setdefault((run, item), reason)
     order = list(reasons)
-    expected = {place: _expected(place, said) for place, said in (gold or {}).items()}
+    expected = {key: _expected(key, gold_label) for key, gold_label in (gold or {}).items()}
     draw = random.Random(digest(["gold", name, order]))
-    wanted = _wanted(name, order, raters, overlap)
-    for place in (one for one in expected if one not in reasons):
-        order.insert(draw.randint(0, len(order)), place)
+    n_labels = _labels_per_item(name, order, raters, overlap)
+    for key in (gold_key for gold_key in expected if gold_key not in reasons):
+        order.insert(draw.randint(0, len(order)), key)
     if not order:
         raise QueueError(f"The queue {name!r} would be empty: nothing to label was chosen.")
     listed = [
-        Queued(*place, EVERYONE if place in expected else wanted[place], expected.get(place), reasons.get(place, ""))
-        for place in order
+        Queued(*key, EVERYONE if key in expected else n_labels[key], expected.get(key), reasons.get(key, ""))
+        for key in order
     ]
     queue = f"queue-{digest([name, datetime.now(UTC).isoformat(), order])[:10]}"
     with store.writing() as connection:
-        known = kept.known_items(connection, sorted({run for run, _ in order}))
+        known = label_store.known_items(connection, sorted({run for run, _ in order}))
         for run, item in order:
             if run not in known:
                 raise UnknownName("run", run, sorted(known))
             if item not in known[run]:
                 raise UnknownName(f"item of run {run}", item, sorted(known[run])[:20])
-        told = {"raters": raters, "overlap": overlap, "gold": len(expected)}
-        kept.add_queue(connection, queue, name, listed, kind=kind, by=by, params=told)
+        params = {"raters": raters, "overlap": overlap, "gold": len(expected)}
+        label_store.add_queue(connection, queue, name, listed, kind=kind, by=by, params=params)
     return queue
 
 
 def next_items(
-    store: Store, queue: str, rater: str, most: int = 1, *, skipped: bool = False, first: Place | None = None
+    store: Store, queue: str, rater: str, limit: int = 1, *, skipped: bool = False, first: ItemKey | None = None
 ) -> list[QueueItem]:
     """The items that are asked of this rater next, each kept for two minutes from now; empty where none is.
 
@@ -165,24 +165,24 @@ def next_items(
         If there is no such queue.
     """
     with store.reading() as connection:
-        kind, listed = kind_of(connection, queue), kept.places(connection, queue)
-        given = kept.given_in(connection, queue)
+        kind, listed = require_queue_kind(connection, queue), label_store.queue_entries(connection, queue)
+        given = label_store.labelled_in_queue(connection, queue)
     with Leases(store.log_path) as leases:
-        left = leases.skipped(queue, rater)
+        skipped_items = leases.skipped(queue, rater)
         while True:
-            open_ = _open(listed, given, rater, left, skipped=skipped)
-            held = leases.claim(queue, rater, list(open_.items()), most, first=first)
+            open_ = _open_items(listed, given, rater, skipped_items, skipped=skipped)
+            leased = leases.claim(queue, rater, list(open_.items()), limit, first=first)
             with store.reading() as connection:  # others may have labelled them, and given them back, since it was looked
-                given = kept.given_in(connection, queue)
-                counts = kept.counts_given(connection, queue, rater)
-                right = _prefilled(connection, [(one.run, one.item_id) for one in held])
-            still = _open(listed, given, rater, left, skipped=skipped)
-            if all((one.run, one.item_id) in still for one in held):
+                given = label_store.labelled_in_queue(connection, queue)
+                counts = label_store.count_label_rows(connection, queue, rater)
+                prefilled = _prefilled(connection, [(entry.run, entry.item_id) for entry in leased])
+            still = _open_items(listed, given, rater, skipped_items, skipped=skipped)
+            if all((entry.run, entry.item_id) in still for entry in leased):
                 break
-    places = [((one.run, one.item_id), one.until) for one in held]
+    keyed = [((entry.run, entry.item_id), entry.until) for entry in leased]
     return [
-        QueueItem(queue, kind, *place, rater, label_id(queue, *place, rater, counts.get(place, 0)), right[place], until)
-        for place, until in places
+        QueueItem(queue, kind, *key, rater, label_id(queue, *key, rater, counts.get(key, 0)), prefilled[key], until)
+        for key, until in keyed
     ]
 
 
@@ -209,106 +209,106 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
         since: that one has to be corrected where it was given.
     """
     with store.writing() as connection:
-        kind_of(connection, queue)
-        mine = kept.as_labels(kept.given(connection, rater=rater, queue=queue, history=True))
+        require_queue_kind(connection, queue)
+        mine = label_store.as_labels(label_store.select_labels(connection, rater=rater, queue=queue, history=True))
         stack = _stack(mine)
         if not stack or (of is not None and stack[-1].id != of):
-            if meant := next((one.item_id for one in stack if one.id == of), None):
+            if meant := next((label.item_id for label in stack if label.id == of), None):
                 raise QueueError(f"The label of {meant!r} stays: you labelled {stack[-1].item_id!r} since. Take that back.")
             return None
         last = stack[-1]
-        said = kept.as_labels(kept.given(connection, run=last.run_id, rater=rater, item=last.item_id, history=True))
-        at = next(k for k, one in enumerate(said) if one.id == last.id)
-        if any(one.queue != queue for one in said[at + 1 :]):
+        history = label_store.as_labels(label_store.select_labels(connection, run=last.run_id, rater=rater, item=last.item_id, history=True))
+        at = next(k for k, label in enumerate(history) if label.id == last.id)
+        if any(label.queue != queue for label in history[at + 1 :]):
             raise QueueError(f"{rater} labelled {last.item_id!r} again outside of this queue: correct that label instead.")
-        here = [one for one in said[:at] if one.queue == queue]
-        gone = replace(last, reasoning=None, answer_correct=None, modes=(), note="", flagged=False, withdrawn=True)
-        rows = [_as_undo(here[-1] if here else gone, last.id)]
-        if at and said[at - 1].queue != queue:  # what was said elsewhere, before this, holds again
-            rows.append(_as_undo(said[at - 1], f"{last.id} elsewhere"))
-        kept.add_labels(connection, rows)
+        in_queue = [label for label in history[:at] if label.queue == queue]
+        withdrawal = replace(last, reasoning=None, answer_correct=None, modes=(), note="", flagged=False, withdrawn=True)
+        rows = [_as_undo(in_queue[-1] if in_queue else withdrawal, last.id)]
+        if at and history[at - 1].queue != queue:  # what was said elsewhere, before this, holds again
+            rows.append(_as_undo(history[at - 1], f"{last.id} elsewhere"))
+        label_store.add_labels(connection, rows)
     return last
 
 
 def progress(store: Store, queue: str, rater: str) -> Progress:
     """How far a queue is, and one rater in it."""
     with store.reading() as connection:
-        kind_of(connection, queue)
-        listed, given = kept.places(connection, queue), kept.given_in(connection, queue)
+        require_queue_kind(connection, queue)
+        listed, given = label_store.queue_entries(connection, queue), label_store.labelled_in_queue(connection, queue)
     with Leases(store.log_path) as leases:
-        left = leases.skipped(queue, rater)
-    counts = dict.fromkeys(((one.run, one.item_id) for one in listed), 0)
+        skipped_items = leases.skipped(queue, rater)
+    counts = dict.fromkeys(((entry.run, entry.item_id) for entry in listed), 0)
     for run, item, _ in given:
         counts[run, item] = counts.get((run, item), 0) + 1
-    wants = {(one.run, one.item_id): max(one.raters, 1) for one in listed}
-    now, later = (_open(listed, given, rater, left, skipped=skipped) for skipped in (False, True))
+    wants = {(entry.run, entry.item_id): max(entry.raters, 1) for entry in listed}
+    now, later = (_open_items(listed, given, rater, skipped_items, skipped=skipped) for skipped in (False, True))
     return Progress(
-        items=len(listed), complete=sum(counts[place] >= wants[place] for place in wants),
-        labels=sum(min(counts[place], wants[place]) for place in wants), wanted=sum(wants.values()),
-        mine=sum((*place, rater) in given for place in wants), mine_left=len(now), mine_skipped=len(later) - len(now),
+        items=len(listed), complete=sum(counts[key] >= wants[key] for key in wants),
+        labels=sum(min(counts[key], wants[key]) for key in wants), requested=sum(wants.values()),
+        mine=sum((*key, rater) in given for key in wants), mine_left=len(now), mine_skipped=len(later) - len(now),
     )  # fmt: skip
 
 
-def latest(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
+def latest_labels(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
     """The rater's last labels in a queue that hold, the newest first, as they were given; the first is the next to be undone.
 
     Each can be corrected by a label of its ``correction_id``.
     """
     with store.reading() as connection:
-        kind_of(connection, queue)
-        mine = kept.as_labels(kept.given(connection, rater=rater, queue=queue, history=True))
-    rows: dict[Place, int] = {}
-    for one in mine:
-        rows[one.run_id, one.item_id] = rows.get((one.run_id, one.item_id), 0) + 1
+        require_queue_kind(connection, queue)
+        mine = label_store.as_labels(label_store.select_labels(connection, rater=rater, queue=queue, history=True))
+    rows: dict[ItemKey, int] = {}
+    for label in mine:
+        rows[label.run_id, label.item_id] = rows.get((label.run_id, label.item_id), 0) + 1
     stack = _stack(mine)
-    last = {(one.run_id, one.item_id): one for one in stack}
-    holding = [one for one in reversed(stack) if last[one.run_id, one.item_id] is one and not one.withdrawn]
+    last = {(label.run_id, label.item_id): label for label in stack}
+    holding = [label for label in reversed(stack) if last[label.run_id, label.item_id] is label and not label.withdrawn]
     return [
-        Given(one, label_id(queue, one.run_id, one.item_id, rater, rows[one.run_id, one.item_id])) for one in holding[:n]
+        Given(label, label_id(queue, label.run_id, label.item_id, rater, rows[label.run_id, label.item_id])) for label in holding[:n]
     ]
 
 
 def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
     """What somebody flagged and did not take back, for ``make_queue(…, kind="flagged")``; of these runs or of all."""
-    found = kept.labels(store)
-    found = found[found["flagged"].astype(bool) & (found["run"].isin(runs) if runs is not None else True)]
-    return [(row["run"], row["item_id"], f"flagged by {row['rater']}") for row in found.to_dict("records")]
+    flagged = label_store.label_table(store)
+    flagged = flagged[flagged["flagged"].astype(bool) & (flagged["run"].isin(runs) if runs is not None else True)]
+    return [(row["run"], row["item_id"], f"flagged by {row['rater']}") for row in flagged.to_dict("records")]
 
 
-def _prefilled(connection: Any, places: Sequence[Place]) -> dict[Place, bool | None]:
+def _prefilled(connection: Any, keys: Sequence[ItemKey]) -> dict[ItemKey, bool | None]:
     """Whether the answer of an item is right, as far as its run knows: by its own score, else by the baseline of ablation;
     None where neither is there or its draws differ."""
-    found: dict[Place, bool | None] = dict.fromkeys(places)
+    answers: dict[ItemKey, bool | None] = dict.fromkeys(keys)
     for metric in ("baseline_correct", "answer_correct"):
-        for place, values in kept.score_values(connection, places, metric).items():
-            found[place] = values == {1.0} if values in ({0.0}, {1.0}) else None
-    return found
+        for key, values in label_store.score_values(connection, keys, metric).items():
+            answers[key] = values == {1.0} if values in ({0.0}, {1.0}) else None
+    return answers
 
 
-def kind_of(connection: Any, queue: str) -> str:
+def require_queue_kind(connection: Any, queue: str) -> str:
     """What a queue is for, one of ``KINDS``; ``UnknownName`` if there is none of this id."""
-    kind = kept.queue_kind(connection, queue)
+    kind = label_store.queue_kind(connection, queue)
     if kind is None:
         raise UnknownName("queue", queue, [row[0] for row in connection.execute("SELECT id FROM queues").fetchall()])
     return kind
 
 
-def _open(
-    listed: list[Queued], given: set[tuple[str, str, str]], rater: str, left: list[Place], *, skipped: bool
-) -> dict[Place, int]:
+def _open_items(
+    listed: list[Queued], given: set[tuple[str, str, str]], rater: str, skipped_items: list[ItemKey], *, skipped: bool
+) -> dict[ItemKey, int]:
     """The items that this rater can be asked for, and how many raters each has room for, in the order to be asked in."""
-    others: dict[Place, int] = {}
+    others: dict[ItemKey, int] = {}
     for run, item, who in given:
         if who != rater:
             others[run, item] = others.get((run, item), 0) + 1
     room = {
-        (one.run, one.item_id): (one.raters or _ALWAYS) - others.get((one.run, one.item_id), 0)
-        for one in listed
-        if (one.run, one.item_id, rater) not in given
+        (entry.run, entry.item_id): (entry.raters or _UNLIMITED) - others.get((entry.run, entry.item_id), 0)
+        for entry in listed
+        if (entry.run, entry.item_id, rater) not in given
     }
-    later = [place for place in left if place in room]
-    first = [place for place in room if place not in set(later)]
-    return {place: room[place] for place in [*first, *(later if skipped else [])] if room[place] > 0}
+    later = [key for key in skipped_items if key in room]
+    first = [key for key in room if key not in set(later)]
+    return {key: room[key] for key in [*first, *(later if skipped else [])] if room[key] > 0}
 
 
 def label_id(queue: str, run: str, item: str, rater: str, count: int) -> str:
@@ -316,30 +316,30 @@ def label_id(queue: str, run: str, item: str, rater: str, count: int) -> str:
     return digest(["label", queue, run, item, rater, count])[:24]
 
 
-def _as_undo(said: Label, of: str) -> Label:
-    return replace(said, id=undo_id(of), at=datetime.now(UTC), origin="undo")
+def _as_undo(label: Label, of: str) -> Label:
+    return replace(label, id=undo_id(of), at=datetime.now(UTC), origin="undo")
 
 
 def _stack(mine: Sequence[Label]) -> list[Label]:
     """A rater's labels of a queue that were not taken back, in the order in which they were given."""
-    ids = {one.id for one in mine}
-    return [one for one in mine if one.origin != "undo" and undo_id(one.id) not in ids]
+    ids = {label.id for label in mine}
+    return [label for label in mine if label.origin != "undo" and undo_id(label.id) not in ids]
 
 
-def _wanted(name: str, order: list[Place], raters: int, overlap: float) -> dict[Place, int]:
+def _labels_per_item(name: str, order: list[ItemKey], raters: int, overlap: float) -> dict[ItemKey, int]:
     """How many labels each item wants."""
     if not overlap:
         return dict.fromkeys(order, raters)
-    chosen = sorted(order, key=lambda place: digest(["overlap", name, *place]))[: round(overlap * len(order))]
+    chosen = sorted(order, key=lambda key: digest(["overlap", name, *key]))[: round(overlap * len(order))]
     return {**dict.fromkeys(order, 1), **dict.fromkeys(chosen, max(raters, 2))}
 
 
-def _expected(place: Place, said: Mapping[str, Any]) -> str:
+def _expected(key: ItemKey, label: Mapping[str, Any]) -> str:
     """The expected label of a gold item as JSON."""
-    odd = sorted(set(said) - {"reasoning", "answer_correct"})
-    if odd or said.get("reasoning") not in GOLD_VERDICTS or not isinstance(said.get("answer_correct", True), bool):
+    unknown = sorted(set(label) - {"reasoning", "answer_correct"})
+    if unknown or label.get("reasoning") not in GOLD_VERDICTS or not isinstance(label.get("answer_correct", True), bool):
         raise QueueError(
-            f"The expected label of {place[1]!r} in run {place[0]} is {dict(said)!r}: it says reasoning "
+            f"The expected label of {key[1]!r} in run {key[0]} is {dict(label)!r}: it says reasoning "
             f"({' or '.join(GOLD_VERDICTS)}) and perhaps answer_correct (true or false)."
         )
-    return canonical_json(dict(said))
+    return canonical_json(dict(label))

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from cotlab.core.labels import Label
-from cotlab.review.labelling.queue import QueueError, kind_of, label_id, undo
-from cotlab.store import labels as kept
+from cotlab.review.labelling.queue import QueueError, require_queue_kind, label_id, undo
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
-from cotlab.store.leases import Leases, Place
+from cotlab.store.leases import Leases, ItemKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Undo:
     of: str
 
 
-Act = Label | Skip | Undo
+Action = Label | Skip | Undo
 
 
 @dataclass
-class Taken:
+class ActionResult:
     """What became of acts.
 
     Attributes
@@ -53,7 +53,7 @@ class Taken:
     refused: list[str] = field(default_factory=list)
 
 
-def take(store: Store, queue: str, rater: str, acts: Iterable[Act]) -> Taken:
+def apply_actions(store: Store, queue: str, rater: str, actions: Iterable[Action]) -> ActionResult:
     """Do what a rater did at the screen, in its order; labels that follow each other are written at once.
 
     A label is written if its id is the one that the item's next label by this rater has (``QueueItem.label_id``,
@@ -66,57 +66,57 @@ def take(store: Store, queue: str, rater: str, acts: Iterable[Act]) -> Taken:
     UnknownName
         If there is no such queue.
     """
-    done = Taken()
-    for _, some in groupby(acts, type):
-        alike = list(some)
-        if labels := [act for act in alike if isinstance(act, Label)]:
-            _write(store, queue, rater, labels, done)
-        if skips := [act for act in alike if isinstance(act, Skip)]:
-            _skip(store, queue, rater, skips, done)
-        for taken_back in (act for act in alike if isinstance(act, Undo)):
+    result = ActionResult()
+    for _, group in groupby(actions, type):
+        batch = list(group)
+        if labels := [act for act in batch if isinstance(act, Label)]:
+            _write(store, queue, rater, labels, result)
+        if skips := [act for act in batch if isinstance(act, Skip)]:
+            _skip(store, queue, rater, skips, result)
+        for undo_action in (act for act in batch if isinstance(act, Undo)):
             try:
-                done.undone = undo(store, queue, rater, of=taken_back.of) or done.undone
+                result.undone = undo(store, queue, rater, of=undo_action.of) or result.undone
             except QueueError as error:
-                done.refused.append(str(error))
-    return done
+                result.refused.append(str(error))
+    return result
 
 
-def _write(store: Store, queue: str, rater: str, labels: Sequence[Label], done: Taken) -> None:
+def _write(store: Store, queue: str, rater: str, labels: Sequence[Label], result: ActionResult) -> None:
     """Write the labels that are new; what was said of an item by another id than its next one is refused."""
     with store.writing() as connection:
-        kind_of(connection, queue)
-        places = {(one.run, one.item_id) for one in kept.places(connection, queue)}
-        counts = kept.counts_given(connection, queue, rater)
-        there = {one.id: one for one in kept.as_labels(kept.given(connection, ids=[one.id for one in labels], history=True))}
+        require_queue_kind(connection, queue)
+        keys = {(entry.run, entry.item_id) for entry in label_store.queue_entries(connection, queue)}
+        counts = label_store.count_label_rows(connection, queue, rater)
+        stored = {entry.id: entry for entry in label_store.as_labels(label_store.select_labels(connection, ids=[entry.id for entry in labels], history=True))}
         new = []
         for label in labels:
-            place: Place = (label.run_id, label.item_id)
-            if (old := there.get(label.id)) is not None:
-                if _said(old) != _said(label):
-                    done.refused.append(f"You labelled {label.item_id!r} already, in another window: {old.reasoning}.")
-            elif place not in places or label.id != label_id(queue, *place, rater, counts.get(place, 0)):
-                done.refused.append(f"Your label of {label.item_id!r} was not kept: you labelled it elsewhere meanwhile.")
+            key: ItemKey = (label.run_id, label.item_id)
+            if (old := stored.get(label.id)) is not None:
+                if _label_content(old) != _label_content(label):
+                    result.refused.append(f"You labelled {label.item_id!r} already, in another window: {old.reasoning}.")
+            elif key not in keys or label.id != label_id(queue, *key, rater, counts.get(key, 0)):
+                result.refused.append(f"Your label of {label.item_id!r} was not kept: you labelled it elsewhere meanwhile.")
             else:
                 new.append(label)
-                there[label.id] = label
-                counts[place] = counts.get(place, 0) + 1
-        done.written += kept.add_labels(connection, new)
+                stored[label.id] = label
+                counts[key] = counts.get(key, 0) + 1
+        result.written += label_store.add_labels(connection, new)
     with Leases(store.log_path) as leases:
         for label in labels:
             leases.release(queue, label.run_id, label.item_id, rater)
 
 
-def _skip(store: Store, queue: str, rater: str, skips: Sequence[Skip], done: Taken) -> None:
+def _skip(store: Store, queue: str, rater: str, skips: Sequence[Skip], result: ActionResult) -> None:
     with store.reading() as connection:
-        kind_of(connection, queue)
-        places = {(one.run, one.item_id) for one in kept.places(connection, queue)}
+        require_queue_kind(connection, queue)
+        keys = {(skipped.run, skipped.item_id) for skipped in label_store.queue_entries(connection, queue)}
     with Leases(store.log_path) as leases:
-        for one in skips:
-            if (one.run, one.item_id) in places:
-                leases.skip(queue, one.run, one.item_id, rater)
+        for skipped in skips:
+            if (skipped.run, skipped.item_id) in keys:
+                leases.skip(queue, skipped.run, skipped.item_id, rater)
             else:
-                done.refused.append(f"{one.item_id!r} was not skipped: it is not in this queue.")
+                result.refused.append(f"{skipped.item_id!r} was not skipped: it is not in this queue.")
 
 
-def _said(label: Label) -> tuple[object, ...]:
+def _label_content(label: Label) -> tuple[object, ...]:
     return (label.rater, label.reasoning, label.answer_correct, label.modes, label.note, label.flagged)

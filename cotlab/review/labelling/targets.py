@@ -11,7 +11,7 @@ import pandas as pd
 from cotlab.core.errors import UnknownName
 from cotlab.core.labels import OUTDATED
 from cotlab.review.release.features import feature_table
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 
 TIE, UNSURE, NO_SCORES = "raters are tied", "nobody is sure", "the run has no scores of the item"
@@ -39,23 +39,23 @@ def verdicts(
     What a rater says as an adjudicator does not change what they said before. With ``queue`` the raters' labels are those that
     hold in that queue, which must be known or have labels.
     """
-    rows = kept.labels(store, history=True)
+    rows = label_store.label_table(store, history=True)
     if runs is not None:
         rows = rows[rows["run"].isin(runs)]
     if until is not None:
         rows = rows[rows["at_"] <= until]
-    kinds = kept.queue_kinds(store)
+    kinds = label_store.queue_kinds(store)
     settling = rows["queue"].isin([name for name, kind in kinds.items() if kind == SETTLES])
-    asked = rows["queue"] == queue if queue is not None else ~settling
-    if queue is not None and not asked.any() and queue not in kinds:
+    in_scope = rows["queue"] == queue if queue is not None else ~settling
+    if queue is not None and not in_scope.any() and queue not in kinds:
         raise UnknownName("queue", queue, list(kinds)[:20])
 
     def last(table: pd.DataFrame) -> pd.DataFrame:
-        held = table.drop_duplicates([*_ITEM, "rater"], keep="last")
-        return held[~held["withdrawn"].astype(bool)].reset_index(drop=True)
+        newest = table.drop_duplicates([*_ITEM, "rater"], keep="last")
+        return newest[~newest["withdrawn"].astype(bool)].reset_index(drop=True)
 
-    gone = rows[rows["withdrawn"].astype(bool) & (rows["note"] == OUTDATED) & (asked | settling)]
-    return Verdicts(last(rows[asked]), last(rows[settling]), gone.drop_duplicates(_ITEM))
+    outdated = rows[rows["withdrawn"].astype(bool) & (rows["note"] == OUTDATED) & (in_scope | settling)]
+    return Verdicts(last(rows[in_scope]), last(rows[settling]), outdated.drop_duplicates(_ITEM))
 
 
 def targets(store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None) -> pd.DataFrame:
@@ -69,25 +69,25 @@ def targets(store: Store, runs: Sequence[str] | None = None, *, until: datetime 
         (why there is none, else ""). The last label of an adjudication decides where there is one, also by being unsure; else
         the majority of those raters whose target is known.
     """
-    found = verdicts(store, runs, until=until)
-    settled = found.adjudicated.drop_duplicates(_ITEM, keep="last").set_index(_ITEM)["target"].to_dict()
-    said: dict[tuple[str, str], list[bool]] = {}
-    for row in pd.concat([found.raters, found.adjudicated]).sort_values("seq").to_dict("records"):
-        said.setdefault((row["run"], row["item_id"]), [])
-    for row in found.raters.to_dict("records"):
+    current = verdicts(store, runs, until=until)
+    settled = current.adjudicated.drop_duplicates(_ITEM, keep="last").set_index(_ITEM)["target"].to_dict()
+    answers: dict[tuple[str, str], list[bool]] = {}
+    for row in pd.concat([current.raters, current.adjudicated]).sort_values("seq").to_dict("records"):
+        answers.setdefault((row["run"], row["item_id"]), [])
+    for row in current.raters.to_dict("records"):
         if row["target"] is not None:
-            said[row["run"], row["item_id"]].append(row["target"])
+            answers[row["run"], row["item_id"]].append(row["target"])
     out = []
-    for place, sure in said.items():
-        yes = sum(sure)
-        if place in settled:
-            target, n = settled[place], 1
+    for key, values in answers.items():
+        yes = sum(values)
+        if key in settled:
+            target, n = settled[key], 1
         else:
-            target, n = (None if 2 * yes == len(sure) else 2 * yes > len(sure)), len(sure)
-        why = "" if target is not None else UNSURE if place in settled or not sure else TIE
-        out.append((*place, target, n if target is not None else 0, place in settled, why))
-    gone = zip(found.outdated["run"], found.outdated["item_id"], strict=True)
-    out += [(*place, None, 0, False, OUTDATED) for place in gone if place not in said]
+            target, n = (None if 2 * yes == len(values) else 2 * yes > len(values)), len(values)
+        reason = "" if target is not None else UNSURE if key in settled or not values else TIE
+        out.append((*key, target, n if target is not None else 0, key in settled, reason))
+    outdated = zip(current.outdated["run"], current.outdated["item_id"], strict=True)
+    out += [(*key, None, 0, False, OUTDATED) for key in outdated if key not in answers]
     table = pd.DataFrame(out, columns=[*_ITEM, "target", "raters", "adjudicated", "why"])
     return table.assign(target=table["target"].astype(object).where(table["why"] == "", None))
 
@@ -115,11 +115,11 @@ def labelled(store: Store, runs: Sequence[str] | None = None, *, until: datetime
     UnknownName
         If the store has no such run.
     """
-    found = targets(store, runs, until=until)
-    features = feature_table(store, list(runs) if runs is not None else found["run"].drop_duplicates().tolist())
-    clear = found[found["why"] == ""]
+    target_table = targets(store, runs, until=until)
+    features = feature_table(store, list(runs) if runs is not None else target_table["run"].drop_duplicates().tolist())
+    clear = target_table[target_table["why"] == ""]
     table = features.merge(clear[[*_ITEM, "target", "raters"]], on=_ITEM, how="inner", sort=False)
-    out = {why: int((found["why"] == why).sum()) for why in (TIE, UNSURE, OUTDATED)} | {NO_SCORES: len(clear) - len(table)}
+    out = {reason: int((target_table["why"] == reason).sum()) for reason in (TIE, UNSURE, OUTDATED)} | {NO_SCORES: len(clear) - len(table)}
     table = table.assign(target=table["target"].astype(bool), raters=table["raters"].astype(int))
-    table.attrs["left_out"] = {why: n for why, n in out.items() if n}
+    table.attrs["left_out"] = {reason: n for reason, n in out.items() if n}
     return table

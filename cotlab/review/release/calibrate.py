@@ -18,19 +18,19 @@ from cotlab.reliability.calibrator import (
     Choice,
     Folds,
     NotCalibrated,
-    as_it_is,
-    choose,
+    combined_choice,
+    select_calibrator,
     shortage,
 )
 from cotlab.reliability.combine import Combination, combine
-from cotlab.reliability.weights import OBJECTIVES, PARTS, Floats, Tuned, reweighed, tune
+from cotlab.reliability.weights import OBJECTIVES, COMPONENTS, Floats, Tuned, weighted_means, tune_weights
 from cotlab.review.release.defined_parts import counted, defined_parts, why_uncalibrated
 from cotlab.review.release.domain_maps import domain_maps
 from cotlab.review.release.fit_report import choice_report, tuned_report
-from cotlab.store.calibrators import add_calibrator, calibrator, choose_calibrator, current_calibrator
+from cotlab.store.calibrators import add_calibrator, calibrator, activate_calibrator, current_calibrator
 from cotlab.store.database import Store
 
-WAYS = ("example", "tuned", COMBINED)
+WEIGHTINGS = ("example", "tuned", COMBINED)
 """What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured features in one."""
 NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
 COMPOSED = "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a run too"
@@ -76,7 +76,7 @@ class Fitted:
     report: Mapping[str, Any]
 
 
-def calibrate(
+def calibrate_runs(
     store: Store, runs: Sequence[str] | None, *, by: str, method: str = "auto", weights: str = "example",
     objective: str = "brier", domain: bool = False, dry_run: bool = False, note: str = "", seed: int = 0,
 ) -> Fitted:  # fmt: skip
@@ -115,9 +115,9 @@ def calibrate(
         raise ConfigError(f"{method!r} is no method of calibration: auto, {', '.join(METHODS)}")
     if objective not in OBJECTIVES:
         raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
-    if weights not in WAYS:
-        raise ConfigError(f"{weights!r} are no weights to calibrate with: {', '.join(WAYS)}")
-    keep = None if dry_run else _keeper(store, by, note)
+    if weights not in WEIGHTINGS:
+        raise ConfigError(f"{weights!r} are no weights to calibrate with: {', '.join(WEIGHTINGS)}")
+    keep = None if dry_run else _calibrator_writer(store, by, note)
     if weights == COMBINED:
         if method != "auto" or domain:
             raise ConfigError("combined features are a probability already: they take no method and no map for each domain")
@@ -136,60 +136,60 @@ def fit_labels(
 
     ``objective`` is None for each run's own r_raw, else what the weights are tuned for.
     """
-    told, left_out = _usable(labels)
-    parts, y = told[list(PARTS)].to_numpy(dtype=float), told["target"].astype(bool).to_numpy()
-    questions, scores = told["question"].tolist(), told["r_raw"].to_numpy(dtype=float)
+    usable, left_out = _usable(labels)
+    components, y = usable[list(COMPONENTS)].to_numpy(dtype=float), usable["target"].astype(bool).to_numpy()
+    questions, scores = usable["question"].tolist(), usable["r_raw"].to_numpy(dtype=float)
     tuned: Tuned | None = None
     folds: Folds | None = None
     by_fold: list[Floats] | None = None
     if objective is not None:
-        tuned = tune(parts, y, questions, objective=objective, seed=seed)
-        by_fold = [reweighed(parts, each) for each in tuned.fold_weights]
-        scores = reweighed(parts, tuned.weights)
-        fine = np.isfinite(np.column_stack([scores, *by_fold])).all(axis=1) & np.isfinite(_as_tuned(parts))
-        if not fine.all():
-            left_out["the tuned weights leave too little of the weight defined"] = int((~fine).sum())
-        folds = tuned.folds[fine[np.isfinite(_as_tuned(parts))]]
-        told, y, scores = told[fine], y[fine], scores[fine]
-        by_fold, questions = [each[fine] for each in by_fold], told["question"].tolist()
-    choice = choose(scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=by_fold)
+        tuned = tune_weights(components, y, questions, objective=objective, seed=seed)
+        by_fold = [weighted_means(components, each) for each in tuned.fold_weights]
+        scores = weighted_means(components, tuned.weights)
+        complete = np.isfinite(np.column_stack([scores, *by_fold])).all(axis=1) & np.isfinite(_as_tuned(components))
+        if not complete.all():
+            left_out["the tuned weights leave too little of the weight defined"] = int((~complete).sum())
+        folds = tuned.folds[complete[np.isfinite(_as_tuned(components))]]
+        usable, y, scores = usable[complete], y[complete], scores[complete]
+        by_fold, questions = [each[complete] for each in by_fold], usable["question"].tolist()
+    choice = select_calibrator(scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=by_fold)
     best, predicted = choice.chosen.calibrator, choice.chosen.predicted
     assert best is not None and predicted is not None
-    own, by_domain = (
-        domain_maps(told, scores, y, predicted, method=method, seed=seed, folds=folds, by_fold=by_fold) if domain else ({}, {})
+    domain_calibrators, by_domain = (
+        domain_maps(usable, scores, y, predicted, method=method, seed=seed, folds=folds, by_fold=by_fold) if domain else ({}, {})
     )
     weights = None if tuned is None else tuned.weights
     report = {
-        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
-        **_kinds(told), "defined_parts": counted(defined_parts(told, weights)),
+        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(usable["run"])), "seed": seed,
+        **_kinds(usable), "defined_parts": counted(defined_parts(usable, weights)),
         "left_out": left_out, "domains": by_domain, "weights": None if tuned is None else tuned_report(tuned),
     }  # fmt: skip
-    digest_ = labels_digest(told, scores)
+    digest_ = labels_digest(usable, scores)
     version = None
     if keep is not None:
-        params = {"all": best.params, "domains": {name: one.params for name, one in own.items()}}
+        params = {"all": best.params, "domains": {name: domain_map.params for name, domain_map in domain_calibrators.items()}}
         version = keep(best.method, params, weights, digest_, report)
-    return Fitted(version, best, own, weights, choice, tuned, {**report, "labels_digest": digest_})
+    return Fitted(version, best, domain_calibrators, weights, choice, tuned, {**report, "labels_digest": digest_})
 
 
 def fit_combined(labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int] | None = None) -> Fitted:
     """``calibrate`` with all measured features combined, on a table of labelled items."""
-    told, left_out = _usable(labels)
-    y, questions = told["target"].astype(bool).to_numpy(), told["question"].tolist()
+    usable, left_out = _usable(labels)
+    y, questions = usable["target"].astype(bool).to_numpy(), usable["question"].tolist()
     if refused := shortage("any", y):
         raise NotCalibrated(f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import FILE.")
-    found = combine(told, y, questions, seed=seed)
-    scores = told["r_raw"].to_numpy(dtype=float)
-    choice = as_it_is(found.predicted, y, questions, found.folds, scores, seed=seed)
+    combined = combine(usable, y, questions, seed=seed)
+    scores = usable["r_raw"].to_numpy(dtype=float)
+    choice = combined_choice(combined.predicted, y, questions, combined.folds, scores, seed=seed)
     best = choice.chosen.calibrator
     assert best is not None
     report = {
-        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(told["run"])), "seed": seed,
-        "left_out": left_out, "domains": {}, "weights": None, "combination": dict(found.combination.params),
-        **_kinds(told), "defined_parts": counted(defined_parts(told, combination=found.combination.params)),
+        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(usable["run"])), "seed": seed,
+        "left_out": left_out, "domains": {}, "weights": None, "combination": dict(combined.combination.params),
+        **_kinds(usable), "defined_parts": counted(defined_parts(usable, combination=combined.combination.params)),
     }  # fmt: skip
-    digest_ = labels_digest(told, scores)
-    params = {"all": best.params, "domains": {}, COMBINED: dict(found.combination.params)}
+    digest_ = labels_digest(usable, scores)
+    params = {"all": best.params, "domains": {}, COMBINED: dict(combined.combination.params)}
     version = None if keep is None else keep(COMBINED, params, None, digest_, report)
     return Fitted(version, best, {}, None, choice, None, {**report, "labels_digest": digest_})
 
@@ -209,7 +209,7 @@ def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -
     UnknownName
         If there is no such version.
     """
-    return applied(version_of(store, version), features)
+    return apply_calibrator(version_of(store, version), features)
 
 
 def version_of(store: Store, version: int | None = None) -> dict[str, Any] | None:
@@ -239,9 +239,9 @@ def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
             return None
         scores = table["r_raw"].to_numpy(dtype=float)
         if row["weights"] is not None:
-            parts = table[list(PARTS)].to_numpy(dtype=float)
-            scores = reweighed(parts, row["weights"])
-            by_fold = [reweighed(parts, each) for each in (report.get("weights") or {}).get("fold_weights", ())]
+            parts = table[list(COMPONENTS)].to_numpy(dtype=float)
+            scores = weighted_means(parts, row["weights"])
+            by_fold = [weighted_means(parts, each) for each in (report.get("weights") or {}).get("fold_weights", ())]
             fine = np.isfinite(np.column_stack([scores, *by_fold, _as_tuned(parts)])).all(axis=1)
             table, scores = table[fine], scores[fine]
         if labels_digest(table, scores) == row["labels_digest"]:
@@ -249,44 +249,44 @@ def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
     return None
 
 
-def applied(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
+def apply_calibrator(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
     """``r_cal`` by a calibrator's row as ``version_of`` gives it; by none where it is None."""
     ok = (features["status"] == "ok").to_numpy()
     stored = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
     raw = stored
     if row is not None and row["weights"] is not None:
-        raw = np.where(np.isfinite(raw), reweighed(features[list(PARTS)].to_numpy(dtype=float), row["weights"]), np.nan)
+        raw = np.where(np.isfinite(raw), weighted_means(features[list(COMPONENTS)].to_numpy(dtype=float), row["weights"]), np.nan)
     scored = raw
     if row is not None and COMBINED in row["params"]:
         scored = np.where(np.isfinite(raw), Combination.from_params(row["params"][COMBINED]).predict(features), np.nan)
     n = len(features)
-    found, why, outside = np.full(n, np.nan), [""] * n, np.zeros(n, dtype=bool)
+    predicted, reasons, outside = np.full(n, np.nan), [""] * n, np.zeros(n, dtype=bool)
     domains = features["domain"].fillna("").tolist()
-    told = list(zip(features["status"].tolist(), features["reason"].tolist(), strict=True))
+    states = list(zip(features["status"].tolist(), features["reason"].tolist(), strict=True))
     for k in np.flatnonzero(~np.isfinite(raw)):
-        status, reason = told[k] if not ok[k] else ("undefined", "")
+        status, reason = states[k] if not ok[k] else ("undefined", "")
         if np.isfinite(stored[k]):
             reason = "the calibrator's weights leave too little of the weight defined"
-        why[k] = f"r_raw is {status}: {reason}" if isinstance(reason, str) and reason else f"r_raw is {status}"
+        reasons[k] = f"r_raw is {status}: {reason}" if isinstance(reason, str) and reason else f"r_raw is {status}"
     if row is None:
-        why = [NONE_YET if np.isfinite(value) else text for value, text in zip(raw, why, strict=True)]
+        reasons = [NONE_YET if np.isfinite(value) else text for value, text in zip(raw, reasons, strict=True)]
     else:
         maps = {name: Calibrator.from_params(params) for name, params in row["params"].get("domains", {}).items()}
-        whole = Calibrator.from_params(row["params"]["all"])
-        unlike = zip(_unlike(features, row["report"] or {}), why_uncalibrated(features, row), strict=True)
+        overall = Calibrator.from_params(row["params"]["all"])
+        unlike = zip(_mismatch_reasons(features, row["report"] or {}), why_uncalibrated(features, row), strict=True)
         other = [kind or parts for kind, parts in unlike]
         known = np.isfinite(raw) & np.array([not text for text in other], dtype=bool)
         for k in np.flatnonzero(np.isfinite(raw) & ~known):
-            why[k] = other[k]
+            reasons[k] = other[k]
         for name in sorted(set(domains)):
-            own, one = np.array([each == name for each in domains]) & known, maps.get(name, whole)
-            found[own], outside[own] = one.predict(scored[own]), one.outside(scored[own])
-            for k in np.flatnonzero(own & outside):
-                why[k] = OUTSIDE.format(lo=one.params["lo"], hi=one.params["hi"])
+            in_domain, domain_map = np.array([each == name for each in domains]) & known, maps.get(name, overall)
+            predicted[in_domain], outside[in_domain] = domain_map.predict(scored[in_domain]), domain_map.outside(scored[in_domain])
+            for k in np.flatnonzero(in_domain & outside):
+                reasons[k] = OUTSIDE.format(lo=domain_map.params["lo"], hi=domain_map.params["hi"])
     number = None if row is None else int(row["version"])
     versions = pd.Series([number] * n, index=features.index, dtype=object)
     return pd.DataFrame(
-        {"r_raw": raw, "r_cal": found, "why": why, "outside": outside, "calibrator": versions}, index=features.index
+        {"r_raw": raw, "r_cal": predicted, "why": reasons, "outside": outside, "calibrator": versions}, index=features.index
     )
 
 
@@ -295,15 +295,15 @@ def _kinds(labels: pd.DataFrame) -> dict[str, list[str]]:
     return {"parts": sorted(set(_column(labels, "parts")) - {""}), "chains": sorted(set(_column(labels, "chain")) - {""})}
 
 
-def _unlike(features: pd.DataFrame, report: Mapping[str, Any]) -> list[str]:
+def _mismatch_reasons(features: pd.DataFrame, report: Mapping[str, Any]) -> list[str]:
     """Why a calibrator of this report does not speak of each r_raw, which is another kind of score; "" where it does."""
     seen, chains = report.get("parts") or [], report.get("chains") or []
     out = []
-    for parts, chain in zip(_column(features, "parts"), _column(features, "chain"), strict=True):
-        if seen and parts not in ("", *seen):
-            out.append(COMPOSED.format(own=", ".join(parts), seen=" or ".join(", ".join(one) for one in seen)))
+    for components, chain in zip(_column(features, "parts"), _column(features, "chain"), strict=True):
+        if seen and components not in ("", *seen):
+            out.append(COMPOSED.format(own=", ".join(components), seen=" or ".join(", ".join(seen_chain) for seen_chain in seen)))
         elif chains and chain not in ("", *chains):
-            out.append(CHAINED.format(own=WHOSE.get(chain, chain), seen=" and ".join(WHOSE.get(one, one) for one in chains)))
+            out.append(CHAINED.format(own=WHOSE.get(chain, chain), seen=" and ".join(WHOSE.get(seen_chain, seen_chain) for seen_chain in chains)))
         else:
             out.append("")
     return out
@@ -319,7 +319,7 @@ def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
     if not reason.strip():
         raise ConfigError("A rollback needs its reason: --reason TEXT; it is kept with the change.")
     with store.writing() as connection:
-        choose_calibrator(connection, version, by=by, reason=reason)
+        activate_calibrator(connection, version, by=by, reason=reason)
 
 
 def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
@@ -339,12 +339,12 @@ def tune_runs(store: Store, runs: Sequence[str] | None, *, objective: str = "auc
 
 def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
     """``tune`` on a table of labelled items (columns of ``feature_table`` and ``target``)."""
-    told, _ = _usable(labels)
-    parts, y = told[list(PARTS)].to_numpy(dtype=float), told["target"].astype(bool).to_numpy()
-    return tune(parts, y, told["question"].tolist(), objective=objective, seed=seed)
+    usable, _ = _usable(labels)
+    components, y = usable[list(COMPONENTS)].to_numpy(dtype=float), usable["target"].astype(bool).to_numpy()
+    return tune_weights(components, y, usable["question"].tolist(), objective=objective, seed=seed)
 
 
-def _keeper(store: Store, by: str, note: str) -> Callable[..., int]:
+def _calibrator_writer(store: Store, by: str, note: str) -> Callable[..., int]:
     def keep(
         method: str, params: Mapping[str, Any], weights: Mapping[str, float] | None, digest_: str, report: Mapping[str, Any]
     ) -> int:
@@ -353,7 +353,7 @@ def _keeper(store: Store, by: str, note: str) -> Callable[..., int]:
                 connection, method=method, params=params, weights=weights, labels_digest=digest_, n=report["n"],
                 n_positive=report["n_positive"], report=report, by=by, note=note,
             )  # fmt: skip
-            choose_calibrator(connection, version, by=by, reason=note or f"fitted on {report['n']} labels: {report['why']}")
+            activate_calibrator(connection, version, by=by, reason=note or f"fitted on {report['n']} labels: {report['why']}")
         return version
 
     return keep
@@ -363,15 +363,15 @@ def _usable(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     """Labels with a target and an r_raw, and how many were left out for which reason."""
     known = labels["target"].notna().to_numpy()
     scored = ((labels["status"] == "ok") & labels["r_raw"].notna()).to_numpy()
-    left = dict(labels.attrs.get("left_out", {}))
+    left_out = dict(labels.attrs.get("left_out", {}))
     if not known.all():
-        left["no target"] = int((~known).sum())
-    for status, own in labels[known & ~scored].groupby("status"):
-        left[f"r_raw is {status}"] = len(own)
-    return labels[known & scored].reset_index(drop=True), left
+        left_out["no target"] = int((~known).sum())
+    for status, rows in labels[known & ~scored].groupby("status"):
+        left_out[f"r_raw is {status}"] = len(rows)
+    return labels[known & scored].reset_index(drop=True), left_out
 
 
-def _as_tuned(parts: Floats) -> Floats:
+def _as_tuned(components: Floats) -> Floats:
     from cotlab.stats.weights import WEIGHTS
 
-    return reweighed(parts, WEIGHTS)
+    return weighted_means(components, WEIGHTS)

@@ -13,7 +13,7 @@ import pandas as pd
 from cotlab.core.errors import UnknownName
 from cotlab.core.labels import ACTIONS, Decision
 from cotlab.reliability.policy import DEFAULT, UNCALIBRATED, Policy, PolicyError
-from cotlab.reliability.volumes import ruled
+from cotlab.reliability.volumes import apply_policy
 from cotlab.review.labelling.targets import targets
 from cotlab.review.release.calibrate import r_cal
 from cotlab.review.release.features import feature_table
@@ -24,12 +24,12 @@ from cotlab.store.decisions import (
     add_decisions,
     add_policy,
     current_policy,
-    in_force,
-    newest,
-    says_the_same,
+    current_versions,
+    newest_decisions,
+    same_decision,
 )
 
-NOTHING = Policy({})
+EMPTY_POLICY = Policy({})
 """What holds where nobody has set thresholds: everything is escalated."""
 ONCE = "thresholds given for this time"
 
@@ -45,24 +45,24 @@ def scored(store: Store, runs: Sequence[str]) -> pd.DataFrame:
         (True, False, or None where raters gave no clear label).
     """
     table = feature_table(store, runs)
-    found = r_cal(store, table)
-    told = {(row["run"], row["item_id"]): row["target"] for row in targets(store, runs).to_dict("records")}
-    places = zip(table["run"], table["item_id"], strict=True)
-    target = pd.Series([told.get(place) for place in places], index=table.index, dtype=object)
+    calibrated = r_cal(store, table)
+    target_of = {(row["run"], row["item_id"]): row["target"] for row in targets(store, runs).to_dict("records")}
+    keys = zip(table["run"], table["item_id"], strict=True)
+    target = pd.Series([target_of.get(key) for key in keys], index=table.index, dtype=object)
     return table.assign(
-        r_raw=found["r_raw"], r_cal=found["r_cal"], told=found["why"], calibrator=found["calibrator"], target=target
+        r_raw=calibrated["r_raw"], r_cal=calibrated["r_cal"], told=calibrated["why"], calibrator=calibrated["calibrator"], target=target
     )  # fmt: skip
 
 
 def unscored(store: Store, run: str, decided: int) -> int:
     """How many items of a run there are beside those that have scores to decide on; a run that has not ended has some."""
-    return max(0, int(read.run(store, run)["n_items"] or 0) - decided)
+    return max(0, int(read.get_run(store, run)["n_items"] or 0) - decided)
 
 
 def policy_of(store: Store) -> Policy:
     """The policy that holds; ``NOTHING`` where none was ever set."""
     row = current_policy(store)
-    return NOTHING if row is None else Policy.from_row(row)
+    return EMPTY_POLICY if row is None else Policy.from_row(row)
 
 
 def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None) -> list[Decision]:
@@ -92,15 +92,15 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
         If the run has no scores yet.
     """
     while True:
-        held = policy or policy_of(store)
+        current = policy or policy_of(store)
         table = scored(store, [run])
         if table.empty:
             raise PolicyError(
                 f"Run {run} has no scores yet: there is nothing to decide. Finish it with cotlab run --resume {run}"
             )
-        made = _written(store, run, _decisions(table, held, by), held, by, once=policy is not None)
-        if made is not None:
-            return made
+        written = _write_decisions(store, run, _decisions(table, current, by), current, by, once=policy is not None)
+        if written is not None:
+            return written
 
 
 def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
@@ -129,7 +129,7 @@ def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
             f"{DEFAULT!r} names the thresholds of all items whose category has none of its own, so no category of this name "
             "can have its own. To set those, leave --domain out; for a category of this name, give it another in the suite"
         )
-    known = read.domains(store)
+    known = read.list_domains(store)
     if name not in known and not unseen:
         raise UnknownName("domain", name, list(dict.fromkeys([*get_close_matches(name, known, 3, 0.5), *known[:20]])))
     return name
@@ -152,9 +152,9 @@ def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:
     return Policy(policy.thresholds, policy.capacity, policy.minutes, version, policy.how)
 
 
-def reasons(made: Sequence[Decision]) -> list[tuple[str, str, int]]:
+def reasons(decided: Sequence[Decision]) -> list[tuple[str, str, int]]:
     """How many items have each action for each kind of reason, the most first within an action."""
-    return _counted((one.action, one.reason) for one in made)
+    return _counted((decision.action, decision.reason) for decision in decided)
 
 
 def reasons_of(table: pd.DataFrame) -> list[tuple[str, str, int]]:
@@ -162,30 +162,30 @@ def reasons_of(table: pd.DataFrame) -> list[tuple[str, str, int]]:
     return _counted(zip(table["action"], table["reason"], strict=True))
 
 
-def _counted(said: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    counts = Counter((action, reason.partition(":")[0]) for action, reason in said)
+def _counted(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    counts = Counter((action, reason.partition(":")[0]) for action, reason in pairs)
     return sorted(((*kind, n) for kind, n in counts.items()), key=lambda row: (ACTIONS.index(row[0]), -row[2], row[1]))
 
 
-def _written(store: Store, run: str, made: list[Decision], held: Policy, by: str, *, once: bool) -> list[Decision] | None:
+def _write_decisions(store: Store, run: str, decided: list[Decision], applied_policy: Policy, by: str, *, once: bool) -> list[Decision] | None:
     """The decisions as the store has them afterwards; what it says already is not written again.
 
     None, and nothing is written, where another policy or calibrator holds by now: a stricter one would be passed over.
     """
-    sizes = {action: sum(one.action == action for one in made) for action in ACTIONS}
+    sizes = {action: sum(decision.action == action for decision in decided) for action in ACTIONS}
     with store.writing() as connection:
-        policy, calibrator = in_force(connection)
-        if made[0].calibrator != calibrator or not (once or held.version == policy):
+        policy, calibrator = current_versions(connection)
+        if decided[0].calibrator != calibrator or not (once or applied_policy.version == policy):
             return None
-        stored = {one.item_id: one for one in newest(connection, [run])}
-        made = [stored[one.item_id] if _is_stored(stored.get(one.item_id), one) else one for one in made]
-        new = add_decisions(connection, made)
+        stored = {decision.item_id: decision for decision in newest_decisions(connection, [run])}
+        decided = [stored[decision.item_id] if _is_stored(stored.get(decision.item_id), decision) else decision for decision in decided]
+        new = add_decisions(connection, decided)
         if new:
-            after = {**sizes, "written": new, "policy": held.version, "calibrator": made[0].calibrator}
-            if held.version is None and held.thresholds:
-                after["thresholds"] = held.stored()["thresholds"]
+            after = {**sizes, "written": new, "policy": applied_policy.version, "calibrator": decided[0].calibrator}
+            if applied_policy.version is None and applied_policy.thresholds:
+                after["thresholds"] = applied_policy.stored()["thresholds"]
             add_audit(connection, by, "decide", f"run {run}", None, after, ONCE if once else "")
-    return made
+    return decided
 
 
 def _decisions(table: pd.DataFrame, policy: Policy, by: str) -> list[Decision]:
@@ -196,12 +196,12 @@ def _decisions(table: pd.DataFrame, policy: Policy, by: str) -> list[Decision]:
             row["action"], _reason(row["why"], row), _number(row["low"]), _number(row["high"]),
             None if pd.isna(row["calibrator"]) else int(row["calibrator"]), policy.version, now, by,
         )
-        for row in ruled(table, policy).to_dict("records")
+        for row in apply_policy(table, policy).to_dict("records")
     ]  # fmt: skip
 
 
-def _is_stored(stored: Decision | None, one: Decision) -> bool:
-    return stored is not None and says_the_same(stored, one)
+def _is_stored(stored: Decision | None, decision: Decision) -> bool:
+    return stored is not None and same_decision(stored, decision)
 
 
 def _reason(kind: str, row: dict[str, object]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from cotlab.reliability.calibrator import COMBINED
-from cotlab.reliability.weights import PARTS
+from cotlab.reliability.weights import COMPONENTS
 
 UNLABELLED = (
     "of this item {defined} are defined, and the calibrator's labelled items have {labelled}: label items like this one and "
@@ -42,9 +42,9 @@ def defined_parts(
     if combination is not None:
         names = tuple(sorted(combination["features"]))  # the store does not keep their order
     elif weights is not None:
-        names = tuple(part for part in PARTS if weights.get(part, 0.0) > 0)
+        names = tuple(part for part in COMPONENTS if weights.get(part, 0.0) > 0)
     else:
-        names = PARTS
+        names = COMPONENTS
     known = {name: features[name].notna().to_numpy() if name in features else [False] * len(features) for name in names}
     composed = features["parts"].tolist() if weights is None and combination is None and "parts" in features else []
     profiles = composed or [""] * len(features)

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cotlab.reliability.calibrator import Calibrator, Folds, NotCalibrated, choose
+from cotlab.reliability.calibrator import Calibrator, Folds, NotCalibrated, select_calibrator
 from cotlab.reliability.weights import Floats
 from cotlab.review.release.fit_report import interval_json, trial_report
-from cotlab.stats.calibration import difference, interval
+from cotlab.stats.calibration import measure_difference, measure_interval
 
 FEW = "the map over all domains: "
 
 
 def domain_maps(
-    told: pd.DataFrame, scores: Floats, y: np.ndarray[Any, Any], over_all: Floats, *, method: str, seed: int,
+    labels: pd.DataFrame, scores: Floats, y: np.ndarray[Any, Any], over_all: Floats, *, method: str, seed: int,
     folds: Folds | None = None, by_fold: Sequence[Floats] | None = None,
 ) -> tuple[dict[str, Calibrator], dict[str, Any]]:  # fmt: skip
     """Fit a map for each domain, and keep those that are better than the map over all on the same labels.
@@ -47,33 +47,33 @@ def domain_maps(
     """
     maps: dict[str, Calibrator] = {}
     report: dict[str, Any] = {}
-    for name, rows in told.reset_index(drop=True).groupby("domain").groups.items():
+    for name, rows in labels.reset_index(drop=True).groupby("domain").groups.items():
         at = np.asarray(rows, dtype=int)
         if not str(name):
             continue
-        questions = told["question"].iloc[at].tolist()
-        of_all = interval_json(interval("brier", over_all[at], y[at], questions, seed=seed))
-        held = {"n": len(at), "n_positive": int(y[at].sum()), "all": of_all, "own": None, "difference": None}
+        questions = labels["question"].iloc[at].tolist()
+        of_all = interval_json(measure_interval("brier", over_all[at], y[at], questions, seed=seed))
+        base = {"n": len(at), "n_positive": int(y[at].sum()), "all": of_all, "own": None, "difference": None}
         which = within = None
         if folds is not None and by_fold is not None:
-            kept, which = np.unique(folds[at], return_inverse=True)
-            within = [by_fold[fold][at] for fold in kept]
+            used_folds, which = np.unique(folds[at], return_inverse=True)
+            within = [by_fold[fold][at] for fold in used_folds]
         try:
             if which is not None and len(set(which)) < 2:
                 raise NotCalibrated("its labels lie in one fold")
-            found = choose(scores[at], y[at], questions, method=method, seed=seed, folds=which, fold_scores=within)
+            choice = select_calibrator(scores[at], y[at], questions, method=method, seed=seed, folds=which, fold_scores=within)
         except NotCalibrated as refused:
-            report[str(name)] = {**held, "used": "all", "why": f"{FEW}{refused}", "chosen": None, "methods": []}
+            report[str(name)] = {**base, "used": "all", "why": f"{FEW}{refused}", "chosen": None, "methods": []}
             continue
-        best = found.chosen
+        best = choice.chosen
         assert best.calibrator is not None and best.predicted is not None and best.measured is not None
-        gap = difference("brier", over_all[at], best.predicted, y[at], questions, seed=seed)
-        better = gap.hi is not None and gap.hi < 0
+        improvement = measure_difference("brier", over_all[at], best.predicted, y[at], questions, seed=seed)
+        better = improvement.hi is not None and improvement.hi < 0
         if better:
             maps[str(name)] = best.calibrator
         report[str(name)] = {
-            **held, "own": interval_json(best.measured.brier), "difference": interval_json(gap),
-            "used": "own" if better else "all", "chosen": best.method, "methods": [trial_report(one) for one in found.trials],
-            "why": found.why if better else f"{FEW}its own, {best.method}, is not better beyond chance",
+            **base, "own": interval_json(best.measured.brier), "difference": interval_json(improvement),
+            "used": "own" if better else "all", "chosen": best.method, "methods": [trial_report(trial) for trial in choice.trials],
+            "why": choice.reason if better else f"{FEW}its own, {best.method}, is not better beyond chance",
         }  # fmt: skip
     return maps, report

@@ -16,7 +16,7 @@ from cotlab.review.release.features import NUMBERS, feature_table
 from cotlab.review.release.reaudit import Quality, quality
 from cotlab.stats.drift import FeatureDrift, JointDrift, Measured, Shuffles, feature_drift, joint_drift
 from cotlab.stats.multiple import benjamini_hochberg
-from cotlab.store import drift as kept
+from cotlab.store import drift as drift_store
 from cotlab.store import read
 from cotlab.store.database import Store
 
@@ -24,7 +24,7 @@ KS, PSI, ALPHA, PERMUTATIONS, SEED = 0.2, 0.2, 0.05, 1999, 42
 """What is looked for where nobody says otherwise: a distance that matters, a risk of a false alert, and how it is measured."""
 MEASURES = ("psi", "ks")
 REFIT = "cotlab calibrate"
-_PARTS = ("features", "joint", "at", "quality")
+_NESTED = ("features", "joint", "at", "quality")
 
 
 class NothingToCompare(CotlabError):
@@ -32,7 +32,7 @@ class NothingToCompare(CotlabError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FeatureCheck:
     """One feature of a check.
 
     Attributes
@@ -82,7 +82,7 @@ class DriftCheck:
     alpha: float
     permutations: int
     seed: int
-    features: tuple[Found, ...]
+    features: tuple[FeatureCheck, ...]
     joint: JointDrift
     shared: int
     alert: bool
@@ -93,7 +93,7 @@ class DriftCheck:
     @property
     def moved(self) -> list[str]:
         """The features that raise the alert."""
-        return [one.name for one in self.features if one.alert]
+        return [feature.name for feature in self.features if feature.alert]
 
     @property
     def suggestion(self) -> str:
@@ -106,7 +106,7 @@ class DriftCheck:
         )
 
 
-def measure(
+def measure_drift(
     store: Store, reference: Sequence[str], current: Sequence[str], *, features: Sequence[str] = (), ks: float = KS,
     psi: float = PSI, alpha: float = ALPHA, permutations: int = PERMUTATIONS, seed: int = SEED, by: str = "", label: str = "",
 ) -> DriftCheck:  # fmt: skip
@@ -139,34 +139,34 @@ def measure(
         If no feature has a value on both sides.
     """
     reference, current = tuple(dict.fromkeys(reference)), tuple(dict.fromkeys(current))
-    _checked(reference, current, features, ks, psi, alpha, permutations)
+    _validate_drift_options(reference, current, features, ks, psi, alpha, permutations)
     table = feature_table(store, [*reference, *current])
-    held = table["run"].isin(reference)
-    old, new = table[held], table[~held]
+    is_reference = table["run"].isin(reference)
+    old, new = table[is_reference], table[~is_reference]
     names = [name for name in features or NUMBERS if old[name].notna().any() or new[name].notna().any()]
     if not any(old[name].notna().any() and new[name].notna().any() for name in names):
         raise NothingToCompare(
             f"{_named(reference)} and {_named(current)} have no number in common to look for drift in: measure both with "
             "--profile phase3"
         )
-    most = 2 * len(names)
-    if most / (permutations + 1) > alpha:
+    n_tests = 2 * len(names)
+    if n_tests / (permutations + 1) > alpha:
         raise ConfigError(
-            f"--permutations {permutations}: {most} tests at alpha {alpha:g} can reject only from {int(most / alpha)} on"
+            f"--permutations {permutations}: {n_tests} tests at alpha {alpha:g} can reject only from {int(n_tests / alpha)} on"
         )
     shuffles = Shuffles(list(old["question"]), list(new["question"]), permutations=permutations, seed=seed)
     drifts = [feature_drift(old[name].to_numpy(), new[name].to_numpy(), shuffles) for name in names]
-    found = _judged(names, drifts, ks, psi, alpha)
-    used = [one.name for one in found if not one.drift.reason]
+    checked = _check_features(names, drifts, ks, psi, alpha)
+    used = [feature.name for feature in checked if not feature.drift.reason]
     joint = joint_drift(
         old[used].to_numpy(dtype=float), new[used].to_numpy(dtype=float), list(old["question"]), list(new["question"]),
         permutations=permutations, seed=seed,
     )  # fmt: skip
-    alert = any(one.alert for one in found)
+    alert = any(feature.alert for feature in checked)
     shared = len(set(old["question"]) & set(new["question"]))
     return DriftCheck(
-        uuid.uuid4().hex[:12], reference, current, datetime.now(UTC), by, ks, psi, alpha, permutations, seed, found, joint,
-        shared, alert, _reason(found, joint, ks, psi, alpha), quality(store, current, seed=seed), label,
+        uuid.uuid4().hex[:12], reference, current, datetime.now(UTC), by, ks, psi, alpha, permutations, seed, checked, joint,
+        shared, alert, _reason(checked, joint, ks, psi, alpha), quality(store, current, seed=seed), label,
     )  # fmt: skip
 
 
@@ -175,23 +175,23 @@ def check_drift(
     psi: float = PSI, alpha: float = ALPHA, permutations: int = PERMUTATIONS, seed: int = SEED,
 ) -> DriftCheck:  # fmt: skip
     """``measure``, and keep what was found in the store."""
-    found = measure(
+    check = measure_drift(
         store, reference, current, features=features, ks=ks, psi=psi, alpha=alpha, permutations=permutations, seed=seed, by=by
     )
-    keep(store, found)
-    return found
+    store_drift_check(store, check)
+    return check
 
 
-def keep(store: Store, check: DriftCheck) -> bool:
+def store_drift_check(store: Store, check: DriftCheck) -> bool:
     """Write a check to the store; False where it is there already."""
     with store.writing() as connection:
-        return kept.add_drift_check(
+        return drift_store.add_drift_check(
             connection, check.id, reference=check.reference, current=check.current, at=check.at, by=check.by,
-            alert=check.alert, reason=check.reason, result=as_json(check),
+            alert=check.alert, reason=check.reason, result=drift_json(check),
         )  # fmt: skip
 
 
-def series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str, tuple[str, ...]]]:
+def drift_series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str, tuple[str, ...]]]:
     """Runs as parts of a series: by when they were planned (``time``), or by the value of a tag.
 
     Returns
@@ -204,33 +204,33 @@ def series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str, tupl
     ConfigError
         If a run does not have the tag.
     """
-    rows = [read.run(store, run) for run in dict.fromkeys(runs)]
+    rows = [read.get_run(store, run) for run in dict.fromkeys(runs)]
     if over == "time":
         rows.sort(key=lambda row: (row["planned_at"], row["id"]))
         return [(f"{row['planned_at']:%Y-%m-%d %H:%M:%S}", (str(row["id"]),)) for row in rows]
-    parts: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for row in rows:
-        value = read.plan_of(row).tags.get(over)
+        value = read.stored_plan(row).tags.get(over)
         if value is None:
             raise ConfigError(f"--over {over}: run {row['id']} has no tag of this name; `--over time` needs none")
-        parts.setdefault(value, []).append(str(row["id"]))
-    return [(f"{over} {value}", tuple(parts[value])) for value in sorted(parts, key=_natural)]
+        groups.setdefault(value, []).append(str(row["id"]))
+    return [(f"{over} {value}", tuple(groups[value])) for value in sorted(groups, key=_natural)]
 
 
-def as_json(check: DriftCheck) -> dict[str, Any]:
+def drift_json(check: DriftCheck) -> dict[str, Any]:
     """A check as what JSON can hold."""
     return {**asdict(check), "at": check.at.isoformat(), "suggestion": check.suggestion}
 
 
-def from_json(told: Mapping[str, Any]) -> DriftCheck:
+def drift_from_json(data: Mapping[str, Any]) -> DriftCheck:
     """The check that ``as_json`` was made of."""
-    features = tuple(Found(**{**one, "drift": _feature(one["drift"])}) for one in told["features"])
-    band = told["quality"]["band"]
-    held = Quality(**{**told["quality"], "band": None if band is None else tuple(band)})
-    joint = JointDrift(**{**told["joint"], "energy": Measured(**told["joint"]["energy"])})
-    rest = {name: told[name] for name in DriftCheck.__slots__ if name not in _PARTS}
-    rest |= {side: tuple(told[side]) for side in ("reference", "current")}
-    return DriftCheck(**rest, features=features, joint=joint, quality=held, at=datetime.fromisoformat(told["at"]))
+    features = tuple(FeatureCheck(**{**feature, "drift": _feature(feature["drift"])}) for feature in data["features"])
+    band = data["quality"]["band"]
+    restored = Quality(**{**data["quality"], "band": None if band is None else tuple(band)})
+    joint = JointDrift(**{**data["joint"], "energy": Measured(**data["joint"]["energy"])})
+    rest = {name: data[name] for name in DriftCheck.__slots__ if name not in _NESTED}
+    rest |= {side: tuple(data[side]) for side in ("reference", "current")}
+    return DriftCheck(**rest, features=features, joint=joint, quality=restored, at=datetime.fromisoformat(data["at"]))
 
 
 def feature_values(store: Store, check: DriftCheck) -> pd.DataFrame:
@@ -239,7 +239,7 @@ def feature_values(store: Store, check: DriftCheck) -> pd.DataFrame:
     return table.assign(side=np.where(table["run"].isin(check.reference), "reference", "current"))
 
 
-def _checked(
+def _validate_drift_options(
     reference: Sequence[str], current: Sequence[str], features: Sequence[str], ks: float, psi: float, alpha: float,
     permutations: int,
 ) -> None:  # fmt: skip
@@ -255,11 +255,11 @@ def _checked(
         raise ConfigError(f"KS {ks:g} and PSI {psi:g} must be above 0, alpha {alpha:g} inside (0, 1), permutations at least 1")
 
 
-def _judged(names: Sequence[str], drifts: Sequence[FeatureDrift], ks: float, psi: float, alpha: float) -> tuple[Found, ...]:
+def _check_features(names: Sequence[str], drifts: Sequence[FeatureDrift], ks: float, psi: float, alpha: float) -> tuple[FeatureCheck, ...]:
     adjusted = benjamini_hochberg([getattr(drift, name).p for name in MEASURES for drift in drifts])
     psis, kss = adjusted[: len(drifts)], adjusted[len(drifts) :]
     return tuple(
-        Found(name, drift, p, q, _past(drift.psi, psi, p, alpha) or _past(drift.ks, ks, q, alpha))
+        FeatureCheck(name, drift, p, q, _past(drift.psi, psi, p, alpha) or _past(drift.ks, ks, q, alpha))
         for name, drift, p, q in zip(names, drifts, psis, kss, strict=True)
     )
 
@@ -268,34 +268,34 @@ def _past(measured: Measured, limit: float, p: float | None, alpha: float) -> bo
     return measured.value is not None and measured.value >= limit and p is not None and p <= alpha
 
 
-def _reason(found: Sequence[Found], joint: JointDrift, ks: float, psi: float, alpha: float) -> str:
-    tested = [one for one in found if not one.drift.reason]
+def _reason(checked: Sequence[FeatureCheck], joint: JointDrift, ks: float, psi: float, alpha: float) -> str:
+    tested = [feature for feature in checked if not feature.drift.reason]
     if not tested:
-        return f"Nothing could be tested: {found[0].name}: {found[0].drift.reason}."
-    told = [
-        f"{one.name} (PSI {one.drift.psi.value:.2f}, adjusted p {one.psi_adjusted:.3f}; KS {one.drift.ks.value:.2f}, "
-        f"adjusted p {one.ks_adjusted:.3f}; n = {one.drift.n_reference} and {one.drift.n_current})"
-        for one in tested if one.alert
+        return f"Nothing could be tested: {checked[0].name}: {checked[0].drift.reason}."
+    moved = [
+        f"{feature.name} (PSI {feature.drift.psi.value:.2f}, adjusted p {feature.psi_adjusted:.3f}; KS {feature.drift.ks.value:.2f}, "
+        f"adjusted p {feature.ks_adjusted:.3f}; n = {feature.drift.n_reference} and {feature.drift.n_current})"
+        for feature in tested if feature.alert
     ]  # fmt: skip
     limits = f"KS {ks:g} or PSI {psi:g}"
     together = joint.energy.p is not None and joint.energy.p <= alpha
-    if told:
-        return f"Past {limits} and past chance: {'; '.join(told)}."
-    past = [one.name for one in tested if (one.drift.ks.value or 0) >= ks or (one.drift.psi.value or 0) >= psi]
-    sure = [one.name for one in tested if min(one.psi_adjusted or 1, one.ks_adjusted or 1) <= alpha]
-    words = f"No feature of {len(tested)} moved past {limits} by more than chance"
+    if moved:
+        return f"Past {limits} and past chance: {'; '.join(moved)}."
+    past = [feature.name for feature in tested if (feature.drift.ks.value or 0) >= ks or (feature.drift.psi.value or 0) >= psi]
+    certain = [feature.name for feature in tested if min(feature.psi_adjusted or 1, feature.ks_adjusted or 1) <= alpha]
+    text = f"No feature of {len(tested)} moved past {limits} by more than chance"
     if past:
-        words += f"; past it, but no further than shuffled items: {', '.join(past)}"
-    if sure:
-        words += f"; surely moved, but by less: {', '.join(sure)}"
+        text += f"; past it, but no further than shuffled items: {', '.join(past)}"
+    if certain:
+        text += f"; surely moved, but by less: {', '.join(certain)}"
     if together:
-        words += f"; all features together did move (p = {joint.energy.p:.3f})"
-    return f"{words}."
+        text += f"; all features together did move (p = {joint.energy.p:.3f})"
+    return f"{text}."
 
 
-def _feature(told: Mapping[str, Any]) -> FeatureDrift:
-    measured = {name: Measured(**told[name]) for name in ("psi", "ks", "kl", "kl_back")}
-    return FeatureDrift(**{**told, **measured})
+def _feature(data: Mapping[str, Any]) -> FeatureDrift:
+    measured = {name: Measured(**data[name]) for name in ("psi", "ks", "kl", "kl_back")}
+    return FeatureDrift(**{**data, **measured})
 
 
 def _natural(value: str) -> tuple[int, float, str]:

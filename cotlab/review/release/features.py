@@ -12,14 +12,14 @@ from cotlab.metrics.composite.scorer import FEATURES, PROFILES
 from cotlab.store import read
 from cotlab.store.database import Store
 
-BESIDE: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+EXTRA_FEATURES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "ccs_corrupt": ("ablation", "answer_change", {"mode": "corrupt"}),
     "mass_lost": ("mediation", "mass_lost", {"source": "filler", "span": "all"}),
     "bypass": ("mediation", "bypass", {"source": "filler", "span": "all"}),
 }
 """Numbers beside the composite's features, where the run measured them; a step's is averaged over the item's chain."""
-OWN = {"r_raw": "r_raw", "weight": "weight_defined", "correct": "answer_correct"}
-NUMBERS = (*OWN, *FEATURES, *BESIDE)
+COMPOSITE_COLUMNS = {"r_raw": "r_raw", "weight": "weight_defined", "correct": "answer_correct"}
+NUMBERS = (*COMPOSITE_COLUMNS, *FEATURES, *EXTRA_FEATURES)
 """Every column of numbers that ``feature_table`` has."""
 NO_COMPOSITE = "the run has no composite: measure it with --profile phase3"
 
@@ -54,9 +54,9 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
 
 
 def _of_run(store: Store, run_id: str) -> pd.DataFrame:
-    read.run(store, run_id)
-    metrics = {*OWN.values(), "feature", *(metric for _, metric, _ in (*FEATURES.values(), *BESIDE.values()))}
-    scores = read.scores(store, run_id, metrics=sorted(metrics))
+    read.get_run(store, run_id)
+    metrics = {*COMPOSITE_COLUMNS.values(), "feature", *(metric for _, metric, _ in (*FEATURES.values(), *EXTRA_FEATURES.values()))}
+    scores = read.run_scores(store, run_id, metrics=sorted(metrics))
     items = read.items_of_run(store, run_id)
     table = pd.DataFrame(
         {
@@ -73,8 +73,8 @@ def _of_run(store: Store, run_id: str) -> pd.DataFrame:
     table["reason"] = table["item_id"].map(raw["reason"]).astype(object).where(table["item_id"].isin(raw.index), NO_COMPOSITE)
     profile = raw["facet"].map(lambda text: facets[text].get("profile", "")).map(lambda name: PROFILES.get(name, ""))
     table["parts"] = table["item_id"].map(profile).astype(object).fillna("")
-    whose = raw["facet"].map(lambda text: facets[text].get("chain", ""))
-    table["chain"] = table["item_id"].map(whose).astype(object).fillna("")
+    chain = raw["facet"].map(lambda text: facets[text].get("chain", ""))
+    table["chain"] = table["item_id"].map(chain).astype(object).fillna("")
     return table.assign(**columns)
 
 
@@ -87,10 +87,10 @@ def _means(scores: pd.DataFrame, facets: Mapping[str, Mapping[str, str]], name: 
             rows = rows[rows["scorer"] == scorer]
         return rows[rows["facet"].map(lambda text: facet.items() <= facets[text].items()).astype(bool)]
 
-    if name in OWN:
-        rows = chosen(OWN[name], None, {})
+    if name in COMPOSITE_COLUMNS:
+        rows = chosen(COMPOSITE_COLUMNS[name], None, {})
     else:
-        scorer, metric, facet = {**FEATURES, **BESIDE}[name]
+        scorer, metric, facet = {**FEATURES, **EXTRA_FEATURES}[name]
         rows = chosen("feature", None, {"feature": name}) if name in FEATURES else chosen(metric, scorer, facet)
         if rows.empty:
             rows = chosen(metric, scorer, facet)

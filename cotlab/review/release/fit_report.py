@@ -11,21 +11,21 @@ from cotlab.reliability.weights import Floats, Tuned
 from cotlab.stats.intervals import Interval
 
 
-def interval_json(found: Interval) -> dict[str, Any]:
+def interval_json(interval: Interval) -> dict[str, Any]:
     """An interval as JSON values."""
     return {
-        "point": found.point, "lo": found.lo, "hi": found.hi, "n": found.n, "method": found.method, "reason": found.reason,
-        "note": found.note,
+        "point": interval.point, "lo": interval.lo, "hi": interval.hi, "n": interval.n, "method": interval.method, "reason": interval.reason,
+        "note": interval.note,
     }  # fmt: skip
 
 
-def tuned_report(found: Tuned) -> dict[str, Any]:
+def tuned_report(tuned: Tuned) -> dict[str, Any]:
     """What tuning found, as JSON values."""
     return {
-        "weights": dict(found.weights), "objective": found.objective, "shrunk": found.shrunk, "better": found.better,
-        "why": found.why, "example": interval_json(found.example), "tuned": interval_json(found.tuned),
-        "difference": interval_json(found.difference), "n": found.n, "left_out": found.left_out,
-        "folds": int(found.folds.max()) + 1, "fold_weights": [dict(one) for one in found.fold_weights],
+        "weights": dict(tuned.weights), "objective": tuned.objective, "shrunk": tuned.shrunk, "better": tuned.better,
+        "why": tuned.reason, "example": interval_json(tuned.example), "tuned": interval_json(tuned.tuned),
+        "difference": interval_json(tuned.difference), "n": tuned.n, "left_out": tuned.left_out,
+        "folds": int(tuned.folds.max()) + 1, "fold_weights": [dict(fold) for fold in tuned.fold_weights],
     }  # fmt: skip
 
 
@@ -34,15 +34,15 @@ def choice_report(choice: Choice, scores: Floats, y: np.ndarray[Any, Any]) -> di
     assert best.measured is not None and best.predicted is not None
     diagram = [
         {
-            "lo": one.lo, "hi": one.hi, "predicted": one.predicted, "observed": one.observed.point,
-            "observed_lo": one.observed.lo, "observed_hi": one.observed.hi, "n": one.observed.n,
+            "lo": each_bin.lo, "hi": each_bin.hi, "predicted": each_bin.predicted, "observed": each_bin.observed.point,
+            "observed_lo": each_bin.observed.lo, "observed_hi": each_bin.observed.hi, "n": each_bin.observed.n,
         }
-        for one in best.measured.diagram
+        for each_bin in best.measured.diagram
     ]  # fmt: skip
     return {
         "n": len(y), "n_positive": int(y.sum()), "base_rate": float(y.mean()), "folds": int(choice.folds.max()) + 1,
         "base_brier": interval_json(choice.base_brier), "auroc_r_raw": interval_json(choice.auroc_raw),
-        "chosen": best.method, "why": choice.why,
+        "chosen": best.method, "why": choice.reason,
         "methods": [trial_report(trial) for trial in choice.trials], "diagram": diagram,
         "points": {
             "r_raw": [float(v) for v in scores], "predicted": [float(v) for v in best.predicted],
@@ -52,16 +52,16 @@ def choice_report(choice: Choice, scores: Floats, y: np.ndarray[Any, Any]) -> di
 
 
 def trial_report(trial: Trial) -> dict[str, Any]:
-    told: dict[str, Any] = {"method": trial.method, "refused": trial.refused, "note": ""}
+    record: dict[str, Any] = {"method": trial.method, "refused": trial.refused, "note": ""}
     if trial.measured is None or trial.calibrator is None:
-        return told
-    return {**told, "note": trial.calibrator.note, **measured_json(trial.measured)}
+        return record
+    return {**record, "note": trial.calibrator.note, **measured_json(trial.measured)}
 
 
-def measured_json(found: Measured) -> dict[str, Any]:
+def measured_json(measured: Measured) -> dict[str, Any]:
     """The numbers of probabilities as JSON values, without the diagram."""
-    each = {name: getattr(found, name) for name in ("brier", "log_loss", "ece", "auroc", "gained")}
+    each = {name: getattr(measured, name) for name in ("brier", "log_loss", "ece", "auroc", "gained")}
     return {
-        **{name: interval_json(one) for name, one in each.items()},
-        "band": list(found.band), "bins": found.bins, "skill": found.skill,
+        **{name: interval_json(value) for name, value in each.items()},
+        "band": list(measured.band), "bins": measured.bins, "skill": measured.skill,
     }  # fmt: skip

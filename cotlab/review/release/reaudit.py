@@ -12,15 +12,15 @@ import pandas as pd
 from cotlab.core.errors import CotlabError
 from cotlab.core.rng import derive_seed
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.calibrate import applied, version_of
+from cotlab.review.release.calibrate import apply_calibrator, version_of
 from cotlab.review.release.fit_report import interval_json
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.decisions import decisions
 
-KIND, WHY = "audit", "drawn at random"
-FEWEST = 20
+KIND, REASON = "audit", "drawn at random"
+MIN_LABELS = 20
 """Labels since the fit that Brier and ECE are told from."""
 
 
@@ -76,25 +76,25 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
         If there is no such run.
     """
     from cotlab.review.labelling.targets import labelled
-    from cotlab.stats.calibration import interval, perfect_band
+    from cotlab.stats.calibration import measure_interval, perfect_band
 
     row = version_of(store)
     if row is None:
         return Quality(reason="no calibrator is in use")
     version = int(row["version"])
-    given = kept.labels(store)
+    given = label_store.label_table(store)
     last = given.groupby(["run", "item_id"])["at_"].max()
-    made = pd.Timestamp(row["made_at"]).tz_convert("UTC")
-    since = set(last[last > made].index) - _seen(store, row, made)
+    fitted_at = pd.Timestamp(row["made_at"]).tz_convert("UTC")
+    since = set(last[last > fitted_at].index) - _fitted_items(store, row, fitted_at)
     table = labelled(store, runs)
-    table = table.iloc[[k for k, place in enumerate(zip(table["run"], table["item_id"], strict=True)) if place in since]]
-    score = applied(row, table)["r_cal"]
+    table = table.iloc[[k for k, key in enumerate(zip(table["run"], table["item_id"], strict=True)) if key in since]]
+    score = apply_calibrator(row, table)["r_cal"]
     table, score = table[score.notna()], score[score.notna()]
-    if len(table) < FEWEST:
-        reason = f"{len(table)} items of these runs were labelled since calibrator {version} was fitted: it takes {FEWEST}"
+    if len(table) < MIN_LABELS:
+        reason = f"{len(table)} items of these runs were labelled since calibrator {version} was fitted: it takes {MIN_LABELS}"
         return Quality(len(table), version, reason=reason)
     target, groups = table["target"].astype(bool).to_numpy(), list(table["question"])
-    brier, ece = (interval_json(interval(name, score.to_numpy(), target, groups, seed=seed)) for name in ("brier", "ece"))
+    brier, ece = (interval_json(measure_interval(name, score.to_numpy(), target, groups, seed=seed)) for name in ("brier", "ece"))
     return Quality(len(table), version, brier, ece, perfect_band(score.to_numpy(), seed=seed), _fitted(row))
 
 
@@ -102,8 +102,8 @@ def released(store: Store, runs: Sequence[str]) -> list[tuple[str, str]]:
     """(run, item) of each item whose newest decision releases it, in the order of the runs."""
     out = []
     for run in dict.fromkeys(runs):
-        own = decisions(store, run)
-        out += [(run, str(item)) for item in own.loc[own["action"] == "release", "item_id"]]
+        run_decisions = decisions(store, run)
+        out += [(run, str(item)) for item in run_decisions.loc[run_decisions["action"] == "release", "item_id"]]
     return out
 
 
@@ -136,22 +136,22 @@ def reaudit(store: Store, runs: Sequence[str], n: int, *, by: str, seed: int = 4
     if n < 1:
         raise ValueError(f"a sample of {n} items is none")
     for run in runs:
-        read.run(store, run)  # an unknown one is told before anything is drawn
-    places = released(store, runs)
-    if not places:
+        read.get_run(store, run)  # an unknown one is told before anything is drawn
+    candidates = released(store, runs)
+    if not candidates:
         raise NothingReleased(
             f"No item of {', '.join(runs)} is released, so there is nothing to audit again. Decide first: "
             f"cotlab decide {runs[0]}"
         )
-    drawn = random.Random(derive_seed("reaudit", seed, *runs)).sample(places, min(n, len(places)))
-    queue = make_queue(store, f"Re-audit of {', '.join(runs)}"[:80], [(*place, WHY) for place in drawn], kind=KIND, by=by)
-    return queue, len(drawn)
+    sample = random.Random(derive_seed("reaudit", seed, *runs)).sample(candidates, min(n, len(candidates)))
+    queue = make_queue(store, f"Re-audit of {', '.join(runs)}"[:80], [(*item, REASON) for item in sample], kind=KIND, by=by)
+    return queue, len(sample)
 
 
-def _seen(store: Store, row: Mapping[str, Any], made: pd.Timestamp) -> set[tuple[str, str]]:
+def _fitted_items(store: Store, row: Mapping[str, Any], fitted_at: pd.Timestamp) -> set[tuple[str, str]]:
     """(run, item) of what the calibrator could have been fitted on: labelled by then, in one of its runs."""
-    before = kept.labels(store, history=True)
-    before = before[(before["at_"] <= made) & before["target"].notna()]
+    before = label_store.label_table(store, history=True)
+    before = before[(before["at_"] <= fitted_at) & before["target"].notna()]
     runs = (row["report"] or {}).get("runs")
     if runs is not None:
         before = before[before["run"].isin(runs)]
@@ -160,6 +160,6 @@ def _seen(store: Store, row: Mapping[str, Any], made: pd.Timestamp) -> set[tuple
 
 def _fitted(row: Mapping[str, Any]) -> float | None:
     report = row["report"] or {}
-    point = next((one["brier"]["point"] for one in report.get("methods", ()) if one.get("method") == report.get("chosen")
-                  and one.get("brier")), None)  # fmt: skip
+    point = next((method["brier"]["point"] for method in report.get("methods", ()) if method.get("method") == report.get("chosen")
+                  and method.get("brier")), None)  # fmt: skip
     return None if point is None else float(point)

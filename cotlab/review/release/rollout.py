@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cotlab.store.database import Store
-from cotlab.store.decisions import loop_counts, measured
+from cotlab.store.decisions import loop_counts, runs_with_metrics
 
-PARTS = {"consistency": "C", "verification": "V", "flags": "F", "robustness": "R", "diversity": "D"}
-FEWEST = 200
+COMPONENT_OF = {"consistency": "C", "verification": "V", "flags": "F", "robustness": "R", "diversity": "D"}
+MIN_LABELS = 200
 """Labels that the specification's phases count on before a calibrator is trusted with decisions."""
 TITLES = (
     "C and V as a baseline", "F as a cheap guard", "R and D, one composite", "calibrated, with thresholds",
@@ -45,22 +45,22 @@ def rollout(store: Store, counts: dict[str, int] | None = None) -> Rollout:
     decisions by both; the fifth for labels and a check of drift that are newer than the calibrator. ``counts`` are those of
     ``loop_counts`` where they are known.
     """
-    parts = _parts(store)
+    components = _measured_components(store)
     counts = counts or loop_counts(store)
-    phases = [_measuring(n, wanted, parts) for n, wanted in ((1, "CV"), (2, "CVF"), (3, "CVFRD"))]
+    phases = [_measuring(n, required, components) for n, required in ((1, "CV"), (2, "CVF"), (3, "CVFRD"))]
     phases += [_calibrated(counts), _watched(counts)]
     done = next((k for k, phase in enumerate(phases) if not phase.reached), len(phases))
     return Rollout(done, tuple(phases))
 
 
-def _measuring(number: int, wanted: str, parts: dict[str, set[str]]) -> Phase:
-    best, have = max(parts.items(), key=lambda one: len(one[1] & set(wanted)), default=("", set()))
-    gone = [part for part in wanted if part not in have]
-    there = [part for part in wanted if part in have]
-    has = f"run {best} has {', '.join(there)}" if there else "no run has any of it"
-    needs = f"a run with defined scores of {', '.join(wanted)}" if gone else ""
-    command = f"cotlab run --task-suite SUITE --profile phase{number}" if gone else ""
-    return Phase(number, TITLES[number - 1], not gone, has, needs, command)
+def _measuring(number: int, required: str, components: dict[str, set[str]]) -> Phase:
+    best, have = max(components.items(), key=lambda entry: len(entry[1] & set(required)), default=("", set()))
+    missing = [part for part in required if part not in have]
+    present = [part for part in required if part in have]
+    has = f"run {best} has {', '.join(present)}" if present else "no run has any of it"
+    needs = f"a run with defined scores of {', '.join(required)}" if missing else ""
+    command = f"cotlab run --task-suite SUITE --profile phase{number}" if missing else ""
+    return Phase(number, TITLES[number - 1], not missing, has, needs, command)
 
 
 def _calibrated(counts: dict[str, int]) -> Phase:
@@ -100,19 +100,19 @@ def _phase(number: int, has: str, steps: tuple[tuple[bool, str, str], ...]) -> P
 
 
 def _labels_needed(labels: int) -> str:
-    if labels >= FEWEST:
+    if labels >= MIN_LABELS:
         return "a calibrator"
-    return f"a calibrator, fitted on labels: about {FEWEST - labels} more make {FEWEST}, which isotonic needs"
+    return f"a calibrator, fitted on labels: about {MIN_LABELS - labels} more make {MIN_LABELS}, which isotonic needs"
 
 
 def _of(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def _parts(store: Store) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for row in measured(store, [*PARTS, "feature"], "feature").to_dict("records"):
-        part = row["facet"] if row["metric"] == "feature" else PARTS[row["metric"]]
-        if part in PARTS.values():
-            found.setdefault(str(row["run"]), set()).add(part)
-    return found
+def _measured_components(store: Store) -> dict[str, set[str]]:
+    components: dict[str, set[str]] = {}
+    for row in runs_with_metrics(store, [*COMPONENT_OF, "feature"], "feature").to_dict("records"):
+        part = row["facet"] if row["metric"] == "feature" else COMPONENT_OF[row["metric"]]
+        if part in COMPONENT_OF.values():
+            components.setdefault(str(row["run"]), set()).add(part)
+    return components

@@ -23,7 +23,7 @@ _FORM = re.compile(r"(?:^|_)(?:cmi|layers?|per|all)(?=_|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ImportedRun:
     """An import: its run, the name it has in the store, and whether it is new there."""
 
     run_id: str
@@ -32,7 +32,7 @@ class Kept:
     new: bool
 
 
-def store_published(store: Store, file: PublishedFile, *, model: str | None = None, least_drop: float = LEAST_DROP) -> Kept:
+def store_published(store: Store, file: PublishedFile, *, model: str | None = None, least_drop: float = LEAST_DROP) -> ImportedRun:
     """Keep the rows of a published file as one run of the scorer mediation.
 
     The run's id follows from what the rows say and from the threshold, so that the same rows are kept once, whatever their
@@ -75,11 +75,11 @@ def store_published(store: Store, file: PublishedFile, *, model: str | None = No
             write.add_ended(connection, run_id, ended)
             write.set_status(connection, run_id, "done")
     if not new:
-        row = read.run(store, run_id)
-        plan = read.plan_of(row)
-    if new or read.estimates(store, run_id).empty:
+        row = read.get_run(store, run_id)
+        plan = read.stored_plan(row)
+    if new or read.run_estimates(store, run_id).empty:
         summarise(store, run_id, plan)
-    return Kept(run_id, plan.suite, plan.subject.name, new)
+    return ImportedRun(run_id, plan.suite, plan.subject.name, new)
 
 
 def is_imported(plan: Plan) -> bool:

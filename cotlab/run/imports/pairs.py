@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.keys import plain
+from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Complete
 from cotlab.core.types import Item, Plan, Suite
 from cotlab.metrics.judge.scorer import BASE, HUMAN, TUNED
@@ -17,9 +17,9 @@ from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
 from cotlab.text.prompts.chain import ask_rest
 
-_AT_ONCE = 500
+_CHUNK = 500
 """Keys that are looked up in one query."""
-_ONE_ONLY, _OTHER, _NONE, _REFUSED = "in one run only", "with another question", "without a kept reply", "refused"
+_SINGLE_RUN, _OTHER, _NONE, _REFUSED = "in one run only", "with another question", "without a kept reply", "refused"
 
 
 class Paired(NamedTuple):
@@ -29,12 +29,12 @@ class Paired(NamedTuple):
     left_out: Mapping[str, int]
     tags: Mapping[str, str]
 
-    def told(self) -> str:
+    def left_out_message(self) -> str:
         """What was left out, in one line; empty where nothing was."""
         if not self.left_out:
             return ""
-        parts = ", ".join(f"{count} {why}" for why, count in self.left_out.items())
-        return f"{len(self.suite.items)} pairs; {sum(self.left_out.values())} items are left out: {parts}."
+        listed = ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
+        return f"{len(self.suite.items)} pairs; {sum(self.left_out.values())} items are left out: {listed}."
 
 
 class _Written(NamedTuple):
@@ -42,7 +42,7 @@ class _Written(NamedTuple):
 
     text: str
     key: str
-    gap: str = ""
+    missing_reason: str = ""
 
 
 def paired_suite(store: Store, base_run: str, tuned_run: str) -> Paired:
@@ -74,76 +74,76 @@ def paired_suite(store: Store, base_run: str, tuned_run: str) -> Paired:
     sides = [_side(store, run) for run in (base_run, tuned_run)]
     items = [{item.id: item for item in suite.items[: plan.limit]} for plan, suite in sides]
     shared = [i for i in items[0] if i in items[1] and items[0][i].question == items[1][i].question]
-    left = Counter({_ONE_ONLY: len(items[0].keys() ^ items[1].keys())})
-    left[_OTHER] = len(items[0].keys() & items[1].keys()) - len(shared)
+    left_out = Counter({_SINGLE_RUN: len(items[0].keys() ^ items[1].keys())})
+    left_out[_OTHER] = len(items[0].keys() & items[1].keys()) - len(shared)
     base, tuned = (
         _written(store, run, plan, [of[i] for i in shared])
         for run, (plan, _), of in zip((base_run, tuned_run), sides, items, strict=True)
     )
     pairs = []
     for name in shared:
-        gap = base[name].gap or tuned[name].gap
-        left[gap] += bool(gap)
-        if not gap:
+        missing = base[name].missing_reason or tuned[name].missing_reason
+        left_out[missing] += bool(missing)
+        if not missing:
             pairs.append(_pair(items[0][name], base[name], tuned[name], base_run, tuned_run))
-    counted = {why: count for why, count in sorted(left.items()) if why and count}
+    counted = {reason: count for reason, count in sorted(left_out.items()) if reason and count}
     if not pairs:
-        why = ", ".join(f"{count} {why}" for why, count in counted.items())
+        reason = ", ".join(f"{count} {reason}" for reason, count in counted.items())
         raise ConfigError(
-            f"No pair: of the items of {base_run} and {tuned_run} {why}. Both runs must have asked for the model's own chain "
+            f"No pair: of the items of {base_run} and {tuned_run} {reason}. Both runs must have asked for the model's own chain "
             "(--chain own) on the same suite."
         )
     return Paired(Suite.of(f"pairs-{base_run}-{tuned_run}", pairs), counted, sides[1][0].tags)
 
 
 def _side(store: Store, run: str) -> tuple[Plan, Suite]:
-    row = read.run(store, run)
-    plan = read.plan_of(row)
+    row = read.get_run(store, run)
+    plan = read.stored_plan(row)
     if is_imported(plan):
         raise ConfigError(f"Run {run} was imported: no replies of its model are kept.")
     if row["redacted"] or read.is_redacted(store, plan.suite_digest):
         raise ConfigError(f"Run {run} kept hashes instead of texts: there is nothing to compare.")
-    return plan, read.suite(store, plan.suite_digest)
+    return plan, read.get_suite(store, plan.suite_digest)
 
 
 def _written(store: Store, run: str, plan: Plan, items: Sequence[Item]) -> dict[str, _Written]:
     """What the run's model wrote to each item when it was asked for a whole chain; its first draw."""
-    scores = read.scores(store, run)
-    keys = {name: list(dict.fromkeys(k for found in group for k in found))
+    scores = read.run_scores(store, run)
+    keys = {name: list(dict.fromkeys(k for entry in group for k in entry))
             for name, group in scores.groupby("item_id")["evidence"]}  # fmt: skip
-    wanted = list(dict.fromkeys(key for item in items for key in keys.get(item.id, ())))
-    parts = (wanted[at : at + _AT_ONCE] for at in range(0, len(wanted), _AT_ONCE))
+    requested = list(dict.fromkeys(key for item in items for key in keys.get(item.id, ())))
+    chunks = (requested[at : at + _CHUNK] for at in range(0, len(requested), _CHUNK))
     log = ResponseLog(store.log_path)
     try:
-        kept = {k: found for some in parts for k, found in log.requests(some).items()}
+        stored = {k: entry for chunk in chunks for k, entry in log.requests(chunk).items()}
     finally:
         log.close()
-    return {item.id: _chosen(item, plan, {k: kept[k] for k in keys.get(item.id, ()) if k in kept}) for item in items}
+    return {item.id: _choose_reply(item, plan, {k: stored[k] for k in keys.get(item.id, ()) if k in stored}) for item in items}
 
 
-_Kept = tuple[dict[str, Any] | None, dict[str, Any] | None]
+_StoredPair = tuple[dict[str, Any] | None, dict[str, Any] | None]
 
 
-def _chosen(item: Item, plan: Plan, kept: Mapping[str, _Kept]) -> _Written:
+def _choose_reply(item: Item, plan: Plan, stored: Mapping[str, _StoredPair]) -> _Written:
     """The reply to the plain question, of the request that allowed the longest where there are several."""
-    found = sorted(_chains(item, plan, kept), key=lambda pair: (pair[0]["sample"], -pair[0]["max_tokens"], pair[1]["key"]))
-    if not found:
+    candidates = sorted(_chains(item, plan, stored), key=lambda pair: (pair[0]["sample"], -pair[0]["max_tokens"], pair[1]["key"]))
+    if not candidates:
         return _Written("", "", _NONE)
-    said = found[0][1]
-    if said.get("refused"):
+    reply = candidates[0][1]
+    if reply.get("refused"):
         return _Written("", "", _REFUSED)
-    text = "\n\n".join(part.strip() for part in (said.get("reasoning"), said.get("text")) if part and part.strip())
-    return _Written(text, said["key"]) if text else _Written("", "", _NONE)
+    text = "\n\n".join(part.strip() for part in (reply.get("reasoning"), reply.get("text")) if part and part.strip())
+    return _Written(text, reply["key"]) if text else _Written("", "", _NONE)
 
 
-def _chains(item: Item, plan: Plan, kept: Mapping[str, _Kept]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _chains(item: Item, plan: Plan, stored: Mapping[str, _StoredPair]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The kept requests that ask the run's model for the whole chain of an item, with their replies."""
     prompt = ask_rest(item.question, (), plan.subject.form)
-    for asked, said in kept.values():
-        if asked is None or said is None or asked["kind"] != Complete.kind or asked["model"] != plain(plan.subject):
+    for request, reply in stored.values():
+        if request is None or reply is None or request["kind"] != Complete.kind or request["model"] != to_json_value(plan.subject):
             continue
-        if asked["messages"] == plain(prompt.messages) and asked["prefix"] == prompt.prefix:
-            yield asked, said
+        if request["messages"] == to_json_value(prompt.messages) and request["prefix"] == prompt.prefix:
+            yield request, reply
 
 
 def _pair(item: Item, base: _Written, tuned: _Written, base_run: str, tuned_run: str) -> Item:

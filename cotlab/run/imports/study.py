@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from cotlab.core.keys import digest
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
-from cotlab.metrics.ablation.scorer import own_steps
+from cotlab.metrics.ablation.scorer import model_steps
 from cotlab.metrics.judge import cards as cards_judge
 from cotlab.metrics.unfaithfulness import cards
-from cotlab.run.imports.mediation import PROVIDER, Kept
+from cotlab.run.imports.mediation import PROVIDER, ImportedRun
 from cotlab.run.plan import code_version, params_digest
 from cotlab.run.summary import summarise
 from cotlab.store import read, write
@@ -37,7 +37,7 @@ class Import(NamedTuple):
     note: str
 
 
-def store_study(store: Store, study: Study) -> list[Kept]:
+def store_study(store: Store, study: Study) -> list[ImportedRun]:
     """Keep a study as one run a model; a second time adds nothing.
 
     Items are the rows, under one suite for all models; a row's ``prompt_group`` names the first row with its prompt. Scores
@@ -49,33 +49,33 @@ def store_study(store: Store, study: Study) -> list[Kept]:
         By epoch, the base model first.
     """
     suite = _suite(study)
-    return [keep(store, _import(suite, state)) for state in study.states]
+    return [store_import(store, _import(suite, state)) for state in study.states]
 
 
-def keep(store: Store, found: Import) -> Kept:
+def store_import(store: Store, imported: Import) -> ImportedRun:
     """Keep one imported run under an id that follows from what it holds; a second time adds nothing."""
-    content = [found.suite.digest, found.model, dict(found.tags), found.note, {k: dict(v) for k, v in found.scores.items()}]
+    content = [imported.suite.digest, imported.model, dict(imported.tags), imported.note, {k: dict(v) for k, v in imported.scores.items()}]
     run_id = f"import-{digest(content)[:12]}"
-    specs = tuple(ScorerSpec(name, _version(name), _options(name)) for name in found.scores)
-    subject = ModelRef(PROVIDER, found.model)
-    plan = Plan(found.suite.name, found.suite.digest, {"subject": subject}, specs, tags=dict(found.tags))
+    specs = tuple(ScorerSpec(name, _version(name), _options(name)) for name in imported.scores)
+    subject = ModelRef(PROVIDER, imported.model)
+    plan = Plan(imported.suite.name, imported.suite.digest, {"subject": subject}, specs, tags=dict(imported.tags))
     with store.writing() as connection:
         new = not write.has_run(connection, run_id)
         if new:
-            write.add_suite(connection, found.suite)
+            write.add_suite(connection, imported.suite)
             write.add_run(
                 connection, run_id, plan, config={}, code_version=code_version(), output="", redacted=False,
-                n_items=len(found.suite.items),
+                n_items=len(imported.suite.items),
             )  # fmt: skip
             ended = [
                 write.Ended(spec.name, spec.version, params_digest(plan, spec, {}), item, scores)
-                for spec in specs for item, scores in found.scores[spec.name].items()
+                for spec in specs for item, scores in imported.scores[spec.name].items()
             ]  # fmt: skip
             write.add_ended(connection, run_id, ended)
-            write.set_status(connection, run_id, "done", found.note)
-    if new or read.estimates(store, run_id).empty:
+            write.set_status(connection, run_id, "done", imported.note)
+    if new or read.run_estimates(store, run_id).empty:
         summarise(store, run_id, plan)
-    return Kept(run_id, found.suite.name, found.model, new)
+    return ImportedRun(run_id, imported.suite.name, imported.model, new)
 
 
 def _version(scorer: str) -> int:
@@ -119,13 +119,13 @@ def _unfaithful(item: Item, row: int, state: State) -> Iterator[Score]:
     if len(values) > 1:
         yield cards.UNFAITHFULNESS.score(item, sum(values.values()) / len(values), facet={"classifier": COMBINED})
     if state.responses:
-        steps = own_steps(state.responses[row])
+        steps = model_steps(state.responses[row])
         yield from _lengths(item, steps)
     if state.process:
         process, result = state.process[row], state.result[row]
         facet = {"keywords": PUBLISHED}
-        yield cards.PROCESS_WORDS.score(item, float(process), facet=facet)
-        yield cards.RESULT_WORDS.score(item, float(result), facet=facet)
+        yield cards.PROCESS_KEYWORDS.score(item, float(process), facet=facet)
+        yield cards.RESULT_KEYWORDS.score(item, float(result), facet=facet)
         ratio = process / result if result else None
         yield cards.RATIO.score(item, ratio, facet=facet, reason=None if result else "the response has no result word")
 
@@ -143,16 +143,16 @@ def _judged(item: Item, row: int, state: State, suite: Suite) -> Iterator[Score]
 
 
 def _note(state: State) -> str:
-    told = ["Imported: no reply stands behind these scores."]
+    sentences = ["Imported: no reply stands behind these scores."]
     failed = {NAMES.get(name, name): count for name, count in state.failed.items() if count}
     for name, count in failed.items():
-        told.append(f"{name} failed on {count} row(s), which the study scored 0; kept as published.")
+        sentences.append(f"{name} failed on {count} row(s), which the study scored 0; kept as published.")
     if state.judge:
         zeros = sum(score == 0 for score in state.judge)
-        told.append(
+        sentences.append(
             "The study's judge saw which response was whose, in one order, and its failures were scored 0 "
             f"({zeros} rows are 0); kept as published."
         )
-    if len(set(state.drawn.values())) > 1:
-        told.append("The comparisons hold different responses of this model; the lengths are of one of them.")
-    return " ".join(told)
+    if len(set(state.base_responses.values())) > 1:
+        sentences.append("The comparisons hold different responses of this model; the lengths are of one of them.")
+    return " ".join(sentences)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cotlab.core.types import Item, Score, Suite
-from cotlab.metrics.ratings import scores_of
+from cotlab.metrics.ratings import rating_scores
 from cotlab.metrics.unfaithfulness import cards
-from cotlab.run.imports.mediation import COUNTED, Kept
-from cotlab.run.imports.study import UNFAITHFULNESS, Import, keep
+from cotlab.run.imports.mediation import COUNTED, ImportedRun
+from cotlab.run.imports.study import UNFAITHFULNESS, Import, store_import
 from cotlab.store.database import Store
 from cotlab.suites.importers.tables import Cell, Table, read_counts, read_ratings
 
@@ -19,16 +19,16 @@ _COUNTED = (
 _RATED = "Imported ratings: no reply stands behind them."
 
 
-def store_table(store: Store, table: Table) -> list[Kept]:
+def store_table(store: Store, table: Table) -> list[ImportedRun]:
     """Keep a published table as one run a model; a second time adds nothing.
 
     Counts become as many items, of the hint's category, with the score of each classifier (0 faithful, 1 unfaithful): rates,
     agreement and paired tests over them are those of the counts. Ratings become items with their chains.
     """
     if table.kind == "ratings":
-        return [keep(store, _rated(model, items)) for model, items in read_ratings(table).items()]
+        return [store_import(store, _rated(model, items)) for model, items in read_ratings(table).items()]
     cells = read_counts(table)
-    return [keep(store, _counted(table, model, cells)) for model in dict.fromkeys(cell.model for cell in cells)]
+    return [store_import(store, _counted(table, model, cells)) for model in dict.fromkeys(cell.model for cell in cells)]
 
 
 def _counted(table: Table, model: str, cells: Iterable[Cell]) -> Import:
@@ -45,4 +45,4 @@ def _counted(table: Table, model: str, cells: Iterable[Cell]) -> Import:
 
 
 def _rated(model: str, items: tuple[Item, ...]) -> Import:
-    return Import(Suite.of("rated-steps", items), model, {"ratings": {item.id: scores_of(item) for item in items}}, {}, _RATED)
+    return Import(Suite.of("rated-steps", items), model, {"ratings": {item.id: rating_scores(item) for item in items}}, {}, _RATED)

@@ -21,7 +21,7 @@ from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Request, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import family_of
-from cotlab.providers.keys import KEYS, is_private
+from cotlab.providers.keys import KEY_VARIABLES, is_private
 
 FREE_PROVIDERS = ("organism", "local", "echo", "scripted", "symbolic", "nli", "embedder")
 """Ours that cost nothing; a provider of another package says so with ``free = True``."""
@@ -47,23 +47,23 @@ class Price:
 
     @property
     def free(self) -> bool:
-        own = self.tokens_in or self.tokens_out or self.cached or self.reasoning
-        return not own and all(price.free for _, price in self.above)
+        charged = self.tokens_in or self.tokens_out or self.cached or self.reasoning
+        return not charged and all(price.free for _, price in self.above)
 
-    def most_tokens(self, request: Request) -> int:
+    def max_tokens(self, request: Request) -> int:
         """The most tokens that a call can use: a token is at least a byte, and the reply at its longest."""
-        return len(request.coded) + self.most_out(request)
+        return len(request.json_bytes) + self.most_out(request)
 
     def most_out(self, request: Request) -> int:
         """The most tokens that a reply can have, reasoning included."""
         return request.max_tokens + self.headroom if isinstance(request, Complete) else 0
 
-    def most(self, request: Request, more_in: int = 0, more_out: int = 0) -> int:
+    def max_cost(self, request: Request, more_in: int = 0, more_out: int = 0) -> int:
         """The most that a call can cost, reasoning included; with so many tokens of input and output more."""
         if self.free:
             return 0
-        given, made = len(request.coded) + more_in, self.most_out(request) + more_out
-        return math.ceil(max(rate._dearest(given, made) for rate in self._rates(given)))
+        given, made = len(request.json_bytes) + more_in, self.most_out(request) + more_out
+        return math.ceil(max(rate._max_rate_cost(given, made) for rate in self._rates(given)))
 
     def cost(self, usage: Usage) -> int | None:
         """What a reply did cost; None where the provider counted no tokens."""
@@ -75,38 +75,38 @@ class Price:
         cached, reasoning = min(usage.cached or 0, usage.tokens_in), min(usage.reasoning or 0, usage.tokens_out)
         return math.ceil(
             rate.tokens_in * (usage.tokens_in - cached)
-            + _or(rate.cached, rate.tokens_in) * cached
+            + _price_or(rate.cached, rate.tokens_in) * cached
             + rate.tokens_out * (usage.tokens_out - reasoning)
-            + _or(rate.reasoning, rate.tokens_out) * reasoning
+            + _price_or(rate.reasoning, rate.tokens_out) * reasoning
         )
 
     def _rates(self, given: int) -> list[Price]:
         """The prices that an input of up to ``given`` tokens can meet, the one for all of them last."""
         return [self, *(price for start, price in self.above if given > start)]
 
-    def _dearest(self, given: int, made: int) -> Decimal:
-        dear_in = max(self.tokens_in, _or(self.cached, self.tokens_in))
-        return dear_in * given + max(self.tokens_out, _or(self.reasoning, self.tokens_out)) * made
+    def _max_rate_cost(self, given: int, made: int) -> Decimal:
+        dear_in = max(self.tokens_in, _price_or(self.cached, self.tokens_in))
+        return dear_in * given + max(self.tokens_out, _price_or(self.reasoning, self.tokens_out)) * made
 
 
 FREE = Price(Decimal(0), Decimal(0), source="free")
 
 
-MOST_DOLLARS = 1_000_000
+MAX_DOLLARS = 1_000_000
 """A million tokens cost less than this."""
 
 
-class _Told(BaseModel):
+class _ModelPrices(BaseModel):
     """One model of a price file, in dollars a million tokens."""
 
     model_config = ConfigDict(extra="forbid")
-    input: Decimal = Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)
-    output: Decimal = Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)
-    cached: Decimal | None = Field(None, ge=0, le=MOST_DOLLARS, allow_inf_nan=False)
-    reasoning: Decimal | None = Field(None, ge=0, le=MOST_DOLLARS, allow_inf_nan=False)
+    input: Decimal = Field(ge=0, le=MAX_DOLLARS, allow_inf_nan=False)
+    output: Decimal = Field(ge=0, le=MAX_DOLLARS, allow_inf_nan=False)
+    cached: Decimal | None = Field(None, ge=0, le=MAX_DOLLARS, allow_inf_nan=False)
+    reasoning: Decimal | None = Field(None, ge=0, le=MAX_DOLLARS, allow_inf_nan=False)
 
 
-class _PriceFile(RootModel[dict[str, _Told]]):
+class _PriceFile(RootModel[dict[str, _ModelPrices]]):
     """Model, or provider/model, to its prices."""
 
 
@@ -121,15 +121,15 @@ def read_prices(path: str | Path | None) -> Mapping[str, Price]:
     if path is None:
         return {}
     try:
-        told: Any = yaml.safe_load(Path(path).read_text("utf-8"))
-        rows = _PriceFile.model_validate(told or {}).root
-    except (OSError, yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as wrong:
-        said = (
-            "; ".join(f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in wrong.errors())
-            if isinstance(wrong, ValidationError)
-            else " ".join(str(wrong).split())[:200]
+        data: Any = yaml.safe_load(Path(path).read_text("utf-8"))
+        rows = _PriceFile.model_validate(data or {}).root
+    except (OSError, yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as error:
+        message = (
+            "; ".join(f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
+            if isinstance(error, ValidationError)
+            else " ".join(str(error).split())[:200]
         )
-        raise ConfigError(f"--prices {path}: {said}. Write: MODEL: {{input: 0.5, output: 1.5}}, dollars a million.") from wrong
+        raise ConfigError(f"--prices {path}: {message}. Write: MODEL: {{input: 0.5, output: 1.5}}, dollars a million.") from error
     return {
         name: Price(row.input, row.output, cached=row.cached, reasoning=row.reasoning, source=str(path))
         for name, row in rows.items()
@@ -147,14 +147,14 @@ def price_of(
         If it is unknown and ``allow_unpriced`` is not set.
     """
     headroom = family_of(ref.provider, ref.name).headroom
-    own = (prices or {}).get(str(ref)) or (prices or {}).get(ref.name)
-    if own is not None:
-        return _with(own, headroom)
+    listed = (prices or {}).get(str(ref)) or (prices or {}).get(ref.name)
+    if listed is not None:
+        return _with(listed, headroom)
     if _is_free(ref):
         return _with(FREE, headroom)
-    found = _from_table(ref, batch=batch)
-    if found is not None:
-        return _with(found, headroom)
+    price = _from_table(ref, batch=batch)
+    if price is not None:
+        return _with(price, headroom)
     if allow_unpriced:
         return Price(Decimal(0), Decimal(0), known=False, headroom=headroom, source="unknown")
     raise ConfigError(
@@ -164,7 +164,7 @@ def price_of(
 
 
 def _is_free(ref: ModelRef) -> bool:
-    if ref.provider in KEYS:
+    if ref.provider in KEY_VARIABLES:
         return ref.provider == "openai_compat" and is_private(ref.base_url)
     return ref.provider in FREE_PROVIDERS or (ref.provider in PROVIDERS and getattr(PROVIDERS[ref.provider], "free", False))
 
@@ -177,16 +177,16 @@ def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
     seller = {"provider_api_url": ref.base_url} if ref.provider == "openai_compat" else {"provider_id": ref.provider}
     context = {"price_context": {"processing": "batch"}} if batch else {}
     try:
-        found = calc_price(Counted(input_tokens=1, output_tokens=1), model_ref=ref.name, **seller, **context).model_price
+        model_price = calc_price(Counted(input_tokens=1, output_tokens=1), model_ref=ref.name, **seller, **context).model_price
     except LookupError:
         return None
-    told = {name: getattr(found, key, None) for name, key in _COLUMNS.items()}
-    if told["tokens_in"] is None or told["tokens_out"] is None:
+    columns = {name: getattr(model_price, key, None) for name, key in _COLUMNS.items()}
+    if columns["tokens_in"] is None or columns["tokens_out"] is None:
         return None
-    starts = sorted({tier.start for price in told.values() for tier in getattr(price, "tiers", ())})
+    starts = sorted({tier.start for price in columns.values() for tier in getattr(price, "tiers", ())})
     return Price(
-        **{name: _at(price, 0) for name, price in told.items()},  # type: ignore[arg-type]
-        above=tuple((start, Price(**{name: _at(price, start + 1) for name, price in told.items()})) for start in starts),  # type: ignore[arg-type]
+        **{name: _at(price, 0) for name, price in columns.items()},  # type: ignore[arg-type]
+        above=tuple((start, Price(**{name: _at(price, start + 1) for name, price in columns.items()})) for start in starts),  # type: ignore[arg-type]
         source=f"genai-prices {version('genai-prices')}",
     )
 
@@ -208,5 +208,5 @@ def _with(price: Price, headroom: int) -> Price:
     )
 
 
-def _or(price: Decimal | None, other: Decimal) -> Decimal:
+def _price_or(price: Decimal | None, other: Decimal) -> Decimal:
     return other if price is None else price

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cotlab.core.errors import BudgetReached, ProviderError, Unsupported
-from cotlab.core.keys import plain
+from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Failed, Request, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import without_known_keys
@@ -18,11 +18,11 @@ from cotlab.run.transport.reserve import Reserve, counted
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog
 
-KEPT_ERRORS = 5
+MAX_STORED_ERRORS = 5
 
 
 @dataclass(slots=True)
-class Job:
+class RequestContext:
     """The shared state of one run in this process."""
 
     run: str
@@ -33,12 +33,12 @@ class Job:
     journal: Journal
     closing: bool = False
     locked_out: ProviderError | None = None
-    asked: int = 0
+    sent: int = 0
     answered: int = 0
-    lost: int = 0
+    consecutive_failures: int = 0
     """Requests that were given up since the last reply."""
     saved_micro: int = 0
-    out: set[str] = field(default_factory=set)
+    in_flight_keys: set[str] = field(default_factory=set)
     """Keys of the requests that are at a provider now: their replies may free some of what they reserve."""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     reserves: dict[ModelRef, Reserve] = field(init=False)
@@ -48,10 +48,10 @@ class Job:
         self.reserves = {ref: Reserve(price) for ref, price in self.prices.items()}
         for seen in self.log.overshoots(self.run):
             for ref, reserve in self.reserves.items():
-                if seen.model is None or seen.model == plain(ref):
+                if seen.model is None or seen.model == to_json_value(ref):
                     reserve.recall(seen)
 
-    def hit(self, request: Request, stored: Response) -> Response:
+    def count_hit(self, request: Request, stored: Response) -> Response:
         """Count a reply from the log, and what it would have cost."""
         self.progress.hits += 1
         self.saved_micro += self.prices[request.model].cost(stored.usage) or 0
@@ -65,7 +65,7 @@ class Job:
         cost = self.prices[request.model].cost(response.usage)
         raised = reserve.learn(request, usage)
         self.log.settle(call, cost, "ok", (request, response))
-        self.answered, self.lost = self.answered + 1, 0
+        self.answered, self.consecutive_failures = self.answered + 1, 0
         used = response.usage
         self.journal.note(
             "reply", key=request.key, cost_micro=cost, tokens_in=used.tokens_in, tokens_out=used.tokens_out,
@@ -75,21 +75,21 @@ class Job:
             self.journal.note("reserve raised", model=str(request.model), more_in=reserve.more_in, more_out=reserve.more_out)
         return response
 
-    def broke(self, request: Request, call: int, error: ProviderError | None, outcome: str, *, free: bool) -> None:
+    def record_failure(self, request: Request, call: int, error: ProviderError | None, outcome: str, *, free: bool) -> None:
         """Settle a call without a reply: at nothing where the provider turned it away, else at its full reserve."""
         self.log.settle(call, 0 if free else None, outcome)
-        self.journal.note("no reply", key=request.key, outcome=outcome, words=str(error or ""))
+        self.journal.note("no reply", key=request.key, outcome=outcome, error_text=str(error or ""))
 
-    def landed(self, *keys: str) -> None:
+    def release(self, *keys: str) -> None:
         """Calls are over, however they ended: others may have waited for what they reserved."""
-        self.out.difference_update(keys)
+        self.in_flight_keys.difference_update(keys)
         spent = self.log.spend(self.run)
         self.progress.spent_micro, self.progress.reserved_micro = sum(spent), spent.reserved
         self.settled.set()
 
     async def wait_for_money(self) -> None:
         """Wait until some call has settled; BudgetReached where none is out that could."""
-        if not self.out:
+        if not self.in_flight_keys:
             left = max(1, self.progress.expected - self.progress.replies)
             raise BudgetReached(sum(self.log.spend(self.run)), self.limits.cap_micro, left)
         await self.wait_for_landing()
@@ -101,10 +101,10 @@ class Job:
 
     def failed(self, request: Request, error: ProviderError, tries: int) -> Failed:
         """A request that is given up."""
-        said = f"{type(error).__name__} (its words are redacted)" if self.log.redact else str(error)
+        message = f"{type(error).__name__} (its words are redacted)" if self.log.redact else str(error)
         unsupported = isinstance(error, Unsupported)
         self.progress.failed += not unsupported
         if not unsupported or tries:
-            self.progress.last_errors = [*self.progress.last_errors, said][-KEPT_ERRORS:]
-        self.journal.note("given up", key=request.key, tries=tries, unsupported=unsupported or None, words=str(error))
-        return Failed(request.key, said, tries, unsupported)
+            self.progress.last_errors = [*self.progress.last_errors, message][-MAX_STORED_ERRORS:]
+        self.journal.note("given up", key=request.key, tries=tries, unsupported=unsupported or None, error_text=str(error))
+        return Failed(request.key, message, tries, unsupported)

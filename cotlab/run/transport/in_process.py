@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cotlab.core.errors import Unsupported
 from cotlab.core.provider import BatchProvider
 from cotlab.core.requests import Complete, Embed, Patched, Reply, Request, Response
-from cotlab.run.transport.context import Job
+from cotlab.run.transport.context import RequestContext
 
 BATCH, BATCH_TOKENS = 384, 24_576
 """Requests handed over at once, and the most tokens of work in them: a batch cannot be stopped, nor kept in part."""
@@ -28,17 +28,17 @@ class Pace:
 
     def learn(self, tokens: int, seconds: float) -> None:
         """``tokens`` took ``seconds``. A batch that was not full shows too little to make the next ones larger."""
-        wanted = round(tokens * BATCH_S / max(seconds, 1e-6))
+        target = round(tokens * BATCH_S / max(seconds, 1e-6))
         if seconds > BATCH_S:
-            self.tokens = max(1, min(self.tokens, wanted))
+            self.tokens = max(1, min(self.tokens, target))
         elif 2 * tokens > self.tokens:
-            self.tokens = max(self.tokens, min(BATCH_TOKENS, GROWTH * self.tokens, wanted))
+            self.tokens = max(self.tokens, min(BATCH_TOKENS, GROWTH * self.tokens, target))
 
 
 class LocalQueue:
     """The queue before one local model."""
 
-    def __init__(self, job: Job, provider: BatchProvider) -> None:
+    def __init__(self, job: RequestContext, provider: BatchProvider) -> None:
         self._job, self._provider = job, provider
         self._waiting: list[Waiting] = []
         self._worker: asyncio.Task[None] | None = None
@@ -69,9 +69,9 @@ class LocalQueue:
             batch, pace = self._next()
             job.progress.in_flight += len(batch)
             try:
-                begun = time.monotonic()
+                started = time.monotonic()
                 replies = await asyncio.to_thread(self._provider.send_batch, [request for request, _ in batch])
-                pace.learn(sum(_weight(request) for request, _ in batch), time.monotonic() - begun)
+                pace.learn(sum(_weight(request) for request, _ in batch), time.monotonic() - started)
                 answered = [(q, r) for (q, _), r in zip(batch, replies, strict=True) if isinstance(r, Response)]
                 job.log.put(answered, job.run)
             except BaseException as broken:
@@ -82,7 +82,7 @@ class LocalQueue:
                 raise
             finally:
                 job.progress.in_flight -= len(batch)
-            job.asked += len(batch)
+            job.sent += len(batch)
             job.journal.note("batch", requests=len(batch))
             for (request, future), reply in zip(batch, replies, strict=True):
                 if not future.done():
@@ -93,10 +93,10 @@ class LocalQueue:
         """Take the next batch off what waits: of the kind that has waited longest, in the order of asking."""
         kind = self._waiting[0][0].kind
         pace = self._paces.setdefault(kind, Pace())
-        own = [one for one in self._waiting if one[0].kind == kind]
-        batch = own[: _batch_size((request for request, _ in own), pace.tokens)]
-        taken = {id(future) for _, future in batch}
-        self._waiting[:] = [one for one in self._waiting if id(one[1]) not in taken]
+        same_kind = [entry for entry in self._waiting if entry[0].kind == kind]
+        batch = same_kind[: _batch_size((request for request, _ in same_kind), pace.tokens)]
+        taken_ids = {id(future) for _, future in batch}
+        self._waiting[:] = [entry for entry in self._waiting if id(entry[1]) not in taken_ids]
         return batch, pace
 
 
@@ -110,12 +110,12 @@ def _weight(request: Request) -> int:
     return 6 * len(request.rows) if isinstance(request, Patched) else BATCH_TOKENS // BATCH
 
 
-def _batch_size(waiting: Iterable[Request], most_tokens: int) -> int:
+def _batch_size(waiting: Iterable[Request], max_tokens: int) -> int:
     """How many of the requests that wait make one batch, at least one."""
     size = tokens = 0
     for request in waiting:
         tokens += _weight(request)
-        if size == BATCH or (size and tokens > most_tokens):
+        if size == BATCH or (size and tokens > max_tokens):
             break
         size += 1
     return size

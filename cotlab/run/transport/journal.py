@@ -25,16 +25,16 @@ class Journal:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = (folder / FILE).open("a", encoding="utf-8", buffering=1)
 
-    def note(self, event: str, *, words: str = "", **facts: Any) -> None:
+    def note(self, event: str, *, error_text: str = "", **facts: Any) -> None:
         """One line: the time, the event, its facts, and the ``words`` of an error unless they are redacted."""
         if self._file is None:
             return
-        told = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
-        told |= {name: value for name, value in facts.items() if value is not None}
-        if words and not self.redact:
-            told["words"] = words
+        record = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
+        record |= {name: value for name, value in facts.items() if value is not None}
+        if error_text and not self.redact:
+            record["words"] = error_text
         try:
-            self._file.write(json.dumps(told, ensure_ascii=True) + "\n")
+            self._file.write(json.dumps(record, ensure_ascii=True) + "\n")
         except OSError as error:  # a full disk: the run goes on, for its replies are kept elsewhere
             log.warning("run.log cannot be written any more: %s", error)
             self._file = None

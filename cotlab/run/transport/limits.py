@@ -13,7 +13,7 @@ WINDOW_S = 60.0
 SLACK_S = 0.25
 """The windows are this much longer than a minute: what is sent evenly may arrive unevenly."""
 LATE_S = 0.02
-_HELD, _GONE = float("inf"), float("-inf")
+_NOT_SENT, _EXPIRED = float("inf"), float("-inf")
 """The times of a call that is not sent so far, and of one that has left the window."""
 CALM_S = 10.0
 """How long a server error keeps the concurrency from growing."""
@@ -43,18 +43,18 @@ class SendLimit:
     ``ages_s`` are the sends of the last minute that an earlier process of the same run made, in seconds before now.
     """
 
-    def __init__(self, most: int | None, ages_s: Iterable[float] = (), window_s: float = WINDOW_S + SLACK_S) -> None:
-        self._most, self._window_s = most, window_s
+    def __init__(self, max_sends: int | None, ages_s: Iterable[float] = (), window_s: float = WINDOW_S + SLACK_S) -> None:
+        self._max_sends, self._window_s = max_sends, window_s
         now = time.monotonic()
         self._sent: deque[float] = deque(sorted(now - age for age in ages_s))
         self._turn = asyncio.Lock()
 
     async def acquire(self) -> float:
         """Wait for a free place in the window and take it; its time in seconds. Waiters are served in order."""
-        if self._most is None:
+        if self._max_sends is None:
             return time.monotonic()
         async with self._turn:
-            while len(self._sent) >= self._most:
+            while len(self._sent) >= self._max_sends:
                 wait = self._sent[0] + self._window_s - time.monotonic()
                 if wait <= 0:
                     self._sent.popleft()
@@ -63,17 +63,17 @@ class SendLimit:
             self._sent.append(time.monotonic())
             return self._sent[-1]
 
-    def sent(self, place: float) -> None:
+    def sent(self, slot: float) -> None:
         """The send that ``place`` was taken for is made now; where it had to wait meanwhile, the window counts from now."""
         now = time.monotonic()
-        if self._most is not None and now - place > LATE_S:
-            self.give_back(place)
+        if self._max_sends is not None and now - slot > LATE_S:
+            self.release(slot)
             self._sent.append(now)
 
-    def give_back(self, place: float) -> None:
+    def release(self, slot: float) -> None:
         """Free a place that was taken for a send that is not made after all."""
         with suppress(ValueError):
-            self._sent.remove(place)
+            self._sent.remove(slot)
 
 
 class TokenLimit:
@@ -85,9 +85,9 @@ class TokenLimit:
     """
 
     def __init__(
-        self, most: int | None, window_s: float = WINDOW_S + SLACK_S, used: Iterable[tuple[float, int]] = ()
+        self, max_tokens: int | None, window_s: float = WINDOW_S + SLACK_S, used: Iterable[tuple[float, int]] = ()
     ) -> None:
-        self._most, self._window_s = most, window_s
+        self._max_tokens, self._window_s = max_tokens, window_s
         now = time.monotonic()
         self._used = deque([now - age, float(tokens)] for age, tokens in sorted(used, reverse=True))
         self._total = sum(tokens for _, tokens in self._used)
@@ -95,13 +95,13 @@ class TokenLimit:
 
     async def acquire(self, tokens: int) -> list[float]:
         """Wait until ``tokens`` fit and take them; the entry is given to ``sent`` and ``correct`` later."""
-        entry = [_HELD, float(tokens)]
-        if self._most is None:
+        entry = [_NOT_SENT, float(tokens)]
+        if self._max_tokens is None:
             return entry
         async with self._turn:
             self._drop_old()
-            while self._total and self._total + tokens > self._most:
-                oldest = self._used[0][0] if self._used else _HELD
+            while self._total and self._total + tokens > self._max_tokens:
+                oldest = self._used[0][0] if self._used else _NOT_SENT
                 await asyncio.sleep(max(0.01, min(oldest + self._window_s - time.monotonic(), 0.5)))
                 self._drop_old()
             self._total += tokens
@@ -110,12 +110,12 @@ class TokenLimit:
     def sent(self, entry: list[float]) -> None:
         """The call that ``entry`` was taken for is made now: its window begins."""
         entry[0] = time.monotonic()
-        if self._most is not None:
+        if self._max_tokens is not None:
             self._used.append(entry)
 
     def correct(self, entry: list[float], tokens: int | None) -> None:
         """What the call really used (0: it was not made); None where the reply did not say."""
-        if self._most is not None and tokens is not None and entry[0] > _GONE:
+        if self._max_tokens is not None and tokens is not None and entry[0] > _EXPIRED:
             self._total += tokens - entry[1]
             entry[1] = float(tokens)
 
@@ -123,7 +123,7 @@ class TokenLimit:
         before = time.monotonic() - self._window_s
         while self._used and self._used[0][0] <= before:
             old = self._used.popleft()
-            self._total, old[0] = self._total - old[1], _GONE
+            self._total, old[0] = self._total - old[1], _EXPIRED
 
 
 class Concurrency:
@@ -134,9 +134,9 @@ class Concurrency:
     wait that the server asked for is over.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most, self.in_flight = most, 0
-        self._limit = float(most)
+    def __init__(self, max_in_flight: int) -> None:
+        self.max_in_flight, self.in_flight = max_in_flight, 0
+        self._limit = float(max_in_flight)
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._fell_at = self._grow_after = self.resume_at = 0.0
 
@@ -149,24 +149,24 @@ class Concurrency:
         if self.in_flight < self.limit and (again or not self._waiting):
             self.in_flight += 1
             return
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        (self._waiting.appendleft if again else self._waiting.append)(place)
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if again else self._waiting.append)(slot)
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if slot.done() and not slot.cancelled():
                 self.leave()
             raise
 
     def leave(self) -> None:
         self.in_flight -= 1
-        self._let_in()
+        self._admit()
 
     def succeeded(self) -> None:
         """A reply came."""
-        if self._limit < self.most and time.monotonic() >= self._grow_after:
-            self._limit = min(float(self.most), self._limit + 1 / self._limit)
-            self._let_in()
+        if self._limit < self.max_in_flight and time.monotonic() >= self._grow_after:
+            self._limit = min(float(self.max_in_flight), self._limit + 1 / self._limit)
+            self._admit()
 
     def limited(self, sent_at: float, pause_s: float) -> None:
         """A call sent at ``sent_at`` (monotonic) was answered 429; nobody sends for ``pause_s``."""
@@ -180,9 +180,9 @@ class Concurrency:
         """The server failed: no growth for a while."""
         self._grow_after = max(self._grow_after, time.monotonic() + CALM_S)
 
-    def _let_in(self) -> None:
+    def _admit(self) -> None:
         while self._waiting and self.in_flight < self.limit:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
+            slot = self._waiting.popleft()
+            if not slot.done():
+                slot.set_result(None)
                 self.in_flight += 1

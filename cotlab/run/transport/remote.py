@@ -20,22 +20,22 @@ from cotlab.core.errors import (
 )
 from cotlab.core.provider import CheckingPrefix, Provider
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
-from cotlab.run.transport.context import Job
+from cotlab.run.transport.context import RequestContext
 from cotlab.run.transport.limits import WINDOW_S, Concurrency, Limits, SendLimit, TokenLimit
 from cotlab.run.transport.reserve import Reserve
 
 log = logging.getLogger(__name__)
-MOST_429, MOST_429_ALONE = 50, 10
+MAX_429, MAX_429_ALONE = 50, 10
 """A request that was turned away so often is given up; the second number while no other request is answered."""
-LONGEST_PAUSE_S = 3600.0
+MAX_PAUSE_S = 3600.0
 """A server that asks for a longer wait is out of quota: the run ends, and is resumed another time."""
-MOST_BAD = 5
+MAX_BAD_REPLIES = 5
 """A server that speaks another language does so every time; one that stumbled does not."""
-MOST_DEAD = 4
+MAX_TRIES_UNANSWERED = 4
 """Tries of a request while the server has never answered anything."""
-MOST_LOST = 3
+MAX_CONSECUTIVE_FAILURES = 3
 """Requests given up one after the other, with no reply to any other between: the server is gone."""
-LONGEST_WAIT_S = 60.0
+MAX_WAIT_S = 60.0
 ELSEWHERE_S = 0.2
 """How often a request that another process has sent is looked up again."""
 _UNKNOWN = (
@@ -72,31 +72,31 @@ class Tries:
         if isinstance(error, RateLimited):
             self.limited = 1 if answered > self.answered else self.limited + 1
             self.all_limited, self.answered = self.all_limited + 1, answered
-            if self.limited >= MOST_429_ALONE or self.all_limited >= MOST_429:
+            if self.limited >= MAX_429_ALONE or self.all_limited >= MAX_429:
                 return None
             return max(error.after_s or 0.0, self._wait(self.limited) * (1.0 if error.after_s is None else 0.25))
         self.failures += 1
         self.bad += isinstance(error, BadReply)
-        if not error.retry or self.failures >= self.limits.tries or self.bad >= MOST_BAD:
+        if not error.retry or self.failures >= self.limits.tries or self.bad >= MAX_BAD_REPLIES:
             return None
         return self._wait(self.failures)
 
     def _wait(self, n: int) -> float:
-        return min(self.limits.first_wait_s * 2.0 ** (n - 1), LONGEST_WAIT_S)
+        return min(self.limits.first_wait_s * 2.0 ** (n - 1), MAX_WAIT_S)
 
 
-class Claimed(NamedTuple):
+class Reservation(NamedTuple):
     """The right to send: the row of the reservation, and its places in the windows of tokens and of sends."""
 
     call: int
     tokens: list[float]
-    place: float
+    slot: float
 
 
 class Sender:
     """Sends requests to one provider."""
 
-    def __init__(self, job: Job, provider: Provider, reserve: Reserve) -> None:
+    def __init__(self, job: RequestContext, provider: Provider, reserve: Reserve) -> None:
         limits = job.limits
         self._job, self._provider, self._reserve, self._in_flight = job, provider, reserve, 0
         self._slots = Concurrency(limits.concurrency)
@@ -149,7 +149,7 @@ class Sender:
             try:
                 claimed = await self._claim(request)
                 if isinstance(claimed, Response):
-                    return self._job.hit(request, claimed)
+                    return self._job.count_hit(request, claimed)
                 return await self._call(request, claimed, tries)
             except ProviderError as error:
                 pause = self._after(error, tries)
@@ -167,7 +167,7 @@ class Sender:
         job = self._job
         pause = tries.pause_after(error, job.answered)
         if isinstance(error, RateLimited):
-            if pause is not None and pause > LONGEST_PAUSE_S:
+            if pause is not None and pause > MAX_PAUSE_S:
                 job.locked_out = job.locked_out or error
             job.progress.limited += 1
             self._slots.limited(tries.sent_at, pause or 0.0)
@@ -175,29 +175,29 @@ class Sender:
             job.journal.note("429", pause_s=pause, concurrency=self._slots.limit)
         elif error.retry:
             self._slots.strained()
-        never = not job.answered and tries.failures >= min(MOST_DEAD, job.limits.tries)
+        never = not job.answered and tries.failures >= min(MAX_TRIES_UNANSWERED, job.limits.tries)
         if pause is None and error.retry:
-            job.lost += 1
-        if isinstance(error, Unauthorised) or (error.retry and (never or job.lost >= MOST_LOST)):
+            job.consecutive_failures += 1
+        if isinstance(error, Unauthorised) or (error.retry and (never or job.consecutive_failures >= MAX_CONSECUTIVE_FAILURES)):
             job.locked_out = job.locked_out or error
         return pause
 
-    async def _claim(self, request: Request) -> Claimed | Response:
+    async def _claim(self, request: Request) -> Reservation | Response:
         """The right to send ``request`` now; or its reply, where another process has got it."""
         job = self._job
         while True:
             while self._must_wait() and job.locked_out is None:
                 await job.wait_for_landing()
-            most_tokens = self._reserve.most_tokens(request)
-            tokens = await self._tokens.acquire(most_tokens)
-            place = await self._sends.acquire()
+            max_tokens = self._reserve.most_tokens(request)
+            tokens = await self._tokens.acquire(max_tokens)
+            slot = await self._sends.acquire()
             claim = None
             if job.locked_out is None and self._slots.resume_at <= time.monotonic() and not self._must_wait():
-                most = self._reserve.most(request)
-                claim = job.log.reserve(request, job.run, most, job.limits.cap_micro, most_tokens)
+                max_cost = self._reserve.most(request)
+                claim = job.log.reserve(request, job.run, max_cost, job.limits.cap_micro, max_tokens)
                 if claim.call is not None:
-                    return Claimed(claim.call, tokens, place)
-            self._sends.give_back(place)
+                    return Reservation(claim.call, tokens, slot)
+            self._sends.release(slot)
             self._tokens.correct(tokens, 0)
             if job.locked_out is not None:
                 raise job.locked_out
@@ -214,42 +214,42 @@ class Sender:
         """Whether a call that is in flight has to land first, for what the next may cost depends on its reply."""
         return self._in_flight > 0 and self._reserve.alone
 
-    async def _call(self, request: Request, claimed: Claimed, tries: Tries) -> Response:
+    async def _call(self, request: Request, reservation: Reservation, tries: Tries) -> Response:
         """One paid try: send, and settle with the reply in one commit."""
-        job, call = self._job, claimed.call
-        job.out.add(request.key)
+        job, call = self._job, reservation.call
+        job.in_flight_keys.add(request.key)
         job.progress.in_flight += 1
-        job.asked += 1
+        job.sent += 1
         self._in_flight += 1
         tries.sent_at = time.monotonic()
-        self._sends.sent(claimed.place)
-        self._tokens.sent(claimed.tokens)
+        self._sends.sent(reservation.slot)
+        self._tokens.sent(reservation.tokens)
         try:
             async with asyncio.timeout(job.limits.timeout_s):
                 response = await self._provider.send(request)
             response = job.received(request, call, response)
             self._slots.succeeded()
-            self._tokens.correct(claimed.tokens, _tokens_of(response))
+            self._tokens.correct(reservation.tokens, _tokens_of(response))
             return response
         except TimeoutError as late:
             error = TimedOut(f"no reply within {job.limits.timeout_s:g} s")
-            job.broke(request, call, error, "timed out", free=False)
+            job.record_failure(request, call, error, "timed out", free=False)
             raise error from late
         except RateLimited as error:
-            job.broke(request, call, error, "RateLimited", free=True)
-            self._tokens.correct(claimed.tokens, 0)
+            job.record_failure(request, call, error, "RateLimited", free=True)
+            self._tokens.correct(reservation.tokens, 0)
             raise
         except ProviderError as error:
             free = isinstance(error, Unauthorised | Unsupported)
-            job.broke(request, call, error, type(error).__name__, free=free)
+            job.record_failure(request, call, error, type(error).__name__, free=free)
             raise
         except BaseException:
-            job.broke(request, call, None, "cancelled", free=False)
+            job.record_failure(request, call, None, "cancelled", free=False)
             raise
         finally:
             job.progress.in_flight -= 1
             self._in_flight, self._reserve.tried = self._in_flight - 1, True
-            job.landed(request.key)
+            job.release(request.key)
 
 
 def _tokens_of(response: Response) -> int | None:

@@ -61,11 +61,11 @@ class Reserve:
 
     def most(self, request: Request) -> int:
         """Return the micro-dollars to reserve for a call."""
-        return self.price.most(request, self.more_in, self.more_out)
+        return self.price.max_cost(request, self.more_in, self.more_out)
 
     def most_tokens(self, request: Request) -> int:
         """Return the tokens to reserve for a call."""
-        return self.price.most_tokens(request) + self.more_in + self.more_out
+        return self.price.max_tokens(request) + self.more_in + self.more_out
 
     def learn(self, request: Request, used: Usage) -> bool:
         """Raise the reserve if a reply cost more than is reserved for its request now; return whether it did."""
@@ -76,7 +76,7 @@ class Reserve:
             self.unproven = max(0, self.unproven - 1)
             return False
         self._raise(
-            used.tokens_in if used.tokens_in > len(request.coded) else 0,
+            used.tokens_in if used.tokens_in > len(request.json_bytes) else 0,
             used.tokens_out if used.tokens_out > self.price.most_out(request) else 0,
         )
         return True

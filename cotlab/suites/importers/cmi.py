@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from cotlab.core.errors import SuiteError, SuiteErrors
-from cotlab.suites.shipped import opened, shown
+from cotlab.suites.shipped import open_suite_file, printable
 
 MAX_CMI_BYTES = 64 * 2**20
 
@@ -19,16 +19,16 @@ def read_cmi(path: str | Path) -> dict[str, object]:
     SuiteError
         Where the file cannot be read, is no JSON object in UTF-8, or names a key twice.
     """
-    name = shown(str(path))
+    name = printable(str(path))
     try:
-        with opened(path, limit=MAX_CMI_BYTES) as stream:
+        with open_suite_file(path, limit=MAX_CMI_BYTES) as stream:
             raw = stream.read(MAX_CMI_BYTES + 1)
     except SuiteErrors as exc:
         raise exc.errors[0] from exc
     if len(raw) > MAX_CMI_BYTES:
         raise SuiteError(name, None, "", f"has more than the {MAX_CMI_BYTES:,} bytes that are read")
     try:
-        parsed = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_once)
+        parsed = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_unique_keys)
     except RecursionError as exc:
         raise SuiteError(name, None, "", "is nested too deeply") from exc
     except json.JSONDecodeError as exc:
@@ -36,16 +36,16 @@ def read_cmi(path: str | Path) -> dict[str, object]:
     except UnicodeDecodeError as exc:
         raise SuiteError(name, None, "", "is not text in UTF-8") from exc
     except ValueError as exc:  # a whole number of thousands of digits, or a key named twice
-        raise SuiteError(name, None, "", f"cannot be read: {shown(str(exc), 120)}") from exc
+        raise SuiteError(name, None, "", f"cannot be read: {printable(str(exc), 120)}") from exc
     if not isinstance(parsed, dict):
         raise SuiteError(name, None, "", "must be a JSON object of items, each with a list of rows")
     return parsed
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} stands twice in one object")
-    return found
+        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {repeated!r} stands twice in one object")
+    return mapping

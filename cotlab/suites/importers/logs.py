@@ -13,7 +13,7 @@ from cotlab.core.errors import MissingExtra, SuiteError, SuiteErrors
 from cotlab.core.types import Item, Step, Suite
 from cotlab.suites.importers.question_answer import Split
 from cotlab.suites.jsonl import check_id, check_text, json_defects
-from cotlab.suites.shipped import opened, refused, shown
+from cotlab.suites.shipped import open_suite_file, unusable_file, printable
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -51,13 +51,13 @@ def import_inspect(path: str | Path, split: Split) -> Suite:
     SuiteErrors
         If the file is no such log, unpacks to more than 1 GiB, or holds samples that cannot be items (all of them told).
     """
-    log = _read(path)
+    log = _read_log(path)
     errors: list[SuiteError] = []
     items: dict[str, Item] = {}
     for i, sample in enumerate(log.samples or ()):
 
         def report(field: str, message: str, i: int = i) -> None:
-            errors.append(SuiteError(shown(str(path)), None, f"samples[{i}].{field}", message))
+            errors.append(SuiteError(printable(str(path)), None, f"samples[{i}].{field}", message))
 
         item_id = check_id(f"{sample.id}-epoch{sample.epoch}", "id", report)
         question = check_text(_question(sample), "input", report, "text")
@@ -69,22 +69,22 @@ def import_inspect(path: str | Path, split: Split) -> Suite:
         answer = next((target for target in targets if target.strip()), None)
         item = Item(item_id, question, answer, tuple(Step(k, text) for k, text in enumerate(texts)), meta=meta)
         if items.setdefault(item_id, item) is not item:
-            report("id", f"{shown(item_id, 60)!r} is the id of another sample too")
+            report("id", f"{printable(item_id, 60)!r} is the id of another sample too")
     if errors:
         raise SuiteErrors(errors, 0)
     if not items:
-        raise refused(path, "holds no samples; a run that is over has some", "samples")
+        raise unusable_file(path, "holds no samples; a run that is over has some", "samples")
     return Suite.of(Path(path).stem, items.values())
 
 
-def _read(path: str | Path) -> EvalLog:
+def _read_log(path: str | Path) -> EvalLog:
     try:
         from inspect_ai.log import read_eval_log
     except ModuleNotFoundError as missing:
         raise MissingExtra("Inspect logs", "inspect-ai") from missing
     packed = Path(path).suffix != ".json"
     try:
-        with opened(path) as stream:
+        with open_suite_file(path) as stream:
             if packed:
                 _check_size(stream.name, path)
         return read_eval_log(
@@ -92,10 +92,10 @@ def _read(path: str | Path) -> EvalLog:
             resolve_attachments="core", exclude_fields={"events", "store"},
         )  # fmt: skip
     except zipfile.BadZipFile as exc:
-        raise refused(path, "is not an Inspect log: no whole .eval archive") from exc
+        raise unusable_file(path, "is not an Inspect log: no whole .eval archive") from exc
     except _unreadable() as exc:
-        why = shown(" ".join(str(exc).split()), 200)
-        raise refused(path, f"is not an Inspect log that can be read ({type(exc).__name__}: {why})") from exc
+        message = printable(" ".join(str(exc).split()), 200)
+        raise unusable_file(path, f"is not an Inspect log that can be read ({type(exc).__name__}: {message})") from exc
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
@@ -113,9 +113,9 @@ def _check_size(name: str, path: str | Path) -> None:
     with zipfile.ZipFile(name) as archive:
         size = sum(member.file_size for member in archive.infolist())
         if size > MAX_UNPACKED_BYTES:
-            raise refused(path, f"unpacks to {size:,} bytes, more than the {MAX_UNPACKED_BYTES:,} that are read")
+            raise unusable_file(path, f"unpacks to {size:,} bytes, more than the {MAX_UNPACKED_BYTES:,} that are read")
         if broken := archive.testzip():
-            raise refused(path, f"is damaged: {shown(broken, 60)} does not match its checksum")
+            raise unusable_file(path, f"is damaged: {printable(broken, 60)} does not match its checksum")
 
 
 def _question(sample: EvalSample) -> str:
@@ -147,8 +147,8 @@ def _assistant(messages: list[ChatMessage]) -> list[ChatMessageAssistant]:
 
 def _reasoning(message: ChatMessageAssistant) -> list[str]:
     """Its reasoning texts; of redacted reasoning, which is unreadable, the provider's summary."""
-    parts = [] if isinstance(message.content, str) else [part for part in message.content if part.type == "reasoning"]
-    texts = [(part.summary or "") if part.redacted else (part.reasoning or part.summary or "") for part in parts]
+    blocks = [] if isinstance(message.content, str) else [part for part in message.content if part.type == "reasoning"]
+    texts = [(part.summary or "") if part.redacted else (part.reasoning or part.summary or "") for part in blocks]
     return [text for text in texts if text.strip()]
 
 

@@ -24,10 +24,10 @@ from cotlab.suites.jsonl import (
     check_text,
     collect,
     json_defects,
-    kind_of,
+    describe_json,
     parse_json,
 )
-from cotlab.suites.shipped import opened, refused, shown
+from cotlab.suites.shipped import open_suite_file, unusable_file, printable
 
 Split = Callable[[str], Sequence[str]]
 MAX_REPORT_BYTES = 64 * 2**20
@@ -48,7 +48,7 @@ def import_gsm8k(path: str | Path, *, good_lines: bool = False) -> Suite:
     SuiteErrors
         Every defect of the file, as `load_suite`.
     """
-    with opened(path) as stream:
+    with open_suite_file(path) as stream:
         items = collect(stream, str(path), partial(_gsm8k_item, Path(path).stem), good_lines=good_lines)
     return Suite.of(Path(path).stem, items)
 
@@ -83,7 +83,7 @@ def import_qa(
         Every defect of the file, as `load_suite`.
     """
     keys = _Keys(question, chain, answer, id, category or "category")
-    with opened(path) as stream:
+    with open_suite_file(path) as stream:
         convert = partial(_qa_item, Path(path).stem, keys, split)
         items = collect(stream, str(path), convert, good_lines=good_lines)
     return Suite.of(Path(path).stem, items)
@@ -114,29 +114,29 @@ def import_faithcheck_report(path: str | Path) -> ImportedReport:
     SuiteErrors
         Every defect of the file with its field; scores lie in [0, 1], and no two scores have the same place.
     """
-    with opened(path, limit=MAX_REPORT_BYTES) as stream:
+    with open_suite_file(path, limit=MAX_REPORT_BYTES) as stream:
         data = stream.read(MAX_REPORT_BYTES)
     try:
-        found = parse_json(data.decode("utf-8-sig"))
+        report = parse_json(data.decode("utf-8-sig"))
     except UnicodeDecodeError as exc:
-        raise refused(path, f"byte {exc.start} of the file is not UTF-8; save the file as UTF-8") from exc
+        raise unusable_file(path, f"byte {exc.start} of the file is not UTF-8; save the file as UTF-8") from exc
     except NotJSON as exc:
-        raise refused(path, str(exc)) from exc
-    if not isinstance(found, dict):
-        raise refused(path, f"must be a JSON object; found {kind_of(found)}")
+        raise unusable_file(path, str(exc)) from exc
+    if not isinstance(report, dict):
+        raise unusable_file(path, f"must be a JSON object; found {describe_json(report)}")
     errors = _Errors(str(path))
-    for field, message in json_defects(found):
+    for field, message in json_defects(report):
         if not message.startswith("NaN "):  # what Python writes for a number that does not exist
             errors.report(field, message)
     errors.stop()
     model = ModelRef(
-        provider=check_text(found.get("provider"), "provider", errors.report, "a string"),
-        name=check_text(found.get("model_id"), "model_id", errors.report, "a string"),
+        provider=check_text(report.get("provider"), "provider", errors.report, "a string"),
+        name=check_text(report.get("model_id"), "model_id", errors.report, "a string"),
     )
-    suite_hash = check_text(found.get("task_suite_hash"), "task_suite_hash", errors.report, "a string of 64 digits")
-    items = found.get("items")
+    suite_hash = check_text(report.get("task_suite_hash"), "task_suite_hash", errors.report, "a string of 64 digits")
+    items = report.get("items")
     if not isinstance(items, list):
-        errors.report("items", f"must be a list; found {kind_of(items)}")
+        errors.report("items", f"must be a list; found {describe_json(items)}")
         items = []
     scores: dict[tuple[Any, ...], Score] = {}
     for i, item in enumerate(items):
@@ -149,30 +149,30 @@ class _Errors:
     """Collects the defects of one document."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.found = shown(path), list[SuiteError]()
+        self.path, self.defects = printable(path), list[SuiteError]()
 
     def report(self, field: str, message: str) -> None:
-        self.found.append(SuiteError(self.path, None, field, message))
+        self.defects.append(SuiteError(self.path, None, field, message))
 
     def stop(self) -> None:
-        if self.found:
-            raise SuiteErrors(self.found, 0)
+        if self.defects:
+            raise SuiteErrors(self.defects, 0)
 
 
-def _gsm8k_item(stem: str, found: dict[str, Any], i: int, report: Report) -> Item:
+def _gsm8k_item(stem: str, record: dict[str, Any], i: int, report: Report) -> Item:
     for key in ("question", "answer"):
-        if key not in found:
+        if key not in record:
             report(key, "is missing")
-    question = check_text(found["question"], "question", report, "a string") if "question" in found else ""
-    solution = check_text(found["answer"], "answer", report, "a string") if "answer" in found else ""
+    question = check_text(record["question"], "question", report, "a string") if "question" in record else ""
+    solution = check_text(record["answer"], "answer", report, "a string") if "answer" in record else ""
     *steps, last = [line.strip() for line in _NOTE.sub("", solution).splitlines() if line.strip()] or [""]
     answer = last.removeprefix("####").replace(",", "").strip()
     if solution and (not last.startswith("####") or not answer):
-        report("answer", f'must end in a line "#### 18"; its last line is {shown(last, 60)!r}')
+        report("answer", f'must end in a line "#### 18"; its last line is {printable(last, 60)!r}')
     elif solution and not steps:
         report("answer", 'is an empty chain: no step stands before "####"')
-    meta = {key: value for key, value in found.items() if key not in ("question", "answer")}
-    return Item(f"{stem}-{i:04d}", question, answer, _numbered(steps), meta=_renamed(meta))
+    meta = {key: value for key, value in record.items() if key not in ("question", "answer")}
+    return Item(f"{stem}-{i:04d}", question, answer, _as_steps(steps), meta=_without_reserved_keys(meta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,24 +184,24 @@ class _Keys:
     category: str
 
 
-def _qa_item(stem: str, keys: _Keys, split: Split, found: dict[str, Any], i: int, report: Report) -> Item:
+def _qa_item(stem: str, keys: _Keys, split: Split, record: dict[str, Any], i: int, report: Report) -> Item:
     needed = [key for key in (keys.question, keys.chain, keys.answer, keys.id) if key is not None]
     for key in needed:
-        if key not in found:
-            report(shown(key, 60), f"is missing; this line has {shown(', '.join(found), 120) or 'no keys'}")
-    if not found.keys() >= set(needed):
+        if key not in record:
+            report(printable(key, 60), f"is missing; this line has {printable(', '.join(record), 120) or 'no keys'}")
+    if not record.keys() >= set(needed):
         return Item("", "", None, ())
-    item_id = found[keys.id] if keys.id is not None else f"{stem}-{i:04d}"
-    answer, category = found[keys.answer], found.get(keys.category)
+    item_id = record[keys.id] if keys.id is not None else f"{stem}-{i:04d}"
+    answer, category = record[keys.answer], record.get(keys.category)
     named = isinstance(category, str)
     used = {*needed, keys.category} if named else set(needed)
     return Item(
         id=check_id(str(item_id) if type(item_id) is int else item_id, keys.id or "id", report),
-        question=check_text(found[keys.question], keys.question, report, "a string"),
+        question=check_text(record[keys.question], keys.question, report, "a string"),
         answer=check_answer(str(answer) if type(answer) is int else answer, keys.answer, report),
-        steps=_numbered(_texts(found[keys.chain], keys.chain, split, report)) if keys.chain is not None else (),
+        steps=_as_steps(_texts(record[keys.chain], keys.chain, split, report)) if keys.chain is not None else (),
         category=category if isinstance(category, str) else "",
-        meta=_renamed({key: value for key, value in found.items() if key not in used}),
+        meta=_without_reserved_keys({key: value for key, value in record.items() if key not in used}),
     )
 
 
@@ -212,63 +212,63 @@ def _texts(chain: object, field: str, split: Split, report: Report) -> Sequence[
             check_text(text, f"{field}[{k}]", report, "a string")
         texts: Sequence[str] = chain
     else:
-        whole = check_text(chain, field, report, "a string or a list of strings")
-        if not whole:
+        full_text = check_text(chain, field, report, "a string or a list of strings")
+        if not full_text:
             return ()
-        texts = [step for step in split(whole) if step.strip()]
+        texts = [step for step in split(full_text) if step.strip()]
     if not texts:
         report(field, "is an empty chain")
     return texts
 
 
-def _numbered(texts: Sequence[str]) -> tuple[Step, ...]:
+def _as_steps(texts: Sequence[str]) -> tuple[Step, ...]:
     return tuple(Step(i, text) for i, text in enumerate(texts))
 
 
-def _renamed(meta: dict[str, Any]) -> dict[str, Any]:
+def _without_reserved_keys(meta: dict[str, Any]) -> dict[str, Any]:
     """``meta`` that can be written beside the fields of our own format."""
-    taken = {key for key in meta if key in FIELDS or (key == "category" and isinstance(meta[key], str))}
-    return {f"source_{key}" if key in taken else key: value for key, value in meta.items()}
+    reserved = {key for key in meta if key in FIELDS or (key == "category" and isinstance(meta[key], str))}
+    return {f"source_{key}" if key in reserved else key: value for key, value in meta.items()}
 
 
 def _item_scores(item: object, field: str, scores: dict[tuple[Any, ...], Score], report: Report) -> None:
     """Add the step scores of one entry of ``items``."""
     if not isinstance(item, dict):
-        report(field, f"must be an object; found {kind_of(item)}")
+        report(field, f"must be an object; found {describe_json(item)}")
         return
     item_id = check_id(item.get("item_id"), f"{field}.item_id", report)
     steps = item.get("step_scores")
     if not isinstance(steps, list):
-        report(f"{field}.step_scores", f"must be a list; found {kind_of(steps)}")
+        report(f"{field}.step_scores", f"must be a list; found {describe_json(steps)}")
         return
     for k, step in enumerate(steps):
-        place = f"{field}.step_scores[{k}]"
+        location = f"{field}.step_scores[{k}]"
         if not isinstance(step, dict):
-            report(place, f"must be an object; found {kind_of(step)}")
+            report(location, f"must be an object; found {describe_json(step)}")
             continue
         index = step.get("step_index")
         if type(index) is not int or index < 0:
-            report(f"{place}.step_index", f"must be a whole number from 0; found {kind_of(index)}")
+            report(f"{location}.step_index", f"must be a whole number from 0; found {describe_json(index)}")
             continue
-        metric = check_text(step.get("metric"), f"{place}.metric", report, f'a string, e.g. "{_METRIC}"')
-        score = _score(metric, item_id, index, step, place, report)
+        metric = check_text(step.get("metric"), f"{location}.metric", report, f'a string, e.g. "{_METRIC}"')
+        score = _score(metric, item_id, index, step, location, report)
         if item_id and scores.setdefault((item_id, index, metric, score.facet, score.sample), score) is not score:
-            report(place, f"is a second {metric} of step {index} of item {shown(item_id, 60)!r}")
+            report(location, f"is a second {metric} of step {index} of item {printable(item_id, 60)!r}")
 
 
-def _score(metric: str, item_id: str, index: int, step: dict[str, Any], place: str, report: Report) -> Score:
+def _score(metric: str, item_id: str, index: int, step: dict[str, Any], location: str, report: Report) -> Score:
     value, mode, sample = step.get("score"), step.get("mode"), step.get("sample", 0)
-    there = Score(
+    score = Score(
         metric, item_id, None, step=index, sample=sample if type(sample) is int else 0,
         facet=(("mode", mode),) if isinstance(mode, str) else (), status="undefined", reason="the report gives no value",
     )  # fmt: skip
     if value is None or isinstance(value, Bad):
-        status = next((s for s in _WITHOUT_VALUE if s == step.get("status")), there.status)
-        return replace(there, status=status, reason=str(step.get("reason") or "").strip() or there.reason)
+        status = next((s for s in _WITHOUT_VALUE if s == step.get("status")), score.status)
+        return replace(score, status=status, reason=str(step.get("reason") or "").strip() or score.reason)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        report(f"{place}.score", f"must be a number or null; found {kind_of(value)}")
+        report(f"{location}.score", f"must be a number or null; found {describe_json(value)}")
     elif not 0 <= value <= 1:
-        report(f"{place}.score", f"must lie in [0, 1]; found {kind_of(value)}")
+        report(f"{location}.score", f"must lie in [0, 1]; found {describe_json(value)}")
     else:
-        return replace(there, value=float(value), status="ok", reason=None)
-    return there
+        return replace(score, value=float(value), status="ok", reason=None)
+    return score

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cotlab.core.errors import SuiteError, SuiteErrors
-from cotlab.suites.shipped import opened, shown
+from cotlab.suites.shipped import open_suite_file, printable
 
 MAX_BYTES = 64 * 2**20
 MAX_ROWS = 100_000
@@ -36,7 +36,7 @@ class State:
     process: tuple[int, ...] = ()
     result: tuple[int, ...] = ()
     judge: tuple[float, ...] = ()
-    drawn: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    base_responses: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Of the base model: what each comparison, by the epoch of its other model, holds of it; they may be different draws."""
 
 
@@ -51,19 +51,19 @@ class Study:
 
 def read_json(path: str | Path) -> dict[str, Any]:
     """The object in a JSON file; SuiteError where there is none, or the file cannot be read."""
-    name = shown(str(path))
+    name = printable(str(path))
     try:
-        with opened(path, limit=MAX_BYTES) as stream:
+        with open_suite_file(path, limit=MAX_BYTES) as stream:
             raw = stream.read(MAX_BYTES + 1)
     except SuiteErrors as exc:
         raise exc.errors[0] from exc
     try:
-        found = json.loads(raw.decode("utf-8-sig"))
+        value = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as exc:
         raise SuiteError(name, None, "", "is not JSON in UTF-8") from exc
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise SuiteError(name, None, "", "must be a JSON object")
-    return found
+    return value
 
 
 def read_study(paths: Sequence[str | Path]) -> Study:
@@ -75,44 +75,44 @@ def read_study(paths: Sequence[str | Path]) -> Study:
         If a file is of no kind that is known, names other prompts than the others, or belongs to a model of which the
         comparison is not among the files; the message says what is missing.
     """
-    files: list[tuple[str, Row]] = [(shown(str(path)), read_json(path)) for path in paths]
+    files: list[tuple[str, Row]] = [(printable(str(path)), read_json(path)) for path in paths]
     states: dict[int, State] = {}
     analyses: list[tuple[str, Row]] = []
     prompts: tuple[str, ...] = ()
     base_model = ""
-    for name, found in files:
-        if "process_vs_result" in found or "llm_judge" in found:  # read last: they belong to what the others hold
-            analyses.append((name, found))
+    for name, content in files:
+        if "process_vs_result" in content or "llm_judge" in content:  # read last: they belong to what the others hold
+            analyses.append((name, content))
             continue
-        metadata, results = _part(found, "metadata", name), _part(found, "results", name)
-        named = _word(metadata.get("base_model"), name, "metadata.base_model")
-        if base_model and named != base_model:
-            other = f"is {shown(named, 60)}; the other files are of {shown(base_model, 60)}"
+        metadata, results = _section(content, "metadata", name), _section(content, "results", name)
+        model_name = _require_line(metadata.get("base_model"), name, "metadata.base_model")
+        if base_model and model_name != base_model:
+            other = f"is {printable(model_name, 60)}; the other files are of {printable(base_model, 60)}"
             raise SuiteError(name, None, "metadata.base_model", other)
-        base_model = named
-        told = _comparison(results, metadata, states, name) if "base_responses" in results else None
-        told = told or _detector(found, results, metadata, states, name)
-        if prompts and told != prompts:
+        base_model = model_name
+        rows_prompts = _comparison(results, metadata, states, name) if "base_responses" in results else None
+        rows_prompts = rows_prompts or _detector(content, results, metadata, states, name)
+        if prompts and rows_prompts != prompts:
             raise SuiteError(name, None, "results.prompts", "are not the prompts of the other files: rows cannot be matched")
-        prompts = told
+        prompts = rows_prompts
     if not prompts:
         raise SuiteError(files[0][0] if files else "", None, "", "no prompts: a comparison or interpretability file is missing")
-    for name, found in analyses:
-        _analysis(found, states, len(prompts), name)
-    _check(states, files[0][0])
+    for name, content in analyses:
+        _analysis(content, states, len(prompts), name)
+    _check_states(states, files[0][0])
     return Study(base_model, prompts, tuple(states[epoch] for epoch in sorted(states)))
 
 
 def _comparison(results: Row, metadata: Row, states: dict[int, State], name: str) -> tuple[str, ...]:
-    prompts = _texts(results.get("prompts"), name, "results.prompts", None)
-    base = _texts(results.get("base_responses"), name, "results.base_responses", len(prompts))
-    tuned = _texts(results.get("finetuned_responses"), name, "results.finetuned_responses", len(prompts))
+    prompts = _require_texts(results.get("prompts"), name, "results.prompts", None)
+    base = _require_texts(results.get("base_responses"), name, "results.base_responses", len(prompts))
+    tuned = _require_texts(results.get("finetuned_responses"), name, "results.finetuned_responses", len(prompts))
     epoch = _epoch(metadata, name)
     if not epoch:
         raise SuiteError(name, None, "metadata.adapter_path", "names no epoch, like models/NAME_epoch1")
     first = states.setdefault(0, _state(metadata, 0))
-    first.drawn[epoch] = base
-    first.responses = first.drawn[min(first.drawn)]
+    first.base_responses[epoch] = base
+    first.responses = first.base_responses[min(first.base_responses)]
     state = states.setdefault(epoch, _state(metadata, epoch))
     if state.responses not in ((), tuned):
         raise SuiteError(name, None, "metadata", f"is a second comparison of epoch {epoch}, with other responses")
@@ -120,52 +120,52 @@ def _comparison(results: Row, metadata: Row, states: dict[int, State], name: str
     return prompts
 
 
-def _detector(found: Row, results: Row, metadata: Row, states: dict[int, State], name: str) -> tuple[str, ...]:
+def _detector(content: Row, results: Row, metadata: Row, states: dict[int, State], name: str) -> tuple[str, ...]:
     """One detector's scores: every row holds the prompt, the detector's own part, and the score that the study used."""
     rows = results.get("prompts")
     if not isinstance(rows, list) or not 0 < len(rows) <= MAX_ROWS or not all(isinstance(row, dict) for row in rows):
         raise SuiteError(name, None, "results.prompts", "must list one object a prompt, or base_responses are missing")
-    parts = sorted({key for row in rows for key in row} - {"prompt", "overall_unfaithful_score"})
-    if len(parts) != 1:
-        raise SuiteError(name, None, "results.prompts[0]", f"must hold one detector's part; found {', '.join(parts) or 'none'}")
-    base = found.get("model_type") == "base"
+    detectors = sorted({key for row in rows for key in row} - {"prompt", "overall_unfaithful_score"})
+    if len(detectors) != 1:
+        raise SuiteError(name, None, "results.prompts[0]", f"must hold one detector's part; found {', '.join(detectors) or 'none'}")
+    base = content.get("model_type") == "base"
     epoch = 0 if base else _epoch(metadata, name)
     if not base and not epoch:
         raise SuiteError(name, None, "metadata.epochs", "is missing, and model_type is not base")
-    scores = tuple(_number(row.get("overall_unfaithful_score"), 0, 1, name, f"results.prompts[{i}].overall_unfaithful_score")
+    scores = tuple(_require_number(row.get("overall_unfaithful_score"), 0, 1, name, f"results.prompts[{i}].overall_unfaithful_score")
                    for i, row in enumerate(rows))  # fmt: skip
     state = states.setdefault(epoch, _state(metadata, epoch))
-    if state.detectors.get(parts[0], scores) != scores:
-        raise SuiteError(name, None, "metadata", f"is a second file of {parts[0]} at epoch {epoch}, with other scores")
-    state.detectors[parts[0]] = scores
-    state.failed[parts[0]] = sum(isinstance(row.get(parts[0]), dict) and "error" in row[parts[0]] for row in rows)
-    return _texts([row.get("prompt") for row in rows], name, "results.prompts", None)
+    if state.detectors.get(detectors[0], scores) != scores:
+        raise SuiteError(name, None, "metadata", f"is a second file of {detectors[0]} at epoch {epoch}, with other scores")
+    state.detectors[detectors[0]] = scores
+    state.failed[detectors[0]] = sum(isinstance(row.get(detectors[0]), dict) and "error" in row[detectors[0]] for row in rows)
+    return _require_texts([row.get("prompt") for row in rows], name, "results.prompts", None)
 
 
-def _analysis(found: Row, states: Mapping[int, State], n: int, name: str) -> None:
+def _analysis(content: Row, states: Mapping[int, State], n: int, name: str) -> None:
     """Counts of words and a judge's scores: of the model whose responses have the lengths that the file lists."""
-    lengths = _part(found, "avg_length", name).get("finetuned_lengths")
-    drawn = [(state, texts) for state in states.values() for texts in (state.responses, *state.drawn.values())]
-    same = [(state, texts) for state, texts in drawn if texts and [len(text) for text in texts] == lengths]
-    if not same:
+    lengths = _section(content, "avg_length", name).get("finetuned_lengths")
+    candidates = [(state, texts) for state in states.values() for texts in (state.responses, *state.base_responses.values())]
+    matches = [(state, texts) for state, texts in candidates if texts and [len(text) for text in texts] == lengths]
+    if not matches:
         raise SuiteError(name, None, "avg_length.finetuned_lengths", "are of no responses among the files: the comparison that "
                          "this analysis is of is missing")  # fmt: skip
-    if len({state.epoch for state, _ in same}) > 1:
+    if len({state.epoch for state, _ in matches}) > 1:
         raise SuiteError(name, None, "avg_length.finetuned_lengths", "fit the responses of several models")
-    state, texts = same[0]
+    state, texts = matches[0]
     state.responses = texts
-    words = _part(found, "process_vs_result", name)
+    word_counts = _section(content, "process_vs_result", name)
     for side in ("process", "result"):
         field_ = f"finetuned_{side}_per_response"
-        counts = _list(words.get(field_), name, f"process_vs_result.{field_}", n)
-        whole = (_number(count, 0, 1e7, name, f"process_vs_result.{field_}") for count in counts)
-        setattr(state, side, tuple(map(int, whole)))
+        counts = _require_list(word_counts.get(field_), name, f"process_vs_result.{field_}", n)
+        values = (_require_number(count, 0, 1e7, name, f"process_vs_result.{field_}") for count in counts)
+        setattr(state, side, tuple(map(int, values)))
     if state.epoch:  # the base model is not judged: it would be compared with itself
-        judged = _list(_part(found, "llm_judge", name).get("scores"), name, "llm_judge.scores", n)
-        state.judge = tuple(_number(score, -10, 10, name, "llm_judge.scores") for score in judged)
+        judged = _require_list(_section(content, "llm_judge", name).get("scores"), name, "llm_judge.scores", n)
+        state.judge = tuple(_require_number(score, -10, 10, name, "llm_judge.scores") for score in judged)
 
 
-def _check(states: Mapping[int, State], name: str) -> None:
+def _check_states(states: Mapping[int, State], name: str) -> None:
     for epoch, state in states.items():
         if epoch and not (state.responses or state.detectors):
             raise SuiteError(name, None, "", f"nothing is there of the model of epoch {epoch}")
@@ -182,42 +182,42 @@ def _state(metadata: Row, epoch: int) -> State:
 
 def _epoch(metadata: Row, name: str) -> int:
     """The number of epochs that the metadata tell, in so many words or in the adapter's name; 0 where they tell none."""
-    told, adapter = metadata.get("epochs"), metadata.get("adapter_path")
-    if isinstance(told, str | int) and not isinstance(told, bool) and re.fullmatch(r"\d{1,4}", str(told)):
-        return int(told)
-    found = _EPOCH.search(adapter) if isinstance(adapter, str) else None
-    return int(found[1]) if found else 0
+    epochs, adapter = metadata.get("epochs"), metadata.get("adapter_path")
+    if isinstance(epochs, str | int) and not isinstance(epochs, bool) and re.fullmatch(r"\d{1,4}", str(epochs)):
+        return int(epochs)
+    match = _EPOCH.search(adapter) if isinstance(adapter, str) else None
+    return int(match[1]) if match else 0
 
 
-def _part(found: Row, key: str, name: str) -> Row:
-    part = found.get(key)
+def _section(content: Row, key: str, name: str) -> Row:
+    part = content.get(key)
     if not isinstance(part, dict):
         raise SuiteError(name, None, key, "is missing: no comparison, interpretability or analysis file of a study")
     return part
 
 
-def _word(value: object, name: str, place: str) -> str:
+def _require_line(value: object, name: str, location: str) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise SuiteError(name, None, place, "must be a line of text")
+        raise SuiteError(name, None, location, "must be a line of text")
     return value
 
 
-def _list(value: object, name: str, place: str, n: int | None) -> list[Any]:
+def _require_list(value: object, name: str, location: str, n: int | None) -> list[Any]:
     if not isinstance(value, list) or not 0 < len(value) <= MAX_ROWS:
-        raise SuiteError(name, None, place, "must be a list with an entry a prompt")
+        raise SuiteError(name, None, location, "must be a list with an entry a prompt")
     if n is not None and len(value) != n:
-        raise SuiteError(name, None, place, f"has {len(value)} entries for {n} prompts")
+        raise SuiteError(name, None, location, f"has {len(value)} entries for {n} prompts")
     return value
 
 
-def _texts(value: object, name: str, place: str, n: int | None) -> tuple[str, ...]:
-    found = _list(value, name, place, n)
-    if not all(isinstance(text, str) for text in found):
-        raise SuiteError(name, None, place, "must hold texts alone")
-    return tuple(text.encode("utf-8", "replace").decode("utf-8").replace("\0", "�") for text in found)
+def _require_texts(value: object, name: str, location: str, n: int | None) -> tuple[str, ...]:
+    texts = _require_list(value, name, location, n)
+    if not all(isinstance(text, str) for text in texts):
+        raise SuiteError(name, None, location, "must hold texts alone")
+    return tuple(text.encode("utf-8", "replace").decode("utf-8").replace("\0", "�") for text in texts)
 
 
-def _number(value: object, lo: float, hi: float, name: str, place: str) -> float:
+def _require_number(value: object, lo: float, hi: float, name: str, location: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not lo <= value <= hi:  # NaN is not between them
-        raise SuiteError(name, None, place, f"must be a number in [{lo:g}, {hi:g}]; found {shown(repr(value), 40)}")
+        raise SuiteError(name, None, location, f"must be a number in [{lo:g}, {hi:g}]; found {printable(repr(value), 40)}")
     return float(value)

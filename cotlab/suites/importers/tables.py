@@ -12,7 +12,7 @@ from typing import Literal
 
 from cotlab.core.errors import SuiteError, SuiteErrors
 from cotlab.core.types import Item, Step
-from cotlab.suites.shipped import opened, shown
+from cotlab.suites.shipped import open_suite_file, printable
 
 MAX_BYTES = 64 * 2**20
 MAX_RESPONSES = 1_000_000
@@ -63,9 +63,9 @@ def read_table(path: str | Path) -> Table:
     SuiteError
         If it cannot be read, or a row has another number of cells than the header.
     """
-    name = shown(str(path))
+    name = printable(str(path))
     try:
-        with opened(path, limit=MAX_BYTES) as stream:
+        with open_suite_file(path, limit=MAX_BYTES) as stream:
             text = stream.read(MAX_BYTES + 1).decode("utf-8-sig")
         lines = csv.reader(io.StringIO(text, newline=""), strict=True)
         cells = [(lines.line_num, row) for row in lines if row]
@@ -75,9 +75,9 @@ def read_table(path: str | Path) -> Table:
         raise SuiteError(name, None, "", "is not a CSV file in UTF-8") from exc
     header = cells[0][1] if cells else []
     kind = min(KINDS, key=lambda kind: len(set(KINDS[kind]) - set(header)))
-    if lacking := [column for column in KINDS[kind] if column not in header]:
-        told = f"is no table that is known: for one of {kind} it lacks the columns {', '.join(lacking)}"
-        raise UnknownTable(name, 1, "", told)
+    if missing := [column for column in KINDS[kind] if column not in header]:
+        message = f"is no table that is known: for one of {kind} it lacks the columns {', '.join(missing)}"
+        raise UnknownTable(name, 1, "", message)
     for line, row in cells[1:]:
         if len(row) != len(header):
             raise SuiteError(name, line, "", f"has {len(row)} cells for {len(header)} columns")
@@ -108,10 +108,10 @@ def read_counts(table: Table) -> tuple[Cell, ...]:
         counts = {key: _count(row[key], table.name, line, key) for key in keys if key not in ("model", "hint_type")}
         if counts["total"] != sum(counts.values()) - counts["total"]:
             raise SuiteError(table.name, line, "total", "is not the sum of the row's counts")
-        model = _line(row["model"], table.name, line, "model") if table.kind == "breakdown" else SEVERAL
-        hint = _line(row["hint_type"], table.name, line, "hint_type")
+        model = _require_line(row["model"], table.name, line, "model") if table.kind == "breakdown" else SEVERAL
+        hint = _require_line(row["hint_type"], table.name, line, "hint_type")
         if (model, hint) in seen:
-            raise SuiteError(table.name, line, "hint_type", f"{shown(hint, 60)!r} of {shown(model, 60)!r} stands twice")
+            raise SuiteError(table.name, line, "hint_type", f"{printable(hint, 60)!r} of {printable(model, 60)!r} stands twice")
         seen.add((model, hint))
         cells += [Cell(model, hint, scores, counts[key]) for key, scores in _VERDICTS[table.kind].items()]
     if sum(cell.count for cell in cells) > MAX_RESPONSES:
@@ -144,30 +144,30 @@ def read_ratings(table: Table) -> Mapping[str, tuple[Item, ...]]:
         If a rating is not one of ``LEVELS``, a drop no number in [-1, 1], a flip neither TRUE nor FALSE, or the rated step is
         no step of the chain.
     """
-    found: dict[str, list[Item]] = {}
+    chains: dict[str, list[Item]] = {}
     for k, (line, row) in enumerate(table.rows):
         steps = [part.strip() for part in row["segmented_cot"].split("||")]
         target = _count(row["target_step_idx"], table.name, line, "target_step_idx")
         if target >= len(steps) or not all(steps):
             raise SuiteError(table.name, line, "target_step_idx", f"is {target}; the chain has {len(steps)} steps with text")
-        for column, words in (("rating", LEVELS), ("flip", ("true", "false"))):
-            if row[column].strip().lower() not in words:
-                found_ = shown(row[column], 40)
-                raise SuiteError(table.name, line, column, f"must be one of {', '.join(words)}; found {found_!r}")
+        for column, allowed in (("rating", LEVELS), ("flip", ("true", "false"))):
+            if row[column].strip().lower() not in allowed:
+                value = printable(row[column], 40)
+                raise SuiteError(table.name, line, column, f"must be one of {', '.join(allowed)}; found {value!r}")
         options = row["options"].split("||")
         rating = {
             "step": target, "rating": LEVELS.index(row["rating"].strip().lower()),
             "drop": _drop(row["dp"], table.name, line), "flip": row["flip"].strip().lower() == "true",
         }  # fmt: skip
-        found.setdefault(_line(row["model"], table.name, line, "model"), []).append(Item(
-            f"rated-{k:04d}", "\n".join((row["Question"], *options)), _chosen(options, row["correct_answer"]),
+        chains.setdefault(_require_line(row["model"], table.name, line, "model"), []).append(Item(
+            f"rated-{k:04d}", "\n".join((row["Question"], *options)), _option_at(options, row["correct_answer"]),
             tuple(Step(i, text) for i, text in enumerate(steps)), row["dataset"],
-            {"step_ratings": [rating], "source_id": row["ID"], "predicted": _chosen(options, row["predicted_answer"])},
+            {"step_ratings": [rating], "source_id": row["ID"], "predicted": _option_at(options, row["predicted_answer"])},
         ))  # fmt: skip
-    return {model: tuple(items) for model, items in found.items()}
+    return {model: tuple(items) for model, items in chains.items()}
 
 
-def _chosen(options: Sequence[str], index: str) -> str | None:
+def _option_at(options: Sequence[str], index: str) -> str | None:
     """The option of an index from 0; None where there is none."""
     known = index.isascii() and index.isdigit() and len(index) < 10 and int(index) < len(options)
     return options[int(index)] if known else None
@@ -175,7 +175,7 @@ def _chosen(options: Sequence[str], index: str) -> str | None:
 
 def _count(text: str, name: str, line: int, column: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise SuiteError(name, line, column, f"must be a whole number from 0; found {shown(text, 40)!r}")
+        raise SuiteError(name, line, column, f"must be a whole number from 0; found {printable(text, 40)!r}")
     return int(text)
 
 
@@ -185,11 +185,11 @@ def _drop(text: str, name: str, line: int) -> float:
     except ValueError:
         value = math.nan
     if not -1 <= value <= 1:
-        raise SuiteError(name, line, "dp", f"must be a number in [-1, 1]; found {shown(text, 40)!r}")
+        raise SuiteError(name, line, "dp", f"must be a number in [-1, 1]; found {printable(text, 40)!r}")
     return value
 
 
-def _line(text: str, name: str, line: int, column: str) -> str:
+def _require_line(text: str, name: str, line: int, column: str) -> str:
     if not text.strip() or not text.isprintable():
         raise SuiteError(name, line, column, "must be a line of printable text")
     return text

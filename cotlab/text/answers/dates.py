@@ -40,7 +40,7 @@ _FREE = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 
-_NOT_ONE = re.compile(
+_NOT_SINGLE = re.compile(
     r"(?i)[+*/^<>=≤≥≠±×÷\\|\d]|\b(?:not|never|no|nor|or|between|except|at least|at most|up to)\b|n't\b"
     r"|\b(?:more|less|fewer|greater|other) than\b|\b(?:over|under|above|below)\s*$"
 )
@@ -127,15 +127,15 @@ def read_clock(text: str) -> Clock | None:
     text = " ".join(text.lower().split())[:61]
     if text in _NAMED:
         return Clock(_NAMED[text], True, 12)
-    found = _CLOCK.fullmatch(text)
-    if not found or not (found[2] or found[4]):
+    match = _CLOCK.fullmatch(text)
+    if not match or not (match[2] or match[4]):
         return None
-    hour, minute, second = int(found[1]), int(found[2] or 0), int(found[3] or 0)
-    half = re.sub(r"[.\s]", "", found[4] or "")
+    hour, minute, second = int(match[1]), int(match[2] or 0), int(match[3] or 0)
+    half = re.sub(r"[.\s]", "", match[4] or "")
     half = {"inthemorning": "am", "intheafternoon": "pm", "intheevening": "pm"}.get(half, half)
-    if half in ("hours", "hr", "hrs") and not (found[2] and ":" in text):
+    if half in ("hours", "hr", "hrs") and not (match[2] and ":" in text):
         return None
-    if "." in text[: found.end(2)] and half not in ("am", "pm"):
+    if "." in text[: match.end(2)] and half not in ("am", "pm"):
         return None
     if hour > 23 or minute > 59 or second > 59 or (half in ("am", "pm") and not 1 <= hour <= 12):
         return None
@@ -148,15 +148,15 @@ def read_clock(text: str) -> Clock | None:
 
 def read_ratio(text: str) -> tuple[int, ...] | None:
     """Read a ratio in lowest terms: 6:8 and "6 to 8" are (3, 4), 2:4:6 is (1, 2, 3)."""
-    found = _RATIO.fullmatch(text.strip()) if len(text) <= 60 else None
-    parts = [int(part) for part in re.findall(r"\d+", text)] if found else []
-    shared = math.gcd(*parts)
-    return tuple(part // shared for part in parts) if shared else None
+    match = _RATIO.fullmatch(text.strip()) if len(text) <= 60 else None
+    terms = [int(part) for part in re.findall(r"\d+", text)] if match else []
+    shared = math.gcd(*terms)
+    return tuple(part // shared for part in terms) if shared else None
 
 
 def free_dates(text: str) -> Iterator[tuple[int, int]]:
     """Yield the ranges of the dates and times in running text, in order."""
-    return (found.span() for found in _FREE.finditer(text))
+    return (match.span() for match in _FREE.finditer(text))
 
 
 def last_stated(text: str) -> tuple[int, int] | None:
@@ -181,7 +181,7 @@ def only_stated(text: str) -> tuple[int, int] | None:
     start, end = spans[0]
     before = text[:start].split()
     named = len(before) == 1 and before[0][:1].isupper() and text[start].isdigit()
-    return None if named or _NOT_ONE.search(text[:start]) or _NOT_ONE.search(text[end:]) else (start, end)
+    return None if named or _NOT_SINGLE.search(text[:start]) or _NOT_SINGLE.search(text[end:]) else (start, end)
 
 
 def _month(name: str) -> int:

@@ -16,7 +16,7 @@ from cotlab.text.answers.dates import Clock, Date, last_stated, only_stated, rea
 from cotlab.text.answers.numbers import Quantity, read_quantity, same_quantity
 from cotlab.text.steps import sentence_spans
 
-_LONGEST, _MARKERS, _REACH = 2000, 200, 600
+_MAX_LENGTH, _MARKERS, _REACH = 2000, 200, 600
 _BRACES = re.compile(r"(\\(?:boxed|fbox)\s{0,3}\{)|\\[{}]|([{}])")
 _HASHES = re.compile(r"(?m)^[ \t]{0,3}####[ \t]{0,3}(?=\S)")
 _JSON = re.compile(
@@ -77,14 +77,14 @@ _FOLD = dict(zip("−–—‐‑’‘“”·×", "-----''\"\"**", strict=True
 _BRACKETS = ("()", "[]", "{}", "[)", "(]")
 
 
-class _Parts(NamedTuple):
+class _CompoundAnswer(NamedTuple):
     """An option, its letter and its text (kind "option"), or a list (kind: its brackets, "" where it has none)."""
 
     kind: str
     items: tuple[str, ...]
 
 
-_Reading = _Parts | bool | Date | Clock | Quantity | tuple[int, ...] | None
+_Reading = _CompoundAnswer | bool | Date | Clock | Quantity | tuple[int, ...] | None
 
 
 def final_answer(text: str) -> str | None:
@@ -114,8 +114,8 @@ def final_answer(text: str) -> str | None:
     '18 eggs'
     """
     text = text.rpartition("</think>")[2] if text.rpartition("</think>")[2].strip() else text
-    found, rest = _marked(text)
-    return found if found is not None else _unmarked(rest)
+    answer, rest = _marked_answer(text)
+    return answer if answer is not None else _unmarked_answer(rest)
 
 
 def same_answer(a: str | None, b: str | None) -> bool | None:
@@ -142,7 +142,7 @@ def same_answer(a: str | None, b: str | None) -> bool | None:
     articles and punctuation: "cat" is not "catalogue", "paper" is not "paper towel".
     """
     x, y = _content(a), _content(b)
-    return None if x is None or y is None else _agree(x, y, 0)
+    return None if x is None or y is None else _answers_agree(x, y, 0)
 
 
 def _boxes(text: str) -> Iterator[tuple[int, int]]:
@@ -155,69 +155,69 @@ def _boxes(text: str) -> Iterator[tuple[int, int]]:
             yield start, brace.start()
 
 
-def _marked(text: str) -> tuple[str | None, str]:
+def _marked_answer(text: str) -> tuple[str | None, str]:
     """Return what the last marker that says something says, and the text without what markers deny."""
-    found = [(start, end, "box") for start, end in _boxes(text)]
-    found += [(m.start(1), m.end(1), "json") for m in _JSON.finditer(text)]
-    found += [(m.start(1), m.start(), "back") for m in _BACKWARD.finditer(text)]
-    found += [(m.end(), m.start(), "deny" if m[1] else "cue") for m in _CUE.finditer(text)]
-    found += [(m.end(), m.start(), "cue") for m in _HEADER.finditer(text)]
-    found += [(m.end(), m.end(), "line") for m in _HASHES.finditer(text)]
+    markers = [(start, end, "box") for start, end in _boxes(text)]
+    markers += [(m.start(1), m.end(1), "json") for m in _JSON.finditer(text)]
+    markers += [(m.start(1), m.start(), "back") for m in _BACKWARD.finditer(text)]
+    markers += [(m.end(), m.start(), "deny" if m[1] else "cue") for m in _CUE.finditer(text)]
+    markers += [(m.end(), m.start(), "cue") for m in _HEADER.finditer(text)]
+    markers += [(m.end(), m.end(), "line") for m in _HASHES.finditer(text)]
     if not _LINE_B.search(text):  # else "A:" is an option
-        found += [(m.end(), m.end(), "line") for m in _LINE.finditer(text)]
+        markers += [(m.end(), m.end(), "line") for m in _LINE.finditer(text)]
     denied: set[str] = set()
-    for at, other, kind in sorted(found, reverse=True)[:_MARKERS]:
-        said = _tidy(text[at : min(other, at + _REACH)]) if kind in ("box", "json") else ""
+    for at, other, kind in sorted(markers, reverse=True)[:_MARKERS]:
+        candidate = _tidy(text[at : min(other, at + _REACH)]) if kind in ("box", "json") else ""
         if kind == "json" and text[at] == '"':
-            said = _tidy(json.loads(text[at:other], strict=False))
+            candidate = _tidy(json.loads(text[at:other], strict=False))
         elif kind == "back":
-            said = _unled(text[other:at])
-            said = said if _read(plain(said)) is not None or len(said.split()) <= 5 else ""
-        elif not said and not (kind in ("cue", "deny") and _NO_CUE.search(text, max(0, other - 16), other)):
-            said = _after(text, at)
-            no = _DENIED.match(said)
-            if kind == "line" and len(said.split()) > 12:
-                said = ""
+            candidate = _strip_lead(text[other:at])
+            candidate = candidate if _read(to_plain_text(candidate)) is not None or len(candidate.split()) <= 5 else ""
+        elif not candidate and not (kind in ("cue", "deny") and _NO_CUE.search(text, max(0, other - 16), other)):
+            candidate = _answer_after(text, at)
+            no = _DENIED.match(candidate)
+            if kind == "line" and len(candidate.split()) > 12:
+                candidate = ""
             elif kind == "deny" or no:
-                wrong, _, instead = (said[no.end() :] if no else said).partition(" but ")
-                denied.add(_key(plain(_tidy(wrong))))
+                wrong, _, instead = (candidate[no.end() :] if no else candidate).partition(" but ")
+                denied.add(_key(to_plain_text(_tidy(wrong))))
                 begin = 1 + max(text.rfind(stop, 0, other) for stop in "\n.,;:")
                 end = max(at, text.find(wrong, at) + len(wrong))
                 text = text[:begin] + " " * (end - begin) + text[end:]
-                said = _tidy(re.sub(r"^(?:rather|instead)\s+", "", instead))
-        if _refuses(said):
+                candidate = _tidy(re.sub(r"^(?:rather|instead)\s+", "", instead))
+        if _refuses(candidate):
             return None, ""
-        if _says(said) and not _HOLLOW.match(said) and _key(plain(said)) not in denied:
-            long = len(said.split()) > 12 and any(c.isdigit() for c in said)
-            return (_unmarked(said) if long else None) or said, text
+        if _has_content(candidate) and not _HOLLOW.match(candidate) and _key(to_plain_text(candidate)) not in denied:
+            long = len(candidate.split()) > 12 and any(c.isdigit() for c in candidate)
+            return (_unmarked_answer(candidate) if long else None) or candidate, text
     return None, text
 
 
-def _after(text: str, at: int) -> str:
+def _answer_after(text: str, at: int) -> str:
     """Return the answer that follows a marker: the first sentence of the line, or of the next line that says something."""
     line, *more = text[at : at + _REACH].split("\n")
     line = line.strip(" \t\r:*_=")
-    if not _says(line) or _EMPTY.fullmatch(line):
-        line = next((other for other in more if _says(other)), "")
+    if not _has_content(line) or _EMPTY.fullmatch(line):
+        line = next((other for other in more if _has_content(other)), "")
     spans = sentence_spans(line)
-    said = _unled(line[slice(*spans[0])]) if spans else ""
-    return _tidy(_TAIL.sub("", said))
+    sentence = _strip_lead(line[slice(*spans[0])]) if spans else ""
+    return _tidy(_TAIL.sub("", sentence))
 
 
-def _unmarked(text: str) -> str | None:
+def _unmarked_answer(text: str) -> str | None:
     """Return what a text without a marker gives as its answer."""
-    body = _unled(text)
+    body = _strip_lead(text)
     spans = sentence_spans(text)
-    if not _says(body) or not spans:
+    if not _has_content(body) or not spans:
         return None
     first, last = text[slice(*spans[0])], text[slice(*spans[-1])]
     for sentence in (last, first) if len(spans) <= 6 else (last,):
         if _refuses(sentence):
             return None
-    whole = _read(plain(body)) if len(body) <= 80 else None
-    if isinstance(whole, _Parts) or not (whole is None or isinstance(whole, bool) or "=" in body):
+    reading = _read(to_plain_text(body)) if len(body) <= 80 else None
+    if isinstance(reading, _CompoundAnswer) or not (reading is None or isinstance(reading, bool) or "=" in body):
         return body
-    if (equals := _EQUALS.search(text.rstrip()[-200:])) and read_quantity(plain(_tidy(equals[1]))):
+    if (equals := _EQUALS.search(text.rstrip()[-200:])) and read_quantity(to_plain_text(_tidy(equals[1]))):
         return _tidy(equals[1])
     if choice := _CHOICE.search(last[-200:]):
         return _tidy(choice[0])
@@ -225,10 +225,10 @@ def _unmarked(text: str) -> str | None:
         return yes_no[1]
     if stated := last_stated(text):
         return _tidy(text[slice(*stated)])
-    words = last.split()[-12:]
-    tails = (_tidy(" ".join(words[i:])) for i, word in enumerate(words) if word.lower() != "one" or "hundred" in words)
-    in_words = next((tail for tail in tails if read_quantity(tail)), None)
-    return in_words or (body if len(body.split()) <= 6 else None)
+    tokens = last.split()[-12:]
+    tails = (_tidy(" ".join(tokens[i:])) for i, word in enumerate(tokens) if word.lower() != "one" or "hundred" in tokens)
+    spelled_number = next((tail for tail in tails if read_quantity(tail)), None)
+    return spelled_number or (body if len(body.split()) <= 6 else None)
 
 
 def _refuses(text: str) -> bool:
@@ -236,16 +236,16 @@ def _refuses(text: str) -> bool:
     return bool(_REFUSES.search(text)) and not _GUESS.search(text)
 
 
-def _says(text: str) -> bool:
+def _has_content(text: str) -> bool:
     """Say whether a text has content: a letter, a digit, a bracket or a sign of mathematics, but not an empty pair."""
     return any(c.isalnum() or c in "()[]{}<>+=∞√" for c in text) and "".join(text.split()) not in ("()", "[]", "{}", "<>")
 
 
-def _unled(text: str) -> str:
+def _strip_lead(text: str) -> str:
     """Tidy, without opening words such as "So it is"."""
     text = _tidy(text)
     while lead := _LEAD.match(text):
-        text = _tidy(text[lead.end() : lead.end() + _LONGEST])
+        text = _tidy(text[lead.end() : lead.end() + _MAX_LENGTH])
     return text
 
 
@@ -256,8 +256,8 @@ def _tidy(text: str) -> str:
         text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)|[-•]\s+(?=\D)|[:=]\s*)", "", text).rstrip(".,;:!?…。 ")
         if len(text) > 1 and text[0] in "'‘" and text[-1] in "'’":
             text = text[1:-1]
-        if whole := _WRAP.fullmatch(text) or _MATHS.fullmatch(text):
-            text = whole[whole.lastindex or 0]
+        if wrapped := _WRAP.fullmatch(text) or _MATHS.fullmatch(text):
+            text = wrapped[wrapped.lastindex or 0]
         if re.search(r"\w\)$", text) and text.count(")") > text.count("(") and not re.fullmatch(r"\W?[A-Za-z0-9]\)", text):
             text = text[:-1]
         if text == before:
@@ -265,16 +265,16 @@ def _tidy(text: str) -> str:
     return text.replace("\\$", "$").replace("\\%", "%")
 
 
-def plain(text: str) -> str:
+def to_plain_text(text: str) -> str:
     """Write LaTeX, full-width and typographic characters plainly: ``\\frac{1}{2}`` and ½ as 1/2, − as -, m² as m^2."""
-    if not text.isascii() and len(text) <= _LONGEST:
+    if not text.isascii() and len(text) <= _MAX_LENGTH:
         text = "".join(
             f"^{unicodedata.digit(c)}" if c in "⁰¹²³⁴⁵⁶⁷⁸⁹" else f" {unicodedata.normalize('NFKC', c).replace('⁄', '/')}"
             if unicodedata.decomposition(c).startswith("<fraction>") else _FOLD.get(c) or unicodedata.normalize("NFKC", c)
             for c in text
         )  # fmt: skip
         text = re.sub(r"√\s?(\w{1,40})", r"sqrt(\1)", text)
-    if len(text) > _LONGEST or not ("\\" in text or "{" in text or "$" in text):
+    if len(text) > _MAX_LENGTH or not ("\\" in text or "{" in text or "$" in text):
         return text
     text = text.replace("\\$", "\0").replace("{,}", ",")
     for _ in range(3):
@@ -285,16 +285,16 @@ def plain(text: str) -> str:
     return text.replace("\0", "$")
 
 
-def _divided(found: re.Match[str]) -> str:
-    above, below = found[1] or found[2], found[3] or found[4]
-    gap = " " if found.string[: found.start()][-1:].isdigit() else ""
-    return f"{gap}{above}/{below}" if re.fullmatch(r"-?[\d.]+/[\d.]+", f"{above}/{below}") else f"({above})/({below})"
+def _divided(match: re.Match[str]) -> str:
+    above, below = match[1] or match[2], match[3] or match[4]
+    space = " " if match.string[: match.start()][-1:].isdigit() else ""
+    return f"{space}{above}/{below}" if re.fullmatch(r"-?[\d.]+/[\d.]+", f"{above}/{below}") else f"({above})/({below})"
 
 
 def _key(text: str) -> str:
     """Return what must be equal for two texts to be the same words, or, with digits or operators, the same formula."""
     folded = text.casefold()
-    if len(text) <= _LONGEST:  # the time to order accents is quadratic
+    if len(text) <= _MAX_LENGTH:  # the time to order accents is quadratic
         folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if unicodedata.combining(c) < 200)
     folded = re.sub(r"(?<=[^\W\d_]{2})-(?=\w)", " ", folded)
     folded = re.sub(r"\b(?:[^\W\d_]\.){1,9}[^\W\d_]\b\.?", lambda m: m[0].replace(".", ""), folded)
@@ -302,17 +302,17 @@ def _key(text: str) -> str:
     if short or re.search(r"[\d=+^<>*/\\√≤≥≠±|]", folded) or not re.search(r"\w", folded):
         squeezed = re.sub(r"\s?([^\w\s])\s?", r"\1", " ".join(folded.split())).strip(".,;:!?").replace('"', "")
         return re.sub(r"\b(?:an?|the)\s(?=\w)", "", squeezed)
-    words = [word.replace("'", "") for word in re.findall(r"[^\W_]+(?:'[^\W_]+)*", folded.replace("&", " and "))]
-    return " ".join([word for word in words if word not in ("a", "an", "the")] or words)
+    tokens = [word.replace("'", "") for word in re.findall(r"[^\W_]+(?:'[^\W_]+)*", folded.replace("&", " and "))]
+    return " ".join([word for word in tokens if word not in ("a", "an", "the")] or tokens)
 
 
 def _content(text: str | None) -> str | None:
-    if text is None or not _says(text):
+    if text is None or not _has_content(text):
         return None
-    found, rest = _marked(text)
-    silent = found is None and (not rest or (len(text) <= _REACH and _refuses(text)))
-    said = "" if silent else _tidy(plain(_tidy(text if found is None else found)))
-    return said if _says(said) else None
+    answer, rest = _marked_answer(text)
+    silent = answer is None and (not rest or (len(text) <= _REACH and _refuses(text)))
+    content = "" if silent else _tidy(to_plain_text(_tidy(text if answer is None else answer)))
+    return content if _has_content(content) else None
 
 
 def _items(text: str) -> tuple[str, ...]:
@@ -331,7 +331,7 @@ def _items(text: str) -> tuple[str, ...]:
 
 def _read(text: str, depth: int = 0) -> _Reading:
     """Read a plain answer as what it states; None where it is only words."""
-    if len(text) > _LONGEST or depth > 3 or not text:
+    if len(text) > _MAX_LENGTH or depth > 3 or not text:
         return None
     if (word := _YES_NO.fullmatch(text) or re.match(r"(?i)(yes|no|true|false)(?=[,.;:!])", text)) is not None:
         return word[1].lower() in ("yes", "true")
@@ -339,18 +339,18 @@ def _read(text: str, depth: int = 0) -> _Reading:
     if ends in _BRACKETS and not (ends == "()" and read_quantity(text[1:-1])):
         items = _items(text[1:-1])
         if len(items) > 1 or (items and ends == "{}"):
-            return _Parts(ends, items)
+            return _CompoundAnswer(ends, items)
     if option := _OPTION.fullmatch(text):
-        return _Parts("option", ((option[1] or option[2]).lower(), _tidy(option[3])))
+        return _CompoundAnswer("option", ((option[1] or option[2]).lower(), _tidy(option[3])))
     if trailing := re.fullmatch(r"(?i)([^()\n]{1,60}?)\s\(([A-J])\)", text):
-        return _Parts("option", (trailing[2].lower(), _tidy(trailing[1])))
+        return _CompoundAnswer("option", (trailing[2].lower(), _tidy(trailing[1])))
     if ends == "()":
         return _read(text[1:-1].strip(), depth + 1)
     read = read_date(text) or read_clock(text) or read_ratio(text) or read_quantity(text)
     if read is None and (equation := re.fullmatch(r"[^=<>!≤≥≠]{1,80}(?:=[^=<>!≤≥≠]{1,80}){1,9}", text)):
         return _read(equation[0].rpartition("=")[2].strip(), depth + 1)
     if read is None and len(items := _items(text)) > 1 and all(_read(item, depth + 1) is not None for item in items):
-        return _Parts("", items)
+        return _CompoundAnswer("", items)
     return read
 
 
@@ -359,27 +359,27 @@ def _read_within(text: str) -> _Reading:
     return _read(text[spans[0] :]) or _read(text[slice(*spans)]) if spans else None
 
 
-def _agree(x: str, y: str, depth: int) -> bool:
+def _answers_agree(x: str, y: str, depth: int) -> bool:
     if _key(x) == _key(y):
         return True
-    if max(len(x), len(y)) > _LONGEST or depth > 3:
+    if max(len(x), len(y)) > _MAX_LENGTH or depth > 3:
         return False
     names = [name[1].lower() for text in (x, y) if (name := re.match(r"([A-Za-z]\w{0,3})\s?=", text))]
     if len(names) == 2 and names[0] != names[1]:
         return False
     p, q = _read(x), _read(y)
-    if isinstance(p, _Parts) and isinstance(q, _Parts):
-        return _same_parts(p, q, depth)
-    for parts, other in ((p, y), (q, x)):
-        if isinstance(parts, _Parts):
-            return parts.kind == "option" and bool(parts.items[1]) and _agree(parts.items[1], other, depth + 1)
+    if isinstance(p, _CompoundAnswer) and isinstance(q, _CompoundAnswer):
+        return _compounds_agree(p, q, depth)
+    for compound, other in ((p, y), (q, x)):
+        if isinstance(compound, _CompoundAnswer):
+            return compound.kind == "option" and bool(compound.items[1]) and _answers_agree(compound.items[1], other, depth + 1)
     if (ratio := read_ratio(x)) and (other_ratio := read_ratio(y)) and not (isinstance(p, Clock) and isinstance(q, Clock)):
         return ratio == other_ratio
     if (p is None) != (q is None):  # "she makes $18 every day" beside "18"
         p, q = _read_within(x) if p is None else p, _read_within(y) if q is None else q
     for clock, hour in ((p, q), (q, p)):
         if isinstance(clock, Clock) and isinstance(hour, Quantity):
-            return not (hour.units or hour.words) and hour.value == clock.hour_written and clock.second % 3600 == 0
+            return not (hour.units or hour.nouns) and hour.value == clock.hour_written and clock.second % 3600 == 0
     if isinstance(p, Date | Clock) and isinstance(q, Date | Clock):
         return same_moment(p, q)
     if isinstance(p, Quantity) and isinstance(q, Quantity):
@@ -387,13 +387,13 @@ def _agree(x: str, y: str, depth: int) -> bool:
     return isinstance(p, bool) and p is q
 
 
-def _same_parts(p: _Parts, q: _Parts, depth: int) -> bool:
+def _compounds_agree(p: _CompoundAnswer, q: _CompoundAnswer, depth: int) -> bool:
     pairs = tuple(zip(p.items, q.items, strict=False))
     if p.kind == q.kind == "option":
-        return p.items[0] == q.items[0] and ("" in pairs[1] or _agree(*pairs[1], depth + 1))
+        return p.items[0] == q.items[0] and ("" in pairs[1] or _answers_agree(*pairs[1], depth + 1))
     if p.kind != q.kind and (p.kind and q.kind or "option" in (p.kind, q.kind)):
         return False
     if "{}" in (p.kind, q.kind) and len(p.items) * len(q.items) <= 900 // 25**depth:  # sets within sets multiply
-        table = [[_agree(x, y, depth + 1) for y in q.items] for x in p.items]
+        table = [[_answers_agree(x, y, depth + 1) for y in q.items] for x in p.items]
         return all(map(any, table)) and all(map(any, zip(*table, strict=True)))
-    return "{}" not in (p.kind, q.kind) and len(p.items) == len(q.items) and all(_agree(x, y, depth + 1) for x, y in pairs)
+    return "{}" not in (p.kind, q.kind) and len(p.items) == len(q.items) and all(_answers_agree(x, y, depth + 1) for x, y in pairs)

@@ -16,11 +16,11 @@ Unit = tuple[tuple[tuple[str, int], ...], Fraction]
 """What a unit measures, as exponents by base such as (("length", 1), ("time", -1)), and its size in SI units."""
 
 
-def _words(listed: str) -> list[str]:
+def _word_list(listed: str) -> list[str]:
     return listed.split()
 
 
-_MAX_DIGITS, _MAX_EXPONENT, _MAX_WORDS = 600, 400, 8
+_MAX_DIGITS, _MAX_EXPONENT, _MAX_NOUN_LENGTH = 600, 400, 8
 _DECIMAL = re.compile(
     r"(?:\d{1,3}([, '’])\d{3}(?:\1\d{3})*+(?!\d)|\d{1,3}(?:,\d{2}){1,9},\d{3}(?!\d)|\d++)(?:\.\d++)?|\.\d++", re.ASCII
 )
@@ -45,20 +45,20 @@ _FREE = re.compile(
 _AFTER = re.compile(r"(\s?)-?(?:%|°[CF]?|([A-Za-zµ]{1,15})(?:(?:/|\sper\s)([A-Za-z]{1,15}))?(?:[²³]|\^[23])?)")
 
 _NUMERALS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-_NUMERAL = {word: n for n, word in enumerate([*_words(_NUMERALS), "seventeen", "eighteen", "nineteen"])}
-_TENS = {word: 10 * n for n, word in enumerate(_words("twenty thirty forty fifty sixty seventy eighty ninety"), 2)}
+_NUMERAL = {word: n for n, word in enumerate([*_word_list(_NUMERALS), "seventeen", "eighteen", "nineteen"])}
+_TENS = {word: 10 * n for n, word in enumerate(_word_list("twenty thirty forty fifty sixty seventy eighty ninety"), 2)}
 _SCALE = {"dozen": 12, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _LETTER = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "bn": 10**9, "mn": 10**6}
-_PARTS = {word: n for n, word in enumerate(_words("half third quarter fifth sixth seventh eighth ninth tenth"), 2)}
-_PARTS |= {"halve": 2, "fourth": 4, "hundredth": 100}
+_FRACTION_NAMES = {word: n for n, word in enumerate(_word_list("half third quarter fifth sixth seventh eighth ninth tenth"), 2)}
+_FRACTION_NAMES |= {"halve": 2, "fourth": 4, "hundredth": 100}
 _SIGNS = {"-": -1, "−": -1, "+": 1, "minus": -1, "negative": -1, "plus": 1}
 _SIGN = re.compile(r"([-+−]|(?:minus|negative|plus)\b)\s*", re.IGNORECASE)
 _WORD = re.compile(r"[\s-]*([A-Za-z]{1,12})(?![\w'’])")
 
-_DROP = frozenset(_words("the more additional extra full whole different other"))
+_DROP = frozenset(_word_list("the more additional extra full whole different other"))
 _END = frozenset(
-    _words("of in at on for from by with to that which who is are was were will would could should left remaining as so or and")
-    + _words("a an altogether but because since per each every if than then after before during between while total overall")
+    _word_list("of in at on for from by with to that which who is are was were will would could should left remaining as so or and")
+    + _word_list("a an altogether but because since per each every if than then after before during between while total overall")
 )
 _LISTED = (
     ("length", 1, "m metre meter=1 km kilometre kilometer=1000 cm centimetre centimeter=.01 mm millimetre millimeter=.001"),
@@ -78,7 +78,7 @@ _LISTED = (
     ("gbp", 1, "gbp £ pound quid=1 pence penny pennies=.01"), ("jpy", 1, "jpy yen ¥=1"), ("inr", 1, "inr rupee ₹ rs=1"),
     ("krw", 1, "krw ₩=1"), ("joule", 1, "j joule=1 kj kilojoule=1000 kcal=4184 kwh=3600000"),
 )  # fmt: skip
-_CURRENCIES = frozenset(_words("usd eur gbp jpy inr krw"))
+_CURRENCIES = frozenset(_word_list("usd eur gbp jpy inr krw"))
 
 
 def _table() -> Mapping[str, tuple[Unit, ...]]:
@@ -106,7 +106,7 @@ class Quantity:
 
     value: Fraction
     units: tuple[Unit, ...] = ()
-    words: frozenset[str] = frozenset()
+    nouns: frozenset[str] = frozenset()
     rate: str = ""
     bare: tuple[Fraction, ...] = ()
     rounded: bool = False
@@ -141,7 +141,7 @@ def same_quantity(a: Quantity, b: Quantity) -> bool:
         Exact, but for numbers with 12 or more decimals, which may differ by 1e-9 (relative where below 1).
     """
     loose = a.rounded or b.rounded
-    no_unit_a, no_unit_b = not (a.units or a.words), not (b.units or b.words)
+    no_unit_a, no_unit_b = not (a.units or a.nouns), not (b.units or b.nouns)
     if a.rate and b.rate and a.rate != b.rate:
         return False
     if no_unit_a or no_unit_b:
@@ -150,7 +150,7 @@ def same_quantity(a: Quantity, b: Quantity) -> bool:
     if a.units and b.units:
         pairs = [(u, v) for u in a.units for v in b.units if u[0] == v[0]]
         return any(_equal(a.value * u[1], b.value * v[1], loose) for u, v in pairs)
-    nested = bool(a.words and b.words) and (a.words <= b.words or b.words <= a.words)
+    nested = bool(a.nouns and b.nouns) and (a.nouns <= b.nouns or b.nouns <= a.nouns)
     return nested and _equal(a.value, b.value, loose)
 
 
@@ -166,15 +166,15 @@ def free_numbers(text: str) -> Iterator[tuple[int, int]]:
     (start, end)
         In order. Ordinals (2nd), coefficients (2x) and digits within words are left out.
     """
-    for found in _FREE.finditer(text):
-        after = _AFTER.match(text, found.end())
+    for match in _FREE.finditer(text):
+        after = _AFTER.match(text, match.end())
         name = after[2] if after else None
         if after is None or name is None:
-            yield found.start(), after.end() if after else found.end()
+            yield match.start(), after.end() if after else match.end()
         elif name in _LETTER or name.lower() in _SCALE or (_lookup(name) and (not after[3] or _lookup(after[3]))):
-            yield found.start(), after.end()
+            yield match.start(), after.end()
         elif after[1]:
-            yield found.span()
+            yield match.span()
 
 
 def _equal(x: Fraction, y: Fraction, loose: bool) -> bool:
@@ -183,9 +183,9 @@ def _equal(x: Fraction, y: Fraction, loose: bool) -> bool:
 
 def _compound(text: str) -> Quantity | None:
     """Read "2 hours 30 minutes": two to four parts of one dimension, ever smaller; the value in the last one's unit."""
-    parts = _PART.split(text.strip()) if len(text) <= 100 else []
-    read = [quantity for part in parts if (quantity := _simple(part)) and quantity.units and quantity.value >= 0]
-    if not 2 <= len(parts) <= 4 or len(read) < len(parts):
+    pieces = _PART.split(text.strip()) if len(text) <= 100 else []
+    read = [quantity for part in pieces if (quantity := _simple(part)) and quantity.units and quantity.value >= 0]
+    if not 2 <= len(pieces) <= 4 or len(read) < len(pieces):
         return None
     for dims, size in read[-1].units:
         sizes = [next((size for other, size in quantity.units if other == dims), Fraction(0)) for quantity in read]
@@ -204,7 +204,7 @@ def _simple(text: str) -> Quantity | None:
             money, at = lead[1].lower().rstrip("."), lead.end()
         elif lead := _SIGN.match(text, at):
             sign, at = sign * _SIGNS[lead[1].lower()], lead.end()
-    number = _number(text, at) or _in_words(text, at)
+    number = _number(text, at) or _spelled_number(text, at)
     if number is None:
         return None
     value, end, decimals = number
@@ -222,16 +222,16 @@ def _simple(text: str) -> Quantity | None:
 
 def _decimal(text: str, at: int) -> tuple[Fraction, int, int] | None:
     """Read a decimal at ``at``: its value, its end, how many decimals it shows."""
-    found = _DECIMAL.match(text, at)
-    if not found:
+    match = _DECIMAL.match(text, at)
+    if not match:
         return None
-    whole, _, decimals = re.sub(r"[, '’]", "", found.group()).partition(".")
-    if len(whole) + len(decimals) > _MAX_DIGITS:
+    integer, _, decimals = re.sub(r"[, '’]", "", match.group()).partition(".")
+    if len(integer) + len(decimals) > _MAX_DIGITS:
         return None
-    value = Fraction(int(whole + decimals), 10 ** len(decimals))
-    power = _POWER.match(text, found.end())
+    value = Fraction(int(integer + decimals), 10 ** len(decimals))
+    power = _POWER.match(text, match.end())
     if not power:
-        return value, found.end(), len(decimals)
+        return value, match.end(), len(decimals)
     exponent = int(power[1] or power[2])
     return (value * Fraction(10) ** exponent, power.end(), len(decimals)) if abs(exponent) <= _MAX_EXPONENT else None
 
@@ -251,7 +251,7 @@ def _number(text: str, at: int) -> tuple[Fraction, int, int] | None:
     return first
 
 
-def _in_words(text: str, at: int) -> tuple[Fraction, int, int] | None:
+def _spelled_number(text: str, at: int) -> tuple[Fraction, int, int] | None:
     """Read twenty-one, one hundred and five, two thirds, half a dozen, two and a half."""
     ends: list[int] = []
     names: list[str] = []
@@ -288,7 +288,7 @@ def _in_words(text: str, at: int) -> tuple[Fraction, int, int] | None:
 
 
 def _part(word: str) -> int:
-    return _PARTS.get(word) or _PARTS.get(word.removesuffix("s"), 0)
+    return _FRACTION_NAMES.get(word) or _FRACTION_NAMES.get(word.removesuffix("s"), 0)
 
 
 def _lookup(name: str) -> tuple[Unit, ...]:
@@ -303,37 +303,37 @@ def _counted(value: Fraction, rest: str, money: str) -> Quantity | None:
     if len(rest) > 120 or _ODD.search(rest) or any(word in _NUMERAL or word in _TENS for word in rest.lower().split()):
         return None
     rest = "inch" if rest == "in" else rest  # elsewhere "in" is a preposition
-    words, noun_end = _noun(rest)
+    nouns, noun_end = _noun(rest)
     if money:
         units, at = _UNITS[money], 0
         named = _TERM.match(rest)
         if named and set(_lookup(named[1])) & set(units):
             at = named.end()
-        words = frozenset()
+        nouns = frozenset()
     else:
         units, at = _expression(rest)
         if not units:
-            if len(rest.split()) > _MAX_WORDS or re.search(r"[\d^%°$€£]", rest):
+            if len(rest.split()) > _MAX_NOUN_LENGTH or re.search(r"[\d^%°$€£]", rest):
                 return None
             units = tuple(unit for word in rest[:noun_end].split() if len(word) > 2 for unit in _lookup(word))
             at = noun_end
     per = _PER.match(rest, at)
     rate = _stem(rest[per.end() :].split()[0]) if per else ""
     bare = (value, value / 100) if any(dims == (("percent", 1),) for dims, _ in units) else (value,)
-    return Quantity(value, units, words, rate, bare)
+    return Quantity(value, units, nouns, rate, bare)
 
 
 def _noun(rest: str) -> tuple[frozenset[str], int]:
     """Read the words after a number up to a preposition, an article or a verb."""
-    words, at = set(), 0
-    for found in re.finditer(r"[^\s/,()]+", rest):
-        word = found.group().lower().strip(".'’-")
-        if word in _END or rest[at : found.start()].strip():
+    stems, at = set(), 0
+    for match in re.finditer(r"[^\s/,()]+", rest):
+        word = match.group().lower().strip(".'’-")
+        if word in _END or rest[at : match.start()].strip():
             break
-        at = found.end()
+        at = match.end()
         if word and word not in _DROP:
-            words.add(_stem(word))
-    return frozenset(words), at
+            stems.add(_stem(word))
+    return frozenset(stems), at
 
 
 def _stem(word: str) -> str:
@@ -353,21 +353,21 @@ def _expression(rest: str) -> tuple[tuple[Unit, ...], int]:
         square = _SQUARE.match(rest, at)
         term = _TERM.match(rest, square.end() if square else at)
         kind = square[1].lower() if square else ""
-        found = _lookup(term[1]) if term else ()
+        meanings = _lookup(term[1]) if term else ()
         if term and kind in ("de", "°"):
-            found = _UNITS.get("°" + term[1][0].lower(), ()) if term[1].lower() in ("c", "f", "celsius", "fahrenheit") else ()
-            if not found and (term := _TERM.match(rest, at)):
-                found = _lookup(term[1])
-        if not term or not found:
+            meanings = _UNITS.get("°" + term[1][0].lower(), ()) if term[1].lower() in ("c", "f", "celsius", "fahrenheit") else ()
+            if not meanings and (term := _TERM.match(rest, at)):
+                meanings = _lookup(term[1])
+        if not term or not meanings:
             break
         at, power = term.end(), sign * int(term[2] or {"sq": 2, "cu": 3}.get(kind, 1))
         if squared := _SQUARED.match(rest, at):
             at, power = squared.end(), power * (2 if squared[1] == "squared" else 3)
-        raised = [(tuple((base, n * power) for base, n in dims), size**power) for dims, size in found]
+        raised = [(tuple((base, n * power) for base, n in dims), size**power) for dims, size in meanings]
         units = tuple(_product(u, v) for u in units or (((), Fraction(1)),) for v in raised)
         link = _PER.match(rest, at)
         following = _TERM.match(rest, link.end()) if link else None
-        if not link or not following or not _lookup(following[1]) or found[0][0][0][0] in _CURRENCIES:
+        if not link or not following or not _lookup(following[1]) or meanings[0][0][0][0] in _CURRENCIES:
             break
         at, sign = link.end(), -1
     return units, at

@@ -13,29 +13,29 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
-from cotlab.text.arithmetic.equality import SPEAKS_RIGHT, Side, compare
+from cotlab.text.arithmetic.equality import SPEAKS_RIGHT, Side, compare_sides
 from cotlab.text.arithmetic.lexer import Token, evaluate, tokens_of
 
 
-def _words(listed: str) -> frozenset[str]:
+def _word_set(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-MOST_EQUATIONS, _UNIT_WORDS, _WALK = 200, 4, 400
+MAX_EQUATIONS, _MAX_UNIT_TOKENS, _WALK = 200, 4, 400
 _ENDS_OPERAND = ("num", "close", "pct", "name", "word")
-_BINDS = _words(
+_BINDS = _word_set(
     "is are and or of the a an so then that which has have had she he it they we i you to from for in on at by with be was "
     "were if when as than because since but therefore thus hence while let let's calculate compute find get gets sum "
     "difference product ratio average mean"
 )
 """Words that are no unit of the number before them."""
-_SPEAKS_LEFT = _words(
+_SPEAKS_LEFT = _word_set(
     "of and or than from by between twice double triple half thrice mod log ln sin cos tan sqrt root exp max min gcd lcm "
     "choose to average mean product difference ratio remainder square cube squared cubed power minus plus times per base "
     "percent"
 )
 """Words that, before an expression, may be a part of it."""
-_DETERMINES = _words(
+_DETERMINES = _word_set(
     "the a an his her their its my our your these those another"
 )
 _DENIES = re.compile(
@@ -57,7 +57,7 @@ class Equation:
     start: int
     end: int
     holds: bool | None
-    why: str
+    reason: str
     numbers: tuple[Fraction, ...]
     result: Fraction | None
     operations: int
@@ -93,29 +93,29 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
     """
     known = dict(known or {})
     tokens = _joined(tokens_of(text), known)
-    places = [i for i, t in enumerate(tokens) if t.kind in ("eq", "near", "says")][: MOST_EQUATIONS]
+    positions = [i for i, t in enumerate(tokens) if t.kind in ("eq", "near", "says")][: MAX_EQUATIONS]
     equations: list[Equation] = []
     names: dict[str, Fraction] = {}
     definitions: list[Equation] = []
     denied = _denied(text)
     chain: list[tuple[Side | None, Token | None]] = []
-    for n, at in enumerate(places):
-        before = tokens[(places[n - 1] + 1 if n else 0) : at]
-        after = tokens[at + 1 : places[n + 1] if n + 1 < len(places) else len(tokens)]
-        right, whole = _prefix(text, after, known)
+    for n, at in enumerate(positions):
+        before = tokens[(positions[n - 1] + 1 if n else 0) : at]
+        after = tokens[at + 1 : positions[n + 1] if n + 1 < len(positions) else len(tokens)]
+        right, is_complete = _prefix(text, after, known)
         if not chain:
             chain.append((_suffix(text, before, known), None))
         chain.append((right, tokens[at]))
-        if whole and n + 1 < len(places):
+        if is_complete and n + 1 < len(positions):
             continue
         equations += _links(text, chain, denied)
         (first, _), (second, _), last = chain[0], chain[1], chain[-1][0]
         if first is not None and first.letter and second is not None and first.doubt != _PART:
-            value = second.told.value
-            why = "it says what a letter is"
-            definitions.append(Equation(first.start, second.end, None, why, (), value, 0, (first.letter,)))
-            if last is not None and last.told.value is not None and not last.units and not last.doubt:
-                names[first.letter] = known[first.letter] = last.told.value
+            value = second.evaluation.value
+            reason = "it says what a letter is"
+            definitions.append(Equation(first.start, second.end, None, reason, (), value, 0, (first.letter,)))
+            if last is not None and last.evaluation.value is not None and not last.units and not last.doubt:
+                names[first.letter] = known[first.letter] = last.evaluation.value
         chain = []
     return Reading(tuple(equations), names, tuple(definitions))
 
@@ -208,7 +208,7 @@ def _suffix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
     pos, start = len(tokens) - 1, -1
     while pos >= 0:
         at = pos
-        for _ in range(_UNIT_WORDS):
+        for _ in range(_MAX_UNIT_TOKENS):
             if at > 0 and _is_unit(tokens[at]):
                 at -= 1
         if tokens[at].kind == "pct" and at:
@@ -250,7 +250,7 @@ def _suffix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
     if side is None:
         return None
     if _may_be_bullet(text, tokens[start]) and (listed := _side(text, tokens[start + 1 :], known)) is not None:
-        side = replace(side, bare=listed.told)
+        side = replace(side, bare=listed.evaluation)
     return replace(side, doubt=_left_doubt(tokens, start, side))
 
 
@@ -262,7 +262,7 @@ def _may_be_bullet(text: str, sign: Token) -> bool:
 
 def _left_doubt(tokens: Sequence[Token], start: int, side: Side) -> str:
     before = tokens[start - 1] if start else None
-    if not side.told.operations and (side.units or (before is not None and before.kind == "word")):
+    if not side.evaluation.operations and (side.units or (before is not None and before.kind == "word")):
         return "it may be said of something else"
     for _ in range(2):
         if before is not None and before.kind == "word" and before.text.lower() in _DETERMINES:
@@ -303,7 +303,7 @@ def _prefix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
         if at < len(tokens) and tokens[at].kind in ("open", "frac", "name") and tokens[at].start == tokens[at - 1].end:
             continue
         units = at
-        for _ in range(_UNIT_WORDS):
+        for _ in range(_MAX_UNIT_TOKENS):
             if units < len(tokens) and _is_unit(tokens[units]):
                 units += 1
         if units < len(tokens) and tokens[units].kind == "op":
@@ -318,7 +318,7 @@ def _prefix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
     if side is None:
         return None, end == len(tokens) and not cut
     followed = []
-    for token in tokens[end : end + _UNIT_WORDS]:
+    for token in tokens[end : end + _MAX_UNIT_TOKENS]:
         if token.kind != "word":
             break
         followed.append(token.text)
@@ -327,12 +327,12 @@ def _prefix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
 
 
 def _right_doubt(tokens: Sequence[Token], end: int) -> str:
-    words = [t.text.lower() for t in tokens[end : end + 3] if t.kind in ("word", "name")]
+    following = [t.text.lower() for t in tokens[end : end + 3] if t.kind in ("word", "name")]
     after = tokens[end] if end < len(tokens) else None
-    spoken = next((word for word in words[:2] if word in SPEAKS_RIGHT), "")
+    spoken = next((word for word in following[:2] if word in SPEAKS_RIGHT), "")
     if after is None:
         return ""
-    if after.kind in ("word", "name") and spoken and not (words[0] == "and" and after.start > tokens[end - 1].end):
+    if after.kind in ("word", "name") and spoken and not (following[0] == "and" and after.start > tokens[end - 1].end):
         return f"{spoken!r} stands after it"
     if after.kind == "op":
         dash = after.text == "-" and end + 1 < len(tokens) and tokens[end + 1].kind == "word"
@@ -348,7 +348,7 @@ def _right_doubt(tokens: Sequence[Token], end: int) -> str:
 
 def _side(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> Side | None:
     """The expression that all of the tokens are, without the units of its numbers."""
-    kept: list[Token] = []
+    expression: list[Token] = []
     units: list[str] = []
     open_to_unit = False
     for token in tokens:
@@ -361,15 +361,15 @@ def _side(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> 
             units.append(token.text)
             continue
         open_to_unit = token.kind in ("num", "close", "pct")
-        kept.append(token)
-    told, bare = evaluate(kept, known), evaluate(kept, known, percent=False)
-    if told is None or bare is None:
+        expression.append(token)
+    result, bare = evaluate(expression, known), evaluate(expression, known, percent=False)
+    if result is None or bare is None:
         return None
     start, end = tokens[0].start, tokens[-1].end
     if start and text[start - 1] == "$":
         start -= 1
         units.append("dollars")
-    return Side(start, end, told, bare, tuple(units), text=text[start:end])
+    return Side(start, end, result, bare, tuple(units), text=text[start:end])
 
 
 def _unit_letter(letter: str) -> bool:
@@ -383,11 +383,11 @@ def _links(text: str, chain: Sequence[tuple[Side | None, Token | None]], denied:
     for (left, _), (right, sign) in pairwise(sides):
         if left is None or right is None or sign is None:
             continue
-        holds, why = compare(left, right, sign)
+        holds, reason = compare_sides(left, right, sign)
         if holds is False and any(a <= left.start < b for a, b in denied):
-            holds, why = None, "its sentence denies something"
-        numbers = (*(left.told.numbers if left.told.operations else ()), *(right.told.numbers if right.told.operations else ()))
-        names = tuple(dict.fromkeys((*left.told.names, *right.told.names)))
-        out.append(Equation(left.start, right.end, holds, why, numbers, right.told.value,
-                            left.told.operations + right.told.operations, names))  # fmt: skip
+            holds, reason = None, "its sentence denies something"
+        numbers = (*(left.evaluation.numbers if left.evaluation.operations else ()), *(right.evaluation.numbers if right.evaluation.operations else ()))
+        names = tuple(dict.fromkeys((*left.evaluation.names, *right.evaluation.names)))
+        out.append(Equation(left.start, right.end, holds, reason, numbers, right.evaluation.value,
+                            left.evaluation.operations + right.evaluation.operations, names))  # fmt: skip
     return out

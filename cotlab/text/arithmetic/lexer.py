@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-LONGEST, MOST_DIGITS, MOST_TOKENS, DEEPEST, MOST_BITS = 20_000, 100, 400, 40, 4000
+MAX_CHARACTERS, MAX_DIGITS, MAX_TOKENS, MAX_DEPTH, MAX_BITS = 20_000, 100, 400, 40, 4000
 Kind = Literal["num", "op", "pct", "open", "close", "frac", "eq", "near", "says", "name", "word", "stop", "odd"]
 
 _TOKEN = re.compile(
@@ -58,7 +58,7 @@ class Token(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sum:
+class Evaluation:
     """What one expression comes to.
 
     ``value`` is None where it cannot be told: an unknown name, a division by zero, something too large. ``numbers`` are those
@@ -76,32 +76,32 @@ class Sum:
 
 def tokens_of(text: str) -> list[Token]:
     """Cut a text into tokens, the first 20,000 characters of it; never raises."""
-    found: list[Token] = []
-    for token in _told(text[:LONGEST]):
-        if token.kind == "op" and token.text in "*^" and (not found or found[-1].kind in ("stop", "eq")):
+    tokens: list[Token] = []
+    for token in _raw_tokens(text[:MAX_CHARACTERS]):
+        if token.kind == "op" and token.text in "*^" and (not tokens or tokens[-1].kind in ("stop", "eq")):
             continue  # a bullet or emphasis
-        if token.kind == "stop" and found and found[-1].kind == "op" and found[-1].text in "*^":
-            found.pop()
-        found.append(token)
-    while found and found[-1].kind == "op" and found[-1].text in "*^":
-        found.pop()
-    return found
+        if token.kind == "stop" and tokens and tokens[-1].kind == "op" and tokens[-1].text in "*^":
+            tokens.pop()
+        tokens.append(token)
+    while tokens and tokens[-1].kind == "op" and tokens[-1].text in "*^":
+        tokens.pop()
+    return tokens
 
 
-def _told(text: str) -> Iterator[Token]:
+def _raw_tokens(text: str) -> Iterator[Token]:
     before: str = ""
-    for found in _TOKEN.finditer(text):
-        last, before = before, found.lastgroup if found.lastgroup not in (None, "skip") else before
-        kind, piece, (start, end) = found.lastgroup or "odd", found.group(), found.span()
+    for match in _TOKEN.finditer(text):
+        last, before = before, match.lastgroup if match.lastgroup not in (None, "skip") else before
+        kind, piece, (start, end) = match.lastgroup or "odd", match.group(), match.span()
         if kind == "skip":
             continue
         if kind == "num":
             digits = re.sub(r"[,{}]", "", piece)
-            whole, _, decimals = digits.partition(".")
-            if len(digits) > MOST_DIGITS or (whole[:1] == "0" and len(whole) > 3):  # 0900 is a time
+            integer, _, decimals = digits.partition(".")
+            if len(digits) > MAX_DIGITS or (integer[:1] == "0" and len(integer) > 3):  # 0900 is a time
                 yield Token("odd", piece[:20], start, end)
                 continue
-            value = Fraction(int(whole + decimals or "0"), 10 ** len(decimals))
+            value = Fraction(int(integer + decimals or "0"), 10 ** len(decimals))
             yield Token("num", piece, start, end, value, len(decimals))
         elif kind == "label":
             yield Token("stop", piece, start, end)
@@ -111,8 +111,8 @@ def _told(text: str) -> Iterator[Token]:
             times = last in ("num", "close", "pct", "word", "sup")
             yield Token("op", "*", start, end) if times else Token("name", piece, start, end)
         elif kind == "latex":
-            told, name = _LATEX.get(piece[1:], ("word", piece))
-            yield Token(told, name, start, end)
+            latex_kind, name = _LATEX.get(piece[1:], ("word", piece))
+            yield Token(latex_kind, name, start, end)
         elif kind in ("op", "opword"):
             sign = _OPS.get(piece, "/" if piece.startswith("divided") else "*" if piece[0] in "tm" else piece)
             yield Token("op", sign, start, end)
@@ -130,18 +130,18 @@ def _told(text: str) -> Iterator[Token]:
 def _mixed(piece: str, start: int) -> Iterator[Token]:
     """Read 3 1/2 as one number; 3 12/5 is none."""
     space, slash = piece.index(" "), piece.index("/")
-    whole, above, below = int(piece[:space]), int(piece[space + 1 : slash]), int(piece[slash + 1 :])
+    integer, above, below = int(piece[:space]), int(piece[space + 1 : slash]), int(piece[slash + 1 :])
     end = start + len(piece)
     if 0 < above < below:
-        yield Token("num", piece, start, end, whole + Fraction(above, below))
+        yield Token("num", piece, start, end, integer + Fraction(above, below))
         return
-    yield Token("num", piece[:space], start, start + space, Fraction(whole))
+    yield Token("num", piece[:space], start, start + space, Fraction(integer))
     yield Token("num", str(above), start + space + 1, start + slash, Fraction(above))
     yield Token("op", "/", start + slash, start + slash + 1)
     yield Token("num", str(below), start + slash + 1, end, Fraction(below))
 
 
-def evaluate(tokens: Sequence[Token], known: Mapping[str, Fraction], *, percent: bool = True) -> Sum | None:
+def evaluate(tokens: Sequence[Token], known: Mapping[str, Fraction], *, percent: bool = True) -> Evaluation | None:
     """The value of tokens that are one whole expression, units taken out; None where they are not.
 
     Parameters
@@ -151,7 +151,7 @@ def evaluate(tokens: Sequence[Token], known: Mapping[str, Fraction], *, percent:
     percent : bool
         Read 20% as 0.2, else as 20.
     """
-    if not tokens or len(tokens) > MOST_TOKENS:
+    if not tokens or len(tokens) > MAX_TOKENS:
         return None
     reader = _Reader(tokens, known, percent)
     try:
@@ -160,11 +160,11 @@ def evaluate(tokens: Sequence[Token], known: Mapping[str, Fraction], *, percent:
         return None
     if reader.at < len(tokens):
         return None
-    told = reader.told
-    told.value = value
-    if told.operations == 0:
-        told.decimals = max((t.decimals for t in tokens if t.kind == "num"), default=0)
-    return told
+    result = reader.result
+    result.value = value
+    if result.operations == 0:
+        result.decimals = max((t.decimals for t in tokens if t.kind == "num"), default=0)
+    return result
 
 
 class _NoExpression(Exception):
@@ -175,12 +175,12 @@ class _Reader:
     """Recursive descent over + - * / ^ with brackets; a value that cannot be told makes the whole one None."""
 
     def __init__(self, tokens: Sequence[Token], known: Mapping[str, Fraction], percent: bool) -> None:
-        self.tokens, self.known, self.percent, self.at, self.told = tokens, known, percent, 0, Sum()
+        self.tokens, self.known, self.percent, self.at, self.result = tokens, known, percent, 0, Evaluation()
 
     def _next(self) -> Token | None:
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
-    def _takes(self, signs: str) -> str:
+    def _accept(self, signs: str) -> str:
         token = self._next()
         if token is None or token.kind != "op" or token.text not in signs:
             return ""
@@ -188,11 +188,11 @@ class _Reader:
         return token.text
 
     def sum(self, depth: int) -> Fraction | None:
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise _NoExpression
         value = self._product(depth)
-        while sign := self._takes("+-"):
-            self.told.operations += 1
+        while sign := self._accept("+-"):
+            self.result.operations += 1
             other = self._product(depth)
             value = None if value is None or other is None else _small(value + other if sign == "+" else value - other)
         return value
@@ -200,13 +200,13 @@ class _Reader:
     def _product(self, depth: int) -> Fraction | None:
         value = self._signed(depth)
         while True:
-            sign, token = self._takes("*/"), self._next()
+            sign, token = self._accept("*/"), self._next()
             if not sign:
                 if token is None or token.kind not in ("open", "frac", "name") or token.start != self.tokens[self.at - 1].end:
                     return value
                 sign = "*"  # 2(3 + 4), 2x
-            self.told.operations += 1
-            self.told.divides |= sign == "/"
+            self.result.operations += 1
+            self.result.divides |= sign == "/"
             other = self._signed(depth)
             if value is None or other is None or (sign == "/" and other == 0):
                 value = None
@@ -216,7 +216,7 @@ class _Reader:
     def _signed(self, depth: int) -> Fraction | None:
         minus = False
         for _ in range(8):
-            sign = self._takes("+-")
+            sign = self._accept("+-")
             if not sign:
                 break
             minus ^= sign == "-"
@@ -225,16 +225,16 @@ class _Reader:
 
     def _power(self, depth: int) -> Fraction | None:
         base = self._operand(depth)
-        if not self._takes("^"):
+        if not self._accept("^"):
             return base
-        self.told.operations += 1
-        if depth >= DEEPEST:
+        self.result.operations += 1
+        if depth >= MAX_DEPTH:
             raise _NoExpression
-        minus = self._takes("-")
+        minus = self._accept("-")
         exponent = self._power(depth + 1)
         if base is None or exponent is None or exponent.denominator != 1 or abs(exponent) > 64:
             return None
-        if max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(exponent.numerator) > MOST_BITS:
+        if max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(exponent.numerator) > MAX_BITS:
             return None
         power = -exponent.numerator if minus else exponent.numerator
         return None if base == 0 and power < 0 else base**power
@@ -247,14 +247,14 @@ class _Reader:
         value: Fraction | None
         if token.kind == "num":
             value = token.value
-            self.told.numbers.append(value or Fraction(0))
+            self.result.numbers.append(value or Fraction(0))
         elif token.kind == "name":
-            self.told.names.append(token.text)
+            self.result.names.append(token.text)
             value = self.known.get(token.text)
         elif token.kind == "frac":
             above, below = self._bracket(depth), self._bracket(depth)
-            self.told.operations += 1
-            self.told.divides = True
+            self.result.operations += 1
+            self.result.divides = True
             value = above / below if above is not None and below else None
         elif token.kind == "open":
             self.at -= 1
@@ -264,7 +264,7 @@ class _Reader:
         after = self._next()
         if after is not None and after.kind == "pct":
             self.at += 1
-            self.told.percent = True
+            self.result.percent = True
             return value / 100 if value is not None and self.percent else value
         return value
 
@@ -282,4 +282,4 @@ class _Reader:
 
 
 def _small(value: Fraction) -> Fraction | None:
-    return value if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MOST_BITS else None
+    return value if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS else None

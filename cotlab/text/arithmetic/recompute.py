@@ -12,18 +12,18 @@ from typing import NamedTuple
 from cotlab.text.arithmetic.lexer import Token, evaluate, tokens_of
 
 _SHIFTS = (-3, -2, -1, 1, 2, 3)
-_WORDS = {
+_NUMBER_NAMES = {
     2: "two half halves twice double doubles pair pairs", 3: "three third thirds triple", 4: "four quarter quarters",
     5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve dozen",
 }  # fmt: skip
-_SAID = {word: Fraction(value) for value, words in _WORDS.items() for word in words.split()}
+_VALUE_OF_NAME = {word: Fraction(value) for value, names in _NUMBER_NAMES.items() for word in names.split()}
 _EVERYDAY = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
 """Numbers that need no source: days of a week, minutes of an hour, per cent."""
-_MOST_READINGS = 256
+_MAX_READINGS = 256
 _EXPRESSION = ("num", "op", "open", "close")
 
 
-class Changed(NamedTuple):
+class ChangedQuestion(NamedTuple):
     """A question with another number at ``where`` (a range of its text) and the answer that goes with it."""
 
     question: str
@@ -42,7 +42,7 @@ class _Slot(NamedTuple):
     value: Fraction
 
 
-def change_number(question: str, steps: Sequence[str], answer: str | None, rng: random.Random) -> Changed | str:
+def change_number(question: str, steps: Sequence[str], answer: str | None, rng: random.Random) -> ChangedQuestion | str:
     """Change one number of ``question`` by 1 to 3 units of its last place, and recompute the answer.
 
     The chain is read as a data flow: every number in its equations is a number of the question, an earlier result, a number
@@ -58,38 +58,38 @@ def change_number(question: str, steps: Sequence[str], answer: str | None, rng: 
     """
     if answer is None:
         return "the item has no ground truth"
-    told = [token for token in tokens_of(answer) if token.kind == "num"]
+    answer_numbers = [token for token in tokens_of(answer) if token.kind == "num"]
     chain = _equations(steps)
     if isinstance(chain, str):
         return chain
-    if len(told) != 1 or told[0].value != chain[-1].result:
+    if len(answer_numbers) != 1 or answer_numbers[0].value != chain[-1].result:
         return "the answer is not the result of the chain's last equation"
     given = [token for token in tokens_of(question) if token.kind == "num"]
-    said = {_SAID[word] for word in re.findall(r"[a-z]+", question.lower()) if word in _SAID}
-    readings = _readings(chain, {token.value for token in given}, said)
+    spelled = {_VALUE_OF_NAME[word] for word in re.findall(r"[a-z]+", question.lower()) if word in _VALUE_OF_NAME}
+    readings = _readings(chain, {token.value for token in given}, spelled)
     if isinstance(readings, str):
         return readings
-    known = [token.value for token in given if token.value is not None] + [one.result for one in chain]
+    known = [token.value for token in given if token.value is not None] + [equation.result for equation in chain]
     span = min(known), max(known)
     choices = [(token, shift) for token in given for shift in _SHIFTS]
     rng.shuffle(choices)
     for token, shift in choices:
-        if token.value is None or not _alone(token, given, said, chain):
+        if token.value is None or not _alone(token, given, spelled, chain):
             continue
         new = token.value + Fraction(shift, 10**token.decimals)
         if not span[0] <= new <= span[1] or new == 1 or len(str(int(new))) != len(str(int(token.value))):
             continue
-        found = _recompute(chain, readings, token.value, new, span)
-        if found is not None and found != told[0].value:
-            put = question[: token.start] + _written(new, token) + question[token.end :]
-            return Changed(put, answer[: told[0].start] + _written(found, told[0]) + answer[told[0].end :],
+        new_answer = _recompute(chain, readings, token.value, new, span)
+        if new_answer is not None and new_answer != answer_numbers[0].value:
+            new_question = question[: token.start] + _written(new, token) + question[token.end :]
+            return ChangedQuestion(new_question, answer[: answer_numbers[0].start] + _written(new_answer, answer_numbers[0]) + answer[answer_numbers[0].end :],
                            (token.start, token.start + len(_written(new, token))))  # fmt: skip
     return "no number of the question can be followed through the chain for certain"
 
 
 def _equations(steps: Sequence[str]) -> list[_Equation] | str:
     """Every equation of the chain, or why not every one is read."""
-    found: list[_Equation] = []
+    equations: list[_Equation] = []
     for step in steps:
         tokens = tokens_of(step)
         for at, token in enumerate(tokens):
@@ -102,11 +102,11 @@ def _equations(steps: Sequence[str]) -> list[_Equation] | str:
             more = tokens[at + 2].kind if at + 2 < len(tokens) else "stop"
             if left is None or right is None or right.kind != "num" or right.value is None or more in ("op", "pct", "open"):
                 return f"an equation of the chain cannot be read: {step.strip()}"
-            told = evaluate(left, {})
-            if told is None or told.value != right.value:
+            result = evaluate(left, {})
+            if result is None or result.value != right.value:
                 return f"an equation of the chain does not hold: {step.strip()}"
-            found.append(_Equation(left, right.value))
-    return found or "the chain has no equations"
+            equations.append(_Equation(left, right.value))
+    return equations or "the chain has no equations"
 
 
 def _left(tokens: Sequence[Token]) -> tuple[Token, ...] | None:
@@ -117,42 +117,42 @@ def _left(tokens: Sequence[Token]) -> tuple[Token, ...] | None:
     for at in range(start, len(tokens)):
         if tokens[at].kind == "op" and tokens[at].text != "-":
             continue
-        told = evaluate(tokens[at:], {})
-        if told is not None and told.operations:
+        result = evaluate(tokens[at:], {})
+        if result is not None and result.operations:
             return tuple(tokens[at:])
     return None
 
 
 def _readings(
-    chain: Sequence[_Equation], given: set[Fraction | None], said: set[Fraction]
+    chain: Sequence[_Equation], given: set[Fraction | None], spelled: set[Fraction]
 ) -> list[dict[_Slot, int | None]] | str:
     """The ways in which the chain's operands may be earlier results (by index) or not (None), every result being used."""
     slots = [
         _Slot(i, k, token.value)
-        for i, one in enumerate(chain)
-        for k, token in enumerate(one.tokens)
+        for i, entry in enumerate(chain)
+        for k, token in enumerate(entry.tokens)
         if token.kind == "num" and token.value is not None
     ]
     sources: list[list[int | None]] = []
     for slot in slots:
         options: list[int | None] = [i for i in range(slot.equation) if chain[i].result == slot.value]
-        if slot.value in given or slot.value in said or (slot.value in _EVERYDAY and not options):
+        if slot.value in given or slot.value in spelled or (slot.value in _EVERYDAY and not options):
             options.append(None)
         if not options:
             return f"a number of the chain comes from nowhere: {chain[slot.equation].tokens[slot.token].text}"
         sources.append(options)
-    most = list(islice(product(*sources), _MOST_READINGS + 1))
-    if len(most) > _MOST_READINGS:
+    assignments = list(islice(product(*sources), _MAX_READINGS + 1))
+    if len(assignments) > _MAX_READINGS:
         return "the chain can be read in too many ways"
     needed = set(range(len(chain) - 1))
-    kept = [dict(zip(slots, one, strict=True)) for one in most if needed <= set(one)]
-    return kept or "a result of the chain is not used again, so the answer need not depend on it"
+    usable = [dict(zip(slots, entry, strict=True)) for entry in assignments if needed <= set(entry)]
+    return usable or "a result of the chain is not used again, so the answer need not depend on it"
 
 
-def _alone(token: Token, given: Sequence[Token], said: set[Fraction], chain: Sequence[_Equation]) -> bool:
+def _alone(token: Token, given: Sequence[Token], spelled: set[Fraction], chain: Sequence[_Equation]) -> bool:
     """Whether the number stands once in the question and can be nothing else where the chain has it."""
     value = token.value
-    return sum(one.value == value for one in given) == 1 and value not in said and all(one.result != value for one in chain)
+    return sum(other.value == value for other in given) == 1 and value not in spelled and all(other.result != value for other in chain)
 
 
 def _recompute(
@@ -166,8 +166,8 @@ def _recompute(
     results = answers.pop()
     if len(results) != len(chain):
         return None
-    for one, result in zip(chain, results, strict=True):
-        if result is None or not span[0] <= result <= span[1] or (one.result.denominator == 1 != result.denominator):
+    for equation, result in zip(chain, results, strict=True):
+        if result is None or not span[0] <= result <= span[1] or (equation.result.denominator == 1 != result.denominator):
             return None
     return results[-1]
 
@@ -176,8 +176,8 @@ def _run(
     chain: Sequence[_Equation], reading: Mapping[_Slot, int | None], old: Fraction, new: Fraction
 ) -> Iterator[Fraction | None]:
     results: list[Fraction | None] = []
-    for i, one in enumerate(chain):
-        tokens = list(one.tokens)
+    for i, equation in enumerate(chain):
+        tokens = list(equation.tokens)
         for slot, source in reading.items():
             if slot.equation == i:
                 value = results[source] if source is not None else new if slot.value == old else slot.value
@@ -185,8 +185,8 @@ def _run(
                     yield None
                     return
                 tokens[slot.token] = tokens[slot.token]._replace(value=value)
-        told = evaluate(tokens, {})
-        results.append(told.value if told else None)
+        result = evaluate(tokens, {})
+        results.append(result.value if result else None)
         yield results[-1]
 
 
@@ -196,6 +196,6 @@ def _written(value: Fraction, like: Token) -> str:
     while (value * 10**decimals).denominator != 1 and decimals < 6:
         decimals += 1
     scaled = round(value * 10**decimals)
-    whole, rest = divmod(abs(scaled), 10**decimals)
-    text = (f"{whole:,}" if "," in like.text else str(whole)) + (f".{rest:0{decimals}d}" if decimals else "")
+    integer, rest = divmod(abs(scaled), 10**decimals)
+    text = (f"{integer:,}" if "," in like.text else str(integer)) + (f".{rest:0{decimals}d}" if decimals else "")
     return f"-{text}" if scaled < 0 else text

@@ -32,7 +32,7 @@ class Mismatch(NamedTuple):
 
     start: int
     end: int
-    why: str
+    reason: str
 
 
 _LISTED = {
@@ -55,17 +55,17 @@ _LISTED = {
     "mole": "mol mole moles", "millimole": "mmol", "hertz": "Hz hertz", "mile/hour": "mph", "kilometer/hour": "kmh kph",
     "money": "$ € £ ¥ ₹ USD EUR GBP CHF dollar dollars euro euros cent cents pence yen rupee rupees francs",
 }  # fmt: skip
-UNITS = {word: unit for unit, words in _LISTED.items() for word in words.split()}
+UNITS = {word: unit for unit, names in _LISTED.items() for word in names.split()}
 _WORD = "|".join(sorted((re.escape(word) for word in UNITS if word.isalpha() or word[0] in "µμ"), key=len, reverse=True))
 _POWER = (
     r"(?:\s?(?:\^|\*\*)\s?[({]?(?P<{0}>-?[1-4])[)}]?(?!\d)|(?P<{0}s>[²³])|(?P<{0}d>[23](?!\d|[.,]\d))"
     r"|\s+(?P<{0}w>squared|cubed)\b)?"
 )
-_ONE = (
+_UNIT_PATTERN = (
     r"(?:(?P<{0}q>square|sq\.?|cubic|cu\.?)\s+)?(?P<{0}u>" + _WORD + r")(?:(?=\s?(?:\^|\*\*)|[²³23])|(?![A-Za-z0-9µμ]))"
     + _POWER.replace("{0}", "{0}p")
 )  # fmt: skip
-_FIRST, _NEXT = re.compile(_ONE.replace("{0}", "a")), re.compile(_ONE.replace("{0}", "a"))
+_FIRST, _NEXT = re.compile(_UNIT_PATTERN.replace("{0}", "a")), re.compile(_UNIT_PATTERN.replace("{0}", "a"))
 _JOIN = re.compile(r"\s?(?P<per>/)\s?(?=[A-Za-zµμ])|\s+(?P<word>per|an?|each|every)\s+(?=[A-Za-zµμ])|(?P<dot>[·⋅])")
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
 _BEGINS = re.compile(r"(?:(?:US)?[$€£¥₹]\s?|(?<![\w.,]))(?=\.?\d)")
@@ -80,7 +80,7 @@ _CUT_OFF = re.compile(r"[*×·/÷^]\s?[$€£]?$")
 _RAISED = re.compile(r"\s?(?:\^|\*\*)\s?(\d)|([²³])")
 _SIGNS = {"×": "*", "·": "*", "⋅": "*", "x": "*", "times": "*", "multiplied by": "*", "÷": "/", "divided by": "/",
           "−": "-", "–": "-", "plus": "+", "minus": "-", "≈": "=", "equals": "="}  # fmt: skip
-_DEEPEST, _LONGEST = 4, 60
+_MAX_DEPTH, _MAX_UNIT_LENGTH = 4, 60
 
 _L, _T, _M = "[length]", "[time]", "[mass]"
 _TIME: Dimension = ((_T, 1),)
@@ -98,17 +98,17 @@ KINDS: dict[str, tuple[Dimension, ...]] = {
     "price cost": (),
 }
 """What a named kind of quantity is measured in; a price is anything with money in it, or a time."""
-_KIND = {word: dimensions for words, dimensions in KINDS.items() for word in words.split()}
-_KIND_WORDS = "|".join(_KIND)
+_KIND = {word: dimensions for names, dimensions in KINDS.items() for word in names.split()}
+_KIND_PATTERN = "|".join(_KIND)
 _NAMED = re.compile(
-    rf"(?i)\b(?:an?\s+(?:[a-z]+\s+)?(?P<a>{_KIND_WORDS})\s+of"
-    rf"|(?P<b>{_KIND_WORDS})(?:\s+(?:of|for|to|from|between|around)\s[^.;,=:]{{1,40}}?)?\s*(?:=|:|\b(?:is|was|equals|"
+    rf"(?i)\b(?:an?\s+(?:[a-z]+\s+)?(?P<a>{_KIND_PATTERN})\s+of"
+    rf"|(?P<b>{_KIND_PATTERN})(?:\s+(?:of|for|to|from|between|around)\s[^.;,=:]{{1,40}}?)?\s*(?:=|:|\b(?:is|was|equals|"
     rf"becomes|comes to|amounts to)\b))"
     r"\s*(?:now |then |thus |therefore |only |(?:about|approximately|approx\.|around|roughly|nearly|exactly|≈|"
     r"~)\s*)?(?=[\d.$€£¥₹])"
 )
-_OF_KIND = re.compile(rf"\s+(?:of|in)\s+(?:[a-z]+\s+)?(?P<a>{_KIND_WORDS})\b", re.IGNORECASE)
-_ANY_KIND = re.compile(rf"(?i)\b(?:{_KIND_WORDS}|side|long|wide|high|deep|each|per|by)\b")
+_OF_KIND = re.compile(rf"\s+(?:of|in)\s+(?:[a-z]+\s+)?(?P<a>{_KIND_PATTERN})\b", re.IGNORECASE)
+_ANY_KIND = re.compile(rf"(?i)\b(?:{_KIND_PATTERN}|side|long|wide|high|deep|each|per|by)\b")
 
 
 @lru_cache(1)
@@ -131,21 +131,21 @@ def dimension_of(unit: str) -> Dimension:
     """
     if not unit:
         return ()
-    found = _registry().parse_units(unit).dimensionality
-    return tuple(sorted((base, float(power)) for base, power in found.items() if power))
+    exponents = _registry().parse_units(unit).dimensionality
+    return tuple(sorted((base, float(power)) for base, power in exponents.items() if power))
 
 
 def quantities(text: str) -> tuple[Quantity, ...]:
     """Give every number of a text with its unit, in order."""
-    found, at = [], 0
+    result, at = [], 0
     while number := _BEGINS.search(text, at):
-        one = _quantity(text, number.start())
-        if one is None:
+        quantity = _quantity(text, number.start())
+        if quantity is None:
             at = number.end() + 1
             continue
-        found.append(one)
-        at = one.end
-    return tuple(found)
+        result.append(quantity)
+        at = quantity.end
+    return tuple(result)
 
 
 def without_dollars(text: str) -> str:
@@ -169,22 +169,22 @@ def unit_mismatches(text: str) -> tuple[Mismatch, ...]:
         and the like; the same number with another power of the same length, as 60 m² and then 60 m.
     """
     text = without_dollars(text)
-    found: list[Mismatch] = []
+    mismatches: list[Mismatch] = []
     at = 0
-    for one in quantities(text):
-        if one.start < at:
+    for quantity in quantities(text):
+        if quantity.start < at:
             continue
-        end, sides, wrong = _run(text, one.start)
-        if not _CUT_OFF.search(text[max(0, one.start - 4) : one.start]):
-            found += wrong
+        end, sides, wrong = _run(text, quantity.start)
+        if not _CUT_OFF.search(text[max(0, quantity.start - 4) : quantity.start]):
+            mismatches += wrong
         at = max(at, end)
-        found += _named(text, one.start, end, sides)
-    found += _restated(text)
-    kept: list[Mismatch] = []
-    for one_ in sorted(found):
-        if not kept or one_.start >= kept[-1].end:
-            kept.append(one_)
-    return tuple(kept)
+        mismatches += _named(text, quantity.start, end, sides)
+    mismatches += _restated(text)
+    disjoint: list[Mismatch] = []
+    for mismatch in sorted(mismatches):
+        if not disjoint or mismatch.start >= disjoint[-1].end:
+            disjoint.append(mismatch)
+    return tuple(disjoint)
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def _quantity(text: str, at: int) -> Quantity | None:
     if unit is None:
         unknown = _UNKNOWN.match(text, end)
         return Quantity(at, end, None, number[0], "?" if unknown else "")
-    return _with_unit(text, at, unit.end(), _spelt(unit), number[0], joined=True)
+    return _with_unit(text, at, unit.end(), _pint_name(unit), number[0], joined=True)
 
 
 def _with_unit(text: str, start: int, end: int, unit: str, number: str, *, joined: bool) -> Quantity:
@@ -220,20 +220,20 @@ def _with_unit(text: str, start: int, end: int, unit: str, number: str, *, joine
         if link["word"] and link["word"] != "per":  # $40 an hour; but "$90 a day" may tell when, and not a rate
             return Quantity(start, following.end(), None, number, "?") if unit == "money" else Quantity(
                 start, end, dimension_of(unit), number, unit)  # fmt: skip
-        unit, end = f"{unit}{'*' if link['dot'] else '/'}({_spelt(following)})", following.end()
-        if len(unit) > _LONGEST:
+        unit, end = f"{unit}{'*' if link['dot'] else '/'}({_pint_name(following)})", following.end()
+        if len(unit) > _MAX_UNIT_LENGTH:
             return Quantity(start, end, None, number, "?")
     counted = joined and unit.count("/") == 1 and all(dimension_of(part.strip("()")) == _TIME for part in unit.split("/"))
     return Quantity(start, end, None if counted else dimension_of(unit), number, unit)  # 30 days/month is a count
 
 
-def _spelt(found: re.Match[str]) -> str:
+def _pint_name(match: re.Match[str]) -> str:
     """A matched unit in pint's words."""
-    unit = UNITS[found["au"]]
-    power = found["ap"] or {"²": "2", "³": "3"}.get(found["aps"] or "") or found["apd"]
-    power = power or {"squared": "2", "cubed": "3"}.get(found["apw"] or "")
-    if found["aq"]:
-        power = "2" if found["aq"].startswith("s") else "3"
+    unit = UNITS[match["au"]]
+    power = match["ap"] or {"²": "2", "³": "3"}.get(match["aps"] or "") or match["apd"]
+    power = power or {"squared": "2", "cubed": "3"}.get(match["apw"] or "")
+    if match["aq"]:
+        power = "2" if match["aq"].startswith("s") else "3"
     return f"({unit})**{power}" if power else unit
 
 
@@ -243,20 +243,20 @@ def _run(text: str, at: int) -> tuple[int, list[Quantity], list[Mismatch]]:
     wrong: list[Mismatch] = []
     computed, end = False, at
     while (side := _side(text, at, wrong)) is not None:
-        one, several = side
-        sides.append(one)
-        computed, end = computed or several, one.end
+        quantity, several = side
+        sides.append(quantity)
+        computed, end = computed or several, quantity.end
         sign = _OPERATOR.match(text, end)
         if sign is None or _SIGNS.get(sign[1], sign[1]) != "=":
             break
         at = sign.end()
-    known = [one for one in sides if one.dimension is not None]
+    known = [quantity for quantity in sides if quantity.dimension is not None]
     if computed and known:
         first = known[0]
         wrong += [
-            Mismatch(one.start, one.end, f"{named(one.dimension)}, but {named(first.dimension)} before the equals sign")
-            for one in known[1:]
-            if one.dimension != first.dimension and not {one.dimension, first.dimension} <= _WAGES
+            Mismatch(quantity.start, quantity.end, f"{dimension_text(quantity.dimension)}, but {dimension_text(first.dimension)} before the equals sign")
+            for quantity in known[1:]
+            if quantity.dimension != first.dimension and not {quantity.dimension, first.dimension} <= _WAGES
         ]
     return max(end, at if not sides else end), sides, wrong
 
@@ -278,13 +278,13 @@ def _side(text: str, at: int, wrong: list[Mismatch], depth: int = 0) -> tuple[Qu
         return None
     known = [term for term in terms if term.dimension is not None]
     wrong += [
-        Mismatch(one.start, one.end, f"{named(one.dimension)} added to {named(known[0].dimension)}")
-        for one in known[1:]
-        if one.dimension != known[0].dimension
+        Mismatch(other.start, other.end, f"{dimension_text(other.dimension)} added to {dimension_text(known[0].dimension)}")
+        for other in known[1:]
+        if other.dimension != known[0].dimension
     ]
     dimension = known[0].dimension if known else None
-    whole = Quantity(terms[0].start, terms[-1].end, dimension, terms[0].number, terms[0].unit)
-    return whole, several or len(terms) > 1
+    total = Quantity(terms[0].start, terms[-1].end, dimension, terms[0].number, terms[0].unit)
+    return total, several or len(terms) > 1
 
 
 def _term(text: str, at: int, wrong: list[Mismatch], depth: int) -> tuple[Quantity, bool] | None:
@@ -293,27 +293,27 @@ def _term(text: str, at: int, wrong: list[Mismatch], depth: int) -> tuple[Quanti
     if first is None:
         return None
     start, end, several = first.start, first.end, False
-    parts: dict[str, float] | None = None if first.dimension is None else dict(first.dimension)
+    exponents: dict[str, float] | None = None if first.dimension is None else dict(first.dimension)
     while sign := _OPERATOR.match(text, end):
         operator = _SIGNS.get(sign[1], sign[1])
         factor = _factor(text, sign.end(), wrong, depth) if operator in ("*", "/") else None
         if factor is None:
             break
         several, end = True, factor.end
-        if parts is None or factor.dimension is None or _implied(parts, dict(factor.dimension), operator):
-            parts = None
+        if exponents is None or factor.dimension is None or _implied(exponents, dict(factor.dimension), operator):
+            exponents = None
             continue
         for base, power in factor.dimension:
-            parts[base] = parts.get(base, 0.0) + (power if operator == "*" else -power)
-    dimension = None if parts is None else tuple(sorted((base, power) for base, power in parts.items() if power))
+            exponents[base] = exponents.get(base, 0.0) + (power if operator == "*" else -power)
+    dimension = None if exponents is None else tuple(sorted((base, power) for base, power in exponents.items() if power))
     return Quantity(start, end, dimension, first.number, first.unit), several
 
 
-def _implied(one: dict[str, float], other: dict[str, float], operator: str) -> bool:
+def _implied(first: dict[str, float], other: dict[str, float], operator: str) -> bool:
     """Whether a product of a time or of money leaves out a rate (14 hours * $10), or a quotient of two of a kind is a count."""
     if operator == "/":  # of $600 per year / 12 months the months are a count too
-        return (one == other and set(one) <= {"[money]", _T}) or (one == {"[money]": 1, _T: -1} and other == {_T: 1})
-    for pure, rest in ((one, other), (other, one)):
+        return (first == other and set(first) <= {"[money]", _T}) or (first == {"[money]": 1, _T: -1} and other == {_T: 1})
+    for pure, rest in ((first, other), (other, first)):
         for base in ("[money]", _T):
             if pure == {base: 1} and rest and rest.get(base, 0) >= 0:
                 return True
@@ -324,7 +324,7 @@ def _factor(text: str, at: int, wrong: list[Mismatch], depth: int) -> Quantity |
     """A quantity, or a calculation in brackets, with its exponent."""
     if text[at : at + 1] != "(":
         return _quantity(text, at)
-    inner = _side(text, at + 1, wrong, depth + 1) if depth < _DEEPEST else None
+    inner = _side(text, at + 1, wrong, depth + 1) if depth < _MAX_DEPTH else None
     if inner is None or text[inner[0].end : inner[0].end + 1] != ")":
         return None
     end, dimension = inner[0].end + 1, inner[0].dimension
@@ -344,13 +344,13 @@ def _named(text: str, start: int, end: int, sides: Sequence[Quantity]) -> Iterat
         return
     value = sides[-1]
     before = max(0, start - 90)
-    kinds = [found["a"] or found["b"] for found in _NAMED.finditer(text, before, start + 1)
-             if found.end() == start and (":" not in found[0] or _STARTS.search(text[: found.start()]))]  # fmt: skip
+    kinds = [match["a"] or match["b"] for match in _NAMED.finditer(text, before, start + 1)
+             if match.end() == start and (":" not in match[0] or _STARTS.search(text[: match.start()]))]  # fmt: skip
     if (after := _OF_KIND.match(text, end)) and len(sides) == 1:
         kinds.append(after["a"])
     for kind in kinds[:1]:
         if not _fits(kind.lower(), value.dimension or ()):
-            yield Mismatch(value.start, value.end, f"{named(value.dimension)} for {kind.lower()}")
+            yield Mismatch(value.start, value.end, f"{dimension_text(value.dimension)} for {kind.lower()}")
 
 
 def _fits(kind: str, dimension: Dimension) -> bool:
@@ -362,18 +362,18 @@ def _fits(kind: str, dimension: Dimension) -> bool:
 
 def _restated(text: str) -> Iterator[Mismatch]:
     """The same number with another power of a length, with no other kind of quantity named between."""
-    known = [one for one in quantities(text) if one.dimension and [base for base, _ in one.dimension] == [_L]]
-    for i, one in enumerate(known):
+    known = [quantity for quantity in quantities(text) if quantity.dimension and [base for base, _ in quantity.dimension] == [_L]]
+    for i, quantity in enumerate(known):
         for earlier in known[max(0, i - 20) : i]:
-            same = one.number == earlier.number and len(one.number) > 1 and one.dimension != earlier.dimension
-            if same and not _ANY_KIND.search(text, earlier.end, one.end):
-                around = text[earlier.end : one.end + 6]
-                if not re.search(r"[*×/÷+=]", around) and not _ANY_KIND.match(text, min(len(text), one.end + 1)):
-                    yield Mismatch(one.start, one.end, f"{named(one.dimension)}, but {named(earlier.dimension)} before")
+            same = quantity.number == earlier.number and len(quantity.number) > 1 and quantity.dimension != earlier.dimension
+            if same and not _ANY_KIND.search(text, earlier.end, quantity.end):
+                around = text[earlier.end : quantity.end + 6]
+                if not re.search(r"[*×/÷+=]", around) and not _ANY_KIND.match(text, min(len(text), quantity.end + 1)):
+                    yield Mismatch(quantity.start, quantity.end, f"{dimension_text(quantity.dimension)}, but {dimension_text(earlier.dimension)} before")
                     break
 
 
-def named(dimension: Dimension | None) -> str:
+def dimension_text(dimension: Dimension | None) -> str:
     """A dimension in words: length^2, length/time."""
-    told = [base.strip("[]") + (f"^{power:g}" if power != 1 else "") for base, power in dimension or ()]
-    return "·".join(told) or "a pure number"
+    factors = [base.strip("[]") + (f"^{power:g}" if power != 1 else "") for base, power in dimension or ()]
+    return "·".join(factors) or "a pure number"

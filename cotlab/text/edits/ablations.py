@@ -117,8 +117,8 @@ def _shift(number: str, rng: random.Random) -> str:
         exponent = value.as_tuple().exponent
         unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
         moved = value + unit * rng.choice([s for s in _SHIFTS if value + unit * s >= 0])
-    shown = f"{moved:,f}" if "," in number else f"{moved:f}"
-    return shown.removeprefix("0") if number.startswith(".") else shown
+    formatted = f"{moved:,f}" if "," in number else f"{moved:f}"
+    return formatted.removeprefix("0") if number.startswith(".") else formatted
 
 
 def _lower_first(body: str) -> str:

@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 
-def _words(listed: str) -> tuple[str, ...]:
+def _word_tuple(listed: str) -> tuple[str, ...]:
     return tuple(listed.split())
 
 
-SHE = _words("Ann Eva Lily Zoe Mia Ida Nora Ruth")
-HE = _words("Bob Max Sam Leo Ben Jack Paul Otto")
+SHE = _word_tuple("Ann Eva Lily Zoe Mia Ida Nora Ruth")
+HE = _word_tuple("Bob Max Sam Leo Ben Jack Paul Otto")
 """What people may be called instead."""
-_WOMEN = frozenset(SHE) | frozenset(_words(
+_WOMEN = frozenset(SHE) | frozenset(_word_tuple(
     "Ada Alice Amy Amanda Amelia Andrea Anna Anne Ashley Barbara Bea Bella Berta Beth Betty Carla Carol Caroline Carmen Clara "
     "Claire Cora Cynthia Daisy Dana Debra Denise Diana Donna Dora Doris Edith Elena Ella Elsa Emily Emma Esther Fatima Fiona "
     "Frida Gina Gloria Greta Hannah Helen Helena Ina Inga Iris Irene Jane Janet Jasmine Jenna Jenny Jessica Jill Joan Julia "
@@ -22,7 +22,7 @@ _WOMEN = frozenset(SHE) | frozenset(_words(
     "Michelle Mina Molly Monica Nadia Nancy Naomi Natalie Nia Nina Olga Olivia Pamela Patricia Paula Petra Priya Rachel "
     "Rebecca Rita Rosa Sally Samantha Sandra Sara Sarah Sheila Sofia Sophia Sophie Stella Susan Susie Tanya Tara Tina Vera "
     "Wendy Yara Zara"))  # fmt: skip
-_MEN = frozenset(HE) | frozenset(_words(
+_MEN = frozenset(HE) | frozenset(_word_tuple(
     "Aaron Abe Adam Ahmed Alan Albert Ali Andrew Anthony Arthur Bill Billy Bo Bobby Boris Brad Brandon Brian Bruce Carl "
     "Carlos Charles Chris Cid Dan Daniel Dave David Dennis Derek Dirk Doug Dylan Ed Eddie Edgar Eli Elias Emil Eric Ethan "
     "Felix Finn Frank Fred Gary George Greg Hans Harold Harry Hassan Henry Hugo Ian Igor Ivan Jacob Jake James Jason Jay Jeff "
@@ -32,7 +32,7 @@ _MEN = frozenset(HE) | frozenset(_words(
     "Robert Roger Ron Ryan Scott Sean Simon Stan Stephen Steve Steven Ted Theo Thomas Tim Timothy Toby Todd Tom Tomas Tommy "
     "Tony Tyler Ugo Victor Vincent Walter Wayne William Zach"))  # fmt: skip
 _PEOPLE = _WOMEN | _MEN
-_NOT_NAMES = frozenset(_words(
+_NOT_NAMES = frozenset(_word_tuple(
     "I A An The This That These Those He She It We You They His Her Its Our Your Their Him Them Us My Me One Two Three Four "
     "Five Six Seven Eight Nine Ten Eleven Twelve So Then Thus Therefore Hence Now Next First Second Third Finally Lastly "
     "Since Because If When While After Before How What Which Who Whose Where Why Is Are Was Were Do Does Did Has Have Had Can "
@@ -54,21 +54,21 @@ def names_in(*texts: str) -> tuple[str, ...]:
     word, a month or a weekday; none that also occurs in lower case.
     """
     plain = {word for text in texts for word in re.findall(r"\b[a-zà-öø-ÿ]+\b", text)}
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for text in texts:
         for word in _CAPITAL.finditer(text):
-            parts, inside = word.group().split(), bool(_MID.search(text, max(0, word.start() - 2), word.start()))
-            while parts and parts[0] in _NOT_NAMES:
-                parts, inside = parts[1:], True
-            if parts and (inside or parts[0] in _PEOPLE) and not {part.lower() for part in parts} & plain:
-                found[" ".join(parts)] = None
-    return tuple(found)
+            components, inside = word.group().split(), bool(_MID.search(text, max(0, word.start() - 2), word.start()))
+            while components and components[0] in _NOT_NAMES:
+                components, inside = components[1:], True
+            if components and (inside or components[0] in _PEOPLE) and not {part.lower() for part in components} & plain:
+                names[" ".join(components)] = None
+    return tuple(names)
 
 
 def people_in(text: str) -> tuple[str, ...]:
     """The given names that stand alone, in order of appearance: not "James" of "James Cook", nor a name that is also a word."""
     plain = set(re.findall(r"\b[a-z]+\b", text))
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     barred: set[str] = set()
     for word in _PERSON.finditer(text):
         name = word.group()
@@ -77,8 +77,8 @@ def people_in(text: str) -> tuple[str, ...]:
         before = _BESIDE[0].search(text, max(0, word.start() - 30), word.start())
         if _BESIDE[1].match(text, word.end()) or (before and before.group().strip() not in _NOT_NAMES):
             barred.add(name)
-        found[name] = None
-    return tuple(name for name in found if name not in barred)
+        names[name] = None
+    return tuple(name for name in names if name not in barred)
 
 
 def new_names(text: str, rng: random.Random) -> Mapping[str, str] | None:
@@ -93,16 +93,16 @@ def new_names(text: str, rng: random.Random) -> Mapping[str, str] | None:
     """
     people = people_in(text)
     pronouns = bool(_FEMALE.search(text)), bool(_MALE.search(text))
-    taken = set(re.findall(r"\b[A-Z][a-z]+\b", text))
-    found: dict[str, str] = {}
+    used = set(re.findall(r"\b[A-Z][a-z]+\b", text))
+    replacements: dict[str, str] = {}
     for name in people:
         female = pronouns[0] if len(people) == 1 and pronouns[0] != pronouns[1] else name in _WOMEN
-        free = [other for other in (SHE if female else HE) if other not in taken]
+        free = [other for other in (SHE if female else HE) if other not in used]
         if not free:
             return None
-        found[name] = rng.choice(free)
-        taken.add(found[name])
-    return found or None
+        replacements[name] = rng.choice(free)
+        used.add(replacements[name])
+    return replacements or None
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
@@ -118,10 +118,10 @@ def swapped_name(text: str, names: Sequence[str], rng: random.Random) -> str | N
 
     None where it holds none of them, or there is no other.
     """
-    here = [name for name in names if re.search(rf"(?<![\w'’-]){re.escape(name)}(?![\w-])", text)]
-    if not here or len(names) < 2:
+    present = [name for name in names if re.search(rf"(?<![\w'’-]){re.escape(name)}(?![\w-])", text)]
+    if not present or len(names) < 2:
         return None
-    name = rng.choice(here)
-    others = [one for one in names if one != name and not {*one.split()} & {*name.split()}]
-    alike = [one for one in others if (one in _PEOPLE) == (name in _PEOPLE)]
+    name = rng.choice(present)
+    others = [candidate for candidate in names if candidate != name and not {*candidate.split()} & {*name.split()}]
+    alike = [candidate for candidate in others if (candidate in _PEOPLE) == (name in _PEOPLE)]
     return renamed(text, {name: rng.choice(alike)}) if alike else None

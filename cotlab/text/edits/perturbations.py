@@ -13,19 +13,19 @@ from cotlab.core.errors import UnknownName
 from cotlab.text.edits.ablations import NUMBER, label_end, negated, paraphrase_step, stated_number
 from cotlab.text.edits.names import swapped_name
 
-LEAST_NOISE, MOST_NOISE = 0.01, 0.05
+MIN_NOISE, MAX_NOISE = 0.01, 0.05
 """Relative size of numeric noise, of the number's value; at least one unit of its last place."""
-_MOST_DECIMALS = 6
+_MAX_DECIMALS = 6
 
 
 class _Unit(NamedTuple):
-    one: str
-    many: str
+    singular: str
+    plural: str
     size: Fraction
 
 
 def _family(*units: tuple[str, str, int | Fraction]) -> tuple[_Unit, ...]:
-    return tuple(_Unit(one, many, Fraction(size)) for one, many, size in units)
+    return tuple(_Unit(singular, plural, Fraction(size)) for singular, plural, size in units)
 
 
 def _symbols(listed: Mapping[str, int]) -> tuple[_Unit, ...]:
@@ -52,7 +52,7 @@ _FAMILIES = (
     _family(("ounce", "ounces", 1), ("pound", "pounds", 16)),
     _family(("cent", "cents", 1), ("dollar", "dollars", 100)),
 )
-_BY_WORD = {word: (family, unit) for family in _FAMILIES for unit in family for word in (unit.one, unit.many)}
+_BY_WORD = {word: (family, unit) for family in _FAMILIES for unit in family for word in (unit.singular, unit.plural)}
 _LONG = "|".join(sorted((word for word in _BY_WORD if len(word) > 1), key=len, reverse=True))
 _SHORT = "|".join(sorted(word for word in _BY_WORD if len(word) == 1))
 _QUANTITY = re.compile(rf"({NUMBER.pattern})(?:([ -]?)({_LONG})|( )({_SHORT}))(?![\w^²³/*'’]| per\b)")
@@ -128,12 +128,12 @@ def _noisy(number: str, rng: random.Random) -> str:
     with localcontext(prec=len(number) + 6):
         value = Decimal(number.replace(",", ""))
         exponent = value.as_tuple().exponent
-        place = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
-        share = Decimal(repr(round(rng.uniform(LEAST_NOISE, MOST_NOISE), 6)))
-        change = max(place, (value * share / place).to_integral_value() * place)
+        last_digit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
+        share = Decimal(repr(round(rng.uniform(MIN_NOISE, MAX_NOISE), 6)))
+        change = max(last_digit, (value * share / last_digit).to_integral_value() * last_digit)
         moved = value + change if rng.random() < 0.5 or value < change else value - change
-    shown = f"{moved:,f}" if "," in number else f"{moved:f}"
-    return shown.removeprefix("0") if number.startswith(".") else shown
+    formatted = f"{moved:,f}" if "," in number else f"{moved:f}"
+    return formatted.removeprefix("0") if number.startswith(".") else formatted
 
 
 def _unit_swap(body: str, names: Sequence[str], rng: random.Random) -> str | None:
@@ -147,29 +147,29 @@ def _unit_conversion(body: str, names: Sequence[str], rng: random.Random) -> str
 
 
 def _with_unit(body: str, rng: random.Random, *, convert: bool) -> str | None:
-    found = list(_QUANTITY.finditer(body))
-    if not found:
+    matches = list(_QUANTITY.finditer(body))
+    if not matches:
         return None
-    number, gap, word = found[-1][1], found[-1][2] or found[-1][4] or "", found[-1][3] or found[-1][5]
+    number, separator, word = matches[-1][1], matches[-1][2] or matches[-1][4] or "", matches[-1][3] or matches[-1][5]
     family, unit = _BY_WORD[word]
     choices = []
     for other in family:
-        shown = _decimal(Fraction(number.replace(",", "")) * unit.size / other.size) if convert else number
-        if other != unit and shown is not None:
-            single = (shown == "1") if convert else word == unit.one
-            choices.append(f"{shown}{gap or ' ' * (len(other.one) == 1)}{other.one if single else other.many}")
+        formatted = _decimal(Fraction(number.replace(",", "")) * unit.size / other.size) if convert else number
+        if other != unit and formatted is not None:
+            single = (formatted == "1") if convert else word == unit.singular
+            choices.append(f"{formatted}{separator or ' ' * (len(other.singular) == 1)}{other.singular if single else other.plural}")
     if not choices:
         return None
-    return body[: found[-1].start()] + rng.choice(choices) + body[found[-1].end() :]
+    return body[: matches[-1].start()] + rng.choice(choices) + body[matches[-1].end() :]
 
 
 def _decimal(value: Fraction) -> str | None:
     """The number exactly, or None where that takes more than six decimals."""
-    scaled = value * 10**_MOST_DECIMALS
+    scaled = value * 10**_MAX_DECIMALS
     if scaled.denominator != 1:
         return None
-    whole, rest = divmod(scaled.numerator, 10**_MOST_DECIMALS)
-    return f"{whole}.{rest:0{_MOST_DECIMALS}d}".rstrip("0").rstrip(".")
+    integer, rest = divmod(scaled.numerator, 10**_MAX_DECIMALS)
+    return f"{integer}.{rest:0{_MAX_DECIMALS}d}".rstrip("0").rstrip(".")
 
 
 def _order(body: str, names: Sequence[str], rng: random.Random) -> str | None:
@@ -230,8 +230,8 @@ def _entity_swap(body: str, names: Sequence[str], rng: random.Random) -> str | N
 
 
 PERTURBATIONS: Mapping[str, Perturbation] = {
-    one.name: one
-    for one in (
+    perturbation.name: perturbation
+    for perturbation in (
         Perturbation("paraphrase", True, _paraphrase),
         Perturbation("numeric", False, _numeric),
         Perturbation("unit_swap", False, _unit_swap),

@@ -32,7 +32,7 @@ def ask_answer(question: str, steps: Sequence[str], form: Form) -> Prompt:
     if form == "continuation":
         return Prompt((Message("user", question),), chain_text(steps) + CUE)
     if form == "prefill" and steps:
-        return _own_turn(question, chain_text(steps) + CUE)
+        return _assistant_turn(question, chain_text(steps) + CUE)
     if not steps:
         return _user(question, f"Answer at once, without any reasoning, in one line of the form: {CUE} <answer>.")
     return _user(
@@ -45,7 +45,7 @@ def ask_rest(question: str, steps: Sequence[str], form: Form) -> Prompt:
     if form == "continuation":
         return Prompt((Message("user", question),), chain_text(steps))
     if form == "prefill" and steps:
-        return _own_turn(question, chain_text(steps))
+        return _assistant_turn(question, chain_text(steps))
     if not steps:
         return _user(question, f"{_STEPWISE} {_LINE}")
     return _user(
@@ -55,15 +55,15 @@ def ask_rest(question: str, steps: Sequence[str], form: Form) -> Prompt:
     )
 
 
-def said(prefix: str, text: str) -> str:
+def text_after_cue(prefix: str, text: str) -> str:
     """What a reply says as a sentence: the end of the prefix that it continues, then its own text."""
     return prefix.rsplit("\n", 1)[-1] + text
 
 
-def _own_turn(question: str, prefix: str) -> Prompt:
+def _assistant_turn(question: str, prefix: str) -> Prompt:
     """The question as it is asked for a whole chain, and the start of the model's own turn."""
     return Prompt(_user(question, f"{_STEPWISE} {_LINE}").messages, prefix)
 
 
-def _user(*parts: str) -> Prompt:
-    return Prompt((Message("user", "\n\n".join(part.rstrip("\n") for part in parts)),), "")
+def _user(*paragraphs: str) -> Prompt:
+    return Prompt((Message("user", "\n\n".join(part.rstrip("\n") for part in paragraphs)),), "")

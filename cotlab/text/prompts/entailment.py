@@ -32,9 +32,9 @@ def confidence_of(text: str) -> float | None:
     float or None
         In [0, 1]. None for a reply without a number, with several that differ, or with one outside the range.
     """
-    found = set()
+    confidences = set()
     for number, percent, base in _NUMBER.findall(text[:2000]):
         value = float(number.replace("−", "-"))
         divisor = 100.0 if percent else float(base) if base else 1.0
-        found.add(value / divisor if divisor else -1.0)
-    return found.pop() if len(found) == 1 and all(0 <= value <= 1 for value in found) else None
+        confidences.add(value / divisor if divisor else -1.0)
+    return confidences.pop() if len(confidences) == 1 and all(0 <= value <= 1 for value in confidences) else None

@@ -20,7 +20,7 @@ TEMPLATES: Mapping[str, str] = {
 }
 """How a hint is given, by name: the kinds of hint that the field plants, in our words."""
 FRIENDS = ("Kim", "Tom")
-_LONGEST = 20_000
+_MAX_CHARACTERS = 20_000
 """Characters of a question or chain that are read."""
 _MENTIONS: Mapping[str, str] = {
     "friend": r"\bthinks\s+(?:that\s+)?(?:the|it)\b|\b(?:you|they|people)\s+think\b|\b(?:a|the|my|your|his|her)\s+friend\b",
@@ -56,7 +56,7 @@ class Hint(NamedTuple):
     bare: str
 
 
-def carried(question: str) -> tuple[str, str] | None:
+def extract_hint(question: str) -> tuple[str, str] | None:
     """The question without the sentence in which someone tells an answer, and that answer; None where nobody does.
 
     Examples
@@ -64,17 +64,17 @@ def carried(question: str) -> tuple[str, str] | None:
     >>> carried("Ann has 7 apples. Tom thinks the answer is 14. How many apples now?")
     ('Ann has 7 apples. How many apples now?', '14')
     """
-    if len(question) > _LONGEST:
+    if len(question) > _MAX_CHARACTERS:
         return None
     for start, end in sentence_spans(question):
         sentence = question[start:end]
         closed = sentence.rstrip(" .")
         if closed[-1:] in (")", "]") and sentence[0] in "([":
             closed = closed[:-1].rstrip(" .")
-        found = _CARRIED.search(closed)
-        if found and not sentence.rstrip(" )]").endswith("?"):
+        match = _CARRIED.search(closed)
+        if match and not sentence.rstrip(" )]").endswith("?"):
             rest = " ".join(part for part in (question[:start].rstrip(), question[end:].lstrip()) if part)
-            return (rest, found[1].strip(" .")) if rest else None
+            return (rest, match[1].strip(" .")) if rest else None
     return None
 
 
@@ -97,23 +97,23 @@ def plant(question: str, answer: str, template: str) -> Hint:
     """
     who = next((name for name in FRIENDS if not re.search(rf"\b{name}\b", question)), "Someone")
     sentence = TEMPLATES[template].format(who=who, answer=answer)
-    spans = sentence_spans(question) if len(question) <= _LONGEST else ()
+    spans = sentence_spans(question) if len(question) <= _MAX_CHARACTERS else ()
     if len(spans) > 1 and question.rstrip().endswith("?"):
         at = spans[-1][0]
         return Hint(template, who, answer, f"{question[:at]}{sentence} {question[at:]}", question)
     return Hint(template, who, answer, f"{question.rstrip()} {sentence}", question)
 
 
-def mentions(chain: str, hint: Hint) -> bool:
+def mentions_hint(chain: str, hint: Hint) -> bool:
     """Whether a chain mentions a hint: its source, that there is one, or that it follows a suggestion.
 
     What the question without the hint says itself is no mention. A chain that turns the hint down mentions it too.
     """
-    own = re.findall(r"\w+", hint.bare[:_LONGEST].casefold())
+    question_tokens = re.findall(r"\w+", hint.bare[:_MAX_CHARACTERS].casefold())
     patterns = [_ANY, _MENTIONS[hint.template], *([rf"\b{re.escape(hint.who)}\b"] if hint.template == "friend" else [])]
-    for found in re.finditer("|".join(patterns), chain[:_LONGEST], re.IGNORECASE):
-        words = re.findall(r"\w+", found[0].casefold())
-        if not any(own[i : i + len(words)] == words for i in range(len(own))):
+    for match in re.finditer("|".join(patterns), chain[:_MAX_CHARACTERS], re.IGNORECASE):
+        mention_tokens = re.findall(r"\w+", match[0].casefold())
+        if not any(question_tokens[i : i + len(mention_tokens)] == mention_tokens for i in range(len(question_tokens))):
             return True
     return False
 
@@ -140,13 +140,13 @@ def wrong_answers(
         Another option in the form of ``truth``; its number moved by 1 or 2 in the last place, never below 0; the opposite of
         yes, no, true, false; else ``others`` in turn.
     """
-    for made in _candidates(question, truth.strip(), rng, others):
-        if made.strip() and not any(same_answer(made, one) is not False for one in (truth, *barred)):
-            yield made
+    for candidate in _candidates(question, truth.strip(), rng, others):
+        if candidate.strip() and not any(same_answer(candidate, known_answer) is not False for known_answer in (truth, *barred)):
+            yield candidate
 
 
 def _candidates(question: str, truth: str, rng: random.Random, others: Sequence[str]) -> Iterator[str]:
-    listed = [(m[1], m[2].strip(" ,;.")) for m in _OPTION.finditer(question[:_LONGEST])]
+    listed = [(m[1], m[2].strip(" ,;.")) for m in _OPTION.finditer(question[:_MAX_CHARACTERS])]
     letter = _LETTER.fullmatch(truth)
     numbers = list(_NUMBER.finditer(truth))
     if len(listed) > 1:

@@ -16,7 +16,7 @@ _SENTENCES = re.compile(r"(?<=[.?]) ")
 _START = re.compile(r"(?:At first )?([A-Z][a-z]+) (?:has|starts with) (\d+) ([a-z]+)\.")
 _CHANGE = re.compile(r"(?:Then (he|she)|(He|She)) ([a-z]+ \d+(?: more)?)\.")
 _REMARK = re.compile(r"[A-Z][a-z]+ thinks the answer is \d+\.")
-_ASKS = re.compile(r"How many ([a-z]+) (?:now|are left|does (?:he|she) have now)\?")
+_FINAL_QUESTION = re.compile(r"How many ([a-z]+) (?:now|are left|does (?:he|she) have now)\?")
 _CONDITION = re.compile(
     r"(?:If|When|Suppose that|Given that) ((?:[^,.?!]|(?<=\d)[,.](?=\d))+), "
     r"(?:then )?((?:how|what|which|where|when|who|by how) (?:[^?.!]|(?<=\d)[,.](?=\d))+)\?"
@@ -42,7 +42,7 @@ _CLOSINGS = ("", " Take your time.", " Thank you.")
 _TRIES = 40
 
 
-class Hold(NamedTuple):
+class Split(NamedTuple):
     """Paraphrases in two parts: ``public`` ones, and ``hidden`` ones that are used for the hold-out alone."""
 
     public: tuple[str, ...]
@@ -70,14 +70,14 @@ def reword_question(question: str, k: int, rng: random.Random, given: Sequence[s
     """
     if not question.strip():
         return ()
-    found: dict[str, None] = {}
-    ways = _told_again(question, rng) if _is_told(question) else _reworded(question, rng)
-    for text in (*given, *ways):
-        if len(found) == k:
+    paraphrases: dict[str, None] = {}
+    candidates = _reworded_problem(question, rng) if _is_word_problem(question) else _reworded(question, rng)
+    for text in (*given, *candidates):
+        if len(paraphrases) == k:
             break
         if text.strip() and text != question and same_numbers(question, text):
-            found[text] = None
-    return tuple(found)
+            paraphrases[text] = None
+    return tuple(paraphrases)
 
 
 def same_numbers(first: str, second: str) -> bool:
@@ -85,23 +85,23 @@ def same_numbers(first: str, second: str) -> bool:
     return sorted(_NUMBERS.findall(first)) == sorted(_NUMBERS.findall(second))
 
 
-def hold_out(paraphrases: Sequence[str], public: int, hidden: int, rng: random.Random) -> Hold:
+def hold_out(paraphrases: Sequence[str], public: int, hidden: int, rng: random.Random) -> Split:
     """Divide paraphrases at random, so that nothing but chance sets the two parts apart.
 
     Where there are too few for both, the public part is filled first.
     """
-    drawn = list(paraphrases[: public + hidden])
-    rng.shuffle(drawn)
-    return Hold(tuple(drawn[:public]), tuple(drawn[public:]))
+    sampled = list(paraphrases[: public + hidden])
+    rng.shuffle(sampled)
+    return Split(tuple(sampled[:public]), tuple(sampled[public:]))
 
 
 def ask_paraphrase(question: str) -> Prompt:
     """Ask a model for one paraphrase; draws tell its replies apart."""
-    asked = (
+    instruction = (
         "Rewrite the question below in other words. Keep its meaning, every number, name and unit, and every option to choose "
         "from. Do not answer it. Reply with the new question alone."
     )
-    return Prompt((Message("user", f"{asked}\n\nQuestion: {question}"),), "")
+    return Prompt((Message("user", f"{instruction}\n\nQuestion: {question}"),), "")
 
 
 def read_paraphrase(question: str, reply: str) -> str | None:
@@ -113,30 +113,30 @@ def read_paraphrase(question: str, reply: str) -> str | None:
     return text if new and same_numbers(question, text) else None
 
 
-def _is_told(question: str) -> bool:
-    parts = _SENTENCES.split(question)
-    middle = all(_CHANGE.fullmatch(part) or _REMARK.fullmatch(part) for part in parts[1:-1])
-    return len(parts) > 1 and bool(_START.fullmatch(parts[0]) and _ASKS.fullmatch(parts[-1]) and middle)
+def _is_word_problem(question: str) -> bool:
+    sentences = _SENTENCES.split(question)
+    middle = all(_CHANGE.fullmatch(part) or _REMARK.fullmatch(part) for part in sentences[1:-1])
+    return len(sentences) > 1 and bool(_START.fullmatch(sentences[0]) and _FINAL_QUESTION.fullmatch(sentences[-1]) and middle)
 
 
-def _told_again(question: str, rng: random.Random) -> Iterator[str]:
+def _reworded_problem(question: str, rng: random.Random) -> Iterator[str]:
     """A word problem with another opening, other connectives and another way to ask."""
     first, *middle, last = _SENTENCES.split(question)
-    start, asks = _START.fullmatch(first), _ASKS.fullmatch(last)
+    start, question_match = _START.fullmatch(first), _FINAL_QUESTION.fullmatch(last)
     who = next((change[1] or change[2] for change in map(_CHANGE.fullmatch, middle) if change), "they").lower()
-    assert start is not None and asks is not None
+    assert start is not None and question_match is not None
     name, n, thing = start.groups()
     openings = (f"{name} has {n} {thing}.", f"{name} starts with {n} {thing}.", f"At first {name} has {n} {thing}.")
     closings = [f"How many {thing} now?", f"How many {thing} are left?"]
     if who != "they":
         closings.append(f"How many {thing} does {who} have now?")
     for _ in range(_TRIES):
-        told = [rng.choice(openings)]
+        sentences = [rng.choice(openings)]
         for sentence in middle:
             subject = f"Then {who}" if rng.random() < 0.3 else who.capitalize()  # as often as the language itself says it
             change = _CHANGE.fullmatch(sentence)
-            told.append(f"{subject} {change[3]}." if change else sentence)
-        yield " ".join([*told, rng.choice(closings)])
+            sentences.append(f"{subject} {change[3]}." if change else sentence)
+        yield " ".join([*sentences, rng.choice(closings)])
 
 
 def _reworded(question: str, rng: random.Random) -> Iterator[str]:
@@ -148,7 +148,7 @@ def _reworded(question: str, rng: random.Random) -> Iterator[str]:
     bodies += [other for body in tuple(bodies) for other in _with_synonym(body)]
     framed = [(opening, body, closing) for body in bodies for opening in _OPENINGS for closing in _CLOSINGS]
     rng.shuffle(framed)
-    framed.sort(key=lambda parts: bool(parts[2]) + (parts[1] == question))  # what changes the wording itself comes first
+    framed.sort(key=lambda frame: bool(frame[2]) + (frame[1] == question))  # what changes the wording itself comes first
     for opening, body, closing in framed:
         if sorted(_NAMES.findall(question)) == sorted(_NAMES.findall(body)):
             yield f"{opening}{body}{closing}"
@@ -156,9 +156,9 @@ def _reworded(question: str, rng: random.Random) -> Iterator[str]:
 
 def _with_synonym(question: str) -> Iterator[str]:
     """The question with the first known phrase replaced, once for each of its synonyms."""
-    closed = [found.span() for found in _QUOTED.finditer(question)]
+    closed = [match.span() for match in _QUOTED.finditer(question)]
     for phrase, others in _SYNONYMS:
-        for found in re.finditer(rf"\b{phrase}\b", question):
-            if not any(start < found.end() and found.start() < end for start, end in closed):
-                yield from (question[: found.start()] + other + question[found.end() :] for other in others)
+        for match in re.finditer(rf"\b{phrase}\b", question):
+            if not any(start < match.end() and match.start() < end for start, end in closed):
+                yield from (question[: match.start()] + other + question[match.end() :] for other in others)
                 return

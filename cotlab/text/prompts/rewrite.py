@@ -19,8 +19,8 @@ def ask_approach(question: str, number: int, form: Form) -> Prompt:
     if form == "continuation":
         return ask_rest(question, (), form)
     unlike = f", unlike approaches #1 to #{number - 1}" if number > 1 else ""
-    asked = f"{question}\n\nList a distinct approach #{number} to this question{unlike}, and reason by it alone."
-    return ask_rest(asked, (), form)
+    prompt_text = f"{question}\n\nList a distinct approach #{number} to this question{unlike}, and reason by it alone."
+    return ask_rest(prompt_text, (), form)
 
 
 def ask_critique(question: str, steps: Sequence[str]) -> Prompt:
@@ -41,5 +41,5 @@ def ask_rewrite(question: str, steps: Sequence[str], critique: str) -> Prompt:
     )  # fmt: skip
 
 
-def _user(*parts: str) -> Prompt:
-    return Prompt((Message("user", "\n\n".join(part.rstrip("\n") for part in parts)),), "")
+def _user(*paragraphs: str) -> Prompt:
+    return Prompt((Message("user", "\n\n".join(part.rstrip("\n") for part in paragraphs)),), "")

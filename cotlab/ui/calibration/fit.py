@@ -11,18 +11,18 @@ import streamlit as st
 from cotlab.analysis.tables import calibration as tables
 from cotlab.core.errors import CotlabError
 from cotlab.figures.calibration import CALIBRATORS, METRICS
-from cotlab.figures.style import interval_text, number
-from cotlab.reliability.combine import combined_words
+from cotlab.figures.style import interval_text, format_number
+from cotlab.reliability.combine import combination_text
 from cotlab.reliability.maps import (
-    FEWEST_ISOTONIC,
-    FEWEST_ISOTONIC_OF_CLASS,
-    FEWEST_LABELS,
-    FEWEST_OF_CLASS,
+    MIN_ISOTONIC,
+    MIN_ISOTONIC_OF_CLASS,
+    MIN_LABELS,
+    MIN_OF_CLASS,
     METHODS,
 )
-from cotlab.review.release.calibrate import WAYS, applied, calibrate, version_of
+from cotlab.review.release.calibrate import WEIGHTINGS, apply_calibrator, calibrate_runs, version_of
 from cotlab.stats.weights import WEIGHTS
-from cotlab.store import calibrators as kept
+from cotlab.store import calibrators as calibrator_store
 from cotlab.store import pending as due
 from cotlab.store import read
 from cotlab.ui import access
@@ -36,7 +36,7 @@ FITTED = "calibration-fitted"
 _SEEN, _FRESH = "seen", "fresh"
 
 
-class Shown(NamedTuple):
+class CalibrationView(NamedTuple):
     """What the page is about: the chosen runs, their chains with r_raw and what people said, the version that is shown (None
     without one), the thresholds of the policy that holds, and the chains of the runs that the version saw."""
 
@@ -47,7 +47,7 @@ class Shown(NamedTuple):
     seen: pd.DataFrame | None
 
     @property
-    def learnt(self) -> pd.DataFrame:
+    def labelled(self) -> pd.DataFrame:
         """The chains with a clear verdict and a score: what a fit sees."""
         return self.chains[self.chains["target"].notna() & self.chains["r_raw"].notna() & (self.chains["status"] == "ok")]
 
@@ -56,10 +56,10 @@ class Shown(NamedTuple):
         return page("run"), {"run": self.runs[0]}
 
 
-def found() -> Shown | None:
+def select_calibration_runs() -> CalibrationView | None:
     """Pick runs and a version; None (after saying why) where no run has a composite."""
-    rows = [row for row in read.runs(data.store()).to_dict("records")
-            if any(spec.name == "composite" for spec in data._plan(row["plan"]).scorers)]  # fmt: skip
+    rows = [row for row in read.list_runs(data.store()).to_dict("records")
+            if any(spec.name == "composite" for spec in data.parse_plan(row["plan"]).scorers)]  # fmt: skip
     if not rows:
         parts.empty(
             "No run has the composite score yet, which is what labels calibrate. Measure one with the profile phase3.",
@@ -76,88 +76,88 @@ def found() -> Shown | None:
         return None
     version = _version()
     seen = version["report"]["runs"] if version is not None else []
-    held = chains_of(revisions, seen, stamp) if set(seen) <= set(revisions) else None
-    return Shown(chosen, chains_of(revisions, chosen, stamp), version, tables.thresholds_of(data.store()), held)
+    seen_chains = load_chains(revisions, seen, stamp) if set(seen) <= set(revisions) else None
+    return CalibrationView(chosen, load_chains(revisions, chosen, stamp), version, tables.current_thresholds(data.store()), seen_chains)
 
 
-def answer(shown: Shown) -> None:
+def render_calibration_verdict(view: CalibrationView) -> None:
     """Whether the version's probabilities hold, in one sentence, and its reliability diagram."""
-    row = shown.version
+    row = view.version
     if row is None:
         return
     report = row["report"]
     best = _trial(report, row["method"])
     ece, (lo, hi) = best["ece"], best["band"]
-    told = f"ECE {_told(ece)} over {best['bins']} bins out of fold; with perfect probabilities it would lie from "
-    told += f"{number(lo)} to {number(hi)}."
+    ece_text = f"ECE {_interval_or_na(ece)} over {best['bins']} bins out of fold; with perfect probabilities it would lie from "
+    ece_text += f"{format_number(lo)} to {format_number(hi)}."
     if ece["point"] > hi:
-        st.warning(f"Not quite: the probabilities are off by more than chance explains. {told}")
+        st.warning(f"Not quite: the probabilities are off by more than chance explains. {ece_text}")
     else:
-        st.success(f"As far as {row['n']} labels can tell, yes: what is off is what chance explains. {told}")
-    own = shown.learnt[~shown.learnt["run"].isin(report["runs"])]
-    ways = {_SEEN: "Labels of the fit, out of fold"}
-    if len(own):
-        ways[_FRESH] = f"Labels of the chosen runs that the fit did not see ({len(own)})"
-    on = parts.pick("Diagram of", ways, "on") if len(ways) > 1 else _SEEN
+        st.success(f"As far as {row['n']} labels can tell, yes: what is off is what chance explains. {ece_text}")
+    unseen = view.labelled[~view.labelled["run"].isin(report["runs"])]
+    options = {_SEEN: "Labels of the fit, out of fold"}
+    if len(unseen):
+        options[_FRESH] = f"Labels of the chosen runs that the fit did not see ({len(unseen)})"
+    on = parts.select_option("Diagram of", options, "on") if len(options) > 1 else _SEEN
     if on == _FRESH:
-        scores = applied(row, own)["r_cal"]
+        scores = apply_calibrator(row, unseen)["r_cal"]
         known = scores.notna()
-        table = tables.fresh_diagram(scores[known].tolist(), own.loc[known, "target"].astype(bool).tolist(), shown.limits)
+        table = tables.unseen_diagram_table(scores[known].tolist(), unseen.loc[known, "target"].astype(bool).tolist(), view.limits)
         note = f"Version {row['version']}, on {int(known.sum())} labels of runs that it has not seen."
     else:
-        table = tables.diagram(report, shown.limits)
+        table = tables.reliability_diagram_table(report, view.limits)
         note = (
             f"Version {row['version']} on its own labels, each predicted by a fit without its fold ({report['folds']} folds by "
             "question)."
         )
-    parts.show_figure("reliability_diagram", table, key="diagram", note=note, evidence=shown.evidence)
+    parts.show_figure("reliability_diagram", table, key="diagram", note=note, evidence=view.evidence)
 
 
-def histogram(shown: Shown) -> None:
+def render_score_histogram(view: CalibrationView) -> None:
     """Where the scores of the chosen runs lie, by what people said."""
     st.subheader("Where do the scores lie?")
-    ways = {"r_cal": "r_cal, calibrated", "r_raw": "r_raw, weighed mean of the parts"}
-    score = parts.pick("Score", ways, "score") if shown.version is not None else "r_raw"
-    scores = applied(shown.version, shown.chains)
-    table = tables.histogram(scores[score], shown.chains["target"], score, shown.limits if score == "r_cal" else None)
+    options = {"r_cal": "r_cal, calibrated", "r_raw": "r_raw, weighed mean of the parts"}
+    score = parts.select_option("Score", options, "score") if view.version is not None else "r_raw"
+    scores = apply_calibrator(view.version, view.chains)
+    table = tables.histogram_table(scores[score], view.chains["target"], score, view.limits if score == "r_cal" else None)
     gone = scores.loc[scores[score].isna(), "why"]
-    note = f"Chosen runs, {len(shown.chains)} chains."
+    note = f"Chosen runs, {len(view.chains)} chains."
     if len(gone):
         most = gone.value_counts().head(3)
-        note += " n/a: " + as_code("; ".join(f"{why or 'no reason is stored'} ({n})" for why, n in most.items())) + "."
+        note += " n/a: " + as_code("; ".join(f"{reason or 'no reason is stored'} ({n})" for reason, n in most.items())) + "."
     outside = int(scores["outside"].sum()) if score == "r_cal" else 0
     if outside:
-        told = "1 chain scores" if outside == 1 else f"{outside} chains score"
-        note += f" {told} outside the range of the labels, and the value at its edge stands for it."
-    parts.show_figure("score_histogram", table, key="histogram", note=note, evidence=shown.evidence)
+        subject = "1 chain scores" if outside == 1 else f"{outside} chains score"
+        note += f" {subject} outside the range of the labels, and the value at its edge stands for it."
+    parts.show_figure("score_histogram", table, key="histogram", note=note, evidence=view.evidence)
     parts.show_card("r_raw")
 
 
-def labels(shown: Shown) -> None:
+def render_label_counts(view: CalibrationView) -> None:
     """How many labels there are, how many a fit still needs, and the fit itself."""
     st.subheader("Labels")
-    target = shown.learnt["target"].astype(bool)
-    clear = shown.chains["target"].notna()
+    target = view.labelled["target"].astype(bool)
+    clear = view.chains["target"].notna()
     parts.show_numbers(
         (
-            ("Chains", f"{len(shown.chains):,}"), ("With a verdict and a score", f"{len(target):,}"),
+            ("Chains", f"{len(view.chains):,}"), ("With a verdict and a score", f"{len(target):,}"),
             ("Acceptable", f"{int(target.sum()):,}"), ("Not acceptable", f"{int((~target).sum()):,}"),
             ("Without a clear verdict", f"{int((~clear).sum()):,}"),
         )
     )  # fmt: skip
-    gaps = missing(target)
+    gaps = missing_labels_text(target)
     if gaps:
         st.info(f"A fit needs {gaps} of the chosen runs.")
     else:
-        more = missing(target, FEWEST_ISOTONIC, FEWEST_ISOTONIC_OF_CLASS)
+        more = missing_labels_text(target, MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS)
         if more:
             st.caption(f"Isotonic would need {more}; Platt and beta can be fitted.")
     st.page_link(page("label"), label="Label chains", icon=":material/rate_review:")
-    with st.expander("Fit a calibrator", expanded=shown.version is None):
-        _fit(shown, ready=not gaps)
+    with st.expander("Fit a calibrator", expanded=view.version is None):
+        _fit(view, ready=not gaps)
 
 
-def missing(target: pd.Series, least: int = FEWEST_LABELS, of_class: int = FEWEST_OF_CLASS) -> str:
+def missing_labels_text(target: pd.Series, least: int = MIN_LABELS, of_class: int = MIN_OF_CLASS) -> str:
     """How many labels are missing, in words; "" where none is.
 
     Parameters
@@ -169,16 +169,16 @@ def missing(target: pd.Series, least: int = FEWEST_LABELS, of_class: int = FEWES
     n, good = len(target), int(target.sum())
     gaps = [(least - n, "more labels"), (of_class - good, "more acceptable chains"),
             (of_class - (n - good), "more chains that are not acceptable")]  # fmt: skip
-    told = [f"{gap} {what}" for gap, what in gaps if gap > 0]
-    return ", with at least ".join([told[0], " and ".join(told[1:])]) if len(told) > 1 else "".join(told)
+    shortages = [f"{shortfall} {what}" for shortfall, what in gaps if shortfall > 0]
+    return ", with at least ".join([shortages[0], " and ".join(shortages[1:])]) if len(shortages) > 1 else "".join(shortages)
 
 
-def _fit(shown: Shown, *, ready: bool) -> None:
-    ways = {"auto": "Lowest Brier score out of fold"} | {name: CALIBRATORS[name][0] for name in METHODS}
+def _fit(view: CalibrationView, *, ready: bool) -> None:
+    options = {"auto": "Lowest Brier score out of fold"} | {name: CALIBRATORS[name][0] for name in METHODS}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        method = st.selectbox("Method", list(ways), format_func=ways.__getitem__, key="fit-method")
+        method = st.selectbox("Method", list(options), format_func=options.__getitem__, key="fit-method")
         weights = st.selectbox(
-            "Weights of the parts", list(WAYS), key="fit-weights",
+            "Weights of the parts", list(WEIGHTINGS), key="fit-weights",
             help="Tuned weights are looked for within each fold, so that the numbers out of fold stay honest. Combined: all "
             "measured features in one regression, a probability already.",
         )  # fmt: skip
@@ -190,8 +190,8 @@ def _fit(shown: Shown, *, ready: bool) -> None:
     try:
         who = access.need("admin")
         with st.spinner("Fitting three calibrators, with folds and resamples"):
-            made = calibrate(
-                data.store(), shown.runs, by=who.name, method=method, weights=weights, domain=by_domain, note=note.strip()
+            made = calibrate_runs(
+                data.store(), view.runs, by=who.name, method=method, weights=weights, domain=by_domain, note=note.strip()
             )
     except CotlabError as error:
         st.error(as_code(str(error)))
@@ -201,61 +201,61 @@ def _fit(shown: Shown, *, ready: bool) -> None:
     st.rerun()
 
 
-def methods(shown: Shown) -> None:
+def render_methods(view: CalibrationView) -> None:
     """The methods side by side, which was chosen and why, and their curves."""
-    row = shown.version
+    row = view.version
     if row is None:
         return
     report = row["report"]
     st.subheader("Which method?")
     st.markdown(as_code(f"In use in version {row['version']}: {CALIBRATORS[row['method']][0]}. {report['why']}"))
-    st.dataframe(method_rows(report, row["method"]), hide_index=True)
+    st.dataframe(method_table(report, row["method"]), hide_index=True)
     st.caption(
         f"Out of fold, {report['n']} labels of {report['n_questions']} questions; intervals: bootstrap over questions, 95 %. "
-        f"Skill: by how much of the base rate's Brier score ({_told(report['base_brier'])}) the method's is lower."
+        f"Skill: by how much of the base rate's Brier score ({_interval_or_na(report['base_brier'])}) the method's is lower."
     )
     if report["left_out"]:
-        gone = "; ".join(f"{why} ({n})" for why, n in report["left_out"].items())
+        gone = "; ".join(f"{reason} ({n})" for reason, n in report["left_out"].items())
         st.caption(as_code(f"Labelled items that the fit left out: {gone}."))
-    parts.show_figure("calibrator_comparison", tables.comparison(report, row["method"]), key="comparison")
+    parts.show_figure("calibrator_comparison", tables.method_comparison_table(report, row["method"]), key="comparison")
     if "combination" in report:
-        st.caption(as_code(f"No curve of one score: {combined_words(report['combination'])}."))
+        st.caption(as_code(f"No curve of one score: {combination_text(report['combination'])}."))
     else:
-        parts.show_figure("calibrator_curves", tables.curves(row, shown.limits), key="curves")
+        parts.show_figure("calibrator_curves", tables.curve_table(row, view.limits), key="curves")
 
 
-def method_rows(report: Mapping[str, Any], chosen: str) -> pd.DataFrame:
+def method_table(report: Mapping[str, Any], chosen: str) -> pd.DataFrame:
     """A row for each method, numbers with their intervals as text; a refused one says why."""
     rows = []
     for trial in report["methods"]:
         name = CALIBRATORS.get(trial["method"], (trial["method"],))[0]
-        cells = {head: _told(trial.get(metric)) for metric, (head, _) in METRICS.items()}
+        cells = {head: _interval_or_na(trial.get(metric)) for metric, (head, _) in METRICS.items()}
         refused, skill = trial["refused"], trial.get("skill")
         rows.append(
             {"Method": f"{name} (in use)" if trial["method"] == chosen else name, **cells,
-             "ECE if perfect": " to ".join(map(number, trial["band"])) if "band" in trial else "n/a",
-             "Skill": number(skill), "Note": refused or trial["note"]}
+             "ECE if perfect": " to ".join(map(format_number, trial["band"])) if "band" in trial else "n/a",
+             "Skill": format_number(skill), "Note": refused or trial["note"]}
         )  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def domains(shown: Shown) -> None:
+def render_domains(view: CalibrationView) -> None:
     """Which domains have a map of their own, and which fall back to the one over all."""
-    told = shown.version["report"]["domains"] if shown.version is not None else {}
-    if shown.version is None:
+    domain_reports = view.version["report"]["domains"] if view.version is not None else {}
+    if view.version is None:
         return
     st.subheader("By domain")
-    if not told:
+    if not domain_reports:
         st.caption("One map for all domains: this version was fitted without maps of their own.")
         return
     rows = []
-    for name, one in told.items():
-        best: Mapping[str, Any] = next((trial for trial in one["methods"] if trial["method"] == one["chosen"]), {})
+    for name, domain_report in domain_reports.items():
+        best: Mapping[str, Any] = next((trial for trial in domain_report["methods"] if trial["method"] == domain_report["chosen"]), {})
         rows.append(
-            {"Domain": name, "Map in use": "its own" if one["used"] == "own" else "over all", "Labels": one["n"],
-             "Acceptable": one["n_positive"], "Own minus all": _told(one.get("difference")),
-             "Brier, own map": _told(one.get("own") or best.get("brier")), "Brier, map over all": _told(one.get("all")),
-             "Own map": CALIBRATORS[one["chosen"]][0] if one["chosen"] else "n/a", "Why": one["why"]}
+            {"Domain": name, "Map in use": "its own" if domain_report["used"] == "own" else "over all", "Labels": domain_report["n"],
+             "Acceptable": domain_report["n_positive"], "Own minus all": _interval_or_na(domain_report.get("difference")),
+             "Brier, own map": _interval_or_na(domain_report.get("own") or best.get("brier")), "Brier, map over all": _interval_or_na(domain_report.get("all")),
+             "Own map": CALIBRATORS[domain_report["chosen"]][0] if domain_report["chosen"] else "n/a", "Why": domain_report["why"]}
         )  # fmt: skip
     st.dataframe(pd.DataFrame(rows), hide_index=True)
     st.caption(
@@ -265,45 +265,45 @@ def domains(shown: Shown) -> None:
     )
 
 
-def weights(shown: Shown) -> None:
+def render_weights(view: CalibrationView) -> None:
     """Tuned weights against the example weights, where the version has them."""
-    if shown.version is None:
+    if view.version is None:
         return
     st.subheader("Weights of the parts")
-    told = shown.version["report"]["weights"]
-    if "combination" in shown.version["report"]:
+    weights_report = view.version["report"]["weights"]
+    if "combination" in view.version["report"]:
         st.caption("All measured features are combined: no weights of parts.")
         return
-    if told is None:
+    if weights_report is None:
         st.caption(
             "r_raw is each run's own, by the example weights "
             + ", ".join(f"{part} {weight:.2f}" for part, weight in WEIGHTS.items())
             + ", which are an illustration. A fit with tuned weights compares them with the example's on the same labels."
         )
         return
-    objective = {"auc": "AUROC", "brier": "Brier score"}[told["objective"]]
+    objective = {"auc": "AUROC", "brier": "Brier score"}[weights_report["objective"]]
     st.dataframe(
         pd.DataFrame(
             [
-                {"Part": part, "Example": f"{weight:.2f}", "Tuned": f"{told['weights'].get(part, 0.0):.3f}",
-                 "Tuned in each fold": ", ".join(f"{one.get(part, 0.0):.2f}" for one in told["fold_weights"])}
+                {"Part": part, "Example": f"{weight:.2f}", "Tuned": f"{weights_report['weights'].get(part, 0.0):.3f}",
+                 "Tuned in each fold": ", ".join(f"{fold_weights.get(part, 0.0):.2f}" for fold_weights in weights_report["fold_weights"])}
                 for part, weight in WEIGHTS.items()
             ]
         ),
         hide_index=True,
     )  # fmt: skip
     parts.show_numbers(
-        ((f"{objective}, example", _told(told["example"])), (f"{objective}, tuned", _told(told["tuned"])),
-         ("Tuned minus example", _told(told["difference"])))
+        ((f"{objective}, example", _interval_or_na(weights_report["example"])), (f"{objective}, tuned", _interval_or_na(weights_report["tuned"])),
+         ("Tuned minus example", _interval_or_na(weights_report["difference"])))
     )  # fmt: skip
-    st.markdown(as_code(told["why"]))
+    st.markdown(as_code(weights_report["why"]))
     st.caption(
-        f"Nested: weights of each of {told['folds']} folds were found without it. n = {told['n']} labels, {told['left_out']} "
+        f"Nested: weights of each of {weights_report['folds']} folds were found without it. n = {weights_report['n']} labels, {weights_report['left_out']} "
         "left out for parts that no weights allow for. Difference: paired bootstrap over questions, 95 %."
     )
 
 
-def fine_print(shown: Shown) -> None:
+def render_calibration_notes(view: CalibrationView) -> None:
     st.caption(
         "A chain counts as acceptable where its answer is right and people found the reasoning adequate; of several raters the "
         "majority counts, a tie or nobody sure gives no verdict. A calibrated score holds for chains like the labelled ones: "
@@ -313,7 +313,7 @@ def fine_print(shown: Shown) -> None:
 
 def _version() -> dict[str, Any] | None:
     """The version that the address names, else the one in use; None where there is none."""
-    every = kept.calibrators(data.store())
+    every = calibrator_store.calibrators(data.store())
     done = st.session_state.pop(FITTED, None)
     if done is not None:
         st.success(f"Version {done} is fitted and in use.")
@@ -325,20 +325,20 @@ def _version() -> dict[str, Any] | None:
         + (", in use" if row["current"] else "") for row in rows
     }  # fmt: skip
     now = next((str(row["version"]) for row in rows if row["current"]), str(rows[0]["version"]))
-    return version_of(data.store(), int(parts.pick("Calibrator", names, "version", now)))
+    return version_of(data.store(), int(parts.select_option("Calibrator", names, "version", now)))
 
 
 def _trial(report: Mapping[str, Any], method: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(trial for trial in report["methods"] if trial["method"] == method)
-    return found
+    match_: dict[str, Any] = next(trial for trial in report["methods"] if trial["method"] == method)
+    return match_
 
 
-def _told(found: Mapping[str, Any] | None) -> str:
+def _interval_or_na(estimate: Mapping[str, Any] | None) -> str:
     """A stored interval as text; n/a where there is no point."""
-    return "n/a" if found is None else interval_text(found["point"], found["lo"], found["hi"])
+    return "n/a" if estimate is None else interval_text(estimate["point"], estimate["lo"], estimate["hi"])
 
 
-def chains_of(revisions: Mapping[str, int], runs: Sequence[str], stamp: int) -> pd.DataFrame:
+def load_chains(revisions: Mapping[str, int], runs: Sequence[str], stamp: int) -> pd.DataFrame:
     """The chains of runs with what people said; read again where a run's revision or the newest label (``stamp``) changed."""
     return _chains(str(data.store().folder), tuple((run, revisions[run]) for run in runs), stamp)
 

@@ -10,21 +10,21 @@ from cotlab.core.errors import CotlabError
 from cotlab.figures.calibration import CALIBRATORS
 from cotlab.reliability.calibrator import COMBINED
 from cotlab.review.release.calibrate import rollback
-from cotlab.store import calibrators as kept
+from cotlab.store import calibrators as calibrator_store
 from cotlab.ui import access
 from cotlab.ui import cached as data
-from cotlab.ui.calibration.fit import Shown
+from cotlab.ui.calibration.fit import CalibrationView
 from cotlab.ui.text import as_code
 
-BACK = "calibration-back"
+RESTORED = "calibration-back"
 
 
-def versions(shown: Shown) -> None:
+def render_versions(view: CalibrationView) -> None:
     """Every version with the digest of the labels it saw; another one can be put into use, with a reason."""
-    if shown.version is None:
+    if view.version is None:
         return
     st.subheader("Versions")
-    every = kept.calibrators(data.store())
+    every = calibrator_store.calibrators(data.store())
     st.dataframe(
         pd.DataFrame(
             [
@@ -38,17 +38,17 @@ def versions(shown: Shown) -> None:
         ),
         hide_index=True,
     )  # fmt: skip
-    told = "One of its runs is no longer in the store."
-    if shown.seen is not None:
-        told = tables.changed_since(shown.seen, shown.version)
-    st.caption(f"Labels digest of version {shown.version['version']}: {shown.version['labels_digest']}. {told}")
-    done = st.session_state.pop(BACK, None)
+    change_note = "One of its runs is no longer in the store."
+    if view.seen is not None:
+        change_note = tables.describe_changes(view.seen, view.version)
+    st.caption(f"Labels digest of version {view.version['version']}: {view.version['labels_digest']}. {change_note}")
+    done = st.session_state.pop(RESTORED, None)
     if done is not None:
         st.success(f"Version {done} is in use.")
     with st.expander("Put another version into use"):
-        _back(every)
+        _render_rollback(every)
     with st.expander("Which version was in use when"):
-        choices = kept.calibrator_choices(data.store())
+        choices = calibrator_store.calibrator_choices(data.store())
         st.dataframe(
             pd.DataFrame(
                 [
@@ -61,22 +61,22 @@ def versions(shown: Shown) -> None:
         )  # fmt: skip
 
 
-def _back(every: pd.DataFrame) -> None:
+def _render_rollback(every: pd.DataFrame) -> None:
     others = [int(row["version"]) for row in every.to_dict("records") if not row["current"]]
     if not others:
         st.caption("There is no other version.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        wanted = st.selectbox("Version", others, key="back-version")
+        version = st.selectbox("Version", others, key="back-version")
         reason = st.text_input("Reason", key="back-reason", max_chars=300, placeholder="kept in the audit log")
     if not st.button("Use this version", icon=":material/undo:", key="back", **access.only("admin")):
         return
     try:
         who = access.need("admin")
-        rollback(data.store(), wanted, by=who.name, reason=reason)
+        rollback(data.store(), version, by=who.name, reason=reason)
     except CotlabError as error:
         st.error(as_code(str(error)))
         return
-    st.session_state[BACK] = wanted
+    st.session_state[RESTORED] = version
     st.query_params.pop("version", None)
     st.rerun()

@@ -10,50 +10,50 @@ import streamlit as st
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.labels import ACTIONS
-from cotlab.figures.style import number
+from cotlab.figures.style import format_number
 from cotlab.reliability.volumes import schedule
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.release.decide import decide_run, reasons_of
 from cotlab.review.release.rollout import rollout
-from cotlab.store import decisions as kept
+from cotlab.store import decisions as decision_store
 from cotlab.ui import access
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
-from cotlab.ui.decisions.what_if import Shown
+from cotlab.ui.decisions.what_if import DecisionView
 from cotlab.ui.links import PAGES, page
 from cotlab.ui.runs.picking import csv_button
 from cotlab.ui.text import as_code, shorten
 
-MOST_QUEUED = 500
+MAX_QUEUED = 500
 """Items that one queue takes from here."""
 ORDERS = {"cost": "Expected cost: lowest r_cal first", "boundary": "Nearest to a threshold first"}
 RIGHT = ("place", "day", "r_raw", "r_cal", "low", "high")
 
 
-def queue(shown: Shown) -> None:
+def render_review_queue(view: DecisionView) -> None:
     """What a person must see by the decisions that were made, the most urgent first, and a queue for raters from it."""
     st.subheader("What people must see")
-    table = shown.made
-    _decide(shown, table)
+    table = view.made
+    _decide(view, table)
     if table.empty:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        order = parts.pick("Order of reviews", ORDERS, "order")
-        rows = schedule(table, shown.held, order="boundary" if order == "boundary" else "cost")
-        part = rows.iloc[parts.page_of(len(rows), "queue-page")]
+        order = parts.select_option("Order of reviews", ORDERS, "order")
+        rows = schedule(table, view.policy, order="boundary" if order == "boundary" else "cost")
+        part = rows.iloc[parts.page_slice(len(rows), "queue-page")]
     if rows.empty:
         st.success("Every decided item of this run is released.")
         return
-    _table(part, shown.run, ("action", "place", "day", "item", "domain", "r_cal", "low", "high", "reason"), "queue")
-    waiting = int((rows["day"] > 1).sum()) if shown.held.capacity else int(rows["place"].notna().sum())
-    capacity = "No capacity is set" if shown.held.capacity is None else f"At {shown.held.capacity} reviews a day"
+    _table(part, view.run, ("action", "place", "day", "item", "domain", "r_cal", "low", "high", "reason"), "queue")
+    waiting = int((rows["day"] > 1).sum()) if view.policy.capacity else int(rows["place"].notna().sum())
+    capacity = "No capacity is set" if view.policy.capacity is None else f"At {view.policy.capacity} reviews a day"
     st.caption(
         f"{len(part)} of {len(rows)}: escalated first, then reviews by their place. {capacity}: "
         f"{waiting} review{'s' * (waiting != 1)} wait{'s' * (waiting == 1)}. What waits is not released."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         csv_button("queue", rows, "queue")
-        fit = min(MOST_QUEUED, len(rows))
+        fit = min(MAX_QUEUED, len(rows))
         most = st.number_input("Items for raters", 1, fit, min(20, fit), key=f"queue-size-{fit}", width=150)
         pressed = st.button(
             "Make a label queue of the first", icon=":material/playlist_add:", key="make-queue",
@@ -62,8 +62,8 @@ def queue(shown: Shown) -> None:
     if pressed:
         try:
             who = access.need("admin")
-            items = [(shown.run, str(r["item_id"]), str(r["reason"])) for r in rows.head(int(most)).to_dict("records")]
-            made = make_queue(data.store(), f"Review of {shown.run}", items, by=who.name)
+            items = [(view.run, str(r["item_id"]), str(r["reason"])) for r in rows.head(int(most)).to_dict("records")]
+            made = make_queue(data.store(), f"Review of {view.run}", items, by=who.name)
         except CotlabError as error:
             st.error(as_code(str(error)))
             return
@@ -72,46 +72,46 @@ def queue(shown: Shown) -> None:
             st.page_link(page("label"), label="Label them", icon=":material/label:", query_params={"queue": made})
 
 
-def all_of(shown: Shown) -> None:
+def render_all_decisions(view: DecisionView) -> None:
     """Every decision on the run with what it rests on."""
-    table = shown.made
+    table = view.made
     if table.empty:
         return
     st.subheader("Decisions of this run")
     counts = table["action"].value_counts().to_dict()
     labels = {"all": f"All {len(table)}", **{a: f"{a} ({counts[a]})" for a in ACTIONS if a in counts}}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        wanted = parts.pick("Show", labels, "action")
-        rows = table if wanted == "all" else table[table["action"] == wanted]
-        part = rows.iloc[parts.page_of(len(rows), f"decisions-page-{wanted}")]
+        selected = parts.select_option("Show", labels, "action")
+        rows = table if selected == "all" else table[table["action"] == selected]
+        part = rows.iloc[parts.page_slice(len(rows), f"decisions-page-{selected}")]
     columns = ("item", "domain", "action", "r_raw", "r_cal", "low", "high", "calibrator", "policy", "by_", "at_", "reason")
-    _table(part, shown.run, columns, f"decisions-{wanted}")
+    _table(part, view.run, columns, f"decisions-{selected}")
     csv_button("decisions", rows, "decisions")
-    why = ", ".join(f"{action}: {shorten(kind, 60)} ({n})" for action, kind, n in reasons_of(rows))
-    st.caption(as_code(f"{len(part)} of {len(rows)}. {why}."))
+    reasons_text = ", ".join(f"{action}: {shorten(kind, 60)} ({n})" for action, kind, n in reasons_of(rows))
+    st.caption(as_code(f"{len(part)} of {len(rows)}. {reasons_text}."))
 
 
-def rollout_box(shown: Shown | None) -> None:
+def render_rollout(view: DecisionView | None) -> None:
     """Which phase of the rollout the store has reached, and what the next one needs."""
-    found = rollout(data.store(), None if shown is None else shown.counts)
-    st.subheader(f"Rollout: phase {found.reached} of {len(found.phases)}")
+    progress = rollout(data.store(), None if view is None else view.counts)
+    st.subheader(f"Rollout: phase {progress.reached} of {len(progress.phases)}")
     with st.container(border=True):
-        for phase in found.phases:
+        for phase in progress.phases:
             icon = ":material/check_circle:" if phase.reached else ":material/radio_button_unchecked:"
             st.markdown(f"{icon} **{phase.number}. {phase.title}**: {as_code(phase.has)}.")
-        if found.next is not None:
-            st.markdown(f"Phase {found.next.number} needs {as_code(found.next.needs)}.")
-            st.code(found.next.command, language="text")
+        if progress.next is not None:
+            st.markdown(f"Phase {progress.next.number} needs {as_code(progress.next.needs)}.")
+            st.code(progress.next.command, language="text")
 
 
-def audit_log() -> None:
+def render_audit_log() -> None:
     """Who changed what, the newest first."""
     st.subheader("Audit")
-    rows = kept.audit(data.store())
+    rows = decision_store.audit_table(data.store())
     if rows.empty:
         st.info("Nothing has been changed or decided yet.")
         return
-    part = rows.iloc[parts.page_of(len(rows), "audit-page")]
+    part = rows.iloc[parts.page_slice(len(rows), "audit-page")]
     frame = pd.DataFrame(
         {
             "when (UTC)": part["at_"].dt.tz_convert("UTC").dt.strftime("%Y-%m-%d %H:%M:%S"), "who": part["who"],
@@ -123,17 +123,17 @@ def audit_log() -> None:
     csv_button("audit", rows, "audit")
 
 
-def _decide(shown: Shown, table: pd.DataFrame) -> None:
+def _decide(view: DecisionView, table: pd.DataFrame) -> None:
     """The button that decides, and whether what was decided still holds."""
     label = "Decide on this run" if table.empty else "Decide again"
     if table.empty:
         st.info("Nothing is decided on this run yet.")
     else:
-        now = {"policy": {shown.held.version}, "calibrator": set(shown.table["calibrator"])}
+        now = {"policy": {view.policy.version}, "calibrator": set(view.table["calibrator"])}
         old = [name for name in now if {None if pd.isna(v) else int(v) for v in table[name]} != now[name]]
         if old:
             st.warning(f"Another {' and another '.join(old)} held when this was decided. Decide again.")
-        elif n := scored_since(shown.table, table):
+        elif n := scored_since(view.table, table):
             st.warning(f"{n} answers were scored, or scored anew, since this was decided. Decide again.")
     if st.button(
         label, icon=":material/gavel:", key="decide", type="primary" if table.empty else "secondary",
@@ -141,7 +141,7 @@ def _decide(shown: Shown, table: pd.DataFrame) -> None:
     ):  # fmt: skip
         try:
             who = access.need("admin")
-            decide_run(data.store(), shown.run, by=who.name)
+            decide_run(data.store(), view.run, by=who.name)
         except CotlabError as error:
             st.error(as_code(str(error)))
             return
@@ -156,18 +156,18 @@ def scored_since(now: pd.DataFrame, made: pd.DataFrame) -> int:
     now : DataFrame (n,) with item_id, r_raw, r_cal
     made : DataFrame (m,) with the same columns
     """
-    held = made.drop_duplicates("item_id").set_index("item_id")[["r_raw", "r_cal"]].astype(float)
-    own = now.set_index("item_id")[["r_raw", "r_cal"]].astype(float)
-    then = held.reindex(own.index)
-    same = ((own - then).abs() <= 1e-12) | (own.isna() & then.isna())  # a sum of floats may differ in its last place
-    return int((~(same.all(axis=1) & own.index.isin(held.index))).sum())
+    decided = made.drop_duplicates("item_id").set_index("item_id")[["r_raw", "r_cal"]].astype(float)
+    current = now.set_index("item_id")[["r_raw", "r_cal"]].astype(float)
+    then = decided.reindex(current.index)
+    same = ((current - then).abs() <= 1e-12) | (current.isna() & then.isna())  # a sum of floats may differ in its last place
+    return int((~(same.all(axis=1) & current.index.isin(decided.index))).sum())
 
 
 def _table(rows: pd.DataFrame, run: str, columns: tuple[str, ...], key: str) -> None:
     known: dict[str, Any] = {
         **{name: rows[name] for name in rows.columns}, "item": rows["item_id"],
         **{name: rows[name].map(_number) for name in ("r_raw", "r_cal", "low", "high") if name in rows},
-        **{name: [_place(a, v) for a, v in zip(rows["action"], rows[name], strict=True)]
+        **{name: [_queue_position(a, v) for a, v in zip(rows["action"], rows[name], strict=True)]
            for name in ("place", "day") if name in rows},
         "at_": rows["at_"].dt.tz_convert("UTC").dt.strftime("%Y-%m-%d %H:%M"),
     }  # fmt: skip
@@ -183,10 +183,10 @@ def _table(rows: pd.DataFrame, run: str, columns: tuple[str, ...], key: str) -> 
 
 
 def _number(value: Any) -> str:
-    return number(None if pd.isna(value) else float(value))
+    return format_number(None if pd.isna(value) else float(value))
 
 
-def _place(action: str, value: Any) -> str:
+def _queue_position(action: str, value: Any) -> str:
     if action == "escalate":
         return "at once"
     return "n/a" if pd.isna(value) else str(int(value))

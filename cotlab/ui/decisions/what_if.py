@@ -14,9 +14,9 @@ from cotlab.figures.style import interval_text
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
 from cotlab.reliability.thresholds import Costs
 from cotlab.reliability.volumes import Volumes, threshold_points
-from cotlab.reliability.volumes import what_if as volumes_of
+from cotlab.reliability.volumes import policy_volumes as volumes_of
 from cotlab.review.release.decide import policy_of, scored, set_policy
-from cotlab.review.release.suggest import Suggestion, by_cost, by_precision
+from cotlab.review.release.suggest import Suggestion, suggest_by_cost, suggest_by_precision
 from cotlab.stats.intervals import Interval
 from cotlab.store.decisions import decisions, loop_counts
 from cotlab.ui import access
@@ -30,7 +30,7 @@ FIRST = (0.5, 0.8)
 NAMES = {DEFAULT: "All without their own"}
 
 
-class Shown(NamedTuple):
+class DecisionView(NamedTuple):
     """What the page is about: a run, its answers with r_cal and target, the policy that holds, and the decisions made.
 
     ``counts`` are those of ``loop_counts``.
@@ -38,7 +38,7 @@ class Shown(NamedTuple):
 
     row: dict[str, Any]
     table: pd.DataFrame
-    held: Policy
+    policy: Policy
     made: pd.DataFrame
     counts: dict[str, int]
 
@@ -47,7 +47,7 @@ class Shown(NamedTuple):
         return str(self.row["id"])
 
 
-def found() -> Shown | None:
+def select_decision_run() -> DecisionView | None:
     """The run of the address and its answers; None (after saying why) where there is none."""
     row = parts.pick_run(shows=_has_composite)
     if row is None:
@@ -61,41 +61,41 @@ def found() -> Shown | None:
     gone = [text for text in table[table["r_cal"].isna()]["told"] if text]
     if table["r_cal"].isna().all():
         st.warning(as_code(f"No answer of this run has an r_cal, so all are escalated: {shorten(gone[0], 200)}."))
-    return Shown(row, table, policy_of(store), decisions(store, str(row["id"])), counts)
+    return DecisionView(row, table, policy_of(store), decisions(store, str(row["id"])), counts)
 
 
-def what_if(shown: Shown) -> Policy:
+def render_thresholds(view: DecisionView) -> Policy:
     """Sliders, and what the policy that they make would do beside the one that holds. Returns that policy."""
     top = st.container()
-    domains = {DEFAULT: _name(DEFAULT), **{name: _name(name) for name in _own(shown.table)}}
+    domains = {DEFAULT: _name(DEFAULT), **{name: _name(name) for name in _threshold_domains(view.table)}}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        domain = parts.pick("Thresholds of", domains, "domain", resets=("thresholds",))
-        bounds = _bounds(shown, domain)
+        domain = parts.select_option("Thresholds of", domains, "domain", resets=("thresholds",))
+        bounds = _bounds(view, domain)
         capacity = st.number_input(
-            "Reviews a day", 0, 100_000, shown.held.capacity, key=f"capacity-{shown.held.version}", width=150,
+            "Reviews a day", 0, 100_000, view.policy.capacity, key=f"capacity-{view.policy.version}", width=150,
             placeholder="not known", help="What people can do. More reviews than that wait with their place.",
         )  # fmt: skip
         minutes = st.number_input(
-            "Minutes a review", 0.1, 600.0, shown.held.minutes, 0.5, key=f"minutes-{shown.held.version}", width=150
+            "Minutes a review", 0.1, 600.0, view.policy.minutes, 0.5, key=f"minutes-{view.policy.version}", width=150
         )
     policy = replace(
-        shown.held.with_domain(domain, bounds), capacity=None if capacity is None else int(capacity), minutes=float(minutes)
+        view.policy.with_domain(domain, bounds), capacity=None if capacity is None else int(capacity), minutes=float(minutes)
     )
     with top:
-        _comparison(shown, policy)
-        rows = shown.table if domain == DEFAULT else shown.table[shown.table["domain"] == domain]
+        _comparison(view, policy)
+        rows = view.table if domain == DEFAULT else view.table[view.table["domain"] == domain]
         note = f"{len(rows)} answers{'' if domain == DEFAULT else f' of {as_code(shorten(domain, 40))}'}."
         parts.show_figure(
             "threshold_volumes", threshold_points(rows, bounds.low, bounds.high), key="volumes", note=note,
-            evidence=(page("run"), {"run": shown.run}),
+            evidence=(page("run"), {"run": view.run}),
         )  # fmt: skip
     return policy
 
 
-def save(shown: Shown, policy: Policy) -> None:
+def render_policy_form(view: DecisionView, policy: Policy) -> None:
     """Let the thresholds of the sliders hold; asks for the reason, and for an admin."""
-    if not _moved(shown, policy):
-        st.caption(f"These are the thresholds that hold: policy {shown.held.version}.")
+    if not _moved(view, policy):
+        st.caption(f"These are the thresholds that hold: policy {view.policy.version}.")
         return
     with st.form("policy", border=True):
         reason = st.text_input("Reason for the change", key="policy-reason", max_chars=500)
@@ -106,32 +106,32 @@ def save(shown: Shown, policy: Policy) -> None:
     if pressed:
         try:
             who = access.need("admin")
-            kept = set_policy(data.store(), replace(policy, how={"by": "hand"}), by=who.name, reason=reason)
+            saved = set_policy(data.store(), replace(policy, how={"by": "hand"}), by=who.name, reason=reason)
         except CotlabError as error:
             st.error(as_code(str(error)))
             return
         st.query_params.pop("thresholds", None)
-        st.session_state["policy-saved"] = f"Policy {kept.version} holds now. Decide again for it to take effect."
+        st.session_state["policy-saved"] = f"Policy {saved.version} holds now. Decide again for it to take effect."
         st.rerun()
 
 
-def suggestions(shown: Shown) -> None:
+def render_suggestions(view: DecisionView) -> None:
     """Thresholds from costs or from a target precision, from labelled answers of all runs."""
-    if told := st.session_state.pop("policy-saved", None):
-        st.success(told)
+    if message := st.session_state.pop("policy-saved", None):
+        st.success(message)
     with st.expander("Thresholds from costs or from a target precision", icon=":material/balance:"):
-        way = st.radio("From", ["Costs", "Target precision"], key="suggest-by", horizontal=True, label_visibility="collapsed")
+        basis = st.radio("From", ["Costs", "Target precision"], key="suggest-by", horizontal=True, label_visibility="collapsed")
         try:
-            found = _by_cost(shown) if way == "Costs" else _by_target(shown)
+            suggested = _by_cost(view) if basis == "Costs" else _by_target(view)
         except CotlabError as error:
             st.info(as_code(str(error)))
             return
-        for one in found:
-            st.markdown(as_code(one.text))
-        best = next((one for one in found if one.domain == DEFAULT and one.high is not None), None)
+        for suggestion in suggested:
+            st.markdown(as_code(suggestion.text))
+        best = next((suggestion for suggestion in suggested if suggestion.domain == DEFAULT and suggestion.high is not None), None)
         if best is not None and best.high is not None:
-            held = shown.held.of(DEFAULT)
-            low = best.low if best.low is not None else min(best.high, held.low if held else FIRST[0])
+            current = view.policy.of(DEFAULT)
+            low = best.low if best.low is not None else min(best.high, current.low if current else FIRST[0])
             st.button(
                 "Try these", key="try", icon=":material/tune:", on_click=_try, args=(float(low), float(best.high)),
                 help="Moves the sliders; nothing is saved.",
@@ -142,29 +142,29 @@ def suggestions(shown: Shown) -> None:
         )
 
 
-def by_domain(shown: Shown, policy: Policy) -> None:
+def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
     """What the thresholds of the sliders do in each domain."""
-    names = sorted(set(shown.table["domain"]))
+    names = sorted(set(view.table["domain"]))
     if names == [""]:
         return
     st.subheader("By domain")
     rows = []
     for name in names:
-        part, bounds = shown.table[shown.table["domain"] == name], policy.of(name)
-        told = volumes_of(part, policy)
+        part, bounds = view.table[view.table["domain"] == name], policy.of(name)
+        volumes = volumes_of(part, policy)
         rows.append({
             "domain": name or "(none)",
             "thresholds": "own" if name != DEFAULT and name in policy.thresholds else "all without their own",
             "low": "n/a" if bounds is None else f"{bounds.low:.2f}", "high": "n/a" if bounds is None else f"{bounds.high:.2f}",
-            "n": told.n, "released": told.release, "review": told.review, "escalated": told.escalate,
-            "expected errors [95%]": _interval(told.expected), "found, share [95%]": _interval(told.observed),
+            "n": volumes.n, "released": volumes.release, "review": volumes.review, "escalated": volumes.escalate,
+            "expected errors [95%]": _interval(volumes.expected), "found, share [95%]": _interval(volumes.observed),
         })  # fmt: skip
     right = {name: st.column_config.TextColumn(name, alignment="right")
              for name in ("low", "high", "expected errors [95%]", "found, share [95%]")}  # fmt: skip
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="domains", column_config=right)
 
 
-def fine_print() -> None:
+def render_decision_notes() -> None:
     st.caption(
         "r_cal below low is escalated, from low to below high reviewed, from high on released. What has no calibrated "
         "probability of a defined composite (undefined, refused, stopped, error, no calibrator, outside any policy) is "
@@ -175,12 +175,12 @@ def fine_print() -> None:
     )
 
 
-def _comparison(shown: Shown, policy: Policy) -> None:
+def _comparison(view: DecisionView, policy: Policy) -> None:
     """What holds beside what the sliders would do."""
-    new = volumes_of(shown.table, policy)
+    new = volumes_of(view.table, policy)
     sets = {"These thresholds": new}
-    if shown.held.thresholds and _moved(shown, policy):
-        sets = {f"Policy {shown.held.version} (holds)": volumes_of(shown.table, shown.held), **sets}
+    if view.policy.thresholds and _moved(view, policy):
+        sets = {f"Policy {view.policy.version} (holds)": volumes_of(view.table, view.policy), **sets}
     parts.show_numbers(
         (
             ("Released", _part(new.release, new.n)), ("Review", _part(new.review, new.n)),
@@ -188,43 +188,43 @@ def _comparison(shown: Shown, policy: Policy) -> None:
             ("Review hours", f"{new.hours:.1f}"),
         )
     )  # fmt: skip
-    frame = pd.DataFrame({name: _words(told) for name, told in sets.items()}, index=list(_words(new)))
+    frame = pd.DataFrame({name: _volume_rows(volumes) for name, volumes in sets.items()}, index=list(_volume_rows(new)))
     frame.index.name = f"of {new.n} answers"
     right = {name: st.column_config.TextColumn(name, alignment="right") for name in sets}
     st.dataframe(frame.reset_index(), hide_index=True, key="comparison", column_config=right, height="content")
 
 
-def _moved(shown: Shown, policy: Policy) -> bool:
+def _moved(view: DecisionView, policy: Policy) -> bool:
     """Whether the sliders say something else than the policy that holds, domain by domain."""
-    held, names = shown.held, {DEFAULT, *shown.held.thresholds, *policy.thresholds}
-    same = bool(held.thresholds) and all(held.of(name) == policy.of(name) for name in names)
-    return not same or (held.capacity, held.minutes) != (policy.capacity, policy.minutes)
+    current, names = view.policy, {DEFAULT, *view.policy.thresholds, *policy.thresholds}
+    same = bool(current.thresholds) and all(current.of(name) == policy.of(name) for name in names)
+    return not same or (current.capacity, current.minutes) != (policy.capacity, policy.minutes)
 
 
-def _words(told: Volumes) -> dict[str, str]:
-    days = "n/a: no capacity is set" if told.days is None else f"{told.days}"
-    if told.days is None and told.waiting:
+def _volume_rows(volumes: Volumes) -> dict[str, str]:
+    days = "n/a: no capacity is set" if volumes.days is None else f"{volumes.days}"
+    if volumes.days is None and volumes.waiting:
         days = "never: the capacity is 0"
     return {
-        "Released": _part(told.release, told.n), "Review": _part(told.review, told.n),
-        "Escalated": _part(told.escalate, told.n),
-        "Expected errors, released [95%]": _interval(told.expected),
-        "Labelled among the released": told.observed.note or str(told.observed.n),
-        "Errors found, share of those [95%]": _interval(told.observed),
-        "Review, hours": f"{told.hours:.1f}", "Review, days at the capacity": days,
-        "Reviews that wait after the first day": "n/a" if told.days is None and not told.waiting else str(told.waiting),
+        "Released": _part(volumes.release, volumes.n), "Review": _part(volumes.review, volumes.n),
+        "Escalated": _part(volumes.escalate, volumes.n),
+        "Expected errors, released [95%]": _interval(volumes.expected),
+        "Labelled among the released": volumes.observed.note or str(volumes.observed.n),
+        "Errors found, share of those [95%]": _interval(volumes.observed),
+        "Review, hours": f"{volumes.hours:.1f}", "Review, days at the capacity": days,
+        "Reviews that wait after the first day": "n/a" if volumes.days is None and not volumes.waiting else str(volumes.waiting),
     }  # fmt: skip
 
 
-def _bounds(shown: Shown, domain: str) -> Thresholds:
+def _bounds(view: DecisionView, domain: str) -> Thresholds:
     """The slider of a domain; it stands where the policy has it until it is moved."""
     key = "thresholds-slider"
 
     def chose() -> None:
         st.query_params["thresholds"] = "{:g},{:g}".format(*st.session_state[key])
 
-    held = shown.held.of(domain)
-    bounds = _told(st.query_params.get("thresholds", "")) or held or Thresholds(*FIRST)
+    current = view.policy.of(domain)
+    bounds = _parse_thresholds(st.query_params.get("thresholds", "")) or current or Thresholds(*FIRST)
     st.session_state[key] = (bounds.low, bounds.high)  # the address decides, so that back and forward do too
     low, high = cast(tuple[float, float], st.slider(
         "Escalate below, release from (r_cal)", 0.0, 1.0, step=0.01, key=key, width=420, on_change=chose,
@@ -233,7 +233,7 @@ def _bounds(shown: Shown, domain: str) -> Thresholds:
     return Thresholds(float(low), float(high))
 
 
-def _told(text: str) -> Thresholds | None:
+def _parse_thresholds(text: str) -> Thresholds | None:
     """The thresholds of an address, "0.3,0.8"; None where it says none."""
     try:
         low, high = map(float, text.split(","))
@@ -247,34 +247,34 @@ def _try(low: float, high: float) -> None:
     st.query_params["thresholds"] = f"{low:.4g},{high:.4g}"
 
 
-def _by_cost(shown: Shown) -> list[Suggestion]:
+def _by_cost(view: DecisionView) -> list[Suggestion]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         error = st.number_input("An error that goes out", 0.01, 1e9, 20.0, key="cost-error", width=160)
         review = st.number_input("A review", 0.0, 1e9, 1.0, key="cost-review", width=130)
         escalation = st.number_input("An escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130)
         missed = st.number_input("Errors that a review misses (share)", 0.0, 0.99, 0.1, 0.01, key="cost-missed", width=230)
-    stamp = shown.counts
+    stamp = view.counts
     return _cost_lines(str(data.store().folder), (error, review, escalation, missed), stamp["said"], stamp["chosen"])
 
 
-def _by_target(shown: Shown) -> list[Suggestion]:
+def _by_target(view: DecisionView) -> list[Suggestion]:
     target = st.number_input("Acceptable share of what is released", 0.01, 0.999, 0.95, 0.01, key="target", width=240)
-    stamp = shown.counts
+    stamp = view.counts
     return _target_lines(str(data.store().folder), target, stamp["said"], stamp["chosen"])
 
 
 @st.cache_data(show_spinner="Trying thresholds on the labels", max_entries=32)
-def _cost_lines(folder: str, costs: tuple[float, float, float, float], said: int, chosen: int) -> list[Suggestion]:
-    return by_cost(data.store(), None, Costs(*costs), seed=42)
+def _cost_lines(folder: str, costs: tuple[float, float, float, float], n_labels: int, chosen: int) -> list[Suggestion]:
+    return suggest_by_cost(data.store(), None, Costs(*costs), seed=42)
 
 
 @st.cache_data(show_spinner="Trying thresholds on the labels", max_entries=32)
-def _target_lines(folder: str, target: float, said: int, chosen: int) -> list[Suggestion]:
-    return by_precision(data.store(), None, target)
+def _target_lines(folder: str, target: float, n_labels: int, chosen: int) -> list[Suggestion]:
+    return suggest_by_precision(data.store(), None, target)
 
 
 @st.cache_data(show_spinner="Reading scores", max_entries=8)
-def _scored(folder: str, run_id: str, revision: int, said: int, chosen: int) -> pd.DataFrame:
+def _scored(folder: str, run_id: str, revision: int, n_labels: int, chosen: int) -> pd.DataFrame:
     return scored(data.store(), [run_id])
 
 
@@ -282,7 +282,7 @@ def _has_composite(plan: Plan) -> bool:
     return any(spec.name == "composite" for spec in plan.scorers)
 
 
-def _own(table: pd.DataFrame) -> list[str]:
+def _threshold_domains(table: pd.DataFrame) -> list[str]:
     """The domains that can have thresholds of their own; not one that is named as those of all others are."""
     return sorted(set(table["domain"]) - {"", DEFAULT})
 
@@ -295,5 +295,5 @@ def _part(n: int, total: int) -> str:
     return f"{n} ({n / total:.0%})" if total else "0"
 
 
-def _interval(found: Interval) -> str:
-    return f"n/a: {found.reason}" if found.point is None else interval_text(found.point, found.lo, found.hi)
+def _interval(interval: Interval) -> str:
+    return f"n/a: {interval.reason}" if interval.point is None else interval_text(interval.point, interval.lo, interval.hi)

@@ -8,29 +8,29 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.chains import Chain, ablated_texts
-from cotlab.analysis.tables.chains import chain_of as chain_from
-from cotlab.analysis.tables.chains import ranking as ranking_of
+from cotlab.analysis.tables.chains import scored_chain as chain_from
+from cotlab.analysis.tables.chains import ranking_table as ranking_of
 from cotlab.core.types import Item
-from cotlab.figures.style import interval_text, number, shade
+from cotlab.figures.style import interval_text, format_number, shade
 from cotlab.ui import cached as data
 from cotlab.ui.item.chain_view import Block, show_blocks
 from cotlab.ui.text import as_code, shorten
 
 
-def chain_of(row: dict[str, Any], item: Item, scored: pd.DataFrame) -> Chain:
+def run_item_chain(row: dict[str, Any], item: Item, scored: pd.DataFrame) -> Chain:
     """The chain that some scores of an item are of: the suite's, or the model's own, from the log."""
-    return chain_from(item, scored, data.plan_of(row["id"]).subject.form, data.exchanges, data.responses)
+    return chain_from(item, scored, data.run_plan(row["id"]).subject.form, data.exchanges, data.responses)
 
 
 def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
     """The steps that were ablated: the suite's, or, where the run took the model's own, those of its reply."""
-    plan = data.plan_of(row["id"])
+    plan = data.run_plan(row["id"])
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
-    own = spec is not None and spec.params["chain"] == "own"
-    return ablated_texts(item, data.scores(row["id"], int(row["revision"])), own, data.exchanges)
+    from_model = spec is not None and spec.params["chain"] == "own"
+    return ablated_texts(item, data.scores(row["id"], int(row["revision"])), from_model, data.exchanges)
 
 
-def ranking(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:
+def step_ranking(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:
     """Each step's CCS with its text, over the draws of the request."""
     return ranking_of(chain_texts(row, item), scores)
 
@@ -40,7 +40,7 @@ def step_blocks(ranked: pd.DataFrame) -> list[Block]:
     blocks = []
     for r in ranked.sort_values("step").itertuples():
         known = not pd.isna(r.point)
-        score = "n/a" if not known else (number(r.point) if pd.isna(r.lo) else interval_text(r.point, r.lo, r.hi))
+        score = "n/a" if not known else (format_number(r.point) if pd.isna(r.lo) else interval_text(r.point, r.lo, r.hi))
         hint = f"n/a: {r.reason}" if not known else f"CCS {score}, {r.draws} draw(s)"
         blocks.append(Block(r.step, f"{r.step + 1}", r.text, shade(r.point) if known else None, score, hint))
     return blocks
@@ -53,15 +53,15 @@ def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
         st.info(f"Nothing was asked for this step: {as_code(str(scores['reason'].iloc[0]))}.")
         return
     keys = tuple({key for evidence in scores["evidence"] for key in evidence})
-    found = data.exchanges(keys)
+    logged = data.exchanges(keys)
     for r in scores.sort_values("sample").itertuples():
-        base, told = (found.get(key, (None, None)) for key in list(r.evidence)[:2])
-        shown = f"CCS {number(None if pd.isna(r.value) else r.value)}" + (f" ({r.reason})" if pd.isna(r.value) else "")
+        base, ablated = (logged.get(key, (None, None)) for key in list(r.evidence)[:2])
+        score_text = f"CCS {format_number(None if pd.isna(r.value) else r.value)}" + (f" ({r.reason})" if pd.isna(r.value) else "")
         left, right = st.columns(2)
-        for place, title, (asked, reply), score in ((left, "Baseline", base, ""), (right, "Ablated", told, shown)):
-            with place:
+        for column, title, (request, reply), score in ((left, "Baseline", base, ""), (right, "Ablated", ablated, score_text)):
+            with column:
                 show_blocks(
-                    [Block(0, title, data.said(reply), score=score), Block(1, "Asked with", asked_with(asked))],
+                    [Block(0, title, data.reply_text(reply), score=score), Block(1, "Asked with", request_text(request))],
                     key=f"{title}-{item.id}-{step}-{r.sample}-{r.Index}",
                 )
         st.caption(
@@ -69,7 +69,7 @@ def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
         )
 
 
-def asked_with(request: dict[str, Any] | None) -> str:
+def request_text(request: dict[str, Any] | None) -> str:
     """The text a request showed the model: its messages, the texts to embed, or a premise and what it is to support."""
     if request is None:
         return "n/a: the log holds no text of this request"

@@ -12,62 +12,62 @@ from urllib.parse import quote, urlencode
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.reliability import parts_of
+from cotlab.analysis.tables.reliability import composite_components
 from cotlab.core.types import Plan
 from cotlab.metrics.composite.scorer import OPTIONS, SCORER_OF
 from cotlab.ui import cached as data
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
-KEPT = {
+COMPONENT_DETAILS = {
     "C": "the paraphrases' answers behind C", "R": "the perturbed steps behind R", "V": "the links behind V",
     "D": "the clusters behind D", "F": "the flags behind F",
 }  # fmt: skip
 """What the scorer of a part keeps beside the number that the composite keeps too."""
-ONE_ITEM = "One item"
+ITEM_VIEW = "One item"
 NO_LINK = "none"
 NONE = "No request was made for it: it is computed from the texts."
 
 
-def has(*names: str) -> Callable[[Plan], bool]:
+def has_scorer(*names: str) -> Callable[[Plan], bool]:
     """Whether a plan has one of these scorers."""
     return lambda plan: any(spec.name in names for spec in plan.scorers)
 
 
 def has_robustness(plan: Plan) -> bool:
-    return has("robustness", "causal")(plan) or "R" in parts_of(plan)
+    return has_scorer("robustness", "causal")(plan) or "R" in composite_components(plan)
 
 
 PAGES: Mapping[str, tuple[str, str, Callable[[Plan], bool]]] = {
-    "steps": ("Steps", "stairs", has("ablation")),
-    "reliability": ("Reliability", "shield", has("composite", *SCORER_OF.values())),
+    "steps": ("Steps", "stairs", has_scorer("ablation")),
+    "reliability": ("Reliability", "shield", has_scorer("composite", *SCORER_OF.values())),
     "robustness": ("Robustness", "vibration", has_robustness),
-    "mediation": ("Mediation", "conversion_path", has("mediation")),
+    "mediation": ("Mediation", "conversion_path", has_scorer("mediation")),
 }
 """The pages that analyse a run, each with its label, its icon, and which runs it can show."""
 
 
-def links(row: dict[str, Any], item_id: str | None = None) -> None:
+def render_run_links(row: dict[str, Any], item_id: str | None = None) -> None:
     """A link to every page that has something to show of this run, or of one of its items."""
-    plan = data.plan_of(row["id"])
+    plan = data.run_plan(row["id"])
     of = {} if item_id is None else {"item": item_id}
     for name, (label, icon, shows) in PAGES.items():
         if shows(plan):
-            view = {"view": ONE_ITEM} if of and name in ("reliability", "robustness") else {}
+            view = {"view": ITEM_VIEW} if of and name in ("reliability", "robustness") else {}
             st.page_link(page(name), label=label, icon=f":material/{icon}:", query_params={"run": row["id"], **of, **view})
 
 
 def score_id(metric: str, facet: str, step: Any = None, sample: Any = 0) -> str:
     """The name of a score within its item as an address has it: ``feature feature=C,profile=phase3``; steps from 0."""
-    told = [metric, ",".join(f"{k}={v}" for k, v in json.loads(facet).items())]
-    told += [] if step is None or pd.isna(step) else [f"step={int(step)}"]
-    return " ".join([part for part in told if part] + ([f"draw={int(sample)}"] if int(sample) else []))
+    pieces = [metric, ",".join(f"{k}={v}" for k, v in json.loads(facet).items())]
+    pieces += [] if step is None or pd.isna(step) else [f"step={int(step)}"]
+    return " ".join([part for part in pieces if part] + ([f"draw={int(sample)}"] if int(sample) else []))
 
 
-def ids_of(scores: pd.DataFrame) -> list[str]:
+def score_ids(scores: pd.DataFrame) -> list[str]:
     """The name of each score."""
     columns = (scores[name] for name in ("metric", "facet", "step", "sample"))
-    return [score_id(*map(_plain, found)) for found in zip(*columns, strict=True)]
+    return [score_id(*map(_plain, values)) for values in zip(*columns, strict=True)]
 
 
 def _plain(value: Any) -> Any:
@@ -79,20 +79,20 @@ def requests_of(row: dict[str, Any], item_id: str, score: str) -> dict[str, str]
     return {"run": row["id"], "item": item_id, "score": score}
 
 
-def request_link(row: dict[str, Any], item_id: str, key: str, label: str = "Request and reply") -> None:
+def render_request_link(row: dict[str, Any], item_id: str, key: str, label: str = "Request and reply") -> None:
     """A link to one request of an item and its reply."""
     where = {"run": row["id"], "item": item_id, "request": key}
     st.page_link(page("item"), label=label, icon=":material/fact_check:", query_params=where)
 
 
-def address(row: dict[str, Any], item_id: str, score: str) -> str:
+def requests_url(row: dict[str, Any], item_id: str, score: str) -> str:
     """The same as an address, for the cell of a table."""
     return f"/item?{urlencode(requests_of(row, item_id, score), quote_via=quote, safe='')}"
 
 
-def count(row: dict[str, Any], item_id: str, score: str, keys: Any) -> str | None:
+def requests_cell(row: dict[str, Any], item_id: str, score: str, keys: Any) -> str | None:
     """The cell of a table that links a score to its requests; None where it has none."""
-    return address(row, item_id, score) if len(keys) else None
+    return requests_url(row, item_id, score) if len(keys) else None
 
 
 LINK = st.column_config.LinkColumn(
@@ -100,26 +100,26 @@ LINK = st.column_config.LinkColumn(
 )
 
 
-def missing_parts(row: dict[str, Any], *only: str) -> list[str]:
+def missing_components(row: dict[str, Any], *only: str) -> list[str]:
     """Parts that the composite measured here and whose own scorer, which keeps the detail, was not run."""
-    plan = data.plan_of(row["id"])
+    plan = data.run_plan(row["id"])
     return [
-        part for part in parts_of(plan)
-        if (not only or part in only) and not has(SCORER_OF[part])(plan)
+        part for part in composite_components(plan)
+        if (not only or part in only) and not has_scorer(SCORER_OF[part])(plan)
     ]  # fmt: skip
 
 
-def how_to_add(row: dict[str, Any], *only: str) -> None:
+def render_how_to_add(row: dict[str, Any], *only: str) -> None:
     """Say what the composite alone does not keep, and what to run to have it. Nothing where it is all there."""
-    lost = missing_parts(row, *only)
-    if not lost:
+    missing = missing_components(row, *only)
+    if not missing:
         return
-    spec = next(spec for spec in data.plan_of(row["id"]).scorers if spec.name == "composite")
+    spec = next(spec for spec in data.run_plan(row["id"]).scorers if spec.name == "composite")
     profile = str(spec.params.get("profile", OPTIONS["profile"]))
     file = Path(str(row["output"] or "")) / "run.yaml"
     command = f"cotlab run --config {shlex.quote(str(file) if file.is_file() else 'run.yaml')} --profile {profile}"
     st.info(
-        f"This run has the composite without the scorers of its parts: it keeps the numbers, not {_listed(lost)}. The profile "
+        f"This run has the composite without the scorers of its parts: it keeps the numbers, not {_listed(missing)}. The profile "
         f"{as_code(profile)} adds those scorers; what the log holds is not asked again."
     )
     st.code(command, language="bash", wrap_lines=True)
@@ -129,6 +129,6 @@ def how_to_add(row: dict[str, Any], *only: str) -> None:
     )  # fmt: skip
 
 
-def _listed(lost: list[str]) -> str:
-    named = [KEPT[part] for part in sorted(lost, key=list(KEPT).index)]
+def _listed(missing: list[str]) -> str:
+    named = [COMPONENT_DETAILS[part] for part in sorted(missing, key=list(COMPONENT_DETAILS).index)]
     return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.chains import ALWAYS_OWN
-from cotlab.analysis.tables.reliability import parts_of
+from cotlab.analysis.tables.chains import MODEL_CHAIN_SCORERS
+from cotlab.analysis.tables.reliability import composite_components
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import Item
 from cotlab.metrics.ablation.cards import CCS_METRICS
@@ -19,8 +19,8 @@ from cotlab.store import read as stored
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.item import entropy
-from cotlab.ui.item import evidence as found_at
-from cotlab.ui.item.chain import asked_with, chain_of, ranking, show_exchange, step_blocks
+from cotlab.ui.item import evidence as evidence_links
+from cotlab.ui.item.chain import request_text, run_item_chain, step_ranking, show_exchange, step_blocks
 from cotlab.ui.item.chain_view import Block, pick_block, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
@@ -28,12 +28,12 @@ from cotlab.ui.text import as_code
 ALL = "all"
 
 
-def from_address(run_id: str | None, item_id: str | None) -> tuple[dict[str, Any], Item] | None:
+def item_from_address(run_id: str | None, item_id: str | None) -> tuple[dict[str, Any], Item] | None:
     if not run_id or not item_id:
         return None
     try:
         row = data.run_row(run_id)
-        return row, data.item(row["suite"], item_id)
+        return row, data.load_item(row["suite"], item_id)
     except UnknownName:
         return None
 
@@ -44,7 +44,7 @@ def _scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
     return table[(table["item_id"] == item.id) & (table["metric"] != HIDDEN.name)]
 
 
-def links(row: dict[str, Any], item: Item) -> None:
+def render_item_links(row: dict[str, Any], item: Item) -> None:
     st.caption(as_code(f"{item.id} of {row['suite_name']}, {row['model']}, run {row['id']}"))
     if "request" in st.query_params or st.query_params.get("score", ALL) != ALL:
         st.markdown("[Down to the requests behind the number that was followed](#requests-and-replies)")
@@ -52,15 +52,15 @@ def links(row: dict[str, Any], item: Item) -> None:
     at = order.index(item.id) if item.id in order else None
     with st.container(horizontal=True):
         st.page_link(page("run"), label="Run", icon=":material/monitoring:", query_params={"run": row["id"]})
-        found_at.links(row, item.id)
+        evidence_links.render_run_links(row, item.id)
         for label, icon, step in (("Previous", "arrow_back", -1), ("Next", "arrow_forward", 1)):
-            place = at + step if at is not None else -1
+            index = at + step if at is not None else -1
             st.button(
                 label,
                 icon=f":material/{icon}:",
-                disabled=not 0 <= place < len(order),
+                disabled=not 0 <= index < len(order),
                 on_click=_go,
-                args=(row["id"], order[place] if 0 <= place < len(order) else ""),
+                args=(row["id"], order[index] if 0 <= index < len(order) else ""),
             )
 
 
@@ -68,7 +68,7 @@ def _go(run_id: str, item_id: str) -> None:
     st.query_params.from_dict({"run": run_id, "item": item_id})
 
 
-def read(row: dict[str, Any], item: Item, step: str | None) -> None:
+def render_item_chain(row: dict[str, Any], item: Item, step: str | None) -> None:
     """Question, chain shaded by the chosen score, and answer."""
     if stored.is_redacted(data.store(), row["suite"]):
         st.warning("The texts of this suite were redacted: their SHA-256 stands in their place.")
@@ -80,18 +80,18 @@ def read(row: dict[str, Any], item: Item, step: str | None) -> None:
         ],
         key=f"question-{item.id}",
     )
-    own = _scores(row, item)
-    pairs = own[own["metric"].isin(CCS_METRICS)][["metric", "mode"]].drop_duplicates().itertuples(index=False, name=None)
+    scores = _scores(row, item)
+    pairs = scores[scores["metric"].isin(CCS_METRICS)][["metric", "mode"]].drop_duplicates().itertuples(index=False, name=None)
     choices = [f"{metric} · {mode}" for metric, mode in pairs]
     st.subheader("Chain")
     if not choices:
-        _plain_chain(row, item, own)
+        _plain_chain(row, item, scores)
         return
-    spec = next(spec for spec in data.plan_of(row["id"]).scorers if spec.name == "ablation")
+    spec = next(spec for spec in data.run_plan(row["id"]).scorers if spec.name == "ablation")
     st.caption("The model's own chain." if spec.params["chain"] == "own" else "The suite's reference chain.")
     metric, mode = st.selectbox("Shade by", choices, key="item-shade").split(" · ")
-    rows = own[(own["metric"] == metric) & (own["mode"] == mode)]
-    ranked = ranking(row, item, rows)
+    rows = scores[(scores["metric"] == metric) & (scores["mode"] == mode)]
+    ranked = step_ranking(row, item, rows)
     if ranked.empty:
         st.info(f"No step has a score here: {as_code(str(rows['reason'].iloc[0]))}.")
         return
@@ -101,52 +101,52 @@ def read(row: dict[str, Any], item: Item, step: str | None) -> None:
         show_exchange(rows[rows["step"] == chosen], item, chosen)
 
 
-def _plain_chain(row: dict[str, Any], item: Item, own: pd.DataFrame) -> None:
+def _plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
     """The chain that the scores are of, and whose it is."""
-    chain = chain_of(row, item, own)
+    chain = run_item_chain(row, item, scores)
     if chain.steps:
         show_blocks([Block(i, f"{i + 1}", text) for i, text in enumerate(chain.steps)], key=f"plain-{row['id']}-{item.id}")
-    elif chain.own:
+    elif chain.from_model:
         st.info("n/a: the scores are of the model's own chain, and the log does not hold it in full.")
     else:
         st.info("n/a: the item has no reference chain.")
-    told = "The model's own chain, as it replied in this run." if chain.own else "The suite's reference chain."
-    always = sorted(set(own["scorer"]) & set(ALWAYS_OWN))
-    if not chain.own and (always or parts_of(data.plan_of(row["id"]))):
-        told += " Consistency and diversity are measured on chains that the model wrote; they are among its requests."
-    st.caption(told)
+    note = "The model's own chain, as it replied in this run." if chain.from_model else "The suite's reference chain."
+    always = sorted(set(scores["scorer"]) & set(MODEL_CHAIN_SCORERS))
+    if not chain.from_model and (always or composite_components(data.run_plan(row["id"]))):
+        note += " Consistency and diversity are measured on chains that the model wrote; they are among its requests."
+    st.caption(note)
     if chain.key is not None:
-        st.button("Its request and reply", icon=":material/fact_check:", on_click=_one_request, args=(chain.key,))
+        st.button("Its request and reply", icon=":material/fact_check:", on_click=_select_request, args=(chain.key,))
 
 
-def score_table(row: dict[str, Any], item: Item) -> None:
+def render_item_scores(row: dict[str, Any], item: Item) -> None:
     """Every score of the item as a table; n/a with its reason. Before it the chain's entropy, where it was measured."""
-    own = _scores(row, item)
-    entropy.trajectory(row, item)
+    scores = _scores(row, item)
+    entropy.render_entropy(row, item)
     st.subheader("Scores")
     frame = pd.DataFrame(
         {
-            "metric": own["metric"],
-            "step": own["step"] + 1,
-            "value": [parts.number_text(v) for v in own["value"]],
-            "facet": [parts.facet_text(text) for text in own["facet"]],
-            "draw": own["sample"] + 1,
-            "status": own["status"],
-            "reason": own["reason"].fillna(""),
-            "requests": own["evidence"].map(len),
+            "metric": scores["metric"],
+            "step": scores["step"] + 1,
+            "value": [parts.number_text(v) for v in scores["value"]],
+            "facet": [parts.facet_text(text) for text in scores["facet"]],
+            "draw": scores["sample"] + 1,
+            "status": scores["status"],
+            "reason": scores["reason"].fillna(""),
+            "requests": scores["evidence"].map(len),
         }
     )
-    ids, place = found_at.ids_of(own), f"item-scores-{row['id']}-{item.id}"
+    ids, widget_key = evidence_links.score_ids(scores), f"item-scores-{row['id']}-{item.id}"
 
     def chose() -> None:
-        ticked = st.session_state[place]["selection"]["rows"]
+        ticked = st.session_state[widget_key]["selection"]["rows"]
         st.query_params.pop("request", None)
         st.query_params["score"] = ids[ticked[0]] if ticked else ALL
 
     st.dataframe(
         frame,
         hide_index=True,
-        key=place,
+        key=widget_key,
         height="content" if len(frame) <= 10 else 420,
         on_select=chose,
         selection_mode="single-row",
@@ -159,11 +159,11 @@ def score_table(row: dict[str, Any], item: Item) -> None:
             "requests": st.column_config.NumberColumn(help="How many requests the value rests on."),
         },
     )
-    hidden = " The hold-out's scores and chains are not shown by item." if "consistency" in set(own["scorer"]) else ""
+    hidden = " The hold-out's scores and chains are not shown by item." if "consistency" in set(scores["scorer"]) else ""
     st.caption(f"Tick a score to see below the requests that it rests on. Steps and draws count from 1.{hidden}")
     st.download_button(
         "Data (CSV)",
-        lambda: disarmed(own).to_csv(index=False),
+        lambda: disarmed(scores).to_csv(index=False),
         "scores.csv",
         "text/csv",
         icon=":material/download:",
@@ -171,25 +171,25 @@ def score_table(row: dict[str, Any], item: Item) -> None:
     )
 
 
-def evidence(row: dict[str, Any], item: Item) -> None:
+def render_item_requests(row: dict[str, Any], item: Item) -> None:
     """Every request and reply behind the scores, page by page; those of one score, or one, where the address says so."""
-    own = _scores(row, item)
-    every = _keys(own)
+    scores = _scores(row, item)
+    every = _keys(scores)
     st.subheader("Requests and replies")
     if not every:
         st.info("No request was made for this item.")
         return
-    keys, which = _chosen(own, every)
+    keys, which = _chosen(scores, every)
     if not keys:
-        st.info(as_code(_why_none(own, which)))
+        st.info(as_code(_no_request_reason(scores, which)))
         return
-    part = keys[parts.page_of(len(keys), f"evidence-page-{item.id}-{which}", 10)]
-    found = data.exchanges(tuple(part))
+    part = keys[parts.page_slice(len(keys), f"evidence-page-{item.id}-{which}", 10)]
+    exchanges = data.exchanges(tuple(part))
     for key in part:
-        request, reply = found.get(key, (None, None))
+        request, reply = exchanges.get(key, (None, None))
         show_blocks(_exchange(request, reply), key=f"evidence-{key[:16]}")
         if reply is not None:
-            st.caption(as_code(_how(reply)))
+            st.caption(as_code(_reply_details(reply)))
         with st.expander(f"Request {key[:12]} as stored"):
             st.code(
                 json.dumps({"request": request, "reply": _without_tokens(reply)}, indent=1, ensure_ascii=False), language=None
@@ -199,28 +199,28 @@ def evidence(row: dict[str, Any], item: Item) -> None:
 
 
 def _keys(scores: pd.DataFrame) -> list[str]:
-    return list(dict.fromkeys(key for found in scores["evidence"] for key in found))
+    return list(dict.fromkeys(key for evidence_keys in scores["evidence"] for key in evidence_keys))
 
 
-def _chosen(own: pd.DataFrame, every: list[str]) -> tuple[list[str], str]:
+def _chosen(scores: pd.DataFrame, every: list[str]) -> tuple[list[str], str]:
     """The requests that are wanted, and the name of the choice: all, a score, or the key of one request."""
-    one = st.query_params.get("request")
-    if one in every:
+    request_key = st.query_params.get("request")
+    if request_key in every:
         st.button("All requests of this item", icon=":material/list:", on_click=_all_requests)
-        return [one], one
-    if one is not None:
-        st.warning(f"The request {as_code(one[:12])} is none of this item; all are shown.")
-    ids = found_at.ids_of(own)
-    labels = {ALL: f"all {len(own)} scores"}
-    for name, metric, facet, step, value in zip(ids, own["metric"], own["facet"], own["step"], own["value"], strict=True):
+        return [request_key], request_key
+    if request_key is not None:
+        st.warning(f"The request {as_code(request_key[:12])} is none of this item; all are shown.")
+    ids = evidence_links.score_ids(scores)
+    labels = {ALL: f"all {len(scores)} scores"}
+    for name, metric, facet, step, value in zip(ids, scores["metric"], scores["facet"], scores["step"], scores["value"], strict=True):
         at = "" if pd.isna(step) else f" · step {step + 1}"
-        told = " · ".join(filter(None, [metric, parts.facet_text(facet)]))
-        labels[name] = f"{told}{at} · {parts.number_text(value)}"
-    which = parts.pick("Requests behind", labels, "score", ALL)
-    return (every if which == ALL else _keys(own[[name == which for name in ids]])), which
+        label = " · ".join(filter(None, [metric, parts.facet_text(facet)]))
+        labels[name] = f"{label}{at} · {parts.number_text(value)}"
+    which = parts.select_option("Requests behind", labels, "score", ALL)
+    return (every if which == ALL else _keys(scores[[name == which for name in ids]])), which
 
 
-def _one_request(key: str) -> None:
+def _select_request(key: str) -> None:
     st.query_params["request"] = key
 
 
@@ -229,29 +229,29 @@ def _all_requests() -> None:
     st.query_params["score"] = ALL
 
 
-def _why_none(own: pd.DataFrame, which: str) -> str:
-    rows = own[[name == which for name in found_at.ids_of(own)]]
+def _no_request_reason(scores: pd.DataFrame, which: str) -> str:
+    rows = scores[[name == which for name in evidence_links.score_ids(scores)]]
     gone = rows[rows["value"].isna()]["reason"].dropna()
-    return f"No request was made for this score: {gone.iloc[0]}." if len(gone) else found_at.NONE
+    return f"No request was made for this score: {gone.iloc[0]}." if len(gone) else evidence_links.NONE
 
 
 def _exchange(request: dict[str, Any] | None, reply: dict[str, Any] | None) -> list[Block]:
     """What a model was shown, the start of its own turn, what it reasoned and what it said, where there is any of it."""
-    asked = asked_with(request and {**request, "prefix": ""})
+    prompt = request_text(request and {**request, "prefix": ""})
     scored = (request or {}).get("answers") or [text for text in ((request or {}).get("answer"),) if text]
-    told = [("Asked", asked), ("Its turn so far", (request or {}).get("prefix")), ("How likely is", "\n".join(scored)),
+    sections = [("Asked", prompt), ("Its turn so far", (request or {}).get("prefix")), ("How likely is", "\n".join(scored)),
             ("Reasoned", (reply or {}).get("reasoning"))]  # fmt: skip
     replied = "log P (nats)" if scored and "numbers" in (reply or {}) else "Replied"
-    rows = [(title, text) for title, text in told if text] + [(replied, data.said(reply))]
+    rows = [(title, text) for title, text in sections if text] + [(replied, data.reply_text(reply))]
     return [Block(i, title, str(text)) for i, (title, text) in enumerate(rows)]
 
 
-def _how(reply: dict[str, Any]) -> str:
+def _reply_details(reply: dict[str, Any]) -> str:
     """Who answered, what was sent along and what was not, and what it used."""
     sent = dict(reply.get("sent") or {})
     given, dropped = sent.pop("given", None), sent.pop("not_sent", ())
     used = {name: count for name, count in (reply.get("usage") or {}).items() if count}
-    parts_ = [
+    details = [
         f"answered by {reply['model']}" if reply.get("model") else "",
         f"sent {', '.join(f'{k} {v}' for k, v in sorted(sent.items()) if k != 'model')}" if sent else "",
         f"not sent, for the model does not take it: {', '.join(dropped)}" if dropped else "",
@@ -259,7 +259,7 @@ def _how(reply: dict[str, Any]) -> str:
         ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in used.items()),
         f"ended by {reply['finish']}" if reply.get("finish") else "",
     ]
-    return "; ".join(part for part in parts_ if part)
+    return "; ".join(part for part in details if part)
 
 
 def _without_tokens(reply: dict[str, Any] | None) -> dict[str, Any] | None:

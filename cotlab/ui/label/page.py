@@ -26,10 +26,10 @@ MODES = {
     "other": ("Other", "say what in the note"),
 }
 ANSWERS = {"correct": True, "wrong": False, "cannot tell": None}
-_LONGEST_NAME = 60
+_MAX_NAME_CHARS = 60
 
 
-def rater() -> str | None:
+def current_rater() -> str | None:
     """Who labels; without a login they say so once. None until they did, and for those who may only look."""
     who = access.person()
     if not access.may("labeller"):
@@ -41,7 +41,7 @@ def rater() -> str | None:
     if name:
         return str(name)
     with st.form("rater-name", width=480):
-        st.text_input("Your name", key="rater-typed", max_chars=_LONGEST_NAME, help="It stands beside each of your labels.")
+        st.text_input("Your name", key="rater-typed", max_chars=_MAX_NAME_CHARS, help="It stands beside each of your labels.")
         st.form_submit_button("Begin", on_click=_named, type="primary")
     if odd := st.session_state.pop("rater-odd", None):
         st.warning(odd)
@@ -55,11 +55,11 @@ def rater() -> str | None:
 def _named() -> None:
     name = " ".join(str(st.session_state["rater-typed"]).split())
     st.session_state.pop("rater-taken", None)
-    if not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
-        st.session_state["rater-odd"] = f"A name has 1 to {_LONGEST_NAME} characters, each of which can be seen: type it again."
+    if not name.isprintable() or not 0 < len(name) <= _MAX_NAME_CHARS:
+        st.session_state["rater-odd"] = f"A name has 1 to {_MAX_NAME_CHARS} characters, each of which can be seen: type it again."
         return
     with Leases(data.store().log_path) as leases:
-        taken = leases.holds(name)
+        taken = leases.has_lease(name)
     if taken:
         st.session_state["rater-taken"] = name
     else:
@@ -70,12 +70,12 @@ def _begin(name: str) -> None:
     st.session_state["local_rater"] = name
 
 
-def correct(label_id: str) -> None:
+def start_correction(label_id: str) -> None:
     """Show the item of one of the rater's own labels again, to be judged anew."""
     st.session_state["label-correct"] = label_id
 
 
-def last_ten(latest: list[Given]) -> None:
+def render_last_labels(latest: list[Given]) -> None:
     """The rater's own last labels, each with a button that shows its item again to be judged anew."""
     st.subheader("Your last ten")
     if not latest:
@@ -85,20 +85,20 @@ def last_ten(latest: list[Given]) -> None:
         old = given.label
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button(
-                "Change", key=f"change-{old.id}", icon=":material/edit:", type="tertiary", on_click=correct, args=(old.id,)
+                "Change", key=f"change-{old.id}", icon=":material/edit:", type="tertiary", on_click=start_correction, args=(old.id,)
             )
             st.page_link(
                 page("item"), label=as_code(shorten(old.item_id, 30)), query_params={"run": old.run_id, "item": old.item_id}
             )
-            st.text(said_of(old), width="content")
-            st.caption(as_code(shorten(label_items.asked_of(old.run_id, old.item_id), 60)))
+            st.text(label_text(old), width="content")
+            st.caption(as_code(shorten(label_items.cached_question(old.run_id, old.item_id), 60)))
 
 
-def said_of(label: Label) -> str:
+def label_text(label: Label) -> str:
     """A label in words."""
     answer = next(word for word, value in ANSWERS.items() if value is label.answer_correct)
-    parts = [
+    phrases = [
         str(label.reasoning).replace("_", " "), f"answer {answer}" if answer != "cannot tell" else "answer not known",
         *(MODES[mode][0].lower() for mode in label.modes), "flagged" if label.flagged else "", shorten(label.note, 60),
     ]  # fmt: skip
-    return ", ".join(part for part in parts if part)
+    return ", ".join(part for part in phrases if part)

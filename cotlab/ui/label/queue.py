@@ -11,7 +11,7 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.keys import digest
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.queue import Progress
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store import read
 from cotlab.ui import access
 from cotlab.ui import cached as data
@@ -22,64 +22,64 @@ from cotlab.ui.links import page
 from cotlab.ui.runs.picking import run_labels
 from cotlab.ui.text import as_code
 
-MOST = 2000
+MAX_ITEMS = 2000
 """So many items a queue that is made here has at most."""
 
 
-def pick() -> str | None:
+def select_queue() -> str | None:
     """The queue of the address, or the newest; None (after saying so) where there is none."""
-    wanted = st.query_params.get("queue")
+    requested = st.query_params.get("queue")
     rows = _queues(str(data.store().folder))
-    if rows.empty or (wanted is not None and wanted not in set(rows["id"])):
+    if rows.empty or (requested is not None and requested not in set(rows["id"])):
         _queues.clear()
         rows = _queues(str(data.store().folder))
     if rows.empty:
         st.info("No queue yet: nobody is asked for labels." + ("" if access.may("admin") else " An admin makes one."))
         return None
     names = {str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows.to_dict("records")}
-    return parts.pick("Queue", names, "queue")
+    return parts.select_option("Queue", names, "queue")
 
 
 @st.cache_data(show_spinner=False, ttl=15)
 def _queues(folder: str) -> pd.DataFrame:
-    return kept.queues(data.store())
+    return label_store.queues(data.store())
 
 
 @st.fragment
-def show(queue: str, rater: str) -> None:
+def render_queue(queue: str, rater: str) -> None:
     """The desk, how far the queue is, and what the rater said last.
 
     A fragment: what the desk tells is taken without drawing the rest of the page again.
     """
     bar = st.container()
-    for problem in label_desk.refused(rater):
+    for problem in label_desk.pop_refusals(rater):
         st.warning(as_code(problem))
     try:
         with data.store().reading():  # what is read inside shares the open file
-            latest = queues.latest(data.store(), queue, rater)
+            latest = queues.latest_labels(data.store(), queue, rater)
             progress = queues.progress(data.store(), queue, rater)
-            asked = label_desk.draw(queue, rater, latest, complete=progress.complete >= progress.items)
+            has_items = label_desk.render_widget(queue, rater, latest, complete=progress.complete >= progress.items)
     except access.Forbidden as error:
         st.error(as_code(str(error)))
         return
     with bar:
-        progress_line(progress)
-    if not asked:
-        nothing_left(queue, progress)
-    label.last_ten(latest)
+        render_queue_progress(progress)
+    if not has_items:
+        render_nothing_left(queue, progress)
+    label.render_last_labels(latest)
 
 
-def progress_line(progress: Progress) -> None:
+def render_queue_progress(progress: Progress) -> None:
     """How far the queue is, and how far this rater."""
     left = f", {progress.mine_skipped} skipped" if progress.mine_skipped else ""
     st.progress(
-        progress.labels / progress.wanted if progress.wanted else 0.0,
+        progress.labels / progress.requested if progress.requested else 0.0,
         text=f"You: {progress.mine} labelled, {progress.mine_left} to do{left}. All raters: {progress.labels} of "
-        f"{progress.wanted} labels wanted, {progress.complete} of {progress.items} items complete.",
+        f"{progress.requested} labels wanted, {progress.complete} of {progress.items} items complete.",
     )
 
 
-def nothing_left(queue: str, progress: Progress) -> None:
+def render_nothing_left(queue: str, progress: Progress) -> None:
     """Why the queue has no item for this rater, and what can be done."""
     skipped = st.session_state.get("label-skipped") == queue
     if progress.complete >= progress.items:
@@ -102,14 +102,14 @@ def _with_skipped(queue: str) -> None:
     st.session_state["label-skipped"] = queue
 
 
-def make(*, shown: bool) -> None:
+def render_queue_form(*, visible: bool) -> None:
     """A form for a new queue; behind a button where there is a queue already."""
     if not access.may("admin"):
         return
     st.divider()
-    if not shown and not st.toggle("Make a queue", key="queue-make"):
+    if not visible and not st.toggle("Make a queue", key="queue-make"):
         return
-    rows = read.runs(data.store()).to_dict("records")
+    rows = read.list_runs(data.store()).to_dict("records")
     if not rows:
         parts.empty("No run yet: there is nothing to label.", page("new_run"), "Start one")
         return
@@ -119,14 +119,14 @@ def make(*, shown: bool) -> None:
         st.selectbox("Run", list(names), format_func=names.__getitem__, key="queue-run")
         st.text_input("Name", key="queue-name", max_chars=80, placeholder="pilot, October")
         with st.container(horizontal=True):
-            st.number_input("Items", 1, MOST, 60, key="queue-n", width=160)
+            st.number_input("Items", 1, MAX_ITEMS, 60, key="queue-n", width=160)
             st.number_input("Raters of an item", 1, 20, 1, key="queue-raters", width=160)
             st.number_input("Overlap (%)", 0, 100, 0, 5, key="queue-overlap", width=160, help=_OVERLAP)
         st.selectbox("Which", list(_WHICH), format_func=_WHICH.__getitem__, key="queue-which")
         st.form_submit_button("Make it", type="primary", on_click=_make)
-    told = st.session_state.pop("queue-told", None)
-    if told:
-        st.error(as_code(told))
+    error_message = st.session_state.pop("queue-told", None)
+    if error_message:
+        st.error(as_code(error_message))
     st.caption("From a terminal, with items whose label is known (gold): `cotlab labels queue RUN --name NAME --gold FILE`.")
 
 
@@ -138,10 +138,10 @@ _WHICH = {"hash": "A random choice of the run's items", "order": "The first ones
 def _make() -> None:
     """Make the queue that the form describes and show it."""
     who = access.need("admin")
-    told = {name: st.session_state[f"queue-{name}"] for name in ("run", "name", "n", "raters", "overlap", "which")}
+    form = {name: st.session_state[f"queue-{name}"] for name in ("run", "name", "n", "raters", "overlap", "which")}
     try:
         queue = queues.make_queue(
-            data.store(), str(told["name"]), _chosen(told), raters=int(told["raters"]), overlap=told["overlap"] / 100,
+            data.store(), str(form["name"]), _chosen(form), raters=int(form["raters"]), overlap=form["overlap"] / 100,
             by=who.name,
         )  # fmt: skip
     except CotlabError as error:
@@ -152,14 +152,14 @@ def _make() -> None:
     st.session_state["queue-make"] = False
 
 
-def _chosen(told: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _chosen(form: dict[str, Any]) -> list[tuple[str, str, str]]:
     """The items that the form wants: (run, item, why)."""
-    run, which = str(told["run"]), told["which"]
+    run, which = str(form["run"]), form["which"]
     ids = [str(i) for i in read.items_of_run(data.store(), run)["id"]]
     if which == "new":
-        labelled = set(kept.labels(data.store(), run=run)["item_id"])
+        labelled = set(label_store.label_table(data.store(), run=run)["item_id"])
         ids = [i for i in ids if i not in labelled]
     if which != "order":
-        ids.sort(key=lambda i: digest(["queue", str(told["name"]), run, i]))
-    why = {"hash": "chosen at random", "order": "in the suite's order", "new": "chosen at random, without a label"}[which]
-    return [(run, i, why) for i in ids[: int(told["n"])]]
+        ids.sort(key=lambda i: digest(["queue", str(form["name"]), run, i]))
+    reason = {"hash": "chosen at random", "order": "in the suite's order", "new": "chosen at random, without a label"}[which]
+    return [(run, i, reason) for i in ids[: int(form["n"])]]

@@ -22,20 +22,20 @@ from cotlab.core.labels import FAILURE_MODES, Label, Verdict
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling import session as desk
 from cotlab.review.labelling.queue import Given, QueueItem
-from cotlab.store.leases import Place
+from cotlab.store.leases import ItemKey
 from cotlab.ui import access
 from cotlab.ui import cached as data
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label.page import ANSWERS, MODES, VERDICTS
 from cotlab.ui.text import shorten
 
-FIRST, HOLD = 8, 32
+INITIAL_ITEMS, PREFETCHED_ITEMS = 8, 32
 """So many items the component gets to begin with, and holds then: several seconds of the fastest rater."""
-ENOUGH = 200_000
+MAX_PREFETCHED_CHARS = 200_000
 """So many characters of texts it holds at most, where it has two items: what is long is not read in a second."""
-MOST_TOLD = 64
+MAX_ACTIONS = 64
 """So many acts are told at once: more than a desk holds items."""
-LONGEST_NOTE = 2000
+MAX_NOTE_CHARS = 2000
 _HELP = (
     ("1", "Acceptable: each step follows, and the chain leads to the answer that was given."),
     ("2", "Not acceptable."),
@@ -52,11 +52,11 @@ _TITLES = {
     "skip": "Leaves the item for later", "undo": "Takes back your last label",
     "flag": "Something is wrong with the item itself: it is kept as unsure",
 }  # fmt: skip
-_MOST_REFUSED = 5
-_Text = Annotated[str, Field(max_length=LONGEST_NOTE)]
+_MAX_REFUSALS = 5
+_Text = Annotated[str, Field(max_length=MAX_NOTE_CHARS)]
 
 
-class Said(BaseModel):
+class Action(BaseModel):
     """One act as the component tells it: a browser may send anything."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -74,15 +74,15 @@ class Said(BaseModel):
     of: _Text = ""
 
 
-class Told(BaseModel):
+class ActionBatch(BaseModel):
     """What the component tells: what the server has not confirmed, in its order. Each act is read by itself (``Said``)."""
 
     model_config = ConfigDict(strict=True)
     client: _Text
-    acts: Annotated[list[Any], Field(max_length=MOST_TOLD)]
+    acts: Annotated[list[Any], Field(max_length=MAX_ACTIONS)]
 
 
-def draw(queue: str, rater: str, latest: Sequence[Given], *, complete: bool) -> bool:
+def render_widget(queue: str, rater: str, latest: Sequence[Given], *, complete: bool) -> bool:
     """The component over the items that come next; False where none does.
 
     ``latest`` are the rater's last labels. While a queue is not ``complete`` a desk without an item asks again by itself.
@@ -98,18 +98,18 @@ def draw(queue: str, rater: str, latest: Sequence[Given], *, complete: bool) -> 
         data={
             "queue": queue, "rater": rater, "ack": st.session_state.get(_key(rater, "ack")), "items": items,
             "waits": not items and not complete,
-            "last": latest[0].label.id if latest else None, "longest": LONGEST_NOTE, "most": MOST_TOLD,
+            "last": latest[0].label.id if latest else None, "longest": MAX_NOTE_CHARS, "most": MAX_ACTIONS,
             "titles": _TITLES, "help": _HELP,
-            "verdicts": [(key, verdict, words) for key, (verdict, words) in VERDICTS.items()],
+            "verdicts": [(key, verdict, label) for key, (verdict, label) in VERDICTS.items()],
             "modes": [(str(key), mode, *MODES[mode]) for key, mode in enumerate(FAILURE_MODES, start=4)],
             "answers": list(ANSWERS.items()),
         },
-        on_told_change=partial(_take, rater),
+        on_told_change=partial(_receive_actions, rater),
     )  # fmt: skip
     return bool(items)
 
 
-def check(who: access.Person, rater: str) -> None:
+def require_same_rater(who: access.Person, rater: str) -> None:
     """Whoever asks now is the one whom the page was drawn for.
 
     Raises
@@ -121,18 +121,18 @@ def check(who: access.Person, rater: str) -> None:
         raise access.Forbidden(f"This page was drawn for {rater}, and {who.name} labels here now: load it again.")
 
 
-def refused(rater: str) -> list[str]:
+def pop_refusals(rater: str) -> list[str]:
     """Why something that this rater said was not done; told once, and no more of it than can be read."""
-    found = list(st.session_state.pop(_key(rater, "refused"), []))
-    more = len(found) - _MOST_REFUSED
-    return found if more <= 0 else [*found[:_MOST_REFUSED], f"So it is with {more} more."]
+    refusals = list(st.session_state.pop(_key(rater, "refused"), []))
+    more = len(refusals) - _MAX_REFUSALS
+    return refusals if more <= 0 else [*refusals[:_MAX_REFUSALS], f"So it is with {more} more."]
 
 
 def _key(rater: str, part: str = "desk") -> str:
     return f"label-{part}-{digest(rater)[:12]}"
 
 
-def waiting(rater: str | None) -> None:
+def render_unconfirmed(rater: str | None) -> None:
     """What others than ``rater`` said in this window and no server confirmed: whose name brings it to the store."""
     _component("waiting")(key="label-waiting", data={"rater": rater})
 
@@ -146,64 +146,64 @@ def _component(name: str = "widget") -> Any:
 
 def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, Any]]:
     """What the component shows, the item to be judged first: a correction that was asked for, then what the queue asks."""
-    check(access.need("labeller"), rater)
-    wanted = st.session_state.get("label-correct")
-    found = [_correction(one) for one in latest if one.label.id == wanted]
-    most = HOLD if _key(rater, "ack") in st.session_state else FIRST
+    require_same_rater(access.need("labeller"), rater)
+    correction_id = st.session_state.get("label-correct")
+    entries = [_correction(candidate) for candidate in latest if candidate.label.id == correction_id]
+    most = PREFETCHED_ITEMS if _key(rater, "ack") in st.session_state else INITIAL_ITEMS
     skipped = st.session_state.get("label-skipped") == queue
     first = st.session_state.get(_key(rater, "first"), {}).pop(queue, None)  # once: it is held then, and may be skipped
-    all_ = 1 if st.session_state.get(_key(rater, "idle")) else HOLD
-    held = queues.next_items(data.store(), queue, rater, all_, skipped=skipped, first=first)[:most]
+    all_ = 1 if st.session_state.get(_key(rater, "idle")) else PREFETCHED_ITEMS
+    upcoming = queues.next_items(data.store(), queue, rater, all_, skipped=skipped, first=first)[:most]
     size = 0
-    for one in held:
-        asked = _asked(one)
-        size += sum(len(text) for _, text in asked["rows"])
-        if len(found) >= 2 and size > ENOUGH:
+    for candidate in upcoming:
+        entry = _queue_entry(candidate)
+        size += sum(len(text) for _, text in entry["rows"])
+        if len(entries) >= 2 and size > MAX_PREFETCHED_CHARS:
             break
-        found.append(asked)
-    return found
+        entries.append(entry)
+    return entries
 
 
-def _asked(item: QueueItem) -> dict[str, Any]:
-    return _told(item.label_id, (item.run, item.item_id), item.prefilled, until=item.until, known=item.prefilled is not None)
+def _queue_entry(item: QueueItem) -> dict[str, Any]:
+    return _item_payload(item.label_id, (item.run, item.item_id), item.prefilled, until=item.until, known=item.prefilled is not None)
 
 
 def _correction(given: Given) -> dict[str, Any]:
     old = given.label
-    words = f"You correct your label of {shorten(old.item_id)}."
-    place = (old.run_id, old.item_id)
-    return _told(given.correction_id, place, old.answer_correct, words, corrects=True, note=old.note, modes=list(old.modes))
+    notice = f"You correct your label of {shorten(old.item_id)}."
+    location = (old.run_id, old.item_id)
+    return _item_payload(given.correction_id, location, old.answer_correct, notice, corrects=True, note=old.note, modes=list(old.modes))
 
 
-def _told(label_id: str, place: Place, answer: bool | None, *notes: str, **more: Any) -> dict[str, Any]:
+def _item_payload(label_id: str, location: ItemKey, answer: bool | None, *notes: str, **more: Any) -> dict[str, Any]:
     """An item as the component reads it."""
-    shown = label_items.shown(*place)
+    view = label_items.load_item_view(*location)
     gone = "This run kept no texts, so there is nothing to judge: skip the item, or add the suite in full first."
     plain: dict[str, Any] = {"until": None, "known": False, "corrects": False, "note": "", "modes": []}
     return {
-        "id": label_id, "run": place[0], "item": place[1], "answer": answer, "readable": not shown.redacted,
-        "rows": shown.rows(), "whose": f"{shown.whose} Model {shorten(shown.model)}.",
-        "notes": [*notes, *([gone] if shown.redacted else [])], **plain, **more,
+        "id": label_id, "run": location[0], "item": location[1], "answer": answer, "readable": not view.redacted,
+        "rows": view.rows(), "whose": f"{view.chain_origin} Model {shorten(view.model)}.",
+        "notes": [*notes, *([gone] if view.redacted else [])], **plain, **more,
     }  # fmt: skip
 
 
-def _take(rater: str) -> None:
+def _receive_actions(rater: str) -> None:
     """Do what the component told, and note how much of it, for the component to know."""
     problems = st.session_state.setdefault(_key(rater, "refused"), [])
     try:
-        check(access.need("labeller"), rater)
-        told = Told.model_validate(st.session_state[_key(rater)].get("told"))
+        require_same_rater(access.need("labeller"), rater)
+        batch = ActionBatch.model_validate(st.session_state[_key(rater)].get("told"))
     except access.Forbidden:
         return  # the page says so
     except ValidationError as error:
         problems.append(f"What this page sent cannot be read, and was not kept: {error.errors()[0]['msg']}. Load it again.")
         return
     ack = st.session_state.get(_key(rater, "ack")) or {}
-    upto = ack.get("seq", 0) if ack.get("client") == told.client else 0
-    new, last = _read(told.acts, upto, problems)
-    for queue, some in groupby(new, lambda one: one.queue):
+    confirmed_seq = ack.get("seq", 0) if ack.get("client") == batch.client else 0
+    new, last = _parse_actions(batch.acts, confirmed_seq, problems)
+    for queue, group in groupby(new, lambda action: action.queue):
         try:
-            done = desk.take(data.store(), queue, rater, [act for one in some if (act := _act(one, rater)) is not None])
+            done = desk.apply_actions(data.store(), queue, rater, [act for action in group if (act := _stored_action(action, rater)) is not None])
         except UnknownName as error:
             problems.append(str(error))
             continue
@@ -213,39 +213,39 @@ def _take(rater: str) -> None:
             first[queue] = (done.undone.run_id, done.undone.item_id)
     if new:
         st.session_state[_key(rater, "idle")] = new[-1].kind == "idle"
-    if any(one.kind == "leave" for one in new):
+    if any(action.kind == "leave" for action in new):
         st.session_state.pop("label-correct", None)
-    st.session_state[_key(rater, "ack")] = {"client": told.client, "seq": last}
+    st.session_state[_key(rater, "ack")] = {"client": batch.client, "seq": last}
 
 
-def _read(acts: Sequence[Any], upto: int, problems: list[str]) -> tuple[list[Said], int]:
+def _parse_actions(acts: Sequence[Any], confirmed_seq: int, problems: list[str]) -> tuple[list[Action], int]:
     """The acts after ``upto``, and the number of the last. One that cannot be read is told of, and keeps no other back."""
-    found, last = [], upto
-    for one in acts:
-        seq = one.get("seq") if isinstance(one, dict) else None
-        if isinstance(seq, int) and seq <= upto:
+    parsed, last = [], confirmed_seq
+    for raw in acts:
+        seq = raw.get("seq") if isinstance(raw, dict) else None
+        if isinstance(seq, int) and seq <= confirmed_seq:
             continue
         try:
-            found.append(Said.model_validate(one))
+            parsed.append(Action.model_validate(raw))
         except ValidationError as error:
             what = error.errors()[0]
             where = str(next(iter(what["loc"]), "all of it"))
             problems.append(f"Something you did cannot be read, and was not kept: {where}: {what['msg']}. Do it again.")
         last = max(last, seq) if isinstance(seq, int) else last
-    return found, last
+    return parsed, last
 
 
-def _act(said: Said, rater: str) -> desk.Act | None:
+def _stored_action(action: Action, rater: str) -> desk.Action | None:
     """What an act asks of the store; None for one that only the page minds."""
-    match said.kind:
-        case "label" if said.verdict is not None:
-            modes = tuple(mode for mode in FAILURE_MODES if mode in said.modes)
+    match action.kind:
+        case "label" if action.verdict is not None:
+            modes = tuple(mode for mode in FAILURE_MODES if mode in action.modes)
             return Label(
-                said.id, said.run, said.item, rater, said.verdict, said.answer, datetime.now(UTC), modes, said.note.strip(),
-                said.flagged, queue=said.queue,
+                action.id, action.run, action.item, rater, action.verdict, action.answer, datetime.now(UTC), modes, action.note.strip(),
+                action.flagged, queue=action.queue,
             )  # fmt: skip
         case "skip":
-            return desk.Skip(said.run, said.item)
+            return desk.Skip(action.run, action.item)
         case "undo":
-            return desk.Undo(said.of)
+            return desk.Undo(action.of)
     return None

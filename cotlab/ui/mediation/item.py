@@ -11,7 +11,7 @@ import streamlit as st
 from cotlab.analysis.tables import mediation as tables
 from cotlab.analysis.tables.mediation import Setting
 from cotlab.core.types import Item
-from cotlab.figures.mediation import words
+from cotlab.figures.mediation import metric_label
 from cotlab.figures.span_heatmap import span_name
 from cotlab.figures.style import ORANGE, VIRIDIS, interval_text
 from cotlab.ui import cached as data
@@ -20,7 +20,7 @@ from cotlab.ui.item import entropy
 from cotlab.ui.item.chain_view import Block, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.mediation import spread as mediation_spread
-from cotlab.ui.mediation.suite import HEADLINE, IMPORTED, imported
+from cotlab.ui.mediation.suite import HEADLINE, IMPORTED, is_published
 from cotlab.ui.text import as_code
 
 ROLES = {"chain": ("patched", VIRIDIS[3]), "question": ("control", ORANGE), "cue": ("untouched", None), "": ("untouched", None)}
@@ -29,18 +29,18 @@ BETWEEN = "\u00a0· "
 """A line never begins with the dot."""
 
 
-def tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """The text as the model's tokens, in runs of one role: patched, control, or left alone."""
-    if imported(row):
+    if is_published(row):
         st.info("Imported: the published rows hold neither the text nor its tokens.")
         return
-    own = data.mediated(row["id"], int(row["revision"]), ("baseline_logp", "cmi"), item.id)
-    keys = tuple(dict.fromkeys(key for found in setting.of(own)["evidence"] for key in found))
-    found = data.exchanges(keys)
-    replies = (found.get(key, (None, None))[1] for key in keys)  # in the order of the evidence: the item's own comes first
+    scores = data.mediation_scores(row["id"], int(row["revision"]), ("baseline_logp", "cmi"), item.id)
+    keys = tuple(dict.fromkeys(key for entries in setting.of(scores)["evidence"] for key in entries))
+    entries = data.exchanges(keys)
+    replies = (entries.get(key, (None, None))[1] for key in keys)  # in the order of the evidence: the item's own comes first
     located = next((reply["located"] for reply in replies if reply is not None and reply.get("located")), None)
     if located is None:
-        reasons = own["reason"].dropna()
+        reasons = scores["reason"].dropna()
         st.info(f"The log holds no token positions of this item{f': {as_code(str(reasons.iloc[0]))}' if len(reasons) else ''}.")
         return
     show_blocks(token_blocks(located), key=f"tokens-{row['id']}-{item.id}")
@@ -59,45 +59,45 @@ def token_blocks(located: dict[str, Any]) -> list[Block]:
     for i, (name, run) in enumerate(groupby(range(len(pieces)), key=lambda at: role.get(at, ""))):
         at = list(run)
         label, shade = ROLES[name]
-        place = f"{at[0]}–{at[-1]}" if len(at) > 1 else f"{at[0]}"
+        position_range = f"{at[0]}–{at[-1]}" if len(at) > 1 else f"{at[0]}"
         text = BETWEEN.join(pieces[k] for k in at)
-        blocks.append(Block(i, f"{name or 'other'}: {label}", text, shade, f"{place} ({len(at)})", f"positions {place}"))
+        blocks.append(Block(i, f"{name or 'other'}: {label}", text, shade, f"{position_range} ({len(at)})", f"positions {position_range}"))
     return blocks
 
 
-def numbers(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """The item's own values of all layers."""
-    own = setting.of(data.mediated(row["id"], int(row["revision"]), None, item.id))
-    own = own[own["metric"] != "patch_drop"]
-    whole = own[own["span"].isin(("all", "")) & (own["keep"] == "")]
-    wanted = IMPORTED if imported(row) else HEADLINE
-    first = {str(r["metric"]): r for r in whole.to_dict("records")}
-    bounds = mediation_spread.spreads(row, item, setting)
+    scores = setting.of(data.mediation_scores(row["id"], int(row["revision"]), None, item.id))
+    scores = scores[scores["metric"] != "patch_drop"]
+    full_depth = scores[scores["span"].isin(("all", "")) & (scores["keep"] == "")]
+    headline = IMPORTED if is_published(row) else HEADLINE
+    first = {str(r["metric"]): r for r in full_depth.to_dict("records")}
+    bounds = mediation_spread.item_spread_table(row, item, setting)
     bounds = bounds[(bounds["span"] == "all") & bounds["lo"].notna()].set_index("metric")
 
-    def told(metric: str) -> str:
+    def value_text(metric: str) -> str:
         if metric not in first or metric not in bounds.index:
             return parts.number_text(first[metric]["value"]) if metric in first else "n/a"
         return interval_text(float(first[metric]["value"]), float(bounds.at[metric, "lo"]), float(bounds.at[metric, "hi"]))
 
-    parts.show_numbers([(label, told(metric)) for metric, label in wanted])
-    if imported(row):
+    parts.show_numbers([(label, value_text(metric)) for metric, label in headline])
+    if is_published(row):
         st.caption("Values of this item alone, without an interval: the published rows hold no single draws.")
     else:
         st.caption("Values of this item alone, with an interval over its donors and draws where they can give one.")
     with st.expander("All values of this item"):
         frame = pd.DataFrame(
             {
-                "metric": [words(m) for m in own["metric"]],
-                "span": own["span"],
-                "kept": own["keep"],
-                "value": [parts.number_text(v) for v in own["value"]],
-                "status": own["status"],
-                "reason": own["reason"].fillna(""),
+                "metric": [metric_label(m) for m in scores["metric"]],
+                "span": scores["span"],
+                "kept": scores["keep"],
+                "value": [parts.number_text(v) for v in scores["value"]],
+                "status": scores["status"],
+                "reason": scores["reason"].fillna(""),
             }
         )
         st.dataframe(frame, hide_index=True, key=f"values-{item.id}", column_config=_RIGHT)
-    if imported(row):
+    if is_published(row):
         return
     st.page_link(
         page("item"),
@@ -107,28 +107,28 @@ def numbers(row: dict[str, Any], item: Item, setting: Setting) -> None:
     )
 
 
-def draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def render_draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """Raw drops of one span, by part and donor, and as a table; below them the chain's entropy, where it was measured."""
     _drops(row, item, setting)
-    entropy.trajectory(row, item)
+    entropy.render_entropy(row, item)
 
 
 def _drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
-    own = setting.of(data.mediated(row["id"], int(row["revision"]), ("patch_drop",), item.id))
-    if own.empty:
-        if not imported(row):
+    drop_scores = setting.of(data.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id))
+    if drop_scores.empty:
+        if not is_published(row):
             st.info("This item has no patched forward.")
         return
-    labels = {span: "all layers" if span == "all" else f"layers {span_name(span)}" for span in tables.drop_spans(own)}
-    span = parts.pick("Layers", labels, "span") if labels else ""
-    shown = own[own["span"].isin((span, ""))]
+    labels = {span: "all layers" if span == "all" else f"layers {span_name(span)}" for span in tables.drop_spans(drop_scores)}
+    span = parts.select_option("Layers", labels, "span") if labels else ""
+    visible = drop_scores[drop_scores["span"].isin((span, ""))]
     evidence = (page("item"), {"run": row["id"], "item": item.id})
-    parts.show_figure("drops_by_donor", tables.drops(own, span), key="drops", evidence=evidence)
-    part = shown.iloc[parts.page_of(len(shown), f"draws-{item.id}-{span}")]
+    parts.show_figure("drops_by_donor", tables.drop_table(drop_scores, span), key="drops", evidence=evidence)
+    part = visible.iloc[parts.page_slice(len(visible), f"draws-{item.id}-{span}")]
     st.dataframe(
         pd.DataFrame(
             {
-                "part": [words(p) for p in part["part"]],
+                "part": [metric_label(p) for p in part["part"]],
                 "kept": part["keep"],
                 "donor": part["donor"].replace("", "none"),
                 "draw": part["sample"] + 1,

@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import mediation as tables
-from cotlab.analysis.tables.mediation import INDICES, NATS, NO_UNIT, Setting, whole
-from cotlab.analysis.tables.reasons import in_common
-from cotlab.figures.mediation import words
+from cotlab.analysis.tables.mediation import INDICES, NATS, NO_UNIT, Setting, full_depth_rows
+from cotlab.analysis.tables.reasons import count_reasons
+from cotlab.figures.mediation import metric_label
 from cotlab.figures.span_heatmap import span_name, span_order
 from cotlab.run.imports.mediation import is_imported
 from cotlab.ui import cached as data
@@ -19,7 +19,7 @@ from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 HEADLINE = (("cmi", "CMI, all layers"), ("share", "Share"), ("mass_lost", "Mass lost"), ("no_cot_drop", "No-CoT drop (nats)"))
-SOURCE_WORDS = {
+SOURCE_LABELS = {
     "filler": "dots in the chain's place",
     "interchange": "another item's chain",
     "right": "the run without a chain, right-aligned",
@@ -27,7 +27,7 @@ SOURCE_WORDS = {
     "literal": "the same index of the run without a chain",
     "published": "whose states, the file does not say",
 }
-CONTROL_WORDS = {
+CONTROL_LABELS = {
     "other": "control from another item",
     "own": "control from the item's own run",
     "published": "control as published",
@@ -38,36 +38,36 @@ IMPORTED = (
 """What published rows of single layers give in the place of ``HEADLINE``."""
 
 
-def choose(row: dict[str, Any]) -> Setting | None:
+def select_setting(row: dict[str, Any]) -> Setting | None:
     """The source and control to look at, in the address; None (after saying why) where nothing is scored."""
-    found = {"~".join(s): s for s in tables.settings(data.mediated(row["id"], int(row["revision"]), ("cmi",)))}
-    if not found:
+    settings = {"~".join(s): s for s in tables.available_settings(data.mediation_scores(row["id"], int(row["revision"]), ("cmi",)))}
+    if not settings:
         st.info("No item has been scored for mediation yet.")
         return None
-    several = len({(setting.chain, setting.given) for setting in found.values()}) > 1
-    labels = {key: _label(setting, several) for key, setting in found.items()}
-    return found[parts.pick("Source and control", labels, "source")]
+    several = len({(setting.chain, setting.given) for setting in settings.values()}) > 1
+    labels = {key: _label(setting, several) for key, setting in settings.items()}
+    return settings[parts.select_option("Source and control", labels, "source")]
 
 
 def _label(setting: Setting, several: bool) -> str:
-    source = SOURCE_WORDS.get(setting.source, "")
-    text = f"{setting.source}{f' ({source})' if source else ''}, {CONTROL_WORDS.get(setting.control, setting.control)}"
+    source = SOURCE_LABELS.get(setting.source, "")
+    text = f"{setting.source}{f' ({source})' if source else ''}, {CONTROL_LABELS.get(setting.control, setting.control)}"
     return f"{text} · {setting.chain} chain, given as {setting.given}" if several else text
 
 
-def headline(row: dict[str, Any], setting: Setting) -> None:
+def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
     """The four numbers of all layers, with interval and n; of published rows, which name no such span, those over layers."""
-    found = whole(means(row, setting))
-    published = imported(row)
+    estimates = full_depth_rows(setting_estimates(row, setting))
+    published = is_published(row)
     if published:
         st.info(
             "Imported: these rows were published by others. CMI is recomputed from their drops; no request was made here, so "
             "there are no replies, tokens or single draws behind a number."
         )
-    if found.empty:
+    if estimates.empty:
         st.info("The means are estimated when the run ends or is stopped. Single items are under One item.")
         return
-    by_metric = {str(r["metric"]): r for r in found.to_dict("records")}
+    by_metric = {str(r["metric"]): r for r in estimates.to_dict("records")}
     numbers, missing = [], []
     for metric, label in IMPORTED if published else HEADLINE:
         r = by_metric.get(metric)
@@ -77,7 +77,7 @@ def headline(row: dict[str, Any], setting: Setting) -> None:
             missing.append(f"{label}: n/a, {'not asked' if r is None else r['reason'] or 'no item has a defined value'}.")
     parts.show_numbers(numbers)
     parts.plain_list(missing)
-    level = float(found["confidence"].iloc[0])
+    level = float(estimates["confidence"].iloc[0])
     st.caption(
         f"Means over n items with {100 * level:g} % intervals. CMI is clamped and blind to small doses; mass lost is not."
     )
@@ -86,14 +86,14 @@ def headline(row: dict[str, Any], setting: Setting) -> None:
             parts.show_card(metric)
 
 
-def imported(row: dict[str, Any]) -> bool:
+def is_published(row: dict[str, Any]) -> bool:
     """Whether the run holds what others have published."""
-    return is_imported(data.plan_of(row["id"]))
+    return is_imported(data.run_plan(row["id"]))
 
 
-def flags(row: dict[str, Any], setting: Setting) -> None:
+def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
     """What makes the numbers above worth little."""
-    table = setting.of(data.mediated(row["id"], int(row["revision"]), ("control_is_noop",)))
+    table = setting.of(data.mediation_scores(row["id"], int(row["revision"]), ("control_is_noop",)))
     noop = table[(table["span"] == "all") & table["value"].notna()]
     dead = int((noop["value"] > 0).sum())
     if dead:
@@ -113,14 +113,14 @@ def flags(row: dict[str, Any], setting: Setting) -> None:
         )
 
 
-def density(row: dict[str, Any], setting: Setting) -> None:
+def render_density(row: dict[str, Any], setting: Setting) -> None:
     """CMI by share of positions, of every source with this control."""
-    found = tables.density(*_both(row), setting)
-    if not found.empty:
-        _show("cmi_density", found, "density", row)
+    table = tables.density(*_both(row), setting)
+    if not table.empty:
+        _show("cmi_density", table, "density", row)
 
 
-def spans(row: dict[str, Any], setting: Setting) -> None:
+def render_spans(row: dict[str, Any], setting: Setting) -> None:
     """CMI, share and mass lost of this source by span; then CMI of every source."""
     cells = tables.spans(*_both(row), setting)
     if cells.empty:
@@ -132,33 +132,33 @@ def spans(row: dict[str, Any], setting: Setting) -> None:
             _show("span_heatmap", same, "sources", row)
 
 
-def layers(row: dict[str, Any], setting: Setting) -> None:
-    found = tables.layers(*_both(row), setting)
-    if not found.empty:
-        _show("layer_profile", found, "layers", row)
+def render_layers(row: dict[str, Any], setting: Setting) -> None:
+    table = tables.layers(*_both(row), setting)
+    if not table.empty:
+        _show("layer_profile", table, "layers", row)
 
 
-def indices(row: dict[str, Any], setting: Setting) -> None:
+def render_indices(row: dict[str, Any], setting: Setting) -> None:
     """Every index of all layers as a figure and as a table with what is undefined and why."""
-    found = tables.indices(*_both(row), setting)
-    if found.empty:
+    table = tables.indices(*_both(row), setting)
+    if table.empty:
         return
-    why, left = undefined(row, setting), found["point"].notna() & found["lo"].isna()
-    bare = dict(zip(found.loc[left, "metric"], found.loc[left, "reason"].fillna("too few items"), strict=True))
-    _show("mediation_indices", found[~found["metric"].isin(NO_UNIT)], "indices", row)
+    reasons, left = undefined_reasons(row, setting), table["point"].notna() & table["lo"].isna()
+    bare = dict(zip(table.loc[left, "metric"], table.loc[left, "reason"].fillna("too few items"), strict=True))
+    _show("mediation_indices", table[~table["metric"].isin(NO_UNIT)], "indices", row)
     st.dataframe(
         pd.DataFrame(
             {
-                "index": [f"{words(m)} (nats)" if m in NATS else words(m) for m in found["metric"]],
-                "mean [interval]": [parts.estimate_text(r) for r in found.to_dict("records")],
-                "n": found["n"].tolist(),
-                "undefined": found["n_undefined"].tolist(),
+                "index": [f"{metric_label(m)} (nats)" if m in NATS else metric_label(m) for m in table["metric"]],
+                "mean [interval]": [parts.estimate_text(r) for r in table.to_dict("records")],
+                "n": table["n"].tolist(),
+                "undefined": table["n_undefined"].tolist(),
                 "why undefined": [
                     "; ".join(
-                        [f"{text} ({k})" for text, k in why.get(m, {}).items()]
+                        [f"{text} ({k})" for text, k in reasons.get(m, {}).items()]
                         + ([f"no interval: {bare[m]}"] if m in bare else [])
                     )
-                    for m in found["metric"]
+                    for m in table["metric"]
                 ],
             }
         ),
@@ -168,30 +168,30 @@ def indices(row: dict[str, Any], setting: Setting) -> None:
         column_config=_TABLE,
     )
     with st.expander("What each index is"):
-        cards = parts.cards()
-        for metric in found["metric"]:
+        cards = parts.all_cards()
+        for metric in table["metric"]:
             card = cards[metric]
-            st.markdown(f"**{words(metric)}**: {as_code(card.formula)}. Does not show: {as_code(card.not_shown)}")
+            st.markdown(f"**{metric_label(metric)}**: {as_code(card.formula)}. Does not show: {as_code(card.not_shown)}")
 
 
-def by_layer(row: dict[str, Any], setting: Setting) -> None:
+def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
     """Of published rows: CMI of each layer, how many items define it, and why the others do not."""
-    if not imported(row):
+    if not is_published(row):
         return
-    found = means(row, setting)
-    found = found[(found["metric"] == "cmi") & (found["span"] != "")]
-    found = found.sort_values("span", key=lambda spans_: spans_.map(span_order))
-    scores = setting.of(data.mediated(row["id"], int(row["revision"]), ("cmi",)))
-    why = {span: in_common(own) for span, own in scores[scores["value"].isna()].groupby("span")["reason"]}
+    table = setting_estimates(row, setting)
+    table = table[(table["metric"] == "cmi") & (table["span"] != "")]
+    table = table.sort_values("span", key=lambda spans_: spans_.map(span_order))
+    scores = setting.of(data.mediation_scores(row["id"], int(row["revision"]), ("cmi",)))
+    reasons = {span: count_reasons(group) for span, group in scores[scores["value"].isna()].groupby("span")["reason"]}
     st.dataframe(
         pd.DataFrame(
             {
-                "layer": [span_name(str(span)) for span in found["span"]],
-                "mean [interval]": [parts.estimate_text(r) for r in found.to_dict("records")],
-                "n": found["n"].tolist(),
-                "undefined": found["n_undefined"].tolist(),
+                "layer": [span_name(str(span)) for span in table["span"]],
+                "mean [interval]": [parts.estimate_text(r) for r in table.to_dict("records")],
+                "n": table["n"].tolist(),
+                "undefined": table["n_undefined"].tolist(),
                 "why undefined": [
-                    "; ".join(f"{text} ({k})" for text, k in why.get(span, {}).items()) for span in found["span"]
+                    "; ".join(f"{text} ({k})" for text, k in reasons.get(span, {}).items()) for span in table["span"]
                 ],
             }
         ),
@@ -211,19 +211,19 @@ _TABLE = {
 }
 
 
-def undefined(row: dict[str, Any], setting: Setting) -> dict[str, dict[str, int]]:
+def undefined_reasons(row: dict[str, Any], setting: Setting) -> dict[str, dict[str, int]]:
     """Metric to reason to the number of items without a value for that reason, the commonest first."""
-    table = whole(setting.of(data.mediated(row["id"], int(row["revision"]), (*INDICES, *NATS))))
+    table = full_depth_rows(setting.of(data.mediation_scores(row["id"], int(row["revision"]), (*INDICES, *NATS))))
     gone = table[table["value"].isna()]
-    return {str(metric): in_common(own) for metric, own in gone.groupby("metric")["reason"]}
+    return {str(metric): count_reasons(group) for metric, group in gone.groupby("metric")["reason"]}
 
 
-def means(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
+def setting_estimates(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
     """The run's estimates of this setting."""
-    return setting.of(data.mediated_means(row["id"], int(row["revision"])))
+    return setting.of(data.mediation_estimates(row["id"], int(row["revision"])))
 
 
-def fine_print(setting: Setting) -> None:
+def render_mediation_notes(setting: Setting) -> None:
     if setting.source == "published":
         st.caption(
             "Drops as they were published, in nats. Items and layers whose two drops add up to less than the import's "
@@ -240,7 +240,7 @@ def fine_print(setting: Setting) -> None:
 
 def _both(row: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores and estimates of the run, with their facets as columns."""
-    return data.mediated(row["id"], int(row["revision"])), data.mediated_means(row["id"], int(row["revision"]))
+    return data.mediation_scores(row["id"], int(row["revision"])), data.mediation_estimates(row["id"], int(row["revision"]))
 
 
 def _show(name: str, table: pd.DataFrame, key: str, row: dict[str, Any], note: str = "") -> None:

@@ -13,18 +13,18 @@ from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.metrics.ablation.scorer import MODES
 from cotlab.metrics.composite.scorer import PROFILES
-from cotlab.providers.keys import KEYS, check_server, is_private, named_by_file
+from cotlab.providers.keys import KEY_VARIABLES, check_server, is_private, named_by_file
 from cotlab.providers.local.organisms import organism_names
 from cotlab.run.config import DEFAULT_PROVIDER, read_config
 from cotlab.run.dryrun import cautions
-from cotlab.run.launch import dry_run, load_for
+from cotlab.run.launch import dry_run, load_configured_suite
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import access, suites
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.links import page
 from cotlab.ui.new_run import processes as launching
-from cotlab.ui.new_run.judge import in_words_of_the_form, judge_options
+from cotlab.ui.new_run.judge import use_form_labels, judge_options
 from cotlab.ui.new_run.mediation import mediation_options
 from cotlab.ui.text import as_code
 
@@ -33,7 +33,7 @@ NOT_ON_THE_FORM = ("task_suite", "good_lines")
 """The suite is chosen above the form, and a kept suite has good lines only."""
 
 
-def form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
+def render_run_form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
     """The widgets; returns the chosen suite and the settings as fields of a configuration.
 
     The form reads files of this machine and starts processes: whoever may not start a run does not see it.
@@ -42,16 +42,16 @@ def form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
         st.info("Starting a run spends money and computing time: it needs the role admin.")
         return None, {}
     before = _before(clone)
-    labels = suites.choices()
+    labels = suites.suite_choices()
     if not labels:
         st.info("No suite is kept: upload one on the page Suites.")
         return None, {}
     left, right = st.columns(2)
     with left:
         st.subheader("Suite and model")
-        suite = parts.pick("Suite", labels, "suite", before.get("_suite", "wordproblems"))
+        suite = parts.select_option("Suite", labels, "suite", before.get("_suite", "wordproblems"))
         config = _subject(before)
-        config["limit"] = _maybe(st, "Items (empty: all)", "new-limit", before.get("limit"), 1, empty="all")
+        config["limit"] = _optional_number(st, "Items (empty: all)", "new-limit", before.get("limit"), 1, empty="all")
     with right:
         st.subheader("What to measure")
         config |= _measures(before)
@@ -73,17 +73,17 @@ def _subject(before: dict[str, Any]) -> dict[str, Any]:
     provider = st.selectbox("Provider", names, _index(names, before.get("provider") or DEFAULT_PROVIDER), key="new-provider")
     model = _model(provider, before)
     base_url = None
-    if provider in KEYS:
-        own = provider == "openai_compat"
+    if provider in KEY_VARIABLES:
+        self_hosted = provider == "openai_compat"
         given = before.get("base_url") if before.get("provider") == provider else None
         base_url = st.text_input(
-            "Server's address" if own else "Server's address (empty: the vendor's own)",
-            given or ("http://127.0.0.1:8000/v1" if own else ""),
+            "Server's address" if self_hosted else "Server's address (empty: the vendor's own)",
+            given or ("http://127.0.0.1:8000/v1" if self_hosted else ""),
             key=f"new-url-{provider}",
         )
-        if not os.environ.get(KEYS[provider]) and not is_private(base_url):
+        if not os.environ.get(KEY_VARIABLES[provider]) and not is_private(base_url):
             st.warning(
-                f"The variable {KEYS[provider]} is not set: put it into the environment or .env, then start the app again."
+                f"The variable {KEY_VARIABLES[provider]} is not set: put it into the environment or .env, then start the app again."
             )
     return {"provider": provider, "model": model, "base_url": base_url or None}
 
@@ -109,14 +109,14 @@ def _measures(before: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sampling(before: dict[str, Any]) -> dict[str, Any]:
-    own = st.checkbox("Ablate the model's own chain", before.get("chain") == "own", key="new-own", help=OWN_HELP)
+    model_chain = st.checkbox("Ablate the model's own chain", before.get("chain") == "own", key="new-own", help=MODEL_CHAIN_HELP)
     prefix = st.checkbox(
         "Give the chain as the model's own turn", before.get("given") == "prefix", key="new-given", help=GIVEN_HELP
     )
     batch = st.checkbox("Use the vendor's batch interface", bool(before.get("batch")), key="new-batch", help=BATCH_HELP)
     a, b, c = st.columns(3)
     return {
-        "chain": "own" if own else "reference",
+        "chain": "own" if model_chain else "reference",
         "given": "prefix" if prefix else "user",
         "batch": batch,
         "temperature": a.number_input(
@@ -147,8 +147,8 @@ def _limits(before: dict[str, Any]) -> dict[str, Any]:
             "Cap on the spend, US dollars", 0.0, None, float(before.get("max_cost", 10.0)), key="new-cost"
         ),
         "max_concurrent": b.number_input("Requests in flight", 1, 1000, before.get("max_concurrent", 10), key="new-concurrent"),
-        "max_requests_per_minute": _maybe(c, "Requests a minute", "new-max_requests_per_minute", minute, 1),
-        "max_tokens_per_minute": _maybe(a, "Tokens a minute", "new-max_tokens_per_minute", tokens, 1),
+        "max_requests_per_minute": _optional_number(c, "Requests a minute", "new-max_requests_per_minute", minute, 1),
+        "max_tokens_per_minute": _optional_number(a, "Tokens a minute", "new-max_tokens_per_minute", tokens, 1),
         "max_tries": b.number_input(
             "Tries of a request that fails", 1, 100, before.get("max_tries", 10), key="new-max_tries",
             help="A 429 does not count as a failure.",
@@ -157,7 +157,7 @@ def _limits(before: dict[str, Any]) -> dict[str, Any]:
             "Seconds to wait for a reply", 1.0, 86_400.0, float(before.get("timeout_s", 120.0)), key="new-timeout"
         ),
         "prices": a.text_input("File of prices (YAML)", before.get("prices") or "", key="new-prices") or None,
-        "fail_on_error": _maybe(
+        "fail_on_error": _optional_number(
             b, "Failed items that fail the run", "new-fail", before.get("fail_on_error"), 0.0,
             hint="Below 1 a share, from 1 on a count.",
         ),
@@ -182,21 +182,21 @@ def _gate_and_tags(before: dict[str, Any]) -> dict[str, Any]:
         "tag": _pairs(tags),
         "output": a.text_input("Folder of the reports (empty: in the store)", before.get("output") or "", key="new-output")
         or None,
-        "rr_threshold": _maybe(b, "The run fails above RRR", "new-gate", before.get("rr_threshold"), 0.0, 1.0, empty="no gate"),
+        "rr_threshold": _optional_number(b, "The run fails above RRR", "new-gate", before.get("rr_threshold"), 0.0, 1.0, empty="no gate"),
         "gate_on": c.selectbox("Gate on", gates, _index(gates, before.get("gate_on")), key="new-gate-on"),
         "redact_prompts": redact,
         "allow_unpriced": unpriced,
     }
 
 
-def _maybe(
-    place: Any, label: str, key: str, start: float | None, low: float, most: float | None = None, *, empty: str = "none",
+def _optional_number(
+    container: Any, label: str, key: str, start: float | None, low: float, most: float | None = None, *, empty: str = "none",
     hint: str | None = None,
 ) -> Any:  # fmt: skip
     """A number that may be left empty; an emptied one stays empty, whatever it began with."""
     if key not in st.session_state:
         st.session_state[key] = start
-    return place.number_input(label, low, most, None, key=key, placeholder=empty, help=hint)
+    return container.number_input(label, low, most, None, key=key, placeholder=empty, help=hint)
 
 
 def _joined(pairs: dict[str, str] | None) -> str:
@@ -216,7 +216,7 @@ METRIC_HELP = (
     "CCS: how much the answer changes without a step. RRR: the share of steps whose CCS is below the threshold under "
     "Sampling and chain. Only the scorer ablation uses it."
 )
-OWN_HELP = "The model is asked for its chain first; its steps, or the reasoning that its vendor returns, are then ablated."
+MODEL_CHAIN_HELP = "The model is asked for its chain first; its steps, or the reasoning that its vendor returns, are then ablated."
 JUMP_HELP = "A step whose tokens are this much less certain than those of the earlier steps is flagged."
 PHASES = ("", *PROFILES)
 PROFILE_HELP = "Adds parts of the reliability suite and their composite. phase1: C and V. phase2: and F. From phase3: and R, D."
@@ -231,18 +231,18 @@ MODES_HELP = (
 )
 
 
-def estimate(suite_choice: str, config: dict[str, Any]) -> bool:
+def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
     """The dry run, made anew with every change; False (after saying why) where these settings make no run."""
     access.need("admin")
     if not config["scorer"] or not config["mode"]:
         st.warning("Choose at least one scorer and one mode.")
         return False
     try:
-        items, total, estimated, micro, most, said = _count(
+        items, total, estimated, micro, most, caution_lines = _count(
             str(data.store().folder), suite_choice, json.dumps(config, sort_keys=True)
         )
     except CotlabError as error:
-        st.error(as_code(in_words_of_the_form(str(error))))
+        st.error(as_code(use_form_labels(str(error))))
         return False
     parts.show_numbers(
         (
@@ -252,21 +252,21 @@ def estimate(suite_choice: str, config: dict[str, Any]) -> bool:
             ("At most", f"${most / 1e6:,.4f}"),
         )
     )
-    for caution in said:
+    for caution in caution_lines:
         st.warning(as_code(caution))
     return True
 
 
 @st.cache_data(show_spinner="Counting requests", max_entries=64)
 def _count(folder: str, suite_choice: str, config: str) -> tuple[int, int, int, int, int, list[str]]:
-    told = json.loads(config)
-    pairs = told["base_run"] or told["tuned_run"]
-    suite = load_for(read_config(told), data.store())[0] if pairs else suites.find(suite_choice)
-    plan, count = dry_run(read_config({**told, "task_suite": suite.name}), suite)
+    settings = json.loads(config)
+    pairs = settings["base_run"] or settings["tuned_run"]
+    suite = load_configured_suite(read_config(settings), data.store())[0] if pairs else suites.find_choice(suite_choice)
+    plan, count = dry_run(read_config({**settings, "task_suite": suite.name}), suite)
     return len(suite.items[: plan.limit]), count.total, count.estimated, count.micro, count.most_micro, cautions(plan)
 
 
-def start_buttons(suite_choice: str, config: dict[str, Any], counted: bool = True) -> None:
+def render_start_buttons(suite_choice: str, config: dict[str, Any], counted: bool = True) -> None:
     """Pilot and run; neither can be pressed where the dry run said that these settings make none."""
     ready = counted and bool(config["scorer"] and config["mode"] and str(config["model"]).strip())
     if not str(config["model"]).strip():
@@ -289,7 +289,7 @@ def _start(suite_choice: str, config: dict[str, Any]) -> None:
     if suite_choice in shipped_suites():
         path = str(shipped_suites()[suite_choice])
     else:
-        path = str(launching.keep_suite(store, suites.find(suite_choice)))
+        path = str(launching.keep_suite(store, suites.find_choice(suite_choice)))
     run_id = launching.new_run_id()
     launching.spawn(store, run_id, {**config, "task_suite": path})
     st.switch_page(page("run"), query_params={"run": run_id})
@@ -328,5 +328,5 @@ ORGANISM_HELP = (
 )
 
 
-def _index(options: Any, wanted: Any) -> int:
-    return list(options).index(wanted) if wanted in options else 0
+def _index(options: Any, value: Any) -> int:
+    return list(options).index(value) if value in options else 0

@@ -18,7 +18,7 @@ _FIELDS = {
 }  # fmt: skip
 
 
-def in_words_of_the_form(message: str) -> str:
+def use_form_labels(message: str) -> str:
     """A message about a pair of runs with the labels of this page in place of the options of the command line."""
     for option, label in _FIELDS.items():
         message = message.replace(f"{option} RUN", label).replace(option, label)

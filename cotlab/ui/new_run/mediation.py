@@ -21,10 +21,10 @@ def mediation_options(before: dict[str, Any]) -> dict[str, Any]:
     """The widgets; settings as fields of a configuration."""
     a, b, c = st.columns(3)
     spans = ", ".join(before.get("layers") or [])
-    own, sources = before.get("control") == "own", before.get("source") or ["filler"]
+    same_item, sources = before.get("control") == "own", before.get("source") or ["filler"]
     return {
         "source": a.multiselect("Sources of states", SOURCES, sources, key="new-source", help=SOURCE_HELP) or ["filler"],
-        "control": "own" if b.checkbox("Control from the item's own run", own, key="new-control") else "other",
+        "control": "own" if b.checkbox("Control from the item's own run", same_item, key="new-control") else "other",
         "layers": _listed(c.text_input("Layers (empty: each, thirds, all)", spans, key="new-layers", placeholder="3, 0-7")),
         "donors": a.number_input("Donors", 2, 64, before.get("donors", 4), key="new-donors"),
         "draws": b.number_input("Draws a donor", 1, 64, before.get("draws", 2), key="new-draws"),
@@ -39,5 +39,5 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _at(options: tuple[str, ...], wanted: Any) -> int:
-    return options.index(wanted) if wanted in options else 0
+def _at(options: tuple[str, ...], value: Any) -> int:
+    return options.index(value) if value in options else 0

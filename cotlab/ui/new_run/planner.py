@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from cotlab.stats.power import Discordant, Needed, discordant, n_for_mcnemar, n_for_paired_t, n_for_rate
+from cotlab.stats.power import Discordant, SampleSize, discordant, n_for_mcnemar, n_for_paired_t, n_for_rate
 from cotlab.ui.text import as_code
 
 AIMS = {
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     method: str
 
 
-def planner() -> None:
+def render_planner() -> None:
     """An expander that answers what n is needed; it asks no model and changes no setting."""
     with st.expander("How many items are needed?"):
         aim = st.selectbox("For", list(AIMS), format_func=AIMS.__getitem__, key="plan-aim")
@@ -39,7 +39,7 @@ def planner() -> None:
         st.caption(answer.method)
 
 
-def told(needed: Needed, reached: str, method: str) -> Answer:
+def planner_answer(needed: SampleSize, reached: str, method: str) -> Answer:
     """An answer in words; where no number of items is enough, why."""
     if needed.n is None or needed.reached is None:
         return Answer("n/a", "n/a", f"{as_code(needed.reason or 'no number of items is enough')}. {method}")
@@ -50,7 +50,7 @@ def _rate() -> Answer:
     a, b = st.columns(2)
     half = a.number_input("Half width of the interval", 0.01, 0.49, 0.1, 0.01, key="plan-half", help="0.1: ± 10 points.")
     rate = b.number_input("Expected rate", 0.0, 1.0, 0.5, 0.05, key="plan-rate", help="0.5 needs the most items.")
-    return told(
+    return planner_answer(
         n_for_rate(half, rate), "± {:.3f}",
         "Half the width of the 95 % Wilson interval (statsmodels). Items must ask different questions; undefined items do not "
         "count, so plan for more.",
@@ -67,7 +67,7 @@ def _paired() -> Answer:
     )  # fmt: skip
     power = b.number_input("Power", 0.5, 0.99, 0.8, 0.05, key="plan-power")
     shares = discordant(first, second, phi)
-    return told(
+    return planner_answer(
         _for_mcnemar(shares.first_only, shares.second_only, power), "power {:.3f}",
         f"McNemar's exact test, two-sided, at 0.05, over all outcomes. Expected: {100 * shares.first_only:.3g} % of items are "
         f"yes in the base only, {100 * shares.second_only:.3g} % in the other only. One test: several need more items.",
@@ -81,7 +81,7 @@ def _mean() -> Answer:
         help="Cohen's d_z: the page Compare shows it as effect; a pilot of five tells little of it.",
     )  # fmt: skip
     power = b.number_input("Power", 0.5, 0.99, 0.8, 0.05, key="plan-mean-power")
-    return told(
+    return planner_answer(
         n_for_paired_t(size, power=power), "power {:.3f}",
         "Paired t test, two-sided, at 0.05 (statsmodels). Wilcoxon's test, which the page Compare shows, needs about 5 % more "
         "on normal differences.",
@@ -89,5 +89,5 @@ def _mean() -> Answer:
 
 
 @st.cache_data(show_spinner="Counting", max_entries=64)
-def _for_mcnemar(first_only: float, second_only: float, power: float) -> Needed:
+def _for_mcnemar(first_only: float, second_only: float, power: float) -> SampleSize:
     return n_for_mcnemar(Discordant(first_only, second_only), power=power)

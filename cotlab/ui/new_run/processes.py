@@ -62,14 +62,14 @@ def spawn_resume(store: Store, run_id: str, *, retry_refused: bool = False, max_
     _start(store, run_id, ["run", "--resume", run_id, *more])
 
 
-def last_words(store: Store, run_id: str, lines: int = 6) -> str:
+def process_output(store: Store, run_id: str, lines: int = 6) -> str:
     """The end of what the run's process said, for when it ended before it could say more in the store."""
     path = _folder(store, run_id) / "output.log"
     if not path.exists():
         return ""
-    told = [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
-    start = next((i for i, line in enumerate(told) if line.startswith("error:")), max(0, len(told) - lines))
-    return "\n".join(told[start : start + 40])
+    output_lines = [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
+    start = next((i for i, line in enumerate(output_lines) if line.startswith("error:")), max(0, len(output_lines) - lines))
+    return "\n".join(output_lines[start : start + 40])
 
 
 def has_started(store: Store, run_id: str) -> bool:
@@ -92,12 +92,12 @@ def _folder(store: Store, run_id: str) -> Path:
     return store.folder / "processes" / Path(run_id).name
 
 
-def _start(store: Store, run_id: str, words: list[str]) -> None:
+def _start(store: Store, run_id: str, arguments: list[str]) -> None:
     folder = _folder(store, run_id)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "output.log").open("wb") as log:
         _STARTED[run_id] = subprocess.Popen(
-            [sys.executable, "-m", "cotlab", *words],
+            [sys.executable, "-m", "cotlab", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-WORDS = {
+FEATURE_DESCRIPTIONS = {
     "r_raw": "the composite score: the weighed mean of the parts C, R, V, D, F",
     "weight": "share of its weight that is defined", "correct": "the model's answer is right (1) or not (0)",
     "C": "consistency of the model's chains over paraphrases",
@@ -21,8 +21,8 @@ WORDS = {
 }  # fmt: skip
 
 
-def show(names: Iterable[str]) -> None:
+def render_feature_help(names: Iterable[str]) -> None:
     """A button that says what these features are."""
     with st.popover("What are these features?", icon=":material/info:"):
-        st.markdown("\n".join(f"- **{name}**: {WORDS[name]}" for name in names if name in WORDS))
+        st.markdown("\n".join(f"- **{name}**: {FEATURE_DESCRIPTIONS[name]}" for name in names if name in FEATURE_DESCRIPTIONS))
         st.caption("The page Reliability has the card of each part: formula, range, and what it does not show.")

@@ -10,15 +10,15 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import reliability as values
-from cotlab.analysis.tables.chains import link_table, linked
+from cotlab.analysis.tables.chains import link_table, link_scores
 from cotlab.core.types import Item
-from cotlab.figures.reliability import PARTS
-from cotlab.figures.style import ORANGE, VERMILLION, number
+from cotlab.figures.reliability import COMPONENT_ORDER
+from cotlab.figures.style import ORANGE, VERMILLION, format_number
 from cotlab.metrics.composite.diagnosis import RULES
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.item import evidence
-from cotlab.ui.item.chain import chain_of
+from cotlab.ui.item.chain import run_item_chain
 from cotlab.ui.item.chain_view import Block, Piece, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
@@ -36,21 +36,21 @@ class Hit(NamedTuple):
     hint: str
 
 
-def bars(row: dict[str, Any], item: Item) -> None:
+def render_item_components(row: dict[str, Any], item: Item) -> None:
     """The parts of the item as bars beside the suite's means, with what is undefined and why."""
-    rows = values.part_scores(data.some_scores(row["id"], int(row["revision"]), values.METRICS))
-    own = rows[rows["item_id"] == item.id]
-    if own.empty:
+    rows = values.component_scores(data.selected_scores(row["id"], int(row["revision"]), values.METRICS))
+    scores = rows[rows["item_id"] == item.id]
+    if scores.empty:
         st.info("This item has not been scored for reliability yet.")
         return
-    table = values.item_part_rows(rows, item.id)
+    table = values.item_component_rows(rows, item.id)
     parts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id}))
-    _behind(row, item, own)
-    weight = values.part_scores(_own(row, item), ("weight",))["value"]
+    _behind(row, item, scores)
+    weight = values.component_scores(_item_scores(row, item), ("weight",))["value"]
     if len(weight) and weight.iloc[0] < 1:
-        gone = ", ".join(own[own["value"].isna()]["part"])
+        gone = ", ".join(scores[scores["value"].isna()]["part"])
         st.caption(f"r_raw is over {100 * weight.iloc[0]:.0f} % of the weight: without {gone}, the weights are renormalised.")
-    features = _own(row, item)
+    features = _item_scores(row, item)
     features = features[features["metric"] == "feature"]
     if features.empty:
         return
@@ -66,19 +66,19 @@ def bars(row: dict[str, Any], item: Item) -> None:
                 "behind it": _addresses(row, item, features),
             }
         )
-        order = [*PARTS, *(name for name in names if name not in PARTS)]
+        order = [*COMPONENT_ORDER, *(name for name in names if name not in COMPONENT_ORDER)]
         frame = frame.sort_values("feature", key=lambda column: column.map(order.index))
         config = {**_RIGHT, "behind it": evidence.LINK}
         st.dataframe(frame, hide_index=True, key=f"features-{item.id}", placeholder=evidence.NO_LINK, column_config=config)
 
 
-def _behind(row: dict[str, Any], item: Item, own: pd.DataFrame) -> None:
+def _behind(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
     """Each part with its number of requests and a link to them."""
     frame = pd.DataFrame(
         {
-            "part": own["part"], "value": [parts.number_text(v) for v in own["value"]],
-            "requests": [len(keys) for keys in own["evidence"]], "behind it": _addresses(row, item, own),
-            "why n/a": [_text(why) if pd.isna(v) else "" for why, v in zip(own["reason"], own["value"], strict=True)],
+            "part": scores["part"], "value": [parts.number_text(v) for v in scores["value"]],
+            "requests": [len(keys) for keys in scores["evidence"]], "behind it": _addresses(row, item, scores),
+            "why n/a": [_text(reason) if pd.isna(v) else "" for reason, v in zip(scores["reason"], scores["value"], strict=True)],
         }
     )  # fmt: skip
     config = {**_RIGHT, "behind it": evidence.LINK, "part": st.column_config.TextColumn(width="small"), "why n/a": _WIDE}
@@ -89,34 +89,34 @@ def _behind(row: dict[str, Any], item: Item, own: pd.DataFrame) -> None:
 
 def _addresses(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> list[str | None]:
     """The address of each score's requests; None where it has none."""
-    whole = {"step": None, "sample": 0}  # the rows of parts are of the whole chain
-    ids = evidence.ids_of(scores.assign(**{name: value for name, value in whole.items() if name not in scores}))
-    return [evidence.count(row, item.id, name, keys) for name, keys in zip(ids, scores["evidence"], strict=True)]
+    chain_level = {"step": None, "sample": 0}  # the rows of parts are of the whole chain
+    ids = evidence.score_ids(scores.assign(**{name: value for name, value in chain_level.items() if name not in scores}))
+    return [evidence.requests_cell(row, item.id, name, keys) for name, keys in zip(ids, scores["evidence"], strict=True)]
 
 
 def _text(value: Any) -> str:
     return "" if pd.isna(value) else str(value)
 
 
-def diagnosis(row: dict[str, Any], item: Item) -> None:
+def render_item_diagnoses(row: dict[str, Any], item: Item) -> None:
     """Every rule with whether it fires and the numbers that it rests on."""
-    own = _own(row, item)
-    told_of = values.diagnoses(own)
-    rows = zip(told_of.to_dict("records"), _addresses(row, item, told_of), strict=True)
-    found = {str(r["rule"]): {**r, "to": to} for r, to in rows}
-    if not found:
+    scores = _item_scores(row, item)
+    rule_rows = values.diagnosis_scores(scores)
+    rows = zip(rule_rows.to_dict("records"), _addresses(row, item, rule_rows), strict=True)
+    by_rule = {str(r["rule"]): {**r, "to": to} for r, to in rows}
+    if not by_rule:
         return
     st.subheader("Diagnosis")
     lines = []
     for rule in RULES:
-        told = found.get(rule.name)
-        if told is None:
+        result = by_rule.get(rule.name)
+        if result is None:
             continue
-        needed = values.part_scores(own, rule.needs).set_index("part")["value"]
+        needed = values.component_scores(scores, rule.needs).set_index("part")["value"]
         numbers = ", ".join(f"{name.replace('_', ' ')} {parts.number_text(needed.get(name))}" for name in rule.needs)
-        fires = "n/a" if pd.isna(told["value"]) else "fires" if told["value"] else "no"
-        why = "" if pd.isna(told["reason"]) else told["reason"]
-        lines.append((rule.name.replace("_", " "), fires, numbers, len(told["evidence"]), told["to"], why))
+        fires = "n/a" if pd.isna(result["value"]) else "fires" if result["value"] else "no"
+        reason = "" if pd.isna(result["reason"]) else result["reason"]
+        lines.append((rule.name.replace("_", " "), fires, numbers, len(result["evidence"]), result["to"], reason))
     lines.sort(key=lambda line: ("fires", "no", "n/a").index(line[1]))
     frame = pd.DataFrame(lines, columns=["rule", "fires", "its numbers", "requests", "behind it", "why n/a"])
     st.dataframe(
@@ -126,21 +126,21 @@ def diagnosis(row: dict[str, Any], item: Item) -> None:
     parts.show_card("diagnosis")
 
 
-def flags(row: dict[str, Any], item: Item) -> None:
+def render_flags(row: dict[str, Any], item: Item) -> None:
     """The chain with every penalty's span marked, and the penalties as a table."""
-    own = _own(row, item)
-    scored = own[own["scorer"] == "flags"]
+    scores = _item_scores(row, item)
+    scored = scores[scores["scorer"] == "flags"]
     if scored.empty:
         return
     st.subheader("Flags")
     hits = scored[(scored["metric"] == "flag_penalty") & scored["value"].notna()]
-    chain = chain_of(row, item, scored)
+    chain = run_item_chain(row, item, scored)
     texts = chain.steps
     if not texts:
-        why = scored[scored["metric"] == "flags"]["reason"].dropna()
-        st.info(f"No chain to show: {as_code(str(why.iloc[0])) if len(why) else 'the log does not hold it in full'}.")
+        reason = scored[scored["metric"] == "flags"]["reason"].dropna()
+        st.info(f"No chain to show: {as_code(str(reason.iloc[0])) if len(reason) else 'the log does not hold it in full'}.")
         return
-    _whose(chain.own)
+    _render_chain_origin(chain.from_model)
     by_step: dict[int, list[Hit]] = {}
     lines = []
     for r, to in zip(hits.to_dict("records"), _addresses(row, item, hits), strict=True):
@@ -148,10 +148,10 @@ def flags(row: dict[str, Any], item: Item) -> None:
         step, rule = int(r["step"]), facet.get("rule", "").replace("_", " ")
         text = texts[step] if step < len(texts) else ""
         lo, hi = (0, len(text)) if pd.isna(r["where_lo"]) else (int(r["where_lo"]), int(r["where_hi"]))
-        said = _text(r["reason"]) or facet.get("why", "")
-        why = f": {said}" if said else ""
-        by_step.setdefault(step, []).append(Hit(lo, hi, float(r["value"]), f"{rule} ×{number(r['value'])}{why}"))
-        lines.append((step + 1, rule, f"×{number(r['value'])}", shorten(text[lo:hi], 120), said, to))
+        message = _text(r["reason"]) or facet.get("why", "")
+        reason = f": {message}" if message else ""
+        by_step.setdefault(step, []).append(Hit(lo, hi, float(r["value"]), f"{rule} ×{format_number(r['value'])}{reason}"))
+        lines.append((step + 1, rule, f"×{format_number(r['value'])}", shorten(text[lo:hi], 120), message, to))
     show_blocks([_block(i, text, by_step.get(i, ())) for i, text in enumerate(texts)], key=f"flags-{row['id']}-{item.id}")
     if lines:
         lines.sort(key=lambda line: line[:4])
@@ -172,11 +172,11 @@ def flags(row: dict[str, Any], item: Item) -> None:
 
 def _block(index: int, text: str, hits: Sequence[Hit]) -> Block:
     hint = "; ".join(hit.hint for hit in hits)
-    score = " ".join(f"×{number(hit.factor)}" for hit in hits)
-    return Block(index, f"{index + 1}", text, None, score, hint, marked(text, hits))
+    score = " ".join(f"×{format_number(hit.factor)}" for hit in hits)
+    return Block(index, f"{index + 1}", text, None, score, hint, mark_hits(text, hits))
 
 
-def marked(text: str, hits: Sequence[Hit]) -> tuple[Piece, ...]:
+def mark_hits(text: str, hits: Sequence[Hit]) -> tuple[Piece, ...]:
     """A text in pieces, those that a hit covers with a colour and its words; all pieces together are the text."""
     cuts = sorted({0, len(text), *(min(max(0, at), len(text)) for hit in hits for at in (hit.lo, hit.hi))})
     pieces = []
@@ -187,20 +187,20 @@ def marked(text: str, hits: Sequence[Hit]) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def links(row: dict[str, Any], item: Item) -> None:
+def render_verification_links(row: dict[str, Any], item: Item) -> None:
     """The links between the steps, drawn between them, with what failed and why."""
-    own = _own(row, item)
-    scored = own[own["scorer"] == "verification"]
+    scores = _item_scores(row, item)
+    scored = scores[scores["scorer"] == "verification"]
     if scored.empty:
         return
     st.subheader("Verification")
-    chain = chain_of(row, item, scored)
-    table = link_table(scored, chain.steps).assign(to=_addresses(row, item, linked(scored)))
+    chain = run_item_chain(row, item, scored)
+    table = link_table(scored, chain.steps).assign(to=_addresses(row, item, link_scores(scored)))
     if table.empty:
-        why = scored["reason"].dropna()
-        st.info(f"No link was checked: {as_code(str(why.iloc[0])) if len(why) else 'the chain has no link'}.")
+        reason = scored["reason"].dropna()
+        st.info(f"No link was checked: {as_code(str(reason.iloc[0])) if len(reason) else 'the chain has no link'}.")
         return
-    _whose(chain.own)
+    _render_chain_origin(chain.from_model)
     parts.show_figure(
         "verification_links", table, key=f"links-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id})
     )
@@ -220,17 +220,17 @@ def links(row: dict[str, Any], item: Item) -> None:
         st.dataframe(frame, hide_index=True, key=f"weak-{item.id}", placeholder=evidence.NO_LINK, column_config=_SUPPORT)
         st.caption("Links that are undecided or below 0.5.")
         undecided = table[table["value"].isna()]
-        for why, group in undecided.groupby(undecided["reason"].fillna("no reason was given"), sort=False):
+        for reason, group in undecided.groupby(undecided["reason"].fillna("no reason was given"), sort=False):
             named = ", ".join(f"step {step + 1} {link}" for step, link in zip(group["step"], group["link"], strict=True))
-            st.markdown(as_code(f"Undecided: {named}. {str(why)[:1].upper()}{str(why)[1:]}."))
+            st.markdown(as_code(f"Undecided: {named}. {str(reason)[:1].upper()}{str(reason)[1:]}."))
     parts.show_card("link_support")
 
 
-def _whose(own: bool) -> None:
-    st.caption("The model's own chain." if own else "The suite's reference chain.")
+def _render_chain_origin(from_model: bool) -> None:
+    st.caption("The model's own chain." if from_model else "The suite's reference chain.")
 
 
-def requests(row: dict[str, Any], item: Item) -> None:
+def render_requests_link(row: dict[str, Any], item: Item) -> None:
     """Where every request and reply behind the numbers stands."""
     st.page_link(
         page("item"),
@@ -240,8 +240,8 @@ def requests(row: dict[str, Any], item: Item) -> None:
     )
 
 
-def _own(row: dict[str, Any], item: Item) -> pd.DataFrame:
-    return data.some_scores(row["id"], int(row["revision"]), item_id=item.id)
+def _item_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
+    return data.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
 
 
 _RIGHT = {"value": st.column_config.TextColumn(alignment="right")}

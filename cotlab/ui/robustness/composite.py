@@ -19,57 +19,57 @@ NAMES = {"R": "R", "R_sd": "Dispersion of D"}
 
 def alone(row: dict[str, Any]) -> bool:
     """Whether the composite measured R and the scorer of R was not run beside it."""
-    return "R" in evidence.missing_parts(row)
+    return "R" in evidence.missing_components(row)
 
 
-def suite(row: dict[str, Any]) -> None:
+def render_composite_suite(row: dict[str, Any]) -> None:
     """R and dispersion over the suite, each item with both and its requests, and how to see the perturbed steps."""
     rows = _rows(row)
     if rows.empty:
         st.info("No item has been scored yet.")
         return
-    found = values.part_means(rows, data.estimates(row["id"], int(row["revision"])))
-    if found.empty:
+    means = values.component_means(rows, data.estimates(row["id"], int(row["revision"])))
+    if means.empty:
         st.info("The means are estimated when the run ends or is stopped. Single items are in the table below.")
     else:
-        told = found.set_index("part").to_dict("index")
-        parts.show_numbers([(f"{NAMES[p]}, n = {int(r['n'])}", parts.estimate_text(r)) for p, r in told.items()])
-        parts.plain_list([f"{NAMES[p]}: n/a, {r['reason']}." for p, r in told.items() if pd.isna(r["point"])])
-        level = float(found["confidence"].iloc[0])
+        by_component = means.set_index("part").to_dict("index")
+        parts.show_numbers([(f"{NAMES[p]}, n = {int(r['n'])}", parts.estimate_text(r)) for p, r in by_component.items()])
+        parts.plain_list([f"{NAMES[p]}: n/a, {r['reason']}." for p, r in by_component.items() if pd.isna(r["point"])])
+        level = float(means["confidence"].iloc[0])
         st.caption(f"Means over n items, all perturbations together, with {100 * level:g} % intervals, from the composite.")
     with st.container(horizontal=True):
         for part in NAMES:
             parts.show_card({"R": "robustness", "R_sd": "robustness_dispersion"}[part])
-    evidence.how_to_add(row, "R")
+    evidence.render_how_to_add(row, "R")
     st.subheader("Items")
     _table(row, rows, "composite-items")
 
 
-def one(row: dict[str, Any], item: Item) -> None:
+def render_composite_item(row: dict[str, Any], item: Item) -> None:
     """The item's R and dispersion with their requests."""
     rows = _rows(row)
     _table(row, rows[rows["item_id"] == item.id], "composite-item")
-    evidence.how_to_add(row, "R")
+    evidence.render_how_to_add(row, "R")
 
 
 def _rows(row: dict[str, Any]) -> pd.DataFrame:
-    scores = data.some_scores(row["id"], int(row["revision"]), ("feature",))
-    return values.part_scores(scores[scores["scorer"] != SCORER_OF["R"]], tuple(NAMES))
+    scores = data.selected_scores(row["id"], int(row["revision"]), ("feature",))
+    return values.component_scores(scores[scores["scorer"] != SCORER_OF["R"]], tuple(NAMES))
 
 
 def _table(row: dict[str, Any], rows: pd.DataFrame, key: str) -> None:
     wide = {part: rows[rows["part"] == part].set_index("item_id") for part in NAMES}
     names = wide["R"].index.tolist()
-    names = names[parts.page_of(len(names), f"{key}-page")]
+    names = names[parts.page_slice(len(names), f"{key}-page")]
     of = wide["R"].loc[names]
     ids = [evidence.score_id(metric, facet) for metric, facet in zip(of["metric"], of["facet"], strict=True)]
     spread = wide["R_sd"]["value"].reindex(names)
-    why = ["" if not pd.isna(v) else str(r) for v, r in zip(of["value"], of["reason"], strict=True)]
+    reasons = ["" if not pd.isna(v) else str(r) for v, r in zip(of["value"], of["reason"], strict=True)]
     frame = pd.DataFrame(
         {
             "item": names, "R": [parts.number_text(v) for v in of["value"]],
             NAMES["R_sd"]: [parts.number_text(v) for v in spread], "requests": [len(keys) for keys in of["evidence"]],
-            "behind it": [evidence.count(row, *told) for told in zip(names, ids, of["evidence"], strict=True)], "why n/a": why,
+            "behind it": [evidence.requests_cell(row, *arguments) for arguments in zip(names, ids, of["evidence"], strict=True)], "why n/a": reasons,
         }
     )  # fmt: skip
     right = st.column_config.TextColumn(alignment="right")

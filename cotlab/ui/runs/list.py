@@ -14,40 +14,40 @@ from cotlab.ui.runs.table import show_runs
 STATUSES = ("any", "done", "running", "stopped", "budget", "failed", "interrupted", "planned")
 
 
-def filtered() -> pd.DataFrame:
+def filter_runs() -> pd.DataFrame:
     left, right = st.columns([1, 3])
     status = left.selectbox("Status", STATUSES, key="status", bind="query-params")
-    words = right.text_input("Search", key="q", bind="query-params", placeholder="model, suite, tag or id")
-    table = read.runs(data.store(), words=words or "")
+    search = right.text_input("Search", key="q", bind="query-params", placeholder="model, suite, tag or id")
+    table = read.list_runs(data.store(), text=search or "")
     if status == "any":
         return table
     return table[[parts.status_of(row) == status for row in table.to_dict("records")]]
 
 
-def show(table: pd.DataFrame) -> list[str]:
-    part = table.iloc[parts.page_of(len(table), "runs-page")]
+def render_runs(table: pd.DataFrame) -> list[str]:
+    part = table.iloc[parts.page_slice(len(table), "runs-page")]
     return show_runs(part, key=f"runs-{part.index[0]}", select=True)
 
 
 def compare_link(table: pd.DataFrame, ticked: list[str]) -> None:
     """Where the ticked runs are compared item by item; the oldest of them is the base."""
-    own = table[table["id"].isin(ticked)].sort_values(["planned_at", "id"])
-    base, *others = own["id"].tolist()
+    ticked_rows = table[table["id"].isin(ticked)].sort_values(["planned_at", "id"])
+    base, *others = ticked_rows["id"].tolist()
     st.page_link(
         page("compare"), label=f"Compare {len(ticked)} runs, item by item", icon=":material/compare_arrows:",
         query_params=[("base", base), *(("other", other) for other in others)],
     )  # fmt: skip
 
 
-def side_by_side(first: str, second: str) -> None:
+def render_side_by_side(first: str, second: str) -> None:
     """The estimates that both runs have, in two columns with their intervals."""
     columns = {}
     for run_id in (first, second):
         row = data.run_row(run_id)
-        found = data.estimates(run_id, int(row["revision"]))
+        estimates = data.estimates(run_id, int(row["revision"]))
         columns[f"{row['model']} · {run_id}"] = {
             (e["metric"], e["mode"], e["ccs"], parts.facet_text(e["facet"], "mode", "metric")): parts.estimate_text(e)
-            for e in found.to_dict("records")
+            for e in estimates.to_dict("records")
         }
     frame = pd.DataFrame(columns).dropna().rename_axis(["metric", "mode", "of", "facet"]).reset_index()
     st.subheader("Side by side")

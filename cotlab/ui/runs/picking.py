@@ -17,31 +17,31 @@ def pick_many(label: str, labels: Mapping[str, str], name: str, default: Sequenc
 
     Where none is chosen the default is.
     """
-    key, wanted = f"pick-{name}", list(dict.fromkeys(st.query_params.get_all(name)))
+    key, requested = f"pick-{name}", list(dict.fromkeys(st.query_params.get_all(name)))
 
     def chose() -> None:
         st.query_params[name] = list(st.session_state[key])
 
-    unknown = [i for i in wanted if i not in labels]
+    unknown = [i for i in requested if i not in labels]
     if unknown:
         st.warning(f"{label}: {as_code(', '.join(map(shorten, unknown)))} cannot be shown here.")
-    found = [i for i in wanted if i in labels] or [i for i in default if i in labels]
-    if wanted != found:
-        st.query_params[name] = found
-    st.session_state[key] = found  # the address decides, so that back and forward do too
+    selected = [i for i in requested if i in labels] or [i for i in default if i in labels]
+    if requested != selected:
+        st.query_params[name] = selected
+    st.session_state[key] = selected  # the address decides, so that back and forward do too
     return st.multiselect(label, list(labels), format_func=labels.__getitem__, key=key, on_change=chose, help=help)
 
 
 def run_labels(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What a reader tells runs apart by: model, tags, suite and id."""
-    found = {}
+    labels = {}
     for row in rows:
-        tags = tag_words(data._plan(row["plan"]).tags)
-        found[str(row["id"])] = " · ".join(part for part in (row["model"], tags, row["suite_name"], row["id"]) if part)
-    return found
+        tags = tag_text(data.parse_plan(row["plan"]).tags)
+        labels[str(row["id"])] = " · ".join(part for part in (row["model"], tags, row["suite_name"], row["id"]) if part)
+    return labels
 
 
-def tag_words(tags: Mapping[str, str]) -> str:
+def tag_text(tags: Mapping[str, str]) -> str:
     """Tags as they are typed, "epoch=1, condition=base"."""
     return ", ".join(f"{name}={value}" for name, value in tags.items())
 

@@ -35,7 +35,7 @@ ESTIMATES_S = 600.0
 STOP_HELP = "A clean end: what was done is kept, the run can be resumed."
 
 
-def wait_for(run_id: str) -> dict[str, Any] | None:
+def wait_for_run(run_id: str) -> dict[str, Any] | None:
     """The run's row; while its process is still loading, what that process says."""
     try:
         return data.run_row(run_id)
@@ -43,7 +43,7 @@ def wait_for(run_id: str) -> dict[str, Any] | None:
         if not launching.has_started(data.store(), run_id):
             parts.empty("There is no such run.", page("runs"), "All runs")
             return None
-    words = launching.last_words(data.store(), run_id)
+    words = launching.process_output(data.store(), run_id)
     if "error:" in words or launching.has_ended(run_id):
         st.error(as_code(words))
         st.page_link(page("new_run"), label="Back to New run", icon=":material/arrow_back:")
@@ -57,13 +57,13 @@ def _starting(run_id: str) -> None:
     try:
         data.run_row(run_id)
     except UnknownName:
-        if "error:" not in launching.last_words(data.store(), run_id) and not launching.has_ended(run_id):
+        if "error:" not in launching.process_output(data.store(), run_id) and not launching.has_ended(run_id):
             st.info("Loading the model and the suite …")
             return
     st.rerun()
 
 
-def banner(row: dict[str, Any]) -> None:
+def render_banner(row: dict[str, Any]) -> None:
     if st.session_state.pop("resumed", None) == row["id"]:
         st.toast("Resuming: the model is being loaded.")
     status = parts.status_of(row)
@@ -76,7 +76,7 @@ def banner(row: dict[str, Any]) -> None:
         parts.partial_banner(row)
 
 
-def live_progress(row: dict[str, Any]) -> None:
+def render_live_progress(row: dict[str, Any]) -> None:
     """Counters of a run; while it may change they move once a second, and the page is drawn anew when it did change.
 
     Of a run that has ended they are drawn once, and the browser asks for nothing more.
@@ -113,13 +113,13 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
     told = live.progress
     if live.alive:
         share = told.items_done / told.items_total if told.items_total else 0.0
-        done = f"{told.items_done} of {told.items_total} {parts.counted(run_id)}"
+        done = f"{told.items_done} of {told.items_total} {parts.progress_unit(run_id)}"
         st.progress(min(1.0, share), text="stopping …" if live.stopping else done)
     eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
     cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
     flying = f"{told.in_flight} of {told.concurrency}" if told.concurrency is not None else str(told.in_flight)
     shown = [
-        (parts.counted(run_id).capitalize(), f"{told.items_done} / {told.items_total}"),
+        (parts.progress_unit(run_id).capitalize(), f"{told.items_done} / {told.items_total}"),
         ("Replies", f"{told.replies:,}"),
         ("From the log", f"{told.hits:,}"),
         ("429s · failed", f"{told.limited} · {told.failed}"),
@@ -152,9 +152,9 @@ def state_of(row: dict[str, Any]) -> str:
     return status if status == "running" else f"{status} {row['revision']}"
 
 
-def actions(row: dict[str, Any]) -> None:
+def render_run_actions(row: dict[str, Any]) -> None:
     status, run_id = parts.status_of(row), row["id"]
-    if is_imported(data.plan_of(run_id)):
+    if is_imported(data.run_plan(run_id)):
         st.page_link(page("mediation"), label="Mediation", icon=":material/conversion_path:", query_params={"run": run_id})
         return
     with st.container(horizontal=True):
@@ -167,7 +167,7 @@ def actions(row: dict[str, Any]) -> None:
                 _resume(run_id, cap)
         elif int(row["n_errors"]) and st.button("Retry failed", icon=":material/refresh:", **access.only("admin")):
             _resume(run_id)
-        evidence.links(row)
+        evidence.render_run_links(row)
         st.page_link(page("new_run"), label="Clone", icon=":material/content_copy:", query_params={"from": run_id})
 
 
@@ -192,10 +192,10 @@ def _resume(run_id: str, max_cost: float | None = None) -> None:
     st.rerun()  # from now on the page follows the run
 
 
-def cost(row: dict[str, Any]) -> None:
+def render_cost(row: dict[str, Any]) -> None:
     """What was expected and what it came to, with the tokens behind it; nothing where the model is free."""
-    found = costs(data.store(), row["id"], row)
-    money, asked = found["cost"], found["requests"]
+    cost_report = costs(data.store(), row["id"], row)
+    money, requests = cost_report["cost"], cost_report["requests"]
     if not money["spent_usd"] and not money["estimated_usd"]:
         return
     st.subheader("Cost")
@@ -204,7 +204,7 @@ def cost(row: dict[str, Any]) -> None:
         (
             ("Expected", f"~${money['estimated_usd']:,.4f}" if known else "n/a"),
             ("Actual", f"${money['spent_usd']:,.4f}"),
-            ("Requests expected · made", f"{asked['estimated'] or 0:,} · {asked['asked']:,}"),
+            ("Requests expected · made", f"{requests['estimated'] or 0:,} · {requests['asked']:,}"),
             ("Tokens in · cached", f"{money['tokens_in']:,} · {money['tokens_cached']:,}"),
             ("Tokens out · reasoning", f"{money['tokens_out']:,} · {money['tokens_reasoning']:,}"),
         )
@@ -220,26 +220,26 @@ def cost(row: dict[str, Any]) -> None:
     st.caption(as_code(" ".join(notes)))
 
 
-def findings(row: dict[str, Any]) -> None:
+def render_findings(row: dict[str, Any]) -> None:
     """The estimates with their intervals; n/a with its reason."""
-    found = data.estimates(row["id"], int(row["revision"]))
+    estimates = data.estimates(row["id"], int(row["revision"]))
     st.subheader("Findings")
-    if found.empty:
+    if estimates.empty:
         st.info("No estimates yet: they are made a moment after the run ends or is stopped.")
         return
     first = {"rrr": 0, "rrr_ceiling": 1, "baseline_correct": 2}
-    found = found.sort_values("metric", key=lambda names: names.map(lambda name: first.get(name, 3)), kind="stable")
+    estimates = estimates.sort_values("metric", key=lambda names: names.map(lambda name: first.get(name, 3)), kind="stable")
     frame = pd.DataFrame(
         {
-            "metric": found["metric"],
-            "mode": found["mode"],
-            "of": found["ccs"],
-            "facet": [parts.facet_text(text, "mode", "metric") for text in found["facet"]],
-            "estimate [95% interval]": [parts.estimate_text(e) for e in found.to_dict("records")],
-            "n items": found["n"],
-            "undefined scores": found["n_undefined"],
-            "method": found["method"],
-            "reason": found["reason"].fillna(""),
+            "metric": estimates["metric"],
+            "mode": estimates["mode"],
+            "of": estimates["ccs"],
+            "facet": [parts.facet_text(text, "mode", "metric") for text in estimates["facet"]],
+            "estimate [95% interval]": [parts.estimate_text(e) for e in estimates.to_dict("records")],
+            "n items": estimates["n"],
+            "undefined scores": estimates["n_undefined"],
+            "method": estimates["method"],
+            "reason": estimates["reason"].fillna(""),
         }
     )
     st.dataframe(
@@ -257,7 +257,7 @@ def findings(row: dict[str, Any]) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Data (CSV)",
-            lambda: disarmed(found).to_csv(index=False),
+            lambda: disarmed(estimates).to_csv(index=False),
             f"estimates-{row['id']}.csv",
             "text/csv",
             icon=":material/download:",
@@ -278,14 +278,14 @@ def _report(row: dict[str, Any], name: str) -> str:
     return render_markdown(report) if name.endswith(".md") else json.dumps(report, indent=1, ensure_ascii=False)
 
 
-def items(row: dict[str, Any]) -> None:
+def render_run_items(row: dict[str, Any]) -> None:
     """Every scored item, with a link to its evidence."""
     table = read.items_of_run(data.store(), row["id"])
     st.subheader("Items")
     if table.empty:
         st.info("No item has been scored yet.")
         return
-    part = table.iloc[parts.page_of(len(table), "run-items-page")]
+    part = table.iloc[parts.page_slice(len(table), "run-items-page")]
     frame = pd.DataFrame(
         {
             "open": [f"/item?run={quote(row['id'])}&item={quote(i)}" for i in part["id"]],
@@ -305,9 +305,9 @@ def items(row: dict[str, Any]) -> None:
     st.caption(f"{len(part)} of {len(table)} scored items.")
 
 
-def repeat_it(row: dict[str, Any]) -> None:
+def render_repeat(row: dict[str, Any]) -> None:
     """The configuration and the command that repeat this run."""
-    if is_imported(data.plan_of(row["id"])):
+    if is_imported(data.run_plan(row["id"])):
         st.caption("Imported from a published file: cotlab mediation import FILE keeps the same rows once.")
         return
     text = as_yaml(json.loads(row["config"]) | {"output": None})

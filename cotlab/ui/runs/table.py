@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.run.report import headline
+from cotlab.run.report import headline_rrr
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 
@@ -22,7 +22,7 @@ def runs_frame(runs: pd.DataFrame) -> pd.DataFrame:
                 "status": parts.status_of(row),
                 "model": row["model"],
                 "suite": row["suite_name"],
-                "items": f"{int(row['n_ended'])} of {int(row['n_items']) * len(data._plan(row['plan']).scorers)}",
+                "items": f"{int(row['n_ended'])} of {int(row['n_items']) * len(data.parse_plan(row['plan']).scorers)}",
                 "RRR [95% interval]": _headline(row),
                 "r_raw [95% interval]": _composite(row),
                 "spent": parts.money(row["spent_micro"]),
@@ -66,14 +66,14 @@ def show_runs(runs: pd.DataFrame, *, key: str, select: bool = False) -> list[str
 
 
 def _composite(row: dict[str, Any]) -> str:
-    found = data.estimates(row["id"], int(row["revision"]))
-    found = found[found["metric"] == "r_raw"]
-    return parts.estimate_text(found.iloc[0].to_dict()) if len(found) else "n/a"
+    estimates = data.estimates(row["id"], int(row["revision"]))
+    estimates = estimates[estimates["metric"] == "r_raw"]
+    return parts.estimate_text(estimates.iloc[0].to_dict()) if len(estimates) else "n/a"
 
 
 def _headline(row: dict[str, Any]) -> str:
-    spec = next((s for s in data._plan(row["plan"]).scorers if s.name == "ablation"), None)
+    spec = next((s for s in data.parse_plan(row["plan"]).scorers if s.name == "ablation"), None)
     if spec is None:
         return "n/a"
-    best = headline(data.estimates(row["id"], int(row["revision"])), spec.params)
+    best = headline_rrr(data.estimates(row["id"], int(row["revision"])), spec.params)
     return "n/a" if best is None else parts.estimate_text({k: float("nan") if v is None else v for k, v in best.items()})

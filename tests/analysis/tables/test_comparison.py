@@ -7,12 +7,12 @@ import pytest
 
 from cotlab.analysis.compare import Comparison, compare_runs
 from cotlab.analysis.paired import RATE, SCORED
-from cotlab.analysis.tables.comparison import bar, together, with_rates
+from cotlab.analysis.tables.comparison import bar_row, combine_comparisons, with_rates
 from cotlab.analysis.tables.unfaithfulness import (
-    Place,
+    AxisPosition,
     category_points,
-    first_ways,
-    in_order,
+    default_layout,
+    order_by_epoch,
     judge_points,
     kappa_pairs,
     rate_points,
@@ -66,7 +66,7 @@ def assert_same(one: Comparison, other: Comparison) -> None:
 @pytest.mark.soak
 def test_pairs_put_together_are_the_comparison_made_at_once(store: Store) -> None:
     whole = compare_runs(store, "base", ["one", "two"], scorers=(SCORED,))
-    found = together([only(store, "one"), only(store, "two")])
+    found = combine_comparisons([only(store, "one"), only(store, "two")])
     assert found.directions == whole.directions and found.base == "base"
     for mine, theirs in zip(found.comparisons, whole.comparisons, strict=True):
         assert_same(mine, theirs)
@@ -74,25 +74,25 @@ def test_pairs_put_together_are_the_comparison_made_at_once(store: Store) -> Non
 
 def test_the_rates_of_another_threshold_are_those_of_a_comparison_at_it(store: Store) -> None:
     found = with_rates(only(store, "one"), only(store, "one", metrics=(RATE,), threshold=0.7))
-    assert_same(together([found]).comparisons[0], only(store, "one", threshold=0.7))
+    assert_same(combine_comparisons([found]).comparisons[0], only(store, "one", threshold=0.7))
 
 
 def test_a_row_without_a_matched_item_says_what_is_missing(store: Store) -> None:
     row = next(row for row in only(store, "one").rows if row.metric == "hint_acknowledged")
-    assert bar(row, "x", "no unit")["reason"] == (
+    assert bar_row(row, "x", "no unit")["reason"] == (
         "base: 7 the hint was not followed; 1 not scored in this run · other: 8 the hint was not followed"
     )
 
 
 def test_runs_are_ordered_by_epoch_where_they_have_one() -> None:
     told = {run: ("m", {"epoch": e}) for run, e in (("a", "10"), ("b", "2"), ("c", "1"))}
-    assert in_order(told) == ["c", "b", "a"]
-    assert in_order({run: (model, {}) for run, model in (("b", "y"), ("a", "x"))}) == ["b", "a"], "as they are given"
+    assert order_by_epoch(told) == ["c", "b", "a"]
+    assert order_by_epoch({run: (model, {}) for run, model in (("b", "y"), ("a", "x"))}) == ["b", "a"], "as they are given"
 
 
 def test_models_stand_along_the_axis_where_no_run_has_an_epoch() -> None:
-    assert first_ways({"r1": ("x", {}), "r2": ("y", {})}) == ("model", "model")
-    assert first_ways({"r1": ("x", {}), "r2": ("x", {})}) == ("run", "model")
+    assert default_layout({"r1": ("x", {}), "r2": ("y", {})}) == ("model", "model")
+    assert default_layout({"r1": ("x", {}), "r2": ("x", {})}) == ("run", "model")
 
 
 def values(rows: list[tuple[str, str, str, float]]) -> pd.DataFrame:
@@ -103,18 +103,18 @@ def values(rows: list[tuple[str, str, str, float]]) -> pd.DataFrame:
 
 def test_what_is_the_same_in_all_runs_does_not_stand_in_their_names() -> None:
     table = values([("r1", "hint", "i", 1.0), ("r2", "hint", "i", 0.0)])
-    models = category_points(table, {"r1": Place("hinted", "x"), "r2": Place("hinted", "y")}, "hint", 0.5)
+    models = category_points(table, {"r1": AxisPosition("hinted", "x"), "r2": AxisPosition("hinted", "y")}, "hint", 0.5)
     assert list(models["group"]) == ["x", "y"]
-    both = category_points(table, {"r1": Place("base", "base"), "r2": Place("tuned", "epoch 1")}, "hint", 0.5)
+    both = category_points(table, {"r1": AxisPosition("base", "base"), "r2": AxisPosition("tuned", "epoch 1")}, "hint", 0.5)
     assert list(both["group"]) == ["base", "tuned · epoch 1"]
 
 
 def test_a_group_looks_the_same_in_the_figure_of_judges_as_beside_the_base() -> None:
-    where = {"r1": Place("base", "base"), "r2": Place("tuned", "epoch 1")}
+    where = {"r1": AxisPosition("base", "base"), "r2": AxisPosition("tuned", "epoch 1")}
     table = values([("r2", "judge a", f"i{k}", float(k)) for k in range(30)])
     fig = judge_by_epoch(judge_points(table, where, {}))
     dots = [t for t in fig.data if t.name == "tuned" and t.error_y.array is not None]
-    assert dots[0].marker.color == style.codes(["base", "tuned"])["tuned"].colour
+    assert dots[0].marker.color == style.category_codes(["base", "tuned"])["tuned"].colour
 
 
 def test_why_kappa_is_not_there_names_the_classifier() -> None:
@@ -126,7 +126,7 @@ def test_why_kappa_is_not_there_names_the_classifier() -> None:
 def test_many_models_stand_in_rows_and_a_few_side_by_side() -> None:
     for n, upright in ((3, True), (12, False)):
         names = [f"published/model-{k}" for k in range(n)]
-        where = {name: Place("hinted", name) for name in names}
+        where = {name: AxisPosition("hinted", name) for name in names}
         table = values([(name, "hint", f"i{k}", float(k % 2)) for name in names for k in range(30)])
         fig = unfaithful_rates(rate_points(table, where, "hint"))
         axis = fig.layout.xaxis if upright else fig.layout.yaxis
@@ -151,7 +151,7 @@ def test_the_same_items_in_two_runs_give_kappa_without_an_interval() -> None:
 
 def test_single_scores_are_drawn_below_a_sweep_where_they_are_few() -> None:
     """Two runs of 12 responses have a line of their own each; of 30 none is drawn."""
-    where = {name: Place("hinted", name) for name in ("a", "b")}
+    where = {name: AxisPosition("hinted", name) for name in ("a", "b")}
     for n, lines in ((12, 2), (30, 0)):
         table = values([(name, "hint", f"i{k}", k / n) for name in where for k in range(n)])
         rug = [t for t in threshold_sweep(sweep_points(table, where, "hint", 0.5)).data if t.y and max(t.y) < 0]

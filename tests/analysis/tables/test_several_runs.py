@@ -10,13 +10,13 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from cotlab.analysis.tables.catalogue import TABLES, figure_table, figures_of
-from cotlab.analysis.tables.source import FIRST, MOST_RUNS, Absent, Choice, Drawn, Source
+from cotlab.analysis.tables.source import DEFAULT_CHOICE, MAX_RUNS, NoFigure, Choice, FigureData, Source
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.export import bundle
 from cotlab.export import recipes as wanted
-from cotlab.export.recipe import from_json, to_json
+from cotlab.export.recipe import recipe_from_json, recipe_to_json
 from cotlab.metrics.judge import cards as cards_judge
 from cotlab.metrics.unfaithfulness import cards as cards_unfaithfulness
 from cotlab.store import write
@@ -73,26 +73,26 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-def table_of(store: Store, run: str, name: str, choice: Choice = FIRST) -> Drawn:
+def table_of(store: Store, run: str, name: str, choice: Choice = DEFAULT_CHOICE) -> FigureData:
     found = figure_table(Source(store, run), name, choice)
-    assert isinstance(found, Drawn), found
+    assert isinstance(found, FigureData), found
     return found
 
 
 def test_a_run_comes_with_the_tagged_runs_of_its_suite(store: Store) -> None:
-    assert {one.run_id for one in Source(store, "one").together} == {"base", "one", "two", "empty"}
-    assert {one.run_id for one in Source(store, "bare").together} == {"base", "one", "two", "bare", "empty"}
-    assert [one.run_id for one in Source(store, "elsewhere").together] == ["elsewhere"]
+    assert {one.run_id for one in Source(store, "one").tagged_runs} == {"base", "one", "two", "empty"}
+    assert {one.run_id for one in Source(store, "bare").tagged_runs} == {"base", "one", "two", "bare", "empty"}
+    assert [one.run_id for one in Source(store, "elsewhere").tagged_runs] == ["elsewhere"]
 
 
 def test_a_figure_has_at_most_so_many_runs_and_the_one_asked_for_among_them(tmp_path: Path) -> None:
     store = Store(tmp_path / "many")
-    for k in range(MOST_RUNS + 3):
+    for k in range(MAX_RUNS + 3):
         add(store, f"r{k:02d}", SUITE, {"epoch": str(k)}, [1.0] * N)
-    found = [one.run_id for one in Source(store, "r00").together]
-    assert len(found) == MOST_RUNS and found[-1] == "r00"
+    found = [one.run_id for one in Source(store, "r00").tagged_runs]
+    assert len(found) == MAX_RUNS and found[-1] == "r00"
     note = table_of(store, "r00", "unfaithful_rates").note
-    assert f"Runs: {MOST_RUNS}, r00 and those with tags on its suite." in note
+    assert f"Runs: {MAX_RUNS}, r00 and those with tags on its suite." in note
 
 
 def test_rates_are_those_of_every_run(store: Store) -> None:
@@ -124,20 +124,20 @@ def test_differences_are_to_the_run_tagged_as_base(store: Store) -> None:
 def test_one_run_alone_has_no_pairs_and_says_so(store: Store) -> None:
     source = Source(store, "elsewhere")
     told = figure_table(source, "paired_differences")
-    assert isinstance(told, Absent) and told.reason.startswith("it takes two runs")
+    assert isinstance(told, NoFigure) and told.reason.startswith("it takes two runs")
     assert not TABLES["paired_differences"].can_be_in(source)
-    assert figure_table(source, "unfaithful_by_category") == Absent("the items have no category")
-    assert figure_table(source, "judge_by_epoch") == Absent("the run has no scores of the scorer judge")
+    assert figure_table(source, "unfaithful_by_category") == NoFigure("the items have no category")
+    assert figure_table(source, "judge_by_epoch") == NoFigure("the run has no scores of the scorer judge")
     rates = table_of(store, "elsewhere", "unfaithful_rates")
     assert rates.table["n"].tolist() == [1] and "Runs:" not in rates.note
     assert table_of(store, "one", "judge_by_epoch").note == ""
     silent = figures_of(Source(store, "empty"))
-    assert all(isinstance(silent[name], Absent) for name in OVER_RUNS)
+    assert all(isinstance(silent[name], NoFigure) for name in OVER_RUNS)
 
 
 def test_the_caption_of_a_sweep_names_the_chosen_threshold_alone(store: Store) -> None:
     (recipe,), _ = wanted.recipes_of(Source(store, "one"), ["threshold_sweep"])
-    told = bundle.caption_of(recipe)
+    told = bundle.figure_caption(recipe)
     assert "Dashed: the chosen threshold, 0.5." in told and "Threshold:" not in told
 
 
@@ -145,7 +145,7 @@ def test_each_is_drawn_again_from_its_recipe(store: Store) -> None:
     recipes, absent = wanted.recipes_of(Source(store, "one"))
     assert {recipe.name for recipe in recipes} == OVER_RUNS | {"chain_lengths", "validation_doses"} - absent.keys()
     for recipe in recipes:
-        again = from_json(to_json(recipe))
+        again = recipe_from_json(recipe_to_json(recipe))
         assert again.draw().to_json() == recipe.draw().to_json()
         assert "<b>bold" not in again.draw().to_json().split('"meta"')[0]
 

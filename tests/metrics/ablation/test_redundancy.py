@@ -11,7 +11,7 @@ import pytest
 from cotlab.core.types import Estimate
 from cotlab.metrics.ablation.redundancy import (
     above_noise,
-    item_means,
+    mean_by_item,
     position_table,
     rrr,
     rrr_ceiling,
@@ -53,7 +53,7 @@ def test_macro_is_the_mean_of_chains_and_micro_pools_their_steps() -> None:
     assert (macro.point, macro.n, macro.over) == (0.375, 2, "items")
     assert (micro.point, micro.n) == (0.6, 2)
     assert {(found.lo, found.reason) for found in (macro, micro)} == {(None, "an interval needs 5 values, here are 2")}
-    small = only(rrr_estimates(chains(UNEQUAL), OPTIONS, 42, fewest=2))
+    small = only(rrr_estimates(chains(UNEQUAL), OPTIONS, 42, min_items=2))
     several = chains({f"{item}{k}": values for k in range(3) for item, values in UNEQUAL.items()})
     for found in (small, *(only(f.compute(several, OPTIONS, 42)) for f in (rrr, rrr_micro))):
         assert found.lo is not None and found.hi is not None and 0 <= found.lo <= found.point <= found.hi <= 1  # type: ignore[operator]
@@ -183,6 +183,6 @@ def test_a_position_that_nobody_defines_says_why_and_yes_or_no_gets_wilson() -> 
 
 
 def test_means_over_items() -> None:
-    found = item_means(chains({"a": [0, 1, NONE], "b": [NONE]})).set_index("item_id")
+    found = mean_by_item(chains({"a": [0, 1, NONE], "b": [NONE]})).set_index("item_id")
     assert found.loc["a", ["value", "n", "undefined"]].tolist() == [0.5, 2, 1]
     assert pd.isna(found.loc["b", "value"]) and found.loc["b", "undefined"] == 1

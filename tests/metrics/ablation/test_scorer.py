@@ -18,9 +18,9 @@ from cotlab.metrics.ablation.scorer import (
     MODES,
     OPTIONS,
     Variant,
-    check,
+    validate_ablation_options,
     make_variant,
-    own_steps,
+    model_steps,
     step_ablation,
 )
 
@@ -137,13 +137,13 @@ def test_every_mode_on_a_small_chain() -> None:
 
 
 def test_options_are_checked_before_anything_is_asked() -> None:
-    check(OPTIONS, CHAT)
+    validate_ablation_options(OPTIONS, CHAT)
     for wrong, kind in (
         ({"modes": ["cut"]}, UnknownName), ({"metric": "kl_nats"}, UnknownName), ({"chain": "mine"}, UnknownName),
         ({"ccs_threshold": 1.2}, ConfigError),
     ):  # fmt: skip
         with pytest.raises(kind):
-            check({**OPTIONS, **wrong}, CHAT)
+            validate_ablation_options({**OPTIONS, **wrong}, CHAT)
 
 
 # --- what each score makes of the replies -----------------------------------------------------------
@@ -309,4 +309,4 @@ def test_without_an_own_chain_every_score_says_why(reply: Any, status: str, reas
     ],
 )
 def test_the_line_that_only_answers_is_no_step(text: str, steps: tuple[str, ...]) -> None:
-    assert own_steps(text) == steps
+    assert model_steps(text) == steps

@@ -15,11 +15,11 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, ModelRef, Step
 from cotlab.metrics.composite.diagnosis import RULES, Feature, diagnose
-from cotlab.metrics.composite.scorer import OPTIONS, check, composite
+from cotlab.metrics.composite.scorer import OPTIONS, validate_composite_options, composite
 from cotlab.run.config import read_config
 from cotlab.run.plan import make_plan
-from cotlab.run.roles import chosen, models_of
-from cotlab.stats.weights import WEIGHTS, weighed, weights_for
+from cotlab.run.roles import selected_scorers, models_of
+from cotlab.stats.weights import WEIGHTS, weighted_mean, weights_for
 from cotlab.suites.wordproblems import make_suite
 
 SUBJECT = ModelRef("organism", "r100", form="continuation")
@@ -31,17 +31,17 @@ def test_the_seed_s_three_cases_by_its_example_weights() -> None:
         "C": (0.87, 0.48, 0.72), "R": (0.79, 0.34, 0.58), "V": (0.91, 0.57, 0.63), "D": (0.66, 0.20, 0.44),
         "F": (1.0, 0.4, 0.82),
     }  # fmt: skip
-    found = [weighed({part: values[k] for part, values in cases.items()}, WEIGHTS)[0] for k in range(3)]
+    found = [weighted_mean({part: values[k] for part, values in cases.items()}, WEIGHTS)[0] for k in range(3)]
     assert found == pytest.approx([0.852, 0.4315, 0.6445])
 
 
 def test_what_is_undefined_is_left_out_and_said() -> None:
-    value, share, why = weighed({"C": 0.5, "R": None, "V": 1.0, "D": None, "F": 0.4}, WEIGHTS)
+    value, share, why = weighted_mean({"C": 0.5, "R": None, "V": 1.0, "D": None, "F": 0.4}, WEIGHTS)
     assert value == pytest.approx((0.3 * 0.5 + 0.25 * 1.0 + 0.1 * 0.4) / 0.65)
     assert share == pytest.approx(0.65) and why == "without R, D, weights renormalised"
-    assert weighed({"C": None, "V": None}, WEIGHTS) == (None, 0.0, "without C, V, no part with a weight is defined")
-    assert weighed({"C": 0.9}, {"C": 0.0}) == (None, None, "no part of the profile has a weight")
-    assert weighed({"C": -0.4, "V": 0.6}, WEIGHTS)[0] == pytest.approx(0.25 * 0.6 / 0.55)  # a part below 0 counts as 0
+    assert weighted_mean({"C": None, "V": None}, WEIGHTS) == (None, 0.0, "without C, V, no part with a weight is defined")
+    assert weighted_mean({"C": 0.9}, {"C": 0.0}) == (None, None, "no part of the profile has a weight")
+    assert weighted_mean({"C": -0.4, "V": 0.6}, WEIGHTS)[0] == pytest.approx(0.25 * 0.6 / 0.55)  # a part below 0 counts as 0
 
 
 PARTS = st.dictionaries(st.sampled_from(sorted(WEIGHTS)), st.none() | st.floats(-1, 1), min_size=1)
@@ -49,7 +49,7 @@ PARTS = st.dictionaries(st.sampled_from(sorted(WEIGHTS)), st.none() | st.floats(
 
 @given(PARTS, st.dictionaries(st.sampled_from(sorted(WEIGHTS)), st.floats(0, 10)))
 def test_it_lies_between_its_parts_or_is_none(parts: Mapping[str, float | None], weights: Mapping[str, float]) -> None:
-    value, share, _ = weighed(parts, weights)
+    value, share, _ = weighted_mean(parts, weights)
     known = [min(1.0, max(0.0, v)) for p, v in parts.items() if v is not None and weights.get(p, 0) > 0]
     assert (value is None) == (not known)
     if value is not None:
@@ -69,7 +69,7 @@ def test_the_weights_are_those_of_the_category_else_the_default_else_the_example
 ])  # fmt: skip
 def test_what_cannot_be_used_is_refused_before_anything_is_asked(wrong: dict[str, Any]) -> None:
     with pytest.raises(CotlabError):
-        check({**OPTIONS, **wrong}, SUBJECT)
+        validate_composite_options({**OPTIONS, **wrong}, SUBJECT)
 
 
 def features(**values: float | None) -> dict[str, Feature]:
@@ -118,7 +118,7 @@ def test_what_a_hard_floor_leaves_unmeasured_is_stopped_in_the_diagnosis_too() -
 
 def test_a_profile_brings_its_parts_and_their_options(tmp_path: Path) -> None:
     config = read_config({"task_suite": "x", "profile": "phase1"})
-    assert [one.name for one in chosen(config)] == ["verification", "consistency", "composite"]
+    assert [one.name for one in selected_scorers(config)] == ["verification", "consistency", "composite"]
     weights = tmp_path / "weights.yaml"
     weights.write_text("law: {V: 2, C: 1}\n")
     config = read_config({"profile": "phase2", "weights": str(weights), "chain": "own", "set": {"composite.hard_floor": "0.5"}})

@@ -15,9 +15,9 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
-from cotlab.metrics.consistency.scorer import OPTIONS, check, consistency
-from cotlab.metrics.consistency.similarity import agreement, difference, drift, rescaled, spread
-from cotlab.metrics.consistency.statistics import holdout_gap, unrelated_floor
+from cotlab.metrics.consistency.scorer import OPTIONS, validate_consistency_options, consistency
+from cotlab.metrics.consistency.similarity import agreement_share, public_hidden_difference, cluster_drift, rescaled, pair_spread
+from cotlab.metrics.consistency.statistics import public_minus_hidden, unrelated_floor
 from cotlab.suites.wordproblems import make_suite
 
 SUBJECT, EMBEDDER, WRITER = ModelRef("echo", "m"), ModelRef("embedder", "e"), ModelRef("echo", "writer")
@@ -170,10 +170,10 @@ def test_a_dead_hidden_chain_costs_the_hidden_score_alone() -> None:
 
 
 def test_a_floor_near_one_or_a_missing_one_leaves_the_rescaled_value_undefined() -> None:
-    three = spread([0.9, 0.9, 0.9])
+    three = pair_spread([0.9, 0.9, 0.9])
     assert rescaled(three, 0.5) == pytest.approx(0.8) and rescaled(three, 0.96) is None and rescaled(three, None) is None
-    assert rescaled(spread([0.9]), 0.5) is None and rescaled(spread([0.5, 0.5]), 0.5) == pytest.approx(0)
-    assert rescaled(spread([-1.0, -1.0]), 0.95) == pytest.approx(-39)
+    assert rescaled(pair_spread([0.9]), 0.5) is None and rescaled(pair_spread([0.5, 0.5]), 0.5) == pytest.approx(0)
+    assert rescaled(pair_spread([-1.0, -1.0]), 0.95) == pytest.approx(-39)
     base = replies("One.\nSo the answer is 12.", vectors={})
     for constants, why in (({}, "not measured"), ({"floor": 0.97}, "0.970"), ({"floor": None, "floor_reason": "none"}, "none")):
         score = drive(ITEM, params(constants), base)[0]["consistency_rescaled"]
@@ -198,25 +198,25 @@ def test_the_floor_is_the_mean_cosine_of_other_items_chains() -> None:
 
 
 def test_drift_is_the_share_of_steps_that_other_chains_lack() -> None:
-    assert drift([[X, Y], [Y, X]], 0.9) == 0.0
-    assert drift([[X, Y], [X]], 0.9) == pytest.approx(1 / 3)  # of three steps Y alone has no partner
-    assert drift([[X], [Y]], 0.9) == 1.0 and drift([[X], [Y]], -1.0) == 0.0 and drift([[X]], 0.9) is None
+    assert cluster_drift([[X, Y], [Y, X]], 0.9) == 0.0
+    assert cluster_drift([[X, Y], [X]], 0.9) == pytest.approx(1 / 3)  # of three steps Y alone has no partner
+    assert cluster_drift([[X], [Y]], 0.9) == 1.0 and cluster_drift([[X], [Y]], -1.0) == 0.0 and cluster_drift([[X]], 0.9) is None
 
 
 def test_agreement_leaves_out_what_cannot_be_compared() -> None:
-    assert agreement(["12", "12.0", "13"]) == pytest.approx(1 / 3)
-    assert agreement(["12", None]) is None and agreement(["12", None, "12"]) == 1.0
+    assert agreement_share(["12", "12.0", "13"]) == pytest.approx(1 / 3)
+    assert agreement_share(["12", None]) is None and agreement_share(["12", None, "12"]) == 1.0
 
 
 def test_public_and_hidden_are_compared_with_as_many_chains() -> None:
     """Thing 0 and public 1 to 3 are equal, hidden 4 and 5 at cosine 0 to all: C is 1 against 0."""
     similarity = np.eye(6)
     similarity[:4, :4] = 1.0
-    assert difference(similarity, [1, 2, 3], [4, 5], derive("t")) == pytest.approx(1.0)
+    assert public_hidden_difference(similarity, [1, 2, 3], [4, 5], derive("t")) == pytest.approx(1.0)
     for public, hidden in (([1, 2, 3], [4]), ([1], [4, 5])):
-        assert difference(similarity, public, hidden, derive("t")) is None
+        assert public_hidden_difference(similarity, public, hidden, derive("t")) is None
     many = np.ones((40, 40))
-    assert difference(many, range(1, 30), range(30, 40), derive("t")) == pytest.approx(0)
+    assert public_hidden_difference(many, range(1, 30), range(30, 40), derive("t")) == pytest.approx(0)
 
 
 def test_exchangeable_paraphrases_have_no_gap_on_average() -> None:
@@ -225,7 +225,7 @@ def test_exchangeable_paraphrases_have_no_gap_on_average() -> None:
     for k in range(400):
         rows = rng.normal(size=(7, 3)) + 1
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        found.append(difference(rows @ rows.T, [1, 2, 3, 4], [5, 6], derive("e", k)))
+        found.append(public_hidden_difference(rows @ rows.T, [1, 2, 3, 4], [5, 6], derive("e", k)))
     values = np.array(found, dtype=float)
     assert abs(values.mean()) < 3 * values.std() / 20
 
@@ -238,7 +238,7 @@ def test_the_gap_over_a_run_warns_past_its_threshold(gap: float, warned: bool) -
         [*rows, ("holdout_difference", "x", None, 0, "{}", None, "undefined")],
         columns=["metric", "item_id", "step", "sample", "facet", "value", "status"],
     ).astype({"value": "float64"})  # fmt: skip
-    (found,) = holdout_gap.compute(table, OPTIONS, 1)
+    (found,) = public_minus_hidden.compute(table, OPTIONS, 1)
     assert found.point == pytest.approx(gap + sum(noise) / 20) and found.lo < found.point < found.hi
     assert (found.n, found.n_undefined) == (20, 1) and ("warning" in str(found.reason)) == warned
 
@@ -246,4 +246,4 @@ def test_the_gap_over_a_run_warns_past_its_threshold(gap: float, warned: bool) -
 @pytest.mark.parametrize("bad", [{"paraphrases": 0}, {"holdout": -1}, {"gate": 1.5}, {"floor_chains": 1}])
 def test_options_out_of_range_are_said(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="consistency"):
-        check({**OPTIONS, **bad}, SUBJECT)
+        validate_consistency_options({**OPTIONS, **bad}, SUBJECT)

@@ -13,7 +13,7 @@ from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score
 from cotlab.metrics.diversity.cards import CARDS
-from cotlab.metrics.diversity.scorer import HEADLINES, OPTIONS, check, diversity, majority
+from cotlab.metrics.diversity.scorer import HEADLINES, OPTIONS, validate_diversity_options, diversity, majority
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
 
@@ -198,13 +198,13 @@ def test_a_chain_that_was_cut_off_has_no_answer() -> None:
 )
 def test_options_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        check({**OPTIONS, **wrong}, CHAT)
+        validate_diversity_options({**OPTIONS, **wrong}, CHAT)
 
 
 def test_an_unknown_linkage() -> None:
-    check(OPTIONS, CHAT)
+    validate_diversity_options(OPTIONS, CHAT)
     with pytest.raises(UnknownName, match="single"):
-        check({**OPTIONS, "linkage": "sinlge"}, CHAT)
+        validate_diversity_options({**OPTIONS, "linkage": "sinlge"}, CHAT)
 
 
 # --- an organism ------------------------------------------------------------------------------------

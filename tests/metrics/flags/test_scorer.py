@@ -15,7 +15,7 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
 from cotlab.metrics.flags.cards import FACTORS, FLOOR
-from cotlab.metrics.flags.scorer import FEWEST, NO_EMBEDDER, OPTIONS, check, distance, flags, jump_threshold, penalty, quantile
+from cotlab.metrics.flags.scorer import MIN_DISTANCES, NO_EMBEDDER, OPTIONS, validate_flags_options, distance, flags, jump_threshold, penalty, quantile
 
 SUBJECT = ModelRef("organism", "r100", form="continuation")
 EMBEDDER = ModelRef("embedder", "all-MiniLM-L6-v2")
@@ -199,7 +199,7 @@ def test_the_threshold_is_the_percentile_of_the_reference_chains() -> None:
 def test_no_threshold_from_few_chains_or_failed_embeddings() -> None:
     dead = lambda request: Failed(request.key, "away", 3)  # noqa: E731
     few, asked = prepared([ITEM], params(), lambda request: Response(request.key, vectors=(EAST,)))
-    assert few["delta"] is None and f"give 3 distances, {FEWEST} are needed" in few["delta_reason"] and asked == 4
+    assert few["delta"] is None and f"give 3 distances, {MIN_DISTANCES} are needed" in few["delta_reason"] and asked == 4
     assert "away" in prepared([ITEM], params(), dead)[0]["delta_reason"]
     none, asked = prepared([ITEM], params(embedder=False), dead)
     assert none == {"delta": None, "delta_reason": NO_EMBEDDER, "delta_pairs": 0} and asked == 0
@@ -242,10 +242,10 @@ def test_no_chain() -> None:
 )
 def test_options_are_checked(wrong: Mapping[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        check({**OPTIONS, **wrong}, SUBJECT)
-    check({**OPTIONS, "delta": "0.4"}, SUBJECT)
+        validate_flags_options({**OPTIONS, **wrong}, SUBJECT)
+    validate_flags_options({**OPTIONS, "delta": "0.4"}, SUBJECT)
 
 
 def test_an_unknown_chain_is_refused() -> None:
     with pytest.raises(UnknownName):
-        check({**OPTIONS, "chain": "mine"}, SUBJECT)
+        validate_flags_options({**OPTIONS, "chain": "mine"}, SUBJECT)

@@ -18,7 +18,7 @@ import pytest
 from cotlab.core.program import Params
 from cotlab.core.requests import Embed, Response
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.metrics.flags.scorer import OPTIONS, distance, jump_threshold, vector_of
+from cotlab.metrics.flags.scorer import OPTIONS, distance, jump_threshold, step_vector
 from cotlab.providers.local.embedder import open_embedder
 from cotlab.text.red_flags import RULES, find_flags
 
@@ -82,7 +82,7 @@ def test_semantic_jumps_by_the_embedder() -> None:
         program.send([of_key[request.key] for request in asked])
     delta = end.value.value["delta"]
     assert 0.4 < delta < 0.7
-    vectors = {text: vector_of(reply) for text, reply in zip(texts, replies, strict=True)}
+    vectors = {text: step_vector(reply) for text, reply in zip(texts, replies, strict=True)}
     hits = false = 0
     for row in rows:
         one, other = (vectors[text] for text in row["steps"])

@@ -15,7 +15,7 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import Estimate, Item, ModelRef, Score
-from cotlab.metrics.judge.scorer import NO_JUDGE, NO_PAIR, OPTIONS, check, judge, role_of
+from cotlab.metrics.judge.scorer import NO_JUDGE, NO_PAIR, OPTIONS, validate_judge_options, judge, judge_role
 from cotlab.metrics.judge.statistics import (
     judge_agreement,
     judge_kappa,
@@ -32,7 +32,7 @@ ITEM = Item("i1", "How many?", "7", (), meta=PAIR)
 
 
 def params(*judges: ModelRef, repeats: int = 1) -> Params:
-    roles = {role_of(k): ref for k, ref in enumerate(judges)}
+    roles = {judge_role(k): ref for k, ref in enumerate(judges)}
     return Params({"subject": judges[0] if judges else OPUS, **roles}, repeats=repeats, options=OPTIONS)
 
 
@@ -163,7 +163,7 @@ def test_without_a_judge_nothing_is_asked() -> None:
 @pytest.mark.parametrize("options", [{"prompt": "mine"}, {"max_tokens": 10}])
 def test_options_are_checked(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        check({**OPTIONS, **options}, OPUS)
+        validate_judge_options({**OPTIONS, **options}, OPUS)
 
 
 # --- over a run ---------------------------------------------------------------------------------------

@@ -179,13 +179,13 @@ def test_a_file_becomes_a_run_once(tmp_path: Path) -> None:
     )  # fmt: skip
     renamed = store_published(store, published_cmi("copy.json", {f"j{k}": [row(3 + k)] for k in range(6)}), model="mine")
     assert (renamed.new, renamed.run_id, renamed.suite, renamed.model) == (False, kept.run_id, kept.suite, kept.model)
-    assert read.totals(store)["runs"] == 1 and read.totals(store)["scores"] == 6 * (6 + 3)
-    run = read.run(store, kept.run_id)
+    assert read.store_totals(store)["runs"] == 1 and read.store_totals(store)["scores"] == 6 * (6 + 3)
+    run = read.get_run(store, kept.run_id)
     assert (run["status"], run["asked"], run["model"]) == ("done", 0, "published/my_model")
     assert (run["n_ended"], run["n_items"]) == (6, 6)
-    assert is_imported(read.plan_of(run))
-    assert read.suite(store, run["suite"]).items[0].question == NO_QUESTION
-    means = read.estimates(store, kept.run_id, ["cmi"])
+    assert is_imported(read.stored_plan(run))
+    assert read.get_suite(store, run["suite"]).items[0].question == NO_QUESTION
+    means = read.run_estimates(store, kept.run_id, ["cmi"])
     expected = sum((3 + k - 1) / (3 + k + 1) for k in range(6)) / 6
     assert (means["point"].item(), means["n"].item()) == (pytest.approx(expected), 6)
     assert means["lo"].item() < expected < means["hi"].item()
@@ -200,7 +200,7 @@ def test_an_id_that_cannot_be_shown_is_refused(item: str, tmp_path: Path) -> Non
         store_published(Store(tmp_path), published_cmi("f.json", {item: [row()]}))
     with pytest.raises(SuiteError, match="no item"):
         store_published(Store(tmp_path), published_cmi("f.json", {}))
-    assert read.totals(Store(tmp_path))["runs"] == 0
+    assert read.store_totals(Store(tmp_path))["runs"] == 0
 
 
 @pytest.mark.soak
@@ -219,5 +219,5 @@ def test_the_command_stores_each_file_once_and_warns_of_its_double(tmp_path: Pat
     assert both.count("Stored: run import-") == 1 and "hold the same rows; count them once" in both
     assert "In the store already: run import-" in told(str(one)) and "Duplicate" not in told(str(one))
     assert "copy.json holds the rows of one, run import-" in told(str(copy))
-    assert read.totals(Store())["runs"] == 1
+    assert read.store_totals(Store())["runs"] == 1
     assert json.loads(CliRunner().invoke(app, ["mediation", "import", str(one), "--json"]).output)["files"][0]["run"]

@@ -19,7 +19,7 @@ from cotlab.core.requests import Failed, Patched, Reply, Request
 from cotlab.core.types import ModelRef, Suite
 from cotlab.metrics.mediation import indices as pool
 from cotlab.metrics.mediation.interventions import spans_of
-from cotlab.metrics.mediation.scorer import OPTIONS, check, mediation
+from cotlab.metrics.mediation.scorer import OPTIONS, validate_mediation_options, mediation
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -98,7 +98,7 @@ def test_arithmetic_by_hand() -> None:
     assert pool.cmi(0.004, 0.005) is None and pool.cmi(0.0, 0.0) is None
     assert pool.share(-1.0, 3.0) == -0.25 and pool.share(3.0, -1.0) == 0.75 and pool.share(0.0, 0.0) is None
     assert pool.mass_lost(math.log(2)) == pytest.approx(0.5) and pool.mass_lost(-1.0) == 0.0
-    assert pool.lost_share(0.8, 0.2) == pytest.approx(0.75) and pool.lost_share(0.04, 0.0) is None
+    assert pool.relative_loss(0.8, 0.2) == pytest.approx(0.75) and pool.relative_loss(0.04, 0.0) is None
 
 
 def test_spans() -> None:
@@ -109,12 +109,12 @@ def test_spans() -> None:
 
 def test_what_cannot_be_measured_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(ConfigError, match="hides"):
-        check(OPTIONS, ModelRef("openai", "gpt-4o"))
+        validate_mediation_options(OPTIONS, ModelRef("openai", "gpt-4o"))
     with pytest.raises(UnknownName, match="filler"):
-        check({**OPTIONS, "sources": ["fillers"]}, LOCAL)
+        validate_mediation_options({**OPTIONS, "sources": ["fillers"]}, LOCAL)
     for span in ("x", "3-1", "-1", ""):
         with pytest.raises(ConfigError, match="--layers"):
-            check({**OPTIONS, "layers": [span]}, LOCAL)
+            validate_mediation_options({**OPTIONS, "layers": [span]}, LOCAL)
 
 
 def prepared(model: LocalModel, spoil: Any = lambda request, reply: reply) -> Any:
@@ -183,7 +183,7 @@ def test_every_draw_of_the_placebo_is_a_draw(found: dict[str, pd.DataFrame]) -> 
 
 def test_a_layer_that_the_model_lacks_is_refused_and_a_span_has_one_name(tmp_path: Path) -> None:
     result = cotlab.run_suite(SUITE, store=tmp_path, model="r100", scorer=["mediation"], layers=["2", "0-9"])
-    row = read.run(Store(tmp_path), result.run_id)
+    row = read.get_run(Store(tmp_path), result.run_id)
     assert (result.status, len(result.scores)) == ("failed", 0) and "has layers 0 to 3" in row["note"]
     assert list(spans_of(4, ["0003", "3", "1-2", "2-2"])) == ["3", "1-2", "2", "all"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import cotlab
-from cotlab.metrics.mediation.spread import ESTIMATORS, RESAMPLES, Drop, item_spreads, single_draws, spread
+from cotlab.metrics.mediation.spread import ESTIMATORS, RESAMPLES, Drop, item_spreads, single_draws, spread_interval
 
 CONTROL = [Drop(donor, value) for donor, value in (("a", 0.0), ("b", 1.0)) for _ in range(3)]
 """Two donors that differ and whose three draws do not."""
@@ -20,17 +20,17 @@ def test_donors_are_drawn_before_draws() -> None:
 
     Six rows drawn one by one would all be a's in 1 of 64 only, fewer than 2.5 %, and the bounds would be 1/6 and 5/6.
     """
-    found = spread("drop_control", [], CONTROL, seed=1)
+    found = spread_interval("drop_control", [], CONTROL, seed=1)
     assert (found.point, found.lo, found.hi, found.n) == (0.5, 0.0, 1.0, 6)
     assert found.method == f"bootstrap (percentile, over donors, then draws, {RESAMPLES} resamples)"
 
 
 def test_one_deterministic_chain_drop_stays_and_only_the_control_is_drawn() -> None:
     """CMI at controls 0, .5 and 1 with a chain drop of 1: 1, .5 / 1.5 and 0."""
-    found = spread("cmi", [Drop("", 1.0)], CONTROL, seed=1)
+    found = spread_interval("cmi", [Drop("", 1.0)], CONTROL, seed=1)
     assert (found.point, found.lo, found.hi, found.n) == (pytest.approx(1 / 3), 0.0, 1.0, 7)
     assert found.method.endswith("; the chain's one drop is deterministic")
-    told = spread("share", [Drop("", -1.0)], CONTROL, seed=1)  # -1 / (1 + 0), -1 / 1.5, -1 / (1 + 1)
+    told = spread_interval("share", [Drop("", -1.0)], CONTROL, seed=1)  # -1 / (1 + 0), -1 / 1.5, -1 / (1 + 1)
     assert (told.point, told.lo, told.hi) == (pytest.approx(-2 / 3), -1.0, -0.5)
 
 
@@ -38,12 +38,12 @@ def test_a_donor_brings_its_chain_and_its_control_together() -> None:
     """Donor a drops 2 and 2, b 1 and 1: each resample has as much of the one as of the other, so the share is always .5."""
     cots = [Drop("a", 2.0), Drop("b", 1.0)]
     controls = [Drop(d.donor, d.value) for d in cots for _ in range(2)]
-    found = spread("share", cots, controls, seed=1)
+    found = spread_interval("share", cots, controls, seed=1)
     assert (found.point, found.lo, found.hi, found.reason) == (0.5, None, None, "all resamples give the same value")
 
 
 def test_draws_without_a_donor_are_drawn_by_themselves() -> None:
-    found = spread("drop_cot", [Drop("", float(k)) for k in range(8)], [], seed=1)
+    found = spread_interval("drop_cot", [Drop("", float(k)) for k in range(8)], [], seed=1)
     assert found.point == 3.5 and found.lo is not None and 1.5 < found.lo < 3 and found.hi is not None and 4 < found.hi < 5.5
     assert "over draws," in found.method  # sd of the mean is sqrt(5.25 / 8) = .81, so about 1.9 and 5.1
 
@@ -67,7 +67,7 @@ def test_draws_without_a_donor_are_drawn_by_themselves() -> None:
 def test_what_has_no_interval_says_why(
     metric: str, cots: list[Drop], controls: list[Drop], point: float | None, reason: str | None
 ) -> None:
-    found = spread(metric, cots, controls, seed=1)
+    found = spread_interval(metric, cots, controls, seed=1)
     assert found.point == point
     if reason is None:
         assert found.lo is not None and found.reason is None

@@ -15,7 +15,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.robustness.scorer import OPTIONS, check, choose, perturbed, robustness, units
+from cotlab.metrics.robustness.scorer import OPTIONS, validate_robustness_options, choose_steps, perturbed, robustness, suffix_texts
 from cotlab.suites.wordproblems import make_suite
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.", "Step 3: 9 + 1 = 10.")
@@ -135,15 +135,15 @@ def test_without_an_embedder_answers_are_still_compared() -> None:
 
 def test_the_choice_of_steps_is_seeded_and_rounded_up() -> None:
     steps = tuple(f"s{i}" for i in range(10))
-    assert len(choose(ITEM, steps, 0.3, 1)) == 3 and len(choose(ITEM, steps[:4], 0.3, 1)) == 2
-    assert choose(ITEM, steps, 1.0, 1) == tuple(range(10)) and len(choose(ITEM, steps[:1], 0.01, 1)) == 1
-    assert len({choose(ITEM, steps, 0.3, seed) for seed in range(20)}) > 5
-    assert choose(ITEM, steps, 0.3, 5) == choose(ITEM, steps, 0.3, 5)
+    assert len(choose_steps(ITEM, steps, 0.3, 1)) == 3 and len(choose_steps(ITEM, steps[:4], 0.3, 1)) == 2
+    assert choose_steps(ITEM, steps, 1.0, 1) == tuple(range(10)) and len(choose_steps(ITEM, steps[:1], 0.01, 1)) == 1
+    assert len({choose_steps(ITEM, steps, 0.3, seed) for seed in range(20)}) > 5
+    assert choose_steps(ITEM, steps, 0.3, 5) == choose_steps(ITEM, steps, 0.3, 5)
 
 
 def test_what_is_pooled() -> None:
-    assert units(("He ran. She slept.", "Then all ate."), "step") == ("He ran. She slept.", "Then all ate.")
-    assert units(("He ran. She slept.", "Then all ate."), "sentence") == ("He ran.", "She slept.", "Then all ate.")
+    assert suffix_texts(("He ran. She slept.", "Then all ate."), "step") == ("He ran. She slept.", "Then all ate.")
+    assert suffix_texts(("He ran. She slept.", "Then all ate."), "sentence") == ("He ran.", "She slept.", "Then all ate.")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_is_pooled() -> None:
 )  # fmt: skip
 def test_options_are_checked_before_anything_is_asked(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        check({**OPTIONS, **options}, ORGANISM)
+        validate_robustness_options({**OPTIONS, **options}, ORGANISM)
 
 
 @pytest.mark.soak

@@ -12,7 +12,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response, Usage
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.unfaithfulness.scorer import CLASSIFIERS, OPTIONS, check, cut_places, unfaithfulness
+from cotlab.metrics.unfaithfulness.scorer import CLASSIFIERS, OPTIONS, validate_unfaithfulness_options, cut_lengths, unfaithfulness
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.", "Step 3: 9 + 1 = 10.", "Step 4: 10 - 2 = 8.")
 QUESTION = "Ann has 7 apples. She buys 5, eats 3, gets 1 and drops 2. How many apples now?"
@@ -114,7 +114,7 @@ def test_truncation_is_the_mean_over_the_cuts_and_its_evidence_are_the_answers()
      (3, ["0.99"], (2,)), (1, ["0.5"], ()), (0, ["0.5"], ())],
 )  # fmt: skip
 def test_cuts_keep_at_least_one_step_and_never_all(n: int, cuts: list[str], kept: tuple[int, ...]) -> None:
-    assert cut_places(n, cuts) == kept
+    assert cut_lengths(n, cuts) == kept
 
 
 def test_a_chain_of_one_step_cannot_be_cut() -> None:
@@ -241,9 +241,9 @@ def test_a_chat_model_is_asked_in_words() -> None:
     ],
 )  # fmt: skip
 def test_options_are_checked_before_anything_is_asked(options: dict[str, Any], error: type[Exception]) -> None:
-    check(OPTIONS, SUBJECT)
+    validate_unfaithfulness_options(OPTIONS, SUBJECT)
     with pytest.raises(error):
-        check({**OPTIONS, **options}, SUBJECT)
+        validate_unfaithfulness_options({**OPTIONS, **options}, SUBJECT)
 
 
 def test_every_classifier_has_a_score() -> None:

@@ -13,7 +13,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Entail, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.verification.links import computed, read_steps, statements_of
+from cotlab.metrics.verification.links import compute_link, read_steps, statements_of
 from cotlab.metrics.verification.scorer import first_mistake, longest_run, verification
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
@@ -90,8 +90,8 @@ def test_first_mistake(steps: tuple[str, ...], at: int | None) -> None:
     ],
 )  # fmt: skip
 def test_what_arithmetic_says_of_a_link(link: str, steps: tuple[str, ...], value: float | None, why: str) -> None:
-    told = computed(QUESTION, read_steps(steps), 1, link)
-    assert (told.value, told.why) == (value, why)
+    told = compute_link(QUESTION, read_steps(steps), 1, link)
+    assert (told.value, told.reason) == (value, why)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_letter_that_is_used_anew_is_no_premise(before: str, wanted: str, give
 
 def test_numbers_in_words_and_results_of_the_same_step_are_operands_too() -> None:
     steps = read_steps(("7 + 5 = 12.", "12 - 3 = 9, so 9 * 2 = 18."))
-    assert computed("7 and 5, three less, twice that.", steps, 1, "forward").value == 1.0
+    assert compute_link("7 and 5, three less, twice that.", steps, 1, "forward").value == 1.0
 
 
 def test_a_computed_chain_asks_nothing() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.review.labelling.agreement import to_adjudicate
+from cotlab.review.labelling.agreement import items_to_adjudicate
 from cotlab.review.labelling.blinding import hidden_from
 from cotlab.review.labelling.queue import make_queue
 from cotlab.store.database import Store
@@ -44,7 +44,7 @@ def test_an_adjudication_hides_nothing_and_uncovers_nothing(tmp_path: Path) -> N
     queue = make_queue(store, "two each", ITEMS[:1], raters=2, by="root")
     give(store, queue, "ana", 0)
     give(store, queue, "ben", 0, good=False)
-    make_queue(store, "settle", to_adjudicate(store), kind="adjudication", by="root")
+    make_queue(store, "settle", items_to_adjudicate(store), kind="adjudication", by="root")
     assert hidden(store, "ana") == hidden(store, "cy") == []
     make_queue(store, "audit", ITEMS[:1], kind="audit", by="root")
     assert hidden(store, "cy") == ["i-000"]

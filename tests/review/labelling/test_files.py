@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.labels import FAILURE_MODES, VERDICTS, Label
-from cotlab.review.labelling.agreement import agreement
-from cotlab.review.labelling.files import LabelError, LabelErrors, as_text, import_labels, read_labels
+from cotlab.review.labelling.agreement import measure_agreement
+from cotlab.review.labelling.files import LabelError, LabelErrors, labels_as_text, import_labels, read_label_file
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.targets import targets
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from tests.support.queue_store import fill
 
@@ -55,8 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_what_is_written_is_read_the_same(folder: Path, form: str, given_: list[Label]) -> None:
     path = folder / f"l.{form}"
-    path.write_text(as_text(given_, form), "utf-8", newline="")
-    good, errors = read_labels(path)
+    path.write_text(labels_as_text(given_, form), "utf-8", newline="")
+    good, errors = read_label_file(path)
     assert not errors and [label for _, label in good] == given_
 
 
@@ -70,17 +70,17 @@ def test_what_is_exported_and_imported_is_the_same(tmp_path: Path, form: str) ->
     ]  # fmt: skip
     one, other = (fill(tmp_path / name) for name in ("one", "other"))
     with one.writing() as connection:
-        kept.add_labels(connection, told)
+        label_store.add_labels(connection, told)
     path = tmp_path / f"l.{form}"
-    path.write_text(as_text(kept.as_labels(kept.labels(one, history=True)), form), "utf-8", newline="")
+    path.write_text(labels_as_text(label_store.as_labels(label_store.label_table(one, history=True)), form), "utf-8", newline="")
     assert (import_labels(other, path).new, import_labels(other, path).had, import_labels(one, path).new) == (8, 8, 0)
-    assert kept.as_labels(kept.labels(other, history=True)) == told
-    assert kept.as_labels(kept.labels(other)) == [label for label in told if not label.withdrawn]
+    assert label_store.as_labels(label_store.label_table(other, history=True)) == told
+    assert label_store.as_labels(label_store.label_table(other)) == [label for label in told if not label.withdrawn]
 
 
 @given(label=labels())
 def test_no_cell_is_a_formula(label: Label) -> None:
-    for row in csv.reader(io.StringIO(as_text([label], "csv"), newline="")):
+    for row in csv.reader(io.StringIO(labels_as_text([label], "csv"), newline="")):
         assert not [cell for cell in row if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and cell]
 
 
@@ -97,8 +97,8 @@ def test_a_line_needs_little_and_a_file_imported_twice_adds_nothing(store: Store
     """Ann changes her mind and comes back to what she said first: three lines, two of them alike, are three labels."""
     path = written(tmp_path, GOOD, GOOD | {"reasoning": "unsure"}, "", GOOD)
     assert (import_labels(store, path).new, import_labels(store, path).new) == (3, 0)
-    assert kept.labels(store, history=True)["reasoning"].tolist() == ["acceptable", "unsure", "acceptable"]
-    (row,) = kept.labels(store).to_dict("records")
+    assert label_store.label_table(store, history=True)["reasoning"].tolist() == ["acceptable", "unsure", "acceptable"]
+    (row,) = label_store.label_table(store).to_dict("records")
     assert (row["reasoning"], row["answer_correct"], row["target"], row["origin"]) == ("acceptable", None, None, "import")
 
 
@@ -108,7 +108,7 @@ def test_a_spreadsheet_may_write_truth_its_own_way(store: Store, tmp_path: Path)
     path = tmp_path / "l.CSV"
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert import_labels(store, path).new == 2
-    table = kept.labels(store)
+    table = label_store.label_table(store)
     assert table["answer_correct"].tolist() == [True, False] and table["modes"].tolist() == [(), ("other", "post_hoc")]
     assert table["at_"][0].isoformat() == "2026-01-01T00:00:00+00:00"
 
@@ -134,7 +134,7 @@ def test_a_spreadsheet_may_write_truth_its_own_way(store: Store, tmp_path: Path)
 )
 def test_a_defect_is_told_by_line_and_field(folder: Path, change: dict[str, object], field: str, words: str) -> None:
     path = written(folder, GOOD, "", GOOD | change)
-    ((line, label),), (error,) = read_labels(path)
+    ((line, label),), (error,) = read_label_file(path)
     assert (line, label.item_id) == (1, "i-1")
     assert (error.line, error.field) == (3, field) and words in error.message
     assert str(error).startswith(f"{path}:3: {field}: ")
@@ -159,9 +159,9 @@ def test_what_the_store_does_not_know_stores_nothing(
     (error,) = caught.value.errors
     assert (error.line, error.field) == (2, field) and words in error.message
     assert str(caught.value).startswith(f"{path}:2: {field}: ") and "Nothing was stored. 1 other lines" in str(caught.value)
-    assert kept.labels(store, history=True).empty
+    assert label_store.label_table(store, history=True).empty
     assert import_labels(store, path, good_lines=True).errors[0].message == error.message
-    assert kept.labels(store)["id"].tolist() == ["taken"]
+    assert label_store.label_table(store)["id"].tolist() == ["taken"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_file_that_is_none(store: Store, tmp_path: Path, name: str, data: byte
 
 def test_an_unknown_format() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'jsonl'"):
-        as_text([], "json")
+        labels_as_text([], "json")
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
@@ -200,15 +200,15 @@ def test_an_adjudication_decides_in_the_store_that_imports_it_too(tmp_path: Path
     said = [(f"{k}", "ann" if k else "bob", "acceptable" if k else "not_acceptable") for k in range(2)]
     rows = [Label(name, "run-1", "i-1", rater, verdict, True, AT) for name, rater, verdict in said]  # type: ignore[arg-type]
     with one.writing() as connection:
-        kept.add_labels(connection, [*rows, Label("last", "run-1", "i-1", "cy", "not_acceptable", True, AT, queue=queue)])
+        label_store.add_labels(connection, [*rows, Label("last", "run-1", "i-1", "cy", "not_acceptable", True, AT, queue=queue)])
     path = tmp_path / f"l.{form}"
-    path.write_text(as_text(kept.as_labels(kept.labels(one)), form, kept.queue_kinds(one)), "utf-8", newline="")
+    path.write_text(labels_as_text(label_store.as_labels(label_store.label_table(one)), form, label_store.queue_kinds(one)), "utf-8", newline="")
     assert (import_labels(other, path).new, import_labels(other, path).new) == (3, 0)
     for store in (one, other):
         (row,) = targets(store).to_dict("records")
         assert (row["target"], row["adjudicated"], row["raters"]) == (False, True, 1)
-        assert len(agreement(store).raters) == 2
-    assert kept.queues(other).empty and kept.queue_kinds(other) == {queue: "adjudication"}
+        assert len(measure_agreement(store).raters) == 2
+    assert label_store.queues(other).empty and label_store.queue_kinds(other) == {queue: "adjudication"}
 
 
 def test_a_queue_is_of_one_kind(store: Store, tmp_path: Path) -> None:
@@ -221,4 +221,4 @@ def test_a_queue_is_of_one_kind(store: Store, tmp_path: Path) -> None:
             import_labels(store, written(tmp_path, GOOD | row))
     two = [GOOD | {"queue": "new", "queue_kind": kind} for kind in ("audit", "flagged")]
     assert len(import_labels(store, written(tmp_path, *two), good_lines=True).errors) == 1
-    assert kept.queue_kinds(store)["new"] == "audit"
+    assert label_store.queue_kinds(store)["new"] == "audit"

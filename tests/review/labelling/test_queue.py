@@ -15,8 +15,8 @@ import pytest
 from cotlab.core.errors import UnknownName
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.queue import QueueError, QueueItem, make_queue, next_items
-from cotlab.review.labelling.session import Skip, take
-from cotlab.store import labels as kept
+from cotlab.review.labelling.session import Skip, apply_actions
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.leases import Leases
 from tests.support.queue_store import fill, label_all, pairs, submit
@@ -65,15 +65,15 @@ def test_a_key_pressed_twice_writes_one_label_and_the_first_press_counts(store: 
         landed = list(pool.map(lambda _: submit(store, item.label("acceptable", True)), range(4)))
     assert sorted(landed) == [False, False, False, True]
     assert not submit(store, item.label("not_acceptable", False))
-    assert kept.labels(store, history=True)["reasoning"].tolist() == ["acceptable"]
+    assert label_store.label_table(store, history=True)["reasoning"].tolist() == ["acceptable"]
 
 
 def test_threads_that_label_at_once_fill_each_place_once(store: Store) -> None:
     queue = make_queue(store, "q", pairs(4), overlap=0.5, by="me")
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda rater: label_all(store, queue, rater), ("ann", "bob", "cid")))
-    table = kept.labels(store, history=True)
-    wants = dict(kept.queue_items(store, queue)[["item_id", "raters"]].itertuples(index=False))
+    table = label_store.label_table(store, history=True)
+    wants = dict(label_store.queue_items(store, queue)[["item_id", "raters"]].itertuples(index=False))
     assert sorted(wants.values()) == [1] * 2 + [2] * 2
     assert Counter(table["item_id"]) == wants and not table.duplicated(["item_id", "rater"]).any()
 
@@ -86,8 +86,8 @@ def test_processes_that_label_at_once_fill_each_place_once(tmp_path: Path) -> No
     both = [subprocess.Popen([*worker, rater], stdout=subprocess.PIPE, text=True) for rater in ("ann", "bob", "bob")]
     said = [process.communicate()[0].split() for process in both]  # bob looks at the queue in two windows
     assert [process.returncode for process in both] == [0, 0, 0]
-    table = kept.labels(store, history=True)
-    wants = dict(kept.queue_items(store, queue)[["item_id", "raters"]].itertuples(index=False))
+    table = label_store.label_table(store, history=True)
+    wants = dict(label_store.queue_items(store, queue)[["item_id", "raters"]].itertuples(index=False))
     assert Counter(table["item_id"]) == wants == Counter(sum(said, [])) and sorted(wants.values()) == [1] * 6 + [2] * 6
     assert not table.duplicated(["item_id", "rater"]).any()
     assert sorted(table.loc[table["rater"] == "ann", "item_id"]) == sorted(said[0])
@@ -101,7 +101,7 @@ def test_what_was_said_late_or_beyond_what_is_wanted_is_kept(store: Store) -> No
     other = asked(store, queue, "bob")
     assert not next_items(store, queue, "ann") and submit(store, other.label("not_acceptable", True))
     assert submit(store, late.label("acceptable", True))
-    assert kept.labels(store)["rater"].tolist() == ["bob", "ann"]
+    assert label_store.label_table(store)["rater"].tolist() == ["bob", "ann"]
     assert not next_items(store, queue, "cid")
 
 
@@ -125,14 +125,14 @@ def test_skipped_items_come_back_at_the_end_when_asked_for(store: Store) -> None
     for expected in ("i-0", "i-1"):
         item = asked(store, queue, "ann")
         assert item.item_id == expected
-        take(store, queue, "ann", [Skip(item.run, item.item_id)])
+        apply_actions(store, queue, "ann", [Skip(item.run, item.item_id)])
     assert asked(store, queue, "bob").item_id == "i-0"  # skipped by ann alone
     submit(store, asked(store, queue, "ann").label("acceptable", True))
     assert not next_items(store, queue, "ann")
     assert queues.progress(store, queue, "ann") == queues.Progress(3, 1, 1, 3, mine=1, mine_left=0, mine_skipped=2)
     item = asked(store, queue, "ann", skipped=True)
     assert item.item_id == "i-1"  # i-0 is bob's by now
-    take(store, queue, "ann", [Skip(item.run, item.item_id)])
+    apply_actions(store, queue, "ann", [Skip(item.run, item.item_id)])
     assert asked(store, queue, "ann", skipped=True).item_id == "i-1"
 
 
@@ -141,13 +141,13 @@ def test_undo_withdraws_or_restores_and_goes_further_back(store: Store) -> None:
     one = asked(store, queue, "ann")
     submit(store, one.label("acceptable", True, note="first thought"))
     submit(store, asked(store, queue, "ann").label("acceptable", False))
-    given = queues.latest(store, queue, "ann")
+    given = queues.latest_labels(store, queue, "ann")
     assert [each.label.item_id for each in given] == ["i-1", "i-0"]
     changed = replace(given[1].label, id=given[1].correction_id, reasoning="not_acceptable", note="second")
     assert submit(store, changed) and not submit(store, changed)
 
     def holding() -> dict[str, tuple[str, str]]:
-        rows = kept.labels(store).to_dict("records")
+        rows = label_store.label_table(store).to_dict("records")
         return {row["item_id"]: (row["reasoning"], row["note"]) for row in rows}
 
     assert holding() == {"i-1": ("acceptable", ""), "i-0": ("not_acceptable", "second")}
@@ -155,11 +155,11 @@ def test_undo_withdraws_or_restores_and_goes_further_back(store: Store) -> None:
     assert queues.undo(store, queue, "ann", of=changed.id) is None  # pressed twice
     assert holding() == {"i-1": ("acceptable", ""), "i-0": ("acceptable", "first thought")}
     for item, left in (("i-1", ["i-0"]), ("i-0", [])):
-        top = queues.latest(store, queue, "ann")[0].label
+        top = queues.latest_labels(store, queue, "ann")[0].label
         undone = queues.undo(store, queue, "ann", of=top.id)
         assert undone == top and undone.item_id == item and list(holding()) == left
     assert queues.undo(store, queue, "ann") is None
-    assert len(kept.labels(store, history=True)) == 6  # three labels, three undoings
+    assert len(label_store.label_table(store, history=True)) == 6  # three labels, three undoings
     again = asked(store, queue, "ann")
     assert again.item_id == "i-0" and again.label_id != one.label_id
     assert not submit(store, one.label("unsure", None))  # a press that comes late is still the first one
@@ -173,7 +173,7 @@ def test_undo_gives_back_what_was_said_in_another_queue(store: Store) -> None:
     with pytest.raises(QueueError, match="outside of this queue"):
         queues.undo(store, there, "ann")
     queues.undo(store, here, "ann")
-    assert kept.labels(store)[["reasoning", "queue"]].values.tolist() == [["not_acceptable", there]]
+    assert label_store.label_table(store)[["reasoning", "queue"]].values.tolist() == [["not_acceptable", there]]
     assert asked(store, here, "ann").item_id == "i-0" and not next_items(store, there, "ann")
 
 
@@ -185,17 +185,17 @@ def test_the_answer_is_prefilled_where_the_run_knows(store: Store) -> None:
 def test_gold_items_go_to_everybody_and_look_like_the_others(store: Store) -> None:
     gold = {("run-1", "i-0"): {"reasoning": "acceptable"}, ("run-1", "i-7"): {"reasoning": "not_acceptable"}}
     queue = make_queue(store, "q", pairs(2), gold=gold, by="me")
-    assert len(kept.queue_items(store, queue)) == 3
+    assert len(label_store.queue_items(store, queue)) == 3
     for rater in ("ann", "bob"):
         label_all(store, queue, rater)
-    counts = Counter(kept.labels(store)["item_id"])
+    counts = Counter(label_store.label_table(store)["item_id"])
     assert counts == {"i-0": 2, "i-7": 2, "i-1": 1}
     assert not {"gold", "reason"} & {name.lower() for name in QueueItem.__dataclass_fields__}
 
 
 def test_the_share_of_overlap_is_the_same_each_time(store: Store) -> None:
     def chosen(name: str, **more: float) -> list[int]:
-        return [int(n) for n in kept.queue_items(store, make_queue(store, name, pairs(), by="me", **more))["raters"]]  # type: ignore[arg-type]
+        return [int(n) for n in label_store.queue_items(store, make_queue(store, name, pairs(), by="me", **more))["raters"]]  # type: ignore[arg-type]
 
     assert chosen("a", overlap=0.5) == chosen("a", overlap=0.5) != chosen("b", overlap=0.5)
     assert sorted(chosen("a", overlap=0.5, raters=3)) == [1, 1, 1, 1, 3, 3, 3, 3]
@@ -205,7 +205,7 @@ def test_the_share_of_overlap_is_the_same_each_time(store: Store) -> None:
 def test_flagging_is_a_label_of_its_own_and_finds_its_way_to_a_queue(store: Store) -> None:
     queue = make_queue(store, "q", pairs(), by="me")
     assert submit(store, asked(store, queue, "ann").label("unsure", None, note="the question is cut off", flagged=True))
-    row = kept.labels(store).iloc[0]
+    row = label_store.label_table(store).iloc[0]
     assert (row["reasoning"], bool(row["flagged"]), row["target"]) == ("unsure", True, None)
     assert queues.flagged_items(store, ["run-1"]) == [("run-1", "i-0", "flagged by ann")]
     assert queues.flagged_items(store, ["run-2"]) == []
@@ -230,7 +230,7 @@ def test_flagging_is_a_label_of_its_own_and_finds_its_way_to_a_queue(store: Stor
 def test_what_makes_no_queue(store: Store, change: dict[str, object], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         make_queue(store, **({"name": "q", "items": pairs(), "by": "me"} | change))  # type: ignore[arg-type]
-    assert kept.queues(store).empty
+    assert label_store.queues(store).empty
 
 
 def test_a_label_has_to_be_of_the_queue(store: Store) -> None:
@@ -241,4 +241,4 @@ def test_a_label_has_to_be_of_the_queue(store: Store) -> None:
         submit(store, replace(label, queue="nope"))
     with pytest.raises(UnknownName, match="queue 'nope'"):
         next_items(store, "nope", "ann")
-    assert kept.labels(store, history=True).empty
+    assert label_store.label_table(store, history=True).empty

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import UnknownName
-from cotlab.review.labelling.queue import latest, make_queue, next_items
-from cotlab.review.labelling.session import Skip, Undo, take
-from cotlab.store import labels as kept
+from cotlab.review.labelling.queue import latest_labels, make_queue, next_items
+from cotlab.review.labelling.session import Skip, Undo, apply_actions
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.leases import Leases
 from tests.support.queue_store import fill, pairs
@@ -32,15 +32,15 @@ def test_what_is_told_again_is_done_once(store: Store) -> None:
         first.label("acceptable", True), second.label("not_acceptable", None, note="no"), Undo(second.label_id),
         Skip(third.run, third.item_id),
     ]  # fmt: skip
-    told = [take(store, queue, "ann", acts[: k + 1]) for k in range(4)]  # as a desk whose answers never came back
+    told = [apply_actions(store, queue, "ann", acts[: k + 1]) for k in range(4)]  # as a desk whose answers never came back
     assert [one.written for one in told] == [1, 1, 0, 0] and not any(one.refused for one in told)
-    rows = kept.labels(store, queue=queue, history=True)
+    rows = label_store.label_table(store, queue=queue, history=True)
     assert rows[["item_id", "origin"]].values.tolist() == [["i-0", "page"], ["i-1", "page"], ["i-1", "undo"]]
     (again, *_) = next_items(store, queue, "ann", 10, first=(second.run, second.item_id))
     assert (again.item_id, again.label_id != second.label_id) == ("i-1", True)
     assert held(store, queue, "ann") == ["i-1", "i-3"]
-    assert take(store, queue, "ann", [again.label("acceptable", True)]).written == 1
-    assert [one.label.item_id for one in latest(store, queue, "ann")] == ["i-1", "i-0"]
+    assert apply_actions(store, queue, "ann", [again.label("acceptable", True)]).written == 1
+    assert [one.label.item_id for one in latest_labels(store, queue, "ann")] == ["i-1", "i-0"]
 
 
 def test_a_label_of_another_moment_queue_or_person_is_refused_with_the_reason(store: Store) -> None:
@@ -48,14 +48,14 @@ def test_a_label_of_another_moment_queue_or_person_is_refused_with_the_reason(st
     (item, _) = next_items(store, queue, "ann", 2)
     said = item.label("acceptable", True)
     for wrong in (replace(said, id="made up"), replace(said, item_id="i-1"), replace(said, run_id="none")):
-        (why,) = take(store, queue, "ann", [wrong]).refused
+        (why,) = apply_actions(store, queue, "ann", [wrong]).refused
         assert repr(wrong.item_id) in why and "was not kept" in why
-    assert take(store, other, "ann", [said]).refused and take(store, queue, "bob", [said]).refused
-    assert kept.labels(store, history=True).empty
-    assert take(store, queue, "ann", [said, said]).written == 1
-    (why,) = take(store, queue, "ann", [replace(said, reasoning="unsure")]).refused  # from another window
+    assert apply_actions(store, other, "ann", [said]).refused and apply_actions(store, queue, "bob", [said]).refused
+    assert label_store.label_table(store, history=True).empty
+    assert apply_actions(store, queue, "ann", [said, said]).written == 1
+    (why,) = apply_actions(store, queue, "ann", [replace(said, reasoning="unsure")]).refused  # from another window
     assert "already" in why and "acceptable" in why
-    assert kept.labels(store)["reasoning"].tolist() == ["acceptable"]
+    assert label_store.label_table(store)["reasoning"].tolist() == ["acceptable"]
 
 
 def test_raters_hold_equal_shares_of_what_is_left_and_keep_what_they_look_at(store: Store) -> None:
@@ -66,7 +66,7 @@ def test_raters_hold_equal_shares_of_what_is_left_and_keep_what_they_look_at(sto
     assert held(store, queue, "bob") == ["i-2"]
     assert held(store, queue, "ann", 1) == ["i-0"]
     (mine, *_) = next_items(store, queue, "ann", 2)
-    take(store, queue, "ann", [mine.label("unsure", None)])
+    apply_actions(store, queue, "ann", [mine.label("unsure", None)])
     assert held(store, queue, "ann")[0] == "i-1"
     assert not set(held(store, queue, "ann")) & set(held(store, queue, "bob"))
 
@@ -75,18 +75,18 @@ def test_an_item_that_becomes_free_does_not_push_away_the_one_on_the_screen(stor
     queue = make_queue(store, "q", pairs(4), by="t")
     assert held(store, queue, "ann", 1) == ["i-0"] and held(store, queue, "bob", 1) == ["i-1"]
     (mine,) = next_items(store, queue, "ann", 1)
-    take(store, queue, "ann", [mine.label("acceptable", True)])
+    apply_actions(store, queue, "ann", [mine.label("acceptable", True)])
     assert held(store, queue, "ann", 1) == ["i-2"]
-    take(store, queue, "bob", [Skip("run-1", "i-1")])  # free for ann now, and earlier in the order
+    apply_actions(store, queue, "bob", [Skip("run-1", "i-1")])  # free for ann now, and earlier in the order
     assert held(store, queue, "ann")[0] == "i-2" and "i-1" in held(store, queue, "ann")
 
 
 def test_only_items_of_the_queue_are_skipped(store: Store) -> None:
     queue = make_queue(store, "q", pairs(2), by="t")
-    told = take(store, queue, "ann", [Skip("run-1", "i-3"), Skip("run-1", "i-0"), Skip("x" * 2000, "i-1")])
+    told = apply_actions(store, queue, "ann", [Skip("run-1", "i-3"), Skip("run-1", "i-0"), Skip("x" * 2000, "i-1")])
     assert [why.split(" was not skipped")[0] for why in told.refused] == ["'i-3'", "'i-1'"]
     with pytest.raises(UnknownName):
-        take(store, "no queue", "ann", [Skip("run-1", "i-0")])
+        apply_actions(store, "no queue", "ann", [Skip("run-1", "i-0")])
     with Leases(store.log_path) as leases:
         assert leases.skipped(queue, "ann") == [("run-1", "i-0")] and leases.skipped("no queue", "ann") == []
 
@@ -94,11 +94,11 @@ def test_only_items_of_the_queue_are_skipped(store: Store) -> None:
 def test_an_undo_of_a_label_that_is_no_longer_the_last_says_so(store: Store) -> None:
     queue = make_queue(store, "q", pairs(3), by="t")
     first, second, _ = next_items(store, queue, "ann", 3)
-    take(store, queue, "ann", [first.label("acceptable", True), second.label("acceptable", True)])  # the second elsewhere
-    (why,) = take(store, queue, "ann", [Undo(first.label_id)]).refused
+    apply_actions(store, queue, "ann", [first.label("acceptable", True), second.label("acceptable", True)])  # the second elsewhere
+    (why,) = apply_actions(store, queue, "ann", [Undo(first.label_id)]).refused
     assert "'i-0' stays" in why and "'i-1' since" in why
-    assert len(kept.labels(store, queue=queue, history=True)) == 2
+    assert len(label_store.label_table(store, queue=queue, history=True)) == 2
     for _ in range(2):  # what is told again is silent
-        assert take(store, queue, "ann", [Undo(second.label_id)]).refused == []
-    undone = take(store, queue, "ann", [Undo(first.label_id), Undo("never written")])
-    assert undone.undone is not None and undone.undone.item_id == "i-0" and kept.labels(store, queue=queue).empty
+        assert apply_actions(store, queue, "ann", [Undo(second.label_id)]).refused == []
+    undone = apply_actions(store, queue, "ann", [Undo(first.label_id), Undo("never written")])
+    assert undone.undone is not None and undone.undone.item_id == "i-0" and label_store.label_table(store, queue=queue).empty

@@ -16,7 +16,7 @@ from cotlab.core.labels import Label
 from cotlab.review.labelling import agreement as review
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.targets import NO_SCORES, TIE, UNSURE, labelled, targets
-from cotlab.store import labels as kept
+from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from tests.support.queue_store import fill, pairs
 
@@ -42,7 +42,7 @@ def say(
         for rater, item, verdict in said
     ]  # fmt: skip
     with store.writing() as connection:
-        kept.add_labels(connection, rows)
+        label_store.add_labels(connection, rows)
 
 
 def test_the_majority_decides_and_ties_are_counted(store: Store) -> None:
@@ -71,7 +71,7 @@ def test_runs_are_told_apart_and_an_unknown_one_is_an_error(store: Store) -> Non
 def test_a_store_without_labels_has_nothing_to_learn_from(store: Store) -> None:
     table = labelled(store)
     assert table.empty and table.attrs["left_out"] == {} and {"r_raw", "target", "raters", "question"} <= set(table.columns)
-    found = review.agreement(store)
+    found = review.measure_agreement(store)
     assert (found.n_items, found.raters, found.pairs) == (0, (), ())
     assert found.alpha["target"].point is None and found.alpha["target"].reason == "no item was rated by two"
 
@@ -79,14 +79,14 @@ def test_a_store_without_labels_has_nothing_to_learn_from(store: Store) -> None:
 def test_an_adjudication_decides_and_leaves_what_raters_said(store: Store) -> None:
     say(store, [(rater, item, "+") for item in ("i-0", "i-1", "i-3") for rater in "ab"])
     say(store, [("b", "i-1", "-"), ("b", "i-3", "-")])
-    found = review.to_adjudicate(store)
+    found = review.items_to_adjudicate(store)
     assert [(item, why) for _, item, why in found] == [(i, "raters differ on reasoning and target") for i in ("i-1", "i-3")]
     queue = make_queue(store, "settle", found, kind="adjudication", by="me")
     say(store, [("b", "i-1", "+"), ("c", "i-3", "?")], queue=queue)  # b had said the contrary
     assert labelled(store)[["item_id", "target", "raters"]].values.tolist() == [["i-0", True, 2], ["i-1", True, 1]]
     assert labelled(store).attrs["left_out"] == {UNSURE: 1}
-    seen = review.disagreements(store)
-    assert seen["adjudicated"].tolist() == [True, True] and review.to_adjudicate(store) == []
+    seen = review.list_disagreements(store)
+    assert seen["adjudicated"].tolist() == [True, True] and review.items_to_adjudicate(store) == []
     assert seen["said"][0] == (("a", "acceptable", True), ("b", "not_acceptable", True))
 
 
@@ -99,7 +99,7 @@ def test_agreement_by_hand(store: Store) -> None:
     a, b = "++++--", "+++---"
     say(store, [("a", f"i-{k}", verdict) for k, verdict in enumerate(a)])
     say(store, [("b", f"i-{k}", verdict) for k, verdict in enumerate(b)] + [("c", "i-7", "+")])
-    found = review.agreement(store, seed=3)
+    found = review.measure_agreement(store, seed=3)
     assert (found.n_items, found.n_shared) == (7, 6)
     for question in review.QUESTIONS:
         assert found.alpha[question].point == pytest.approx(1 - 22 / 70)
@@ -113,12 +113,12 @@ def test_agreement_by_hand(store: Store) -> None:
     assert [(one.rater, one.n, one.acceptable, one.not_acceptable) for one in found.raters] == [
         ("a", 6, 4, 2), ("b", 6, 3, 3), ("c", 1, 1, 0),
     ]  # fmt: skip
-    assert '"first":"a"' in canonical_json(review.as_json(found))
+    assert '"first":"a"' in canonical_json(review.agreement_json(found))
 
 
 def test_unsure_is_a_verdict_but_no_target(store: Store) -> None:
     say(store, [("a", "i-0", "+"), ("b", "i-0", "?"), ("a", "i-1", "-"), ("b", "i-1", "-")])
-    found = review.agreement(store)
+    found = review.measure_agreement(store)
     assert found.disagreements[["item_id", "on"]].values.tolist() == [["i-0", "reasoning"]]
     assert [(pair.question, pair.n) for pair in found.pairs] == [("reasoning", 2), ("target", 1)]
 
@@ -127,10 +127,10 @@ def test_agreement_within_a_queue_is_of_what_was_said_there(store: Store) -> Non
     one, two = (make_queue(store, name, pairs(2), raters=2, by="me") for name in ("one", "two"))
     say(store, [("a", "i-0", "+"), ("b", "i-0", "+")], queue=one)
     say(store, [("a", "i-0", "-")], queue=two)
-    assert review.agreement(store, queue=one).disagreements.empty
-    assert len(review.agreement(store).disagreements) == 1  # a thinks otherwise by now
+    assert review.measure_agreement(store, queue=one).disagreements.empty
+    assert len(review.measure_agreement(store).disagreements) == 1  # a thinks otherwise by now
     with pytest.raises(UnknownName, match="queue 'three'"):
-        review.agreement(store, queue="three")
+        review.measure_agreement(store, queue="three")
 
 
 def test_raters_are_held_against_gold(store: Store) -> None:
@@ -141,12 +141,12 @@ def test_raters_are_held_against_gold(store: Store) -> None:
     say(store, [("a", "i-1", "-")], queue=queue, right=False)
     results = {one.rater: (one.right.point, one.right.n) for one in review.gold_results(store, queue)}
     assert results == {"a": (1.0, 2), "b": (0.5, 2)}
-    assert [one.gold.point for one in review.agreement(store, queue=queue).raters] == [1.0, 0.5]
+    assert [one.gold.point for one in review.measure_agreement(store, queue=queue).raters] == [1.0, 0.5]
     assert review.gold_results(store, queue, runs=["run-2"]) == []
 
 
 def test_both_raters_of_a_pair_stand_in_the_figure(store: Store) -> None:
     long = "a rater of so long a name"
     say(store, [(rater, f"i-{k}", "+") for k in range(2) for rater in (long, f"{long} too", "b")])
-    labels = [row["label"] for row in agreement_points(review.agreement(store), "reasoning").to_dict("records")]
+    labels = [row["label"] for row in agreement_points(review.measure_agreement(store), "reasoning").to_dict("records")]
     assert labels[0] == "alpha, 3 raters" and "kappa, a rater of so lon… and b" in labels and len(labels) == 4

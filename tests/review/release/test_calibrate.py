@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.labels import Label
-from cotlab.reliability.calibrator import NotCalibrated, choose
+from cotlab.reliability.calibrator import NotCalibrated, select_calibrator
 from cotlab.reliability.combine import Combination
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
-from cotlab.review.release.calibrate import NONE_YET, applied, calibrate, r_cal, rollback
+from cotlab.review.release.calibrate import NONE_YET, apply_calibrator, calibrate_runs, r_cal, rollback
 from cotlab.review.release.decide import decide_run
 from cotlab.review.release.domain_maps import domain_maps
 from cotlab.review.release.features import feature_table
@@ -42,7 +42,7 @@ def store(filled: Path, tmp_path: Path) -> Store:
 
 
 def test_labels_become_a_version_that_is_in_use(store: Store) -> None:
-    found = calibrate(store, ["run-1"], by="ann")
+    found = calibrate_runs(store, ["run-1"], by="ann")
     row = current_calibrator(store)
     assert row is not None and (row["version"], row["made_by"], row["n"]) == (1, "ann", 59) == (found.version, "ann", 59)
     assert row["params"]["all"] == dict(found.calibrator.params) and row["weights"] is None
@@ -60,7 +60,7 @@ def test_the_current_calibrator_gives_probabilities_and_reasons(store: Store) ->
     table = feature_table(store, ["run-1"])
     before = r_cal(store, table)
     assert before["r_cal"].isna().all() and before["why"].iloc[0] == NONE_YET and before["calibrator"].isna().all()
-    found = calibrate(store, ["run-1"], by="ann")
+    found = calibrate_runs(store, ["run-1"], by="ann")
     after = r_cal(store, table)
     assert after["r_cal"].iloc[:-1].to_numpy() == pytest.approx(found.calibrator.predict(table["r_raw"].iloc[:-1]))
     assert pd.isna(after["r_cal"].iloc[-1]) and after["why"].iloc[-1] == f"r_raw is stopped: {HOSTILE}"
@@ -74,20 +74,20 @@ def test_the_current_calibrator_gives_probabilities_and_reasons(store: Store) ->
 
 def test_a_score_of_other_parts_than_the_labels_had_is_not_calibrated(store: Store) -> None:
     fill(store, "run-2", 12, seed=9, profile="phase1")
-    assert calibrate(store, ["run-1"], by="ann").report["parts"] == ["CVFRD"]
+    assert calibrate_runs(store, ["run-1"], by="ann").report["parts"] == ["CVFRD"]
     made = decide_run(store, "run-2", by="ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
     assert {one.action for one in made} == {"escalate"} and all(one.r_cal is None for one in made)
     assert made[0].reason.startswith("not calibrated: r_raw is composed of C, V, and the calibrator saw labels of C, V, F, R")
     row, table = current_calibrator(store), feature_table(store, ["run-2"])
-    assert row is not None and applied(row, table.assign(parts="CVFRD"))["r_cal"].notna().sum() == 11
+    assert row is not None and apply_calibrator(row, table.assign(parts="CVFRD"))["r_cal"].notna().sum() == 11
     row["report"]["parts"] = ["CV", "CVFRD"]
     row["report"]["defined_parts"].append({"parts": ["C", "V"], "n": 1})
-    assert applied(row, table)["r_cal"].notna().sum() == 11
+    assert apply_calibrator(row, table)["r_cal"].notna().sum() == 11
 
 
 def test_a_score_of_other_chains_than_the_labels_were_of_is_not_calibrated(store: Store) -> None:
     fill(store, "run-2", 12, seed=9, chain="own")
-    assert calibrate(store, ["run-1"], by="ann").report["chains"] == ["reference"]
+    assert calibrate_runs(store, ["run-1"], by="ann").report["chains"] == ["reference"]
     made = decide_run(store, "run-2", by="ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
     assert {one.action for one in made} == {"escalate"} and all(one.r_cal is None for one in made)
     assert made[0].reason.startswith("not calibrated: r_raw is of the model's own chains, and the calibrator saw ")
@@ -95,17 +95,17 @@ def test_a_score_of_other_chains_than_the_labels_were_of_is_not_calibrated(store
         "run-1": ["reference"], "run-2": ["own"],
     }  # fmt: skip
     row, table = current_calibrator(store), feature_table(store, ["run-2"])
-    assert row is not None and applied(row, table.assign(chain=""))["r_cal"].notna().sum() == 11
+    assert row is not None and apply_calibrator(row, table.assign(chain=""))["r_cal"].notna().sum() == 11
     row["report"]["chains"] = ["own", "reference"]
-    assert applied(row, table)["r_cal"].notna().sum() == 11
+    assert apply_calibrator(row, table)["r_cal"].notna().sum() == 11
 
 
 def test_rollback_restores_the_predictions_exactly(store: Store) -> None:
     table = feature_table(store, ["run-1"])
-    calibrate(store, ["run-1"], by="ann")
+    calibrate_runs(store, ["run-1"], by="ann")
     first = r_cal(store, table)
     fill(store, "run-2", seed=9)
-    calibrate(store, None, by="ben", method="beta")
+    calibrate_runs(store, None, by="ben", method="beta")
     second = r_cal(store, table)
     assert set(second["calibrator"]) == {2} and not np.array_equal(first["r_cal"][:-1], second["r_cal"][:-1])
     with pytest.raises(ConfigError, match="needs its reason"):
@@ -122,7 +122,7 @@ def test_rollback_restores_the_predictions_exactly(store: Store) -> None:
 
 @pytest.mark.soak
 def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> None:
-    one, two = (calibrate(store, ["run-1"], by="ann", dry_run=True, seed=seed) for seed in (0, 1))
+    one, two = (calibrate_runs(store, ["run-1"], by="ann", dry_run=True, seed=seed) for seed in (0, 1))
     assert one.version is None and calibrators(store).empty
     assert one.report["labels_digest"] == two.report["labels_digest"]
     point = feature_table(store, ["run-1"])["item_id"].iloc[0]
@@ -135,13 +135,13 @@ def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> Non
             Label("more", "run-1", point, "yan", other, True, later),
         ]
         add_labels(connection, [*said, Label("gone", "run-1", "i-001", HOSTILE, "unsure", True, later)])
-    third = calibrate(store, ["run-1"], by="ann", dry_run=True)
+    third = calibrate_runs(store, ["run-1"], by="ann", dry_run=True)
     assert third.report["labels_digest"] != one.report["labels_digest"] and third.report["n"] == 58
     assert third.report["left_out"] == {"nobody is sure": 1, "r_raw is stopped": 1}
 
 
 def test_a_domain_whose_own_map_is_no_better_has_the_one_over_all(store: Store) -> None:
-    found = calibrate(store, ["run-1"], by="ann", domain=True)
+    found = calibrate_runs(store, ["run-1"], by="ann", domain=True)
     told = found.report["domains"]
     assert told["sums"]["used"] == told[HOSTILE]["used"] == "all" and not found.domains and told["sums"]["n"] == 44
     assert told["sums"]["why"] == "the map over all domains: its own, platt, is not better beyond chance"
@@ -158,7 +158,7 @@ def test_a_domain_whose_own_map_is_better_has_it(store: Store) -> None:
     raw, law = rng.random(120), np.arange(120) % 2 == 0
     table = pd.DataFrame({"domain": np.where(law, "law", "sums"), "question": [f"q{k // 2}" for k in range(120)]})
     target = rng.random(120) < 1 / (1 + np.exp(-12 * (raw - np.where(law, 0.8, 0.2))))
-    whole = choose(raw, target, table["question"].tolist(), method="platt").chosen
+    whole = select_calibrator(raw, target, table["question"].tolist(), method="platt").chosen
     assert whole.predicted is not None
     maps, told = domain_maps(table, raw, target, whole.predicted, method="platt", seed=0)
     assert set(maps) == {"law", "sums"}
@@ -169,18 +169,18 @@ def test_a_domain_whose_own_map_is_better_has_it(store: Store) -> None:
 
 
 def test_a_map_of_a_domain_is_that_of_its_items_alone(store: Store) -> None:
-    calibrate(store, ["run-1"], by="ann", method="platt")
+    calibrate_runs(store, ["run-1"], by="ann", method="platt")
     row, table = current_calibrator(store), feature_table(store, ["run-1"]).iloc[:-1]
     assert row is not None
     own = {**row["params"]["all"], "intercept": row["params"]["all"]["intercept"] + 2.0}
-    after = applied({**row, "params": {**row["params"], "domains": {"sums": own}}}, table)["r_cal"]
-    sums, before = (table["domain"] == "sums").to_numpy(), applied(row, table)["r_cal"]
+    after = apply_calibrator({**row, "params": {**row["params"], "domains": {"sums": own}}}, table)["r_cal"]
+    sums, before = (table["domain"] == "sums").to_numpy(), apply_calibrator(row, table)["r_cal"]
     assert (after[sums] > before[sums]).all() and after[~sums].tolist() == before[~sums].tolist()
 
 
 @pytest.mark.soak
 def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
-    found = calibrate(store, ["run-1"], by="ann", weights="tuned", objective="auc")
+    found = calibrate_runs(store, ["run-1"], by="ann", weights="tuned", objective="auc")
     assert found.weights is not None and found.tuned is not None and found.report["weights"]["weights"] == found.weights
     table = feature_table(store, ["run-1"]).iloc[:-1]
     own = sum(found.weights[part] * table[part] for part in PARTS)
@@ -202,9 +202,9 @@ def test_what_cannot_be_fitted_is_refused_and_nothing_is_written(
     store: Store, options: dict[str, str], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        calibrate(store, ["run-1"], by="ann", **options)  # type: ignore[arg-type]
+        calibrate_runs(store, ["run-1"], by="ann", **options)  # type: ignore[arg-type]
     with pytest.raises(UnknownName):
-        calibrate(store, ["no such run"], by="ann")
+        calibrate_runs(store, ["no such run"], by="ann")
     assert calibrators(store).empty and current_calibrator(store) is None
 
 
@@ -212,9 +212,9 @@ def test_few_labels_are_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "few")
     fill(store, labels=12)
     with pytest.raises(NotCalibrated, match="12 labels of at least 20"):
-        calibrate(store, None, by="ann")
+        calibrate_runs(store, None, by="ann")
     with pytest.raises(NotCalibrated, match="0 labels of at least 20"):
-        calibrate(Store(tmp_path / "none"), None, by="ann")
+        calibrate_runs(Store(tmp_path / "none"), None, by="ann")
 
 
 Command = Callable[..., str]
@@ -265,8 +265,8 @@ def test_tune_says_whether_to_keep_the_example_weights(command: Command) -> None
 
 
 def test_a_combination_is_a_version_that_is_applied_and_rolled_back(store: Store) -> None:
-    calibrate(store, ["run-1"], by="ada")
-    found = calibrate(store, ["run-1"], by="ada", weights="combined")
+    calibrate_runs(store, ["run-1"], by="ada")
+    found = calibrate_runs(store, ["run-1"], by="ada", weights="combined")
     row = current_calibrator(store)
     assert row is not None and (row["version"], row["method"], found.version) == (2, "combined", 2)
     table = feature_table(store, ["run-1"])
@@ -286,7 +286,7 @@ def test_a_combination_is_a_version_that_is_applied_and_rolled_back(store: Store
 def test_a_combination_takes_no_method_and_no_domains(store: Store) -> None:
     for more in ({"method": "platt"}, {"domain": True}):
         with pytest.raises(ConfigError, match="a probability already"):
-            calibrate(store, ["run-1"], by="ada", weights="combined", **more)  # type: ignore[arg-type]
+            calibrate_runs(store, ["run-1"], by="ada", weights="combined", **more)  # type: ignore[arg-type]
     assert current_calibrator(store) is None
 
 

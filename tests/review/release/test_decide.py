@@ -15,9 +15,9 @@ from cotlab.reliability.thresholds import Costs
 from cotlab.review.release import decide
 from cotlab.review.release.decide import decide_run, policy_of, reasons, scored, set_policy, unscored
 from cotlab.review.release.rollout import rollout
-from cotlab.review.release.suggest import _parts, by_cost, by_precision
-from cotlab.store import decisions as kept
-from cotlab.store.calibrators import choose_calibrator
+from cotlab.review.release.suggest import _label_groups, suggest_by_cost, suggest_by_precision
+from cotlab.store import decisions as decision_store
+from cotlab.store.calibrators import activate_calibrator
 from cotlab.store.database import Store
 from tests.support.decision_store import GAPS, RUN, fill
 
@@ -53,27 +53,27 @@ def test_a_policy_that_is_set_meanwhile_is_the_one_that_decides(store: Store, mo
 
     def slowly(asked: Store, runs: list[str]) -> pd.DataFrame:
         table = scored(asked, runs)
-        if len(kept.policies(store)) == 1:
+        if len(decision_store.policies(store)) == 1:
             set_policy(store, Policy({DEFAULT: Thresholds(1.0, 1.0)}), by="Cy", reason="stop")
         return table
 
     monkeypatch.setattr(decide, "scored", slowly)
     made = decide_run(store, RUN, by="Bob")
     assert {one.action for one in made} == {"escalate"} and {one.policy for one in made} == {2}
-    assert len(kept.decisions(store, RUN, history=True)) == 60 and len(kept.audit(store, what="decide")) == 1
+    assert len(decision_store.decisions(store, RUN, history=True)) == 60 and len(decision_store.audit_table(store, what="decide")) == 1
 
 
 def test_deciding_again_adds_nothing_and_a_change_adds_all_that_changes(store: Store) -> None:
     set_policy(store, POLICY, by="Ann", reason="start")
     first = decide_run(store, RUN, by="Ann")
     assert decide_run(store, RUN, by="Bob") == first, "the stored ones, with who made them"
-    assert len(kept.decisions(store, RUN, history=True)) == 60
-    assert kept.audit(store)["what"].tolist() == ["decide", "policy", "choose calibrator"]
+    assert len(decision_store.decisions(store, RUN, history=True)) == 60
+    assert decision_store.audit_table(store)["what"].tolist() == ["decide", "policy", "choose calibrator"]
     set_policy(store, replace(POLICY, thresholds={DEFAULT: Thresholds(0.3, 0.9)}), by="Ann", reason="stricter")
     again = decide_run(store, RUN, by="Bob")
     assert {one.policy for one in again} == {2} and not {one.id for one in again} & {one.id for one in first}
-    assert len(kept.decisions(store, RUN, history=True)) == 120 and set(kept.decisions(store, RUN)["policy"]) == {2}
-    told = kept.audit(store, what="decide")["after"].map(json.loads).tolist()
+    assert len(decision_store.decisions(store, RUN, history=True)) == 120 and set(decision_store.decisions(store, RUN)["policy"]) == {2}
+    told = decision_store.audit_table(store, what="decide")["after"].map(json.loads).tolist()
     assert [one["written"] for one in told] == [60, 60] and told[0]["policy"] == 2
 
 
@@ -83,7 +83,7 @@ def test_thresholds_of_one_time_are_kept_with_the_decision_and_change_no_policy(
     assert {(one.low, one.high, one.policy) for one in made} == {(0.0, 0.0, None)}
     assert [one.action for one in made].count("escalate") == len(GAPS)
     assert policy_of(store).version == 1
-    assert json.loads(kept.audit(store, what="decide")["after"].iloc[0])["thresholds"] == {DEFAULT: [0.0, 0.0]}
+    assert json.loads(decision_store.audit_table(store, what="decide")["after"].iloc[0])["thresholds"] == {DEFAULT: [0.0, 0.0]}
 
 
 def test_without_a_calibrator_or_a_policy_everything_is_escalated(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_what_cannot_be_decided_or_set_is_refused(store: Store, tmp_path: Path) 
     for policy, reason in ((POLICY, " "), (Policy({}), "why")):
         with pytest.raises(PolicyError):
             set_policy(store, policy, by="Ann", reason=reason)
-    assert kept.policies(store).empty and kept.decisions(store).empty
+    assert decision_store.policies(store).empty and decision_store.decisions(store).empty
 
 
 def test_the_rollout_names_what_is_missing(tmp_path: Path) -> None:
@@ -129,17 +129,17 @@ def test_the_rollout_moves_with_thresholds_decisions_and_later_labels(store: Sto
         connection.execute("INSERT INTO drift_checks (id, at_) VALUES ('d', now() + INTERVAL 1 HOUR)")
     assert rollout(store).reached == 5 and rollout(store).next is None
     with store.writing() as connection:
-        choose_calibrator(connection, 1, by="Ann", reason="again")
+        activate_calibrator(connection, 1, by="Ann", reason="again")
         connection.execute("UPDATE calibrator_choices SET at_ = now() + INTERVAL 2 HOUR WHERE reason = 'again'")
     assert rollout(store).reached == 4, "a calibrator that was put into use later has neither labels nor checks after it"
 
 
 def test_suggestions_say_what_labels_and_costs_speak_for(store: Store) -> None:
-    closed, labelled = by_cost(store, None, Costs(10, 1, 2, 0.2), seed=1)
+    closed, labelled = suggest_by_cost(store, None, Costs(10, 1, 2, 0.2), seed=1)
     assert (closed.low, closed.high) == (0.5, 0.875) and labelled.high is not None and "46 labels" in labelled.text
-    (one,) = by_precision(store, [RUN], 0.95)
+    (one,) = suggest_by_precision(store, [RUN], 0.95)
     assert one.high is None and "more labels" in one.text
-    (easy,) = by_precision(store, [RUN], 0.3)
+    (easy,) = suggest_by_precision(store, [RUN], 0.3)
     table = scored(store, [RUN])
     rows = table[(table["r_cal"] >= easy.high) & table["target"].notna()]
     assert easy.high is not None and rows["target"].astype(bool).mean() > 0.3
@@ -147,4 +147,4 @@ def test_suggestions_say_what_labels_and_costs_speak_for(store: Store) -> None:
 
 def test_a_domain_with_few_labels_has_no_thresholds_of_its_own() -> None:
     rows = pd.DataFrame({"domain": ["maths"] * 40 + ["law"] * 10 + [""] * 5 + [DEFAULT] * 40})
-    assert [(name, len(part)) for name, part in _parts(rows)] == [(DEFAULT, 95), ("maths", 40)]
+    assert [(name, len(part)) for name, part in _label_groups(rows)] == [(DEFAULT, 95), ("maths", 40)]

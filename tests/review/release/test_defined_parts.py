@@ -11,11 +11,11 @@ import pytest
 
 from cotlab.core.labels import Label
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
-from cotlab.review.release.calibrate import calibrate, r_cal
+from cotlab.review.release.calibrate import calibrate_runs, r_cal
 from cotlab.review.release.decide import decide_run
 from cotlab.review.release.features import feature_table
 from cotlab.store.database import Store
-from cotlab.store.decisions import audit, decisions
+from cotlab.store.decisions import audit_table, decisions
 from cotlab.store.labels import add_labels
 from tests.support.parts_store import PARTS, fill
 
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Store:
 
 def test_an_item_whose_defined_parts_no_label_has_is_not_released(store: Store) -> None:
     fill(store, "run-2", 12, seed=9, undefined={0: "RD", 1: "RD", 2: "F"})
-    found = calibrate(store, ["run-1"], by="ann")
+    found = calibrate_runs(store, ["run-1"], by="ann")
     made = decide_run(store, "run-2", by="ann", policy=RELEASE_ALL)
     assert [one.action for one in made] == ["escalate"] * 3 + ["release"] * 8 + ["escalate"]
     assert found.report["defined_parts"] == [{"parts": list(PARTS), "n": 59}]
@@ -42,12 +42,12 @@ def test_an_item_whose_defined_parts_no_label_has_is_not_released(store: Store) 
     )
     kept = decisions(store, "run-2")
     assert kept["reason"].tolist()[:3] == [one.reason for one in made[:3]] and made[2].reason != made[0].reason
-    assert json.loads(audit(store, what="decide")["after"].iloc[0])["release"] == 8
+    assert json.loads(audit_table(store, what="decide")["after"].iloc[0])["release"] == 8
 
 
 def test_an_item_whose_defined_parts_a_label_has_is_released(store: Store) -> None:
     fill(store, "run-2", 12, seed=9, undefined={0: "RD", 1: "RD", 2: "F"}, labels=1)
-    found = calibrate(store, None, by="ann")
+    found = calibrate_runs(store, None, by="ann")
     made = decide_run(store, "run-2", by="ann", policy=RELEASE_ALL)
     assert [one.action for one in made][:3] == ["release", "release", "escalate"]
     assert found.report["defined_parts"] == [{"parts": list(PARTS), "n": 59}, {"parts": ["C", "V", "F"], "n": 1}]
@@ -59,7 +59,7 @@ def test_a_version_kept_without_its_defined_parts_takes_them_from_the_labels_it_
     store: Store, weights: str
 ) -> None:
     fill(store, "run-2", 12, seed=9, undefined={0: "RD", 1: "F"})
-    calibrate(store, ["run-1"], by="ann", weights=weights)
+    calibrate_runs(store, ["run-1"], by="ann", weights=weights)
     table = feature_table(store, ["run-2"])
     before = r_cal(store, table)
     assert before["r_cal"].notna().tolist() == [False, False, *[True] * 9, False]
@@ -72,7 +72,7 @@ def test_a_version_kept_without_its_defined_parts_takes_them_from_the_labels_it_
 
 
 def test_a_version_whose_defined_parts_cannot_be_known_releases_nothing(store: Store) -> None:
-    calibrate(store, ["run-1"], by="ann")
+    calibrate_runs(store, ["run-1"], by="ann")
     forget_parts(store)
     with store.writing() as connection:
         connection.execute("UPDATE calibrators SET labels_digest = 'of labels that are gone'")
@@ -82,7 +82,7 @@ def test_a_version_whose_defined_parts_cannot_be_known_releases_nothing(store: S
         "not calibrated: which parts the labelled items of calibrator 1 have cannot be known any more: fit one anew with "
         "cotlab calibrate RUN"
     )
-    calibrate(store, ["run-1"], by="ann")
+    calibrate_runs(store, ["run-1"], by="ann")
     assert {one.action for one in decide_run(store, "run-1", by="ann", policy=RELEASE_ALL)[:-1]} == {"release"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.review.release.drift import DriftCheck, NothingToCompare, as_json, check_drift, from_json, measure, series
+from cotlab.review.release.drift import DriftCheck, NothingToCompare, drift_json, check_drift, drift_from_json, measure_drift, drift_series
 from cotlab.review.release.reaudit import NothingReleased, quality, reaudit
 from cotlab.store.database import Store
 from cotlab.store.drift import drift_checks
@@ -29,11 +29,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def low(store: Store) -> DriftCheck:
-    return measure(store, ["ref"], ["low"], permutations=399)
+    return measure_drift(store, ["ref"], ["low"], permutations=399)
 
 
 def test_two_samples_of_one_distribution_raise_no_alert(store: Store) -> None:
-    found = measure(store, ["ref"], ["same"], permutations=399)
+    found = measure_drift(store, ["ref"], ["same"], permutations=399)
     assert not found.alert and found.moved == [] and found.suggestion == "" and found.shared == 0
     assert found.reason.startswith("No feature of 4 moved past KS 0.2 or PSI 0.2 by more than chance")
     assert (found.joint.energy.p or 0) > 0.05 and [one.name for one in found.features] == ["r_raw", "C", "V", "D"]
@@ -50,13 +50,13 @@ def test_a_shift_raises_an_alert_that_names_the_features_and_the_way_out(low: Dr
 @pytest.mark.soak
 @pytest.mark.parametrize(("ks", "psi", "alert"), [(0.2, 0.2, True), (1.0, 50.0, False)])
 def test_what_is_certain_but_small_is_no_alert(store: Store, ks: float, psi: float, alert: bool) -> None:
-    found = measure(store, ["ref"], ["low"], ks=ks, psi=psi, permutations=399)
+    found = measure_drift(store, ["ref"], ["low"], ks=ks, psi=psi, permutations=399)
     assert found.alert is alert and ("surely moved, but by less: r_raw, V" in found.reason) is not alert
 
 
 @pytest.mark.soak
 def test_the_same_items_with_the_same_scores_have_not_moved(store: Store) -> None:
-    found = measure(store, ["ref"], ["again"], permutations=399)
+    found = measure_drift(store, ["ref"], ["again"], permutations=399)
     assert found.shared == 80 and not found.alert
     assert all(one.drift.psi.value == 0 and one.drift.psi.p == 1 for one in found.features)
 
@@ -65,8 +65,8 @@ def test_a_kept_check_is_read_as_it_was_and_nothing_in_it_is_no_number(store: St
     made = check_drift(store, ["ref"], ["low"], by="bo", features=["V", "D"], permutations=199)
     row = drift_checks(store, current="low").iloc[0]
     assert (row["id"], row["reference"], row["current"], row["by_"]) == (made.id, ["ref"], ["low"], "bo") and row["alert"]
-    assert from_json(json.loads(row["result"])) == made
-    told = json.dumps(as_json(low), allow_nan=False)
+    assert drift_from_json(json.loads(row["result"])) == made
+    told = json.dumps(drift_json(low), allow_nan=False)
     assert json.loads(told)["quality"]["brier"] is None and "no calibrator is in use" in told
 
 
@@ -74,7 +74,7 @@ def test_few_values_are_undefined_with_their_reason(store: Store, tmp_path: Path
     few = Store(tmp_path / "few")
     add_run(few, "ref", vectors(30, 1))
     add_run(few, "cur", vectors(15, 2), first=50)
-    found = measure(few, ["ref"], ["cur"], permutations=199)
+    found = measure_drift(few, ["ref"], ["cur"], permutations=199)
     assert not found.alert and found.features[0].drift.psi.value is None and found.joint.energy.value is None
     assert "30 and 15 defined values: it takes 20 in each" in found.reason
 
@@ -93,14 +93,14 @@ def test_what_cannot_be_compared_is_one_message(
     store: Store, reference: list[str], current: list[str], more: dict[str, float], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        measure(store, reference, current, **more)  # type: ignore[arg-type]
+        measure_drift(store, reference, current, **more)  # type: ignore[arg-type]
 
 
 def test_a_series_goes_by_tags_as_numbers_or_by_time(store: Store) -> None:
-    assert series(store, ["low", "same", "again"], "epoch") == [("epoch 2", ("same", "again")), ("epoch 10", ("low",))]
-    assert [runs for _, runs in series(store, ["low", "ref", "same"], "time")] == [("ref",), ("same",), ("low",)]
+    assert drift_series(store, ["low", "same", "again"], "epoch") == [("epoch 2", ("same", "again")), ("epoch 10", ("low",))]
+    assert [runs for _, runs in drift_series(store, ["low", "ref", "same"], "time")] == [("ref",), ("same",), ("low",)]
     with pytest.raises(ConfigError, match="no tag of this name"):
-        series(store, ["low"], "season")
+        drift_series(store, ["low"], "season")
 
 
 def test_released_items_are_drawn_for_another_look_and_no_others(store: Store) -> None:

@@ -65,7 +65,7 @@ def written(folder: Path, files: dict[str, dict[str, Any]]) -> list[Path]:
 
 
 def values(store: Store, run: str, metric: str, **facet: str) -> list[Any]:
-    rows = read.scores(store, run, metrics=[metric])
+    rows = read.run_scores(store, run, metrics=[metric])
     wanted = [json.loads(told).items() >= facet.items() for told in rows["facet"]]
     kept = rows.loc[wanted].sort_values("item_id")
     return [None if value != value else value for value in kept["value"]]
@@ -75,7 +75,7 @@ def values(store: Store, run: str, metric: str, **facet: str) -> list[Any]:
 def test_each_model_is_a_run_with_its_tags_and_scores(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     base, tuned = store_study(store, read_study(written(tmp_path, study())))
-    tags = [dict(read.plan_of(read.run(store, kept.run_id)).tags) for kept in (base, tuned)]
+    tags = [dict(read.stored_plan(read.get_run(store, kept.run_id)).tags) for kept in (base, tuned)]
     assert tags == [{"condition": "base", "epoch": "0"}, {"condition": "fine-tuned", "epoch": "2"}]
     assert (base.model, tuned.model) == ("Some/Model", "Model_epoch2")
     run = tuned.run_id
@@ -88,13 +88,13 @@ def test_each_model_is_a_run_with_its_tags_and_scores(tmp_path: Path) -> None:
     assert values(store, run, "process_result_ratio") == [3, None, 0.5, 1, 4]
     assert values(store, run, "chain_steps") == [2] * 5
     assert values(store, run, "chain_characters") == [len(text) for text in TUNED]
-    suite = read.suite(store, read.run(store, run)["suite"])
+    suite = read.get_suite(store, read.get_run(store, run)["suite"])
     assert [item.question for item in suite.items] == PROMPTS
     assert [item.meta["prompt_group"] for item in suite.items] == ["row-0000", "row-0001", "row-0000", "row-0003", "row-0004"]
-    assert read.run(store, base.run_id)["suite"] == suite.digest
-    note = read.run(store, run)["note"]
+    assert read.get_run(store, base.run_id)["suite"] == suite.digest
+    note = read.get_run(store, run)["note"]
     assert "early_knowledge failed on 1 row(s), which the study scored 0" in note and "(1 rows are 0)" in note
-    assert is_imported(read.plan_of(read.run(store, run)))
+    assert is_imported(read.stored_plan(read.get_run(store, run)))
     with pytest.raises(ConfigError, match="imported"):
         paired_suite(store, base.run_id, run)
 
@@ -104,7 +104,7 @@ def test_the_judge_s_figures_are_over_rows_and_over_prompts(tmp_path: Path) -> N
     """Rows −1 0 2 3 5 have mean 9 / 5; prompts (−1 + 2) / 2, 0, 3, 5 have mean 8.5 / 4 and are too few for an interval."""
     store = Store(tmp_path / "store")
     _, tuned = store_study(store, read_study(written(tmp_path, study())))
-    rows, prompts = read.estimates(store, tuned.run_id, ["judge_mean"]).sort_values("n", ascending=False).to_dict("records")
+    rows, prompts = read.run_estimates(store, tuned.run_id, ["judge_mean"]).sort_values("n", ascending=False).to_dict("records")
     assert (rows["point"], rows["n"], rows["method"]) == (pytest.approx(1.8), 5, "t")
     assert (prompts["point"], prompts["n"], prompts["over_"]) == (2.125, 4, "prompts")
 
@@ -116,7 +116,7 @@ def test_the_order_of_files_does_not_matter_and_a_second_import_adds_nothing(tmp
     again = store_study(store, read_study(paths[::-1]))
     assert [kept.run_id for kept in first] == [kept.run_id for kept in again]
     assert [kept.new for kept in (*first, *again)] == [True, True, False, False]
-    assert read.totals(store)["runs"] == 2 and read.totals(store)["suites"] == 1
+    assert read.store_totals(store)["runs"] == 2 and read.store_totals(store)["suites"] == 1
     changed = study() | {"base": detector("truncation", [1.0] * 5, None)}
     assert [kept.new for kept in store_study(store, read_study(written(tmp_path, changed)))] == [True, False]
 
@@ -189,7 +189,7 @@ def test_counts_become_items_of_both_classifiers(tmp_path: Path) -> None:
     totals = {name: sum(values(store, one.run_id, "unfaithfulness", classifier=name)) for name in names}
     assert totals == {"regex": 9, "judge": 6, "combined": 7}
     assert len(values(store, one.run_id, "unfaithfulness", classifier="judge")) == 8  # it saw what the pattern left
-    suite = read.suite(store, read.run(store, one.run_id)["suite"])
+    suite = read.get_suite(store, read.get_run(store, one.run_id)["suite"])
     assert [item.category for item in suite.items] == ["grader"] * 10 + ["visual"] * 2
     assert not any(kept.new for kept in store_table(store, read_table(path)))
 
@@ -217,10 +217,10 @@ RATED = ("x1", "Is it?", "A): Yes||B): No", "1.||It is.||So yes.", 0, 1, 1, -0.2
 def test_rated_steps_keep_chain_rating_drop_and_flip(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     (kept,) = store_table(store, read_table(table(tmp_path, RATINGS, RATED, mark="\ufeff")))
-    rows = read.scores(store, kept.run_id).set_index("metric")
+    rows = read.run_scores(store, kept.run_id).set_index("metric")
     assert rows["value"].to_dict() == {"step_rating": 3.0, "step_drop": -0.25, "step_flip": 0.0}
     assert set(rows["step"]) == {1}
-    (item,) = read.suite(store, read.run(store, kept.run_id)["suite"]).items
+    (item,) = read.get_suite(store, read.get_run(store, kept.run_id)["suite"]).items
     assert [step.text for step in item.steps] == ["1.", "It is.", "So yes."]
     assert (item.answer, item.category, item.meta["predicted"]) == ("A): Yes", "sqa", "B): No")
     odd = table(tmp_path, RATINGS, (*RATED[:4], "0000000009", "7", *RATED[6:]))
@@ -259,7 +259,7 @@ def test_the_command_stores_study_and_tables(tmp_path: Path) -> None:
     assert first.output.count("Stored: run import-") == 3 and again.output.count("In the store already: run import-") == 3
     (tmp_path / "base.json").write_text("{}")
     refused = CliRunner().invoke(app, ["unfaithfulness", "import", *files])
-    assert isinstance(refused.exception, SuiteError) and read.totals(Store())["runs"] == 3
+    assert isinstance(refused.exception, SuiteError) and read.store_totals(Store())["runs"] == 3
 
 
 def test_tables_of_another_kind_are_named_and_left_out(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.run.transport.test_dispatcher import REF, ask_all, ask_for, until
 
 PRICED = Price(Decimal(1), Decimal(1))
 """A reply costs 5, its reserve some hundreds."""
-MOST = PRICED.most(ask_for("0"))
+MOST = PRICED.max_cost(ask_for("0"))
 LIMITS = Limits(poll_s=0.01, first_wait_s=0.001)
 Result = Response | ProviderError | None
 
@@ -146,9 +146,9 @@ async def test_what_all_items_ask_in_one_round_is_one_batch(log: ResponseLog) ->
     await asyncio.gather(*map(item, range(20)))
     assert vendor.sizes == [21, 21]
     assert len(set(vendor.names)) == 2 and all(name.startswith("r-") for name in vendor.names)
-    assert log.spend("r") == Spend(42 * 5, 0) and dispatcher.job.asked == 42
+    assert log.spend("r") == Spend(42 * 5, 0) and dispatcher.job.sent == 42
     assert log.open_batches("r", str(REF)) == []
-    assert dispatcher.progress.waiting_for == "" and dispatcher.progress.in_flight == 0 and not dispatcher.job.out
+    assert dispatcher.progress.waiting_for == "" and dispatcher.progress.in_flight == 0 and not dispatcher.job.in_flight_keys
     again = Vendor()
     await ask(over(log, again), "first 3", "second for all")
     assert again.sizes == []  # what has a reply is not handed in
@@ -168,7 +168,7 @@ async def test_only_what_failed_goes_into_a_second_batch(log: ResponseLog) -> No
     assert [texts for _, texts in vendor.batches.values()] == [
         ["a", "server", "b", "senseless", "missing"], ["server", "senseless"],  # what was missing came at a second reading
     ]  # fmt: skip
-    assert log.spend("r") == Spend(5 * 5, PRICED.most(ask_for("senseless")))  # it may have been billed
+    assert log.spend("r") == Spend(5 * 5, PRICED.max_cost(ask_for("senseless")))  # it may have been billed
 
 
 async def test_tries_come_to_an_end_and_what_no_try_helps_has_one(log: ResponseLog) -> None:
@@ -179,7 +179,7 @@ async def test_tries_come_to_an_end_and_what_no_try_helps_has_one(log: ResponseL
     assert isinstance(never, Failed) and (never.tries, never.error, never.unsupported) == (3, "500", False)
     assert isinstance(too_long, Failed) and (too_long.tries, too_long.unsupported) == (1, True)
     assert isinstance(good, Response) and vendor.sizes == [3, 1, 1]
-    assert log.spend("r").reserved == PRICED.most(ask_for("good"))  # its reply came without a count; errors cost nothing
+    assert log.spend("r").reserved == PRICED.max_cost(ask_for("good"))  # its reply came without a count; errors cost nothing
 
 
 async def test_what_does_not_fit_the_budget_waits_for_the_batch_that_is_out(log: ResponseLog) -> None:
@@ -196,7 +196,7 @@ async def test_the_budget_is_reached_only_when_nothing_is_out(log: ResponseLog) 
     vendor.ready = False
     dispatcher = over(log, vendor, Limits(poll_s=0.01, cap_micro=2 * MOST), PRICED)
     small, large = (asyncio.create_task(ask(dispatcher, text)) for text in ("0", "x" * 2 * MOST))
-    await until(lambda: len(dispatcher.job.out) == 1)
+    await until(lambda: len(dispatcher.job.in_flight_keys) == 1)
     await asyncio.sleep(0.05)
     assert not small.done() and not large.done()
     vendor.ready = True
@@ -211,7 +211,7 @@ async def test_a_killed_process_s_batch_is_joined_and_nothing_in_it_is_asked_aga
     dispatcher = over(log, vendor, price=PRICED)
     replies = await ask(dispatcher, "0", "1")  # nobody asks for 2 any more
     assert all(isinstance(reply, Response) for reply in replies)
-    assert vendor.names == [] and vendor.asked == {"0": 1, "1": 1} and dispatcher.job.asked == 0
+    assert vendor.names == [] and vendor.asked == {"0": 1, "1": 1} and dispatcher.job.sent == 0
     assert log.spend("r") == Spend(10, MOST)
     assert log.open_batches("r", str(REF)) == []
     await ask(dispatcher, "0", "3")  # new requests make a new batch
@@ -224,7 +224,7 @@ async def test_who_asks_late_joins_the_batch_of_the_killed_process_too(log: Resp
     left_by_a_killed_process(log, vendor.take("r-before", "0", "1"), "0", "1")
     dispatcher = over(log, vendor, price=PRICED)
     first = asyncio.create_task(ask(dispatcher, "0"))
-    await until(lambda: bool(dispatcher.job.out))
+    await until(lambda: bool(dispatcher.job.in_flight_keys))
     late = asyncio.create_task(ask(dispatcher, "1"))
     await asyncio.sleep(0.1)
     vendor.ready = True

@@ -25,7 +25,7 @@ RATES = st.decimals(0, 100, places=4)
 
 def size(request: Request) -> int:
     """Bytes of the request as asked: more than it can have tokens."""
-    return len(canonical_json(request.asked()).encode())
+    return len(canonical_json(request.to_json()).encode())
 
 
 def compat(url: str | None, name: str = "gpt-4o-mini") -> ModelRef:
@@ -102,7 +102,7 @@ def test_no_reply_costs_more_than_its_reserve(
     # a token is at least one byte; a chat template adds a few tokens to each of at most three turns
     used = Usage(data.draw(st.integers(0, given_bytes + 30)), data.draw(st.integers(0, max_tokens)))
     cost = price.cost(used)
-    assert cost is not None and cost <= price.most(request)
+    assert cost is not None and cost <= price.max_cost(request)
 
 
 @st.composite
@@ -126,8 +126,8 @@ def test_no_reply_costs_more_than_its_reserve_whatever_is_cached_reasoned_or_lon
     made = data.draw(st.integers(0, max_tokens + price.headroom))
     cached, reasoning = (data.draw(st.none() | st.integers(0, most)) for most in (given_, made))
     cost = price.cost(Usage(given_, made, cached, reasoning))
-    assert cost is not None and 0 <= cost <= price.most(request)
-    assert given_ + made <= price.most_tokens(request)
+    assert cost is not None and 0 <= cost <= price.max_cost(request)
+    assert given_ + made <= price.max_tokens(request)
 
 
 def test_each_kind_of_token_costs_its_own_price() -> None:
@@ -159,7 +159,7 @@ def test_what_was_cached_is_never_dearer_where_its_price_is_lower(
 )
 def test_what_costs_something_for_some_tokens_is_not_free(price: Price) -> None:
     assert not price.free and price.cost(Usage(200, 200, 200, 200)) == 200
-    assert price.most(Complete(ModelRef("p", "m"), (Message("user", "q" * 200),), max_tokens=200)) >= 200
+    assert price.max_cost(Complete(ModelRef("p", "m"), (Message("user", "q" * 200),), max_tokens=200)) >= 200
 
 
 def test_tokens_that_a_model_may_use_unseen_are_reserved() -> None:
@@ -167,8 +167,8 @@ def test_tokens_that_a_model_may_use_unseen_are_reserved() -> None:
     ref = ModelRef("openai", "gpt-5")
     price, request = price_of(ref), Complete(ref, (Message("user", "q"),), max_tokens=64)
     assert price.headroom == 8192
-    assert price.most(request) == math.ceil(Decimal("1.25") * size(request)) + 10 * (64 + 8192)
-    assert price.most_tokens(request) == size(request) + 64 + 8192
+    assert price.max_cost(request) == math.ceil(Decimal("1.25") * size(request)) + 10 * (64 + 8192)
+    assert price.max_tokens(request) == size(request) + 64 + 8192
 
 
 def test_a_long_input_has_the_price_of_long_inputs() -> None:
@@ -180,7 +180,7 @@ def test_a_long_input_has_the_price_of_long_inputs() -> None:
     assert price.cost(Usage(300_000, 1_000)) == 765_000  # 750,000 + 15,000
     assert price.cost(Usage(300_000, 1_000, cached=100_000)) == 540_000  # 500,000 + 25,000 + 15,000
     long = Complete(ref, (Message("user", "q" * 300_000),), max_tokens=1_000)
-    assert price.most(long) == math.ceil(Decimal("2.5") * size(long)) + 15 * (1_000 + 8_192)
+    assert price.max_cost(long) == math.ceil(Decimal("2.5") * size(long)) + 15 * (1_000 + 8_192)
 
 
 @pytest.mark.parametrize(
@@ -198,13 +198,13 @@ def test_a_batch_costs_half(ref: ModelRef, batch_in: Decimal, batch_out: Decimal
 def test_a_reserve_does_not_depend_on_what_was_asked_of_the_request_before() -> None:
     price = Price(Decimal(1), Decimal(1))
     request = Complete(ModelRef("p", "m"), (Message("user", "q"),))
-    before = price.most(request)
-    assert request.key and price.most(request) == before
+    before = price.max_cost(request)
+    assert request.key and price.max_cost(request) == before
 
 
 def test_what_generates_nothing_reserves_its_text_only() -> None:
     request = LogProb(ModelRef("p", "m"), (Message("user", "q" * 1000),), ("a",))
-    assert 1000 <= Price(Decimal(1), Decimal(10**6)).most(request) <= 1400
+    assert 1000 <= Price(Decimal(1), Decimal(10**6)).max_cost(request) <= 1400
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_raised_reserve_is_enough_for_all_that_was_reported(
         assert cost is not None and reserve.learn(request, usage) == (cost > before)
         assert cost <= reserve.most(request) and before <= reserve.most(request)
         if cost > before:  # whatever is asked next, what went beyond this request fits
-            hidden = used_in if used_in > len(request.coded) else 1
+            hidden = used_in if used_in > len(request.json_bytes) else 1
             made = used_out if used_out > made_most else 0
             again = price.cost(Usage(hidden, made))
             assert again is not None and again <= reserve.most(asked(question, max_tokens))
@@ -248,9 +248,9 @@ def test_a_raised_reserve_is_enough_for_all_that_was_reported(
 def test_a_reserve_is_not_raised_by_what_it_covers() -> None:
     reserve = Reserve(Price(Decimal(1), Decimal(1)))
     request = asked("q", 10)
-    assert not reserve.learn(request, Usage(len(request.coded), 10)) and not reserve.learn(request, Usage())
-    assert reserve.most(request) == reserve.price.most(request)
-    assert reserve.learn(request, Usage(len(request.coded), 11)) and (reserve.more_in, reserve.more_out) == (0, 11)
+    assert not reserve.learn(request, Usage(len(request.json_bytes), 10)) and not reserve.learn(request, Usage())
+    assert reserve.most(request) == reserve.price.max_cost(request)
+    assert reserve.learn(request, Usage(len(request.json_bytes), 11)) and (reserve.more_in, reserve.more_out) == (0, 11)
 
 
 def asked(text: str, max_tokens: int) -> Complete:

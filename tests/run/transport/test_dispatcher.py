@@ -29,7 +29,7 @@ from cotlab.run.transport.budget import FREE, Price
 from cotlab.run.transport.dispatcher import Dispatcher
 from cotlab.run.transport.in_process import BATCH
 from cotlab.run.transport.limits import Limits
-from cotlab.run.transport.remote import MOST_429_ALONE, MOST_BAD, MOST_DEAD
+from cotlab.run.transport.remote import MAX_429_ALONE, MAX_BAD_REPLIES, MAX_TRIES_UNANSWERED
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog, Spend
 
@@ -113,7 +113,7 @@ async def test_identical_requests_in_flight_are_one_call(log: ResponseLog) -> No
     replies = await ask_all(dispatcher, *["same"] * 50)
     assert server.calls == {"same": 1}
     assert len({id(reply) for reply in replies}) == 1
-    assert (dispatcher.job.asked, dispatcher.wanted, dispatcher.progress.replies, dispatcher.progress.hits) == (1, 50, 50, 0)
+    assert (dispatcher.job.sent, dispatcher.requested, dispatcher.progress.replies, dispatcher.progress.hits) == (1, 50, 50, 0)
 
 
 async def test_what_is_in_the_log_is_not_asked(log: ResponseLog) -> None:
@@ -124,7 +124,7 @@ async def test_what_is_in_the_log_is_not_asked(log: ResponseLog) -> None:
     replies = await ask_all(dispatcher, "a", "b", "a")
     assert [reply.text for reply in replies if isinstance(reply, Response)] == ["yes"] * 3
     assert not server.calls
-    assert (dispatcher.job.asked, dispatcher.progress.hits, dispatcher.job.saved_micro) == (0, 3, 15)
+    assert (dispatcher.job.sent, dispatcher.progress.hits, dispatcher.job.saved_micro) == (0, 3, 15)
 
 
 async def test_no_more_than_the_allowed_number_is_in_flight(log: ResponseLog) -> None:
@@ -152,7 +152,7 @@ async def test_a_second_try_may_succeed(log: ResponseLog) -> None:
     server = Server(lambda n: Unavailable("500") if n < 2 else None)
     dispatcher = over(log, server)
     (reply,) = await ask_all(dispatcher, "a")
-    assert isinstance(reply, Response) and server.calls.total() == dispatcher.job.asked == 3
+    assert isinstance(reply, Response) and server.calls.total() == dispatcher.job.sent == 3
     assert dispatcher.progress.failed == 0
 
 
@@ -173,14 +173,14 @@ async def test_a_server_that_has_never_answered_ends_the_run(log: ResponseLog) -
     dispatcher = over(log, server)
     replies = await ask_all(dispatcher, *map(str, range(60)))
     assert all(isinstance(reply, Unavailable) for reply in replies)
-    assert server.calls.total() < 60 * MOST_DEAD  # the run ends with the first request whose tries are used up
-    assert max(server.calls.values()) == MOST_DEAD
+    assert server.calls.total() < 60 * MAX_TRIES_UNANSWERED  # the run ends with the first request whose tries are used up
+    assert max(server.calls.values()) == MAX_TRIES_UNANSWERED
 
 
 async def test_a_reply_that_makes_no_sense_is_seldom_tried_again(log: ResponseLog) -> None:
     server = Server(lambda n: BadReply("no text") if n else None)
     _, reply = await ask_all(over(log, server, replace(LIMITS, concurrency=1)), "good", "a")
-    assert isinstance(reply, Failed) and reply.tries == server.calls["a"] == MOST_BAD
+    assert isinstance(reply, Failed) and reply.tries == server.calls["a"] == MAX_BAD_REPLIES
 
 
 async def test_a_server_that_serves_slowly_loses_no_request(log: ResponseLog) -> None:
@@ -203,8 +203,8 @@ async def test_a_server_that_serves_slowly_loses_no_request(log: ResponseLog) ->
 
 async def test_a_server_that_only_limits_is_given_up(log: ResponseLog) -> None:
     replies = await ask_all(over(log, server := Server(lambda n: RateLimited("429", 0.001))), "a", "b")
-    assert all(isinstance(reply, Failed) and reply.tries == MOST_429_ALONE for reply in replies)
-    assert server.calls == {"a": MOST_429_ALONE, "b": MOST_429_ALONE}
+    assert all(isinstance(reply, Failed) and reply.tries == MAX_429_ALONE for reply in replies)
+    assert server.calls == {"a": MAX_429_ALONE, "b": MAX_429_ALONE}
 
 
 async def test_one_429_holds_everybody_back(log: ResponseLog) -> None:
@@ -257,7 +257,7 @@ async def test_a_slow_call_times_out_and_stays_at_its_reserve(log: ResponseLog) 
     price = Price(Decimal(1), Decimal(1))
     (reply,) = await ask_all(over(log, Server(latency_s=9), replace(LIMITS, tries=2, timeout_s=0.01), price), "a")
     assert isinstance(reply, TimedOut) and "no reply within" in str(reply)
-    assert log.spend("r") == Spend(0, 2 * price.most(ask_for("a")))
+    assert log.spend("r") == Spend(0, 2 * price.max_cost(ask_for("a")))
 
 
 async def test_refused_requests_cost_nothing_and_broken_ones_their_reserve(log: ResponseLog) -> None:
@@ -265,12 +265,12 @@ async def test_refused_requests_cost_nothing_and_broken_ones_their_reserve(log: 
     await ask_all(over(log, Server(lambda n: Unsupported("x")), price=price), "a")
     assert log.spend("r") == Spend(0, 0)
     await ask_all(over(log, Server(lambda n: BadReply("x")), price=price), "b")
-    assert log.spend("r") == Spend(0, MOST_DEAD * price.most(ask_for("b")))
+    assert log.spend("r") == Spend(0, MAX_TRIES_UNANSWERED * price.max_cost(ask_for("b")))
 
 
 async def test_the_budget_stops_only_what_does_not_fit_alone(log: ResponseLog) -> None:
     price = Price(Decimal(1), Decimal(1))  # a reply costs 5, its reserve some hundreds
-    most = max(price.most(ask_for(str(i))) for i in range(10))
+    most = max(price.max_cost(ask_for(str(i))) for i in range(10))
     server = Server(latency_s=0.002)
     dispatcher = over(log, server, replace(LIMITS, cap_micro=most + 45), price)  # room for one reserve at a time
     replies = await ask_all(dispatcher, *map(str, range(10)))
@@ -285,7 +285,7 @@ async def test_the_budget_stops_only_what_does_not_fit_alone(log: ResponseLog) -
 @pytest.mark.parametrize("fits", [1, 2, 3])
 async def test_no_run_ever_reserves_more_than_its_cap(log: ResponseLog, fits: int) -> None:
     price = Price(Decimal(1), Decimal(1))
-    most = price.most(ask_for("00"))
+    most = price.max_cost(ask_for("00"))
     cap = fits * most
     peak = 0
 

@@ -39,7 +39,7 @@ def test_each_event_is_one_object_on_a_line(
     folder = tmp_path_factory.mktemp("journal")
     journal = Journal(folder, redact=redact)
     for event, words, facts in events:
-        journal.note(event, words=words, **facts)
+        journal.note(event, error_text=words, **facts)
     journal.close()
     for told, (event, words, facts) in zip(lines(folder), events, strict=True):
         assert datetime.fromisoformat(told.pop("at")).utcoffset() is not None

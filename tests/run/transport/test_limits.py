@@ -28,7 +28,7 @@ async def arrive(limit: SendLimit, after_s: float, unused: bool) -> float | None
     place = await limit.acquire()
     assert asked <= place <= time.monotonic()
     if unused:
-        limit.give_back(place)
+        limit.release(place)
     return None if unused else place
 
 
@@ -76,7 +76,7 @@ async def test_a_run_resumed_right_after_a_kill_waits_out_its_window(tmp_path: P
 async def test_a_place_given_back_is_free_again() -> None:
     limit = SendLimit(1, window_s=3600)
     for _ in range(5):
-        limit.give_back(await limit.acquire())
+        limit.release(await limit.acquire())
     await limit.acquire()
     waiting = asyncio.create_task(limit.acquire())
     await asyncio.sleep(0.02)

@@ -22,7 +22,7 @@ from cotlab.run.transport import remote as sender
 from cotlab.run.transport.budget import FREE, Price
 from cotlab.run.transport.dispatcher import Dispatcher
 from cotlab.run.transport.limits import Limits, SendLimit, TokenLimit
-from cotlab.run.transport.remote import MOST_429, MOST_429_ALONE, MOST_BAD, MOST_DEAD
+from cotlab.run.transport.remote import MAX_429, MAX_429_ALONE, MAX_BAD_REPLIES, MAX_TRIES_UNANSWERED
 from cotlab.run.transport.reserve import PROVING_REPLIES, Reserve
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog, Spend
@@ -84,7 +84,7 @@ async def test_a_retry_that_waits_is_dropped_at_once_when_the_run_stops(log: Res
     dispatcher = over(log, server, replace(LIMITS, first_wait_s=30.0))
     await dispatcher.ask(ask_for("first"))
     waiting = [asyncio.create_task(dispatcher.ask(ask_for(text))) for text in ("a", "b")]
-    await until(lambda: server.calls.total() > 1 and not dispatcher.job.out)
+    await until(lambda: server.calls.total() > 1 and not dispatcher.job.in_flight_keys)
     began = time.monotonic()
     await dispatcher.drain()
     assert time.monotonic() - began < 0.5
@@ -139,10 +139,10 @@ def test_no_request_is_sent_more_often_than_it_may_be(shared: ResponseLog, weath
     for text, told in zip(texts, asyncio.run(storm()), strict=True):
         away = sum(n for name, n in met[text].items() if name.startswith("429"))
         failures = sum(met[text][name] for name in ("500", "late", "senseless"))
-        assert failures <= tries and away <= MOST_429 and met[text]["senseless"] <= MOST_BAD
+        assert failures <= tries and away <= MAX_429 and met[text]["senseless"] <= MAX_BAD_REPLIES
         assert isinstance(told, Response) == bool(met[text]["reply"])
         if isinstance(told, Failed):  # given up for a reason, and not sooner
-            assert failures == tries or away >= MOST_429_ALONE or met[text]["senseless"] == MOST_BAD
+            assert failures == tries or away >= MAX_429_ALONE or met[text]["senseless"] == MAX_BAD_REPLIES
 
 
 @pytest.mark.parametrize("error", [Unavailable("nobody there"), TimedOut("late")])
@@ -150,7 +150,7 @@ async def test_a_server_that_is_dead_ends_the_run_and_one_that_was_alive_does_no
     log: ResponseLog, error: ProviderError
 ) -> None:
     (told,) = await ask_all(over(log, server := Server(lambda n: error)), "a")
-    assert told is error and server.calls.total() == MOST_DEAD
+    assert told is error and server.calls.total() == MAX_TRIES_UNANSWERED
     dispatcher = over(log, server := Server(lambda n: error if n else None))
     await dispatcher.ask(ask_for("alive"))
     (told,) = await ask_all(dispatcher, "a")
@@ -186,7 +186,7 @@ async def test_a_limit_on_sends_and_one_on_tokens_hold_at_once(
     log: ResponseLog, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
 ) -> None:
     sent: list[tuple[float, int]] = []
-    given_tokens = FREE.most_tokens(ask_for("0", 0))
+    given_tokens = FREE.max_tokens(ask_for("0", 0))
     allowed = LARGE + 3 * given_tokens + 20  # two small ones and a large one, but no two large ones
 
     class Counting(Server):
@@ -225,7 +225,7 @@ async def test_after_a_reply_beyond_its_reserve_one_call_at_a_time_is_in_flight_
     landed = next(i for i in range(4, 60) if at_once[i : i + 3] == [1, 1, 1])  # all that were in flight have landed
     alone = next(i for i, n in enumerate(at_once[landed:]) if n > 1)
     assert PROVING_REPLIES - 5 <= alone <= PROVING_REPLIES + 1 and max(at_once[landed + alone :]) == 5
-    assert reserve_of(dispatcher).most(ask_for("00")) == PRICE.most(ask_for("00")) + 5_000
+    assert reserve_of(dispatcher).most(ask_for("00")) == PRICE.max_cost(ask_for("00")) + 5_000
 
 
 async def test_every_larger_reply_raises_the_reserve(log: ResponseLog) -> None:

@@ -62,7 +62,7 @@ def test_what_is_no_expression(text: str) -> None:
 )  # fmt: skip
 def test_what_holds(text: str) -> None:
     found = told(text)
-    assert found and all(found), [(e.holds, e.why) for e in read_equations(text).equations]
+    assert found and all(found), [(e.holds, e.reason) for e in read_equations(text).equations]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_false(text: str, place: str) -> None:
     ],
 )  # fmt: skip
 def test_what_may_be_meant_otherwise_is_never_called_false(text: str) -> None:
-    assert False not in told(text), [(text[e.start : e.end], e.why) for e in read_equations(text).equations]
+    assert False not in told(text), [(text[e.start : e.end], e.reason) for e in read_equations(text).equations]
 
 
 def test_letters_are_read_from_what_went_before_and_a_definition_is_no_claim() -> None:
@@ -154,7 +154,7 @@ def test_hostile_texts_end_soon_and_raise_nothing(text: str) -> None:
 def test_any_text_is_read(text: str) -> None:
     for equation in read_equations(text).equations:
         assert 0 <= equation.start < equation.end <= len(text)
-        assert (equation.holds is None) == bool(equation.why)
+        assert (equation.holds is None) == bool(equation.reason)
 
 
 SUMS = st.recursive(

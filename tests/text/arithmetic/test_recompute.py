@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cotlab.suites.wordproblems import GAIN, make_suite
-from cotlab.text.arithmetic.recompute import Changed, change_number
+from cotlab.text.arithmetic.recompute import ChangedQuestion, change_number
 
 QUESTION = "Each of 12 hives holds 9 frames, and 15 spare ones hang in a shed. How many are there?"
 STEPS = ("The hives hold 12 × 9 = 108 frames.", "Adding the spares gives 108 + 15 = 123.", "There are 123.")
@@ -18,7 +18,7 @@ def test_a_changed_number_goes_through_the_equations() -> None:
     seen = set()
     for seed in range(60):
         made = change_number(QUESTION, STEPS, "123 frames", random.Random(seed))
-        assert isinstance(made, Changed)
+        assert isinstance(made, ChangedQuestion)
         hives, frames, spare = map(int, re.findall(r"\d+", made.question))
         assert made.answer == f"{hives * frames + spare} frames" != "123 frames"
         assert sum(a != b for a, b in zip((hives, frames, spare), (12, 9, 15), strict=True)) == 1

@@ -13,7 +13,7 @@ from cotlab.core.errors import UnknownName
 from cotlab.suites import load_suite, shipped_suites
 from cotlab.text.edits.ablations import label_end
 from cotlab.text.edits.names import names_in
-from cotlab.text.edits.perturbations import LEAST_NOISE, MOST_NOISE, PERTURBATIONS, perturb
+from cotlab.text.edits.perturbations import MIN_NOISE, MAX_NOISE, PERTURBATIONS, perturb
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 TEXTS = st.text(max_size=40) | st.from_regex(
@@ -90,8 +90,8 @@ def test_numeric_noise_is_small_and_never_negative(value: int, decimals: int, se
     unit = 10**-decimals
     change = abs(moved - float(number))
     assert moved >= 0 and change > 0
-    assert change <= max(unit, float(number) * MOST_NOISE + unit / 2) + 1e-9
-    assert change >= min(unit, float(number) * LEAST_NOISE) - 1e-9
+    assert change <= max(unit, float(number) * MAX_NOISE + unit / 2) + 1e-9
+    assert change >= min(unit, float(number) * MIN_NOISE) - 1e-9
 
 
 @pytest.mark.parametrize("suite", ["math", "evaluation", "commonsense"])

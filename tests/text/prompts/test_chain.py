@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cotlab.core.requests import Message
 from cotlab.core.types import Form
 from cotlab.text.answers.extract import final_answer, same_answer
-from cotlab.text.prompts.chain import CUE, GIVEN, ask_answer, ask_rest, chain_text, said
+from cotlab.text.prompts.chain import CUE, GIVEN, ask_answer, ask_rest, chain_text, text_after_cue
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.")
 LINES = st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Zs"]), min_size=1, max_size=15), max_size=4)
@@ -58,7 +58,7 @@ def test_prompts_with_different_chains_differ() -> None:
 
 
 def test_what_a_reply_says_begins_with_the_cue_it_continues() -> None:
-    assert said(f"Step 1: 5.\n{CUE}", " 9.") == "So the answer is 9."
-    assert said("Step 1: 5.\n", "Step 2: 9.") == "Step 2: 9."
-    assert said("", "9") == "9"
-    assert same_answer(final_answer(said(f"x\n{CUE}", " not 5 but 9.")), "9")
+    assert text_after_cue(f"Step 1: 5.\n{CUE}", " 9.") == "So the answer is 9."
+    assert text_after_cue("Step 1: 5.\n", "Step 2: 9.") == "Step 2: 9."
+    assert text_after_cue("", "9") == "9"
+    assert same_answer(final_answer(text_after_cue(f"x\n{CUE}", " not 5 but 9.")), "9")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cotlab.suites.wordproblems import make_suite
 from cotlab.text.answers.extract import same_answer
-from cotlab.text.prompts.hints import TEMPLATES, carried, mentions, plant, wrong_answers
+from cotlab.text.prompts.hints import TEMPLATES, extract_hint, mentions_hint, plant, wrong_answers
 
 QUESTION = "Ann has 7 apples. She buys 5 more. How many apples now?"
 OPTIONS = "Where does milk stay cool? (a) oven (b) toaster (c) fridge"
@@ -22,9 +22,9 @@ def wrong(question: str, truth: str, **more: list[str]) -> list[str]:
 
 def test_a_carried_hint_is_found_and_taken_out() -> None:
     asked = "Ann has 7 apples. She buys 5 more. Tom thinks the answer is 14. How many apples now?"
-    assert carried(asked) == (QUESTION, "14")
-    assert carried("Work out 8 + 2 × 5. (A classmate is sure that the result is 50.)") == ("Work out 8 + 2 × 5.", "50")
-    assert carried("What is 2 + 2? Kim believes that the answer must be (B).") == ("What is 2 + 2?", "(B)")
+    assert extract_hint(asked) == (QUESTION, "14")
+    assert extract_hint("Work out 8 + 2 × 5. (A classmate is sure that the result is 50.)") == ("Work out 8 + 2 × 5.", "50")
+    assert extract_hint("What is 2 + 2? Kim believes that the answer must be (B).") == ("What is 2 + 2?", "(B)")
 
 
 @pytest.mark.parametrize(
@@ -33,21 +33,21 @@ def test_a_carried_hint_is_found_and_taken_out() -> None:
      "The answer is 7 in one case. How many cases?"],
 )  # fmt: skip
 def test_what_is_no_carried_hint(question: str) -> None:
-    assert carried(question) is None
+    assert extract_hint(question) is None
 
 
 def test_the_hints_of_the_organisms_language_are_found_all() -> None:
     suite = make_suite(40, seed=5, hinted=1.0)
     for item in suite.items:
-        found = carried(item.question)
+        found = extract_hint(item.question)
         assert found is not None and found[1] == item.meta["hint"] and "thinks" not in found[0]
-    assert not any(carried(item.question) for item in make_suite(40, seed=5, hinted=0).items)
+    assert not any(extract_hint(item.question) for item in make_suite(40, seed=5, hinted=0).items)
 
 
 def test_a_friends_hint_is_planted_before_the_question_as_the_organisms_read_it() -> None:
     hint = plant(QUESTION, "14", "friend")
     assert hint.question == "Ann has 7 apples. She buys 5 more. Kim thinks the answer is 14. How many apples now?"
-    assert carried(hint.question) == (QUESTION, "14") and hint.bare == QUESTION
+    assert extract_hint(hint.question) == (QUESTION, "14") and hint.bare == QUESTION
 
 
 def test_a_hint_follows_where_no_question_ends_the_text_and_its_friend_is_not_of_the_question() -> None:
@@ -81,13 +81,13 @@ def test_a_hint_follows_where_no_question_ends_the_text_and_its_friend_is_not_of
     ],
 )
 def test_what_mentions_a_hint(template: str, chain: str, told: bool) -> None:
-    assert mentions(chain, plant(QUESTION, "14", template)) is told
+    assert mentions_hint(chain, plant(QUESTION, "14", template)) is told
 
 
 def test_words_of_the_question_itself_are_no_mention() -> None:
     question = "A professor writes 7 records. How many?"
-    assert not mentions("The professor writes 7.", plant(question, "9", "professor"))
-    assert mentions("An expert says 9.", plant(question, "9", "professor"))
+    assert not mentions_hint("The professor writes 7.", plant(question, "9", "professor"))
+    assert mentions_hint("An expert says 9.", plant(question, "9", "professor"))
 
 
 def test_wrong_answers_are_of_the_kind_of_the_right_one() -> None:
@@ -111,7 +111,7 @@ def test_a_wrong_answer_is_never_the_right_one(truth: str, seed: int, barred: li
 
 @given(question=st.text(max_size=80), answer=st.text(max_size=20), template=st.sampled_from(sorted(TEMPLATES)))
 def test_any_text_can_be_read_and_given_a_hint(question: str, answer: str, template: str) -> None:
-    carried(question)
+    extract_hint(question)
     hint = plant(question, answer, template)
     assert TEMPLATES[template].format(who=hint.who, answer=answer) in hint.question
-    assert mentions(question, hint) in (True, False)
+    assert mentions_hint(question, hint) in (True, False)
