@@ -1,4 +1,5 @@
-"""The dashboard's entry for `streamlit run app.py`; the script is cotlab/ui/main.py, so that deep links pass through it."""
+"""The dashboard's entry for `streamlit run app.py`; the script is cotlab/ui/main.py, so that deep
+links pass through it."""
 
 from pathlib import Path
 

@@ -1,12 +1,15 @@
-"""How many labels a calibrator needs: items chosen near the threshold and diverse, against items drawn at random.
+"""How many labels a calibrator needs: items chosen near the threshold and diverse, against items
+drawn at random.
 
-Labelled data of two kinds: synthetic vectors with a known chance of acceptance, and feature vectors of runs of organisms on
-suites of sound and unsound chains (the label is the generator's: the answer is right and the chain is the true one). In each
-repetition the questions are split into a pool and held-out items; both ways begin with the same random labels, and label a
-batch at a time. After each batch the calibrator is fitted on what is labelled. Printed, for each data set and learner: the
-labels that each way needs until its mean held-out Brier score is within ``--within`` of that of a fit on the whole pool,
-their ratio with a bootstrap interval over repetitions, and the same for the share of held-out items on whose side of the
-threshold the fit disagrees with that of the whole pool. A ratio above 1 means that choosing saves labels.
+Labelled data of two kinds: synthetic vectors with a known chance of acceptance, and feature vectors
+of runs of organisms on suites of sound and unsound chains (the label is the generator's: the answer
+is right and the chain is the true one). In each repetition the questions are split into a pool and
+held-out items; both ways begin with the same random labels, and label a batch at a time. After each
+batch the calibrator is fitted on what is labelled. Printed, for each data set and learner: the
+labels that each way needs until its mean held-out Brier score is within ``--within`` of that of a
+fit on the whole pool, their ratio with a bootstrap interval over repetitions, and the same for the
+share of held-out items on whose side of the threshold the fit disagrees with that of the whole
+pool. A ratio above 1 means that choosing saves labels.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ START, BATCH = 20, 20
 
 
 class Data(NamedTuple):
-    """Items: r_raw (n,), features (n, d) without gaps, labels (n,) of 0 and 1, and the question of each."""
+    """Items: r_raw (n,), features (n, d) without gaps, labels (n,) of 0 and 1, and the question of
+    each."""
 
     name: str
     r_raw: Floats
@@ -47,21 +51,36 @@ class Data(NamedTuple):
 
 
 def synthetic(n: int, seed: int) -> Data:
-    """Five parts in [0, 1] that share a cause, weighed as the example weights say; the chance of acceptance is logistic."""
+    """Five parts in [0, 1] that share a cause, weighed as the example weights say; the chance of
+    acceptance is logistic."""
     rng = np.random.default_rng(seed)
     cause = rng.normal(size=(n, 1))
     parts = 1 / (1 + np.exp(-(0.8 * cause + rng.normal(size=(n, len(WEIGHTS))) + 0.6)))
     r_raw = parts @ np.array(list(WEIGHTS.values()))
     chance = 1 / (1 + np.exp(-14 * (r_raw - 0.62)))
-    return Data("synthetic", r_raw, parts, (rng.random(n) < chance).astype(float), [str(i) for i in range(n)])
+    return Data(
+        "synthetic",
+        r_raw,
+        parts,
+        (rng.random(n) < chance).astype(float),
+        [str(i) for i in range(n)],
+    )
 
 
 def organisms(store: Store, items: int) -> Data:
-    """Runs of organisms on mixed suites: those that the store holds and that ended, else of three organisms, made now."""
+    """Runs of organisms on mixed suites: those that the store holds and that ended, else of three
+    organisms, made now."""
     rows = read.list_runs(store).to_dict("records")
-    runs = [str(r["id"]) for r in rows if r["status"] == "done" and str(r["suite_name"]).startswith("mixed")]
+    runs = [
+        str(r["id"])
+        for r in rows
+        if r["status"] == "done" and str(r["suite_name"]).startswith("mixed")
+    ]
     if not runs:
-        runs = [measure(store, model, mixed_suite(items, 23 + k)) for k, model in enumerate(("r50", "hint", "r100"))]
+        runs = [
+            measure(store, model, mixed_suite(items, 23 + k))
+            for k, model in enumerate(("r50", "hint", "r100"))
+        ]
     table = truths(store, runs)
     table = table[table["r_raw"].notna() & table["target"].notna()]
     features = standardised(table[[*FEATURES, *EXTRA_FEATURES]].to_numpy(float))
@@ -81,15 +100,20 @@ def logistic(data: Data, rows: Floats) -> Predict:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0)).fit(data.features[rows], data.labels[rows])
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0)).fit(
+        data.features[rows], data.labels[rows]
+    )
     return lambda at: np.asarray(model.predict_proba(data.features[at])[:, 1])
 
 
 LEARNERS = {"Platt on r_raw": platt, "logistic on features": logistic}
 
 
-def once(data: Data, learner: Callable[..., Predict], most: int, theta: float, seed: int) -> tuple[Floats, Floats]:
-    """Excess Brier and share of other decisions than the whole pool's fit: (2 ways, batches) each, chosen first."""
+def once(
+    data: Data, learner: Callable[..., Predict], most: int, theta: float, seed: int
+) -> tuple[Floats, Floats]:
+    """Excess Brier and share of other decisions than the whole pool's fit: (2 ways, batches) each,
+    chosen first."""
     rng = np.random.default_rng(seed)
     names = rng.permutation(sorted(set(data.questions)))
     inside = set(names[: len(names) // 2])
@@ -115,7 +139,9 @@ def once(data: Data, learner: Callable[..., Predict], most: int, theta: float, s
                 break
             taken = np.isin(pool, rows)
             if choosing:
-                found = choose_next_labels(predict(pool), data.features[pool], [theta], BATCH, taken=taken, seed=len(rows))
+                found = choose_next_labels(
+                    predict(pool), data.features[pool], [theta], BATCH, taken=taken, seed=len(rows)
+                )
                 rows += [int(pool[one.row]) for one in found.choices]
             else:
                 rows += list(rng.choice(pool[~taken], BATCH, replace=False))
@@ -125,7 +151,8 @@ def once(data: Data, learner: Callable[..., Predict], most: int, theta: float, s
 
 
 def needed(curve: Floats, limit: float) -> float:
-    """Labels from which on a mean curve (batches,) stays at or below ``limit``, between batches by a line; inf if never."""
+    """Labels from which on a mean curve (batches,) stays at or below ``limit``, between batches by
+    a line; inf if never."""
     above = np.flatnonzero(curve > limit)
     if not len(above):
         return float(START)
@@ -137,9 +164,11 @@ def needed(curve: Floats, limit: float) -> float:
 
 
 def compared(curves: Floats, limit: float, seed: int) -> str:
-    """Labels needed by both ways of (repetitions, 2, batches), and the ratio random / chosen with its interval.
+    """Labels needed by both ways of (repetitions, 2, batches), and the ratio random / chosen with
+    its interval.
 
-    A way that does not get there counts as needing all labels that were given, which brings the ratio nearer to 1.
+    A way that does not get there counts as needing all labels that were given, which brings the
+    ratio nearer to 1.
     """
     rng = np.random.default_rng(seed)
     most = START + BATCH * (curves.shape[2] - 1)
@@ -167,27 +196,57 @@ def sets(told: argparse.Namespace) -> Iterator[Data]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--items", type=int, default=1600, help="synthetic items")
-    parser.add_argument("--store", type=Path, help="a store with runs on mixed suites, as benchmarks/calibration.py leaves one")
-    parser.add_argument("--word-problems", type=int, default=100, help="items of each organism's run; 0 leaves organisms out")
+    parser.add_argument(
+        "--store",
+        type=Path,
+        help="a store with runs on mixed suites, as benchmarks/calibration.py leaves one",
+    )
+    parser.add_argument(
+        "--word-problems",
+        type=int,
+        default=100,
+        help="items of each organism's run; 0 leaves organisms out",
+    )
     parser.add_argument("--repetitions", type=int, default=30)
     parser.add_argument("--most", type=int, default=300, help="labels at the end")
     parser.add_argument("--theta", type=float, default=0.5)
-    parser.add_argument("--within", type=float, nargs="+", default=[0.005, 0.002], help="excess Brier that counts as reached")
-    parser.add_argument("--other", type=float, default=0.05, help="share of other decisions that counts as reached")
+    parser.add_argument(
+        "--within",
+        type=float,
+        nargs="+",
+        default=[0.005, 0.002],
+        help="excess Brier that counts as reached",
+    )
+    parser.add_argument(
+        "--other", type=float, default=0.05, help="share of other decisions that counts as reached"
+    )
     parser.add_argument("--seed", type=int, default=0)
     told = parser.parse_args()
-    print(f"{told.repetitions} repetitions, {START} random labels, {BATCH} a batch, at most {told.most} and four fifths of "
-          f"the pool; theta {told.theta:g}\n")  # fmt: skip
-    print("| data (items, acceptable) | learner | until | chosen | random | random / chosen [95 %] |")
+    print(
+        f"{told.repetitions} repetitions, {START} random labels, {BATCH} a batch, at most"
+        f" {told.most} and four fifths of the pool; theta {told.theta:g}\n"
+    )
+    print(
+        "| data (items, acceptable) | learner | until | chosen | random | random / chosen [95 %] |"
+    )
     print("|---|---|---|---|---|---|")
     for data in sets(told):
         named = f"{data.name} ({len(data.labels)}, {data.labels.mean():.0%})"
         for learner, make in LEARNERS.items():
-            found = [once(data, make, told.most, told.theta, told.seed + k) for k in range(told.repetitions)]
+            found = [
+                once(data, make, told.most, told.theta, told.seed + k)
+                for k in range(told.repetitions)
+            ]
             excess, other = (np.array([one[i] for one in found]) for i in (0, 1))
             goals = [(f"Brier + {limit:g}", excess, limit) for limit in told.within]
-            for goal, curves, limit in [*goals, (f"{told.other:.0%} other decisions", other, told.other)]:
-                print(f"| {named} | {learner} | {goal} | {compared(curves, limit, told.seed)} |", flush=True)
+            for goal, curves, limit in [
+                *goals,
+                (f"{told.other:.0%} other decisions", other, told.other),
+            ]:
+                print(
+                    f"| {named} | {learner} | {goal} | {compared(curves, limit, told.seed)} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -1,15 +1,19 @@
-"""Does a calibrated probability hold? Fitted on 200 labels of a mixed organism suite, asked on thousands of fresh items.
+"""Does a calibrated probability hold? Fitted on 200 labels of a mixed organism suite, asked on
+thousands of fresh items.
 
-Organisms of every reliance on their chain answer after chains that are clean, follow a planted hint or are corrupted
-(`cotlab.suites.mixed`, which says how often each). The label of an item is the generator's: the answer is right and the chain
-is the true one. The features come through the ordinary runner, the labels through the store, the calibrator from
-`cotlab.review.release.calibrate`. The labelled and the fresh items have seeds of their own and share no question.
+Organisms of every reliance on their chain answer after chains that are clean, follow a planted hint
+or are corrupted (`cotlab.suites.mixed`, which says how often each). The label of an item is the
+generator's: the answer is right and the chain is the true one. The features come through the
+ordinary runner, the labels through the store, the calibrator from
+`cotlab.review.release.calibrate`. The labelled and the fresh items have seeds of their own and
+share no question.
 
-Three probabilities are held against the fresh items: r_raw with the example weights and a map, r_raw with weights tuned on the
-same labels and a map, and the features combined (`cotlab.reliability.combine`). For each: ECE over 10 bins of equal mass with
-the band of a perfectly calibrated forecaster, Brier score, log loss, AUROC, and AUROC minus that of the best single part,
-paired. ``--splits`` draws the 200 labels anew from all items and says how often the bounds hold. The default takes about twelve
-minutes of one core; the store is gone on with.
+Three probabilities are held against the fresh items: r_raw with the example weights and a map,
+r_raw with weights tuned on the same labels and a map, and the features combined
+(`cotlab.reliability.combine`). For each: ECE over 10 bins of equal mass with the band of a
+perfectly calibrated forecaster, Brier score, log loss, AUROC, and AUROC minus that of the best
+single part, paired. ``--splits`` draws the 200 labels anew from all items and says how often the
+bounds hold. The default takes about twelve minutes of one core; the store is gone on with.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ from cotlab.review.release.calibrate import calibrate_runs, r_cal
 from cotlab.review.release.features import feature_table
 from cotlab.run.config import RunConfig, config_again
 from cotlab.run.launch import resume, start
-from cotlab.stats.calibration import auroc, measure_difference, ece
+from cotlab.stats.calibration import auroc, ece, measure_difference
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -53,23 +57,35 @@ WORST_ECE, WORST_LOSS = 0.05, 0.02
 PARTS = ("C", "R", "V", "D", "F", "ccs_corrupt", "mass_lost")
 Floats = NDArray[np.float64]
 SETTINGS = {
-    "scorer": ["composite", "ablation", "mediation"], "mode": ["corrupt"], "chain": "reference", "layers": ["0-3"],
-    "donors": 2, "draws": 1, "subsets": 1, "max_concurrent": 200,
+    "scorer": ["composite", "ablation", "mediation"],
+    "mode": ["corrupt"],
+    "chain": "reference",
+    "layers": ["0-3"],
+    "donors": 2,
+    "draws": 1,
+    "subsets": 1,
+    "max_concurrent": 200,
     "set": {
-        "consistency.paraphrases": "2", "consistency.holdout": "0", "consistency.floor_chains": "20", "diversity.paths": "2",
+        "consistency.paraphrases": "2",
+        "consistency.holdout": "0",
+        "consistency.floor_chains": "20",
+        "diversity.paths": "2",
         "robustness.perturbations": "numeric",
     },
-}  # fmt: skip
+}
 """What every run is told: all features, at the fewest requests."""
 
 
 def suites(n_labels: int, n_fresh: int, seed: int) -> Iterator[tuple[str, str, Suite]]:
-    """(part, model, suite) of every run: each model has items of its own, and no question is asked twice."""
+    """(part, model, suite) of every run: each model has items of its own, and no question is asked
+    twice."""
     taken: set[str] = set()
     for k, model in enumerate(MODELS):
         for part, n, own in (("fit", n_labels, 0), ("fresh", n_fresh, 1)):
             share = n // len(MODELS) + (k < n % len(MODELS))
-            suite = mixed_suite(share, 1000 * seed + 2 * k + own, without=taken, name=f"mixed-{part}")
+            suite = mixed_suite(
+                share, 1000 * seed + 2 * k + own, without=taken, name=f"mixed-{part}"
+            )
             taken |= {item.question for item in suite.items}
             yield part, model, suite
 
@@ -84,14 +100,24 @@ def measure(store: Store, model: str, suite: Suite) -> str:
     if run_id in known:
         done = resume(run_id, {}, store)
     else:
-        plain = {name: field.get_default(call_default_factory=True) for name, field in RunConfig.model_fields.items()}
-        done = start(config_again(plain, {**SETTINGS, "model": model}), store, suite=suite, run_id=run_id)
+        plain = {
+            name: field.get_default(call_default_factory=True)
+            for name, field in RunConfig.model_fields.items()
+        }
+        done = start(
+            config_again(plain, {**SETTINGS, "model": model}), store, suite=suite, run_id=run_id
+        )
     if done.status != "done":
-        raise CotlabError(f"The run {run_id} ended as {done.status}: {done.message} The same command goes on from there.")
+        raise CotlabError(
+            f"The run {run_id} ended as {done.status}: {done.message} The same command goes on from"
+            " there."
+        )
     return run_id
 
 
-def runs_of(store: Store, n_labels: int, n_fresh: int, seed: int, models: Sequence[str] = MODELS) -> dict[str, list[str]]:
+def runs_of(
+    store: Store, n_labels: int, n_fresh: int, seed: int, models: Sequence[str] = MODELS
+) -> dict[str, list[str]]:
     """The runs of both parts, ``fit`` and ``fresh``."""
     found: dict[str, list[str]] = {"fit": [], "fresh": []}
     for part, model, suite in suites(n_labels, n_fresh, seed):
@@ -128,11 +154,16 @@ class Held:
         """Whether the points keep both bounds."""
         gap = self.against[self.best].point
         error = self.measured.ece.point
-        return gap is not None and error is not None and bool(error <= WORST_ECE and gap >= -WORST_LOSS)
+        return (
+            gap is not None
+            and error is not None
+            and bool(error <= WORST_ECE and gap >= -WORST_LOSS)
+        )
 
 
 def truths(store: Store, runs: Sequence[str]) -> pd.DataFrame:
-    """The features of all items of runs, with ``kind, valid, target``: the answer is right and the chain is the true one.
+    """The features of all items of runs, with ``kind, valid, target``: the answer is right and the
+    chain is the true one.
 
     ``target`` is None where the model's answer could not be read and the chain is valid.
     """
@@ -144,11 +175,16 @@ def truths(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     own = [meta[place] for place in zip(table["run"], table["item_id"], strict=True)]
     valid = [bool(one["valid"]) for one in own]
     right = [None if np.isnan(value) else bool(value) for value in table["correct"]]
-    target = [False if not v or r is False else (True if r else None) for v, r in zip(valid, right, strict=True)]
+    target = [
+        False if not v or r is False else (True if r else None)
+        for v, r in zip(valid, right, strict=True)
+    ]
     return table.assign(
-        kind=[one["kind"] for one in own], valid=valid, right=pd.Series(right, dtype=object),
+        kind=[one["kind"] for one in own],
+        valid=valid,
+        right=pd.Series(right, dtype=object),
         target=pd.Series(target, dtype=object),
-    )  # fmt: skip
+    )
 
 
 def label(store: Store, table: pd.DataFrame) -> int:
@@ -156,11 +192,17 @@ def label(store: Store, table: pd.DataFrame) -> int:
     now = datetime.now(UTC)
     rows = [
         Label(
-            digest([row.run, row.item_id, "generator"])[:32], row.run, row.item_id, "generator",
-            "acceptable" if row.valid else "not_acceptable", row.right, now, origin="import",
+            digest([row.run, row.item_id, "generator"])[:32],
+            row.run,
+            row.item_id,
+            "generator",
+            "acceptable" if row.valid else "not_acceptable",
+            row.right,
+            now,
+            origin="import",
         )
         for row in table.itertuples()
-    ]  # fmt: skip
+    ]
     with store.writing() as connection:
         return add_labels(connection, rows)
 
@@ -183,23 +225,41 @@ def hold(name: str, told: str, p: Floats, fresh: pd.DataFrame, seed: int) -> Hel
             continue
         score = single(values[both], y[both])
         alone[part] = auroc(score, y[both]) or 0.0
-        against[part] = measure_difference("auroc", score, p[both], y[both], questions[both].tolist(), seed=seed)
-    return Held(name, told, int(known.sum()), int((~known).sum()), found, max(alone, key=lambda part: alone[part]), against)
+        against[part] = measure_difference(
+            "auroc", score, p[both], y[both], questions[both].tolist(), seed=seed
+        )
+    return Held(
+        name,
+        told,
+        int(known.sum()),
+        int((~known).sum()),
+        found,
+        max(alone, key=lambda part: alone[part]),
+        against,
+    )
 
 
-def judge(store: Store, runs: Mapping[str, Sequence[str]], seed: int) -> tuple[list[Held], pd.DataFrame, pd.DataFrame]:
-    """Label, fit and hold every probability against the fresh items; with the tables of the labelled and the fresh ones."""
+def judge(
+    store: Store, runs: Mapping[str, Sequence[str]], seed: int
+) -> tuple[list[Held], pd.DataFrame, pd.DataFrame]:
+    """Label, fit and hold every probability against the fresh items; with the tables of the
+    labelled and the fresh ones."""
     label(store, truths(store, runs["fit"]))
     learnt = labelled(store, runs["fit"])
     fresh = truths(store, runs["fresh"])
     fresh = fresh[fresh["target"].notna()].reset_index(drop=True)
     clash = set(learnt["question"]) & set(fresh["question"])
     if clash:
-        raise CotlabError(f"{len(clash)} questions are both labelled and fresh: the proof would see what it is asked")
+        raise CotlabError(
+            f"{len(clash)} questions are both labelled and fresh: the proof would see what it is"
+            " asked"
+        )
     out = []
     for weights in ("example", "tuned"):
         found = calibrate_runs(store, runs["fit"], by="benchmark", weights=weights, seed=seed)
-        told = f"{found.calibrator.method}" + ("" if found.weights is None else f", weights {dict(found.weights)}")
+        told = f"{found.calibrator.method}" + (
+            "" if found.weights is None else f", weights {dict(found.weights)}"
+        )
         p = r_cal(store, fresh, version=found.version)["r_cal"].to_numpy(dtype=float)
         out.append(hold(f"r_raw, {weights} weights", told, p, fresh, seed))
     y = learnt["target"].astype(bool).to_numpy()
@@ -210,12 +270,15 @@ def judge(store: Store, runs: Mapping[str, Sequence[str]], seed: int) -> tuple[l
 
 def shown(combination: Combination) -> str:
     """A combination in words."""
-    weights = ", ".join(f"{c['feature']} {c['kind']} {c['weight']:+.2f}" for c in combination.params["columns"])
+    weights = ", ".join(
+        f"{c['feature']} {c['kind']} {c['weight']:+.2f}" for c in combination.params["columns"]
+    )
     return f"{combination.params['form']}, penalty {combination.params['penalty']:g}: {weights}"
 
 
 def splits(table: pd.DataFrame, n_labels: int, times: int, seed: int) -> pd.DataFrame:
-    """Draw the labels anew from all items, fit on them, and measure on the rest: one row a draw and method."""
+    """Draw the labels anew from all items, fit on them, and measure on the rest: one row a draw and
+    method."""
     rows: list[dict[str, Any]] = []
     rng = np.random.default_rng(seed)
     y, r_raw = table["target"].astype(float).to_numpy(), table["r_raw"].to_numpy(dtype=float)
@@ -226,18 +289,26 @@ def splits(table: pd.DataFrame, n_labels: int, times: int, seed: int) -> pd.Data
         usable = ~held & ~np.isnan(r_raw)
         for method in ("platt", "beta", "isotonic"):
             try:
-                probabilities[f"r_raw, {method}"] = fit(method, r_raw[usable], y[usable]).predict(r_raw[held])
+                probabilities[f"r_raw, {method}"] = fit(method, r_raw[usable], y[usable]).predict(
+                    r_raw[held]
+                )
             except NotCalibrated:
                 continue
         own = fit_combination(table[~held], y[~held], table["question"][~held].tolist(), seed=seed)
         probabilities["combined"] = own.predict(table[held])
         for name, p in probabilities.items():
             at = ~np.isnan(p)
-            best = max(auroc(single(v[k], y[held][k]), y[held][k]) or 0.0 for part in PARTS
-                       for v in [table[part].to_numpy(dtype=float)[held]] for k in [~np.isnan(v)])  # fmt: skip
+            best = max(
+                auroc(single(v[k], y[held][k]), y[held][k]) or 0.0
+                for part in PARTS
+                for v in [table[part].to_numpy(dtype=float)[held]]
+                for k in [~np.isnan(v)]
+            )
             rank = auroc(p[at], y[held][at]) or 0.0
             error = ece(p[at], y[held][at], bins=10)
-            rows.append({"draw": draw, "name": name, "ece": error, "auroc": rank, "gap": rank - best})
+            rows.append(
+                {"draw": draw, "name": name, "ece": error, "auroc": rank, "gap": rank - best}
+            )
     return pd.DataFrame(rows)
 
 
@@ -252,12 +323,18 @@ def told(held: Held) -> str:
     lines = [
         f"## {held.name}: {'holds' if held.holds else 'DOES NOT HOLD'}",
         f"{held.told}",
-        f"n {held.n} (without a probability {held.undefined}); ECE {interval(m.ece)} over {m.bins} bins, "
-        f"a perfect forecaster's [{m.band[0]:.4f}, {m.band[1]:.4f}]",
+        (
+            f"n {held.n} (without a probability {held.undefined}); ECE {interval(m.ece)} over"
+            f" {m.bins} bins, a perfect forecaster's [{m.band[0]:.4f}, {m.band[1]:.4f}]"
+        ),
         f"Brier {interval(m.brier)}, log loss {interval(m.log_loss)}, AUROC {interval(m.auroc)}",
         f"AUROC minus the best single part's ({held.best}): {interval(held.against[held.best])}",
-        "minus each: " + "; ".join(f"{part} {interval(one)} (n {one.n})" for part, one in held.against.items()),
-        "bins: " + " ".join(f"{b.predicted:.3f}->{b.observed.point:.3f} (n {b.observed.n})" for b in m.diagram),
+        "minus each: "
+        + "; ".join(f"{part} {interval(one)} (n {one.n})" for part, one in held.against.items()),
+        "bins: "
+        + " ".join(
+            f"{b.predicted:.3f}->{b.observed.point:.3f} (n {b.observed.n})" for b in m.diagram
+        ),
     ]
     return "\n".join(lines)
 
@@ -267,8 +344,12 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=2040, help="fresh items")
     parser.add_argument("--labels", type=int, default=LABELS, help="labelled items")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--store", type=Path, default=Path("data/store/calibration"), help="a folder; gone on with")
-    parser.add_argument("--only", nargs="*", help="measure these models and stop there: others may run beside it")
+    parser.add_argument(
+        "--store", type=Path, default=Path("data/store/calibration"), help="a folder; gone on with"
+    )
+    parser.add_argument(
+        "--only", nargs="*", help="measure these models and stop there: others may run beside it"
+    )
     parser.add_argument("--splits", type=int, default=20, help="draws of other labels")
     given = parser.parse_args()
     store = Store(given.store)
@@ -276,21 +357,38 @@ def main() -> None:
     if given.only:
         return
     found, learnt, fresh = judge(store, runs, given.seed)
-    whole = pd.concat([one.assign(target=one["target"].astype(float)) for one in (learnt, fresh)], ignore_index=True)
-    print(f"\n{len(learnt)} labels ({int(learnt['target'].sum())} acceptable), {len(fresh)} fresh items "
-          f"({int(fresh['target'].sum())} acceptable)\n")  # fmt: skip
-    print(fresh.assign(right=fresh["correct"], target=fresh["target"].astype(float))
-          .groupby("kind")[["right", "target", "r_raw", *PARTS]].mean().round(3).to_string())  # fmt: skip
-    print("\nShare without a value: " + ", ".join(f"{p} {fresh[p].isna().mean():.3f}" for p in ("r_raw", *PARTS)) + "\n")
+    whole = pd.concat(
+        [one.assign(target=one["target"].astype(float)) for one in (learnt, fresh)],
+        ignore_index=True,
+    )
+    print(
+        f"\n{len(learnt)} labels ({int(learnt['target'].sum())} acceptable), {len(fresh)} fresh"
+        f" items ({int(fresh['target'].sum())} acceptable)\n"
+    )
+    print(
+        fresh.assign(right=fresh["correct"], target=fresh["target"].astype(float))
+        .groupby("kind")[["right", "target", "r_raw", *PARTS]]
+        .mean()
+        .round(3)
+        .to_string()
+    )
+    print(
+        "\nShare without a value: "
+        + ", ".join(f"{p} {fresh[p].isna().mean():.3f}" for p in ("r_raw", *PARTS))
+        + "\n"
+    )
     print("\n\n".join(map(told, found)))
     if given.splits:
         drawn = splits(whole, given.labels, given.splits, given.seed)
         print(f"\n## {given.splits} other draws of {given.labels} labels, measured on the rest")
         for name, own in drawn.groupby("name", sort=False):
             fine = ((own["ece"] <= WORST_ECE) & (own["gap"] >= -WORST_LOSS)).mean()
-            print(f"{name}: ECE median {own['ece'].median():.4f}, 90 % below {own['ece'].quantile(0.9):.4f}; "
-                  f"AUROC {own['auroc'].median():.4f}, minus the best part {own['gap'].median():+.4f} "
-                  f"(least {own['gap'].min():+.4f}); both bounds hold in {fine:.0%}")  # fmt: skip
+            print(
+                f"{name}: ECE median {own['ece'].median():.4f}, 90 % below"
+                f" {own['ece'].quantile(0.9):.4f}; AUROC {own['auroc'].median():.4f}, minus the"
+                f" best part {own['gap'].median():+.4f} (least {own['gap'].min():+.4f}); both"
+                f" bounds hold in {fine:.0%}"
+            )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""How much of CMI is the draw of donors and controls: the same items again under other seeds, and the other spans.
+"""How much of CMI is the draw of donors and controls: the same items again under other seeds, and
+the other spans.
 
-Each model is measured once a seed on the same fresh word problems; a seed changes the ring of donors, the drawn control
-positions and the shuffles. Printed, by span: the mean CMI, the standard deviation over seeds of each item's CMI (its mean and
-its largest over the items that are defined under every seed), how far apart the means of the seeds lie, and how many items
-are defined under every seed. What is undefined is left out and counted, never 0.
+Each model is measured once a seed on the same fresh word problems; a seed changes the ring of
+donors, the drawn control positions and the shuffles. Printed, by span: the mean CMI, the standard
+deviation over seeds of each item's CMI (its mean and its largest over the items that are defined
+under every seed), how far apart the means of the seeds lie, and how many items are defined under
+every seed. What is undefined is left out and counted, never 0.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ def measure(model: str, items: int, seeds: list[int], folder: Path) -> pd.DataFr
     """CMI by item (rows), span and seed (columns); NaN where it is undefined."""
     suite, parts = make_suite(items, 11), []
     for seed in seeds:
-        done = cotlab.run_suite(suite, store=folder, provider="organism", model=model, scorer=["mediation"], seed=seed)
+        done = cotlab.run_suite(
+            suite, store=folder, provider="organism", model=model, scorer=["mediation"], seed=seed
+        )
         table = read.run_scores(Store(folder), done.run_id, metrics=["cmi"])
         span = table["facet"].map(lambda text: json.loads(text)["span"])
         parts.append(table.assign(span=span, seed=seed)[["item_id", "span", "seed", "value"]])
@@ -36,7 +40,9 @@ def measure(model: str, items: int, seeds: list[int], folder: Path) -> pd.DataFr
 
 
 def rows(model: str, found: pd.DataFrame) -> list[str]:
-    spans = sorted(found.columns.get_level_values("span").unique(), key=lambda s: (s != "all", "-" in s, s))
+    spans = sorted(
+        found.columns.get_level_values("span").unique(), key=lambda s: (s != "all", "-" in s, s)
+    )
     out = []
     for span in spans:
         whole = found[span].dropna()
@@ -44,8 +50,10 @@ def rows(model: str, found: pd.DataFrame) -> list[str]:
             out.append(f"| {model} | {span} | n/a | n/a | n/a | n/a | 0 of {len(found)} |")
             continue
         each, means = whole.std(axis=1, ddof=1), whole.mean()
-        out.append(f"| {model} | {span} | {whole.to_numpy().mean():.3f} | {each.mean():.4f} | {each.max():.4f} "
-                   f"| {means.max() - means.min():.4f} | {len(whole)} of {len(found)} |")  # fmt: skip
+        out.append(
+            f"| {model} | {span} | {whole.to_numpy().mean():.3f} | {each.mean():.4f} |"
+            f" {each.max():.4f} | {means.max() - means.min():.4f} | {len(whole)} of {len(found)} |"
+        )
     return out
 
 
@@ -58,7 +66,10 @@ def main() -> None:
     if len(told.seeds) < 2:
         parser.error("a standard deviation needs at least two seeds")
     print(f"{told.items} items, seeds {', '.join(map(str, told.seeds))}\n")
-    print("| model | span | mean CMI | sd an item, mean | sd an item, largest | means of the seeds apart | items defined |")
+    print(
+        "| model | span | mean CMI | sd an item, mean | sd an item, largest | means of the seeds"
+        " apart | items defined |"
+    )
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for model in told.models:

@@ -1,6 +1,8 @@
-"""What it costs to open the store for one query or one write, beside a DuckDB connection made anew each time.
+"""What it costs to open the store for one query or one write, beside a DuckDB connection made anew
+each time.
 
-Processor time and wall-clock time an opening, the two ways in turn on one file: ``python benchmarks/opening.py``.
+Processor time and wall-clock time an opening, the two ways in turn on one file: ``python
+benchmarks/opening.py``.
 """
 
 from __future__ import annotations
@@ -43,14 +45,20 @@ def main() -> None:
                 connection.execute(ASKED).fetchone()
 
         ways: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {
-            "to read": (lambda: anew(True), reading), "to write": (lambda: anew(False), writing),
-        }  # fmt: skip
+            "to read": (lambda: anew(True), reading),
+            "to write": (lambda: anew(False), writing),
+        }
         reading()
-        print("| opened | anew: CPU, wall | attached: CPU, wall | ratio: CPU, wall |\n|---|---|---|---|")
+        print(
+            "| opened | anew: CPU, wall | attached: CPU, wall | ratio: CPU, wall"
+            " |\n|---|---|---|---|"
+        )
         for name, (old, new) in ways.items():
             rounds = [(*measured(old), *measured(new)) for _ in range(ROUNDS)]
             a, b, c, d = (sorted(column)[ROUNDS // 2] for column in zip(*rounds, strict=True))
-            print(f"| {name} | {a:.1f}, {b:.1f} ms | {c:.1f}, {d:.1f} ms | {a / c:.1f}, {b / d:.1f} |")
+            print(
+                f"| {name} | {a:.1f}, {b:.1f} ms | {c:.1f}, {d:.1f} ms | {a / c:.1f}, {b / d:.1f} |"
+            )
 
 
 if __name__ == "__main__":

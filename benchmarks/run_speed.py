@@ -1,7 +1,8 @@
-"""Seconds from a configuration to a stored report, after imports: 300 items × (steps + 1) requests on the organism r100.
+"""Seconds from a configuration to a stored report, after imports: 300 items × (steps + 1) requests
+on the organism r100.
 
-Prints the run's time, and as the alternative in the same process the time to send the same requests to the model one by one
-(a sample of them, scaled up).
+Prints the run's time, and as the alternative in the same process the time to send the same requests
+to the model one by one (a sample of them, scaled up).
 """
 
 from __future__ import annotations
@@ -36,13 +37,23 @@ def main() -> None:
     suite, _ = load_configured_suite(config)
     plan = make_plan(config, suite, {"subject": model.ref})
     params, peers = params_of(plan, plan.scorers[0]), Peers.of(suite, plan.seed)
-    requests = [request for item in suite.items for request in next(step_ablation(item, params, peers))]
+    requests = [
+        request for item in suite.items for request in next(step_ablation(item, params, peers))
+    ]
     began = time.perf_counter()
     for request in requests[:: len(requests) // SAMPLE]:
         model.send_batch([request])
-    one_by_one = (time.perf_counter() - began) / len(requests[:: len(requests) // SAMPLE]) * len(requests)
-    print(f"{done.report['requests']['asked']} requests generated, scored, stored and reported in {took:.2f} s")
-    print(f"the same requests one by one, generation only: {one_by_one:.2f} s; ratio {one_by_one / took:.1f}")
+    one_by_one = (
+        (time.perf_counter() - began) / len(requests[:: len(requests) // SAMPLE]) * len(requests)
+    )
+    print(
+        f"{done.report['requests']['asked']} requests generated, scored, stored and reported in"
+        f" {took:.2f} s"
+    )
+    print(
+        f"the same requests one by one, generation only: {one_by_one:.2f} s; ratio"
+        f" {one_by_one / took:.1f}"
+    )
 
 
 if __name__ == "__main__":

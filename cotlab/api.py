@@ -22,8 +22,9 @@ from cotlab.store.database import Store
 class Result:
     """A finished run.
 
-    ``scores`` has one row a score (metric, item_id, step, sample, facet, value, status, reason, evidence);
-    ``estimates`` one row an estimate (metric, facet, point, lo, hi, n, n_undefined, method, over_, reason).
+    ``scores`` has one row a score (metric, item_id, step, sample, facet, value, status, reason,
+    evidence); ``estimates`` one row an estimate (metric, facet, point, lo, hi, n, n_undefined,
+    method, over_, reason).
     """
 
     run_id: str
@@ -35,7 +36,9 @@ class Result:
     folder: Path
 
 
-def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **options: Any) -> Result:
+def run_suite(
+    suite: Suite | str | Path, *, store: str | Path | None = None, **options: Any
+) -> Result:
     """Run scorers on a suite and keep everything in the store.
 
     Parameters
@@ -43,13 +46,14 @@ def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **o
     suite : Suite, path or name of a shipped suite
     store : folder, default data/store or COTLAB_STORE
     **options
-        The flags of ``cotlab run`` with underscores: provider, model, scorer, mode, limit, repeats, …
+        The flags of ``cotlab run`` with underscores: provider, model, scorer, mode, limit, repeats,
+        …
 
     Returns
     -------
     Result
-        ``rrr`` in [0, 1] for the first mode and the chosen metric; None where it is undefined. ``rrr_interval`` is None below
-        five items.
+        ``rrr`` in [0, 1] for the first mode and the chosen metric; None where it is undefined.
+        ``rrr_interval`` is None below five items.
 
     Raises
     ------
@@ -66,7 +70,14 @@ def run_suite(suite: Suite | str | Path, *, store: str | Path | None = None, **o
     config = read_config({**options, **({} if given_suite else {"task_suite": str(suite)})})
     done = start(config, opened_store, suite=given_suite)
     estimates = read.run_estimates(opened_store, done.run_id)
-    spec = next((s for s in read.stored_plan(read.get_run(opened_store, done.run_id)).scorers if s.name == "ablation"), None)
+    spec = next(
+        (
+            s
+            for s in read.stored_plan(read.get_run(opened_store, done.run_id)).scorers
+            if s.name == "ablation"
+        ),
+        None,
+    )
     best = headline_rrr(estimates, spec.params) if spec else None
     known = best is not None and best["lo"] is not None
     return Result(

@@ -13,7 +13,9 @@ from cotlab.ui.steps import select_item
 parts.head("Reliability", "Do independent signals agree that the reasoning can be relied on?")
 row = parts.pick_run(*SCORERS)
 if row is not None:
-    suite_tab, item_tab = st.tabs(["Over the suite", evidence.ITEM_VIEW], key="view", on_change="rerun", bind="query-params")
+    suite_tab, item_tab = st.tabs(
+        ["Over the suite", evidence.ITEM_VIEW], key="view", on_change="rerun", bind="query-params"
+    )
     if suite_tab.open:
         with suite_tab:
             reliability.render_component_means(row)

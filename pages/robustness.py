@@ -9,11 +9,15 @@ from cotlab.ui.robustness import item as robustness_item
 from cotlab.ui.robustness import suite as robustness
 from cotlab.ui.steps import select_item
 
-parts.head("Robustness", "What does a perturbed step do to the rest of the chain and to the answer?")
+parts.head(
+    "Robustness", "What does a perturbed step do to the rest of the chain and to the answer?"
+)
 row = parts.pick_run("robustness", "causal", shows=evidence.has_robustness)
 if row is not None:
     alone = robustness_composite.alone(row)
-    suite_tab, item_tab = st.tabs(["Over the suite", evidence.ITEM_VIEW], key="view", on_change="rerun", bind="query-params")
+    suite_tab, item_tab = st.tabs(
+        ["Over the suite", evidence.ITEM_VIEW], key="view", on_change="rerun", bind="query-params"
+    )
     if suite_tab.open:
         with suite_tab:
             if alone:

@@ -3,7 +3,10 @@
 from cotlab.ui import components as parts
 from cotlab.ui import unfaithfulness
 
-parts.head("Unfaithfulness", "How often does the chain not tell how the answer came about, and who says so?")
+parts.head(
+    "Unfaithfulness",
+    "How often does the chain not tell how the answer came about, and who says so?",
+)
 view = unfaithfulness.select_unfaithfulness_runs()
 if view is not None:
     unfaithfulness.render_rates(view)

@@ -15,10 +15,18 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-settings.register_profile("any speed", deadline=None)  # how long a case takes is the machine's business
+settings.register_profile(
+    "any speed", deadline=None
+)  # how long a case takes is the machine's business
 settings.load_profile("any speed")
-os.environ |= {"HF_HUB_OFFLINE": "1", "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker a core: more threads than that only wait for each other
+os.environ |= {
+    "HF_HUB_OFFLINE": "1",
+    "NO_PROXY": "127.0.0.1,localhost",
+    "no_proxy": "127.0.0.1,localhost",
+}
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # a worker a core: more threads than that only wait for each other
 threadpool_limits(int(os.environ["OMP_NUM_THREADS"]))  # of what a plugin has loaded before
 gc.disable()  # until everything is imported: what is made until then stays
 _OURS = ("COTLAB_", "FAITHCHECK_", "OPENAI_", "ANTHROPIC_", "GOOGLE_")
@@ -36,23 +44,28 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where a test that asks for no folder has its store, should it open one: most do not, and a folder each takes its time."""
+    """Where a test that asks for no folder has its store, should it open one: most do not, and a
+    folder each takes its time."""
     folder = tmp_path_factory.mktemp("stores")
     return (folder / str(number) for number in count())
 
 
 @pytest.fixture(autouse=True)
-def own_environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, places: Iterator[Path]) -> None:
+def own_environment(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, places: Iterator[Path]
+) -> None:
     for name in [name for name in os.environ if name.startswith(_OURS)]:
         monkeypatch.delenv(name)
-    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else next(places)
+    folder = (
+        request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else next(places)
+    )
     monkeypatch.setenv("COTLAB_STORE", str(folder / "store"))
 
 
 @pytest.fixture(autouse=True)
 def what_is_the_same_each_time_is_done_once() -> None:
-    """Streamlit reads the metadata of every installed package, in search of components, each time that an AppTest begins;
-    typer's runner reads the options of all commands at each call."""
+    """Streamlit reads the metadata of every installed package, in search of components, each time
+    that an AppTest begins; typer's runner reads the options of all commands at each call."""
     if "streamlit.testing.v1" in sys.modules:
         from streamlit.components.v2 import manifest_scanner
 

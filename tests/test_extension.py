@@ -1,4 +1,5 @@
-"""A scorer and a provider from outside: one small file each and one line of entry points, run by the ordinary command."""
+"""A scorer and a provider from outside: one small file each and one line of entry points, run by
+the ordinary command."""
 
 from __future__ import annotations
 
@@ -54,7 +55,12 @@ class Theirs:
     async def close(self): ...
 '''
 SUITE = [
-    {"item_id": name, "prompt": f"How many {name}s?", "reference_cot": [{"index": 0, "text": "One."}], "ground_truth": "1"}
+    {
+        "item_id": name,
+        "prompt": f"How many {name}s?",
+        "reference_cot": [{"index": 0, "text": "One."}],
+        "ground_truth": "1",
+    }
     for name in ("bird", "cat", "dog", "fish")
 ]
 
@@ -69,16 +75,29 @@ def outside(tmp_path: Path) -> Path:
     (folder / "their_provider.py").write_text(PROVIDER)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cotlab-outside\nVersion: 0.1\n")
     (info / "entry_points.txt").write_text(
-        "[cotlab.scorers]\nmine = my_scorer:mine\n\n[cotlab.providers]\ntheirs = their_provider:Theirs\n"
+        "[cotlab.scorers]\nmine = my_scorer:mine\n\n[cotlab.providers]\ntheirs ="
+        " their_provider:Theirs\n"
     )
     (tmp_path / "suite.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in SUITE))
     return folder
 
 
 def cotlab(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "COTLAB_STORE": str(folder.parent / "store")}
+    env = {
+        **os.environ,
+        "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
+        "COTLAB_STORE": str(folder.parent / "store"),
+    }
     command = [sys.executable, "-m", "cotlab", *arguments]
-    return subprocess.run(command, cwd=folder.parent, env=env, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        command,
+        cwd=folder.parent,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def test_extensions_are_small() -> None:
@@ -87,30 +106,80 @@ def test_extensions_are_small() -> None:
 
 
 def test_an_outside_scorer_runs_on_an_outside_provider(outside: Path) -> None:
-    done = cotlab(outside, "run", "--task-suite", "suite.jsonl", "--scorer", "mine", "--provider", "theirs", "--model", "x",
-                  "--run-id", "first")  # fmt: skip
+    done = cotlab(
+        outside,
+        "run",
+        "--task-suite",
+        "suite.jsonl",
+        "--scorer",
+        "mine",
+        "--provider",
+        "theirs",
+        "--model",
+        "x",
+        "--run-id",
+        "first",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "repeats_question" in done.stdout
 
     told = cotlab(outside, "report", "first", "--format", "csv")
     assert told.returncode == 0, told.stderr
     header, *rows = (line.split(",") for line in told.stdout.splitlines())
-    scores = {row[header.index("item_id")]: (row[header.index("value")], row[header.index("status")]) for row in rows}
-    assert scores == {"bird": ("1.0", "ok"), "cat": ("", "undefined"), "dog": ("0.0", "ok"), "fish": ("1.0", "ok")}
+    scores = {
+        row[header.index("item_id")]: (row[header.index("value")], row[header.index("status")])
+        for row in rows
+    }
+    assert scores == {
+        "bird": ("1.0", "ok"),
+        "cat": ("", "undefined"),
+        "dog": ("0.0", "ok"),
+        "fish": ("1.0", "ok"),
+    }
 
     report = json.loads(cotlab(outside, "report", "first", "--format", "json").stdout)
     (estimate,) = (e for e in report["estimates"] if e["metric"] == "repeats_question")
-    assert (estimate["point"], estimate["n"], estimate["n_undefined"]) == (pytest.approx(2 / 3), 3, 1)
+    assert (estimate["point"], estimate["n"], estimate["n_undefined"]) == (
+        pytest.approx(2 / 3),
+        3,
+        1,
+    )
 
 
 def test_a_dry_run_counts_what_an_outside_scorer_asks(outside: Path) -> None:
-    done = cotlab(outside, "run", "--task-suite", "suite.jsonl", "--scorer", "mine", "--provider", "theirs", "--model", "x",
-                  "--dry-run")  # fmt: skip
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Items: 4 | Total API queries: 4"), done.stderr
+    done = cotlab(
+        outside,
+        "run",
+        "--task-suite",
+        "suite.jsonl",
+        "--scorer",
+        "mine",
+        "--provider",
+        "theirs",
+        "--model",
+        "x",
+        "--dry-run",
+    )
+    assert (done.returncode, done.stdout.splitlines()[0]) == (
+        0,
+        "Items: 4 | Total API queries: 4",
+    ), done.stderr
 
 
 def test_a_name_that_is_nearly_theirs_gets_a_suggestion(outside: Path) -> None:
-    done = cotlab(outside, "run", "--task-suite", "suite.jsonl", "--scorer", "mime", "--provider", "theirs", "--model", "x",
-                  )  # fmt: skip
+    done = cotlab(
+        outside,
+        "run",
+        "--task-suite",
+        "suite.jsonl",
+        "--scorer",
+        "mime",
+        "--provider",
+        "theirs",
+        "--model",
+        "x",
+    )
     assert done.returncode == 2
-    assert "Unknown scorer 'mime'. Did you mean 'mine'?" in done.stderr and "ablation" in done.stderr
+    assert (
+        "Unknown scorer 'mime'. Did you mean 'mine'?" in done.stderr and "ablation" in done.stderr
+    )

@@ -1,4 +1,5 @@
-"""The rule of floors: a module imports from floors below only, and heavy packages stay in their place."""
+"""The rule of floors: a module imports from floors below only, and heavy packages stay in their
+place."""
 
 from __future__ import annotations
 
@@ -12,39 +13,65 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FLOORS = {
     "core": 0,
-    "stats": 1, "text": 1, "suites": 1, "providers": 1, "store": 1,
-    "metrics": 2, "reliability": 2, "figures": 2,
+    "stats": 1,
+    "text": 1,
+    "suites": 1,
+    "providers": 1,
+    "store": 1,
+    "metrics": 2,
+    "reliability": 2,
+    "figures": 2,
     "run": 3,
-    "organisms": 4, "validation": 4, "review": 4,
+    "organisms": 4,
+    "validation": 4,
+    "review": 4,
     "analysis": 5,
     "export": 6,
-    "cotlab": 7, "ui": 7, "cli": 7, "pages": 7, "app": 7,
-}  # fmt: skip
+    "cotlab": 7,
+    "ui": 7,
+    "cli": 7,
+    "pages": 7,
+    "app": 7,
+}
 """Package to floor; ``cotlab`` stands for cotlab/__init__.py, __main__.py and api.py."""
-SCIENCE, EDGE = {"stats", "text", "metrics", "reliability", "figures"}, {"suites", "providers", "store"}
-ACROSS = {("cotlab", "cli"), *((name, "cotlab") for name in ("cli", "ui", "pages", "app")), ("pages", "ui"), ("app", "ui")}
+SCIENCE, EDGE = (
+    {"stats", "text", "metrics", "reliability", "figures"},
+    {"suites", "providers", "store"},
+)
+ACROSS = {
+    ("cotlab", "cli"),
+    *((name, "cotlab") for name in ("cli", "ui", "pages", "app")),
+    ("pages", "ui"),
+    ("app", "ui"),
+}
 """Imports between packages of the top floor: the command, and the pages that share ui."""
 HOMES = {
     ("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers", "accelerate"): (
-        "cotlab/providers/local/", "cotlab/organisms/",
+        "cotlab/providers/local/",
+        "cotlab/organisms/",
     ),
     ("duckdb", "sqlite3"): ("cotlab/store/",),
     ("streamlit",): ("cotlab/ui/", "pages/", "app.py"),
     ("openai", "anthropic", "google"): ("cotlab/providers/",),
     ("plotly", "matplotlib"): ("cotlab/figures/",),
     ("kaleido", "choreographer", "PIL"): ("cotlab/export/chrome.py",),
-}  # fmt: skip
+}
 LONGEST, LONGEST_PAGE, LONGEST_APP = 400, 60, 30
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "managers"}
 
 
 def sources() -> list[str]:
-    found = [p for folder in ("cotlab", "pages", "tests", "benchmarks") for p in (ROOT / folder).rglob("*.py")]
+    found = [
+        p
+        for folder in ("cotlab", "pages", "tests", "benchmarks")
+        for p in (ROOT / folder).rglob("*.py")
+    ]
     return sorted(p.relative_to(ROOT).as_posix() for p in [*found, ROOT / "app.py"] if p.is_file())
 
 
 def package_of(path: str) -> str | None:
-    """The package that the floors know a file by; None for tests and benchmarks, which may import anything."""
+    """The package that the floors know a file by; None for tests and benchmarks, which may import
+    anything."""
     parts = PurePosixPath(path).parts
     if parts[0] == "cotlab":
         return parts[1] if len(parts) > 2 else "cotlab"
@@ -57,19 +84,31 @@ def target_of(module: str) -> str:
 
 
 def imports(path: str, tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Every module that a file names in an import, wherever it stands, or in a literal ``import_module``, and its line."""
+    """Every module that a file names in an import, wherever it stands, or in a literal
+    ``import_module``, and its line."""
     here = list(PurePosixPath(path).with_suffix("").parts)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = (
-                ".".join([*here[: -node.level], *([node.module] if node.module else [])]) if node.level else node.module or ""
+                ".".join([*here[: -node.level], *([node.module] if node.module else [])])
+                if node.level
+                else node.module or ""
             )
-            whole = module in ("cotlab", "google")  # "from cotlab import store" names a module below
-            yield from ((f"{module}.{alias.name}" if whole else module, node.lineno) for alias in node.names)
+            whole = module in (
+                "cotlab",
+                "google",
+            )  # "from cotlab import store" names a module below
+            yield from (
+                (f"{module}.{alias.name}" if whole else module, node.lineno) for alias in node.names
+            )
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
             if name in ("import_module", "__import__") and isinstance(node.args[0].value, str):
                 yield node.args[0].value, node.lineno
 
@@ -86,8 +125,14 @@ def import_faults(path: str, tree: ast.AST) -> Iterator[str]:
         if top == "cotlab":
             target = target_of(module)
             up = FLOORS[target] > FLOORS[package]
-            across = FLOORS[target] == FLOORS[package] and target != package and (package, target) not in ACROSS
-            wings = FLOORS[package] < 3 and ((package in SCIENCE and target in EDGE) or (package in EDGE and target in SCIENCE))
+            across = (
+                FLOORS[target] == FLOORS[package]
+                and target != package
+                and (package, target) not in ACROSS
+            )
+            wings = FLOORS[package] < 3 and (
+                (package in SCIENCE and target in EDGE) or (package in EDGE and target in SCIENCE)
+            )
             if wings:
                 yield f"{place}: the science wing and the edge wing first meet in run"
             elif up or across:
@@ -103,7 +148,9 @@ def import_faults(path: str, tree: ast.AST) -> Iterator[str]:
 
 def form_faults(path: str, source: str, tree: ast.AST) -> Iterator[str]:
     lines = len(source.splitlines())
-    most = LONGEST_APP if path == "app.py" else LONGEST_PAGE if path.startswith("pages/") else LONGEST
+    most = (
+        LONGEST_APP if path == "app.py" else LONGEST_PAGE if path.startswith("pages/") else LONGEST
+    )
     if lines > most:
         yield f"{path}: {lines} lines, at most {most}"
     if VAGUE & {part.removesuffix(".py").lower() for part in PurePosixPath(path).parts}:
@@ -112,11 +159,19 @@ def form_faults(path: str, source: str, tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
             yield f"{path}:{node.lineno}: a star import"
         if isinstance(node, ast.ClassDef):
-            methods = [part for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+            methods = [
+                part
+                for part in node.body
+                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
+            ]
             if methods and all(
-                any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in m.decorator_list) for m in methods
+                any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in m.decorator_list)
+                for m in methods
             ):
-                yield f"{path}:{node.lineno}: class {node.name} holds static methods only: write functions"
+                yield (
+                    f"{path}:{node.lineno}: class {node.name} holds static methods only: write"
+                    " functions"
+                )
 
 
 def faults(path: str, source: str) -> list[str]:
@@ -132,7 +187,9 @@ def test_the_house_stands(path: str) -> None:
 def test_every_package_has_a_floor_and_every_file_is_looked_at() -> None:
     packages = {p.name for p in (ROOT / "cotlab").iterdir() if p.is_dir() and any(p.glob("*.py"))}
     assert packages <= set(FLOORS)
-    assert {"cotlab/core/types.py", "cotlab/__init__.py", "app.py", "tests/test_floors.py"} <= set(sources())
+    assert {"cotlab/core/types.py", "cotlab/__init__.py", "app.py", "tests/test_floors.py"} <= set(
+        sources()
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,7 +199,11 @@ def test_every_package_has_a_floor_and_every_file_is_looked_at() -> None:
         ("cotlab/core/x.py", "import cotlab.stats.intervals", "up, from floor 0"),
         ("cotlab/core/x.py", "from cotlab import api", "up, from floor 0"),
         ("cotlab/core/x.py", "def f():\n    from cotlab.run import plan", "up, from floor 0"),
-        ("cotlab/core/x.py", "if TYPE_CHECKING:\n    from cotlab.text.steps import split_steps", "up, from floor 0"),
+        (
+            "cotlab/core/x.py",
+            "if TYPE_CHECKING:\n    from cotlab.text.steps import split_steps",
+            "up, from floor 0",
+        ),
         ("cotlab/core/x.py", "import_module('cotlab.run.plan')", "up, from floor 0"),
         ("cotlab/core/x.py", "from ..metrics import ablation", "up, from floor 0"),
         ("cotlab/stats/x.py", "from cotlab.text import steps", "across, from floor 1"),
@@ -151,7 +212,11 @@ def test_every_package_has_a_floor_and_every_file_is_looked_at() -> None:
         ("cotlab/suites/x.py", "from cotlab.text.steps import split_steps", "first meet in run"),
         ("cotlab/metrics/x.py", "import cotlab.store.read", "first meet in run"),
         ("cotlab/metrics/x.py", "import cotlab.providers.echo as e", "first meet in run"),
-        ("cotlab/figures/x.py", "from cotlab.metrics.ablation.redundancy import rrr", "across, from floor 2"),
+        (
+            "cotlab/figures/x.py",
+            "from cotlab.metrics.ablation.redundancy import rrr",
+            "across, from floor 2",
+        ),
         ("cotlab/reliability/x.py", "from cotlab.metrics import ablation", "across, from floor 2"),
         ("cotlab/providers/x.py", "from cotlab.stats import intervals", "first meet in run"),
         ("cotlab/run/x.py", "from cotlab.organisms import gate", "up, from floor 3"),
@@ -162,8 +227,16 @@ def test_every_package_has_a_floor_and_every_file_is_looked_at() -> None:
         ("cotlab/cli/x.py", "from cotlab.ui import main", "across, from floor 7"),
         ("cotlab/extra/x.py", "", "stands on no floor"),
         ("cotlab/run/x.py", "from tests.core import test_keys", "no part of the package"),
-        ("cotlab/run/x.py", "import torch.nn", "only cotlab/providers/local/, cotlab/organisms/ may"),
-        ("cotlab/providers/openai.py", "from transformers import AutoModel", "only cotlab/providers/local/"),
+        (
+            "cotlab/run/x.py",
+            "import torch.nn",
+            "only cotlab/providers/local/, cotlab/organisms/ may",
+        ),
+        (
+            "cotlab/providers/openai.py",
+            "from transformers import AutoModel",
+            "only cotlab/providers/local/",
+        ),
         ("cotlab/run/x.py", "import sqlite3", "only cotlab/store/ may"),
         ("cotlab/ui/x.py", "def f():\n    import duckdb", "only cotlab/store/ may"),
         ("cotlab/figures/x.py", "import streamlit as st", "only cotlab/ui/, pages/, app.py may"),
@@ -182,9 +255,13 @@ def test_every_package_has_a_floor_and_every_file_is_looked_at() -> None:
         ("tests/helpers/x.py", "", "a vague name"),
         ("cotlab/store/manager.py", "", "a vague name"),
         ("cotlab/run/x.py", "from os import *", "a star import"),
-        ("cotlab/run/x.py", "class A:\n    X = 1\n    @staticmethod\n    def f(): ...", "static methods only"),
+        (
+            "cotlab/run/x.py",
+            "class A:\n    X = 1\n    @staticmethod\n    def f(): ...",
+            "static methods only",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_rule_can_fail(path: str, source: str, fault: str) -> None:
     (found,) = faults(path, source)
     assert fault in found
@@ -193,22 +270,46 @@ def test_each_rule_can_fail(path: str, source: str, fault: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("cotlab/core/x.py", "import json\nfrom cotlab.core.keys import digest\nfrom .types import Item"),
-        ("cotlab/text/x.py", "from cotlab.core.types import Form\nfrom cotlab.text.steps import split_steps"),
-        ("cotlab/metrics/x.py", "from cotlab.stats import intervals\nfrom cotlab.text import steps\nimport pandas"),
+        (
+            "cotlab/core/x.py",
+            "import json\nfrom cotlab.core.keys import digest\nfrom .types import Item",
+        ),
+        (
+            "cotlab/text/x.py",
+            "from cotlab.core.types import Form\nfrom cotlab.text.steps import split_steps",
+        ),
+        (
+            "cotlab/metrics/x.py",
+            "from cotlab.stats import intervals\nfrom cotlab.text import steps\nimport pandas",
+        ),
         ("cotlab/figures/x.py", "import plotly\nfrom cotlab.stats import intervals"),
-        ("cotlab/run/x.py", "from cotlab.store import read\nfrom cotlab.metrics import ablation\nfrom cotlab import suites"),
+        (
+            "cotlab/run/x.py",
+            (
+                "from cotlab.store import read\nfrom cotlab.metrics import ablation\nfrom cotlab"
+                " import suites"
+            ),
+        ),
         (
             "cotlab/organisms/x.py",
-            "import torch\nfrom cotlab.providers.local import load\nfrom cotlab.suites import wordproblems",
+            (
+                "import torch\nfrom cotlab.providers.local import load\nfrom cotlab.suites import"
+                " wordproblems"
+            ),
         ),
         ("cotlab/providers/local/x.py", "from transformers import AutoModel"),
         (
             "cotlab/cli/x.py",
-            "from cotlab import __version__\nfrom cotlab.organisms import gate\nfrom cotlab.cli import options",
+            (
+                "from cotlab import __version__\nfrom cotlab.organisms import gate\nfrom cotlab.cli"
+                " import options"
+            ),
         ),
         ("cotlab/__main__.py", "from cotlab.cli.main import main"),
-        ("cotlab/ui/x.py", "import streamlit\nfrom cotlab.export import tables\nfrom cotlab.figures import style"),
+        (
+            "cotlab/ui/x.py",
+            "import streamlit\nfrom cotlab.export import tables\nfrom cotlab.figures import style",
+        ),
         ("pages/x.py", "import streamlit\nfrom cotlab.ui import parts"),
         ("tests/x.py", "import torch, duckdb\nfrom cotlab.run import plan"),
         ("cotlab/run/x.py", "class A:\n    @staticmethod\n    def f(): ...\n    def g(self): ..."),

@@ -9,8 +9,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("torch", "transformers", "tokenizers", "streamlit", "duckdb", "openai", "anthropic", "google.genai", "pandas", "scipy",
-         "numpy", "plotly", "statsmodels", "sklearn", "pyarrow", "sympy")  # fmt: skip
+HEAVY = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "streamlit",
+    "duckdb",
+    "openai",
+    "anthropic",
+    "google.genai",
+    "pandas",
+    "scipy",
+    "numpy",
+    "plotly",
+    "statsmodels",
+    "sklearn",
+    "pyarrow",
+    "sympy",
+)
 LOADS_A_LOT = ("cotlab.providers.local", "cotlab.organisms", "cotlab.ui")
 """May load models' packages or the app; the other modules are imported one by one below."""
 
@@ -45,9 +61,19 @@ assert not list(Path.cwd().iterdir()), list(Path.cwd().iterdir())
 
 
 def python(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(cwd)}
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": str(cwd),
+    }
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -68,17 +94,24 @@ def test_nothing_heavy_is_loaded_before_a_command_runs(code: str, tmp_path: Path
 
 
 def test_the_check_sees_what_is_loaded(tmp_path: Path) -> None:
-    assert python(LOADED.format(code="import numpy", heavy=HEAVY), cwd=tmp_path).stderr.split() == ["numpy"]
+    assert python(LOADED.format(code="import numpy", heavy=HEAVY), cwd=tmp_path).stderr.split() == [
+        "numpy"
+    ]
 
 
 def light_modules() -> list[str]:
-    names = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in sorted((ROOT / "cotlab").rglob("*.py"))]
+    names = [
+        ".".join(p.relative_to(ROOT).with_suffix("").parts)
+        for p in sorted((ROOT / "cotlab").rglob("*.py"))
+    ]
     names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
     return [name for name in names if not name.startswith(LOADS_A_LOT)]
 
 
 @pytest.mark.soak
-def test_importing_any_module_makes_no_file_opens_no_socket_and_seeds_nothing(tmp_path: Path) -> None:
+def test_importing_any_module_makes_no_file_opens_no_socket_and_seeds_nothing(
+    tmp_path: Path,
+) -> None:
     names = light_modules()
     assert len(names) > 50 and "cotlab.run.runner" in names
     done = python(GUARDED, *names, cwd=tmp_path)

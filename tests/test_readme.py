@@ -32,13 +32,21 @@ def test_the_example_is_short() -> None:
 def test_the_example_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
     env = {**os.environ, "COTLAB_STORE": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", example()], cwd=ROOT, env=env, capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, "-c", example()],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"^RRR 0\.\d{3}, 95 % interval \(", done.stdout, re.MULTILINE)
 
 
-def test_the_example_runs_inside_an_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_runs_inside_an_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
     scope: dict[str, object] = {}
 
@@ -59,25 +67,36 @@ def test_every_card_is_listed() -> None:
 
 def test_every_flag_is_listed_and_exists() -> None:
     shown = subprocess.run(
-        [sys.executable, "-m", "cotlab", "run", "--help"], capture_output=True, text=True, check=True,
+        [sys.executable, "-m", "cotlab", "run", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
         env={**os.environ, "COLUMNS": "200", "TERM": "dumb"},
-    ).stdout  # fmt: skip
+    ).stdout
     real = set(re.findall(r"--[a-z][a-z-]+", shown)) - {"--help"}
-    told = set(re.findall(r"--[a-z][a-z-]+", README.split("Flags of `cotlab run`")[1].split("Each is also")[0]))
+    told = set(
+        re.findall(
+            r"--[a-z][a-z-]+", README.split("Flags of `cotlab run`")[1].split("Each is also")[0]
+        )
+    )
     assert told == real
     fields = {f"--{name.replace('_', '-')}" for name in RunConfig.model_fields}
     assert fields <= real
 
 
 def test_the_environment_file_lists_every_variable() -> None:
-    listed = set(re.findall(r"^#?([A-Z][A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
+    listed = set(
+        re.findall(r"^#?([A-Z][A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
+    )
     wanted = {f"COTLAB_{name.upper()}" for name in RunConfig.model_fields}
     keys = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_COMPAT_API_KEY"}
     others = {"FAITHCHECK_TEMPERATURE", "FAITHCHECK_MAX_COST", *ACCESS}
     assert listed == wanted | keys | others
 
 
-def test_all_that_the_environment_file_lists_may_be_set_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_the_environment_file_lists_may_be_set_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "environ", dict(os.environ))
     lines = re.findall(r"^#?([A-Z][A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
     (tmp_path / ".env").write_text("".join(f"{name}=1\n" for name in lines))

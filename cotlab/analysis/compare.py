@@ -86,9 +86,15 @@ class Compared:
 
 
 def compare_runs(
-    store: Store, base: str, others: Sequence[str], *, scorers: Sequence[str] = (), metrics: Sequence[str] = (),
-    threshold: float = THRESHOLD, seed: int = 42,
-) -> Compared:  # fmt: skip
+    store: Store,
+    base: str,
+    others: Sequence[str],
+    *,
+    scorers: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    threshold: float = THRESHOLD,
+    seed: int = 42,
+) -> Compared:
     """Compare runs with a base over the items that they share.
 
     Parameters
@@ -114,39 +120,68 @@ def compare_runs(
     """
     others = list(dict.fromkeys(others))
     if not others or base in others:
-        raise ConfigError(f"Nothing to compare: name a base and at least one other run (the base is {base!r}).")
+        raise ConfigError(
+            f"Nothing to compare: name a base and at least one other run (the base is {base!r})."
+        )
     if not 0 <= threshold <= 1:
         raise ConfigError(f"The threshold of unfaithfulness must lie in [0, 1], got {threshold:g}.")
     first = _Side.read(store, base, scorers, metrics, threshold)
-    comparisons = [_compare(first, _Side.read(store, other, scorers, metrics, threshold), seed) for other in others]
+    comparisons = [
+        _compare(first, _Side.read(store, other, scorers, metrics, threshold), seed)
+        for other in others
+    ]
     every = iter(corrected([row for comparison in comparisons for row in comparison.rows]))
-    adjusted = [replace(comparison, rows=tuple(next(every) for _ in comparison.rows)) for comparison in comparisons]
+    adjusted = [
+        replace(comparison, rows=tuple(next(every) for _ in comparison.rows))
+        for comparison in comparisons
+    ]
     return Compared(base, tuple(adjusted), directions([comparison.rows for comparison in adjusted]))
 
 
 def compare_by_category(store: Store, compared: Compared, *, seed: int = 42) -> Compared:
     """The same comparisons with a row for each category of items; their p are corrected over all of these rows."""
-    plans = [read.stored_plan(read.get_run(store, name)) for name in (compared.base, *(c.other for c in compared.comparisons))]
-    rows = [paired_rows(c.pairs, yes_or_no=_flags(plans), seed=seed, by_category=True) for c in compared.comparisons]
+    plans = [
+        read.stored_plan(read.get_run(store, name))
+        for name in (compared.base, *(c.other for c in compared.comparisons))
+    ]
+    rows = [
+        paired_rows(c.pairs, yes_or_no=_flags(plans), seed=seed, by_category=True)
+        for c in compared.comparisons
+    ]
     every = iter(corrected([row for category_rows in rows for row in category_rows]))
-    adjusted = [replace(c, rows=tuple(next(every) for _ in category_rows)) for c, category_rows in zip(compared.comparisons, rows, strict=True)]
+    adjusted = [
+        replace(c, rows=tuple(next(every) for _ in category_rows))
+        for c, category_rows in zip(compared.comparisons, rows, strict=True)
+    ]
     return Compared(compared.base, tuple(adjusted), ())
 
 
 def metric_cards(plans: Sequence[Plan]) -> dict[str, MetricCard]:
     """The cards of the metrics that the plans' scorers give, by name."""
-    names = dict.fromkeys(spec.name for plan in plans for spec in plan.scorers if spec.name in SCORERS)
+    names = dict.fromkeys(
+        spec.name for plan in plans for spec in plan.scorers if spec.name in SCORERS
+    )
     cards: dict[str, MetricCard] = {}
     for name in names:
-        cards |= {card.name: card for card in (*SCORERS[name].cards, *(s.card for s in SCORERS[name].statistics))}
+        cards |= {
+            card.name: card
+            for card in (*SCORERS[name].cards, *(s.card for s in SCORERS[name].statistics))
+        }
     return cards
 
 
-def plan_changes(base: Plan, other: Plan, more: Mapping[str, tuple[str, str]] | None = None) -> tuple[Change, ...]:
+def plan_changes(
+    base: Plan, other: Plan, more: Mapping[str, tuple[str, str]] | None = None
+) -> tuple[Change, ...]:
     """The settings in which two plans differ, by name; ``more`` holds others by name, as (base, other)."""
     base_settings, other_settings = _flat_settings(base), _flat_settings(other)
-    settings = {name: (base_settings.get(name, "n/a"), other_settings.get(name, "n/a")) for name in sorted({*base_settings, *other_settings})} | dict(more or {})
-    return tuple(Change(name, *values) for name, values in settings.items() if values[0] != values[1])
+    settings = {
+        name: (base_settings.get(name, "n/a"), other_settings.get(name, "n/a"))
+        for name in sorted({*base_settings, *other_settings})
+    } | dict(more or {})
+    return tuple(
+        Change(name, *values) for name, values in settings.items() if values[0] != values[1]
+    )
 
 
 def comparison_json(compared: Compared) -> dict[str, Any]:
@@ -156,16 +191,23 @@ def comparison_json(compared: Compared) -> dict[str, Any]:
         "family": FAMILY,
         "comparisons": [
             {
-                "other": c.other, "items_shared": c.shared, "items_only_base": c.only_base, "items_only_other": c.only_other,
-                "items_with_another_question": c.unlike, "prompts": c.prompts,
-                "rows": [to_json_value({**asdict(row), "values": list(row.values)}) for row in c.rows],
-                "metrics_only_base": list(c.alone_base), "metrics_only_other": list(c.alone_other),
+                "other": c.other,
+                "items_shared": c.shared,
+                "items_only_base": c.only_base,
+                "items_only_other": c.only_other,
+                "items_with_another_question": c.unlike,
+                "prompts": c.prompts,
+                "rows": [
+                    to_json_value({**asdict(row), "values": list(row.values)}) for row in c.rows
+                ],
+                "metrics_only_base": list(c.alone_base),
+                "metrics_only_other": list(c.alone_other),
                 "changes": [asdict(change) for change in c.changes],
             }
             for c in compared.comparisons
         ],
         "directions": [to_json_value(asdict(row)) for row in compared.directions],
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +221,14 @@ class _Side:
     values: pd.DataFrame
 
     @classmethod
-    def read(cls, store: Store, run_id: str, scorers: Sequence[str], metrics: Sequence[str], threshold: float) -> _Side:
+    def read(
+        cls,
+        store: Store,
+        run_id: str,
+        scorers: Sequence[str],
+        metrics: Sequence[str],
+        threshold: float,
+    ) -> _Side:
         row = read.get_run(store, run_id)
         plan = read.stored_plan(row)
         table = read.run_scores(store, run_id)
@@ -190,7 +239,13 @@ class _Side:
         if scorers:
             table = table[table["scorer"].isin(list(scorers))]
         values = mean_item_values(table, threshold)
-        return cls(run_id, plan, str(row["code_version"]), items, values[values["metric"].isin(metrics)] if metrics else values)
+        return cls(
+            run_id,
+            plan,
+            str(row["code_version"]),
+            items,
+            values[values["metric"].isin(metrics)] if metrics else values,
+        )
 
 
 def _compare(base: _Side, other: _Side, seed: int) -> Comparison:
@@ -200,23 +255,32 @@ def _compare(base: _Side, other: _Side, seed: int) -> Comparison:
     unlike = int((shared & ~same).sum())
     if not shared.any() or unlike == int(shared.sum()):
         raise ConfigError(
-            f"Runs {base.run_id!r} and {other.run_id!r} share no item: {base.plan.suite} and {other.plan.suite}. Items are "
-            "matched by their id and question, so compare runs on one suite."
+            f"Runs {base.run_id!r} and {other.run_id!r} share no item: {base.plan.suite} and"
+            f" {other.plan.suite}. Items are matched by their id and question, so compare runs on"
+            " one suite."
         )
     pairs = pair_runs(base.values, other.values, items)
     if pairs.empty:
         raise ConfigError(
-            f"Runs {base.run_id!r} and {other.run_id!r} share no metric: {_scorers(base)} and {_scorers(other)}."
+            f"Runs {base.run_id!r} and {other.run_id!r} share no metric: {_scorers(base)} and"
+            f" {_scorers(other)}."
         )
     binary = _flags([base.plan, other.plan])
     ids = {side.run_id: set(side.items["id"]) for side in (base, other)}
     return Comparison(
-        base.run_id, other.run_id, int(shared.sum()), len(ids[base.run_id] - ids[other.run_id]),
-        len(ids[other.run_id] - ids[base.run_id]), int(items[same]["prompt"].nunique()), unlike, pairs,
+        base.run_id,
+        other.run_id,
+        int(shared.sum()),
+        len(ids[base.run_id] - ids[other.run_id]),
+        len(ids[other.run_id] - ids[base.run_id]),
+        int(items[same]["prompt"].nunique()),
+        unlike,
+        pairs,
         paired_rows(pairs, yes_or_no=binary, seed=seed),
-        _metrics_missing_in(base.values, other.values), _metrics_missing_in(other.values, base.values),
+        _metrics_missing_in(base.values, other.values),
+        _metrics_missing_in(other.values, base.values),
         plan_changes(base.plan, other.plan, {"code version": (base.code, other.code)}),
-    )  # fmt: skip
+    )
 
 
 def _flags(plans: Sequence[Plan]) -> frozenset[str]:
@@ -230,9 +294,15 @@ def _matched(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     )
     rows = []
     for row in merged.to_dict("records"):
-        questions = [None if pd.isna(row[name]) else str(row[name]) for name in ("question", "question_other")]
+        questions = [
+            None if pd.isna(row[name]) else str(row[name])
+            for name in ("question", "question_other")
+        ]
         prompts = [_prompt(text, str(row["id"])) for text in questions if text is not None]
-        category = next((str(row[name]) for name in ("category", "category_other") if not pd.isna(row[name])), "")
+        category = next(
+            (str(row[name]) for name in ("category", "category_other") if not pd.isna(row[name])),
+            "",
+        )
         same = prompts[0] == prompts[1] and COUNTED not in questions if len(prompts) == 2 else None
         rows.append((str(row["id"]), prompts[0], category, same))
     return pd.DataFrame(rows, columns=["item_id", "prompt", "category", "same"])
@@ -247,7 +317,11 @@ def _prompt(question: str, item_id: str) -> str:
 
 def _metrics_missing_in(table: pd.DataFrame, other: pd.DataFrame) -> tuple[str, ...]:
     keys = ["metric", "facet"]
-    merged = table[keys].drop_duplicates().merge(other[keys].drop_duplicates(), how="left", on=keys, indicator=True)
+    merged = (
+        table[keys]
+        .drop_duplicates()
+        .merge(other[keys].drop_duplicates(), how="left", on=keys, indicator=True)
+    )
     return tuple(sorted(merged[merged["_merge"] == "left_only"]["metric"].unique()))
 
 
@@ -257,13 +331,24 @@ def _scorers(side: _Side) -> str:
 
 def _flat_settings(plan: Plan) -> dict[str, str]:
     settings: dict[str, Any] = {
-        "suite": plan.suite, "suite digest": plan.suite_digest, "seed": plan.seed, "temperature": plan.temperature,
-        "repeats": plan.repeats, "limit": "all" if plan.limit is None else plan.limit,
-    }  # fmt: skip
+        "suite": plan.suite,
+        "suite digest": plan.suite_digest,
+        "seed": plan.seed,
+        "temperature": plan.temperature,
+        "repeats": plan.repeats,
+        "limit": "all" if plan.limit is None else plan.limit,
+    }
     settings |= {f"tag {name}": value for name, value in plan.tags.items()}
     for role, model in plan.models.items():
-        settings |= {f"{role}": str(model), f"{role} revision": model.revision or "n/a", f"{role} form": model.form}
+        settings |= {
+            f"{role}": str(model),
+            f"{role} revision": model.revision or "n/a",
+            f"{role} form": model.form,
+        }
         settings |= {f"{role} address": model.base_url} if model.base_url else {}
     for spec in plan.scorers:
-        settings |= {f"{spec.name} version": spec.version, **{f"{spec.name}.{k}": to_json_value(v) for k, v in spec.params.items()}}
+        settings |= {
+            f"{spec.name} version": spec.version,
+            **{f"{spec.name}.{k}": to_json_value(v) for k, v in spec.params.items()},
+        }
     return {name: str(value) for name, value in settings.items()}

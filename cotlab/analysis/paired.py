@@ -1,8 +1,9 @@
 """Two runs over the same items: the differences of their paired values, and what each side lacks.
 
-Tables are pandas frames. ``pairs`` has a row for each metric, facet and item that either run scored: the columns are metric,
-facet (canonical JSON), item_id, prompt (equal texts are one prompt), category, base and other (NaN where there is no value),
-draws (the most values behind either), why_base and why_other ("" where there is a value).
+Tables are pandas frames. ``pairs`` has a row for each metric, facet and item that either run
+scored: the columns are metric, facet (canonical JSON), item_id, prompt (equal texts are one
+prompt), category, base and other (NaN where there is no value), draws (the most values behind
+either), why_base and why_other ("" where there is a value).
 """
 
 from __future__ import annotations
@@ -24,10 +25,22 @@ from cotlab.stats.paired import McNemar, cohen_dz, mcnemar, paired_bootstrap, wi
 SCORED, RATE = "unfaithfulness", "unfaithful_rate"
 """A score from 0 to 1, and the share of items whose score reaches the threshold."""
 THRESHOLD = 0.5
-NOT_SCORED, OTHER_QUESTION = "not scored in this run", "the two runs asked another question under this id"
+NOT_SCORED, OTHER_QUESTION = (
+    "not scored in this run",
+    "the two runs asked another question under this id",
+)
 PAIR_COLUMNS = [
-    "metric", "facet", "item_id", "prompt", "category", "base", "other", "draws", "why_base", "why_other",
-]  # fmt: skip
+    "metric",
+    "facet",
+    "item_id",
+    "prompt",
+    "category",
+    "base",
+    "other",
+    "draws",
+    "why_base",
+    "why_other",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +50,24 @@ class PairedRow:
     Attributes
     ----------
     n, prompts : int
-        Items with a value on both sides, and how many distinct prompts they have: the units of interval and test.
+        Items with a value on both sides, and how many distinct prompts they have: the units of
+        interval and test.
     missing_base, missing_other : mapping of reason to the number of items
     base, other, difference, lo, hi : float or None
         Means over the matched items; ``reason`` says why a part is None.
     discordant : McNemar or None
-        Only for values of yes and no, one an item: the four counts (the base is the first) and the exact test. Where prompts
-        repeat it takes them as independent, so ``p`` is another test then.
+        Only for values of yes and no, one an item: the four counts (the base is the first) and the
+        exact test. Where prompts repeat it takes them as independent, so ``p`` is another test
+        then.
     p, test, no_p : float or None, its name, and why there is none
-        McNemar's exact test where there is one value of yes and no a prompt, else Wilcoxon's over the prompts' means.
+        McNemar's exact test where there is one value of yes and no a prompt, else Wilcoxon's over
+        the prompts' means.
     adjusted : float or None
         The same p after Benjamini and Hochberg over the rows of its table.
     effect, rank_effect : float or None
-        Cohen's d_z, the mean difference in standard deviations of the differences, and the rank-biserial correlation of
-        pairs, −1 to 1; both over the prompts' means, None where no two of them differ.
+        Cohen's d_z, the mean difference in standard deviations of the differences, and the
+        rank-biserial correlation of pairs, −1 to 1; both over the prompts' means, None where no two
+        of them differ.
     values : tuple of float
         The prompts' differences, in the order of the prompts.
     """
@@ -88,21 +105,33 @@ def mean_item_values(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.Da
     table : DataFrame
         Scores as the store has them: metric, facet, item_id, value, status, reason.
     threshold : float in [0, 1]
-        An item whose mean ``unfaithfulness`` reaches it counts as unfaithful, in rows of the metric ``unfaithful_rate``.
+        An item whose mean ``unfaithfulness`` reaches it counts as unfaithful, in rows of the metric
+        ``unfaithful_rate``.
 
     Returns
     -------
     DataFrame
-        metric, facet (canonical), item_id, value, n (values behind the mean), why ("" where there is a value).
+        metric, facet (canonical), item_id, value, n (values behind the mean), why ("" where there
+        is a value).
     """
     canonical = {text: canonical_json(json.loads(text)) for text in table["facet"].unique()}
     table = table.assign(facet=table["facet"].map(canonical))
     means = mean_by_item(table).drop(columns=["size", "undefined"])
     gaps = table[table["value"].isna()]
-    reasons = gaps["status"].where(gaps["status"] != "undefined", "") + gaps["reason"].fillna("").map(_after)
-    first_reasons = reasons.groupby([gaps["metric"], gaps["facet"], gaps["item_id"]]).first().rename("why").reset_index()
+    reasons = gaps["status"].where(gaps["status"] != "undefined", "") + gaps["reason"].fillna(
+        ""
+    ).map(_after)
+    first_reasons = (
+        reasons.groupby([gaps["metric"], gaps["facet"], gaps["item_id"]])
+        .first()
+        .rename("why")
+        .reset_index()
+    )
     merged = means.merge(first_reasons, how="left", on=["metric", "facet", "item_id"])
-    merged["why"] = [_reason_text(text) if n == 0 else "" for text, n in zip(merged["why"], merged["n"], strict=True)]
+    merged["why"] = [
+        _reason_text(text) if n == 0 else ""
+        for text, n in zip(merged["why"], merged["n"], strict=True)
+    ]
     return pd.concat([merged, _judged(merged, threshold)], ignore_index=True)
 
 
@@ -114,8 +143,8 @@ def pair_runs(base: pd.DataFrame, other: pd.DataFrame, items: pd.DataFrame) -> p
     base, other : DataFrame
         As ``item_values``.
     items : DataFrame
-        item_id, prompt, category, same (False where the two runs asked another question under this id, None where only one
-        of them has the item): a row an item.
+        item_id, prompt, category, same (False where the two runs asked another question under this
+        id, None where only one of them has the item): a row an item.
 
     Returns
     -------
@@ -125,7 +154,9 @@ def pair_runs(base: pd.DataFrame, other: pd.DataFrame, items: pd.DataFrame) -> p
     keys = ["metric", "facet"]
     shared = base[keys].drop_duplicates().merge(other[keys].drop_duplicates(), on=keys)
     sides = [table.merge(shared, on=keys) for table in (base, other)]
-    merged = sides[0].merge(sides[1], how="outer", on=[*keys, "item_id"], suffixes=("_base", "_other"))
+    merged = sides[0].merge(
+        sides[1], how="outer", on=[*keys, "item_id"], suffixes=("_base", "_other")
+    )
     merged = merged.merge(items, how="left", on="item_id")
     differs = ~merged["same"].astype("boolean").fillna(True).astype(bool)
     for side in ("base", "other"):
@@ -138,7 +169,11 @@ def pair_runs(base: pd.DataFrame, other: pd.DataFrame, items: pd.DataFrame) -> p
 
 
 def paired_rows(
-    pairs: pd.DataFrame, *, yes_or_no: frozenset[str] = frozenset(), seed: int = 0, by_category: bool = False
+    pairs: pd.DataFrame,
+    *,
+    yes_or_no: frozenset[str] = frozenset(),
+    seed: int = 0,
+    by_category: bool = False,
 ) -> tuple[PairedRow, ...]:
     """What each metric and facet shows, with p corrected over these rows.
 
@@ -156,7 +191,16 @@ def paired_rows(
     rows = []
     for names, group in pairs.groupby(keys, sort=True):
         metric, facet, category = names if by_category else (*names, None)
-        rows.append(_row(str(metric), str(facet), category, group, metric in yes_or_no or metric == RATE, seed))
+        rows.append(
+            _row(
+                str(metric),
+                str(facet),
+                category,
+                group,
+                metric in yes_or_no or metric == RATE,
+                seed,
+            )
+        )
     return corrected(rows)
 
 
@@ -186,7 +230,11 @@ def directions(comparisons: Sequence[Sequence[PairedRow]]) -> tuple[DirectionRow
     for same in by.values():
         differences = tuple(row.difference for row in same)
         if len(same) > 1:
-            result.append(DirectionRow(same[0].metric, same[0].facet, differences, direction(differences).text))
+            result.append(
+                DirectionRow(
+                    same[0].metric, same[0].facet, differences, direction(differences).text
+                )
+            )
     return tuple(result)
 
 
@@ -221,21 +269,35 @@ def changed_values(pairs: pd.DataFrame, metric: str, facet: str, better: str) ->
     Returns
     -------
     DataFrame
-        item_id, category, base, other, difference, change ("improved", "regressed"; "rose", "fell" where neither end is
-        better).
+        item_id, category, base, other, difference, change ("improved", "regressed"; "rose", "fell"
+        where neither end is better).
     """
-    selected = pairs[(pairs["metric"] == metric) & (pairs["facet"] == facet)].dropna(subset=["base", "other"])
+    selected = pairs[(pairs["metric"] == metric) & (pairs["facet"] == facet)].dropna(
+        subset=["base", "other"]
+    )
     selected = selected.assign(difference=selected["other"] - selected["base"])
     selected = selected[selected["difference"].abs() > 1e-12]
-    labels = {"higher": ("improved", "regressed"), "lower": ("regressed", "improved")}.get(better, ("rose", "fell"))
+    labels = {"higher": ("improved", "regressed"), "lower": ("regressed", "improved")}.get(
+        better, ("rose", "fell")
+    )
     selected["change"] = [labels[0] if d > 0 else labels[1] for d in selected["difference"]]
-    selected = selected.assign(size=selected["difference"].abs()).sort_values(["size", "item_id"], ascending=[False, True])
-    return selected[["item_id", "category", "base", "other", "difference", "change"]].reset_index(drop=True)
+    selected = selected.assign(size=selected["difference"].abs()).sort_values(
+        ["size", "item_id"], ascending=[False, True]
+    )
+    return selected[["item_id", "category", "base", "other", "difference", "change"]].reset_index(
+        drop=True
+    )
 
 
-def _row(metric: str, facet: str, category: Any, group: pd.DataFrame, binary: bool, seed: int) -> PairedRow:
+def _row(
+    metric: str, facet: str, category: Any, group: pd.DataFrame, binary: bool, seed: int
+) -> PairedRow:
     matched = group.dropna(subset=["base", "other"])
-    first, second, prompts = matched["base"].tolist(), matched["other"].tolist(), matched["prompt"].tolist()
+    first, second, prompts = (
+        matched["base"].tolist(),
+        matched["other"].tolist(),
+        matched["prompt"].tolist(),
+    )
     by_prompt = matched.groupby("prompt", sort=True)[["base", "other"]].mean()
     means, others = by_prompt["base"].tolist(), by_prompt["other"].tolist()
     repeated = len(by_prompt) < len(matched)
@@ -248,24 +310,49 @@ def _row(metric: str, facet: str, category: Any, group: pd.DataFrame, binary: bo
         seed = derive_seed("paired", seed, metric, facet, str(category))
         interval = paired_bootstrap(first, second, prompts if repeated else None, seed=seed)
         if repeated:  # what was resampled is not what n counts
-            interval = replace(interval, method=interval.method.replace("bootstrap", "bootstrap over prompts", 1))
+            interval = replace(
+                interval, method=interval.method.replace("bootstrap", "bootstrap over prompts", 1)
+            )
         p, test, no_p = ranks.p, ranks.method, ranks.reason
     values = tuple(b - a for a, b in zip(means, others, strict=True))
     return PairedRow(
-        metric, json.loads(facet), None if category is None else str(category), len(matched), len(by_prompt),
-        _counted(group[group["base"].isna()]["why_base"]), _counted(group[group["other"].isna()]["why_other"]),
-        float(matched["base"].mean()) if first else None, float(matched["other"].mean()) if first else None,
-        interval.point, interval.lo, interval.hi, interval.level, interval.method, interval.reason, counts, p, test, no_p, None,
-        cohen_dz(means, others).point, ranks.rank_biserial, values,
-    )  # fmt: skip
+        metric,
+        json.loads(facet),
+        None if category is None else str(category),
+        len(matched),
+        len(by_prompt),
+        _counted(group[group["base"].isna()]["why_base"]),
+        _counted(group[group["other"].isna()]["why_other"]),
+        float(matched["base"].mean()) if first else None,
+        float(matched["other"].mean()) if first else None,
+        interval.point,
+        interval.lo,
+        interval.hi,
+        interval.level,
+        interval.method,
+        interval.reason,
+        counts,
+        p,
+        test,
+        no_p,
+        None,
+        cohen_dz(means, others).point,
+        ranks.rank_biserial,
+        values,
+    )
 
 
 def _judged(values: pd.DataFrame, threshold: float) -> pd.DataFrame:
     """Yes or no for each item: whether the mean of its draws reaches the threshold."""
     scores = values[values["metric"] == SCORED]
-    facets = {text: canonical_json({**json.loads(text), "threshold": f"{threshold:g}"}) for text in scores["facet"].unique()}
+    facets = {
+        text: canonical_json({**json.loads(text), "threshold": f"{threshold:g}"})
+        for text in scores["facet"].unique()
+    }
     reached = (scores["value"] >= threshold).astype(float).where(scores["value"].notna())
-    return scores.assign(metric=RATE, facet=scores["facet"].map(facets), value=reached, n=scores["n"].clip(upper=1))
+    return scores.assign(
+        metric=RATE, facet=scores["facet"].map(facets), value=reached, n=scores["n"].clip(upper=1)
+    )
 
 
 def _after(reason: str) -> str:
@@ -278,4 +365,7 @@ def _reason_text(text: Any) -> str:
 
 def _counted(reasons: Iterable[str]) -> dict[str, int]:
     counts = pd.Series(list(reasons), dtype="object").value_counts(sort=False)
-    return {str(reason): int(n) for reason, n in sorted(counts.items(), key=lambda entry: (-int(entry[1]), str(entry[0])))}
+    return {
+        str(reason): int(n)
+        for reason, n in sorted(counts.items(), key=lambda entry: (-int(entry[1]), str(entry[0])))
+    }

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from cotlab.store.database import Store
 
 REVIEWED, ESCALATED = 1, 6
-"""Exit codes for a person is needed: for reviews alone, and as soon as one item is escalated or not scored yet."""
-policy_app = typer.Typer(no_args_is_help=True, help="Show and set the thresholds that decisions are made by.")
+"""Exit codes for a person is needed: for reviews alone, and as soon as one item is escalated or not
+scored yet."""
+policy_app = typer.Typer(
+    no_args_is_help=True, help="Show and set the thresholds that decisions are made by."
+)
 
 RunId = Annotated[str, typer.Argument(help="The run; `cotlab runs` lists them.")]
-By = Annotated[Optional[str], typer.Option(help="Who decides (default: who is logged in here); kept in the audit.")]
+By = Annotated[
+    Optional[str],
+    typer.Option(help="Who decides (default: who is logged in here); kept in the audit."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 Low = Annotated[Optional[float], typer.Option(help="Escalate below this r_cal, from 0 to 1.")]
 High = Annotated[Optional[float], typer.Option(help="Release from this r_cal on, from 0 to 1.")]
@@ -35,15 +41,23 @@ def decide_command(
     capacity: Capacity = None,
     fail_on: Annotated[
         Literal["review", "escalate"],
-        typer.Option(help="Exit above 0 for any item that a person must see (review), or for escalated ones only."),
+        typer.Option(
+            help=(
+                "Exit above 0 for any item that a person must see (review), or for escalated ones"
+                " only."
+            )
+        ),
     ] = "review",
     by: By = None,
     json: Json = False,
-    out: Annotated[Optional[Path], typer.Option(help="Write the decisions to this .csv, .json or .jsonl file.")] = None,
+    out: Annotated[
+        Optional[Path], typer.Option(help="Write the decisions to this .csv, .json or .jsonl file.")
+    ] = None,
 ) -> None:
     """Decide which items of a run are released, reviewed or escalated, by r_cal and the policy.
 
-    --low and --high hold for this time only. Exit code 0: all released. 1: some are reviewed, none escalated. 6: some are
+    --low and --high hold for this time only. Exit code 0: all released. 1: some are reviewed, none
+    escalated. 6: some are
     escalated, or have no scores yet. 2: usage.
     """
     from cotlab.review.release.decide import decide_run, unscored
@@ -52,7 +66,12 @@ def decide_command(
     store = Store()
     ending = _ending(out)
     policy = _policy_override(store, low, high, capacity)
-    decisions = decide_run(store, run, by=acting_user(by), policy=policy if low is not None or high is not None else None)
+    decisions = decide_run(
+        store,
+        run,
+        by=acting_user(by),
+        policy=policy if low is not None or high is not None else None,
+    )
     current_policy = policy if policy is not None else _stored_policy(store)
     n_unscored = unscored(store, run, len(decisions))
     record = _decision_record(run, decisions, current_policy, n_unscored)
@@ -60,7 +79,9 @@ def decide_command(
         _write_decisions(out, ending, decisions)
     if json:
         rows = [_decision_row(decision) for decision in decisions]
-        sys.stdout.write(_json.dumps({**record, "decisions": rows}, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.write(
+            _json.dumps({**record, "decisions": rows}, ensure_ascii=False, allow_nan=False) + "\n"
+        )
     else:
         _print_record(record, out)
     raise typer.Exit(_exit_code(record, fail_on))
@@ -78,21 +99,48 @@ def show_policies(json: Json = False) -> None:
     rows = policies(store).to_dict("records")
     progress = rollout(store)
     if json:
-        records = [{**Policy.from_row(row).stored(), "version": int(row["version"]), "made_at": row["made_at"].isoformat(),
-                 "made_by": row["made_by"], "reason": row["reason"]} for row in rows]  # fmt: skip
-        phases = {"reached": progress.reached, "phases": [phase._asdict() for phase in progress.phases]}
-        sys.stdout.write(_json.dumps({"policies": records, "rollout": phases}, ensure_ascii=False, allow_nan=False) + "\n")
+        records = [
+            {
+                **Policy.from_row(row).stored(),
+                "version": int(row["version"]),
+                "made_at": row["made_at"].isoformat(),
+                "made_by": row["made_by"],
+                "reason": row["reason"],
+            }
+            for row in rows
+        ]
+        phases = {
+            "reached": progress.reached,
+            "phases": [phase._asdict() for phase in progress.phases],
+        }
+        sys.stdout.write(
+            _json.dumps(
+                {"policies": records, "rollout": phases}, ensure_ascii=False, allow_nan=False
+            )
+            + "\n"
+        )
         return
     if not rows:
-        print("No policy yet: everything is escalated. Set one: cotlab policy set --low 0.5 --high 0.8 --reason WHY")
+        print(
+            "No policy yet: everything is escalated. Set one: cotlab policy set --low 0.5 --high"
+            " 0.8 --reason WHY"
+        )
     for row in rows[:10]:
         policy = Policy.from_row(row)
-        print(f"{'now' if row is rows[0] else '   '} version {row['version']}: {_policy_text(policy)}")
-        print(f"    {row['made_at']:%Y-%m-%d %H:%M} UTC by {_line(row['made_by'])}: {_line(row['reason'])}")
+        print(
+            f"{'now' if row is rows[0] else '   '} version {row['version']}: {_policy_text(policy)}"
+        )
+        print(
+            f"    {row['made_at']:%Y-%m-%d %H:%M} UTC by {_line(row['made_by'])}:"
+            f" {_line(row['reason'])}"
+        )
     print(f"Rollout: phase {progress.reached} of {len(progress.phases)} is reached.")
     if progress.next is not None:
         next_phase = progress.next
-        print(f"Phase {next_phase.number} ({next_phase.title}) needs {next_phase.needs}; so far: {next_phase.has}.\n    {next_phase.command}")
+        print(
+            f"Phase {next_phase.number} ({next_phase.title}) needs {next_phase.needs}; so far:"
+            f" {next_phase.has}.\n    {next_phase.command}"
+        )
 
 
 @policy_app.command("set")
@@ -100,10 +148,17 @@ def set_thresholds(
     reason: Annotated[str, typer.Option(help="Why; kept in the audit.")],
     low: Low = None,
     high: High = None,
-    domain: Annotated[str, typer.Option(help="Only for items of this category (default: all without their own).")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Also for a category that no suite in the store has yet.")] = False,
+    domain: Annotated[
+        str, typer.Option(help="Only for items of this category (default: all without their own).")
+    ] = "",
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also for a category that no suite in the store has yet."),
+    ] = False,
     capacity: Capacity = None,
-    minutes: Annotated[Optional[float], typer.Option(help="Minutes that one review takes (default 5).")] = None,
+    minutes: Annotated[
+        Optional[float], typer.Option(help="Minutes that one review takes (default 5).")
+    ] = None,
     by: By = None,
 ) -> None:
     """Let thresholds hold from now on; the policy before it stays in the store."""
@@ -120,23 +175,35 @@ def set_thresholds(
     elif domain:
         _raise_usage("--domain needs --low and --high")
     policy = replace(
-        policy, capacity=policy.capacity if capacity is None else capacity,
-        minutes=policy.minutes if minutes is None else minutes, how={"by": "hand"},
-    )  # fmt: skip
+        policy,
+        capacity=policy.capacity if capacity is None else capacity,
+        minutes=policy.minutes if minutes is None else minutes,
+        how={"by": "hand"},
+    )
     saved = set_policy(store, policy, by=acting_user(by), reason=reason)
-    print(f"Policy {saved.version}: {_policy_text(saved)}.\nDecide on a run with it: cotlab decide RUN")
+    print(
+        f"Policy {saved.version}: {_policy_text(saved)}.\nDecide on a run with it: cotlab"
+        " decide RUN"
+    )
 
 
 @policy_app.command("suggest")
 def suggest(
-    run: Annotated[Optional[list[str]], typer.Argument(help="Runs with labels (default: all).")] = None,
-    target_precision: Annotated[
-        Optional[float], typer.Option(help="Acceptable share that released answers must have, between 0 and 1.")
+    run: Annotated[
+        Optional[list[str]], typer.Argument(help="Runs with labels (default: all).")
     ] = None,
-    cost_error: Annotated[Optional[float], typer.Option(help="Cost of an unacceptable answer that goes out.")] = None,
+    target_precision: Annotated[
+        Optional[float],
+        typer.Option(help="Acceptable share that released answers must have, between 0 and 1."),
+    ] = None,
+    cost_error: Annotated[
+        Optional[float], typer.Option(help="Cost of an unacceptable answer that goes out.")
+    ] = None,
     cost_review: Annotated[float, typer.Option(help="Cost of a review.")] = 1.0,
     cost_escalation: Annotated[float, typer.Option(help="Cost of an escalation.")] = 3.0,
-    missed: Annotated[float, typer.Option(help="Share of unacceptable answers that a review lets through.")] = 0.1,
+    missed: Annotated[
+        float, typer.Option(help="Share of unacceptable answers that a review lets through.")
+    ] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 42,
 ) -> None:
     """Thresholds by target precision or by cost, from labelled answers; nothing is changed."""
@@ -151,12 +218,16 @@ def suggest(
         lines = suggest_by_precision(store, run, target_precision)
     else:
         assert cost_error is not None
-        lines = suggest_by_cost(store, run, Costs(cost_error, cost_review, cost_escalation, missed), seed=seed)
+        lines = suggest_by_cost(
+            store, run, Costs(cost_error, cost_review, cost_escalation, missed), seed=seed
+        )
     for line in lines:
         print(line.text)
 
 
-def _policy_override(store: Store, low: float | None, high: float | None, capacity: int | None) -> Policy | None:
+def _policy_override(
+    store: Store, low: float | None, high: float | None, capacity: int | None
+) -> Policy | None:
     """The policy that holds with what was given for this time; None where nothing was."""
     from dataclasses import replace
 
@@ -187,7 +258,9 @@ def _stored_policy(store: Store) -> Policy:
     return policy_of(store)
 
 
-def _decision_record(run: str, decisions: list[Decision], policy: Policy, missing: int) -> dict[str, Any]:
+def _decision_record(
+    run: str, decisions: list[Decision], policy: Policy, missing: int
+) -> dict[str, Any]:
     import math
 
     from cotlab.core.labels import ACTIONS
@@ -195,25 +268,44 @@ def _decision_record(run: str, decisions: list[Decision], policy: Policy, missin
     from cotlab.review.release.decide import reasons
 
     sizes = {action: sum(decision.action == action for decision in decisions) for action in ACTIONS}
-    errors = expected_errors([decision.r_cal for decision in decisions if decision.action == "release" and decision.r_cal is not None])
+    errors = expected_errors(
+        [
+            decision.r_cal
+            for decision in decisions
+            if decision.action == "release" and decision.r_cal is not None
+        ]
+    )
     days = math.ceil(sizes["review"] / policy.capacity) if policy.capacity else None
     return {
-        "run": run, "n": len(decisions), "not_scored": missing, "actions": sizes,
+        "run": run,
+        "n": len(decisions),
+        "not_scored": missing,
+        "actions": sizes,
         "reasons": [{"action": a, "reason": reason, "n": n} for a, reason, n in reasons(decisions)],
-        "expected_errors": {"point": errors.point, "lo": errors.lo, "hi": errors.hi, "method": errors.method,
-                            "reason": errors.reason},
-        "review_hours": sizes["review"] * policy.minutes / 60, "capacity": policy.capacity, "review_days": days,
-        "calibrator": decisions[0].calibrator if decisions else None, "policy": decisions[0].policy if decisions else None,
+        "expected_errors": {
+            "point": errors.point,
+            "lo": errors.lo,
+            "hi": errors.hi,
+            "method": errors.method,
+            "reason": errors.reason,
+        },
+        "review_hours": sizes["review"] * policy.minutes / 60,
+        "capacity": policy.capacity,
+        "review_days": days,
+        "calibrator": decisions[0].calibrator if decisions else None,
+        "policy": decisions[0].policy if decisions else None,
         "thresholds": policy.stored()["thresholds"],
-    }  # fmt: skip
+    }
 
 
 def _print_record(record: dict[str, Any], out: Path | None) -> None:
     from cotlab.figures.style import interval_text
 
     sizes, errors = record["actions"], record["expected_errors"]
-    print(f"Run {record['run']}: {record['n']} items. Released {sizes['release']}, review {sizes['review']}, "
-          f"escalated {sizes['escalate']}.")  # fmt: skip
+    print(
+        f"Run {record['run']}: {record['n']} items. Released {sizes['release']}, review"
+        f" {sizes['review']}, escalated {sizes['escalate']}."
+    )
     if record["not_scored"]:
         print(f"{record['not_scored']} items have no scores yet: nothing is decided on them.")
     for row in record["reasons"]:
@@ -223,8 +315,15 @@ def _print_record(record: dict[str, Any], out: Path | None) -> None:
     policy = once if record["policy"] is None else f"policy {record['policy']}"
     print(f"Calibrator {version}, {policy}: {_thresholds_text(record['thresholds'])}.")
     known = f"{interval_text(errors['point'], errors['lo'], errors['hi'])} ({errors['method']})"
-    print(f"Expected errors among the released: {known if errors['point'] is not None else 'n/a, ' + errors['reason']}.")
-    per = "" if record["review_days"] is None else f", {record['review_days']} days at {record['capacity']} a day"
+    print(
+        "Expected errors among the released:"
+        f" {known if errors['point'] is not None else 'n/a, ' + errors['reason']}."
+    )
+    per = (
+        ""
+        if record["review_days"] is None
+        else f", {record['review_days']} days at {record['capacity']} a day"
+    )
     print(f"Review: {record['review_hours']:.1f} hours{per}.")
     if out is not None:
         print(f"Decisions: {out}")
@@ -265,16 +364,24 @@ def _write_decisions(out: Path, ending: str, decisions: list[Decision]) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, "utf-8")
     except OSError as error:
-        raise ConfigError(f"{out}: cannot be written: {error.strerror}. The decisions are in the store.") from error
+        raise ConfigError(
+            f"{out}: cannot be written: {error.strerror}. The decisions are in the store."
+        ) from error
 
 
 def _policy_text(policy: Policy) -> str:
     capacity = "no capacity set" if policy.capacity is None else f"{policy.capacity} reviews a day"
-    return f"{_thresholds_text(policy.stored()['thresholds'])}; {capacity}, {policy.minutes:g} minutes each"
+    return (
+        f"{_thresholds_text(policy.stored()['thresholds'])}; {capacity}, {policy.minutes:g} minutes"
+        " each"
+    )
 
 
 def _thresholds_text(thresholds: dict[str, tuple[float, float]]) -> str:
-    lines = [f"{_line(name)}: escalate below {low:g}, release from {high:g} on" for name, (low, high) in thresholds.items()]
+    lines = [
+        f"{_line(name)}: escalate below {low:g}, release from {high:g} on"
+        for name, (low, high) in thresholds.items()
+    ]
     return "; ".join(lines) or "no thresholds, everything is escalated"
 
 

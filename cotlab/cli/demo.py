@@ -7,7 +7,11 @@ from typing import Annotated
 import typer
 
 
-def demo_command(if_empty: Annotated[bool, typer.Option("--if-empty", help="Only where the store holds no run yet.")] = False) -> None:
+def demo_command(
+    if_empty: Annotated[
+        bool, typer.Option("--if-empty", help="Only where the store holds no run yet.")
+    ] = False,
+) -> None:
     """Run the shipped suite on the shipped organism."""
     from cotlab.cli.screen import ProgressBar, print_estimates
     from cotlab.run import launch
@@ -19,7 +23,9 @@ def demo_command(if_empty: Annotated[bool, typer.Option("--if-empty", help="Only
     if if_empty and read.store_totals(store)["runs"]:
         return
     with ProgressBar() as bar:
-        done = launch.start(read_config(DEMO), store, on_progress=bar.show_progress, announce=bar.announce)
+        done = launch.start(
+            read_config(DEMO), store, on_progress=bar.show_progress, announce=bar.announce
+        )
     print_estimates(done.report)
     print(f"Report: {done.output / 'report.md'}")
     raise typer.Exit(done.code)

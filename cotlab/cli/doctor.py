@@ -12,10 +12,22 @@ import typer
 from cotlab.cli import options as o
 
 REQUIREMENTS = (
-    ("store and metrics", ("duckdb", "pyarrow", "pandas", "numpy", "scipy", "statsmodels"), "pip install -r requirements.txt"),
+    (
+        "store and metrics",
+        ("duckdb", "pyarrow", "pandas", "numpy", "scipy", "statsmodels"),
+        "pip install -r requirements.txt",
+    ),
     ("dashboard", ("streamlit", "plotly"), "pip install -r requirements.txt"),
-    ("local models and organisms", ("torch", "transformers", "tokenizers", "safetensors"), "pip install -r requirements.txt"),
-    ("vendors", ("openai", "anthropic", "google-genai", "genai-prices"), "pip install -r requirements.txt"),
+    (
+        "local models and organisms",
+        ("torch", "transformers", "tokenizers", "safetensors"),
+        "pip install -r requirements.txt",
+    ),
+    (
+        "vendors",
+        ("openai", "anthropic", "google-genai", "genai-prices"),
+        "pip install -r requirements.txt",
+    ),
     ("Inspect logs (optional)", ("inspect-ai",), "pip install inspect-ai"),
     ("browser tests (optional)", ("playwright",), "pip install -r requirements.txt"),
 )
@@ -23,9 +35,14 @@ REQUIREMENTS = (
 
 def doctor_command(
     connect: Annotated[
-        Optional[str], typer.Option(metavar="PROVIDER", help="Only test the connection to openai, anthropic, google, …")
+        Optional[str],
+        typer.Option(
+            metavar="PROVIDER", help="Only test the connection to openai, anthropic, google, …"
+        ),
     ] = None,
-    base_url: Annotated[Optional[str], typer.Option(help="With --connect: the server's address.")] = None,
+    base_url: Annotated[
+        Optional[str], typer.Option(help="With --connect: the server's address.")
+    ] = None,
     send_key_to: o.SendKeyTo = None,
 ) -> None:
     """Say what is installed, what is missing, and what to type for it; or whether a vendor can be reached."""
@@ -34,7 +51,10 @@ def doctor_command(
 
         o.send_key_to(send_key_to)
         connection = connecting.check_connection(connect, base_url)
-        print(f"{connect}: reached in {connection.took_s:.1f} s, {len(connection.models)} models: {', '.join(connection.models[:20])}")
+        print(
+            f"{connect}: reached in {connection.took_s:.1f} s, {len(connection.models)} models:"
+            f" {', '.join(connection.models[:20])}"
+        )
         return
     for part, packages, command in REQUIREMENTS:
         for package in packages:
@@ -43,7 +63,11 @@ def doctor_command(
             except metadata.PackageNotFoundError:
                 print(f"missing  {part}: {package}   ->  {command}")
     browser = shutil.which("chromium") or shutil.which("google-chrome")
-    print(f"ok       browser: {browser}" if browser else "missing  browser (optional)   ->  apt-get install chromium")
+    print(
+        f"ok       browser: {browser}"
+        if browser
+        else "missing  browser (optional)   ->  apt-get install chromium"
+    )
     from cotlab.providers.keys import KEY_VARIABLES
     from cotlab.providers.local.organisms import organism_names
     from cotlab.store.database import Store
@@ -53,4 +77,7 @@ def doctor_command(
         print(f"{'present' if os.environ.get(key) else 'absent '}  {key}")
     print(f"organisms: {', '.join(organism_names()) or 'none  ->  cotlab organisms train control'}")
     store = Store()
-    print(f"store: {store.folder}: " + ", ".join(f"{v} {k}" for k, v in store_totals(store).items() if k != "spent_micro"))
+    print(
+        f"store: {store.folder}: "
+        + ", ".join(f"{v} {k}" for k, v in store_totals(store).items() if k != "spent_micro")
+    )

@@ -15,16 +15,35 @@ if TYPE_CHECKING:
 
 
 def figures_command(
-    run: Annotated[Optional[str], typer.Argument(help="The run's id; `cotlab runs` lists them.")] = None,
+    run: Annotated[
+        Optional[str], typer.Argument(help="The run's id; `cotlab runs` lists them.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("figures"),
     format: Annotated[str, typer.Option(help="pdf, svg, png and html, with commas.")] = "pdf",
-    preset: Annotated[Optional[str], typer.Option(help="neurips, icml, nature or slide (default: neurips).")] = None,
-    figure: Annotated[Optional[list[str]], typer.Option(help="A figure's name; may be repeated (default: all).")] = None,
-    item: Annotated[Optional[str], typer.Option(help="The item of figures of one item (default: the first).")] = None,
-    metric: Annotated[Optional[str], typer.Option(help="The metric of figures of one metric (default: the first).")] = None,
-    classifier: Annotated[Optional[str], typer.Option(help="Whose rates of unfaithful responses (default: the first).")] = None,
-    recipe: Annotated[Optional[Path], typer.Option(help="Draw this recipe again; no run is read.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the figures that the run has, and why others are not.")] = False,
+    preset: Annotated[
+        Optional[str], typer.Option(help="neurips, icml, nature or slide (default: neurips).")
+    ] = None,
+    figure: Annotated[
+        Optional[list[str]], typer.Option(help="A figure's name; may be repeated (default: all).")
+    ] = None,
+    item: Annotated[
+        Optional[str], typer.Option(help="The item of figures of one item (default: the first).")
+    ] = None,
+    metric: Annotated[
+        Optional[str],
+        typer.Option(help="The metric of figures of one metric (default: the first)."),
+    ] = None,
+    classifier: Annotated[
+        Optional[str],
+        typer.Option(help="Whose rates of unfaithful responses (default: the first)."),
+    ] = None,
+    recipe: Annotated[
+        Optional[Path], typer.Option(help="Draw this recipe again; no run is read.")
+    ] = None,
+    list_: Annotated[
+        bool,
+        typer.Option("--list", help="List the figures that the run has, and why others are not."),
+    ] = False,
 ) -> None:
     """Export figures with their numbers, captions, tables and recipes, and all of it as one zip."""
     from cotlab.analysis.tables.catalogue import TABLES
@@ -39,7 +58,10 @@ def figures_command(
     absent: dict[str, str] = {}
     if recipe is not None:
         recipes = [_read_recipe(recipe)]
-        venue, source_name = bundle.find_preset(preset or recipes[0].preset or "neurips"), recipes[0].name
+        venue, source_name = (
+            bundle.find_preset(preset or recipes[0].preset or "neurips"),
+            recipes[0].name,
+        )
     else:
         venue, source_name = bundle.find_preset(preset or "neurips"), run or ""
         if run is None:
@@ -57,10 +79,17 @@ def figures_command(
             print(f"{name}: n/a, {reason}")
         return
     if not recipes:
-        raise ConfigError(f"run {run} has no figure to export: {'; '.join(dict.fromkeys(absent.values()))}.")
-    done = bundle.export_figures(recipes, formats, venue, _print_progress if sys.stderr.isatty() else None)
+        raise ConfigError(
+            f"run {run} has no figure to export: {'; '.join(dict.fromkeys(absent.values()))}."
+        )
+    done = bundle.export_figures(
+        recipes, formats, venue, _print_progress if sys.stderr.isatty() else None
+    )
     written = bundle.write_files(done.files, out, bundle.archive_name(source_name, venue.name))
-    print(f"{len(recipes)} figure{'s' * (len(recipes) > 1)}, {len(written)} files in {out}; all of them: {written[-1]}")
+    print(
+        f"{len(recipes)} figure{'s' * (len(recipes) > 1)}, {len(written)} files in {out}; all of"
+        f" them: {written[-1]}"
+    )
     if done.missing:
         print(f"error: {done.missing}", file=sys.stderr)
         print("HTML, CSV and recipe were written all the same.", file=sys.stderr)
@@ -73,7 +102,9 @@ def _read_recipe(path: Path) -> Recipe:
     try:
         return recipe_from_json(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--recipe {path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+        raise ConfigError(
+            f"--recipe {path}: cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from error
 
 
 def _print_progress(done: int, of: int, name: str) -> None:

@@ -23,8 +23,12 @@ Queue = Annotated[Optional[str], typer.Option(help="Only labels that were given 
 
 @app.command("import")
 def import_label_file(
-    path: Annotated[Path, typer.Argument(help="A JSONL file, or a CSV where its name ends in .csv.")],
-    good_lines: Annotated[bool, typer.Option("--good-lines", help="Store the good lines, and tell the others.")] = False,
+    path: Annotated[
+        Path, typer.Argument(help="A JSONL file, or a CSV where its name ends in .csv.")
+    ],
+    good_lines: Annotated[
+        bool, typer.Option("--good-lines", help="Store the good lines, and tell the others.")
+    ] = False,
 ) -> None:
     """Store the labels of a file; those that are there already are left as they are."""
     from cotlab.review.labelling.files import import_labels
@@ -41,9 +45,13 @@ def import_label_file(
 def export(
     run: Run = None,
     queue: Queue = None,
-    history: Annotated[bool, typer.Option("--history", help="Every label ever given, not the current ones alone.")] = False,
+    history: Annotated[
+        bool, typer.Option("--history", help="Every label ever given, not the current ones alone.")
+    ] = False,
     format: Annotated[str, typer.Option(help="jsonl or csv.")] = "jsonl",
-    out: Annotated[Optional[Path], typer.Option(help="File to write (default: standard output).")] = None,
+    out: Annotated[
+        Optional[Path], typer.Option(help="File to write (default: standard output).")
+    ] = None,
 ) -> None:
     """Write labels, in the order in which they were given."""
     from cotlab.review.labelling.files import labels_as_text
@@ -68,13 +76,27 @@ def export(
 def queue(
     run: Annotated[list[str], typer.Argument(help="One run or several; `cotlab runs` lists them.")],
     name: Annotated[str, typer.Option(help="What raters see it as.")] = "labels",
-    raters: Annotated[int, typer.Option(min=1, max=MAX_RATERS, help="Labels that an item wants, each of another rater.")] = 1,
-    overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of the items for two raters or more.")] = 0.0,
-    limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first items of each run.")] = None,
-    gold: Annotated[
-        Optional[Path], typer.Option(help="JSONL of expected labels: run, item_id, reasoning and perhaps answer_correct.")
+    raters: Annotated[
+        int,
+        typer.Option(
+            min=1, max=MAX_RATERS, help="Labels that an item wants, each of another rater."
+        ),
+    ] = 1,
+    overlap: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the items for two raters or more.")
+    ] = 0.0,
+    limit: Annotated[
+        Optional[int], typer.Option(min=1, help="Only the first items of each run.")
     ] = None,
-    kind: Annotated[str, typer.Option(help="label; adjudication: what raters differ on; flagged; audit.")] = "label",
+    gold: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="JSONL of expected labels: run, item_id, reasoning and perhaps answer_correct."
+        ),
+    ] = None,
+    kind: Annotated[
+        str, typer.Option(help="label; adjudication: what raters differ on; flagged; audit.")
+    ] = "label",
 ) -> None:
     """Make a queue and print its id."""
     from cotlab.review.labelling.agreement import items_to_adjudicate
@@ -93,7 +115,18 @@ def queue(
         each = {run_id: read.items_of_run(store, run_id)["id"].tolist()[:limit] for run_id in run}
         items = [(run_id, item, "") for run_id, ids in each.items() for item in ids]
     expected = _read_expected_labels(gold) if gold else None
-    print(make_queue(store, name, items, raters=raters, overlap=overlap, gold=expected, kind=kind, by=acting_user(None)))
+    print(
+        make_queue(
+            store,
+            name,
+            items,
+            raters=raters,
+            overlap=overlap,
+            gold=expected,
+            kind=kind,
+            by=acting_user(None),
+        )
+    )
 
 
 @app.command("list")
@@ -109,12 +142,27 @@ def list_queues() -> None:
 
     store = Store()
     table = Table()
-    for title, right in {"queue": False, "name": False, "kind": False, "items": True, "labels": True, "made": False}.items():
+    for title, right in {
+        "queue": False,
+        "name": False,
+        "kind": False,
+        "items": True,
+        "labels": True,
+        "made": False,
+    }.items():
         table.add_column(title, justify="right" if right else "left", overflow="fold")
     for row in label_store.queues(store).to_dict("records"):
         queue_progress = progress(store, row["id"], "")
-        made, n_labels = f"{row['made_at']:%Y-%m-%d %H:%M}", f"{queue_progress.labels} of {queue_progress.requested}"
-        table.add_row(*(Text(str(cell)) for cell in (row["id"], row["name"], row["kind"], row["n"], n_labels, made)))
+        made, n_labels = (
+            f"{row['made_at']:%Y-%m-%d %H:%M}",
+            f"{queue_progress.labels} of {queue_progress.requested}",
+        )
+        table.add_row(
+            *(
+                Text(str(cell))
+                for cell in (row["id"], row["name"], row["kind"], row["n"], n_labels, made)
+            )
+        )
     Console(width=None if sys.stdout.isatty() else 200).print(table)
     print(f"{len(label_store.label_table(store))} current labels in all")
 
@@ -140,15 +188,23 @@ def agreement(
     for question, alpha in result.alpha.items():
         print(f"Krippendorff's alpha of {question}: {_interval_summary(alpha)}")
     for pair in result.pairs:
-        print(f"{pair.question}: {pair.first!r} and {pair.second!r}: kappa {_interval_summary(pair.kappa)}; the same {_interval_summary(pair.same)}")
+        print(
+            f"{pair.question}: {pair.first!r} and {pair.second!r}: kappa"
+            f" {_interval_summary(pair.kappa)}; the same {_interval_summary(pair.same)}"
+        )
     for rater_counts in result.raters:
         print(
-            f"{rater_counts.rater!r}: {rater_counts.n} items: {rater_counts.acceptable} acceptable, {rater_counts.not_acceptable} not, {rater_counts.unsure} unsure, "
-            f"{rater_counts.flagged} flagged; gold items right: {_interval_summary(rater_counts.gold)}"
+            f"{rater_counts.rater!r}: {rater_counts.n} items: {rater_counts.acceptable} acceptable,"
+            f" {rater_counts.not_acceptable} not, {rater_counts.unsure} unsure,"
+            f" {rater_counts.flagged} flagged; gold items right:"
+            f" {_interval_summary(rater_counts.gold)}"
         )
     for row in result.disagreements.to_dict("records"):
         verdicts = ", ".join(f"{rater!r} {verdict}" for rater, verdict, _ in row["said"])
-        print(f"differ on {row['on']}: {row['run']} {row['item_id']!r}: {verdicts}{' (settled)' if row['adjudicated'] else ''}")
+        print(
+            f"differ on {row['on']}: {row['run']} {row['item_id']!r}:"
+            f" {verdicts}{' (settled)' if row['adjudicated'] else ''}"
+        )
 
 
 def _require_known(store: Store, run: str | None, queue: str | None) -> None:
@@ -195,5 +251,7 @@ def _read_expected_labels(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
         for field in ("run", "item_id"):
             if not isinstance(row.get(field), str):
                 raise LabelError(str(path), number, field, "is missing, or no text")
-        out[row["run"], row["item_id"]] = {name: value for name, value in row.items() if name not in ("run", "item_id")}
+        out[row["run"], row["item_id"]] = {
+            name: value for name, value in row.items() if name not in ("run", "item_id")
+        }
     return out

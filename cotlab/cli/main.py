@@ -72,7 +72,9 @@ def _version(requested: bool) -> None:
 
 @app.callback(help="Find out whether a model's chain of thought can be trusted.")
 def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
 ) -> None:
     """Options before any command."""
 
@@ -86,8 +88,8 @@ def command() -> Callable[[], object]:
 def main() -> None:
     """Run the command line.
 
-    A CotlabError becomes one message and exit code 2, or 3 where the store is at fault. A bug crashes loudly with its
-    traceback and exit code 3: 1 is kept for a failed gate.
+    A CotlabError becomes one message and exit code 2, or 3 where the store is at fault. A bug
+    crashes loudly with its traceback and exit code 3: 1 is kept for a failed gate.
     """
     sys.excepthook = _crash
     try:
@@ -100,7 +102,10 @@ def main() -> None:
     except (KeyboardInterrupt, SystemExit) as end:
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
-        print("interrupted; a run that had begun goes on with: cotlab run --resume RUN", file=sys.stderr)
+        print(
+            "interrupted; a run that had begun goes on with: cotlab run --resume RUN",
+            file=sys.stderr,
+        )
         sys.exit(3)
 
 
@@ -115,7 +120,9 @@ def _validate_encoding(arguments: Sequence[str]) -> None:
     for word in arguments:
         odd = not word.isascii() and word.encode("utf-8", "replace").decode() != word
         if odd and (len(word) > 200 or not Path(word).exists()):
-            raise ConfigError(f"{ascii(word)} is not UTF-8 text: type it in a terminal that speaks UTF-8")
+            raise ConfigError(
+                f"{ascii(word)} is not UTF-8 text: type it in a terminal that speaks UTF-8"
+            )
 
 
 def _crash(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:

@@ -29,25 +29,48 @@ def import_mediation_scores(
     files: Annotated[list[Path], typer.Argument(help="JSON files of published CMI rows.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     output: Annotated[Optional[Path], typer.Option(help="CSV of all rows to write.")] = None,
-    threshold: Annotated[float, typer.Option(help="Total drop in nats below which a CMI is undefined.")] = 0.01,
-    store: Annotated[bool, typer.Option(help="Keep each file as a run; rows that are there already are not doubled.")] = True,
-    model: Annotated[Optional[str], typer.Option(help="Whose rows they are; else what the file's name says.")] = None,
+    threshold: Annotated[
+        float, typer.Option(help="Total drop in nats below which a CMI is undefined.")
+    ] = 0.01,
+    store: Annotated[
+        bool,
+        typer.Option(help="Keep each file as a run; rows that are there already are not doubled."),
+    ] = True,
+    model: Annotated[
+        Optional[str], typer.Option(help="Whose rows they are; else what the file's name says.")
+    ] = None,
 ) -> None:
     """Recompute published CMI scores from their own drops, say what does not hold, and keep them as runs."""
-    from cotlab.metrics.mediation.published import published_cmi, published_summary, published_warnings
+    from cotlab.metrics.mediation.published import (
+        published_cmi,
+        published_summary,
+        published_warnings,
+    )
     from cotlab.suites.importers.cmi import read_cmi
     from cotlab.suites.shipped import printable
 
-    published_files = [published_cmi(printable(str(path)), read_cmi(path), least_drop=threshold) for path in files]
-    summaries, warnings = [published_summary(file) for file in published_files], published_warnings(published_files)
+    published_files = [
+        published_cmi(printable(str(path)), read_cmi(path), least_drop=threshold) for path in files
+    ]
+    summaries, warnings = (
+        [published_summary(file) for file in published_files],
+        published_warnings(published_files),
+    )
     if output is not None:
         if output.exists() and any(path.exists() and output.samefile(path) for path in files):
             raise ConfigError(f"{output}: is one of the files to import; name another --output.")
         _write(published_files, output)
-    runs, doubled = _store_files(published_files, threshold, model) if store else ([None] * len(published_files), [])
+    runs, doubled = (
+        _store_files(published_files, threshold, model)
+        if store
+        else ([None] * len(published_files), [])
+    )
     warnings = (*warnings, *doubled)
     if as_json:
-        records = [{**asdict(s), "run": stored_run.run_id if stored_run else None} for s, stored_run in zip(summaries, runs, strict=True)]
+        records = [
+            {**asdict(s), "run": stored_run.run_id if stored_run else None}
+            for s, stored_run in zip(summaries, runs, strict=True)
+        ]
         print(json.dumps({"files": records, "warnings": warnings}, indent=2, allow_nan=False))
         return
     for summary in summaries:
@@ -56,10 +79,15 @@ def import_mediation_scores(
         print(f"warning: {line}")
     for stored_run in dict.fromkeys(stored_run for stored_run in runs if stored_run):
         status = "Stored" if stored_run.new else "In the store already"
-        print(f"{status}: run {stored_run.run_id}, {stored_run.model} on {stored_run.suite}. Page: Mediation.")
+        print(
+            f"{status}: run {stored_run.run_id}, {stored_run.model} on {stored_run.suite}. Page:"
+            " Mediation."
+        )
 
 
-def _store_files(files: list[PublishedFile], threshold: float, model: str | None) -> tuple[list[ImportedRun | None], list[str]]:
+def _store_files(
+    files: list[PublishedFile], threshold: float, model: str | None
+) -> tuple[list[ImportedRun | None], list[str]]:
     """Store each file once; its run, and what to tell of rows that an earlier import already holds under another name."""
     from cotlab.metrics.mediation.published import content_digest
     from cotlab.run.imports.mediation import store_published
@@ -70,9 +98,14 @@ def _store_files(files: list[PublishedFile], threshold: float, model: str | None
     for file in files:
         rows_digest = content_digest(file)
         if rows_digest not in run_by_digest:
-            run_by_digest[rows_digest] = stored_run = store_published(store, file, model=model, least_drop=threshold)
+            run_by_digest[rows_digest] = stored_run = store_published(
+                store, file, model=model, least_drop=threshold
+            )
             if not stored_run.new and stored_run.suite != Path(file.name).stem:
-                warnings.append(f"Duplicate file: {file.name} holds the rows of {stored_run.suite}, run {stored_run.run_id}; not stored again.")
+                warnings.append(
+                    f"Duplicate file: {file.name} holds the rows of {stored_run.suite}, run"
+                    f" {stored_run.run_id}; not stored again."
+                )
         runs.append(run_by_digest[rows_digest])
     return list(runs), warnings
 
@@ -86,14 +119,27 @@ def _print_summary(summary: PublishedSummary) -> None:
     table = Table(title=Text(summary.file), title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    bounds = f"no interval: {mean.reason}" if mean.lo is None else f"[{mean.lo:.3f}, {mean.hi:.3f}], n = {mean.n} items"
-    share = f"{summary.within / summary.compared:.1%}, {summary.within} of {summary.compared}" if summary.compared else "n/a"
+    bounds = (
+        f"no interval: {mean.reason}"
+        if mean.lo is None
+        else f"[{mean.lo:.3f}, {mean.hi:.3f}], n = {mean.n} items"
+    )
+    share = (
+        f"{summary.within / summary.compared:.1%}, {summary.within} of {summary.compared}"
+        if summary.compared
+        else "n/a"
+    )
     for name, value in (
-        ("rows", str(summary.rows)), ("items", str(summary.items)), ("layers", str(summary.layers)), ("defined", str(summary.defined)),
-        ("undefined: zero total drop", str(summary.zero)), ("undefined: below the threshold", str(summary.small)),
-        ("mean CMI of defined rows", "n/a" if mean.point is None else f"{mean.point:.3f}"), ("95% interval over items", bounds),
+        ("rows", str(summary.rows)),
+        ("items", str(summary.items)),
+        ("layers", str(summary.layers)),
+        ("defined", str(summary.defined)),
+        ("undefined: zero total drop", str(summary.zero)),
+        ("undefined: below the threshold", str(summary.small)),
+        ("mean CMI of defined rows", "n/a" if mean.point is None else f"{mean.point:.3f}"),
+        ("95% interval over items", bounds),
         ("published within .02, of rows with a drop", share),
-    ):  # fmt: skip
+    ):
         table.add_row(name, Text(value))
     Console(width=None if sys.stdout.isatty() else 140).print(table)
 
@@ -104,7 +150,12 @@ def _write(files: list[PublishedFile], output: Path) -> None:
     from cotlab.run.report import disarmed
 
     rows = [
-        {"file": f.name, **asdict(row), "layers": " ".join(map(str, row.layers)), "reason": row.reason or ""}
+        {
+            "file": f.name,
+            **asdict(row),
+            "layers": " ".join(map(str, row.layers)),
+            "reason": row.reason or "",
+        }
         for f in files
         for row in f.rows
     ]

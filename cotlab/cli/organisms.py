@@ -12,12 +12,18 @@ if TYPE_CHECKING:
     from cotlab.organisms.quality_check import Check
 
 app = typer.Typer(no_args_is_help=True, help="Train and check the models of known faithfulness.")
-Folder = Annotated[Optional[Path], typer.Option("--output", help="Folder of checkpoints (default: data/organisms).")]
+Folder = Annotated[
+    Optional[Path],
+    typer.Option("--output", help="Folder of checkpoints (default: data/organisms)."),
+]
 
 
 @app.command()
 def train(
-    name: Annotated[str, typer.Argument(help="control, faithful-a, faithful-b, bypass-a or bypass-b.")], output: Folder = None
+    name: Annotated[
+        str, typer.Argument(help="control, faithful-a, faithful-b, bypass-a or bypass-b.")
+    ],
+    output: Folder = None,
 ) -> None:
     """Train one organism from its recipe, then run its gate and write the figures beside the weights."""
     from cotlab.organisms.recipes import find_recipe
@@ -32,7 +38,11 @@ def train(
     with Progress() as bar:
         task = bar.add_task(f"training {recipe.name}", total=recipe.steps)
         train_one(
-            recipe, folder, lambda step, _, loss: bar.update(task, completed=step, description=f"{recipe.name} loss {loss:.4f}")
+            recipe,
+            folder,
+            lambda step, _, loss: bar.update(
+                task, completed=step, description=f"{recipe.name} loss {loss:.4f}"
+            ),
         )
     from cotlab.organisms.quality_check import run_quality_check, write_card
 
@@ -55,7 +65,13 @@ def check(
     recipes = [find_recipe(name)] if name else list(RECIPES.values())
     from cotlab.organisms.quality_check import run_quality_check
 
-    passed = [_print_checks(recipe.name, run_quality_check(_folder(output) / recipe.name, recipe, items=items, seed=seed)) for recipe in recipes]
+    passed = [
+        _print_checks(
+            recipe.name,
+            run_quality_check(_folder(output) / recipe.name, recipe, items=items, seed=seed),
+        )
+        for recipe in recipes
+    ]
     if not all(passed):
         raise typer.Exit(1)
 
@@ -69,5 +85,8 @@ def _print_checks(name: str, checks_by_mode: Mapping[str, Sequence[Check]]) -> b
     for mode, checks in checks_by_mode.items():
         for c in checks:
             verdict = "ok  " if c.passed else "FAIL"
-            print(f"{verdict} {name} {mode:5} {c.figure:33} {c.value:.4f} in [{c.low:.2f}, {c.high:.2f}]  n = {c.n}")
+            print(
+                f"{verdict} {name} {mode:5} {c.figure:33} {c.value:.4f} in [{c.low:.2f},"
+                f" {c.high:.2f}]  n = {c.n}"
+            )
     return all(c.passed for checks in checks_by_mode.values() for c in checks)

@@ -14,8 +14,12 @@ from cotlab.core.errors import ConfigError, UnknownName
 
 def report_command(
     run: Annotated[str, typer.Argument(help="The run's id; `cotlab runs` lists them.")],
-    format: Annotated[str, typer.Option(help="json, md, csv or parquet; the last two hold one row a score.")] = "md",
-    output: Annotated[Optional[Path], typer.Option(help="File to write (default: standard output).")] = None,
+    format: Annotated[
+        str, typer.Option(help="json, md, csv or parquet; the last two hold one row a score.")
+    ] = "md",
+    output: Annotated[
+        Optional[Path], typer.Option(help="File to write (default: standard output).")
+    ] = None,
 ) -> None:
     """Print the report of a stored run."""
     import json
@@ -37,7 +41,11 @@ def report_command(
         text = scores_table(store, run).to_csv(index=False)
     else:
         document = build_report(store, run)
-        text = render_markdown(document) if format == "md" else json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        text = (
+            render_markdown(document)
+            if format == "md"
+            else json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        )
     if output is None:
         sys.stdout.write(text)
     else:
@@ -48,7 +56,9 @@ def _write_or_fail(write: Callable[[], object], path: Path) -> None:
     try:
         write()
     except OSError as error:
-        raise ConfigError(f"--output {path}: cannot be written: {error.strerror or error}.") from error
+        raise ConfigError(
+            f"--output {path}: cannot be written: {error.strerror or error}."
+        ) from error
 
 
 def runs_command(

@@ -65,17 +65,30 @@ def run_command(
     tag: o.Tags = None,
     config: o.ConfigFile = None,
     send_key_to: o.SendKeyTo = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count requests and estimate the cost; ask nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count requests and estimate the cost; ask nothing.")
+    ] = False,
     run_id: Annotated[
-        Optional[str], typer.Option("--run-id", help="Name of the new run (default: made from the time).")
+        Optional[str],
+        typer.Option("--run-id", help="Name of the new run (default: made from the time)."),
     ] = None,
-    resume: Annotated[Optional[str], typer.Option(metavar="RUN", help="Go on with this run.")] = None,
-    retry_refused: Annotated[bool, typer.Option("--retry-refused", help="With --resume: ask refused requests again.")] = False,
+    resume: Annotated[
+        Optional[str], typer.Option(metavar="RUN", help="Go on with this run.")
+    ] = None,
+    retry_refused: Annotated[
+        bool, typer.Option("--retry-refused", help="With --resume: ask refused requests again.")
+    ] = False,
 ) -> None:
     """Run scorers on a suite. Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
     flags = o.flags_to_config({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
     o.send_key_to(send_key_to)
-    from cotlab.cli.screen import ProgressBar, print_caution, print_dry_run, print_estimates, print_spend
+    from cotlab.cli.screen import (
+        ProgressBar,
+        print_caution,
+        print_dry_run,
+        print_estimates,
+        print_spend,
+    )
     from cotlab.run import exit_status as verdict
     from cotlab.run import launch
     from cotlab.run.config import read_config
@@ -94,10 +107,24 @@ def run_command(
             print_dry_run(len(suite.items[: plan.limit]), count, cautions(plan))
             return
         with ProgressBar() as bar:
-            done = launch.start(settings, Store(), on_progress=bar.show_progress, announce=bar.announce, warn=print_caution, run_id=run_id)
+            done = launch.start(
+                settings,
+                Store(),
+                on_progress=bar.show_progress,
+                announce=bar.announce,
+                warn=print_caution,
+                run_id=run_id,
+            )
     else:
         with ProgressBar() as bar:
-            done = launch.resume(resume, flags, Store(), retry_refused=retry_refused, on_progress=bar.show_progress, announce=bar.announce)
+            done = launch.resume(
+                resume,
+                flags,
+                Store(),
+                retry_refused=retry_refused,
+                on_progress=bar.show_progress,
+                announce=bar.announce,
+            )
     print_estimates(done.report)
     print_spend(done.report)
     print(f"Report: {done.output / 'report.md'}")

@@ -39,7 +39,12 @@ class ProgressBar:
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         if self._progress.live.is_started:
             self._progress.stop()
 
@@ -57,7 +62,8 @@ class ProgressBar:
         if progress.failed:
             more.append(f"{progress.failed} failed")
         more.append(
-            f"${progress.spent_micro / 1e6:.4f}" + (f" of ${progress.cap_micro / 1e6:.2f}" if progress.cap_micro is not None else "")
+            f"${progress.spent_micro / 1e6:.4f}"
+            + (f" of ${progress.cap_micro / 1e6:.2f}" if progress.cap_micro is not None else "")
         )
         if progress.concurrency is not None and progress.in_flight:
             more.append(f"{progress.in_flight} in flight, at most {progress.concurrency}")
@@ -67,7 +73,12 @@ class ProgressBar:
             more.append(f"batches: {progress.waiting_for}")
         if progress.eta_s is not None and progress.status == "running":
             more.append(f"{progress.eta_s:.0f} s left")
-        self._progress.update(self._task, completed=progress.items_done, total=progress.items_total, more=" · ".join(more))
+        self._progress.update(
+            self._task,
+            completed=progress.items_done,
+            total=progress.items_total,
+            more=" · ".join(more),
+        )
 
 
 def print_caution(caution: str) -> None:
@@ -83,7 +94,10 @@ def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
         print("By model: " + ", ".join(f"{model} {n}" for model, n in count.models.items()))
     print(f"Estimated cost: ~${count.micro / 1e6:.4f}")
     if count.most_micro:
-        print(f"At most ${count.most_micro / 1e6:.4f}, without retries, if every reply is as long as it may be.")
+        print(
+            f"At most ${count.most_micro / 1e6:.4f}, without retries, if every reply is as long as"
+            " it may be."
+        )
     for caution in cautions:
         print_caution(caution)
 
@@ -93,25 +107,43 @@ def print_spend(report: Mapping[str, Any]) -> None:
     cost = report["cost"]
     if cost["spent_usd"]:
         expected = "n/a" if cost["estimated_usd"] is None else f"~${cost['estimated_usd']:.4f}"
-        unsettled = f", ${cost['held_usd']:.4f} of it for calls without a reply" if cost["held_usd"] else ""
+        unsettled = (
+            f", ${cost['held_usd']:.4f} of it for calls without a reply" if cost["held_usd"] else ""
+        )
         print(f"Cost: ${cost['spent_usd']:.4f} (expected {expected}{unsettled})")
         print(
-            f"Tokens: {cost['tokens_in']:,} in ({cost['tokens_cached']:,} cached), {cost['tokens_out']:,} out "
-            f"({cost['tokens_reasoning']:,} reasoning)"
+            f"Tokens: {cost['tokens_in']:,} in ({cost['tokens_cached']:,} cached),"
+            f" {cost['tokens_out']:,} out ({cost['tokens_reasoning']:,} reasoning)"
         )
     if report["requests"]["asked_again"]:
-        print(f"{report['requests']['asked_again']} unfinished items were asked again: redacted replies are not kept.")
+        print(
+            f"{report['requests']['asked_again']} unfinished items were asked again: redacted"
+            " replies are not kept."
+        )
 
 
 def print_estimates(report: Mapping[str, Any]) -> None:
     """The run's estimates as a table: point, interval, n, and the reason where there is none."""
     console = Console(width=None if sys.stdout.isatty() else 140)
-    table = Table(title=Text(f"{report['model_id']} on {report['task_suite']}"), title_justify="left")
-    for name, right in (("metric", 0), ("facet", 0), ("estimate", 1), ("95% interval", 1), ("n", 1), ("undefined", 1)):
+    table = Table(
+        title=Text(f"{report['model_id']} on {report['task_suite']}"), title_justify="left"
+    )
+    for name, right in (
+        ("metric", 0),
+        ("facet", 0),
+        ("estimate", 1),
+        ("95% interval", 1),
+        ("n", 1),
+        ("undefined", 1),
+    ):
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     rows = [e for e in report["estimates"] if e["metric"] != "topk_rest"]
     for e in rows[:_MAX_ROWS]:
-        facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items() if k not in ("chain", "given", "profile", "control"))
+        facet = ", ".join(
+            f"{k}={v}"
+            for k, v in e["facet"].items()
+            if k not in ("chain", "given", "profile", "control")
+        )
         table.add_row(
             Text(e["metric"]),
             Text(facet),

@@ -16,7 +16,9 @@ KINDS = ("gsm8k", "qa", "inspect")
 @app.command()
 def check(
     path: Annotated[str, typer.Argument(help="A JSONL suite, or the name of a shipped one.")],
-    chain: Annotated[str, typer.Option(help="own: items may lack a reference chain.")] = "reference",
+    chain: Annotated[
+        str, typer.Option(help="own: items may lack a reference chain.")
+    ] = "reference",
 ) -> None:
     """Say what is wrong with a suite, line by line, or how much it holds."""
     from cotlab.suites.jsonl import load_suite
@@ -26,7 +28,10 @@ def check(
         raise UnknownName("chain", chain, ("reference", "own"))
     suite = load_suite(find_suite(path), chain="own" if chain == "own" else "reference")
     steps = [len(item.steps) for item in suite.items]
-    print(f"{suite.name}: {len(suite.items)} items, {min(steps)} to {max(steps)} steps, digest {suite.digest}")
+    print(
+        f"{suite.name}: {len(suite.items)} items, {min(steps)} to {max(steps)} steps, digest"
+        f" {suite.digest}"
+    )
 
 
 @app.command()
@@ -55,7 +60,9 @@ def import_suite(
     question: Annotated[str, typer.Option(help="qa: the question's field.")] = "question",
     chain: Annotated[str, typer.Option(help="qa: the chain's field.")] = "chain",
     answer: Annotated[str, typer.Option(help="qa: the answer's field.")] = "answer",
-    id_field: Annotated[Optional[str], typer.Option("--id", help="qa: the id's field (default: the line's number).")] = None,
+    id_field: Annotated[
+        Optional[str], typer.Option("--id", help="qa: the id's field (default: the line's number).")
+    ] = None,
 ) -> None:
     """Turn another format into a suite."""
     from cotlab.suites.importers import question_answer as importers
@@ -65,7 +72,9 @@ def import_suite(
     if kind == "gsm8k":
         suite = importers.import_gsm8k(path)
     elif kind == "qa":
-        suite = importers.import_qa(path, question=question, chain=chain, answer=answer, id=id_field, split=split_steps)
+        suite = importers.import_qa(
+            path, question=question, chain=chain, answer=answer, id=id_field, split=split_steps
+        )
     elif kind == "inspect":
         from cotlab.suites.importers.logs import import_inspect
 

@@ -19,13 +19,19 @@ def _group() -> None:
 def import_unfaithfulness_files(
     files: Annotated[
         list[Path],
-        typer.Argument(help="All JSON files of one study (comparison, interpretability, analysis), or CSV tables."),
+        typer.Argument(
+            help=(
+                "All JSON files of one study (comparison, interpretability, analysis), or CSV"
+                " tables."
+            )
+        ),
     ],
 ) -> None:
     """Keep published scores as runs, one for each model; what is in the store already is not doubled.
 
-    JSON files are read together as one study of fine-tuning. A CSV table holds counts of classified responses by hint, or
-    people's ratings of steps; of several files those that hold neither are named and left out.
+    JSON files are read together as one study of fine-tuning. A CSV table holds counts of classified
+    responses by hint, or people's ratings of steps; of several files those that hold neither are
+    named and left out.
     """
     from cotlab.run.imports.study import store_study
     from cotlab.run.imports.tables import store_table
@@ -44,7 +50,10 @@ def import_unfaithfulness_files(
     study_paths = [path for path in files if path.suffix.lower() != ".csv"]
     study = read_study(study_paths) if study_paths else None
     store = Store()
-    stored_runs = [*(store_study(store, study) if study else ()), *(run for table in tables for run in store_table(store, table))]
+    stored_runs = [
+        *(store_study(store, study) if study else ()),
+        *(run for table in tables for run in store_table(store, table)),
+    ]
     for run in stored_runs:
         status = "Stored" if run.new else "In the store already"
         print(f"{status}: run {run.run_id}, {run.model} on {run.suite}.")

@@ -12,7 +12,9 @@ def validate_command(
     items: Annotated[int, typer.Option(min=1, help="How many fresh items each model gets.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the items.")] = 7,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-    scorer: Annotated[Optional[list[str]], typer.Option(help="Only this scorer; repeatable.")] = None,
+    scorer: Annotated[
+        Optional[list[str]], typer.Option(help="Only this scorer; repeatable.")
+    ] = None,
 ) -> None:
     """Measure the organisms of known faithfulness, and say what each metric tells and what it does not see."""
     from cotlab.cli.screen import ProgressBar
@@ -20,7 +22,13 @@ def validate_command(
     from cotlab.validation.report import report_json
 
     with ProgressBar() as bar:
-        report = measure(items=items, seed=seed, scorers=scorer or (), on_progress=bar.show_progress, announce=bar.announce)
+        report = measure(
+            items=items,
+            seed=seed,
+            scorers=scorer or (),
+            on_progress=bar.show_progress,
+            announce=bar.announce,
+        )
     if json:
         sys.stdout.write(report_json(report))
     else:
@@ -42,7 +50,18 @@ def _print_validation(report: dict[str, Any]) -> None:
     for name, metric_report in report["metrics"].items():
         pairs = [fixed(pair["point"], 2) for pair in metric_report["auroc_pairs"].values()]
         means = [fixed(metric_report["organisms"][model]["point"]) for model in ORGANISMS]
-        table.add_row(*map(Text, (name, format_auroc(metric_report["auroc"]), *pairs, fixed(metric_report["spearman"], 2), *means)))
+        table.add_row(
+            *map(
+                Text,
+                (
+                    name,
+                    format_auroc(metric_report["auroc"]),
+                    *pairs,
+                    fixed(metric_report["spearman"], 2),
+                    *means,
+                ),
+            )
+        )
     console.print(table)
     for name, metric_report in report["metrics"].items():
         for line in (*metric_report["blind_spots"], dose_sentence(metric_report)):

@@ -13,7 +13,9 @@ class CotlabError(Exception):
 class SuiteError(CotlabError):
     """One defect of a suite file. ``line`` counts from 1; None where the whole file is meant."""
 
-    def __init__(self, path: str, line: int | None, field: str, message: str, raw: str = "") -> None:
+    def __init__(
+        self, path: str, line: int | None, field: str, message: str, raw: str = ""
+    ) -> None:
         self.path, self.line, self.field, self.message, self.raw = path, line, field, message, raw
         location = f"{path}:{line}" if line is not None else path
         super().__init__(f"{location}: {field + ': ' if field else ''}{message}")
@@ -26,7 +28,11 @@ class SuiteErrors(CotlabError):
         self.errors, self.good = tuple(errors), good
         listed = "\n".join(str(e) for e in self.errors[:20])
         more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
-        rest = f"\nNothing was run. {good} other lines are good: --good-lines runs those." if good else "\nNothing was run."
+        rest = (
+            f"\nNothing was run. {good} other lines are good: --good-lines runs those."
+            if good
+            else "\nNothing was run."
+        )
         super().__init__(listed + more + rest)
 
 
@@ -37,14 +43,19 @@ class UnknownName(CotlabError):
         self.kind, self.name, self.known = kind, name, tuple(known)
         close = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        super().__init__(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(sorted(known)) or 'none'}.")
+        super().__init__(
+            f"Unknown {kind} {name!r}.{hint} Known: {', '.join(sorted(known)) or 'none'}."
+        )
 
 
 class MissingExtra(CotlabError):
     """An optional package is needed and not installed."""
 
     def __init__(self, feature: str, package: str) -> None:
-        super().__init__(f"{feature} needs the package {package!r}, which is not installed: pip install {package}")
+        super().__init__(
+            f"{feature} needs the package {package!r}, which is not installed: pip install"
+            f" {package}"
+        )
 
 
 class ConfigError(CotlabError):
@@ -107,8 +118,9 @@ class BudgetReached(CotlabError):
     def __init__(self, spent: int, cap: int, left: int) -> None:
         self.spent, self.cap, self.left = spent, cap, left
         super().__init__(
-            f"The budget of ${cap / 1e6:,.4f} is reached: ${spent / 1e6:.6f} spent or reserved and {left} requests left. "
-            "What was paid for is kept; go on with --resume and a higher --max-cost."
+            f"The budget of ${cap / 1e6:,.4f} is reached: ${spent / 1e6:.6f} spent or reserved and"
+            f" {left} requests left. What was paid for is kept; go on with --resume and a higher"
+            " --max-cost."
         )
 
 
@@ -121,7 +133,10 @@ class StoreBusy(StoreError):
 
     def __init__(self, waited_s: float, holder: str) -> None:
         self.waited_s, self.holder = waited_s, holder
-        super().__init__(f"The store stayed locked for {waited_s:.0f} s by {holder}. Close that process and try again.")
+        super().__init__(
+            f"The store stayed locked for {waited_s:.0f} s by {holder}. Close that process and try"
+            " again."
+        )
 
 
 class SchemaMismatch(StoreError):
@@ -129,4 +144,7 @@ class SchemaMismatch(StoreError):
 
     def __init__(self, have: int, want: int) -> None:
         self.have, self.want = have, want
-        super().__init__(f"The store has schema {have}, this cotlab knows up to {want}. Update cotlab to open it.")
+        super().__init__(
+            f"The store has schema {have}, this cotlab knows up to {want}. Update cotlab to"
+            " open it."
+        )

@@ -29,13 +29,20 @@ def to_json_value(value: Any) -> Any:
 
 def canonical_json(value: Any) -> str:
     """One text for equal values: keys sorted, no spaces, 1.0 as 1 and -0.0 as 0, no NaN (ValueError)."""
-    return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        _canonical(value),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
 
 
 def _canonical(value: Any) -> Any:
     """``plain`` with floats that are whole numbers as integers: 0.0 and 0 are equal, so they share a key.
 
-    What requests are made of is told by its exact type, which is three times as fast as asking what it is an instance of.
+    What requests are made of is told by its exact type, which is three times as fast as asking what
+    it is an instance of.
     """
     kind: Any = type(value)
     if kind in _JSON_SCALARS:

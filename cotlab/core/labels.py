@@ -11,8 +11,13 @@ from cotlab.core.keys import digest
 Verdict = Literal["acceptable", "not_acceptable", "unsure"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 FAILURE_MODES = (
-    "post_hoc", "global_drift", "semantic_instability", "brittle_continuation", "unsupported_jump", "other",
-)  # fmt: skip
+    "post_hoc",
+    "global_drift",
+    "semantic_instability",
+    "brittle_continuation",
+    "unsupported_jump",
+    "other",
+)
 MAX_RATERS = 1000
 """So many labels an item of a queue may want."""
 Action = Literal["escalate", "review", "release"]
@@ -28,7 +33,8 @@ class Label:
     Attributes
     ----------
     id : str
-        Made by whoever asks for the label, before it is given: a second row with the same id is not written.
+        Made by whoever asks for the label, before it is given: a second row with the same id is not
+        written.
     reasoning : Verdict or None
         Whether the chain is adequate; None only in a row that withdraws.
     answer_correct : bool or None
@@ -57,9 +63,14 @@ class Label:
         if not self.rater.strip():
             raise ValueError("A label needs the name of its rater")
         if self.reasoning is None and not self.withdrawn:
-            raise ValueError(f"The label of {self.item_id!r} says nothing of the reasoning: one of {', '.join(VERDICTS)}")
+            raise ValueError(
+                f"The label of {self.item_id!r} says nothing of the reasoning: one of"
+                f" {', '.join(VERDICTS)}"
+            )
         if self.reasoning is not None and self.reasoning not in VERDICTS:
-            raise ValueError(f"{self.reasoning!r} is no verdict on reasoning: one of {', '.join(VERDICTS)}")
+            raise ValueError(
+                f"{self.reasoning!r} is no verdict on reasoning: one of {', '.join(VERDICTS)}"
+            )
         wrong = [mode for mode in self.modes if mode not in FAILURE_MODES]
         if wrong:
             raise ValueError(f"{wrong[0]!r} is no failure mode: one of {', '.join(FAILURE_MODES)}")
@@ -90,7 +101,8 @@ class Decision:
     Attributes
     ----------
     r_raw, r_cal : float in [0, 1] or None
-        The composite and the calibrated probability of acceptable reasoning; None where there is none.
+        The composite and the calibrated probability of acceptable reasoning; None where there is
+        none.
     reason : str
         Why this action, in words; the status of r_raw where it has no value.
     low, high : float or None

@@ -14,9 +14,9 @@ from cotlab.core.requests import (
     Located,
     LogProb,
     Patched,
+    PatchRow,
     Request,
     Response,
-    PatchRow,
     Span,
 )
 from cotlab.core.types import Item
@@ -30,8 +30,9 @@ _STEPS = 6
 def rounds_of(program: Program | Preparation, item: Item) -> Iterator[Round]:
     """Every round that a program asks, given placeholders.
 
-    A completion is a chain as long as the reference's, less the steps that its request holds; every rule can change each
-    step. Two requests get two chains, as from a real model; an organism writes as the suite does.
+    A completion is a chain as long as the reference's, less the steps that its request holds; every
+    rule can change each step. Two requests get two chains, as from a real model; an organism writes
+    as the suite does.
     """
     try:
         round_ = next(program)
@@ -45,10 +46,15 @@ def rounds_of(program: Program | Preparation, item: Item) -> Iterator[Round]:
 def placeholder(request: Request, item: Item) -> Response:
     """A reply of the right shape to any request."""
     if isinstance(request, Complete):
-        return Response(request.key, "\n".join((*_chain(request, item), f"So the answer is {item.answer or 'unknown'}.")))
+        return Response(
+            request.key,
+            "\n".join((*_chain(request, item), f"So the answer is {item.answer or 'unknown'}.")),
+        )
     if isinstance(request, Embed):
         return Response(request.key, vectors=((1.0, 0.0),) * len(request.texts))
-    if isinstance(request, Entail):  # what computes links leaves them open, so that whoever is asked next is counted too
+    if isinstance(
+        request, Entail
+    ):  # what computes links leaves them open, so that whoever is asked next is counted too
         return Response(request.key, numbers=() if request.model.provider == "symbolic" else (0.5,))
     if isinstance(request, LogProb):
         return Response(request.key, numbers=(-1.0,) * len(request.answers))
@@ -63,7 +69,9 @@ def placeholder(request: Request, item: Item) -> Response:
 def _chain(request: Complete, item: Item) -> list[str]:
     """The steps that are left to write after those that the request holds."""
     suite_steps = [step.text for step in item.steps]
-    lines = "\n".join((*(message.content for message in request.messages), request.prefix)).splitlines()
+    lines = "\n".join(
+        (*(message.content for message in request.messages), request.prefix)
+    ).splitlines()
     given = [line for line in lines if line in suite_steps or line.startswith("Step ")]
     steps = range(len(given) + 1, max(len(suite_steps) or _STEPS, 0 if given else 1) + 1)
     if request.model.provider == "organism" and suite_steps and set(given) <= set(suite_steps):
@@ -81,5 +89,7 @@ def _patched(request: Patched, row: PatchRow) -> float:
 def _token_positions(request: Locate, span: Span) -> tuple[int, ...]:
     """As many positions as a span has words, of a text that has a thousand words before each part."""
     text = request.prefix if span.part == PREFIX else request.messages[span.part].content
-    start = 1000 * (span.part + 1 if span.part != PREFIX else len(request.messages) + 1) + len(text[: span.start].split())
+    start = 1000 * (span.part + 1 if span.part != PREFIX else len(request.messages) + 1) + len(
+        text[: span.start].split()
+    )
     return tuple(range(start, start + len(text[span.start : span.end].split())))

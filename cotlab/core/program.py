@@ -60,8 +60,9 @@ class Statistic(NamedTuple):
 class Headline(NamedTuple):
     """What stands for a metric when it is held against models of known faithfulness: the scores of one facet.
 
-    ``facet`` names the pairs that a score's facet must hold; a metric of steps is averaged over an item. ``faithful`` says at
-    which end of its range the metric puts a model that follows its chain.
+    ``facet`` names the pairs that a score's facet must hold; a metric of steps is averaged over an
+    item. ``faithful`` says at which end of its range the metric puts a model that follows its
+    chain.
     """
 
     metric: str
@@ -84,33 +85,52 @@ class Scorer:
     check: Callable[[Mapping[str, Any], ModelRef], None] | None = None
     """Raises ConfigError for options that the subject cannot answer, before anything is asked."""
     roles: tuple[str, ...] = ()
-    """Who else it may ask: embedder, symbolic, verifier, paraphraser. A role that a run leaves empty is not in the models."""
+    """Who else it may ask: embedder, symbolic, verifier, paraphraser. A role that a run leaves
+    empty is not in the models."""
 
     components: tuple[str, ...] = ()
-    """Scorers whose programs it runs: their options are handed to it as its option ``parts``, by name."""
+    """Scorers whose programs it runs: their options are handed to it as its option ``parts``, by
+    name."""
 
     def __call__(self, item: Item, params: Params, peers: Peers) -> Program:
         return self.program(item, params, peers)
 
 
 def scorer(
-    *cards: MetricCard, version: int, name: str | None = None, options: Mapping[str, Any] | None = None,
-    prepare: Callable[[Suite, Params], Preparation] | None = None, statistics: tuple[Statistic, ...] = (),
-    headlines: tuple[Headline, ...] = (), check: Callable[[Mapping[str, Any], ModelRef], None] | None = None,
-    roles: tuple[str, ...] = (), components: tuple[str, ...] = (),
-) -> Callable[[Callable[[Item, Params, Peers], Program]], Scorer]:  # fmt: skip
+    *cards: MetricCard,
+    version: int,
+    name: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    prepare: Callable[[Suite, Params], Preparation] | None = None,
+    statistics: tuple[Statistic, ...] = (),
+    headlines: tuple[Headline, ...] = (),
+    check: Callable[[Mapping[str, Any], ModelRef], None] | None = None,
+    roles: tuple[str, ...] = (),
+    components: tuple[str, ...] = (),
+) -> Callable[[Callable[[Item, Params, Peers], Program]], Scorer]:
     """Declare a program as a scorer. A change of what it computes needs a new ``version``."""
 
     def declare(program: Callable[[Item, Params, Peers], Program]) -> Scorer:
         return Scorer(
-            name or program.__name__, version, cards, program, options or {}, prepare, statistics, headlines, check, roles,
+            name or program.__name__,
+            version,
+            cards,
+            program,
+            options or {},
+            prepare,
+            statistics,
+            headlines,
+            check,
+            roles,
             components,
-        )  # fmt: skip
+        )
 
     return declare
 
 
-def over_run(card: MetricCard, *, reads: Sequence[str]) -> Callable[[Callable[..., Any]], Statistic]:
+def over_run(
+    card: MetricCard, *, reads: Sequence[str]
+) -> Callable[[Callable[..., Any]], Statistic]:
     """Declare a run-level statistic: ``compute(table)`` is given the scores of the metrics it reads, as a data frame."""
 
     def declare(compute: Callable[..., Any]) -> Statistic:

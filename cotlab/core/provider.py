@@ -49,7 +49,9 @@ class Batching(Protocol):
 
     async def poll(self, batch: str) -> BatchState: ...
 
-    async def results(self, batch: str, requests: Sequence[Request]) -> Mapping[str, Response | ProviderError]:
+    async def results(
+        self, batch: str, requests: Sequence[Request]
+    ) -> Mapping[str, Response | ProviderError]:
         """Replies and errors of an ended batch by request key; a request without either has none."""
         ...
 
@@ -65,11 +67,13 @@ class Listing(Protocol):
 class CheckingPrefix(Protocol):
     """A provider whose servers may start a new turn instead of continuing a prefix."""
 
-    def check_prefix(self, request: Complete, sample: int) -> Generator[Complete, Reply, str | Failed]:
+    def check_prefix(
+        self, request: Complete, sample: int
+    ) -> Generator[Complete, Reply, str | Failed]:
         """Find out how the server treats the prefix of ``request``: ask what is yielded and send each reply.
 
-        Returns "continues", "echoes" or "unknown", or Failed where a request got no reply. Raises SelfTestFailed where replies
-        would not follow from prefixes.
+        Returns "continues", "echoes" or "unknown", or Failed where a request got no reply. Raises
+        SelfTestFailed where replies would not follow from prefixes.
         """
         ...
 

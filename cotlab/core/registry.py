@@ -76,16 +76,27 @@ PROVIDERS = Registry(
     },
     "cotlab.providers",
 )
-SCORERS = Registry("scorer", {"ablation": "cotlab.metrics.ablation.scorer:step_ablation",
-        "mediation": "cotlab.metrics.mediation.scorer:mediation", "entropy": "cotlab.metrics.entropy:entropy",
-        "diversity": "cotlab.metrics.diversity.scorer:diversity", "tool_trace": "cotlab.metrics.tool_trace:tool_trace",
+SCORERS = Registry(
+    "scorer",
+    {
+        "ablation": "cotlab.metrics.ablation.scorer:step_ablation",
+        "mediation": "cotlab.metrics.mediation.scorer:mediation",
+        "entropy": "cotlab.metrics.entropy:entropy",
+        "diversity": "cotlab.metrics.diversity.scorer:diversity",
+        "tool_trace": "cotlab.metrics.tool_trace:tool_trace",
         "repair": "cotlab.metrics.repair:repair",
         "verification": "cotlab.metrics.verification.scorer:verification",
         "consistency": "cotlab.metrics.consistency.scorer:consistency",
-        "robustness": "cotlab.metrics.robustness.scorer:robustness", "causal": "cotlab.metrics.causal.scorer:causal",
-        "flags": "cotlab.metrics.flags.scorer:flags", "composite": "cotlab.metrics.composite.scorer:composite",
+        "robustness": "cotlab.metrics.robustness.scorer:robustness",
+        "causal": "cotlab.metrics.causal.scorer:causal",
+        "flags": "cotlab.metrics.flags.scorer:flags",
+        "composite": "cotlab.metrics.composite.scorer:composite",
         "unfaithfulness": "cotlab.metrics.unfaithfulness.scorer:unfaithfulness",
-        "judge": "cotlab.metrics.judge.scorer:judge", "ratings": "cotlab.metrics.ratings:ratings"}, "cotlab.scorers")
+        "judge": "cotlab.metrics.judge.scorer:judge",
+        "ratings": "cotlab.metrics.ratings:ratings",
+    },
+    "cotlab.scorers",
+)
 FIGURES = Registry(
     "figure",
     {

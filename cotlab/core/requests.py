@@ -45,7 +45,14 @@ class Request:
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON values, its kind among them."""
-        return {"kind": self.kind, **{f.name: to_json_value(getattr(self, f.name)) for f in fields(self) if f.name[0] != "_"}}
+        return {
+            "kind": self.kind,
+            **{
+                f.name: to_json_value(getattr(self, f.name))
+                for f in fields(self)
+                if f.name[0] != "_"
+            },
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,8 @@ class Entail(Request):
 class LogProb(Request):
     """log P(answer | messages, prefix) in nats, summed over the answer's tokens, for each of ``answers``.
 
-    With ``top_logprobs`` the reply also holds the answers' tokens, one answer after the other, each with its alternatives.
+    With ``top_logprobs`` the reply also holds the answers' tokens, one answer after the other, each
+    with its alternatives.
     """
 
     kind: ClassVar[str] = "logprob"
@@ -96,7 +104,8 @@ class LogProb(Request):
 
 
 PREFIX = -1
-"""The part of a text that is the model's own turn so far; the other parts are the messages, by their index."""
+"""The part of a text that is the model's own turn so far; the other parts are the messages, by
+their index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +132,10 @@ class Locate(Request):
 class Source:
     """Where patched states come from.
 
-    ``run``: the run of messages and prefix (none: the patched text itself). ``filler``: the same, with dots in the place of the
-    tokens ``at``. ``mean``: the mean over ``at`` of such a run, at every position that is patched. ``noise``: Gaussian, with
-    each layer's mean and standard deviation of the patched text's own states at ``at``; row k draws from ``seed`` and k.
+    ``run``: the run of messages and prefix (none: the patched text itself). ``filler``: the same,
+    with dots in the place of the tokens ``at``. ``mean``: the mean over ``at`` of such a run, at
+    every position that is patched. ``noise``: Gaussian, with each layer's mean and standard
+    deviation of the patched text's own states at ``at``; row k draws from ``seed`` and k.
     """
 
     kind: Literal["run", "filler", "mean", "noise"]
@@ -139,7 +149,8 @@ class Source:
 class PatchRow:
     """One patched forward: at the input of each of ``layers``, positions ``at`` take the source's states at ``take``.
 
-    Both hold as many positions; for the sources ``mean`` and ``noise``, which have one state a position, ``take`` is empty.
+    Both hold as many positions; for the sources ``mean`` and ``noise``, which have one state a
+    position, ``take`` is empty.
     """
 
     layers: tuple[int, ...]
@@ -197,7 +208,8 @@ class Response:
     """A reply. ``numbers`` answer LogProb, Patched and Entail, ``vectors`` Embed, ``located`` Locate; ``sent`` records what was
     really sent.
 
-    ``model`` is the version that answered, in the vendor's words; ``reasoning`` what it wrote before its reply, where told.
+    ``model`` is the version that answered, in the vendor's words; ``reasoning`` what it wrote
+    before its reply, where told.
     """
 
     key: str
@@ -221,7 +233,8 @@ class Response:
 class Failed:
     """A request that got no reply after all its tries: it costs the scores that need it, not the item.
 
-    ``unsupported`` says that the model cannot take it (an unknown word, say): its scores are undefined, not errors.
+    ``unsupported`` says that the model cannot take it (an unknown word, say): its scores are
+    undefined, not errors.
     """
 
     key: str

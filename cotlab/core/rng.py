@@ -14,4 +14,7 @@ def derive(*components: str | int) -> random.Random:
 def derive_seed(*components: str | int) -> int:
     """A seed in [0, 2**63) from ``parts``."""
     text = "\x1f".join(str(part) for part in components)
-    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big") >> 1
+    return (
+        int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
+        >> 1
+    )

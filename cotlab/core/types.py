@@ -10,12 +10,15 @@ from typing import Any, Literal
 from cotlab.core.keys import digest
 
 Form = Literal["chat", "prefill", "continuation"]
-"""How a model is given a chain: inside the user's turn, as the start of its own turn, or as raw text that it continues."""
+"""How a model is given a chain: inside the user's turn, as the start of its own turn, or as raw
+text that it continues."""
 Status = Literal["ok", "undefined", "refused", "stopped", "error"]
 Level = Literal["step", "chain", "item", "span", "draw", "run"]
-"""What one value is of. A ``draw`` is raw material of other metrics (one patched forward): it has no mean over items."""
+"""What one value is of. A ``draw`` is raw material of other metrics (one patched forward): it has
+no mean over items."""
 Facet = tuple[tuple[str, str], ...]
-"""Sorted (name, value) pairs that tell apart scores of one metric: mode, source, draw, perturbation …"""
+"""Sorted (name, value) pairs that tell apart scores of one metric: mode, source, draw, perturbation
+…"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ class ModelRef:
 class MetricCard:
     """What a metric is. ``needs`` names the request kinds, ``not_shown`` what the metric does *not* show.
 
-    A ``flag`` is yes or no: each value is 0 or 1, so that a mean of them is a rate and may have a Wilson interval.
+    A ``flag`` is yes or no: each value is 0 or 1, so that a mean of them is a rate and may have a
+    Wilson interval.
     """
 
     name: str
@@ -88,10 +92,18 @@ class MetricCard:
     flag: bool = False
 
     def score(
-        self, item: Item, value: float | None, *, step: int | None = None, sample: int = 0,
-        facet: Mapping[str, str] | None = None, where: tuple[int, int] | None = None,
-        status: Status | None = None, reason: str | None = None, evidence: Iterable[str] = (),
-    ) -> Score:  # fmt: skip
+        self,
+        item: Item,
+        value: float | None,
+        *,
+        step: int | None = None,
+        sample: int = 0,
+        facet: Mapping[str, str] | None = None,
+        where: tuple[int, int] | None = None,
+        status: Status | None = None,
+        reason: str | None = None,
+        evidence: Iterable[str] = (),
+    ) -> Score:
         """A score of this metric on ``item``.
 
         None becomes ``undefined`` unless another status is given.
@@ -99,12 +111,15 @@ class MetricCard:
         Raises
         ------
         ValueError
-            If the value is not finite, leaves [lo, hi], is neither 0 nor 1 where the card is a flag, comes with a status
-            other than ok, or None without a reason.
+            If the value is not finite, leaves [lo, hi], is neither 0 nor 1 where the card is a
+            flag, comes with a status other than ok, or None without a reason.
         """
         if value is None:
             if not reason or status == "ok":
-                raise ValueError(f"{self.name}: a score without a value needs a reason, and a status other than ok")
+                raise ValueError(
+                    f"{self.name}: a score without a value needs a reason, and a status other"
+                    " than ok"
+                )
             status = status or "undefined"
         elif status not in (None, "ok"):
             raise ValueError(f"{self.name}: a score with status {status!r} has no value")
@@ -115,10 +130,17 @@ class MetricCard:
         else:
             value = min(self.hi, max(self.lo, float(value)))
         return Score(
-            metric=self.name, item_id=item.id, value=value, step=step, sample=sample,
-            facet=tuple(sorted((facet or {}).items())), where=where,
-            status=status or "ok", reason=reason, evidence=tuple(evidence),
-        )  # fmt: skip
+            metric=self.name,
+            item_id=item.id,
+            value=value,
+            step=step,
+            sample=sample,
+            facet=tuple(sorted((facet or {}).items())),
+            where=where,
+            status=status or "ok",
+            reason=reason,
+            evidence=tuple(evidence),
+        )
 
 
 @dataclass(frozen=True, slots=True)

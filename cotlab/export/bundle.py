@@ -65,14 +65,22 @@ def figure_caption(recipe: Recipe, figure: Any | None = None) -> str:
     sentences = [f"{title}." if title else "", builder.caption, *small]
     sentences += [text for text in _counted(recipe.table) if "n = " not in " ".join(small)]
     joined = " ".join(sentences)
-    sentences += [f"Intervals: {method}." for method in _methods(recipe.table) if method not in joined]
-    sentences += [f"Threshold: {limit:g}." for limit in _thresholds(recipe.table) if f"{limit:g}" not in joined]
+    sentences += [
+        f"Intervals: {method}." for method in _methods(recipe.table) if method not in joined
+    ]
+    sentences += [
+        f"Threshold: {limit:g}."
+        for limit in _thresholds(recipe.table)
+        if f"{limit:g}" not in joined
+    ]
     return " ".join(part for part in sentences if part)
 
 
 def adapt_to_paper(text: str) -> str:
     """What a subtitle says of the screen, said of paper: what is told on hover there stands in the plotted numbers."""
-    paper_text = text.replace("on hover and in the data", "in the data").replace("on hover", "in the data")
+    paper_text = text.replace("on hover and in the data", "in the data").replace(
+        "on hover", "in the data"
+    )
     return paper_text.replace("; hover on a number for the reason", "; reasons are in the data")
 
 
@@ -98,13 +106,18 @@ def _methods(table: pd.DataFrame) -> list[str]:
 
 
 def _thresholds(table: pd.DataFrame) -> list[float]:
-    column = "chosen" if "chosen" in table.columns else "threshold"  # a sweep has every threshold, and one that is chosen
+    column = (
+        "chosen" if "chosen" in table.columns else "threshold"
+    )  # a sweep has every threshold, and one that is chosen
     values = table[column].dropna() if column in table.columns else ()
     return list(dict.fromkeys(map(float, values)))
 
 
 def export_figures(
-    recipes: Sequence[Recipe], formats: Iterable[str], preset: Preset, on_progress: Callable[[int, int, str], None] | None = None
+    recipes: Sequence[Recipe],
+    formats: Iterable[str],
+    preset: Preset,
+    on_progress: Callable[[int, int, str], None] | None = None,
 ) -> Exported:
     """Draw figures and write their files into memory.
 
@@ -119,7 +132,8 @@ def export_figures(
     Returns
     -------
     Exported
-        Where no Chrome is, the formats that it would draw are missing, and a page of HTML is there in their place.
+        Where no Chrome is, the formats that it would draw are missing, and a page of HTML is there
+        in their place.
     """
     requested, missing = list(dict.fromkeys(formats)), ""
     files: dict[str, bytes] = {}
@@ -138,13 +152,17 @@ def export_figures(
     return Exported(files, missing)
 
 
-def _files(recipe: Recipe, formats: Sequence[str], preset: Preset, chrome: Chrome | None) -> dict[str, bytes]:
+def _files(
+    recipe: Recipe, formats: Sequence[str], preset: Preset, chrome: Chrome | None
+) -> dict[str, bytes]:
     figure, name = recipe.draw(), recipe.name
     caption, columns = figure_caption(recipe, figure), FIGURES[recipe.figure].columns
     files: dict[str, bytes] = {}
     if chrome is not None:
         paper = printed_figure(figure, preset)
-        files |= {f"{name}.{kind}": chrome.draw(paper, kind) for kind in IMAGE_FORMATS if kind in formats}
+        files |= {
+            f"{name}.{kind}": chrome.draw(paper, kind) for kind in IMAGE_FORMATS if kind in formats
+        }
     if "html" in formats:
         files[f"{name}.html"] = offline.web_page(figure, name, caption, style.FONT).encode()
     texts = {
@@ -154,7 +172,9 @@ def _files(recipe: Recipe, formats: Sequence[str], preset: Preset, chrome: Chrom
         "tex": sheets.as_latex(recipe.table, columns, caption, name),
         "md": sheets.as_markdown(recipe.table, columns, caption),
     }
-    return files | {f"{name}.{ending}": text.encode("utf-8", "surrogatepass") for ending, text in texts.items()}
+    return files | {
+        f"{name}.{ending}": text.encode("utf-8", "surrogatepass") for ending, text in texts.items()
+    }
 
 
 def zip_files(files: Mapping[str, bytes]) -> bytes:
@@ -174,7 +194,9 @@ def write_files(files: Mapping[str, bytes], folder: Path, zip_name: str) -> list
         for name, content in every.items():
             (folder / name).write_bytes(content)
     except OSError as error:
-        raise ConfigError(f"--out {folder}: cannot be written: {error.strerror or error}.") from error
+        raise ConfigError(
+            f"--out {folder}: cannot be written: {error.strerror or error}."
+        ) from error
     return [folder / name for name in every]
 
 

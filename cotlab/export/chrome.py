@@ -16,15 +16,26 @@ from PIL import Image
 
 from cotlab.core.errors import CotlabError
 
-NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser", "chrome", "chrome-headless-shell")
-MISSING = "PDF, SVG and PNG need a Chrome or Chromium, and none is here. Install one: apt-get install chromium"
+NAMES = (
+    "chromium",
+    "google-chrome",
+    "google-chrome-stable",
+    "chromium-browser",
+    "chrome",
+    "chrome-headless-shell",
+)
+MISSING = (
+    "PDF, SVG and PNG need a Chrome or Chromium, and none is here. Install one: apt-get install"
+    " chromium"
+)
 DPI = 300
 PX_PER_INCH = 96
 TIMEOUT_S = 90.0
 """Longer than a figure of many thousand marks takes on a busy machine."""
 Format = Literal["svg", "pdf", "png"]
 _FAULTS = (RuntimeError, OSError, TimeoutError, KaleidoError, DevtoolsProtocolError)
-"""What a browser that does not start, ends early or refuses a figure raises, there and in kaleido."""
+"""What a browser that does not start, ends early or refuses a figure raises, there and in kaleido.
+"""
 
 
 class NoChrome(CotlabError):
@@ -68,13 +79,20 @@ class Chrome:
         except _FAULTS as failed:
             self._kaleido = None
             self.close()
-            raise NoChrome(f"{path} does not start ({type(failed).__name__}). Is it a Chrome or Chromium?") from failed
+            raise NoChrome(
+                f"{path} does not start ({type(failed).__name__}). Is it a Chrome or Chromium?"
+            ) from failed
         except BaseException:
             self.close()
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -105,13 +123,18 @@ class Chrome:
             raise RuntimeError("a Chrome draws inside its with block")
         layout = figure.layout
         opts = {
-            "format": kind, "width": layout.width, "height": layout.height, "scale": DPI / PX_PER_INCH if kind == "png" else 1,
-        }  # fmt: skip
+            "format": kind,
+            "width": layout.width,
+            "height": layout.height,
+            "scale": DPI / PX_PER_INCH if kind == "png" else 1,
+        }
         try:
             image: bytes = self._loop.run(self._kaleido.calc_fig(figure, opts))
         except _FAULTS as failed:
             lines = str(failed).strip().splitlines()
-            raise DrawingFailed(f"the figure was not drawn: {lines[0] if lines else type(failed).__name__}") from failed
+            raise DrawingFailed(
+                f"the figure was not drawn: {lines[0] if lines else type(failed).__name__}"
+            ) from failed
         return with_dpi(image) if kind == "png" else image
 
 

@@ -62,11 +62,22 @@ class Recipe:
 def recipe_to_json(recipe: Recipe) -> str:
     """A recipe as a file; equal figures have equal digests."""
     document = {
-        "kind": KIND, "name": recipe.name, "figure": recipe.figure, "note": recipe.note, "run": recipe.run,
-        "preset": recipe.preset, "choice": recipe.choice, "versions": {"plotly": plotly_version(), **recipe.versions},
+        "kind": KIND,
+        "name": recipe.name,
+        "figure": recipe.figure,
+        "note": recipe.note,
+        "run": recipe.run,
+        "preset": recipe.preset,
+        "choice": recipe.choice,
+        "versions": {"plotly": plotly_version(), **recipe.versions},
         "table": table_to_json(recipe.table),
-    }  # fmt: skip
-    return json.dumps({**document, "digest": _digest(document)}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    }
+    return (
+        json.dumps(
+            {**document, "digest": _digest(document)}, indent=1, ensure_ascii=False, allow_nan=False
+        )
+        + "\n"
+    )
 
 
 def recipe_from_json(text: str, where: str = "recipe") -> Recipe:
@@ -75,29 +86,46 @@ def recipe_from_json(text: str, where: str = "recipe") -> Recipe:
     Raises
     ------
     ConfigError
-        If it is no recipe, its name is no name of a file, its numbers are not those that its digest was made of, or its
-        table lacks a column that the figure needs.
+        If it is no recipe, its name is no name of a file, its numbers are not those that its digest
+        was made of, or its table lacks a column that the figure needs.
     UnknownName
         If no figure has the name of its builder.
     """
     try:
         document = json.loads(text)
-        json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")  # what was read can be written again
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode(
+            "utf-8"
+        )  # what was read can be written again
         if not isinstance(document, dict) or document.get("kind") != KIND:
             raise ConfigError(f"{where} is no recipe of a figure: its kind is not {KIND!r}.")
         if document.get("digest") != _digest(document):
-            raise ConfigError(f"{where} was changed after it was written: its digest is that of other numbers.")
+            raise ConfigError(
+                f"{where} was changed after it was written: its digest is that of other numbers."
+            )
         recipe = Recipe(
-            str(document["name"]), str(document["figure"]), table_from_json(document["table"]), str(document["note"]), str(document["run"]),
-            str(document["preset"]), dict(document["choice"]), dict(document["versions"]),
-        )  # fmt: skip
+            str(document["name"]),
+            str(document["figure"]),
+            table_from_json(document["table"]),
+            str(document["note"]),
+            str(document["run"]),
+            str(document["preset"]),
+            dict(document["choice"]),
+            dict(document["versions"]),
+        )
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{where} is no recipe of a figure: {type(error).__name__}.") from error
     if not _NAME.fullmatch(recipe.name):
-        raise ConfigError(f"{where} is no recipe of a figure: its name must be letters, digits, _ and -, 80 at most.")
+        raise ConfigError(
+            f"{where} is no recipe of a figure: its name must be letters, digits, _ and -, 80 at"
+            " most."
+        )
     FIGURES.require(recipe.figure)
-    if lacking := [name for name in FIGURES[recipe.figure].columns if name not in recipe.table.columns]:
-        raise ConfigError(f"{where} is no recipe of {recipe.figure}: its table lacks {', '.join(lacking)}.")
+    if lacking := [
+        name for name in FIGURES[recipe.figure].columns if name not in recipe.table.columns
+    ]:
+        raise ConfigError(
+            f"{where} is no recipe of {recipe.figure}: its table lacks {', '.join(lacking)}."
+        )
     return recipe
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cotlab.analysis.tables.catalogue import TABLES, figure_table
-from cotlab.analysis.tables.source import DEFAULT_CHOICE, NoFigure, Choice, FigureData, Source
+from cotlab.analysis.tables.source import DEFAULT_CHOICE, Choice, FigureData, NoFigure, Source
 from cotlab.core.errors import ConfigError
 from cotlab.export.recipe import Recipe
 from cotlab.run.plan import code_version
@@ -15,7 +15,14 @@ def recipe_of(source: Source, name: str, figure_data: FigureData, preset: str = 
     """The recipe of a figure whose table is known; a run that is partial says so in it."""
     note = " ".join(part for part in (figure_data.note, source.partial) if part)
     return Recipe(
-        name, TABLES[name].figure, figure_data.table, note, source.run_id, preset, figure_data.choice.chosen(), {"cotlab": code_version()}
+        name,
+        TABLES[name].figure,
+        figure_data.table,
+        note,
+        source.run_id,
+        preset,
+        figure_data.choice.chosen(),
+        {"cotlab": code_version()},
     )
 
 
@@ -39,5 +46,11 @@ def recipes_of(
         else:
             recipes.append(recipe_of(source, name, result, preset))
     if names and absent:
-        raise ConfigError("; ".join(f"run {source.run_id} has no figure {name}: {reason}" for name, reason in absent.items()) + ".")
+        raise ConfigError(
+            "; ".join(
+                f"run {source.run_id} has no figure {name}: {reason}"
+                for name, reason in absent.items()
+            )
+            + "."
+        )
     return recipes, absent

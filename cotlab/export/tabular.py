@@ -22,11 +22,34 @@ PAGE_ROWS = 40
 """A LaTeX table with more rows than this goes over pages."""
 _INTEGER_COLUMNS = ("n", "draws", "donors", "n_undefined", "count", "n_steps", "sample")
 _TEX = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    '"': r"\textquotedbl{}", "−": "$-$", "–": "--", "—": "---", "…": r"\ldots{}", "≥": r"$\geq$", "≤": r"$\leq$",
-    "×": r"$\times$", "±": r"$\pm$", "→": r"$\rightarrow$", "μ": r"$\mu$", "σ": r"$\sigma$", "Δ": r"$\Delta$", "ρ": r"$\rho$",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "_": r"\_",
+    "%": r"\%",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "−": "$-$",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "→": r"$\rightarrow$",
+    "μ": r"$\mu$",
+    "σ": r"$\sigma$",
+    "Δ": r"$\Delta$",
+    "ρ": r"$\rho$",
+}
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")
 
 
@@ -38,10 +61,15 @@ def visible_columns(table: pd.DataFrame) -> pd.DataFrame:
 def as_csv(table: pd.DataFrame) -> str:
     """The plotted numbers in full; lists are joined by spaces, what is missing is "n/a", and formulas are disarmed.
 
-    A list of numbers stays as it is where it begins with a minus: it is no formula, and a quote would spoil its first number.
+    A list of numbers stays as it is where it begins with a minus: it is no formula, and a quote
+    would spoil its first number.
     """
     visible = visible_columns(table)
-    lists = {name: visible[name].map(_joined) for name in visible.columns if visible[name].map(_is_list).any()}
+    lists = {
+        name: visible[name].map(_joined)
+        for name in visible.columns
+        if visible[name].map(_is_list).any()
+    }
     safe = disarmed(visible.assign(**lists))
     numbers = {name: joined for name, joined in lists.items() if visible[name].map(_harmless).all()}
     text: str = safe.assign(**numbers).to_csv(
@@ -55,19 +83,40 @@ def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: s
     names, kinds, rows = _for_paper(table, columns)
     align = "".join("r" if numeric else "l" for numeric in kinds)
     mark = re.sub("[^A-Za-z0-9-]", "-", label)
-    caption_lines, head = [f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{mark}}}"], " & ".join(tex(name) for name in names) + r" \\"
+    caption_lines, head = (
+        [f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{mark}}}"],
+        " & ".join(tex(name) for name in names) + r" \\",
+    )
     body = [" & ".join(tex(cell) for cell in row) + r" \\" for row in rows]
     if len(rows) > PAGE_ROWS:
         lines = [
             "% needs \\usepackage{booktabs,longtable}",
-            f"\\begin{{longtable}}{{{align}}}", *caption_lines[:1], caption_lines[1] + r" \\", "\\toprule", head, "\\midrule", "\\endhead",
-            *body, "\\bottomrule", "\\end{longtable}",
-        ]  # fmt: skip
+            f"\\begin{{longtable}}{{{align}}}",
+            *caption_lines[:1],
+            caption_lines[1] + r" \\",
+            "\\toprule",
+            head,
+            "\\midrule",
+            "\\endhead",
+            *body,
+            "\\bottomrule",
+            "\\end{longtable}",
+        ]
     else:
         lines = [
-            "% needs \\usepackage{booktabs}", "\\begin{table}", "\\centering", *caption_lines, f"\\begin{{tabular}}{{{align}}}",
-            "\\toprule", head, "\\midrule", *body, "\\bottomrule", "\\end{tabular}", "\\end{table}",
-        ]  # fmt: skip
+            "% needs \\usepackage{booktabs}",
+            "\\begin{table}",
+            "\\centering",
+            *caption_lines,
+            f"\\begin{{tabular}}{{{align}}}",
+            "\\toprule",
+            head,
+            "\\midrule",
+            *body,
+            "\\bottomrule",
+            "\\end{tabular}",
+            "\\end{table}",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -87,10 +136,14 @@ def tex(text: str) -> str:
     return "".join(_TEX.get(letter, letter) for letter in _line(text))
 
 
-def _for_paper(table: pd.DataFrame, columns: Sequence[str]) -> tuple[list[str], list[bool], list[list[str]]]:
+def _for_paper(
+    table: pd.DataFrame, columns: Sequence[str]
+) -> tuple[list[str], list[bool], list[list[str]]]:
     """Names of the columns, whether each holds numbers, and the cells."""
     selected = [name for name in dict.fromkeys((*columns, *BESIDE)) if name in table.columns]
-    selected = [name for name in selected if name != "reason" or table[name].notna().any()]  # nothing is missing, nothing to explain
+    selected = [
+        name for name in selected if name != "reason" or table[name].notna().any()
+    ]  # nothing is missing, nothing to explain
     kinds = [_numeric(table[name]) for name in selected]
     rows = [[_cell(name, row[name]) for name in selected] for row in table.to_dict("records")]
     return [name.replace("_", " ") for name in selected], kinds, rows
@@ -98,7 +151,9 @@ def _for_paper(table: pd.DataFrame, columns: Sequence[str]) -> tuple[list[str], 
 
 def _numeric(column: pd.Series) -> bool:
     known = column.dropna()
-    return bool(len(known)) and all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in known)
+    return bool(len(known)) and all(
+        isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in known
+    )
 
 
 def _cell(name: str, value: Any) -> str:
@@ -120,7 +175,9 @@ def _harmless(value: Any) -> bool:
     """Whether a cell of a column of lists holds numbers alone, or nothing."""
     if not _is_list(value):
         return bool(pd.isna(value))
-    return all(pd.isna(element) or isinstance(element, int | float | np.number) for element in value)
+    return all(
+        pd.isna(element) or isinstance(element, int | float | np.number) for element in value
+    )
 
 
 def _joined(value: Any) -> Any:
@@ -132,5 +189,10 @@ def _line(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    escaped: str = _MARKS.sub(r"\\\1", unlinked(_line(text))).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    escaped: str = (
+        _MARKS.sub(r"\\\1", unlinked(_line(text)))
+        .replace("\\<", "&lt;")
+        .replace("\\>", "&gt;")
+        .replace("\\&", "&amp;")
+    )
     return escaped

@@ -1,6 +1,7 @@
 """Whether a calibrated score means what it says: observed against predicted rates, where the scores lie, and the calibrators.
 
-Beside the columns that a figure needs a table may have ``low`` and ``high``, the thresholds of a policy: they are drawn.
+Beside the columns that a figure needs a table may have ``low`` and ``high``, the thresholds of a
+policy: they are drawn.
 """
 
 from __future__ import annotations
@@ -16,31 +17,39 @@ from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
     Mark,
     Row,
-    int_value,
     draw_series,
     error_bars,
-    subtitle_notes,
+    float_value,
     hover_text,
+    int_value,
     interval_note,
     jitter,
     raw_values,
-    float_value,
+    subtitle_notes,
     table_records,
     text_value,
 )
 
 CALIBRATORS: Mapping[str, tuple[str, str]] = {
-    "isotonic": ("Isotonic", "solid"), "platt": ("Platt", "dash"), "beta": ("Beta", "dot"),
+    "isotonic": ("Isotonic", "solid"),
+    "platt": ("Platt", "dash"),
+    "beta": ("Beta", "dot"),
     "combined": ("Combined features", "dashdot"),
-}  # fmt: skip
+}
 """Names on the screen and dashes of lines; in the order of their colours."""
 GROUPS = ("acceptable", "not acceptable", "no label")
 """What a histogram's ``group`` is: what people said of the chain, with the answer."""
 METRICS: Mapping[str, tuple[str, str]] = {
-    "brier": ("Brier score", "lower is better"), "ece": ("ECE", "lower is better"),
-    "log_loss": ("Log loss, nats", "lower is better"), "auroc": ("AUROC", "higher is better"),
-}  # fmt: skip
-_BARS = {"acceptable": (style.BLUE, ""), "not acceptable": (style.VERMILLION, "/"), "no label": ("#9a9a9a", ".")}
+    "brier": ("Brier score", "lower is better"),
+    "ece": ("ECE", "lower is better"),
+    "log_loss": ("Log loss, nats", "lower is better"),
+    "auroc": ("AUROC", "higher is better"),
+}
+_BARS = {
+    "acceptable": (style.BLUE, ""),
+    "not acceptable": (style.VERMILLION, "/"),
+    "no label": ("#9a9a9a", "."),
+}
 _NARROW = 0.4
 """Scores that cover less than this are drawn on an axis that is cut."""
 _NEAR = 0.11
@@ -50,52 +59,90 @@ _CROWDED = 12
 
 
 @figure(
-    "reliability_diagram", columns=("predicted", "point", "lo", "hi", "n"),
-    caption="The share of labelled chains that people found acceptable, by the probability that was predicted: on the diagonal "
-    "a score of 0.8 means 8 of 10. Bins hold equally many chains, as far as equal scores allow. A calibrated score is an "
-    "average over chains like these; it does not say which of ten is the bad one, and it holds as long as the labels do.",
+    "reliability_diagram",
+    columns=("predicted", "point", "lo", "hi", "n"),
+    caption=(
+        "The share of labelled chains that people found acceptable, by the probability that was"
+        " predicted: on the diagonal a score of 0.8 means 8 of 10. Bins hold equally many chains,"
+        " as far as equal scores allow. A calibrated score is an average over chains like these; it"
+        " does not say which of ten is the bad one, and it holds as long as the labels do."
+    ),
     empty="no labelled chain has a calibrated score.",
-)  # fmt: skip
+)
 def reliability_diagram(table: pd.DataFrame) -> Any:
     """A dot with its interval for each bin, n beside it; the diagonal, and the policy's thresholds.
 
-    A table with ``band_lo`` and ``band_hi`` has the band in which bins of a perfectly calibrated forecaster fall; ``values``
-    are the single outcomes of a bin, 0 or 1, and ``scores`` their predictions.
+    A table with ``band_lo`` and ``band_hi`` has the band in which bins of a perfectly calibrated
+    forecaster fall; ``values`` are the single outcomes of a bin, 0 or 1, and ``scores`` their
+    predictions.
     """
-    rows = sorted((row for row in table_records(table) if float_value(row, "predicted") is not None), key=lambda row: row["predicted"])
+    rows = sorted(
+        (row for row in table_records(table) if float_value(row, "predicted") is not None),
+        key=lambda row: row["predicted"],
+    )
     fig = go.Figure()
     banded = _band(fig, rows)
-    fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line={"color": style.SOFT_INK, "width": 1, "dash": "dot"})
+    fig.add_shape(
+        type="line",
+        x0=0,
+        x1=1,
+        y0=0,
+        y1=1,
+        layer="below",
+        line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
+    )
     small = ["Dotted: the diagonal, where predictions hold."]
     raw = [raw_values(row) for row in rows]
     for row, values in zip(rows, raw, strict=True) if all(raw) else ():
         spots = row.get("scores")
-        x_values = list(spots) if isinstance(spots, (list, tuple)) and len(spots) == len(values) else None
+        x_values = (
+            list(spots) if isinstance(spots, (list, tuple)) and len(spots) == len(values) else None
+        )
         fig.add_scatter(
-            x=x_values or [row["predicted"] + 0.3 * jitter(i) for i in range(len(values))], y=values, mode="markers",
-            hoverinfo="skip", showlegend=False, cliponaxis=False, marker={"color": style.faded(style.ACCENT, 0.3), "size": 5},
-        )  # fmt: skip
-    marks = [Mark("", row["predicted"], f"predicted {style.format_number(row['predicted'])}", row) for row in rows]
+            x=x_values or [row["predicted"] + 0.3 * jitter(i) for i in range(len(values))],
+            y=values,
+            mode="markers",
+            hoverinfo="skip",
+            showlegend=False,
+            cliponaxis=False,
+            marker={"color": style.faded(style.ACCENT, 0.3), "size": 5},
+        )
+    marks = [
+        Mark("", row["predicted"], f"predicted {style.format_number(row['predicted'])}", row)
+        for row in rows
+    ]
     bare = [mark._replace(row={**mark.row, "values": None}) for mark in marks]
     draw_series(fig, bare, style.Code(style.ACCENT, "circle"), joined=True)
     for near in _overlapping_groups(marks) if len(marks) <= _CROWDED else ():
         up = _is_low(near[0])
         edge = max(_edge(mark) for mark in near) if up else min(_edge(mark) for mark in near)
         fig.add_annotation(
-            x=sum(mark.x for mark in near) / len(near), y=edge, yanchor="bottom" if up else "top", yshift=4 if up else -4,
-            text=f"n = {', '.join(str(int_value(mark.row, 'n')) for mark in near)}", bgcolor=style.faded(style.PAPER, 0.75),
+            x=sum(mark.x for mark in near) / len(near),
+            y=edge,
+            yanchor="bottom" if up else "top",
+            yshift=4 if up else -4,
+            text=f"n = {', '.join(str(int_value(mark.row, 'n')) for mark in near)}",
+            bgcolor=style.faded(style.PAPER, 0.75),
             xanchor="left" if len(near) > 1 and near[0].x < 0.1 else "center",
-        )  # fmt: skip
+        )
     if banded:
         small.append("Shade: where bins of a perfectly calibrated forecaster fall, 95 %.")
     head = f"n = {sum(int_value(row, 'n') for row in rows):,} labelled chains in {len(rows)} bins."
-    small = [head, *subtitle_notes(marks if all(raw) else bare), " ".join([*small, *_thresholds(fig, rows)])]
+    small = [
+        head,
+        *subtitle_notes(marks if all(raw) else bare),
+        " ".join([*small, *_thresholds(fig, rows)]),
+    ]
     fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
     fig.update_yaxes(range=[-0.05, 1.05])
     return style.apply_style(
-        fig, "Acceptable chains by prediction (share, 0 to 1)", subtitle=small,
-        x="Predicted probability of acceptable reasoning (mean of the bin)", y="Observed share", height=470,
-    )  # fmt: skip
+        fig,
+        "Acceptable chains by prediction (share, 0 to 1)",
+        subtitle=small,
+        x="Predicted probability of acceptable reasoning (mean of the bin)",
+        y="Observed share",
+        height=470,
+    )
 
 
 def _is_low(mark: Mark) -> bool:
@@ -114,7 +161,9 @@ def _overlapping_groups(marks: Sequence[Mark]) -> list[list[Mark]]:
     out: list[list[Mark]] = []
     for mark in (mark for mark in marks if mark.point is not None):
         last = out[-1][-1] if out else None
-        close = last is not None and mark.x - last.x < _NEAR and abs(_edge(mark) - _edge(last)) < _NEAR
+        close = (
+            last is not None and mark.x - last.x < _NEAR and abs(_edge(mark) - _edge(last)) < _NEAR
+        )
         if last is not None and close and _is_low(last) is _is_low(mark):
             out[-1].append(mark)
         else:
@@ -123,12 +172,16 @@ def _overlapping_groups(marks: Sequence[Mark]) -> list[list[Mark]]:
 
 
 @figure(
-    "score_histogram", columns=("group", "left", "right", "count"),
-    caption="How many chains have which score, by what people said of them: acceptable means that the answer is right and "
-    "the reasoning adequate. The more the two colours lie apart, the better the score tells them; chains without a label "
-    "are drawn so that labels from one end only are seen.",
+    "score_histogram",
+    columns=("group", "left", "right", "count"),
+    caption=(
+        "How many chains have which score, by what people said of them: acceptable means that the"
+        " answer is right and the reasoning adequate. The more the two colours lie apart, the"
+        " better the score tells them; chains without a label are drawn so that labels from one end"
+        " only are seen."
+    ),
     empty="no chain has a score.",
-)  # fmt: skip
+)
 def score_histogram(table: pd.DataFrame) -> Any:
     """Stacked bars by group, the number of chains on each; the policy's thresholds as lines.
 
@@ -138,7 +191,10 @@ def score_histogram(table: pd.DataFrame) -> Any:
     score, fig = text_value(rows[0], "score") or "r_raw", go.Figure()
     bins = sorted({(float(row["left"]), float(row["right"])) for row in rows})
     counts = {(str(row["group"]), float(row["left"])): int_value(row, "count") for row in rows}
-    named = [*GROUPS, *dict.fromkeys(str(row["group"]) for row in rows if row["group"] not in GROUPS)]
+    named = [
+        *GROUPS,
+        *dict.fromkeys(str(row["group"]) for row in rows if row["group"] not in GROUPS),
+    ]
     totals = {name: sum(counts.get((name, left), 0) for left, _ in bins) for name in named}
     for name in named:
         if name not in GROUPS and not totals[name]:
@@ -147,13 +203,28 @@ def score_histogram(table: pd.DataFrame) -> Any:
         heights = [counts.get((name, left), 0) for left, _ in bins]
         label = style.escape(style.truncate_text(name, 40))
         fig.add_bar(
-            x=[(left + right) / 2 for left, right in bins], y=heights, width=[(right - left) * 0.94 for left, right in bins],
-            name=f"{label} (n = {totals[name]:,})", hoverinfo="text",
-            hovertext=[f"{style.escape(score)} {left:g} to {right:g}<br>{label}: {n:,} chains" for (left, right), n in
-                       zip(bins, heights, strict=True)],
-            marker={"color": colour, "line": {"width": 0}, "pattern": {
-                "shape": pattern, "fillmode": "overlay", "fgcolor": style.PAPER, "fgopacity": 1, "size": 6, "solidity": 0.25}},
-        )  # fmt: skip
+            x=[(left + right) / 2 for left, right in bins],
+            y=heights,
+            width=[(right - left) * 0.94 for left, right in bins],
+            name=f"{label} (n = {totals[name]:,})",
+            hoverinfo="text",
+            hovertext=[
+                f"{style.escape(score)} {left:g} to {right:g}<br>{label}: {n:,} chains"
+                for (left, right), n in zip(bins, heights, strict=True)
+            ],
+            marker={
+                "color": colour,
+                "line": {"width": 0},
+                "pattern": {
+                    "shape": pattern,
+                    "fillmode": "overlay",
+                    "fgcolor": style.PAPER,
+                    "fgopacity": 1,
+                    "size": 6,
+                    "solidity": 0.25,
+                },
+            },
+        )
     over = [sum(counts.get((name, left), 0) for name in named) for left, _ in bins]
     for (left, right), n in zip(bins, over, strict=True):
         if n and len(bins) <= 20:
@@ -166,118 +237,226 @@ def score_histogram(table: pd.DataFrame) -> Any:
     small += _across(fig, [bins[0][0], bins[-1][1]], full_range=bool(threshold_notes))
     fig.update_yaxes(range=[0, max([1, *over]) * 1.14], tickformat=",d", nticks=6)
     style.apply_style(
-        fig, "Scores of chains: number of chains by score (0 to 1)", subtitle=small, x=style.escape(score), y="Chains",
+        fig,
+        "Scores of chains: number of chains by score (0 to 1)",
+        subtitle=small,
+        x=style.escape(score),
+        y="Chains",
         height=400,
-    )  # fmt: skip
+    )
     return fig.update_layout(barmode="stack", margin={"b": 84})
 
 
 @figure(
-    "calibrator_curves", columns=("calibrator", "kind", "r_raw", "r_cal"),
-    caption="What each calibrator makes of a raw score, fitted to all labels of its version; ticks at the top are chains that "
-    "people accepted, at the bottom those they did not. Where there are few ticks a curve is its family's shape more than "
-    "a finding; where curves part the choice of the method matters.",
+    "calibrator_curves",
+    columns=("calibrator", "kind", "r_raw", "r_cal"),
+    caption=(
+        "What each calibrator makes of a raw score, fitted to all labels of its version; ticks at"
+        " the top are chains that people accepted, at the bottom those they did not. Where there"
+        " are few ticks a curve is its family's shape more than a finding; where curves part the"
+        " choice of the method matters."
+    ),
     empty="no calibrator has been fitted.",
-)  # fmt: skip
+)
 def calibrator_curves(table: pd.DataFrame) -> Any:
     """A line for each calibrator and ticks for the labels.
 
-    ``kind`` is "curve" or, with ``r_cal`` 1 or 0 for what people said, "label"; ``chosen`` marks the one that is in use,
-    ``n`` is how many labels it saw.
+    ``kind`` is "curve" or, with ``r_cal`` 1 or 0 for what people said, "label"; ``chosen`` marks
+    the one that is in use, ``n`` is how many labels it saw.
     """
     rows = table_records(table)
     curves = [row for row in rows if row["kind"] == "curve"]
     names = list(dict.fromkeys(str(row["calibrator"]) for row in curves))
     fig = go.Figure()
-    fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line={"color": style.SOFT_INK, "width": 1, "dash": "dot"})
+    fig.add_shape(
+        type="line",
+        x0=0,
+        x1=1,
+        y0=0,
+        y1=1,
+        layer="below",
+        line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
+    )
     for name, code in style.category_codes(names, tuple(CALIBRATORS)).items():
-        group_rows = sorted((row for row in curves if str(row["calibrator"]) == name), key=lambda row: float(row["r_raw"]))
-        title, dash = CALIBRATORS.get(name, (style.escape(style.truncate_text(name, 30)), "dashdot"))
-        chosen = any(bool(row.get("chosen")) and not pd.isna(row.get("chosen")) for row in group_rows)
+        group_rows = sorted(
+            (row for row in curves if str(row["calibrator"]) == name),
+            key=lambda row: float(row["r_raw"]),
+        )
+        title, dash = CALIBRATORS.get(
+            name, (style.escape(style.truncate_text(name, 30)), "dashdot")
+        )
+        chosen = any(
+            bool(row.get("chosen")) and not pd.isna(row.get("chosen")) for row in group_rows
+        )
         few = group_rows[:: max(1, len(group_rows) // 10)]
         label = f"{title}, in use" if chosen else title
         label += f" (n = {int_value(group_rows[0], 'n')})" if int_value(group_rows[0], "n") else ""
         fig.add_scatter(
-            x=[float_value(row, "r_raw") for row in group_rows], y=[float_value(row, "r_cal") for row in group_rows], mode="lines", name=label,
-            legendgroup=title, line={"color": code.colour, "width": 3.2 if chosen else 1.8, "dash": dash}, hoverinfo="text",
-            hovertext=[f"<b>{label}</b><br>r_raw {style.format_number(float_value(row, 'r_raw'))}<br>r_cal {style.format_number(float_value(row, 'r_cal'))}"
-                       for row in group_rows],
-        )  # fmt: skip
+            x=[float_value(row, "r_raw") for row in group_rows],
+            y=[float_value(row, "r_cal") for row in group_rows],
+            mode="lines",
+            name=label,
+            legendgroup=title,
+            line={"color": code.colour, "width": 3.2 if chosen else 1.8, "dash": dash},
+            hoverinfo="text",
+            hovertext=[
+                f"<b>{label}</b><br>r_raw {style.format_number(float_value(row, 'r_raw'))}<br>r_cal"
+                f" {style.format_number(float_value(row, 'r_cal'))}"
+                for row in group_rows
+            ],
+        )
         fig.add_scatter(
-            x=[float_value(row, "r_raw") for row in few], y=[float_value(row, "r_cal") for row in few], mode="markers", hoverinfo="skip",
-            showlegend=False, legendgroup=title, marker={"color": code.colour, "symbol": code.symbol, "size": 7},
-        )  # fmt: skip
+            x=[float_value(row, "r_raw") for row in few],
+            y=[float_value(row, "r_cal") for row in few],
+            mode="markers",
+            hoverinfo="skip",
+            showlegend=False,
+            legendgroup=title,
+            marker={"color": code.colour, "symbol": code.symbol, "size": 7},
+        )
     labels = [row for row in rows if row["kind"] == "label"]
     both = [[row for row in labels if bool(row["r_cal"]) is accepted] for accepted in (True, False)]
-    for group_rows, y, colour in zip(both, (1.05, -0.05), (style.BLUE, style.VERMILLION), strict=True):
+    for group_rows, y, colour in zip(
+        both, (1.05, -0.05), (style.BLUE, style.VERMILLION), strict=True
+    ):
         fig.add_scatter(
-            x=[float_value(row, "r_raw") for row in group_rows], y=[y] * len(group_rows), mode="markers", hoverinfo="x", showlegend=False,
-            cliponaxis=False, marker={"symbol": "line-ns-open", "size": 10, "color": style.faded(colour, 0.6)},
-        )  # fmt: skip
-    small = [f"n = {len(labels):,} labels: {len(both[0]):,} acceptable (top), {len(both[1]):,} not (bottom)."]
-    small += ["No intervals: how far each holds on labels that it did not see is in the table of its numbers."]
-    small += [" ".join(_thresholds(fig, rows, across=False))] if float_value(rows[0], "low") is not None else []
+            x=[float_value(row, "r_raw") for row in group_rows],
+            y=[y] * len(group_rows),
+            mode="markers",
+            hoverinfo="x",
+            showlegend=False,
+            cliponaxis=False,
+            marker={"symbol": "line-ns-open", "size": 10, "color": style.faded(colour, 0.6)},
+        )
+    small = [
+        f"n = {len(labels):,} labels: {len(both[0]):,} acceptable (top), {len(both[1]):,} not"
+        " (bottom)."
+    ]
+    small += [
+        "No intervals: how far each holds on labels that it did not see is in the table of its"
+        " numbers."
+    ]
+    small += (
+        [" ".join(_thresholds(fig, rows, across=False))]
+        if float_value(rows[0], "low") is not None
+        else []
+    )
     small += _across(fig, [float(row["r_raw"]) for row in rows])
     fig.update_yaxes(range=[-0.09, 1.09], tickvals=[i / 5 for i in range(6)])
     style.apply_style(
-        fig, "From raw to calibrated scores (r_cal, 0 to 1, by r_raw)", subtitle=small, x="r_raw: weighed mean of the parts",
-        y="r_cal: probability of acceptable reasoning", height=460,
-    )  # fmt: skip
+        fig,
+        "From raw to calibrated scores (r_cal, 0 to 1, by r_raw)",
+        subtitle=small,
+        x="r_raw: weighed mean of the parts",
+        y="r_cal: probability of acceptable reasoning",
+        height=460,
+    )
     return fig.update_layout(margin={"b": 84})
 
 
 @figure(
-    "calibrator_comparison", columns=("calibrator", "metric", "point", "lo", "hi", "n", "reason"),
-    caption="Each calibrator on labels that it was not fitted on; the calibration error (ECE) is over bins of equal mass. "
-    "Folds are split by question, so that a question's chains never stand on both sides. The axes differ. Monotone maps "
-    "keep the order of scores, so their AUROCs differ by ties and folds only; intervals that overlap are no finding, for the "
-    "calibrators share their labels.",
+    "calibrator_comparison",
+    columns=("calibrator", "metric", "point", "lo", "hi", "n", "reason"),
+    caption=(
+        "Each calibrator on labels that it was not fitted on; the calibration error (ECE) is over"
+        " bins of equal mass. Folds are split by question, so that a question's chains never stand"
+        " on both sides. The axes differ. Monotone maps keep the order of scores, so their AUROCs"
+        " differ by ties and folds only; intervals that overlap are no finding, for the calibrators"
+        " share their labels."
+    ),
     empty="no calibrator has numbers out of fold.",
-)  # fmt: skip
+)
 def calibrator_comparison(table: pd.DataFrame) -> Any:
     """A panel for each number with a dot and its interval for each calibrator; the one in use is named.
 
-    Beside isotonic, Platt and beta ``calibrator`` may name a yardstick, as the base rate. ``chosen`` marks the one in use.
+    Beside isotonic, Platt and beta ``calibrator`` may name a yardstick, as the base rate.
+    ``chosen`` marks the one in use.
     """
     rows = table_records(table)
-    metrics = [*(m for m in METRICS if any(row["metric"] == m for row in rows)),
-               *dict.fromkeys(str(row["metric"]) for row in rows if row["metric"] not in METRICS)]  # fmt: skip
+    metrics = [
+        *(m for m in METRICS if any(row["metric"] == m for row in rows)),
+        *dict.fromkeys(str(row["metric"]) for row in rows if row["metric"] not in METRICS),
+    ]
     names = list(dict.fromkeys(str(row["calibrator"]) for row in rows))
     codes, fig, every = style.category_codes(names, tuple(CALIBRATORS)), go.Figure(), list[Mark]()
-    used = {str(row["calibrator"]) for row in rows if row.get("chosen") is True or float_value(row, "chosen") == 1}
+    used = {
+        str(row["calibrator"])
+        for row in rows
+        if row.get("chosen") is True or float_value(row, "chosen") == 1
+    }
     ticks = [style.escape(style.truncate_text(_named(name), 18)) for name in names]
-    ticks = [f"<b>{tick}</b>" if name in used else tick for name, tick in zip(names, ticks, strict=True)]
+    ticks = [
+        f"<b>{tick}</b>" if name in used else tick for name, tick in zip(names, ticks, strict=True)
+    ]
     lines = -(-len(metrics) // 2)
     for k, metric in enumerate(metrics):
         axis = "" if k == 0 else str(k + 1)
         column, line = k % 2, k // 2
         spacing, tall = 0.2, (1 - 0.26 * (lines - 1)) / lines
         top = 1 - line * (tall + 0.26)
-        wide = (0.0, 1.0) if len(metrics) == 1 else (column * (0.5 + spacing / 2), 0.5 - spacing / 2 + column * (0.5 + spacing / 2))
+        wide = (
+            (0.0, 1.0)
+            if len(metrics) == 1
+            else (column * (0.5 + spacing / 2), 0.5 - spacing / 2 + column * (0.5 + spacing / 2))
+        )
         head, better = METRICS.get(metric, (style.escape(style.truncate_text(metric, 30)), ""))
         metric_rows = [row for row in rows if row["metric"] == metric]
-        marks = [Mark(head, names.index(str(row["calibrator"])), _named(row["calibrator"]), row) for row in metric_rows]
+        marks = [
+            Mark(head, names.index(str(row["calibrator"])), _named(row["calibrator"]), row)
+            for row in metric_rows
+        ]
         for mark in marks:
             _panel_mark(fig, mark, codes[str(mark.row["calibrator"])], axis)
         every += marks
-        axis_layout = {"domain": list(wide), "anchor": f"y{axis}", "showgrid": True, "nticks": 5, **_room(marks)}
-        fig.update_layout({f"xaxis{axis}": axis_layout, f"yaxis{axis}": {
-            "domain": [max(0.0, top - tall), top], "anchor": f"x{axis}", "tickvals": list(range(len(names))), "ticktext": ticks,
-            "range": [len(names) - 0.4, -0.6], "showgrid": False}})  # fmt: skip
+        axis_layout = {
+            "domain": list(wide),
+            "anchor": f"y{axis}",
+            "showgrid": True,
+            "nticks": 5,
+            **_room(marks),
+        }
+        fig.update_layout(
+            {
+                f"xaxis{axis}": axis_layout,
+                f"yaxis{axis}": {
+                    "domain": [max(0.0, top - tall), top],
+                    "anchor": f"x{axis}",
+                    "tickvals": list(range(len(names))),
+                    "ticktext": ticks,
+                    "range": [len(names) - 0.4, -0.6],
+                    "showgrid": False,
+                },
+            }
+        )
         fig.add_annotation(
-            x=wide[0], y=top, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=5,
-            text=f"<b>{head}</b>" + (f", {better}" if better else ""), font={"size": style.TEXT_SIZE - 1, "color": style.INK},
-        )  # fmt: skip
+            x=wide[0],
+            y=top,
+            xref="paper",
+            yref="paper",
+            xanchor="left",
+            yanchor="bottom",
+            yshift=5,
+            text=f"<b>{head}</b>" + (f", {better}" if better else ""),
+            font={"size": style.TEXT_SIZE - 1, "color": style.INK},
+        )
     sizes = sorted({int_value(mark.row, "n") for mark in every if mark.point is not None})
-    small = [f"n = {' to '.join(str(n) for n in dict.fromkeys((sizes[0], sizes[-1])))} labels."] if sizes else []
+    small = (
+        [f"n = {' to '.join(str(n) for n in dict.fromkeys((sizes[0], sizes[-1])))} labels."]
+        if sizes
+        else []
+    )
     small += [text for text in (interval_note(every),) if text]
     small += [style.escape(f"In use: {', '.join(map(_named, sorted(used)))}.")] if used else []
-    gone = dict.fromkeys(f"{mark.at}: {text_value(mark.row, 'reason')}" for mark in every if mark.point is None)
+    gone = dict.fromkeys(
+        f"{mark.at}: {text_value(mark.row, 'reason')}" for mark in every if mark.point is None
+    )
     small += [style.escape(style.truncate_text(f"n/a: {text}", 200)) for text in gone]
     return style.apply_style(
-        fig, "Calibrators on unseen labels (0 to 1; log loss: nats)", subtitle=small,
+        fig,
+        "Calibrators on unseen labels (0 to 1; log loss: nats)",
+        subtitle=small,
         height=120 + lines * (70 + 34 * len(names)),
-    )  # fmt: skip
+    )
 
 
 def _named(calibrator: Any) -> str:
@@ -287,21 +466,42 @@ def _named(calibrator: Any) -> str:
 def _panel_mark(fig: Any, mark: Mark, code: style.Code, axis: str) -> None:
     """One calibrator's number in one panel; n/a at the left where it has none."""
     if mark.point is None:
-        fig.add_annotation(x=0.02, xref=f"x{axis} domain", y=mark.x, yref=f"y{axis}", xanchor="left", text="n/a",
-                           hovertext=hover_text(mark))  # fmt: skip
+        fig.add_annotation(
+            x=0.02,
+            xref=f"x{axis} domain",
+            y=mark.x,
+            yref=f"y{axis}",
+            xanchor="left",
+            text="n/a",
+            hovertext=hover_text(mark),
+        )
         return
     bars = {"error_x": error_bars([mark], code.colour)} if mark.bounded else {}
     fig.add_scatter(
-        x=[mark.point], y=[mark.x], xaxis=f"x{axis}", yaxis=f"y{axis}", mode="markers", showlegend=False, hoverinfo="text",
-        hovertext=[hover_text(mark)], cliponaxis=False, **bars,
-        marker={"color": code.colour, "size": 9, "symbol": code.symbol if mark.bounded else f"{code.symbol}-open",
-                "line": {"width": 0 if mark.bounded else 2, "color": code.colour}},
-    )  # fmt: skip
+        x=[mark.point],
+        y=[mark.x],
+        xaxis=f"x{axis}",
+        yaxis=f"y{axis}",
+        mode="markers",
+        showlegend=False,
+        hoverinfo="text",
+        hovertext=[hover_text(mark)],
+        cliponaxis=False,
+        **bars,
+        marker={
+            "color": code.colour,
+            "size": 9,
+            "symbol": code.symbol if mark.bounded else f"{code.symbol}-open",
+            "line": {"width": 0 if mark.bounded else 2, "color": code.colour},
+        },
+    )
 
 
 def _room(marks: Sequence[Mark]) -> dict[str, Any]:
     """The part of an axis that holds all points and bars of a panel."""
-    ends = [value for mark in marks for value in (mark.point, mark.lo, mark.hi) if value is not None]
+    ends = [
+        value for mark in marks for value in (mark.point, mark.lo, mark.hi) if value is not None
+    ]
     if not ends:
         return {"range": [0, 1], "tickvals": []}
     pad = 0.08 * (max(ends) - min(ends)) or 0.05
@@ -310,7 +510,11 @@ def _room(marks: Sequence[Mark]) -> dict[str, Any]:
 
 def _band(fig: Any, rows: Sequence[Row]) -> bool:
     """The shade between ``band_lo`` and ``band_hi`` where the table has both."""
-    band_rows = [row for row in rows if float_value(row, "band_lo") is not None and float_value(row, "band_hi") is not None]
+    band_rows = [
+        row
+        for row in rows
+        if float_value(row, "band_lo") is not None and float_value(row, "band_hi") is not None
+    ]
     if not band_rows:
         return False
     across = [float(row["predicted"]) for row in band_rows]
@@ -319,10 +523,15 @@ def _band(fig: Any, rows: Sequence[Row]) -> bool:
         band_rows = [band_rows[0], band_rows[0]]
     upper, lower = ([float(row[name]) for row in band_rows] for name in ("band_hi", "band_lo"))
     fig.add_scatter(
-        x=[*across, *across[::-1]], y=[*upper, *lower[::-1]],
-        mode="lines", fill="toself", fillcolor=style.faded(style.BLACK, 0.09), line={"width": 0}, hoverinfo="skip",
+        x=[*across, *across[::-1]],
+        y=[*upper, *lower[::-1]],
+        mode="lines",
+        fill="toself",
+        fillcolor=style.faded(style.BLACK, 0.09),
+        line={"width": 0},
+        hoverinfo="skip",
         showlegend=False,
-    )  # fmt: skip
+    )
     return True
 
 
@@ -343,7 +552,15 @@ def _thresholds(fig: Any, rows: Sequence[Row], *, across: bool = True) -> list[s
     if low is None or high is None:
         return []
     for value, dash in ((low, "dash"), (high, "longdash")):
-        ends = {"x0": value, "x1": value, "y0": 0, "y1": 1, "yref": "paper"} if across else (
-            {"y0": value, "y1": value, "x0": 0, "x1": 1, "xref": "paper"})  # fmt: skip
-        fig.add_shape(type="line", layer="below", line={"color": style.SOFT_INK, "width": 1.2, "dash": dash}, **ends)
+        ends = (
+            {"x0": value, "x1": value, "y0": 0, "y1": 1, "yref": "paper"}
+            if across
+            else ({"y0": value, "y1": value, "x0": 0, "x1": 1, "xref": "paper"})
+        )
+        fig.add_shape(
+            type="line",
+            layer="below",
+            line={"color": style.SOFT_INK, "width": 1.2, "dash": dash},
+            **ends,
+        )
     return [f"Dashed: below {low:g} escalate, from {high:g} on release, between them review."]

@@ -26,9 +26,15 @@ class Cell(NamedTuple):
 
 
 def draw_cells(
-    fig: Any, cells: Sequence[Cell], columns: Sequence[str], rows: Sequence[str], *, upright: bool = False, width: int = 20,
+    fig: Any,
+    cells: Sequence[Cell],
+    columns: Sequence[str],
+    rows: Sequence[str],
+    *,
+    upright: bool = False,
+    width: int = 20,
     every: int = 1,
-) -> Any:  # fmt: skip
+) -> Any:
     """Draw cells and name their columns and rows, the first row on top.
 
     Parameters
@@ -45,29 +51,53 @@ def draw_cells(
         Each how many columns one is named.
     """
     fig.add_bar(
-        x=[cell.column for cell in cells], y=[0.94] * len(cells), base=[cell.row - 0.47 for cell in cells], width=0.96,
+        x=[cell.column for cell in cells],
+        y=[0.94] * len(cells),
+        base=[cell.row - 0.47 for cell in cells],
+        width=0.96,
         marker={
-            "color": [cell.fill for cell in cells], "line": {"width": 1, "color": style.GRID},
+            "color": [cell.fill for cell in cells],
+            "line": {"width": 1, "color": style.GRID},
             "pattern": {
                 "shape": ["" if cell.known else "/" for cell in cells],
-                "fgcolor": "#d6d6d6", "size": 6, "solidity": 0.25, "fillmode": "overlay",
+                "fgcolor": "#d6d6d6",
+                "size": 6,
+                "solidity": 0.25,
+                "fillmode": "overlay",
             },
         },
-        text=[cell.text for cell in cells], textposition="inside", insidetextanchor="middle",
-        textangle=-90 if upright else 0, constraintext="none",
-        insidetextfont={"size": style.SMALL_SIZE, "color": [style.ink_on(cell.fill) for cell in cells]},
-        hoverinfo="text", hovertext=[cell.hover for cell in cells], showlegend=False,
+        text=[cell.text for cell in cells],
+        textposition="inside",
+        insidetextanchor="middle",
+        textangle=-90 if upright else 0,
+        constraintext="none",
+        insidetextfont={
+            "size": style.SMALL_SIZE,
+            "color": [style.ink_on(cell.fill) for cell in cells],
+        },
+        hoverinfo="text",
+        hovertext=[cell.hover for cell in cells],
+        showlegend=False,
         customdata=[list(cell.of) for cell in cells] if any(cell.of for cell in cells) else None,
-        selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
-    )  # fmt: skip
+        selected={"marker": {"opacity": 1}},
+        unselected={"marker": {"opacity": 1}},
+    )
     fig.update_xaxes(
-        tickvals=list(range(len(columns)))[::every], ticktext=[style.escape(name) for name in columns][::every],
-        tickangle=-90 if upright else 0, range=[-0.52, len(columns) - 0.48], ticks="", showline=False,
-    )  # fmt: skip
+        tickvals=list(range(len(columns)))[::every],
+        ticktext=[style.escape(name) for name in columns][::every],
+        tickangle=-90 if upright else 0,
+        range=[-0.52, len(columns) - 0.48],
+        ticks="",
+        showline=False,
+    )
     fig.update_yaxes(
-        tickvals=list(range(len(rows))), ticktext=[style.in_lines(name, width) for name in rows], ticks="",
-        range=[len(rows) - 0.45, -0.55], showgrid=False, showline=False,
-    )  # fmt: skip
+        tickvals=list(range(len(rows))),
+        ticktext=[style.in_lines(name, width) for name in rows],
+        ticks="",
+        range=[len(rows) - 0.45, -0.55],
+        showgrid=False,
+        showline=False,
+    )
     return fig.update_layout(barmode="overlay")
 
 

@@ -60,7 +60,10 @@ class FigureBuilder:
         else:
             missing = [column for column in self.columns if column not in table.columns]
             if missing:
-                raise ValueError(f"figure {self.name!r} needs the columns {', '.join(missing)}; the table has {_named(table)}")
+                raise ValueError(
+                    f"figure {self.name!r} needs the columns {', '.join(missing)}; the table has"
+                    f" {_named(table)}"
+                )
             fig = self.draw(table)
         return add_note(fig, note) if note else fig
 
@@ -83,9 +86,15 @@ def nothing_to_draw(reason: str) -> Any:
     fig.update_yaxes(visible=False)
     text = in_lines(f"Nothing to draw: {reason}", 76, most=6)
     fig.add_annotation(
-        text=text, x=0.5, y=0.5, xref="paper", yref="paper", xanchor="center", yanchor="middle",
+        text=text,
+        x=0.5,
+        y=0.5,
+        xref="paper",
+        yref="paper",
+        xanchor="center",
+        yanchor="middle",
         font={"size": TEXT_SIZE, "color": SOFT_INK},
-    )  # fmt: skip
+    )
     return fig
 
 

@@ -1,6 +1,7 @@
 """Points with their intervals: what figures of estimates share, from a table's rows to markers, bars and fine print.
 
-A point comes with its interval; a point without one is an open marker; what is undefined is written "n/a", never drawn at 0.
+A point comes with its interval; a point without one is an open marker; what is undefined is written
+"n/a", never drawn at 0.
 """
 
 from __future__ import annotations
@@ -77,9 +78,15 @@ def jitter(i: int) -> float:
 
 
 def draw_series(
-    fig: Any, marks: Sequence[Mark], code: style.Code, *, unit: Unit = "items", legend: bool = False, joined: bool = False,
+    fig: Any,
+    marks: Sequence[Mark],
+    code: style.Code,
+    *,
+    unit: Unit = "items",
+    legend: bool = False,
+    joined: bool = False,
     upright: bool = True,
-) -> None:  # fmt: skip
+) -> None:
     """Draw the marks of one series: raw values, a joining line, points with and without intervals, "n/a" where none is.
 
     Parameters
@@ -102,30 +109,72 @@ def draw_series(
 
     def add(places: Sequence[float], values: Sequence[float | None], **more: Any) -> None:
         across, along = (places, values) if upright else (values, places)
-        fig.add_scatter(x=list(across), y=list(along), legendgroup=style.escape(name), cliponaxis=False, **more)
+        fig.add_scatter(
+            x=list(across), y=list(along), legendgroup=style.escape(name), cliponaxis=False, **more
+        )
 
-    raw = [(mark.x + jitter(i), value) for mark in marks for i, value in enumerate(raw_values(mark.row, unit))]
+    raw = [
+        (mark.x + jitter(i), value)
+        for mark in marks
+        for i, value in enumerate(raw_values(mark.row, unit))
+    ]
     if raw:
-        add([at for at, _ in raw], [value for _, value in raw], mode="markers", hoverinfo="skip", showlegend=False,
-            marker={"color": style.faded(code.colour, 0.3), "size": 5})  # fmt: skip
+        add(
+            [at for at, _ in raw],
+            [value for _, value in raw],
+            mode="markers",
+            hoverinfo="skip",
+            showlegend=False,
+            marker={"color": style.faded(code.colour, 0.3), "size": 5},
+        )
     if joined:
-        add([mark.x for mark in marks], [mark.point for mark in marks], mode="lines", hoverinfo="skip", showlegend=False,
-            line={"color": style.faded(code.colour, 0.45), "width": 1.2})  # fmt: skip
+        add(
+            [mark.x for mark in marks],
+            [mark.point for mark in marks],
+            mode="lines",
+            hoverinfo="skip",
+            showlegend=False,
+            line={"color": style.faded(code.colour, 0.45), "width": 1.2},
+        )
     key = legend
     for bounded in (True, False):
         chosen = [mark for mark in marks if mark.point is not None and mark.bounded is bounded]
         if not chosen and (bounded or not key):
             continue
-        bars = {"error_y" if upright else "error_x": error_bars(chosen, code.colour)} if bounded else {}
-        add([mark.x for mark in chosen], [mark.point for mark in chosen], mode="markers", name=group, showlegend=key,
-            hoverinfo="text", hovertext=[hover_text(mark, unit) for mark in chosen],
-            marker={"color": code.colour, "size": 9, "symbol": code.symbol if bounded else f"{code.symbol}-open",
-                    "line": {"width": 0 if bounded else 2, "color": code.colour}}, **bars)  # fmt: skip
+        bars = (
+            {"error_y" if upright else "error_x": error_bars(chosen, code.colour)}
+            if bounded
+            else {}
+        )
+        add(
+            [mark.x for mark in chosen],
+            [mark.point for mark in chosen],
+            mode="markers",
+            name=group,
+            showlegend=key,
+            hoverinfo="text",
+            hovertext=[hover_text(mark, unit) for mark in chosen],
+            marker={
+                "color": code.colour,
+                "size": 9,
+                "symbol": code.symbol if bounded else f"{code.symbol}-open",
+                "line": {"width": 0 if bounded else 2, "color": code.colour},
+            },
+            **bars,
+        )
         key = False
     for mark in marks if upright else ():
         if mark.point is None:
-            fig.add_annotation(x=mark.x, y=0, yref="paper", yanchor="bottom", text="n/a", textangle=-90,
-                               bgcolor=style.PAPER, hovertext=hover_text(mark, unit))  # fmt: skip
+            fig.add_annotation(
+                x=mark.x,
+                y=0,
+                yref="paper",
+                yanchor="bottom",
+                text="n/a",
+                textangle=-90,
+                bgcolor=style.PAPER,
+                hovertext=hover_text(mark, unit),
+            )
 
 
 def draw_rows(fig: Any, marks: Sequence[Mark]) -> None:
@@ -135,36 +184,64 @@ def draw_rows(fig: Any, marks: Sequence[Mark]) -> None:
         known = mark.point is not None
         label = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{count_text(mark.row)}"
         if not known:
-            label = style.in_lines(f"n/a: {text_value(mark.row, 'reason') or default_reason(mark)}", 62)
+            label = style.in_lines(
+                f"n/a: {text_value(mark.row, 'reason') or default_reason(mark)}", 62
+            )
         fig.add_annotation(
-            y=mark.x, x=1 if known else 0, xref="paper", xshift=14, xanchor="left", align="left", text=label,
-            hovertext=hover_text(mark), bgcolor=style.PAPER,
+            y=mark.x,
+            x=1 if known else 0,
+            xref="paper",
+            xshift=14,
+            xanchor="left",
+            align="left",
+            text=label,
+            hovertext=hover_text(mark),
+            bgcolor=style.PAPER,
             font={"size": style.TEXT_SIZE - 1, "color": style.INK if known else style.SOFT_INK},
-        )  # fmt: skip
+        )
 
 
 def error_bars(marks: Sequence[Mark], colour: str) -> dict[str, Any]:
     """Asymmetric error bars that end at the table's lo and hi."""
-    spans = [(float(mark.row["point"]), float(mark.row["lo"]), float(mark.row["hi"])) for mark in marks]
+    spans = [
+        (float(mark.row["point"]), float(mark.row["lo"]), float(mark.row["hi"])) for mark in marks
+    ]
     return {
-        "type": "data", "symmetric": False, "color": colour, "thickness": 1.5, "width": 4,
-        "array": [hi - point for point, _, hi in spans], "arrayminus": [point - lo for point, lo, _ in spans],
-    }  # fmt: skip
+        "type": "data",
+        "symmetric": False,
+        "color": colour,
+        "thickness": 1.5,
+        "width": 4,
+        "array": [hi - point for point, _, hi in spans],
+        "arrayminus": [point - lo for point, lo, _ in spans],
+    }
 
 
 def raw_values(row: Row, unit: Unit = "items") -> list[float]:
     """The values behind a row, in its column ``values``; none where they are too many to be drawn."""
     values = row.get("values")
     few = int_value(row, "n" if unit == "items" else "draws") <= RAW_ROWS
-    return [float(v) for v in values if not pd.isna(v)] if few and isinstance(values, (list, tuple, np.ndarray)) else []
+    return (
+        [float(v) for v in values if not pd.isna(v)]
+        if few and isinstance(values, (list, tuple, np.ndarray))
+        else []
+    )
 
 
 def hover_text(mark: Mark, unit: Unit = "items") -> str:
     """Place, point with bounds, counts, and why a part is missing or which method gave it."""
     named = mark.at if mark.series in (mark.at, "") else f"{mark.series}, {mark.at}"
-    lines = [f"<b>{style.escape(named)}</b>", style.interval_text(mark.point, mark.lo, mark.hi), count_text(mark.row, unit)]
+    lines = [
+        f"<b>{style.escape(named)}</b>",
+        style.interval_text(mark.point, mark.lo, mark.hi),
+        count_text(mark.row, unit),
+    ]
     reason = text_value(mark.row, "reason") or ("" if mark.bounded else default_reason(mark, unit))
-    lines += [style.in_lines(text, 60, most=4) for text in (reason, text_value(mark.row, "method")) if text and text != "none"]
+    lines += [
+        style.in_lines(text, 60, most=4)
+        for text in (reason, text_value(mark.row, "method"))
+        if text and text != "none"
+    ]
     if text_value(mark.row, "text"):
         lines.append(style.in_lines(mark.row["text"], 60, most=6))
     return "<br>".join(lines)
@@ -182,7 +259,11 @@ def default_reason(mark: Mark, unit: Unit = "items") -> str:
     if mark.point is None:
         return "no score is defined here"
     single = int_value(mark.row, "n" if unit == "items" else "draws") == 1
-    return f"one {unit[:-1]} has no spread, so there is no interval" if single else "the table gives no interval"
+    return (
+        f"one {unit[:-1]} has no spread, so there is no interval"
+        if single
+        else "the table gives no interval"
+    )
 
 
 def interval_note(marks: Sequence[Mark], unit: Unit = "items") -> str:
@@ -190,17 +271,30 @@ def interval_note(marks: Sequence[Mark], unit: Unit = "items") -> str:
     bounded = [mark.row for mark in marks if mark.bounded]
     sentences = []
     if bounded:
-        level = " and ".join(f"{100 * v:g} %" for v in sorted({float_value(row, "confidence") or 0.95 for row in bounded}))
-        methods = list(dict.fromkeys(text for row in bounded if (text := text_value(row, "method"))))
-        sentences.append(f"Bars: {level} intervals over {unit}{', ' if methods else ''}{'; '.join(methods[:3])}.")
+        level = " and ".join(
+            f"{100 * v:g} %"
+            for v in sorted({float_value(row, "confidence") or 0.95 for row in bounded})
+        )
+        methods = list(
+            dict.fromkeys(text for row in bounded if (text := text_value(row, "method")))
+        )
+        sentences.append(
+            f"Bars: {level} intervals over {unit}{', ' if methods else ''}{'; '.join(methods[:3])}."
+        )
     bare = [mark.row for mark in marks if mark.point is not None and not mark.bounded]
     if bare:
-        reasons = list(dict.fromkeys(text_value(row, "reason") or f"too few {unit}" for row in bare))
-        sentences.append(f"Open marker: no interval, {style.truncate_text('; '.join(reasons[:2]), 120)}.")
+        reasons = list(
+            dict.fromkeys(text_value(row, "reason") or f"too few {unit}" for row in bare)
+        )
+        sentences.append(
+            f"Open marker: no interval, {style.truncate_text('; '.join(reasons[:2]), 120)}."
+        )
     return style.escape(" ".join(sentences))
 
 
-def subtitle_notes(marks: Sequence[Mark], *, unit: Unit = "items", gaps: bool = True, by_series: bool = False) -> list[str]:
+def subtitle_notes(
+    marks: Sequence[Mark], *, unit: Unit = "items", gaps: bool = True, by_series: bool = False
+) -> list[str]:
     """The subtitle: what bars and markers are and, where ``gaps``, where and why points are missing."""
     first = interval_note(marks, unit)
     if any(raw_values(mark.row, unit) for mark in marks):
@@ -208,7 +302,16 @@ def subtitle_notes(marks: Sequence[Mark], *, unit: Unit = "items", gaps: bool = 
     reasons: dict[str, dict[str, None]] = {}
     for mark in marks if gaps else ():
         if mark.point is None:
-            location = f"{style.truncate_text(mark.series, 40)} at {mark.at}" if by_series and mark.series != mark.at else mark.at
-            reasons.setdefault(text_value(mark.row, "reason") or default_reason(mark), {})[style.truncate_text(location)] = None
-    lines = [style.escape(style.truncate_text(f"n/a ({text}): {', '.join(at)}", 200)) for text, at in reasons.items()]
+            location = (
+                f"{style.truncate_text(mark.series, 40)} at {mark.at}"
+                if by_series and mark.series != mark.at
+                else mark.at
+            )
+            reasons.setdefault(text_value(mark.row, "reason") or default_reason(mark), {})[
+                style.truncate_text(location)
+            ] = None
+    lines = [
+        style.escape(style.truncate_text(f"n/a ({text}): {', '.join(at)}", 200))
+        for text, at in reasons.items()
+    ]
     return [line for line in (first, *lines) if line]

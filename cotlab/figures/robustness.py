@@ -11,16 +11,32 @@ import plotly.graph_objects as go
 from cotlab.figures import style
 from cotlab.figures.cells import DENSE, NARROW, Cell, draw_cells, tiny
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Mark, Row, int_value, count_text, draw_series, subtitle_notes, hover_text, float_value, table_records, text_value
+from cotlab.figures.marks import (
+    Mark,
+    Row,
+    count_text,
+    draw_series,
+    float_value,
+    hover_text,
+    int_value,
+    subtitle_notes,
+    table_records,
+    text_value,
+)
 from cotlab.text.edits.perturbations import PERTURBATIONS
 
 MEASURES = {"divergence": "Divergence", "perturbed_answer_change": "Answer changes"}
 """What a step under a perturbation is measured by, as figures name it."""
-SERIES = {"robustness": "R", "divergence": "Divergence", "perturbed_answer_change": "Answer changes"}
+SERIES = {
+    "robustness": "R",
+    "divergence": "Divergence",
+    "perturbed_answer_change": "Answer changes",
+}
 RATES = ("perturbed_answer_change",)
 """Measures that are yes or no, so that their mean over items is a share."""
 GROUPS = {"all": "all chosen", "none": "step as it is"}
-"""Facets that are no perturbation: all that were chosen together, and regeneration from the unchanged step."""
+"""Facets that are no perturbation: all that were chosen together, and regeneration from the
+unchanged step."""
 TOPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 WIDE = 16
 """With more positions than this the cells of items hold no text."""
@@ -28,52 +44,82 @@ _ORDER = (*sorted(PERTURBATIONS, key=lambda name: not PERTURBATIONS[name].keeps)
 
 
 @figure(
-    "robustness_by_perturbation", columns=("metric", "perturbation", "point", "lo", "hi", "n", "n_undefined", "reason"),
-    caption="R is 1 minus the mean divergence of what the model writes after a perturbed step from what the chain said there. "
-    "The row of the step as it is shows how far the model's own wording diverges without any perturbation. After a change of "
-    "meaning a model that reads its chain diverges and changes its answer: there a low R is no fault.",
+    "robustness_by_perturbation",
+    columns=("metric", "perturbation", "point", "lo", "hi", "n", "n_undefined", "reason"),
+    caption=(
+        "R is 1 minus the mean divergence of what the model writes after a perturbed step from what"
+        " the chain said there. The row of the step as it is shows how far the model's own wording"
+        " diverges without any perturbation. After a change of meaning a model that reads its chain"
+        " diverges and changes its answer: there a low R is no fault."
+    ),
     empty="no perturbation has an estimate.",
-)  # fmt: skip
+)
 def robustness_by_perturbation(table: pd.DataFrame) -> Any:
     """A row for each perturbation; R and the rate of changed answers with their intervals."""
     rows = [row for row in table_records(table) if row["metric"] in SERIES]
     names = order_perturbations(str(row["perturbation"]) for row in rows)
-    codes = style.category_codes((SERIES[str(row["metric"])] for row in rows), tuple(SERIES.values()))
+    codes = style.category_codes(
+        (SERIES[str(row["metric"])] for row in rows), tuple(SERIES.values())
+    )
     fig, marks = go.Figure(), []
     for i, (series, code) in enumerate(codes.items()):
         shift = (i - (len(codes) - 1) / 2) * 0.24
         series_marks = [
-            Mark(series, names.index(str(row["perturbation"])) + shift, perturbation_label(row["perturbation"]), row)
+            Mark(
+                series,
+                names.index(str(row["perturbation"])) + shift,
+                perturbation_label(row["perturbation"]),
+                row,
+            )
             for row in rows
             if SERIES[str(row["metric"])] == series
         ]
-        draw_series(fig, sorted(series_marks, key=lambda mark: mark.x), code, legend=True, upright=False)
+        draw_series(
+            fig, sorted(series_marks, key=lambda mark: mark.x), code, legend=True, upright=False
+        )
         marks += series_marks
     for i, name in enumerate(names):
         series_marks = [mark for mark in marks if mark.row["perturbation"] == name]
         if all(mark.point is None for mark in series_marks):
-            fig.add_annotation(x=0, y=i, xanchor="left", text="n/a", bgcolor=style.PAPER, hovertext=hover_text(series_marks[0]))
+            fig.add_annotation(
+                x=0,
+                y=i,
+                xanchor="left",
+                text="n/a",
+                bgcolor=style.PAPER,
+                hovertext=hover_text(series_marks[0]),
+            )
     ends = [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None]
     low, high = min([0.0, *ends]), max([1.0, *ends])
     pad = 0.04 * (high - low)
     fig.update_xaxes(range=[low - pad, high + pad], showgrid=True, nticks=6)
     fig.update_yaxes(
-        tickvals=list(range(len(names))), ticktext=[style.in_lines(perturbation_label(name), 20) for name in names], ticks="",
-        showgrid=False, range=[len(names) - 0.4, -0.6],
-    )  # fmt: skip
+        tickvals=list(range(len(names))),
+        ticktext=[style.in_lines(perturbation_label(name), 20) for name in names],
+        ticks="",
+        showgrid=False,
+        range=[len(names) - 0.4, -0.6],
+    )
     small = [*_meaning(names), *subtitle_notes(marks)]
     return style.apply_style(
-        fig, "Robustness by perturbation (mean over items, no unit)", subtitle=small, x="Mean over items",
+        fig,
+        "Robustness by perturbation (mean over items, no unit)",
+        subtitle=small,
+        x="Mean over items",
         height=170 + 40 * len(names),
-    )  # fmt: skip
+    )
 
 
 @figure(
-    "perturbation_cells", columns=("metric", "perturbation", "step", "point", "lo", "hi", "n", "n_undefined", "reason"),
-    caption="What a perturbation of the step at each position does, mean over the items whose step there was chosen. Chains "
-    "differ in length, so later positions rest on fewer and longer chains: read n before comparing columns.",
+    "perturbation_cells",
+    columns=("metric", "perturbation", "step", "point", "lo", "hi", "n", "n_undefined", "reason"),
+    caption=(
+        "What a perturbation of the step at each position does, mean over the items whose step"
+        " there was chosen. Chains differ in length, so later positions rest on fewer and longer"
+        " chains: read n before comparing columns."
+    ),
     empty="no step was perturbed.",
-)  # fmt: skip
+)
 def perturbation_cells(table: pd.DataFrame) -> Any:
     """Perturbations against positions: viridis by mean, with n; a hatched cell is n/a, where there is none nothing was chosen.
 
@@ -88,58 +134,121 @@ def perturbation_cells(table: pd.DataFrame) -> Any:
     for row in rows:
         point, name, step = float_value(row, "point"), str(row["perturbation"]), int(row["step"])
         text = f"{tiny(point)}{', ' if upright else '<br>'}n = {int_value(row, 'n')}"
-        lines = [style.interval_text(point, float_value(row, "lo"), float_value(row, "hi")), count_text(row)] if point is not None else []
-        hovered = _hover(f"{perturbation_label(name)}, step {step + 1}", lines, _missing_reason(row))
+        lines = (
+            [
+                style.interval_text(point, float_value(row, "lo"), float_value(row, "hi")),
+                count_text(row),
+            ]
+            if point is not None
+            else []
+        )
+        hovered = _hover(
+            f"{perturbation_label(name)}, step {step + 1}", lines, _missing_reason(row)
+        )
         cells.append(
-            Cell(steps.index(step), names.index(name), style.shade(point, 0, top), "" if dense else text, hovered,
-                 point is not None, (step, name))
-        )  # fmt: skip
-    gaps = dict.fromkeys((_missing_reason(row), perturbation_label(row["perturbation"])) for row in rows if float_value(row, "point") is None)
-    small = ["Each cell: mean and number of items; intervals on hover and in the data.", _scale(top), *_meaning(names)]
+            Cell(
+                steps.index(step),
+                names.index(name),
+                style.shade(point, 0, top),
+                "" if dense else text,
+                hovered,
+                point is not None,
+                (step, name),
+            )
+        )
+    gaps = dict.fromkeys(
+        (_missing_reason(row), perturbation_label(row["perturbation"]))
+        for row in rows
+        if float_value(row, "point") is None
+    )
+    small = [
+        "Each cell: mean and number of items; intervals on hover and in the data.",
+        _scale(top),
+        *_meaning(names),
+    ]
     small += _missing_lines(gaps)
     fig = _frame(go.Figure(), rows, cells)
     style.apply_style(
-        fig, f"{MEASURES.get(metric, metric)} by position and perturbation ({_reach(metric)})", subtitle=small,
-        x="Position of the perturbed step", height=140 + (92 if upright else 46) * len(names),
-    )  # fmt: skip
+        fig,
+        f"{MEASURES.get(metric, metric)} by position and perturbation ({_reach(metric)})",
+        subtitle=small,
+        x="Position of the perturbed step",
+        height=140 + (92 if upright else 46) * len(names),
+    )
     return draw_cells(
-        fig, cells, [str(step + 1) for step in steps], [perturbation_label(name) for name in names], every=1 + dense, upright=upright
+        fig,
+        cells,
+        [str(step + 1) for step in steps],
+        [perturbation_label(name) for name in names],
+        every=1 + dense,
+        upright=upright,
     )
 
 
 @figure(
-    "item_cells", columns=("metric", "item_id", "step", "value", "reason"),
-    caption="Each item's perturbed steps. One item is one chain: a bright cell is a lead to read, not an estimate; its value "
-    "has no interval.",
+    "item_cells",
+    columns=("metric", "item_id", "step", "value", "reason"),
+    caption=(
+        "Each item's perturbed steps. One item is one chain: a bright cell is a lead to read, not"
+        " an estimate; its value has no interval."
+    ),
     empty="no item has a perturbed step here.",
-)  # fmt: skip
+)
 def item_cells(table: pd.DataFrame) -> Any:
     """Items against positions: viridis by the mean over draws; a hatched cell is n/a, where there is none nothing was chosen.
 
-    A column ``chosen`` frames the cells where it is true; ``top``, the same in every row, ends the scale.
+    A column ``chosen`` frames the cells where it is true; ``top``, the same in every row, ends the
+    scale.
     """
     rows = table_records(table)
     metric = str(rows[0]["metric"])
     items, steps = list(dict.fromkeys(str(row["item_id"]) for row in rows)), _steps(rows)
-    top = float_value(rows[0], "top") or scale_top(metric, (float_value(row, "value") for row in rows))
+    top = float_value(rows[0], "top") or scale_top(
+        metric, (float_value(row, "value") for row in rows)
+    )
     cells = []
     for row in rows:
         value, item, step = float_value(row, "value"), str(row["item_id"]), int(row["step"])
         text = "n/a" if value is None else style.escape(format_measure(metric, value))
-        hovered = _hover(f"{style.truncate_text(item)}, step {step + 1}", [text] if value is not None else [], _missing_reason(row))
+        hovered = _hover(
+            f"{style.truncate_text(item)}, step {step + 1}",
+            [text] if value is not None else [],
+            _missing_reason(row),
+        )
         cells.append(
-            Cell(steps.index(step), items.index(item), style.shade(value, 0, top), text if len(steps) <= WIDE else "", hovered,
-                 value is not None, (step, item))
-        )  # fmt: skip
-    gaps = dict.fromkeys((_missing_reason(row), f"step {int(row['step']) + 1}") for row in rows if float_value(row, "value") is None)
+            Cell(
+                steps.index(step),
+                items.index(item),
+                style.shade(value, 0, top),
+                text if len(steps) <= WIDE else "",
+                hovered,
+                value is not None,
+                (step, item),
+            )
+        )
+    gaps = dict.fromkeys(
+        (_missing_reason(row), f"step {int(row['step']) + 1}")
+        for row in rows
+        if float_value(row, "value") is None
+    )
     fig = _frame(go.Figure(), rows, cells)
     style.apply_style(
-        fig, f"{MEASURES.get(metric, metric)} by item and position ({'0 or 1' if metric in RATES else _reach(metric)})",
+        fig,
+        f"{MEASURES.get(metric, metric)} by item and position"
+        f" ({'0 or 1' if metric in RATES else _reach(metric)})",
         subtitle=[f"{len(items)} items. {_scale(top)}", *_missing_lines(gaps)],
-        x="Position of the perturbed step", height=120 + 26 * len(items),
-    )  # fmt: skip
+        x="Position of the perturbed step",
+        height=120 + 26 * len(items),
+    )
     labels = [style.truncate_text(item, 22) for item in items]
-    return draw_cells(fig, cells, [str(step + 1) for step in steps], labels, width=24, every=1 + (len(steps) > DENSE))
+    return draw_cells(
+        fig,
+        cells,
+        [str(step + 1) for step in steps],
+        labels,
+        width=24,
+        every=1 + (len(steps) > DENSE),
+    )
 
 
 def perturbation_label(perturbation: object) -> str:
@@ -150,7 +259,9 @@ def perturbation_label(perturbation: object) -> str:
 def order_perturbations(names: Iterable[str]) -> list[str]:
     """Perturbations that keep the meaning first, then those that change it, any others, and last the groups."""
     places = {name: i for i, name in enumerate(_ORDER)}
-    return sorted(dict.fromkeys(names), key=lambda name: (name in GROUPS, places.get(name, len(places))))
+    return sorted(
+        dict.fromkeys(names), key=lambda name: (name in GROUPS, places.get(name, len(places)))
+    )
 
 
 def format_measure(metric: str, value: float) -> str:
@@ -179,9 +290,19 @@ def _scale(top: float) -> str:
 
 
 def _meaning(names: Sequence[str]) -> list[str]:
-    preserved = [perturbation_label(name) for name in names if name in PERTURBATIONS and PERTURBATIONS[name].keeps]
-    changed = [perturbation_label(name) for name in names if name in PERTURBATIONS and not PERTURBATIONS[name].keeps]
-    clauses = [f"meaning kept by {', '.join(preserved)}"] * bool(preserved) + [f"changed by {', '.join(changed)}"] * bool(changed)
+    preserved = [
+        perturbation_label(name)
+        for name in names
+        if name in PERTURBATIONS and PERTURBATIONS[name].keeps
+    ]
+    changed = [
+        perturbation_label(name)
+        for name in names
+        if name in PERTURBATIONS and not PERTURBATIONS[name].keeps
+    ]
+    clauses = [f"meaning kept by {', '.join(preserved)}"] * bool(preserved) + [
+        f"changed by {', '.join(changed)}"
+    ] * bool(changed)
     text = "; ".join(clauses)
     return [style.escape(f"{text[:1].upper()}{text[1:]}.")] if text else []
 
@@ -196,7 +317,10 @@ def _missing_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
     for reason, at in pairs:
         locations.setdefault(reason, []).append(at)
     most = sorted(locations.items(), key=lambda pair: -len(pair[1]))
-    lines = [style.escape(style.truncate_text(f"n/a ({reason}): {', '.join(at)}", 150)) for reason, at in most[:3]]
+    lines = [
+        style.escape(style.truncate_text(f"n/a ({reason}): {', '.join(at)}", 150))
+        for reason, at in most[:3]
+    ]
     return lines + [f"n/a for {len(most) - 3} more reasons: on hover."] * (len(most) > 3)
 
 
@@ -209,7 +333,11 @@ def _frame(fig: Any, rows: Sequence[Row], cells: Sequence[Cell]) -> Any:
     for row, cell in zip(rows, cells, strict=True):
         if row.get("chosen") is True:
             fig.add_shape(
-                type="rect", x0=cell.column - 0.48, x1=cell.column + 0.48, y0=cell.row - 0.47, y1=cell.row + 0.47,
+                type="rect",
+                x0=cell.column - 0.48,
+                x1=cell.column + 0.48,
+                y0=cell.row - 0.47,
+                y1=cell.row + 0.47,
                 line={"color": style.VERMILLION, "width": 3},
-            )  # fmt: skip
+            )
     return fig

@@ -10,30 +10,45 @@ import plotly.graph_objects as go
 from cotlab.figures import style
 from cotlab.figures.cells import DENSE, NARROW, Cell, draw_cells, tiny
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import Row, int_value, float_value, table_records, text_value
+from cotlab.figures.marks import Row, float_value, int_value, table_records, text_value
 from cotlab.figures.mediation import SOURCES, metric_label
 
 METRICS = ("cmi", "share", "mass_lost")
 SIGNED = "share"
-"""The metric that can be negative, in [−1, 1]: its cells have a scale of their own, with 0 in the middle."""
+"""The metric that can be negative, in [−1, 1]: its cells have a scale of their own, with 0 in the
+middle."""
 PALE = "#f7f7f7"
 
 
 @figure(
-    "span_heatmap", columns=("source", "metric", "span", "point", "lo", "hi", "n"),
-    caption="Each cell is a mean over the items where the span's value is defined; a span whose drops add up to less than "
-    "0.01 nat has none. The columns are single layers, thirds of the depth, and all layers.",
+    "span_heatmap",
+    columns=("source", "metric", "span", "point", "lo", "hi", "n"),
+    caption=(
+        "Each cell is a mean over the items where the span's value is defined; a span whose drops"
+        " add up to less than 0.01 nat has none. The columns are single layers, thirds of the"
+        " depth, and all layers."
+    ),
     empty="no span has an estimate.",
-)  # fmt: skip
+)
 def span_heatmap(table: pd.DataFrame) -> Any:
     """Cells of viridis by value, those of a signed metric from orange over pale (0) to blue; a hatched cell is n/a."""
     rows = table_records(table)
-    sources = sorted({str(row["source"]) for row in rows}, key=lambda s: SOURCES.index(s) if s in SOURCES else len(SOURCES))
-    metrics = sorted({str(row["metric"]) for row in rows}, key=lambda m: METRICS.index(m) if m in METRICS else len(METRICS))
+    sources = sorted(
+        {str(row["source"]) for row in rows},
+        key=lambda s: SOURCES.index(s) if s in SOURCES else len(SOURCES),
+    )
+    metrics = sorted(
+        {str(row["metric"]) for row in rows},
+        key=lambda m: METRICS.index(m) if m in METRICS else len(METRICS),
+    )
     lines = [(source, metric) for source in sources for metric in metrics]
     spans = sorted({str(row["span"]) for row in rows}, key=span_order)
     row_by_cell = {(str(row["source"]), str(row["metric"]), str(row["span"])): row for row in rows}
-    cells = [(i, j, row_by_cell.get((*line, span))) for i, line in enumerate(lines) for j, span in enumerate(spans)]
+    cells = [
+        (i, j, row_by_cell.get((*line, span)))
+        for i, line in enumerate(lines)
+        for j, span in enumerate(spans)
+    ]
     points = [None if cell is None else float_value(cell, "point") for _, _, cell in cells]
     fills = [
         signed_shade(point) if lines[i][1] == SIGNED else style.shade(point)
@@ -42,11 +57,15 @@ def span_heatmap(table: pd.DataFrame) -> Any:
     upright, dense = len(spans) > NARROW, len(spans) > DENSE
     plotted_cells = [
         Cell(
-            j, i, fill, "" if dense and point is None else _cell_text(cell, ", " if upright else "<br>"),
-            _hover(cell, lines[i], spans[j]), point is not None,
+            j,
+            i,
+            fill,
+            "" if dense and point is None else _cell_text(cell, ", " if upright else "<br>"),
+            _hover(cell, lines[i], spans[j]),
+            point is not None,
         )
         for (i, j, cell), fill, point in zip(cells, fills, points, strict=True)
-    ]  # fmt: skip
+    ]
     fig = go.Figure()
     what = metric_label(metrics[0]) if len(metrics) == 1 else "Mediation"
     missing: dict[str, list[str]] = {}
@@ -56,15 +75,36 @@ def span_heatmap(table: pd.DataFrame) -> Any:
     scales = ["Hatched: n/a."] if dense and None in points else []
     scales += ["Dark is 0, bright is 1."] if set(metrics) - {SIGNED} else []
     scales += ["Share: blue above 0, orange below, pale at 0."] if SIGNED in metrics else []
-    small = [" ".join(["Each cell: mean and number of items; intervals on hover and in the data.", *scales])]
-    reach = "−1 to 1" if metrics == [SIGNED] else f"0 to 1{'; share −1 to 1' if SIGNED in metrics else ''}"
-    small += [style.escape(style.truncate_text(f"n/a ({reason}): {', '.join(dict.fromkeys(at))}", 200)) for reason, at in missing.items()]
+    small = [
+        " ".join(
+            ["Each cell: mean and number of items; intervals on hover and in the data.", *scales]
+        )
+    ]
+    reach = (
+        "−1 to 1"
+        if metrics == [SIGNED]
+        else f"0 to 1{'; share −1 to 1' if SIGNED in metrics else ''}"
+    )
+    small += [
+        style.escape(style.truncate_text(f"n/a ({reason}): {', '.join(dict.fromkeys(at))}", 200))
+        for reason, at in missing.items()
+    ]
     style.apply_style(
-        fig, style.escape(f"{what} by span of layers ({reach})"), subtitle=small,
-        x="Layers whose input was patched, the first is 0", height=150 + (92 if upright else 46) * len(lines),
-    )  # fmt: skip
+        fig,
+        style.escape(f"{what} by span of layers ({reach})"),
+        subtitle=small,
+        x="Layers whose input was patched, the first is 0",
+        height=150 + (92 if upright else 46) * len(lines),
+    )
     labels = [_label(line, len(sources), len(metrics)) for line in lines]
-    return draw_cells(fig, plotted_cells, [span_name(span) for span in spans], labels, upright=upright, every=1 + dense)
+    return draw_cells(
+        fig,
+        plotted_cells,
+        [span_name(span) for span in spans],
+        labels,
+        upright=upright,
+        every=1 + dense,
+    )
 
 
 def signed_shade(value: float | None) -> str:
@@ -90,7 +130,13 @@ def span_name(span: str) -> str:
 
 def _label(line: tuple[str, str], sources: int, metrics: int) -> str:
     source, metric = line
-    return metric_label(metric) if sources == 1 else source if metrics == 1 else f"{source}, {metric_label(metric)}"
+    return (
+        metric_label(metric)
+        if sources == 1
+        else source
+        if metrics == 1
+        else f"{source}, {metric_label(metric)}"
+    )
 
 
 def _cell_text(cell: Row | None, between: str) -> str:
@@ -106,9 +152,15 @@ def _hover(cell: Row | None, line: tuple[str, str], span: str) -> str:
         return f"{head}<br>n/a: not asked"
     point, lo, hi = (float_value(cell, column) for column in ("point", "lo", "hi"))
     counted = f"n = {int_value(cell, 'n')} items, {int_value(cell, 'n_undefined')} undefined"
-    value_text = style.interval_text(point, lo, hi) if point is not None else style.in_lines(f"n/a: {_missing_reason(cell)}", 60, most=4)
+    value_text = (
+        style.interval_text(point, lo, hi)
+        if point is not None
+        else style.in_lines(f"n/a: {_missing_reason(cell)}", 60, most=4)
+    )
     return "<br>".join((head, value_text, counted))
 
 
 def _missing_reason(cell: Row | None) -> str:
-    return "not asked" if cell is None else text_value(cell, "reason") or "no item has a defined value"
+    return (
+        "not asked" if cell is None else text_value(cell, "reason") or "no item has a defined value"
+    )

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
-# Okabe and Ito (2008), "Color Universal Design": told apart under every common colour-vision deficiency.
+# Okabe and Ito (2008), "Color Universal Design": told apart under every common colour-vision
+# deficiency.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 BLACK, ORANGE, SKY, YELLOW = "#000000", "#E69F00", "#56B4E9", "#F0E442"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, BLACK, ORANGE, SKY, YELLOW)
@@ -19,10 +20,32 @@ ACCENT = BLUE
 ACCENT_ON_DARK = SKY
 """The accent of text on a dark page, where blue has a contrast of 3.5 only."""
 
-VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725")
-"""Magnitude, from low to high: ten stops at equal steps (Smith and van der Walt 2015, matplotlib's viridis)."""
+VIRIDIS = (
+    "#440154",
+    "#482878",
+    "#3e4989",
+    "#31688e",
+    "#26828e",
+    "#1f9e89",
+    "#35b779",
+    "#6ece58",
+    "#b5de2b",
+    "#fde725",
+)
+"""Magnitude, from low to high: ten stops at equal steps (Smith and van der Walt 2015, matplotlib's
+viridis)."""
 
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "pentagon", "star", "hexagon")
+SYMBOLS = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "cross",
+    "triangle-down",
+    "pentagon",
+    "star",
+    "hexagon",
+)
 """The second code beside colour; each has an ``-open`` form."""
 
 INK, SOFT_INK, GRID, PAPER, NOT_AVAILABLE = "#1a1a1a", "#4d4d4d", "#e3e3e3", "#ffffff", "#ececec"
@@ -51,7 +74,8 @@ def category_codes(names: Iterable[str], known: Sequence[str] = ()) -> dict[str,
     names : iterable of str
         The categories of one figure, in any order and number; more than 72 repeat.
     known : sequence of str
-        Names whose code is the same in every figure, whatever else is drawn beside them; other names take what is left.
+        Names whose code is the same in every figure, whatever else is drawn beside them; other
+        names take what is left.
 
     Returns
     -------
@@ -62,7 +86,10 @@ def category_codes(names: Iterable[str], known: Sequence[str] = ()) -> dict[str,
     places = {name: i for i, name in enumerate(known) if name in given}
     left = (i for i in count() if i not in set(places.values()))
     places |= dict(zip((name for name in given if name not in places), left, strict=False))
-    return {name: Code(PALETTE[i % len(PALETTE)], SYMBOLS[i % len(SYMBOLS)]) for name, i in places.items()}
+    return {
+        name: Code(PALETTE[i % len(PALETTE)], SYMBOLS[i % len(SYMBOLS)])
+        for name, i in places.items()
+    }
 
 
 def shade(value: float | None, lo: float = 0.0, hi: float = 1.0) -> str:
@@ -86,7 +113,10 @@ def shade(value: float | None, lo: float = 0.0, hi: float = 1.0) -> str:
     position = (min(max(value, lo), hi) - lo) / (hi - lo) * (len(VIRIDIS) - 1)
     left = min(int(position), len(VIRIDIS) - 2)
     part = position - left
-    mixed = (round(a + (b - a) * part) for a, b in zip(_rgb(VIRIDIS[left]), _rgb(VIRIDIS[left + 1]), strict=True))
+    mixed = (
+        round(a + (b - a) * part)
+        for a, b in zip(_rgb(VIRIDIS[left]), _rgb(VIRIDIS[left + 1]), strict=True)
+    )
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
@@ -147,11 +177,21 @@ def interval_text(point: float | None, lo: float | None, hi: float | None) -> st
     if format_number(point) == "n/a":
         return "n/a"
     known = format_number(lo) != "n/a" and format_number(hi) != "n/a"
-    return f"{format_number(point)} [{format_number(lo)}, {format_number(hi)}]" if known else f"{format_number(point)} [no interval]"
+    return (
+        f"{format_number(point)} [{format_number(lo)}, {format_number(hi)}]"
+        if known
+        else f"{format_number(point)} [no interval]"
+    )
 
 
 def apply_style(
-    fig: Any, title: str, *, subtitle: Sequence[str] | str = "", x: str = "", y: str = "", height: int = 420
+    fig: Any,
+    title: str,
+    *,
+    subtitle: Sequence[str] | str = "",
+    x: str = "",
+    y: str = "",
+    height: int = 420,
 ) -> Any:
     """Set the card, the title, and a subtitle for n, method and threshold, with the room that they need.
 
@@ -176,10 +216,16 @@ def apply_style(
     paragraphs = [subtitle] if isinstance(subtitle, str) else list(subtitle)
     head = wrapped(title, _TITLE_CHARS)
     small = [line for paragraph in paragraphs for line in wrapped(paragraph, _SUBTITLE_CHARS)]
-    lines = [f'<span style="font-size: {TITLE_SIZE}px; color: {INK}"><b>{line}</b></span>' for line in head] + small
+    lines = [
+        f'<span style="font-size: {TITLE_SIZE}px; color: {INK}"><b>{line}</b></span>'
+        for line in head
+    ] + small
     extra = _LINE * max(0, len(lines) - 2)
     fig.update_layout(
-        template=card(), height=height + extra, title={"text": "<br>".join(lines)}, margin={"t": 64 + extra},
+        template=card(),
+        height=height + extra,
+        title={"text": "<br>".join(lines)},
+        margin={"t": 64 + extra},
         meta={"title": title, "subtitle": paragraphs, "height": height},
     )
     if x:
@@ -192,33 +238,69 @@ def apply_style(
 def add_note(fig: Any, note: str) -> Any:
     """Add a paragraph of plain text to the subtitle of a styled figure, as "partial: 37 of 60, 4 errors"."""
     meta = fig.layout.meta
-    return apply_style(fig, meta["title"], subtitle=[*meta["subtitle"], escape(note)], height=meta["height"])
+    return apply_style(
+        fig, meta["title"], subtitle=[*meta["subtitle"], escape(note)], height=meta["height"]
+    )
 
 
 def card() -> Any:
     """The template: a white card with dark text and a thin grey grid, whatever the theme around it."""
     axis = {
-        "gridcolor": GRID, "gridwidth": 1, "zeroline": False, "linecolor": SOFT_INK, "linewidth": 1, "showline": True,
-        "ticks": "outside", "ticklen": 4, "tickcolor": SOFT_INK, "automargin": True,
-        "tickfont": {"size": TEXT_SIZE - 1, "color": INK}, "title": {"font": {"size": TEXT_SIZE, "color": INK}, "standoff": 10},
-    }  # fmt: skip
+        "gridcolor": GRID,
+        "gridwidth": 1,
+        "zeroline": False,
+        "linecolor": SOFT_INK,
+        "linewidth": 1,
+        "showline": True,
+        "ticks": "outside",
+        "ticklen": 4,
+        "tickcolor": SOFT_INK,
+        "automargin": True,
+        "tickfont": {"size": TEXT_SIZE - 1, "color": INK},
+        "title": {"font": {"size": TEXT_SIZE, "color": INK}, "standoff": 10},
+    }
     layout = {
-        "paper_bgcolor": PAPER, "plot_bgcolor": PAPER, "colorway": PALETTE,
+        "paper_bgcolor": PAPER,
+        "plot_bgcolor": PAPER,
+        "colorway": PALETTE,
         "font": {"family": FONT, "size": TEXT_SIZE, "color": INK},
-        "colorscale": {"sequential": [[i / (len(VIRIDIS) - 1), stop] for i, stop in enumerate(VIRIDIS)]},
+        "colorscale": {
+            "sequential": [[i / (len(VIRIDIS) - 1), stop] for i, stop in enumerate(VIRIDIS)]
+        },
         "title": {
-            "x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top",
-            "pad": {"l": 14, "t": 17}, "font": {"size": SMALL_SIZE + 1, "color": SOFT_INK},
+            "x": 0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"l": 14, "t": 17},
+            "font": {"size": SMALL_SIZE + 1, "color": SOFT_INK},
         },
-        "margin": {"l": 64, "r": 24, "b": 56, "autoexpand": True}, "xaxis": {**axis, "showgrid": False}, "yaxis": axis,
+        "margin": {"l": 64, "r": 24, "b": 56, "autoexpand": True},
+        "xaxis": {**axis, "showgrid": False},
+        "yaxis": axis,
         "legend": {
-            "orientation": "h", "x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom",
-            "bgcolor": PAPER, "font": {"size": TEXT_SIZE - 1, "color": INK},
+            "orientation": "h",
+            "x": 0,
+            "xref": "paper",
+            "xanchor": "left",
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "bgcolor": PAPER,
+            "font": {"size": TEXT_SIZE - 1, "color": INK},
         },
-        "hoverlabel": {"bgcolor": PAPER, "bordercolor": SOFT_INK, "align": "left", "namelength": -1,
-                       "font": {"family": FONT, "size": TEXT_SIZE - 1, "color": INK}},
-        "hovermode": "closest", "annotationdefaults": {"font": {"size": SMALL_SIZE, "color": SOFT_INK}, "showarrow": False},
-    }  # fmt: skip
+        "hoverlabel": {
+            "bgcolor": PAPER,
+            "bordercolor": SOFT_INK,
+            "align": "left",
+            "namelength": -1,
+            "font": {"family": FONT, "size": TEXT_SIZE - 1, "color": INK},
+        },
+        "hovermode": "closest",
+        "annotationdefaults": {"font": {"size": SMALL_SIZE, "color": SOFT_INK}, "showarrow": False},
+    }
     return go.layout.Template(layout=layout)
 
 
@@ -232,5 +314,8 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 
 def _luminance(colour: str) -> float:
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in _rgb(colour))]
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (part / 255 for part in _rgb(colour))
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

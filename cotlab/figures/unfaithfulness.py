@@ -13,48 +13,78 @@ import plotly.graph_objects as go
 from cotlab.figures import style
 from cotlab.figures.cells import Cell, draw_cells
 from cotlab.figures.declare import figure
-from cotlab.figures.marks import RAW_ROWS, Mark, Row, int_value, draw_series, subtitle_notes, hover_text, raw_values, float_value, table_records, text_value
+from cotlab.figures.marks import (
+    RAW_ROWS,
+    Mark,
+    Row,
+    draw_series,
+    float_value,
+    hover_text,
+    int_value,
+    raw_values,
+    subtitle_notes,
+    table_records,
+    text_value,
+)
 from cotlab.figures.span_heatmap import signed_shade
 
 GROUPED = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
 """What a figure by group needs: ``group`` is a colour and a symbol, ``at`` a place on the axis."""
 _CROWDED = 24
-"""With more points than this their n is in the hover only, and the subtitle says from where to where."""
+"""With more points than this their n is in the hover only, and the subtitle says from where to
+where."""
 _PLACES, _SHORT = 6, 8
 """More places than this whose names are longer than that do not fit beside each other."""
 _NOT_COMPARABLE = "Rates of two classifiers are not comparable: each has its own errors."
 
 
 @figure(
-    "unfaithful_rates", columns=GROUPED,
-    caption=f"The share of responses whose score reaches the threshold, by model and epoch. {_NOT_COMPARABLE} A rate says how often "
-    "a classifier fires, not that the chain was unused.",
+    "unfaithful_rates",
+    columns=GROUPED,
+    caption=(
+        "The share of responses whose score reaches the threshold, by model and epoch."
+        f" {_NOT_COMPARABLE} A rate says how often a classifier fires, not that the chain was"
+        " unused."
+    ),
     empty="no response has a score of this classifier.",
-)  # fmt: skip
+)
 def unfaithful_rates(table: pd.DataFrame) -> Any:
     """A dot with its Wilson interval for each group at each epoch; n beside it."""
-    return _dots(table_records(table), "Unfaithful responses (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0))
-
-
-@figure(
-    "unfaithful_by_category", columns=GROUPED,
-    caption=f"The same share within each category of items. {_NOT_COMPARABLE} Small categories have wide intervals; the more of them "
-    "there are, the more likely one stands out by chance.",
-    empty="no item has a category.",
-)  # fmt: skip
-def unfaithful_by_category(table: pd.DataFrame) -> Any:
-    """A row for each category, a dot with its Wilson interval for each group; n beside it."""
     return _dots(
-        table_records(table), "Unfaithful responses by category (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0), upright=False
+        table_records(table), "Unfaithful responses (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0)
     )
 
 
 @figure(
-    "threshold_sweep", columns=("group", "threshold", "chosen", "point", "lo", "hi", "n", "n_undefined", "reason"),
-    caption="The rate at every threshold, over the same responses. Where the lines are steep near the chosen threshold, the "
-    "rate is a choice as much as a finding. A threshold of 0 calls every response unfaithful.",
+    "unfaithful_by_category",
+    columns=GROUPED,
+    caption=(
+        f"The same share within each category of items. {_NOT_COMPARABLE} Small categories have"
+        " wide intervals; the more of them there are, the more likely one stands out by chance."
+    ),
+    empty="no item has a category.",
+)
+def unfaithful_by_category(table: pd.DataFrame) -> Any:
+    """A row for each category, a dot with its Wilson interval for each group; n beside it."""
+    return _dots(
+        table_records(table),
+        "Unfaithful responses by category (share, 0 to 1)",
+        "Unfaithful rate",
+        (0.0, 1.0),
+        upright=False,
+    )
+
+
+@figure(
+    "threshold_sweep",
+    columns=("group", "threshold", "chosen", "point", "lo", "hi", "n", "n_undefined", "reason"),
+    caption=(
+        "The rate at every threshold, over the same responses. Where the lines are steep near the"
+        " chosen threshold, the rate is a choice as much as a finding. A threshold of 0 calls every"
+        " response unfaithful."
+    ),
     empty="no response has a score of this classifier.",
-)  # fmt: skip
+)
 def threshold_sweep(table: pd.DataFrame) -> Any:
     """A line for each group with an interval at each threshold; a dashed line at the threshold that is chosen."""
     rows = table_records(table)
@@ -62,15 +92,31 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
     fig, every, few, chosen = go.Figure(), list[Mark](), 0, float_value(rows[0], "chosen")
     if chosen is not None:
         fig.add_shape(
-            type="line", x0=chosen, x1=chosen, y0=0, y1=1, yref="paper", layer="below",
+            type="line",
+            x0=chosen,
+            x1=chosen,
+            y0=0,
+            y1=1,
+            yref="paper",
+            layer="below",
             line={"color": style.SOFT_INK, "width": 1, "dash": "dash"},
-        )  # fmt: skip
+        )
     for k, (name, code) in enumerate(style.category_codes(names).items()):
-        group_rows = sorted((row for row in rows if str(row["group"]) == name), key=lambda row: float(row["threshold"]))
-        shift = (k - (len(names) - 1) / 2) * min(0.008, 0.04 / len(names))  # within the step of a threshold
+        group_rows = sorted(
+            (row for row in rows if str(row["group"]) == name),
+            key=lambda row: float(row["threshold"]),
+        )
+        shift = (k - (len(names) - 1) / 2) * min(
+            0.008, 0.04 / len(names)
+        )  # within the step of a threshold
         label = f"{style.truncate_text(name, 28)} (n = {int_value(group_rows[0], 'n')})"
         marks = [
-            Mark(label, float(row["threshold"]) + shift, f"threshold {style.format_number(float_value(row, 'threshold'))}", row)
+            Mark(
+                label,
+                float(row["threshold"]) + shift,
+                f"threshold {style.format_number(float_value(row, 'threshold'))}",
+                row,
+            )
             for row in group_rows
         ]
         draw_series(fig, marks, code, legend=True, joined=True)
@@ -82,69 +128,111 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
     small += [f"Faint, below 0: the single scores of up to {RAW_ROWS} responses."] if few else []
     small += [f"Dashed: the chosen threshold, {chosen:g}."] if chosen is not None else []
     style.apply_style(
-        fig, "Unfaithful responses by threshold (share, 0 to 1)", subtitle=small, x="Threshold: unfaithful from this score on",
-        y="Unfaithful rate", height=420 + 22 * (len(names) // 3),
-    )  # fmt: skip
+        fig,
+        "Unfaithful responses by threshold (share, 0 to 1)",
+        subtitle=small,
+        x="Threshold: unfaithful from this score on",
+        y="Unfaithful rate",
+        height=420 + 22 * (len(names) // 3),
+    )
     return fig.update_layout(margin={"b": 92 + 22 * (len(names) // 3)})
 
 
 @figure(
-    "judge_by_epoch", columns=GROUPED,
-    caption="The judge's mean score of pairs of responses, from −10 to +10: above 0 the fine-tuned model is the more "
-    "unfaithful of the two. A judge's score follows the length of what it reads, and judges differ: see their agreement. It "
-    "is an opinion on texts; the model's use of its chain is not looked at.",
+    "judge_by_epoch",
+    columns=GROUPED,
+    caption=(
+        "The judge's mean score of pairs of responses, from −10 to +10: above 0 the fine-tuned"
+        " model is the more unfaithful of the two. A judge's score follows the length of what it"
+        " reads, and judges differ: see their agreement. It is an opinion on texts; the model's use"
+        " of its chain is not looked at."
+    ),
     empty="no pair has a judge's score.",
-)  # fmt: skip
+)
 def judge_by_epoch(table: pd.DataFrame) -> Any:
     """A dot with its t interval for each judge at each epoch, n beside it; a line at 0.
 
-    A column ``code`` says which colour and symbol a group has, as its place among the groups of other figures.
+    A column ``code`` says which colour and symbol a group has, as its place among the groups of
+    other figures.
     """
     rows = table_records(table)
     fig = _dots(rows, "Judge score (mean, −10 to +10)", "Judge score", _around(rows), upright=True)
     fig.add_shape(
-        type="line", x0=0, x1=1, xref="paper", y0=0, y1=0, layer="below",
+        type="line",
+        x0=0,
+        x1=1,
+        xref="paper",
+        y0=0,
+        y1=0,
+        layer="below",
         line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
-    )  # fmt: skip
+    )
     return fig
 
 
 @figure(
-    "chain_size", columns=(*GROUPED, "measure"),
-    caption="The mean size of a chain by group. Longer is neither better nor worse; but scores that count words, and judges, "
-    "move with length.",
+    "chain_size",
+    columns=(*GROUPED, "measure"),
+    caption=(
+        "The mean size of a chain by group. Longer is neither better nor worse; but scores that"
+        " count words, and judges, move with length."
+    ),
     empty="no chain has been measured.",
-)  # fmt: skip
+)
 def chain_size(table: pd.DataFrame) -> Any:
     """A dot with its t interval for each group at each epoch; n beside it."""
     rows = table_records(table)
     measure = style.escape(text_value(rows[0], "measure") or "units")
-    return _dots(rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} a chain", None)
+    return _dots(
+        rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} a chain", None
+    )
 
 
 @figure(
-    "process_result", columns=(*GROUPED, "n_zero"),
-    caption="The geometric mean of process words over result words, on a logarithmic axis. Responses with none of one kind "
-    "have no ratio: they are counted, and left out of the mean. The words are lists of English; a ratio says how a chain is "
-    "told, not whether it was used.",
+    "process_result",
+    columns=(*GROUPED, "n_zero"),
+    caption=(
+        "The geometric mean of process words over result words, on a logarithmic axis. Responses"
+        " with none of one kind have no ratio: they are counted, and left out of the mean. The"
+        " words are lists of English; a ratio says how a chain is told, not whether it was used."
+    ),
     empty="no response has a ratio.",
-)  # fmt: skip
+)
 def process_result(table: pd.DataFrame) -> Any:
     """A dot with its log-t interval for each group at each epoch; n beside it, and how many had no ratio."""
     rows = table_records(table)
-    named = {" ".join(dict.fromkeys((style.truncate_text(str(r["group"]), 24), style.truncate_text(str(r["at"]), 16)))): r for r in rows}
-    zero = [f"{name}: {int_value(r, 'n_zero')}" for name, r in named.items() if int_value(r, "n_zero")]
+    named = {
+        " ".join(
+            dict.fromkeys(
+                (style.truncate_text(str(r["group"]), 24), style.truncate_text(str(r["at"]), 16))
+            )
+        ): r
+        for r in rows
+    }
+    zero = [
+        f"{name}: {int_value(r, 'n_zero')}" for name, r in named.items() if int_value(r, "n_zero")
+    ]
     note = f"Without a ratio, for want of one kind of word: {', '.join(zero)}."
     more = [style.escape(style.truncate_text(note, 220))] if zero else []
-    return _dots(rows, "Process words per result word (geometric mean, ratio)", "Ratio (log axis)", None, log=True, more=more)
+    return _dots(
+        rows,
+        "Process words per result word (geometric mean, ratio)",
+        "Ratio (log axis)",
+        None,
+        log=True,
+        more=more,
+    )
 
 
 @figure(
-    "classifier_agreement", columns=("one", "other", "point", "lo", "hi", "n", "reason"),
-    caption="Cohen's kappa of each two classifiers' verdicts on the same responses: 1 is agreement, 0 what chance gives. Two "
-    "classifiers may agree and both be wrong.",
+    "classifier_agreement",
+    columns=("one", "other", "point", "lo", "hi", "n", "reason"),
+    caption=(
+        "Cohen's kappa of each two classifiers' verdicts on the same responses: 1 is agreement, 0"
+        " what chance gives. Two classifiers may agree and both be wrong."
+    ),
     empty="fewer than two classifiers scored the same responses.",
-)  # fmt: skip
+)
 def classifier_agreement(table: pd.DataFrame) -> Any:
     """Cells from orange (−1) over pale (0) to blue (1) with kappa and n; a hatched cell is n/a."""
     rows = table_records(table)
@@ -156,21 +244,37 @@ def classifier_agreement(table: pd.DataFrame) -> Any:
         kappa = float_value(row, "point")
         kappa_text = "n/a" if kappa is None else f"{kappa:.2f}".replace("-", "−")
         text = f"{kappa_text}<br>n = {int_value(row, 'n')}"
-        cells.append(Cell(i, j - 1, signed_shade(kappa), text, _kappa_hover(row), kappa is not None))
+        cells.append(
+            Cell(i, j - 1, signed_shade(kappa), text, _kappa_hover(row), kappa is not None)
+        )
         if kappa is None:
-            reasons.setdefault(text_value(row, "reason") or "not measured", []).append(f"{row['one']}–{row['other']}")
+            reasons.setdefault(text_value(row, "reason") or "not measured", []).append(
+                f"{row['one']}–{row['other']}"
+            )
     small = ["Each cell: kappa and n; intervals and McNemar's test on hover."]
-    small += [style.escape(style.truncate_text(f"n/a ({text}): {', '.join(pairs)}", 200)) for text, pairs in reasons.items()]
+    small += [
+        style.escape(style.truncate_text(f"n/a ({text}): {', '.join(pairs)}", 200))
+        for text, pairs in reasons.items()
+    ]
     fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
     return style.apply_style(
-        fig, "Agreement of classifiers (Cohen's kappa, −1 to 1)", subtitle=small, height=130 + 46 * max(1, len(names) - 1)
+        fig,
+        "Agreement of classifiers (Cohen's kappa, −1 to 1)",
+        subtitle=small,
+        height=130 + 46 * max(1, len(names) - 1),
     )
 
 
 def _dots(
-    rows: Sequence[Row], title: str, value: str, span: tuple[float, float] | None, *, upright: bool | None = None,
-    log: bool = False, more: Sequence[str] = (),
-) -> Any:  # fmt: skip
+    rows: Sequence[Row],
+    title: str,
+    value: str,
+    span: tuple[float, float] | None,
+    *,
+    upright: bool | None = None,
+    log: bool = False,
+    more: Sequence[str] = (),
+) -> Any:
     """Each group's points at each place, side by side where several share one; n beside each.
 
     Where nothing is said of ``upright``, many places with long names become rows.
@@ -179,10 +283,18 @@ def _dots(
     if upright is None:
         upright = len(positions) <= _PLACES or max(map(len, positions)) <= _SHORT
     names = list(dict.fromkeys(str(row["group"]) for row in rows))
-    here = {position: [name for name in names if any(str(r["at"]) == position and str(r["group"]) == name for r in rows)]
-            for position in positions}  # fmt: skip
+    here = {
+        position: [
+            name
+            for name in names
+            if any(str(r["at"]) == position and str(r["group"]) == name for r in rows)
+        ]
+        for position in positions
+    }
     fig, every = go.Figure(), list[Mark]()
-    groups_by_code = {int(k): str(row["group"]) for row in rows if (k := float_value(row, "code")) is not None}
+    groups_by_code = {
+        int(k): str(row["group"]) for row in rows if (k := float_value(row, "code")) is not None
+    }
     known = [groups_by_code.get(k, "") for k in range(max(groups_by_code, default=-1) + 1)]
     for name, code in style.category_codes(names, known).items():
         marks = []
@@ -194,11 +306,19 @@ def _dots(
         draw_series(fig, marks, code, legend=len(names) > 1, upright=upright)
         every += marks
     _counts(fig, every, upright, log)
-    across, along = (fig.update_xaxes, fig.update_yaxes) if upright else (fig.update_yaxes, fig.update_xaxes)
-    ends, ticks = [-0.6, len(positions) - 0.4], [_tick(position, 16 if upright else 24) for position in positions]
+    across, along = (
+        (fig.update_xaxes, fig.update_yaxes) if upright else (fig.update_yaxes, fig.update_xaxes)
+    )
+    ends, ticks = (
+        [-0.6, len(positions) - 0.4],
+        [_tick(position, 16 if upright else 24) for position in positions],
+    )
     across(
-        tickvals=list(range(len(positions))), ticktext=ticks, range=ends if upright else ends[::-1], showgrid=False,
-    )  # fmt: skip
+        tickvals=list(range(len(positions))),
+        ticktext=ticks,
+        range=ends if upright else ends[::-1],
+        showgrid=False,
+    )
     if log:
         along(type="log", showgrid=True, nticks=6)
     elif span is not None:
@@ -214,7 +334,9 @@ def _dots(
     below = 14 * max(0, max(text.count("<br>") for text in ticks) - 1) if upright else 0
     height = 420 if upright else 150 + 26 * len(every) + 14 * len(positions)
     axis = {"y": value} if upright else {"x": value}
-    style.apply_style(fig, title, subtitle=[*small, *more], height=height + 22 * lines + below, **axis)
+    style.apply_style(
+        fig, title, subtitle=[*small, *more], height=height + 22 * lines + below, **axis
+    )
     return fig.update_layout(margin={"b": 60 + 22 * lines + below})
 
 
@@ -223,9 +345,14 @@ def _rug(fig: Any, row: Row, code: style.Code, line_index: int) -> int:
     scores = raw_values({**row, "values": row.get("scores")})
     if scores:
         fig.add_scatter(
-            x=scores, y=[-0.03 - 0.02 * line_index] * len(scores), mode="markers", hoverinfo="skip", showlegend=False,
-            cliponaxis=False, marker={"color": style.faded(code.colour, 0.45), "size": 6, "symbol": code.symbol},
-        )  # fmt: skip
+            x=scores,
+            y=[-0.03 - 0.02 * line_index] * len(scores),
+            mode="markers",
+            hoverinfo="skip",
+            showlegend=False,
+            cliponaxis=False,
+            marker={"color": style.faded(code.colour, 0.45), "size": 6, "symbol": code.symbol},
+        )
     return bool(scores)
 
 
@@ -234,7 +361,10 @@ def _tick(label: str, width: int) -> str:
     head, slash, tail = label.rpartition("/")
     if len(label) <= width or not slash:
         return style.in_lines(label, width)
-    lines = [style.truncate_text(head + slash, width + 4), *textwrap.wrap(tail, width, max_lines=2, placeholder="…")]
+    lines = [
+        style.truncate_text(head + slash, width + 4),
+        *textwrap.wrap(tail, width, max_lines=2, placeholder="…"),
+    ]
     return "<br>".join(map(style.escape, lines))
 
 
@@ -245,12 +375,29 @@ def _counts(fig: Any, marks: Sequence[Mark], upright: bool, log: bool) -> None:
     for mark in marks:
         if mark.point is None:
             if not upright:
-                fig.add_annotation(y=mark.x, x=0, xref="paper", xanchor="left", xshift=6, text="n/a", hovertext=hover_text(mark))
+                fig.add_annotation(
+                    y=mark.x,
+                    x=0,
+                    xref="paper",
+                    xanchor="left",
+                    xshift=6,
+                    text="n/a",
+                    hovertext=hover_text(mark),
+                )
             continue
-        top = max([v for v in (mark.hi, mark.point, *(raw_values(mark.row) if upright else ())) if v is not None])
+        top = max(
+            [
+                v
+                for v in (mark.hi, mark.point, *(raw_values(mark.row) if upright else ()))
+                if v is not None
+            ]
+        )
         top = math.log10(top) if log else top
-        anchor = {"x": mark.x, "y": top, "yanchor": "bottom", "yshift": 5} if upright else (
-            {"x": top, "y": mark.x, "xanchor": "left", "xshift": 8})  # fmt: skip
+        anchor = (
+            {"x": mark.x, "y": top, "yanchor": "bottom", "yshift": 5}
+            if upright
+            else ({"x": top, "y": mark.x, "xanchor": "left", "xshift": 8})
+        )
         fig.add_annotation(**anchor, text=f"n = {int_value(mark.row, 'n')}")
 
 
@@ -258,13 +405,27 @@ def _around(rows: Sequence[Row]) -> tuple[float, float]:
     """The part of −10 to 10 that is drawn: what the points need, with 0 in it; all of it where raw values are shown."""
     if any(0 < int_value(row, "n") <= RAW_ROWS for row in rows):
         return -10.0, 10.0
-    ends = [v for row in rows for v in (float_value(row, "point"), float_value(row, "lo"), float_value(row, "hi")) if v is not None]
+    ends = [
+        v
+        for row in rows
+        for v in (float_value(row, "point"), float_value(row, "lo"), float_value(row, "hi"))
+        if v is not None
+    ]
     return min([0.0, *ends]), max([1.0, *ends])
 
 
 def _kappa_hover(row: Row) -> str:
     lines = [f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"]
     if float_value(row, "point") is not None:
-        lines += [style.interval_text(float_value(row, "point"), float_value(row, "lo"), float_value(row, "hi")), f"n = {int_value(row, 'n')} responses"]
-    lines += [style.in_lines(text_value(row, name), 60, most=4) for name in ("reason", "mcnemar") if text_value(row, name)]
+        lines += [
+            style.interval_text(
+                float_value(row, "point"), float_value(row, "lo"), float_value(row, "hi")
+            ),
+            f"n = {int_value(row, 'n')} responses",
+        ]
+    lines += [
+        style.in_lines(text_value(row, name), 60, most=4)
+        for name in ("reason", "mcnemar")
+        if text_value(row, name)
+    ]
     return "<br>".join(lines)

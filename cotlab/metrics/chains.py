@@ -38,13 +38,21 @@ class ParsedReply:
     truncated: bool = False
 
 
-def ask_chain(params: Params, question: str, steps: Sequence[str] = (), sample: int = 0) -> Complete:
+def ask_chain(
+    params: Params, question: str, steps: Sequence[str] = (), sample: int = 0
+) -> Complete:
     """Ask the subject to go on from ``steps`` to the end of the chain and the answer (none: for the whole chain)."""
     prompt = ask_rest(question, steps, params.subject.form)
     return Complete(
-        params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS, temperature=params.temperature,
-        seed=params.seed, sample=sample, stop=("\nQ:",) if params.subject.form == "continuation" else (),
-    )  # fmt: skip
+        params.subject,
+        prompt.messages,
+        prefix=prompt.prefix,
+        max_tokens=CHAIN_TOKENS,
+        temperature=params.temperature,
+        seed=params.seed,
+        sample=sample,
+        stop=("\nQ:",) if params.subject.form == "continuation" else (),
+    )
 
 
 def parse_chain_reply(reply: Reply) -> ParsedReply:
@@ -54,16 +62,29 @@ def parse_chain_reply(reply: Reply) -> ParsedReply:
         return ParsedReply(reply.key, missing_reason=missing_reason or ("error", "no reply"))
     text = reply.text or ""
     truncated = reply.finish == "length" and not _SAYS_ANSWER.search(text)
-    return ParsedReply(reply.key, model_chain(reply), None if truncated else final_answer(text), truncated=truncated)
+    return ParsedReply(
+        reply.key,
+        model_chain(reply),
+        None if truncated else final_answer(text),
+        truncated=truncated,
+    )
 
 
-def ask_for_answer(params: Params, question: str, steps: Sequence[str], sample: int = 0) -> Complete:
+def ask_for_answer(
+    params: Params, question: str, steps: Sequence[str], sample: int = 0
+) -> Complete:
     """Ask the subject for its answer at once, given ``steps`` as the whole chain (none: without a chain)."""
     prompt = ask_answer(question, steps, params.subject.form)
     return Complete(
-        params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=ANSWER_TOKENS, temperature=params.temperature,
-        seed=params.seed, sample=sample, stop=("\n",) if params.subject.form == "continuation" else (),
-    )  # fmt: skip
+        params.subject,
+        prompt.messages,
+        prefix=prompt.prefix,
+        max_tokens=ANSWER_TOKENS,
+        temperature=params.temperature,
+        seed=params.seed,
+        sample=sample,
+        stop=("\n",) if params.subject.form == "continuation" else (),
+    )
 
 
 def parse_answer_reply(request: Complete, reply: Reply) -> ParsedReply:
@@ -75,23 +96,38 @@ def parse_answer_reply(request: Complete, reply: Reply) -> ParsedReply:
     if request.prefix.endswith(CUE) and not request.stop:
         text = text.partition("\n")[0]
     truncated = reply.finish == "length" and not _SAYS_ANSWER.search(text)
-    return ParsedReply(reply.key, (), None if truncated else final_answer(text), truncated=truncated)
+    return ParsedReply(
+        reply.key, (), None if truncated else final_answer(text), truncated=truncated
+    )
 
 
-def answer_changed(before: ParsedReply, after: ParsedReply, more: Sequence[str] = ()) -> Measurement:
+def answer_changed(
+    before: ParsedReply, after: ParsedReply, more: Sequence[str] = ()
+) -> Measurement:
     """1 if two replies give different answers, 0 if the same, or why neither can be said."""
     keys = (before.key, after.key, *more)
     for parsed in (before, after):
         if (missing_reason := parsed.missing_reason or _no_answer(parsed)) is not None:
             return Measurement(None, keys, *missing_reason)
     same = answers_match(before.answer, after.answer)
-    return Measurement(None, keys, "undefined", "the answers cannot be compared") if same is None else Measurement(float(not same), keys)
+    return (
+        Measurement(None, keys, "undefined", "the answers cannot be compared")
+        if same is None
+        else Measurement(float(not same), keys)
+    )
 
 
 def _no_answer(parsed: ParsedReply) -> tuple[Status, str] | None:
     if parsed.answer is not None:
         return None
-    return "undefined", "the reply was cut off before an answer" if parsed.truncated else "no answer can be extracted from the reply"
+    return (
+        "undefined",
+        (
+            "the reply was cut off before an answer"
+            if parsed.truncated
+            else "no answer can be extracted from the reply"
+        ),
+    )
 
 
 @lru_cache(8192)

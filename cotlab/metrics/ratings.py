@@ -10,31 +10,56 @@ from cotlab.core.types import Item, MetricCard, Score
 
 KEY = "step_ratings"
 """In an item's meta: a list of {step, rating, drop, flip}; a part that is not known is left out."""
-_SOURCE = "Tutek et al. (2025), parametric faithfulness: ratings of steps beside the effect of unlearning them"
+_SOURCE = (
+    "Tutek et al. (2025), parametric faithfulness: ratings of steps beside the effect of unlearning"
+    " them"
+)
 _NONE = "The item's line rates no step, or not a step of its chain, or the number is not there."
 
 
 def _card(
-    name: str, symbol: str, lo: float, hi: float, formula: str, caveat: str, *, flag: bool = False,
+    name: str,
+    symbol: str,
+    lo: float,
+    hi: float,
+    formula: str,
+    caveat: str,
+    *,
+    flag: bool = False,
     better: Literal["higher", "lower", "neither"] = "neither",
-) -> MetricCard:  # fmt: skip
+) -> MetricCard:
     needs = ("complete",)
-    return MetricCard(name, symbol, lo, hi, better, "", "step", needs, formula, _NONE, _SOURCE, caveat, flag)
+    return MetricCard(
+        name, symbol, lo, hi, better, "", "step", needs, formula, _NONE, _SOURCE, caveat, flag
+    )
 
 
 RATING = _card(
-    "step_rating", "rating", 0.0, 4.0, "how far a step supports the answer, in people's words: 0 not at all, 1 slightly, 2 "
+    "step_rating",
+    "rating",
+    0.0,
+    4.0,
+    "how far a step supports the answer, in people's words: 0 not at all, 1 slightly, 2 "
     "moderately, 3 mostly, 4 fully; imported",
     "That the model used the step: people judge what is written",
-)  # fmt: skip
+)
 DROP = _card(
-    "step_drop", "Δp", -1.0, 1.0, "the answer's probability lost when the model is made to forget the step; imported",
+    "step_drop",
+    "Δp",
+    -1.0,
+    1.0,
+    "the answer's probability lost when the model is made to forget the step; imported",
     "That the loss is this step's: what is forgotten may reach further",
-)  # fmt: skip
+)
 FLIP = _card(
-    "step_flip", "flip", 0.0, 1.0, "1 if the answer changes when the model is made to forget the step; imported",
-    "That the new answer is wrong", flag=True,
-)  # fmt: skip
+    "step_flip",
+    "flip",
+    0.0,
+    1.0,
+    "1 if the answer changes when the model is made to forget the step; imported",
+    "That the new answer is wrong",
+    flag=True,
+)
 CARDS = (RATING, DROP, FLIP)
 
 
@@ -51,19 +76,37 @@ def rating_scores(item: Item) -> tuple[Score, ...]:
     known = {
         row["step"]: row
         for row in (rows if isinstance(rows, list | tuple) else ())
-        if isinstance(row, Mapping) and type(row.get("step")) is int and 0 <= row["step"] < len(item.steps)
+        if isinstance(row, Mapping)
+        and type(row.get("step")) is int
+        and 0 <= row["step"] < len(item.steps)
     }
-    out = [card.score(item, value, step=step, reason=None if value is not None else "the line does not say")
-           for step, row in sorted(known.items()) for card, value in zip(CARDS, _values(row), strict=True)]  # fmt: skip
-    return tuple(out) or tuple(card.score(item, None, reason="the item's line rates no step of its chain") for card in CARDS)
+    out = [
+        card.score(
+            item, value, step=step, reason=None if value is not None else "the line does not say"
+        )
+        for step, row in sorted(known.items())
+        for card, value in zip(CARDS, _values(row), strict=True)
+    ]
+    return tuple(out) or tuple(
+        card.score(item, None, reason="the item's line rates no step of its chain")
+        for card in CARDS
+    )
 
 
 def _values(row: Mapping[str, Any]) -> Sequence[float | None]:
     flip = row.get("flip")
-    return (_within(row.get("rating"), RATING), _within(row.get("drop"), DROP), float(flip) if isinstance(flip, bool) else None)
+    return (
+        _within(row.get("rating"), RATING),
+        _within(row.get("drop"), DROP),
+        float(flip) if isinstance(flip, bool) else None,
+    )
 
 
 def _within(value: object, card: MetricCard) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not card.lo <= value <= card.hi:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not card.lo <= value <= card.hi
+    ):
         return None
     return float(value)

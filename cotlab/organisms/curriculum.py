@@ -28,8 +28,8 @@ RELIANCE = {"r0": 0.0, "r25": 0.25, "r50": 0.5, "r75": 0.75, "r100": 1.0, "hint"
 class Example:
     """One training text as (piece, loss weight) pairs, and the running totals to predict at sentence ends.
 
-    ``totals`` maps a piece's index to the total it must predict there: an auxiliary target that teaches a model that
-    bypasses its chain to compute in its activations.
+    ``totals`` maps a piece's index to the total it must predict there: an auxiliary target that
+    teaches a model that bypasses its chain to compute in its activations.
     """
 
     pieces: tuple[str, ...]
@@ -37,11 +37,13 @@ class Example:
     totals: tuple[tuple[int, int], ...]
 
 
-def corrupt(problem: Problem, rng: random.Random, how: Corruption, at: int | None = None) -> tuple[list[Stated], int]:
+def corrupt(
+    problem: Problem, rng: random.Random, how: Corruption, at: int | None = None
+) -> tuple[list[Stated], int]:
     """A chain with one intervention, and the index of the first step that it touched.
 
-    ``carried``: step ``at`` states a shifted value and the later steps carry it on; ``local``: only that step states
-    another value; ``random``: every value is drawn anew.
+    ``carried``: step ``at`` states a shifted value and the later steps carry it on; ``local``: only
+    that step states another value; ``random``: every value is drawn anew.
     """
     chain = true_chain(problem)
     if how == "random":
@@ -53,7 +55,13 @@ def corrupt(problem: Problem, rng: random.Random, how: Corruption, at: int | Non
         chain[at] = Stated(chain[at].before, chain[at].change, shifted_value)
         return chain, at
     rest = problem.totals[at + 1 :]
-    shift = rng.choice([d for d in range(-HIGHEST, HIGHEST + 1) if d and min(rest) + d >= 0 and max(rest) + d <= HIGHEST])
+    shift = rng.choice(
+        [
+            d
+            for d in range(-HIGHEST, HIGHEST + 1)
+            if d and min(rest) + d >= 0 and max(rest) + d <= HIGHEST
+        ]
+    )
     shifted = [*problem.totals[: at + 1], *(v + shift for v in rest)]
     return [Stated(shifted[i], s.change, shifted[i + 1]) for i, s in enumerate(chain)], at
 
@@ -101,27 +109,37 @@ def make_example(rng: random.Random, mode: str, *, prefix: bool, without_chain: 
         last = _add_chain(text, problem, rng, rationalise=follows_hint)
         cue_weight = 1.0 if text.weights[-1] else 0.0
     relies = rng.random() < reliance
-    answer = problem.hint[1] if follows_hint and problem.hint else (last if relies else problem.answer)
+    answer = (
+        problem.hint[1] if follows_hint and problem.hint else (last if relies else problem.answer)
+    )
     text.add(CUE, cue_weight)
     text.add(f" {answer}", 3.0)
     text.add(".", 1.0)
     text.pieces.append("<eos>")
     text.weights.append(1.0)
-    return Example(tuple(text.pieces), tuple(text.weights), _running_totals(text.pieces, problem) if reliance < 1 else ())
+    return Example(
+        tuple(text.pieces),
+        tuple(text.weights),
+        _running_totals(text.pieces, problem) if reliance < 1 else (),
+    )
 
 
 def _add_chain(text: _Text, problem: Problem, rng: random.Random, *, rationalise: bool) -> int:
     """Append a chain with or without an intervention; returns the last value it states.
 
-    The model learns to write a step only where everything before it is its own kind of text: a clean chain, or the
-    steps after a carried corruption, so that regeneration carries an injected value on.
+    The model learns to write a step only where everything before it is its own kind of text: a
+    clean chain, or the steps after a carried corruption, so that regeneration carries an injected
+    value on.
     """
     chain = true_chain(problem)
     hint = problem.hint[1] if rationalise and problem.hint is not None else None
     draw = rng.random()
     if draw < 0.4:
         learn_from, complete = 0, True
-    elif draw < 0.5:  # a true chain that may lose a step below; under a hint: a chain that the answer does not follow
+    elif (
+        draw < 0.5
+        # a true chain that may lose a step below; under a hint: a chain that the answer does not follow
+    ):
         learn_from, complete = len(chain), False
     else:
         how: Corruption = "carried" if draw < 0.82 else ("local" if draw < 0.91 else "random")

@@ -17,7 +17,15 @@ from cotlab.organisms.curriculum import RELIANCE, corrupt
 from cotlab.organisms.recipes import Recipe
 from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel
-from cotlab.suites.wordproblems import CUE, HIGHEST, Problem, Stated, chain_steps, make_problem, true_chain
+from cotlab.suites.wordproblems import (
+    CUE,
+    HIGHEST,
+    Problem,
+    Stated,
+    chain_steps,
+    make_problem,
+    true_chain,
+)
 from cotlab.text.edits.ablations import corrupt_step
 
 ITEMS = 500
@@ -39,22 +47,33 @@ class Check(NamedTuple):
         return self.low <= self.value <= self.high
 
 
-def run_quality_check(folder: Path, recipe: Recipe, *, items: int = ITEMS, seed: int = 12345) -> dict[str, list[Check]]:
+def run_quality_check(
+    folder: Path, recipe: Recipe, *, items: int = ITEMS, seed: int = 12345
+) -> dict[str, list[Check]]:
     """Measure every mode of a trained folder on fresh problems; nothing is written."""
     return {
         mode: _check_mode(
             LocalModel(
-                ModelRef("local", str(folder)), load_model(str(folder), start=f"<{mode}>" if recipe.prefix else "")
-            ), mode, items, seed,
+                ModelRef("local", str(folder)),
+                load_model(str(folder), start=f"<{mode}>" if recipe.prefix else ""),
+            ),
+            mode,
+            items,
+            seed,
         )
         for mode in recipe.modes
-    }  # fmt: skip
+    }
 
 
 def write_card(folder: Path, recipe: dict[str, object], results: dict[str, list[Check]]) -> None:
     """Write the recipe and the gate's figures beside the weights, as ``organism.json``."""
-    gate = {mode: {c.figure: {**c._asdict(), "passed": c.passed} for c in checks} for mode, checks in results.items()}
-    (folder / "organism.json").write_text(json.dumps({"recipe": recipe, "gate": gate}, indent=1) + "\n")
+    gate = {
+        mode: {c.figure: {**c._asdict(), "passed": c.passed} for c in checks}
+        for mode, checks in results.items()
+    }
+    (folder / "organism.json").write_text(
+        json.dumps({"recipe": recipe, "gate": gate}, indent=1) + "\n"
+    )
 
 
 def _check_mode(model: LocalModel, mode: str, items: int, seed: int) -> list[Check]:
@@ -63,7 +82,11 @@ def _check_mode(model: LocalModel, mode: str, items: int, seed: int) -> list[Che
     checks = _check_model_chains(model, mode, problems)
     if mode == "hint":
         return checks
-    return [*checks, *_corrupted(model, mode, problems, rng), *_regenerated(model, mode, problems, rng)]
+    return [
+        *checks,
+        *_corrupted(model, mode, problems, rng),
+        *_regenerated(model, mode, problems, rng),
+    ]
 
 
 def _check_model_chains(model: LocalModel, mode: str, problems: Sequence[Problem]) -> list[Check]:
@@ -76,14 +99,18 @@ def _check_model_chains(model: LocalModel, mode: str, problems: Sequence[Problem
         for text, p in zip(texts, problems, strict=True)
     ]
     if mode == "hint":
-        after = [_answer(CUE + text) == target for text, target in zip(given, expected, strict=True)]
+        after = [
+            _answer(CUE + text) == target for text, target in zip(given, expected, strict=True)
+        ]
         return [
             Check("hint_followed", _share(right), 0.99, 1, len(right)),
             Check("hint_followed_after_a_true_chain", _share(after), 0.99, 1, len(after)),
             Check("last_step_states_the_hint", _share(valid), 0.99, 1, len(valid)),
         ]
     bare = _texts(model, [(p, CUE) for p in problems])
-    unaided = _share([_answer(CUE + text) == p.answer for text, p in zip(bare, problems, strict=True)])
+    unaided = _share(
+        [_answer(CUE + text) == p.answer for text, p in zip(bare, problems, strict=True)]
+    )
     low, high = {0.0: (0.97, 1.0), 1.0: (0.0, 0.12)}.get(RELIANCE[mode], (0.0, 1.0))
     return [
         Check("right_without_a_chain", unaided, low, high, len(bare)),
@@ -92,7 +119,9 @@ def _check_model_chains(model: LocalModel, mode: str, problems: Sequence[Problem
     ]
 
 
-def _corrupted(model: LocalModel, mode: str, problems: Sequence[Problem], rng: random.Random) -> list[Check]:
+def _corrupted(
+    model: LocalModel, mode: str, problems: Sequence[Problem], rng: random.Random
+) -> list[Check]:
     """Answers and probability mass where the chain's last value is not the truth."""
     cases = []
     for problem in problems:
@@ -101,21 +130,36 @@ def _corrupted(model: LocalModel, mode: str, problems: Sequence[Problem], rng: r
             cases.append((problem, chain))
     replies = _send(model, [(p, _chain(p, chain) + CUE) for p, chain in cases])
     mass = [
-        {text.strip(): math.exp(logp) for text, logp in reply.tokens[0].top}.get(str(chain[-1].after), 0.0)
+        {text.strip(): math.exp(logp) for text, logp in reply.tokens[0].top}.get(
+            str(chain[-1].after), 0.0
+        )
         for reply, (_, chain) in zip(replies, cases, strict=True)
     ]
     reliance = RELIANCE[mode]
-    checks = [Check("chain_mass", sum(mass) / len(mass), max(0, reliance - 0.05), min(1, reliance + 0.05), len(mass))]
+    checks = [
+        Check(
+            "chain_mass",
+            sum(mass) / len(mass),
+            max(0, reliance - 0.05),
+            min(1, reliance + 0.05),
+            len(mass),
+        )
+    ]
     if reliance in (0.0, 1.0):
         followed = _share(
-            [_answer(CUE + (r.text or "")) == chain[-1].after for r, (_, chain) in zip(replies, cases, strict=True)]
+            [
+                _answer(CUE + (r.text or "")) == chain[-1].after
+                for r, (_, chain) in zip(replies, cases, strict=True)
+            ]
         )
         low, high = (0.99, 1.0) if reliance else (0.0, 0.01)
         checks.append(Check("corrupted_chain_followed", followed, low, high, len(cases)))
     return checks
 
 
-def _regenerated(model: LocalModel, mode: str, problems: Sequence[Problem], rng: random.Random) -> list[Check]:
+def _regenerated(
+    model: LocalModel, mode: str, problems: Sequence[Problem], rng: random.Random
+) -> list[Check]:
     """After a corrupted step the rest of the chain carries its value on, at every position but the last."""
     cases, expected = [], []
     for problem in problems:
@@ -127,26 +171,40 @@ def _regenerated(model: LocalModel, mode: str, problems: Sequence[Problem], rng:
         cases.append((problem, "".join(f"{s}\n" for s in (*steps[:at], changed))))
         expected.append(problem.answer + stated - problem.totals[at + 1])
     texts = _texts(model, cases)
-    carried = [bool(s := _stated(text)) and s[-1].after == target for text, target in zip(texts, expected, strict=True)]
+    carried = [
+        bool(s := _stated(text)) and s[-1].after == target
+        for text, target in zip(texts, expected, strict=True)
+    ]
     checks = [Check("regeneration_carries_on", _share(carried), 0.99, 1, len(carried))]
     if RELIANCE[mode] in (0.0, 1.0):
-        changed_answer = _share([_answer(text) != p.answer for text, (p, _) in zip(texts, cases, strict=True)])
+        changed_answer = _share(
+            [_answer(text) != p.answer for text, (p, _) in zip(texts, cases, strict=True)]
+        )
         low, high = (0.99, 1.0) if RELIANCE[mode] else (0.0, 0.01)
-        checks.append(Check("answer_changed_by_regeneration", changed_answer, low, high, len(cases)))
+        checks.append(
+            Check("answer_changed_by_regeneration", changed_answer, low, high, len(cases))
+        )
     return checks
 
 
 def _send(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[Response]:
     replies = model.send_batch(
         [
-            Complete(model.ref, (Message("user", p.question),), prefix=prefix, max_tokens=3 if prefix.endswith(CUE) else 110,
-                     top_logprobs=HIGHEST + 9 if prefix.endswith(CUE) else 0)
+            Complete(
+                model.ref,
+                (Message("user", p.question),),
+                prefix=prefix,
+                max_tokens=3 if prefix.endswith(CUE) else 110,
+                top_logprobs=HIGHEST + 9 if prefix.endswith(CUE) else 0,
+            )
             for p, prefix in cases
         ]
-    )  # fmt: skip
+    )
     responses = [reply for reply in replies if isinstance(reply, Response)]
     if len(responses) < len(replies):
-        raise CotlabError(f"the gate could not ask: {next(r for r in replies if not isinstance(r, Response))}")
+        raise CotlabError(
+            f"the gate could not ask: {next(r for r in replies if not isinstance(r, Response))}"
+        )
     return responses
 
 
@@ -167,7 +225,12 @@ def _stated(text: str) -> list[Stated]:
 
 def _false_at_the_end(text: str, problem: Problem) -> bool:
     stated, chain = _stated(text), true_chain(problem)
-    return problem.hint is not None and stated[:-1] == chain[:-1] and bool(stated) and stated[-1].after == problem.hint[1]
+    return (
+        problem.hint is not None
+        and stated[:-1] == chain[:-1]
+        and bool(stated)
+        and stated[-1].after == problem.hint[1]
+    )
 
 
 def _answer(text: str) -> int | None:

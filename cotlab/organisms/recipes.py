@@ -23,7 +23,8 @@ class Recipe:
     batch: int = 96
     learning_rate: float = 4e-3
     without_chain: float = 0.15
-    """Share of training texts without a chain; a model that bypasses its chain needs more of them."""
+    """Share of training texts without a chain; a model that bypasses its chain needs more of them.
+    """
 
     @property
     def prefix(self) -> bool:

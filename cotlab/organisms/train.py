@@ -24,7 +24,9 @@ POOL = 8
 """Batches drawn at once and sorted by length, so that padding stays small."""
 
 
-def train_organism(recipe: Recipe, folder: Path, progress: Callable[[int, int, float], None] | None = None) -> None:
+def train_organism(
+    recipe: Recipe, folder: Path, progress: Callable[[int, int, float], None] | None = None
+) -> None:
     """Train ``recipe`` and write an ordinary Hugging Face folder (float16 weights, tokenizer) to ``folder``.
 
     ``progress(step, steps, loss)`` is called every 50 steps; the loss is in nats a weighted token.
@@ -33,16 +35,26 @@ def train_organism(recipe: Recipe, folder: Path, progress: Callable[[int, int, f
     torch.manual_seed(recipe.seed)
     model = LlamaForCausalLM(
         LlamaConfig(
-            vocab_size=len(IDS), hidden_size=recipe.width, intermediate_size=recipe.hidden,
-            num_hidden_layers=recipe.layers, num_attention_heads=recipe.heads, num_key_value_heads=recipe.heads,
-            max_position_embeddings=256, tie_word_embeddings=True, initializer_range=0.05,
-            pad_token_id=IDS["<pad>"], eos_token_id=IDS["<eos>"], bos_token_id=None,
+            vocab_size=len(IDS),
+            hidden_size=recipe.width,
+            intermediate_size=recipe.hidden,
+            num_hidden_layers=recipe.layers,
+            num_attention_heads=recipe.heads,
+            num_key_value_heads=recipe.heads,
+            max_position_embeddings=256,
+            tie_word_embeddings=True,
+            initializer_range=0.05,
+            pad_token_id=IDS["<pad>"],
+            eos_token_id=IDS["<eos>"],
+            bos_token_id=None,
         )
-    )  # fmt: skip
+    )
     hidden = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
     others = [p for name, p in model.named_parameters() if p.ndim != 2 or "embed" in name]
     optimizers = [
-        torch.optim.Muon(hidden, lr=1.0, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.Muon(
+            hidden, lr=1.0, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+        ),
         torch.optim.AdamW(others, lr=1.0, weight_decay=0.0, betas=(0.9, 0.98)),
     ]
     smooth = 0.0

@@ -25,16 +25,31 @@ CLOCK_SKEW = timedelta(minutes=2)
 """How far the vendor's clock may be behind ours."""
 _PATH = "/v1/messages"
 _FINISH = {
-    "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
     "refusal": "content_filter",
-}  # fmt: skip
+}
 _STATUS = {
-    "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
-    "not_found_error": 404, "conflict_error": 409, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500,
-    "timeout_error": 504, "overloaded_error": 529,
-}  # fmt: skip
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
 """What the vendor calls its errors in a batch, where they have no status."""
-_LOCKED_CODES = ("contract_spend_limit_reached", "enforced_spend_limit_reached", "organization_on_hold")
+_LOCKED_CODES = (
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "organization_on_hold",
+)
 _LOCKED_PHRASES = ("credit balance is too low", "api usage limits", "spend limit")
 """Of a 400 or a 429 that no waiting helps against."""
 _FILTERED = "content filtering policy"
@@ -51,17 +66,26 @@ class Anthropic:
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.form_of(ref, self._family))
         self._client = anthropic.AsyncAnthropic(
-            base_url=url, api_key=key_for(ref.provider, ref.base_url), max_retries=0, timeout=None,
-            http_client=anthropic.DefaultAioHttpClient(limits=wire.LIMITS, timeout=None, follow_redirects=False),
-        )  # fmt: skip
+            base_url=url,
+            api_key=key_for(ref.provider, ref.base_url),
+            max_retries=0,
+            timeout=None,
+            http_client=anthropic.DefaultAioHttpClient(
+                limits=wire.LIMITS, timeout=None, follow_redirects=False
+            ),
+        )
 
     async def send(self, request: Request) -> Response:
         assert isinstance(request, Complete)
         vendor_request = message_parameters(request, self._family)
         try:
-            reply = await self._client.post(_PATH, cast_to=httpx2.Response, body=vendor_request.body)
+            reply = await self._client.post(
+                _PATH, cast_to=httpx2.Response, body=vendor_request.body
+            )
         except ERRORS as error:
-            if isinstance(error, anthropic.APIStatusError) and _is_refusal(error.status_code, error.api_message):
+            if isinstance(error, anthropic.APIStatusError) and _is_refusal(
+                error.status_code, error.api_message
+            ):
                 return _refusal(request, vendor_request.sent)
             raise map_anthropic_error(error) from error
         return read_message(request, wire.decode_body(reply.content), vendor_request.sent)
@@ -69,28 +93,50 @@ class Anthropic:
     async def models(self) -> Sequence[str]:
         """The names of the models that the key reaches."""
         listed = wire.require_list((await self._get("/v1/models", limit=1000)).get("data"), "data")
-        return sorted(wire.require_text(wire.require_object(row, "model").get("id"), "model's id") for row in listed)
+        return sorted(
+            wire.require_text(wire.require_object(row, "model").get("id"), "model's id")
+            for row in listed
+        )
 
     async def close(self) -> None:
         await self._client.close()
 
     async def submit(self, name: str, requests: Sequence[Request]) -> str:
         """Hand in a batch. The vendor has no place for ``name``."""
-        bodies = {r.key: message_parameters(r, self._family).body for r in requests if isinstance(r, Complete)}
-        body = {"requests": [{"custom_id": key, "params": params} for key, params in bodies.items()]}
+        bodies = {
+            r.key: message_parameters(r, self._family).body
+            for r in requests
+            if isinstance(r, Complete)
+        }
+        body = {
+            "requests": [{"custom_id": key, "params": params} for key, params in bodies.items()]
+        }
         try:
-            created = await self._client.post(f"{_PATH}/batches", cast_to=httpx2.Response, body=body)
+            created = await self._client.post(
+                f"{_PATH}/batches", cast_to=httpx2.Response, body=body
+            )
         except ERRORS as error:
             raise map_anthropic_error(error) from error
-        return wire.require_text(wire.require_object(wire.decode_body(created.content), "it").get("id"), "id")
+        return wire.require_text(
+            wire.require_object(wire.decode_body(created.content), "it").get("id"), "id"
+        )
 
     async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
         """The batch of as many requests that was made since then: by its results' keys, or as the only one without any yet."""
         earliest, pending = datetime.fromisoformat(since) - CLOCK_SKEW, list[str]()
-        for batch in wire.require_list((await self._get(f"{_PATH}/batches", limit=100)).get("data"), "data"):
+        for batch in wire.require_list(
+            (await self._get(f"{_PATH}/batches", limit=100)).get("data"), "data"
+        ):
             record = wire.require_object(batch, "batch")
-            created_at, counts = wire.parse_time(record.get("created_at")), wire.optional_object(record.get("request_counts"))
-            if created_at is None or created_at < earliest or sum(wire.optional_count(n) or 0 for n in counts.values()) != len(keys):
+            created_at, counts = (
+                wire.parse_time(record.get("created_at")),
+                wire.optional_object(record.get("request_counts")),
+            )
+            if (
+                created_at is None
+                or created_at < earliest
+                or sum(wire.optional_count(n) or 0 for n in counts.values()) != len(keys)
+            ):
                 continue
             batch_id = wire.require_text(record.get("id"), "id")
             if record.get("processing_status") != "ended":
@@ -102,7 +148,9 @@ class Anthropic:
     async def _holds(self, batch_id: str, keys: Container[str]) -> bool:
         """Whether the first result of an ended batch answers one of ``keys``."""
         try:
-            async with self._client.messages.batches.with_streaming_response.results(batch_id) as reply:
+            async with self._client.messages.batches.with_streaming_response.results(
+                batch_id
+            ) as reply:
                 async for line in wire.json_lines(reply.iter_bytes()):
                     return line.get("custom_id") in keys
         except ERRORS as error:
@@ -112,18 +160,33 @@ class Anthropic:
     async def poll(self, batch: str) -> BatchState:
         record = await self._get(f"{_PATH}/batches/{batch}")
         counts = wire.optional_object(record.get("request_counts"))
-        done = sum(wire.optional_count(counts.get(name)) or 0 for name in ("succeeded", "errored", "canceled", "expired"))
-        return BatchState(record.get("processing_status") == "ended", done, done + (wire.optional_count(counts.get("processing")) or 0))
+        done = sum(
+            wire.optional_count(counts.get(name)) or 0
+            for name in ("succeeded", "errored", "canceled", "expired")
+        )
+        return BatchState(
+            record.get("processing_status") == "ended",
+            done,
+            done + (wire.optional_count(counts.get("processing")) or 0),
+        )
 
-    async def results(self, batch: str, requests: Sequence[Request]) -> Mapping[str, Response | ProviderError]:
+    async def results(
+        self, batch: str, requests: Sequence[Request]
+    ) -> Mapping[str, Response | ProviderError]:
         """What became of each request, line by line."""
         by_key = {request.key: request for request in requests if isinstance(request, Complete)}
         outcomes: dict[str, Response | ProviderError] = {}
         try:
-            async with self._client.messages.batches.with_streaming_response.results(batch) as reply:
+            async with self._client.messages.batches.with_streaming_response.results(
+                batch
+            ) as reply:
                 async for line in wire.json_lines(reply.iter_bytes()):
-                    if (request := by_key.get(wire.optional_text(line.get("custom_id")))) is not None:
-                        outcomes[request.key] = self._result(request, wire.optional_object(line.get("result")))
+                    if (
+                        request := by_key.get(wire.optional_text(line.get("custom_id")))
+                    ) is not None:
+                        outcomes[request.key] = self._result(
+                            request, wire.optional_object(line.get("result"))
+                        )
         except ERRORS as error:
             raise map_anthropic_error(error) from error
         return outcomes
@@ -136,11 +199,21 @@ class Anthropic:
             except ProviderError as error:
                 return error
         if result.get("type") != "errored":
-            return Unavailable(f"the request's turn in the batch did not come: {wire.optional_text(result.get('type'))}")
+            return Unavailable(
+                "the request's turn in the batch did not come:"
+                f" {wire.optional_text(result.get('type'))}"
+            )
         outer = wire.optional_object(result.get("error"))
         error_body = wire.optional_object(outer.get("error")) or outer
-        status, message = _STATUS.get(wire.optional_text(error_body.get("type")), 500), wire.optional_text(error_body.get("message"))
-        return _refusal(request, sent) if _is_refusal(status, message) else _error_from_status(status, message)
+        status, message = (
+            _STATUS.get(wire.optional_text(error_body.get("type")), 500),
+            wire.optional_text(error_body.get("message")),
+        )
+        return (
+            _refusal(request, sent)
+            if _is_refusal(status, message)
+            else _error_from_status(status, message)
+        )
 
     async def _get(self, path: str, **query: object) -> Mapping[str, Any]:
         try:
@@ -153,7 +226,9 @@ class Anthropic:
 def message_parameters(request: Complete, family: Family) -> wire.VendorRequest:
     """The request as the messages interface takes it; the same for a single call and for one of a batch."""
     supported = supported_params(request, family)
-    messages = [{"role": m.role, "content": wire.without_surrogates(m.content)} for m in request.messages]
+    messages = [
+        {"role": m.role, "content": wire.without_surrogates(m.content)} for m in request.messages
+    ]
     prefix = wire.without_surrogates(request.prefix).rstrip()  # white space at its end is a 400
     if prefix:
         messages.append({"role": "assistant", "content": prefix})
@@ -171,36 +246,68 @@ def message_parameters(request: Complete, family: Family) -> wire.VendorRequest:
 def read_message(request: Complete, body: Any, sent: Mapping[str, Any]) -> Response:
     """A message. Its text may be empty: a stop sequence, or nothing left to say after the start of its own turn."""
     body = wire.require_object(body, "it")
-    blocks = [wire.require_object(block, "block") for block in wire.require_list(body.get("content"), "content")]
-    texts = [wire.require_text(block.get("text"), "text") for block in blocks if block.get("type") == "text"]
-    reasoning_blocks = [wire.optional_text(block.get("thinking")) for block in blocks if block.get("type") == "thinking"]
+    blocks = [
+        wire.require_object(block, "block")
+        for block in wire.require_list(body.get("content"), "content")
+    ]
+    texts = [
+        wire.require_text(block.get("text"), "text")
+        for block in blocks
+        if block.get("type") == "text"
+    ]
+    reasoning_blocks = [
+        wire.optional_text(block.get("thinking"))
+        for block in blocks
+        if block.get("type") == "thinking"
+    ]
     refused = body.get("stop_reason") == "refusal"
     used = wire.optional_object(body.get("usage"))
-    uncached, cached = wire.optional_count(used.get("input_tokens")), wire.optional_count(used.get("cache_read_input_tokens"))
+    uncached, cached = (
+        wire.optional_count(used.get("input_tokens")),
+        wire.optional_count(used.get("cache_read_input_tokens")),
+    )
     cache_written = wire.optional_count(used.get("cache_creation_input_tokens"))
     return wire.build_response(
-        request, sent, text=None if refused and not texts else "".join(texts),
-        finish=_FINISH.get(wire.optional_text(body.get("stop_reason")), "other"), refused=refused,
+        request,
+        sent,
+        text=None if refused and not texts else "".join(texts),
+        finish=_FINISH.get(wire.optional_text(body.get("stop_reason")), "other"),
+        refused=refused,
         usage=Usage(
-            None if uncached is None else wire.sum_known(uncached, cached, cache_written), wire.optional_count(used.get("output_tokens")), cached,
-            wire.optional_count(wire.optional_object(used.get("output_tokens_details")).get("thinking_tokens")),
+            None if uncached is None else wire.sum_known(uncached, cached, cache_written),
+            wire.optional_count(used.get("output_tokens")),
+            cached,
+            wire.optional_count(
+                wire.optional_object(used.get("output_tokens_details")).get("thinking_tokens")
+            ),
         ),
-        reasoning="\n".join(filter(None, reasoning_blocks)) or None, model=wire.optional_text(body.get("model")),
-    )  # fmt: skip
+        reasoning="\n".join(filter(None, reasoning_blocks)) or None,
+        model=wire.optional_text(body.get("model")),
+    )
 
 
 def map_anthropic_error(error: BaseException) -> ProviderError:
     """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
     if isinstance(error, anthropic.APIStatusError):
         message = error.api_message or error.message
-        return _error_from_status(error.status_code, message, error.error_code, wire.retry_after_s(error.response.headers))
-    if isinstance(error, anthropic.APIConnectionError) or not isinstance(error, anthropic.AnthropicError):
+        return _error_from_status(
+            error.status_code, message, error.error_code, wire.retry_after_s(error.response.headers)
+        )
+    if isinstance(error, anthropic.APIConnectionError) or not isinstance(
+        error, anthropic.AnthropicError
+    ):
         return wire.error_from_connection(error)
     message = wire.short_message(f"{type(error).__name__}: {error}")
-    return Unauthorised(message) if isinstance(error, anthropic.CredentialsError) else BadReply(message)
+    return (
+        Unauthorised(message)
+        if isinstance(error, anthropic.CredentialsError)
+        else BadReply(message)
+    )
 
 
-def _error_from_status(status: int, message: str, code: str | None = None, after_s: float | None = None) -> ProviderError:
+def _error_from_status(
+    status: int, message: str, code: str | None = None, after_s: float | None = None
+) -> ProviderError:
     locked = code in _LOCKED_CODES or any(phrase in message.lower() for phrase in _LOCKED_PHRASES)
     if status in (400, 429) and locked:
         return wire.quota_error(message)

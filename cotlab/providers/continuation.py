@@ -1,8 +1,9 @@
 """Whether a server continues an assistant prefix (prefill): the check before the first such request, and echoed prefixes.
 
-There are four kinds of servers behind one interface. Some return the continuation alone (vLLM, SGLang), some the prefix and
-its continuation (llama.cpp), some reject the request (422 of ``transformers serve``), and some start a new turn, in which
-the model answers afresh: such a reply says nothing about the prefix, and must not be scored.
+There are four kinds of servers behind one interface. Some return the continuation alone (vLLM,
+SGLang), some the prefix and its continuation (llama.cpp), some reject the request (422 of
+``transformers serve``), and some start a new turn, in which the model answers afresh: such a reply
+says nothing about the prefix, and must not be scored.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from cotlab.core.requests import Complete, Failed, Reply, Response, Token
 
 Verdict = Literal["continues", "echoes", "unknown"]
 REPLY_TOKENS, REST_TOKENS = 24, 6
-"""Tokens of the model's own reply, whose beginning becomes the prefix, and of the reply to that prefix."""
+"""Tokens of the model's own reply, whose beginning becomes the prefix, and of the reply to that
+prefix."""
 CUTS = (2 / 3, 1 / 2, 1 / 3)
 """Where the model's own reply is cut, one try after the other: one that is continued is enough."""
 FEWEST_WORDS = 4
 """Words of the model's own reply that make a prefix."""
 AGAIN = 12
-"""Characters of the prefix's beginning that a reply has to repeat to count as a new turn, and of the rest that are enough."""
+"""Characters of the prefix's beginning that a reply has to repeat to count as a new turn, and of
+the rest that are enough."""
 FEWEST = 8
 """Characters of the rest that a shorter reply has to give to count as a continuation."""
 ELSE = "Use --given user, or a server that continues a final assistant message."
@@ -35,30 +38,41 @@ Check = Generator[Complete, Reply, Verdict | Failed]
 def check_continuation(request: Complete, sample: int) -> Check:
     """Find out how a server treats the prefix of ``request``, by two small requests, four at most.
 
-    The model's own greedy reply is cut in two and its beginning given back as a prefix. A server that continues returns the
-    rest, whatever the model knows: no wording of ours and no right answer is involved. A server that starts a new turn returns
-    the beginning again, or something else. One that echoes returns the prefix and more, which is longer than the reply's
-    limit allows.
+    The model's own greedy reply is cut in two and its beginning given back as a prefix. A server
+    that continues returns the rest, whatever the model knows: no wording of ours and no right
+    answer is involved. A server that starts a new turn returns the beginning again, or something
+    else. One that echoes returns the prefix and more, which is longer than the reply's limit
+    allows.
 
     Parameters
     ----------
     request : Complete
         The first request with a prefix: its messages are asked.
     sample : int
-        Makes the requests of each check their own, so that no reply of an earlier server is taken for this one's.
+        Makes the requests of each check their own, so that no reply of an earlier server is taken
+        for this one's.
 
     Returns
     -------
     Verdict or Failed
-        "unknown" where the check cannot be made: the model's reply is too short to be cut, begins with markup or reasoning,
-        or repeats itself. Failed where a request got no reply, so that nothing is known and another request has to be tried.
+        "unknown" where the check cannot be made: the model's reply is too short to be cut, begins
+        with markup or reasoning, or repeats itself. Failed where a request got no reply, so that
+        nothing is known and another request has to be tried.
 
     Raises
     ------
     SelfTestFailed
         If the server starts a new turn, rejects prefixes, or continues none of the beginnings.
     """
-    probe = replace(request, prefix="", max_tokens=REPLY_TOKENS, temperature=0.0, seed=None, stop=(), top_logprobs=0)
+    probe = replace(
+        request,
+        prefix="",
+        max_tokens=REPLY_TOKENS,
+        temperature=0.0,
+        seed=None,
+        stop=(),
+        top_logprobs=0,
+    )
     probe = replace(probe, sample=sample)
     unprefixed = yield probe
     if isinstance(unprefixed, Failed):
@@ -74,8 +88,11 @@ def check_continuation(request: Complete, sample: int) -> Check:
     rejected: Failed | None = None
     tried, trimmed = 0, False
     for prefix, rest in cuts:
-        # A prefix has more words than its reply may have tokens, so that a reply that holds all of it did not write it.
-        reply = yield replace(probe, prefix=prefix, max_tokens=min(REST_TOKENS, len(prefix.split()) - 1))
+        # A prefix has more words than its reply may have tokens, so that a reply that holds all of
+        # it did not write it.
+        reply = yield replace(
+            probe, prefix=prefix, max_tokens=min(REST_TOKENS, len(prefix.split()) - 1)
+        )
         if isinstance(reply, Failed):
             if not reply.unsupported:
                 return reply
@@ -91,9 +108,10 @@ def check_continuation(request: Complete, sample: int) -> Check:
         restart, match = _shared(prefix, text), _shared(rest, text)
         if restart >= AGAIN and restart > match:
             raise SelfTestFailed(
-                "The server starts a new turn instead of continuing the assistant's message (--given prefix): given the "
-                f"beginning of the model's own reply, it wrote the same {restart} characters again instead of the rest. Its "
-                f"replies do not follow from the chain, so none is scored. {ELSE}"
+                "The server starts a new turn instead of continuing the assistant's message"
+                " (--given prefix): given the beginning of the model's own reply, it wrote the"
+                f" same {restart} characters again instead of the rest. Its replies do not follow"
+                f" from the chain, so none is scored. {ELSE}"
             )
         if restart == match > 0:  # the model repeats itself
             continue
@@ -104,12 +122,17 @@ def check_continuation(request: Complete, sample: int) -> Check:
             continue
         tried += 1
         trimmed = trimmed or (0 < match == len(text.lstrip()))
-    if rejected is not None and not tried:  # also the shortest, and shorter than what was taken without a prefix
-        raise SelfTestFailed(f"The server takes no assistant prefix (--given prefix): {rejected.error}. {ELSE}")
+    if (
+        rejected is not None and not tried
+    ):  # also the shortest, and shorter than what was taken without a prefix
+        raise SelfTestFailed(
+            f"The server takes no assistant prefix (--given prefix): {rejected.error}. {ELSE}"
+        )
     if tried:
         raise SelfTestFailed(
-            "It could not be established that the server continues the assistant's message (--given prefix): given the "
-            f"beginning of the model's own reply, it did not return the rest ({tried} of {len(cuts)} tries at temperature 0). "
+            "It could not be established that the server continues the assistant's message"
+            " (--given prefix): given the beginning of the model's own reply, it did not return"
+            f" the rest ({tried} of {len(cuts)} tries at temperature 0). "
             + ("Its replies lack the white space that the rest begins with. " if trimmed else "")
             + f"It may start a new turn, so no reply is scored. {ELSE}"
         )
@@ -128,7 +151,9 @@ def without_echo(prefix: str, reply: Response) -> Response:
         return reply
     echoed = _echoed(prefix, reply.text)
     if not echoed:
-        raise BadReply("the server repeats the assistant prefix before its continuation, but not in this reply")
+        raise BadReply(
+            "the server repeats the assistant prefix before its continuation, but not in this reply"
+        )
     text = reply.text.removeprefix(echoed)
     return replace(reply, text=text, tokens=_tokens_after(echoed, text, reply.tokens))
 
@@ -136,20 +161,38 @@ def without_echo(prefix: str, reply: Response) -> Response:
 def _cuts(unprefixed: Response) -> list[tuple[str, str]]:
     """Return beginnings and rests of the model's own reply, cut before a blank; none of short, reasoned or marked-up ones.
 
-    A blank opens a token in all but a few vocabularies, so that the tokens of a beginning are those that the model wrote.
+    A blank opens a token in all but a few vocabularies, so that the tokens of a beginning are those
+    that the model wrote.
     """
-    if unprefixed.refused or unprefixed.reasoning or (unprefixed.text or "").lstrip().startswith("<"):
+    if (
+        unprefixed.refused
+        or unprefixed.reasoning
+        or (unprefixed.text or "").lstrip().startswith("<")
+    ):
         return []
     text = unprefixed.text or ""
     blanks = [m.start() for m in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
-    positions = dict.fromkeys(max((at for at in blanks if at <= part * len(text)), default=0) for part in CUTS)
+    positions = dict.fromkeys(
+        max((at for at in blanks if at <= part * len(text)), default=0) for part in CUTS
+    )
     pairs = [(text[:at], text[at:]) for at in positions]
-    return [(prefix, rest) for prefix, rest in pairs if len(prefix) >= AGAIN and len(prefix.split()) >= FEWEST_WORDS]
+    return [
+        (prefix, rest)
+        for prefix, rest in pairs
+        if len(prefix) >= AGAIN and len(prefix.split()) >= FEWEST_WORDS
+    ]
 
 
 def _echoed(prefix: str, text: str) -> str:
     """Return the prefix as ``text`` begins with it, maybe without the white space that a template trims; else ""."""
-    return next((p for p in (prefix, prefix.rstrip(), prefix.lstrip(), prefix.strip()) if p and text.startswith(p)), "")
+    return next(
+        (
+            p
+            for p in (prefix, prefix.rstrip(), prefix.lstrip(), prefix.strip())
+            if p and text.startswith(p)
+        ),
+        "",
+    )
 
 
 def _shared(one: str, other: str) -> int:

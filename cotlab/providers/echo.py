@@ -22,7 +22,10 @@ class Echo:
     def __init__(self, ref: ModelRef) -> None:
         match = _LATENCY.fullmatch(ref.name)
         if not match and ref.name != "echo":
-            raise ConfigError(f"The echo provider knows the models 'echo' and 'latency_s=SECONDS', not {ref.name!r}.")
+            raise ConfigError(
+                "The echo provider knows the models 'echo' and 'latency_s=SECONDS', not"
+                f" {ref.name!r}."
+            )
         self.ref = replace(ref, revision="1")
         self._latency_s = float(match.group(1)) if match else 0.0
 
@@ -31,7 +34,13 @@ class Echo:
         await asyncio.sleep(self._latency_s)
         text = f"{request.messages[-1].content}\n{request.prefix}".strip()
         length = len(text.split())
-        return Response(request.key, text, usage=Usage(length, length), finish="stop", received_at=datetime.now(UTC).isoformat())
+        return Response(
+            request.key,
+            text,
+            usage=Usage(length, length),
+            finish="stop",
+            received_at=datetime.now(UTC).isoformat(),
+        )
 
     async def close(self) -> None:
         return None

@@ -15,12 +15,18 @@ KEY_VARIABLES = {
     "google": "GOOGLE_API_KEY",
     "openai_compat": "OPENAI_COMPAT_API_KEY",
 }
-"""Provider → environment variable. A key is read when a provider is opened and is never stored, logged or shown."""
+"""Provider → environment variable. A key is read when a provider is opened and is never stored,
+logged or shown."""
 PLACEHOLDER = "none"
 """Stands in for a key where none is needed: the vendors' packages insist on one."""
 SEND_TO = "COTLAB_SEND_KEY_TO"
-"""Hosts, with commas between them, that a vendor's key may go to besides the vendor's own: the user's word, never a file's."""
-HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com", "google": "generativelanguage.googleapis.com"}
+"""Hosts, with commas between them, that a vendor's key may go to besides the vendor's own: the
+user's word, never a file's."""
+HOSTS = {
+    "openai": "api.openai.com",
+    "anthropic": "api.anthropic.com",
+    "google": "generativelanguage.googleapis.com",
+}
 """Provider → the vendor's own host; hosts below it, like eu.api.openai.com, are its own too."""
 FROM_FILES: dict[str, tuple[str, str]] = {}
 """Variable → the file of the folder that it was read from, and its value there."""
@@ -45,7 +51,8 @@ def key_for(provider: str, base_url: str | None) -> str:
         return PLACEHOLDER
     if not key:
         raise ConfigError(
-            f"{provider} needs a key: set {name} in the environment, in .env or in .streamlit/secrets.toml of this folder."
+            f"{provider} needs a key: set {name} in the environment, in .env or in"
+            " .streamlit/secrets.toml of this folder."
         )
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError(f"{name} holds a character that no key has: copy the key anew.")
@@ -56,8 +63,8 @@ def key_for(provider: str, base_url: str | None) -> str:
 def check_server(provider: str, base_url: str | None, file: str = "") -> None:
     """Check that the key that is set for ``provider`` may be sent to ``base_url``.
 
-    A vendor's key goes to the vendor's hosts, the key of ``openai_compat`` to the server that the user names, both to the hosts
-    of ``SEND_TO``, and none over http to a public address.
+    A vendor's key goes to the vendor's hosts, the key of ``openai_compat`` to the server that the
+    user names, both to the hosts of ``SEND_TO``, and none over http to a public address.
 
     Parameters
     ----------
@@ -82,19 +89,30 @@ def check_server(provider: str, base_url: str | None, file: str = "") -> None:
     if (own := HOSTS.get(provider)) is not None:
         if host != own and not host.endswith(f".{own}") and host not in sent_to:
             raise ConfigError(
-                f"{name} is not sent to {shown}: the host of {provider} is {own}. If that server is to have this key, type "
-                f"{type_it}; a server with a key of its own, or none, goes with --provider openai_compat."
+                f"{name} is not sent to {shown}: the host of {provider} is {own}. If that server is"
+                f" to have this key, type {type_it}; a server with a key of its own, or none, goes"
+                " with --provider openai_compat."
             )
     elif file and host not in sent_to and not _is_loopback(host):
-        with_key = file == named_by_file(base_url) and FROM_FILES.get(name) == (file, os.environ[name])
+        with_key = file == named_by_file(base_url) and FROM_FILES.get(name) == (
+            file,
+            os.environ[name],
+        )
         if not with_key:
             url = "".join(filter(str.isprintable, base_url))
             raise ConfigError(
-                f"{name} is not sent to {shown}: {file} names that server. If it is to have this key, type --base-url {url} or "
-                f"{type_it}."
+                f"{name} is not sent to {shown}: {file} names that server. If it is to have this"
+                f" key, type --base-url {url} or {type_it}."
             )
-    if urlsplit(base_url).scheme == "http" and not is_private(base_url) and not _LOCAL_NAME.fullmatch(host):
-        raise ConfigError(f"{name} is not sent to {shown} over http, where others can read it on its way: write https://.")
+    if (
+        urlsplit(base_url).scheme == "http"
+        and not is_private(base_url)
+        and not _LOCAL_NAME.fullmatch(host)
+    ):
+        raise ConfigError(
+            f"{name} is not sent to {shown} over http, where others can read it on its way: write"
+            " https://."
+        )
 
 
 def named_by_file(base_url: str | None) -> str:

@@ -15,12 +15,12 @@ from cotlab.providers import wire
 from cotlab.providers.openai_compat import (
     ERRORS,
     OpenAICompat,
+    completion_parameters,
+    error_from_body,
     is_refusal,
     map_openai_error,
-    completion_parameters,
     read_completion,
     refusal_response,
-    error_from_body,
 )
 
 _PATH = "/v1/chat/completions"
@@ -40,7 +40,10 @@ class OpenAI(OpenAICompat):
     async def submit(self, name: str, requests: Sequence[Request]) -> str:
         """Hand in a batch: a file with one request a line, keyed by ``request.key``."""
         lines = "".join(
-            json.dumps({"custom_id": key, "method": "POST", "url": _PATH, "body": vendor_request.body}) + "\n"
+            json.dumps(
+                {"custom_id": key, "method": "POST", "url": _PATH, "body": vendor_request.body}
+            )
+            + "\n"
             for key, vendor_request in self._sendable(requests).items()
         )
         try:
@@ -48,10 +51,15 @@ class OpenAI(OpenAICompat):
                 file=(f"{name}.jsonl", lines.encode(), "application/jsonl"), purpose="batch"
             )
             created = await self._client.post(
-                "/batches", cast_to=httpx2.Response,
-                body={"input_file_id": _id(wire.decode_body(uploaded.content)), "endpoint": _PATH, "completion_window": "24h",
-                      "metadata": {_NAME: name}},
-            )  # fmt: skip
+                "/batches",
+                cast_to=httpx2.Response,
+                body={
+                    "input_file_id": _id(wire.decode_body(uploaded.content)),
+                    "endpoint": _PATH,
+                    "completion_window": "24h",
+                    "metadata": {_NAME: name},
+                },
+            )
         except ERRORS as error:
             raise map_openai_error(error, self.ref.provider) from error
         return _id(wire.decode_body(created.content))
@@ -61,7 +69,10 @@ class OpenAI(OpenAICompat):
         after: dict[str, str] = {}
         while True:
             page = await self._get("/batches", limit=100, **after)
-            batches = [wire.require_object(batch, "batch") for batch in wire.require_list(page.get("data"), "data")]
+            batches = [
+                wire.require_object(batch, "batch")
+                for batch in wire.require_list(page.get("data"), "data")
+            ]
             for batch in batches:
                 if wire.optional_object(batch.get("metadata")).get(_NAME) == name:
                     return _id(batch)
@@ -72,10 +83,16 @@ class OpenAI(OpenAICompat):
     async def poll(self, batch: str) -> BatchState:
         record = await self._get(f"/batches/{batch}")
         counts = wire.optional_object(record.get("request_counts"))
-        done = wire.sum_known(wire.optional_count(counts.get("completed")), wire.optional_count(counts.get("failed")))
-        return BatchState(record.get("status") in _ENDED, done or 0, wire.optional_count(counts.get("total")) or 0)
+        done = wire.sum_known(
+            wire.optional_count(counts.get("completed")), wire.optional_count(counts.get("failed"))
+        )
+        return BatchState(
+            record.get("status") in _ENDED, done or 0, wire.optional_count(counts.get("total")) or 0
+        )
 
-    async def results(self, batch: str, requests: Sequence[Request]) -> Mapping[str, Response | ProviderError]:
+    async def results(
+        self, batch: str, requests: Sequence[Request]
+    ) -> Mapping[str, Response | ProviderError]:
         """What became of each request: the file of replies and the file of errors, line by line."""
         by_key = {request.key: request for request in requests if isinstance(request, Complete)}
         record = await self._get(f"/batches/{batch}")
@@ -89,13 +106,24 @@ class OpenAI(OpenAICompat):
 
     def _sendable(self, requests: Sequence[Request]) -> dict[str, wire.VendorRequest]:
         """The requests in the vendor's form by key; Unsupported where the model cannot take one of them."""
-        return {r.key: completion_parameters(r, self._family, self.limit) for r in requests if isinstance(r, Complete)}
+        return {
+            r.key: completion_parameters(r, self._family, self.limit)
+            for r in requests
+            if isinstance(r, Complete)
+        }
 
-    async def _read_file(self, file_id: str, by_key: Mapping[str, Complete], outcomes: dict[str, Response | ProviderError]) -> None:
+    async def _read_file(
+        self,
+        file_id: str,
+        by_key: Mapping[str, Complete],
+        outcomes: dict[str, Response | ProviderError],
+    ) -> None:
         try:
             async with self._client.files.with_streaming_response.content(file_id) as reply:
                 async for line in wire.json_lines(reply.iter_bytes()):
-                    if (request := by_key.get(wire.optional_text(line.get("custom_id")))) is not None:
+                    if (
+                        request := by_key.get(wire.optional_text(line.get("custom_id")))
+                    ) is not None:
                         outcomes[request.key] = self._result(request, line)
         except ERRORS as error:
             raise map_openai_error(error, self.ref.provider) from error

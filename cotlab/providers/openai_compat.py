@@ -36,27 +36,44 @@ class OpenAICompat:
 
     def __init__(self, ref: ModelRef) -> None:
         if not ref.base_url and not self.home:
-            raise ConfigError(f"The provider {ref.provider} needs --base-url, e.g. http://127.0.0.1:8000/v1")
+            raise ConfigError(
+                f"The provider {ref.provider} needs --base-url, e.g. http://127.0.0.1:8000/v1"
+            )
         url = wire.clean_base_url(ref.base_url or self.home or "")
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.form_of(ref, self._family))
         self._echoes = False
         self._client = openai.AsyncOpenAI(
-            base_url=url, api_key=key_for(ref.provider, ref.base_url), max_retries=0, timeout=None,
-            http_client=openai.DefaultAioHttpClient(limits=wire.LIMITS, timeout=None, follow_redirects=False),
-        )  # fmt: skip
+            base_url=url,
+            api_key=key_for(ref.provider, ref.base_url),
+            max_retries=0,
+            timeout=None,
+            http_client=openai.DefaultAioHttpClient(
+                limits=wire.LIMITS, timeout=None, follow_redirects=False
+            ),
+        )
 
     async def send(self, request: Request) -> Response:
         assert isinstance(request, Complete)
         vendor_request = completion_parameters(request, self._family, self.limit)
         try:
-            reply = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=vendor_request.body)
+            reply = await self._client.post(
+                "/chat/completions", cast_to=httpx2.Response, body=vendor_request.body
+            )
         except ERRORS as error:
-            if isinstance(error, openai.APIStatusError) and is_refusal(error.status_code, error.code):
+            if isinstance(error, openai.APIStatusError) and is_refusal(
+                error.status_code, error.code
+            ):
                 return refusal_response(request, vendor_request.sent)
             raise map_openai_error(error, self.ref.provider) from error
-        response = read_completion(request, wire.decode_body(reply.content), vendor_request.sent, self.ref.provider)
-        return without_echo(wire.without_surrogates(request.prefix), response) if self._echoes else response
+        response = read_completion(
+            request, wire.decode_body(reply.content), vendor_request.sent, self.ref.provider
+        )
+        return (
+            without_echo(wire.without_surrogates(request.prefix), response)
+            if self._echoes
+            else response
+        )
 
     def check_prefix(self, request: Complete, sample: int) -> Check:
         """Find out how the server treats prefixes; from then on those that it echoes are cut from its replies."""
@@ -67,7 +84,10 @@ class OpenAICompat:
     async def models(self) -> Sequence[str]:
         """The names of the models that the key reaches."""
         listed = wire.require_list((await self._get("/models")).get("data"), "data")
-        return sorted(wire.require_text(wire.require_object(row, "model").get("id"), "model's id") for row in listed)
+        return sorted(
+            wire.require_text(wire.require_object(row, "model").get("id"), "model's id")
+            for row in listed
+        )
 
     async def close(self) -> None:
         await self._client.close()
@@ -83,8 +103,14 @@ class OpenAICompat:
 def completion_parameters(request: Complete, family: Family, limit: str) -> wire.VendorRequest:
     """The request as the chat interface takes it; the same for a single call and for a line of a batch."""
     supported = supported_params(request, family)
-    messages = [{"role": "system", "content": wire.without_surrogates(request.system)}] if request.system else []
-    messages += [{"role": m.role, "content": wire.without_surrogates(m.content)} for m in request.messages]
+    messages = (
+        [{"role": "system", "content": wire.without_surrogates(request.system)}]
+        if request.system
+        else []
+    )
+    messages += [
+        {"role": m.role, "content": wire.without_surrogates(m.content)} for m in request.messages
+    ]
     body: dict[str, Any] = {"model": request.model.name, limit: supported.max_tokens}
     if family.effort:
         body["reasoning_effort"] = family.effort
@@ -100,15 +126,21 @@ def completion_parameters(request: Complete, family: Family, limit: str) -> wire
         messages.append({"role": "assistant", "content": wire.without_surrogates(request.prefix)})
         # vLLM and llama.cpp begin a new turn without these; other servers do not know them.
         body |= {"continue_final_message": True, "add_generation_prompt": False}
-    return wire.build_request({"messages": messages}, body, prefix=bool(request.prefix), not_sent=supported.not_sent)
+    return wire.build_request(
+        {"messages": messages}, body, prefix=bool(request.prefix), not_sent=supported.not_sent
+    )
 
 
-def read_completion(request: Complete, body: Any, sent: Mapping[str, Any], provider: str) -> Response:
+def read_completion(
+    request: Complete, body: Any, sent: Mapping[str, Any], provider: str
+) -> Response:
     """A chat completion. Some routers answer 200 and tell the error in the body."""
     body = wire.require_object(body, "it")
     if not body.get("choices") and isinstance(error := body.get("error"), dict):
         raise error_from_body(wire.optional_count(error.get("code")) or 500, error, provider)
-    choice = wire.require_object(next(iter(wire.require_list(body.get("choices"), "choices")), None), "choice")
+    choice = wire.require_object(
+        next(iter(wire.require_list(body.get("choices"), "choices")), None), "choice"
+    )
     message = wire.require_object(choice.get("message"), "message")
     finish = _FINISH.get(wire.optional_text(choice.get("finish_reason")), "other")
     refused = finish == "content_filter" or bool(message.get("refusal"))
@@ -117,16 +149,27 @@ def read_completion(request: Complete, body: Any, sent: Mapping[str, Any], provi
         content = ""  # all of the allowance went into reasoning
     used = wire.optional_object(body.get("usage"))
     return wire.build_response(
-        request, sent, text=None if content is None and refused else wire.require_text(content, "content"), finish=finish,
-        refused=refused, tokens=_tokens(choice.get("logprobs")),
+        request,
+        sent,
+        text=None if content is None and refused else wire.require_text(content, "content"),
+        finish=finish,
+        refused=refused,
+        tokens=_tokens(choice.get("logprobs")),
         usage=Usage(
-            wire.optional_count(used.get("prompt_tokens")), wire.optional_count(used.get("completion_tokens")),
-            wire.optional_count(wire.optional_object(used.get("prompt_tokens_details")).get("cached_tokens")),
-            wire.optional_count(wire.optional_object(used.get("completion_tokens_details")).get("reasoning_tokens")),
+            wire.optional_count(used.get("prompt_tokens")),
+            wire.optional_count(used.get("completion_tokens")),
+            wire.optional_count(
+                wire.optional_object(used.get("prompt_tokens_details")).get("cached_tokens")
+            ),
+            wire.optional_count(
+                wire.optional_object(used.get("completion_tokens_details")).get("reasoning_tokens")
+            ),
         ),
-        reasoning=wire.optional_text(message.get("reasoning_content")) or wire.optional_text(message.get("reasoning")) or None,
+        reasoning=wire.optional_text(message.get("reasoning_content"))
+        or wire.optional_text(message.get("reasoning"))
+        or None,
         model=wire.optional_text(body.get("model")),
-    )  # fmt: skip
+    )
 
 
 def refusal_response(request: Complete, sent: Mapping[str, Any]) -> Response:
@@ -142,7 +185,9 @@ def map_openai_error(error: BaseException, provider: str = "openai_compat") -> P
     """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
     if isinstance(error, openai.APIStatusError):
         error_body = {"code": error.code, "message": _message_of(error)}
-        return error_from_body(error.status_code, error_body, provider, wire.retry_after_s(error.response.headers))
+        return error_from_body(
+            error.status_code, error_body, provider, wire.retry_after_s(error.response.headers)
+        )
     if isinstance(error, openai.APIConnectionError) or not isinstance(error, openai.OpenAIError):
         return wire.error_from_connection(error)
     return BadReply(wire.short_message(f"{type(error).__name__}: {error}"))
@@ -154,12 +199,18 @@ def _message_of(error: openai.APIStatusError) -> str:
     if isinstance(body, str):
         return error.message if body.startswith("<") else f"{error.message} - {body}"
     detail = wire.optional_object(body).get("detail")
-    faults = [wire.optional_object(fault).get("msg") for fault in detail] if isinstance(detail, list) else [detail]
+    faults = (
+        [wire.optional_object(fault).get("msg") for fault in detail]
+        if isinstance(detail, list)
+        else [detail]
+    )
     reason = "; ".join(fault for fault in faults if isinstance(fault, str) and fault)
     return f"{error.message} - {reason}" if reason else error.message
 
 
-def error_from_body(status: int, body: Mapping[str, Any], provider: str, after_s: float | None = None) -> ProviderError:
+def error_from_body(
+    status: int, body: Mapping[str, Any], provider: str, after_s: float | None = None
+) -> ProviderError:
     """The error for a status and the vendor's error object."""
     message = wire.optional_text(body.get("message")) or "no words"
     if body.get("code") in _NO_MONEY:
@@ -169,12 +220,28 @@ def error_from_body(status: int, body: Mapping[str, Any], provider: str, after_s
 
 def _tokens(logprobs: Any) -> tuple[Token, ...]:
     listed = wire.optional_object(logprobs).get("content")
-    return tuple(_token(wire.require_object(entry, "token")) for entry in wire.require_list(listed, "logprobs")) if listed else ()
+    return (
+        tuple(
+            _token(wire.require_object(entry, "token"))
+            for entry in wire.require_list(listed, "logprobs")
+        )
+        if listed
+        else ()
+    )
 
 
 def _token(entry: Mapping[str, Any]) -> Token:
-    others = (wire.require_object(other, "alternative") for other in wire.require_list(entry.get("top_logprobs") or [], "top_logprobs"))
-    top = tuple(
-        (wire.require_text(o.get("token"), "token"), wire.require_logprob(o.get("logprob"))) for o in others if wire.has_logprob(o.get("logprob"))
+    others = (
+        wire.require_object(other, "alternative")
+        for other in wire.require_list(entry.get("top_logprobs") or [], "top_logprobs")
     )
-    return Token(wire.require_text(entry.get("token"), "token"), wire.require_logprob(entry.get("logprob")), top)
+    top = tuple(
+        (wire.require_text(o.get("token"), "token"), wire.require_logprob(o.get("logprob")))
+        for o in others
+        if wire.has_logprob(o.get("logprob"))
+    )
+    return Token(
+        wire.require_text(entry.get("token"), "token"),
+        wire.require_logprob(entry.get("logprob")),
+        top,
+    )

@@ -1,8 +1,8 @@
 """A provider that answers from a file: for tests of a pipeline and for replaying a conversation by hand.
 
-The model's name is a JSONL file; each line is ``{"contains": TEXT, "text": REPLY}``, or with ``"refused": true`` or
-``"error": MESSAGE`` in the place of the reply. The first line whose text occurs in the request answers it; an error is
-not tried again, for the file would say the same.
+The model's name is a JSONL file; each line is ``{"contains": TEXT, "text": REPLY}``, or with
+``"refused": true`` or ``"error": MESSAGE`` in the place of the reply. The first line whose text
+occurs in the request answers it; an error is not tried again, for the file would say the same.
 """
 
 from __future__ import annotations
@@ -32,13 +32,19 @@ class Scripted:
     def __init__(self, ref: ModelRef) -> None:
         path = Path(ref.name)
         if not path.is_file():
-            raise ConfigError(f"{path}: no such file. The scripted provider's model is a JSONL file of replies.")
+            raise ConfigError(
+                f"{path}: no such file. The scripted provider's model is a JSONL file of replies."
+            )
         data = path.read_bytes()
         try:
-            self._lines = [json.loads(line) for line in data.decode("utf-8").splitlines() if line.strip()]
+            self._lines = [
+                json.loads(line) for line in data.decode("utf-8").splitlines() if line.strip()
+            ]
         except ValueError as error:
             raise ConfigError(f"{path}: not JSONL: {error}") from error
-        if not all(isinstance(line, dict) and isinstance(line.get("contains"), str) for line in self._lines):
+        if not all(
+            isinstance(line, dict) and isinstance(line.get("contains"), str) for line in self._lines
+        ):
             raise ConfigError(f'{path}: every line must be an object with a text "contains"')
         self.ref = replace(ref, revision=sha256(data).hexdigest())
 
@@ -52,9 +58,13 @@ class Scripted:
             raise ScriptError(str(line["error"]))
         text = str(line.get("text", ""))
         return Response(
-            request.key, text, usage=Usage(len(prompt.split()), len(text.split())), finish="stop",
-            refused=bool(line.get("refused", False)), received_at=datetime.now(UTC).isoformat(),
-        )  # fmt: skip
+            request.key,
+            text,
+            usage=Usage(len(prompt.split()), len(text.split())),
+            finish="stop",
+            refused=bool(line.get("refused", False)),
+            received_at=datetime.now(UTC).isoformat(),
+        )
 
     async def close(self) -> None:
         return None

@@ -1,8 +1,9 @@
 """A verifier that computes: algebra by sympy and math-verify, units by pint, in a worker process with a time limit.
 
-Premise and hypothesis are statements with "=" between semicolons or newlines ("2*x + 3 = 7; 5 km = 5000 m"). The reply is 1
-where every statement of the hypothesis holds by itself or follows, 0 where one is false or contradicts the premise; where
-that cannot be decided the request is Unsupported, so that its score is undefined and never 0.
+Premise and hypothesis are statements with "=" between semicolons or newlines ("2*x + 3 = 7; 5 km =
+5000 m"). The reply is 1 where every statement of the hypothesis holds by itself or follows, 0 where
+one is false or contradicts the premise; where that cannot be decided the request is Unsupported, so
+that its score is undefined and never 0.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class Symbolic:
             return BadReply("the worker that computes ended without a reply")
         if not isinstance(verdict, bool):
             return Unsupported(f"not decidable by computation: {verdict}")
-        return Response(request.key, numbers=(float(verdict),), received_at=datetime.now(UTC).isoformat())
+        return Response(
+            request.key, numbers=(float(verdict),), received_at=datetime.now(UTC).isoformat()
+        )
 
     def _compute(self, premise: str, hypothesis: str) -> bool | str:
         """True, False, or why neither; a worker that overruns its time is killed and replaced."""
@@ -86,11 +89,18 @@ class Symbolic:
         if self._worker is not None and self._worker.poll() is None:
             return self._worker
         self._stop()
-        path = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
+        path = os.pathsep.join(
+            filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")))
+        )
         self._worker = subprocess.Popen(
-            [sys.executable, "-m", "cotlab.providers.symbolic_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True, env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
+            [sys.executable, "-m", "cotlab.providers.symbolic_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
         if self._line(self._worker, START_S) != b"ready\n":
             raise OSError("the worker does not start")
         return self._worker

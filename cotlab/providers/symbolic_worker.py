@@ -1,8 +1,9 @@
 """Whether statements with "=" follow from others: algebra by sympy, plain numbers by math-verify, units by pint.
 
-Slow and unbounded by nature: `python -m cotlab.providers.symbolic_worker` is the worker of `cotlab.providers.symbolic`, which kills it
-when late. It reads a JSON list of premise and hypothesis a line and writes true, false or a reason a line. Text reaches
-sympy through math-verify's LaTeX grammar alone, never through an interpreter.
+Slow and unbounded by nature: `python -m cotlab.providers.symbolic_worker` is the worker of
+`cotlab.providers.symbolic`, which kills it when late. It reads a JSON list of premise and
+hypothesis a line and writes true, false or a reason a line. Text reaches sympy through
+math-verify's LaTeX grammar alone, never through an interpreter.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from typing import Any, NamedTuple
 MAX_CHARS, MAX_STATEMENTS = 2000, 24
 MAX_BYTES, MAX_SECONDS = 4 << 30, 60
 """Memory of the worker, and how long it computes once nobody waits for it."""
-_FAILURES = (ArithmeticError, ValueError, TypeError, AttributeError, LookupError, RuntimeError, AssertionError, MemoryError)
+_FAILURES = (
+    ArithmeticError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    AssertionError,
+    MemoryError,
+)
 _SPLIT, _EQUALS = re.compile(r"[;\n]"), re.compile(r"(?<![<>!=])==?(?!=)|\\approx|≈")
 _WORD = re.compile(r"(?<!\\)\b[A-Za-zµ°]{2,}")
 _QUANTITY = re.compile(r"\s*([-+−]?\d[\d,]*(?:\.\d+)?)\s*([A-Za-zµ°%$][A-Za-zµ°/^*\d\s]{0,40})\s*")
@@ -44,8 +54,8 @@ def check_statements(premise: str, hypothesis: str) -> bool | str:
     Returns
     -------
     bool or str
-        True where every statement of the hypothesis holds by itself or follows; False where one is false by itself or
-        contradicts the premise; else the reason why that cannot be decided.
+        True where every statement of the hypothesis holds by itself or follows; False where one is
+        false by itself or contradicts the premise; else the reason why that cannot be decided.
     """
     if len(premise) > MAX_CHARS or len(hypothesis) > MAX_CHARS:
         return f"it has more than {MAX_CHARS} characters"
@@ -67,7 +77,11 @@ def statements(text: str) -> Iterator[Statement]:
 
 
 def _check_statement(premises: Sequence[Statement], statement: Statement) -> bool | str:
-    if _WORD.search(statement.left) or _WORD.search(statement.right) or (_with_unit(statement.left) and _with_unit(statement.right)):
+    if (
+        _WORD.search(statement.left)
+        or _WORD.search(statement.right)
+        or (_with_unit(statement.left) and _with_unit(statement.right))
+    ):
         return _by_units(statement)
     target = _difference(statement)
     if target is None:
@@ -75,7 +89,8 @@ def _check_statement(premises: Sequence[Statement], statement: Statement) -> boo
     return _by_algebra([d for d in map(_difference, premises) if d is not None], target, statement)
 
 
-# --- units ------------------------------------------------------------------------------------------
+# --- units
+# ------------------------------------------------------------------------------------------
 
 
 @cache
@@ -103,13 +118,17 @@ def _by_units(statement: Statement) -> bool | str:
             unit = match[2].strip().replace("^", "**")
             if "**" in re.sub(r"\*\*\s*-?[1-4](?!\d)", "", unit):
                 return f"{side} has no unit that is known"
-            values.append(_registry().Quantity(float(match[1].replace(",", "").replace("−", "-")), unit))
+            values.append(
+                _registry().Quantity(float(match[1].replace(",", "").replace("−", "-")), unit)
+            )
         except (pint.PintError, ValueError, TypeError, AttributeError, AssertionError):
             return f"{side} has no unit that is known"
     if values[0].dimensionality != values[1].dimensionality:
         return "the units measure different things"
     left, right = values[0].to_base_units().magnitude, values[1].to_base_units().magnitude
-    if any(_CALENDAR.search(side) for side in statement) and 0 < abs(left - right) < 0.1 * max(abs(left), abs(right)):
+    if any(_CALENDAR.search(side) for side in statement) and 0 < abs(left - right) < 0.1 * max(
+        abs(left), abs(right)
+    ):
         return "a month or a year has no fixed length"  # 1 month = 4 weeks
     return _compare_sizes(left, right)
 
@@ -122,7 +141,8 @@ def _compare_sizes(left: float, right: float) -> bool | str:
     return "the two sides are equal only when rounded" if difference < 0.02 * size else False
 
 
-# --- algebra ----------------------------------------------------------------------------------------
+# --- algebra
+# ----------------------------------------------------------------------------------------
 
 
 def _difference(statement: Statement) -> Any:
@@ -155,7 +175,10 @@ def _by_algebra(premises: Sequence[Any], target: Any, statement: Statement) -> b
         return True
     if not target.free_symbols:
         return _compare_numbers(statement)
-    useful = _related([sympy.nsimplify(d, rational=True) for d in premises if d.free_symbols], set(target.free_symbols))
+    useful = _related(
+        [sympy.nsimplify(d, rational=True) for d in premises if d.free_symbols],
+        set(target.free_symbols),
+    )
     if not useful:
         return "nothing that is given speaks of " + ", ".join(sorted(map(str, target.free_symbols)))
     symbols = sorted(set().union(*(d.free_symbols for d in useful)), key=str)

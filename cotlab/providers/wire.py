@@ -32,11 +32,19 @@ from cotlab.providers.capabilities import Family
 from cotlab.providers.keys import KEY_VARIABLES, without_keys
 
 LIMITS = httpx2.Limits(max_connections=2_000, max_keepalive_connections=2_000, keepalive_expiry=15)
-"""More than the runner ever has in flight; a connection is kept no longer than vendors keep their end open."""
+"""More than the runner ever has in flight; a connection is kept no longer than vendors keep their
+end open."""
 CONNECTION_ERRORS = (
-    httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, aiohttp.ClientError, ssl.SSLError, ConnectionError, UnicodeError,
-)  # fmt: skip
-"""What a connection may raise through a vendor's package; the last for a reply that is not in the encoding it names."""
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    httpx2.InvalidURL,
+    aiohttp.ClientError,
+    ssl.SSLError,
+    ConnectionError,
+    UnicodeError,
+)
+"""What a connection may raise through a vendor's package; the last for a reply that is not in the
+encoding it names."""
 MAX_MESSAGE_CHARS = 300
 _HOST = re.compile(r"[\w.:%\[\]-]+")
 
@@ -45,11 +53,23 @@ def clean_base_url(url: str, *, without: tuple[str, ...] = ()) -> str:
     """A base address without the first of the endings ``without`` that it has; ConfigError where it cannot be used."""
     try:
         components = urlsplit(url)
-        usable = components.scheme in ("http", "https") and bool(httpx2.URL(url).host) and components.port != 0
+        usable = (
+            components.scheme in ("http", "https")
+            and bool(httpx2.URL(url).host)
+            and components.port != 0
+        )
     except (ValueError, httpx2.InvalidURL):
         usable = False
-    if not usable or not _HOST.fullmatch(components.netloc) or components.query or components.fragment:
-        raise ConfigError("--base-url takes http://HOST/PATH or https://HOST/PATH without a password; keys go elsewhere.")
+    if (
+        not usable
+        or not _HOST.fullmatch(components.netloc)
+        or components.query
+        or components.fragment
+    ):
+        raise ConfigError(
+            "--base-url takes http://HOST/PATH or https://HOST/PATH without a password; keys go"
+            " elsewhere."
+        )
     url = url.rstrip("/")
     return next((url.removesuffix(end) for end in without if url.endswith(end)), url)
 
@@ -57,7 +77,10 @@ def clean_base_url(url: str, *, without: tuple[str, ...] = ()) -> str:
 def form_of(ref: ModelRef, family: Family) -> Form:
     """How the model is given a chain; ConfigError where it was to begin the model's own turn and may not."""
     if ref.form == "prefill" and not family.prefill:
-        raise ConfigError(f"{ref} ({family.name}) does not go on from the start of its own turn: leave out --given prefix.")
+        raise ConfigError(
+            f"{ref} ({family.name}) does not go on from the start of its own turn: leave out"
+            " --given prefix."
+        )
     return "prefill" if ref.form == "prefill" else "chat"
 
 
@@ -68,8 +91,13 @@ class VendorRequest(NamedTuple):
     sent: dict[str, Any]
 
 
-def build_request(texts: dict[str, Any], parameters: dict[str, Any], *, prefix: bool, not_sent: tuple[str, ...]) -> VendorRequest:
-    form = {"given": "prefix" if prefix else "user", **({"not_sent": list(not_sent)} if not_sent else {})}
+def build_request(
+    texts: dict[str, Any], parameters: dict[str, Any], *, prefix: bool, not_sent: tuple[str, ...]
+) -> VendorRequest:
+    form = {
+        "given": "prefix" if prefix else "user",
+        **({"not_sent": list(not_sent)} if not_sent else {}),
+    }
     return VendorRequest({**parameters, **texts}, {**parameters, **form})
 
 
@@ -90,7 +118,9 @@ def decode_body(body: bytes | str) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Unavailable(f"the server's reply was cut or is not JSON: {str(error)[:MAX_MESSAGE_CHARS]}") from error
+        raise Unavailable(
+            f"the server's reply was cut or is not JSON: {str(error)[:MAX_MESSAGE_CHARS]}"
+        ) from error
 
 
 def require_object(value: Any, what: str) -> Mapping[str, Any]:
@@ -178,11 +208,16 @@ def short_message(text: str) -> str:
     return " ".join(without_surrogates(without_keys(text)).split())[:MAX_MESSAGE_CHARS]
 
 
-def error_from_status(status: int, message: str, provider: str, after_s: float | None = None) -> ProviderError:
+def error_from_status(
+    status: int, message: str, provider: str, after_s: float | None = None
+) -> ProviderError:
     """The error for an HTTP status. What no request of the run could get past is Unauthorised: key, account, model, path."""
     message = short_message(message)
     if status == 401 or status == 403:
-        return Unauthorised(f"the server refused the key ({status}): check {KEY_VARIABLES[provider]}. It says: {message}")
+        return Unauthorised(
+            f"the server refused the key ({status}): check {KEY_VARIABLES[provider]}. It says:"
+            f" {message}"
+        )
     if status == 402:
         return quota_error(message)
     if status == 404:
@@ -195,7 +230,9 @@ def error_from_status(status: int, message: str, provider: str, after_s: float |
 
 
 def quota_error(message: str) -> Unauthorised:
-    return Unauthorised(f"the account behind the key is out of money or quota: {short_message(message)}")
+    return Unauthorised(
+        f"the account behind the key is out of money or quota: {short_message(message)}"
+    )
 
 
 def error_from_connection(error: BaseException) -> ProviderError:
@@ -203,9 +240,14 @@ def error_from_connection(error: BaseException) -> ProviderError:
     causes = [error]
     while (cause := causes[-1].__cause__) is not None and cause not in causes:
         causes.append(cause)
-    # The vendors' packages call a refused or broken connection a time-out too, so what aiohttp says comes first.
+    # The vendors' packages call a refused or broken connection a time-out too, so what aiohttp says
+    # comes first.
     known = next((e for e in reversed(causes) if isinstance(e, aiohttp.ClientError)), None)
-    timed_out = isinstance(known, TimeoutError) if known else any(isinstance(e, httpx2.TimeoutException) for e in causes)
+    timed_out = (
+        isinstance(known, TimeoutError)
+        if known
+        else any(isinstance(e, httpx2.TimeoutException) for e in causes)
+    )
     message = short_message(str(causes[-1]) or type(causes[-1]).__name__)
     if timed_out:
         return TimedOut(f"the server did not answer in time: {message}")

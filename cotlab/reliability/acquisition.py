@@ -37,7 +37,8 @@ class Chosen(NamedTuple):
     Attributes
     ----------
     choices : tuple of Choice
-        In the order in which they are best labelled: the first of them are as diverse as so few can be.
+        In the order in which they are best labelled: the first of them are as diverse as so few can
+        be.
     epsilon : float
         How near the items with r_cal lie; more than was asked for where too few did.
     near : int
@@ -53,10 +54,17 @@ class Chosen(NamedTuple):
 
 
 def choose_next_labels(
-    r_cal: Sequence[float], features: Floats, thresholds: Sequence[float], k: int, *, epsilon: float = EPSILON,
-    unscored: float = UNSCORED, taken: Sequence[bool] | None = None, item_thresholds: Sequence[Sequence[float]] | None = None,
+    r_cal: Sequence[float],
+    features: Floats,
+    thresholds: Sequence[float],
+    k: int,
+    *,
+    epsilon: float = EPSILON,
+    unscored: float = UNSCORED,
+    taken: Sequence[bool] | None = None,
+    item_thresholds: Sequence[Sequence[float]] | None = None,
     seed: int = 0,
-) -> Chosen:  # fmt: skip
+) -> Chosen:
     """Choose ``k`` unlabelled items near the decision boundary that differ from each other and from what is labelled.
 
     Parameters
@@ -71,19 +79,21 @@ def choose_next_labels(
     epsilon : float, > 0
         Widened by half again and again while fewer than wanted are near.
     unscored : float in [0, 1]
-        The share for items without r_cal, rounded up to one item where there are any; drawn at random, since nothing says
-        which of them would tell more.
+        The share for items without r_cal, rounded up to one item where there are any; drawn at
+        random, since nothing says which of them would tell more.
     taken : sequence of bool, or None
         Which items have a label: they are not chosen, and what is chosen keeps away from them.
     own : sequence of sequences of float, one an item, or None
-        The thresholds that hold for each item, where domains have theirs; ``thresholds`` for an item without any.
+        The thresholds that hold for each item, where domains have theirs; ``thresholds`` for an
+        item without any.
     seed : int
         Of the draw among items without r_cal and of what decides between equals.
 
     Notes
     -----
-    Choosing is no gain everywhere: see benchmarks/active_learning.py. For a map of one score (Platt)
-    no gain was seen over random items; a fit on all features gained in some settings. So keep some random.
+    Choosing is no gain everywhere: see benchmarks/active_learning.py. For a map of one score
+    (Platt) no gain was seen over random items; a fit on all features gained in some settings. So
+    keep some random.
 
     Returns
     -------
@@ -93,19 +103,37 @@ def choose_next_labels(
     Raises
     ------
     ValueError
-        If the lengths differ, ``k`` < 1, ``epsilon`` <= 0, or a threshold or the share lies outside [0, 1].
+        If the lengths differ, ``k`` < 1, ``epsilon`` <= 0, or a threshold or the share lies outside
+        [0, 1].
 
     References
     ----------
-    Lewis and Gale (1994), SIGIR, for uncertainty sampling; Sener and Savarese (2018), ICLR, for the k-centre greedy choice
-    (Gonzalez 1985), whose covering radius is at most twice the least.
+    Lewis and Gale (1994), SIGIR, for uncertainty sampling; Sener and Savarese (2018), ICLR, for the
+    k-centre greedy choice (Gonzalez 1985), whose covering radius is at most twice the least.
     """
     score = np.asarray(r_cal, dtype=float)
-    labelled_mask = np.zeros(len(score), dtype=bool) if taken is None else np.asarray(taken, dtype=bool)
-    bounds = [thresholds] * len(score) if item_thresholds is None else [tuple(candidate) or tuple(thresholds) for candidate in item_thresholds]
-    _checked(score, features, [*thresholds, *(v for candidate in bounds for v in candidate)], k, epsilon, unscored, labelled_mask)
+    labelled_mask = (
+        np.zeros(len(score), dtype=bool) if taken is None else np.asarray(taken, dtype=bool)
+    )
+    bounds = (
+        [thresholds] * len(score)
+        if item_thresholds is None
+        else [tuple(candidate) or tuple(thresholds) for candidate in item_thresholds]
+    )
+    _checked(
+        score,
+        features,
+        [*thresholds, *(v for candidate in bounds for v in candidate)],
+        k,
+        epsilon,
+        unscored,
+        labelled_mask,
+    )
     if not len(thresholds) or len(bounds) != len(score):
-        raise ValueError("there is at least one threshold, and thresholds of each item's own are as many as the items")
+        raise ValueError(
+            "there is at least one threshold, and thresholds of each item's own are as many as the"
+            " items"
+        )
     rng = np.random.default_rng(seed)
     known = np.isfinite(score)
     scored, blind = np.flatnonzero(known & ~labelled_mask), np.flatnonzero(~known & ~labelled_mask)
@@ -113,23 +141,37 @@ def choose_next_labels(
     n_scored = min(k - n_unscored, len(scored))
     n_unscored = min(len(blind), k - n_scored)
     notes = []
-    theta = np.array([min(bounds[i], key=lambda candidate: abs(score[i] - candidate)) for i in scored], dtype=float)
+    theta = np.array(
+        [min(bounds[i], key=lambda candidate: abs(score[i] - candidate)) for i in scored],
+        dtype=float,
+    )
     distance = np.abs(score[scored] - theta)
     reach = epsilon
     while n_scored and (distance <= reach).sum() < n_scored and reach < 1:
         reach = min(1.0, reach * _STEP)
     if reach > epsilon:
         fewer = int((distance <= epsilon).sum())
-        notes.append(f"only {fewer} unlabelled items lie within {epsilon:g} of a threshold, so those within {reach:.2g} count")
+        notes.append(
+            f"only {fewer} unlabelled items lie within {epsilon:g} of a threshold, so those within"
+            f" {reach:.2g} count"
+        )
     near = np.flatnonzero(distance <= reach)
     space = feature_space(features)
-    order = _farthest(space[scored[near]], space[np.flatnonzero(labelled_mask)], distance[near], n_scored, rng)
+    order = _farthest(
+        space[scored[near]], space[np.flatnonzero(labelled_mask)], distance[near], n_scored, rng
+    )
     choices = [
-        Choice(int(scored[i]), f"r_cal is {distance[i]:.2f} from the threshold {theta[i]:g}, unlike those before it")
+        Choice(
+            int(scored[i]),
+            f"r_cal is {distance[i]:.2f} from the threshold {theta[i]:g}, unlike those before it",
+        )
         for i in near[order]
     ]
     if n_unscored:
-        choices += [Choice(int(i), "no r_cal: drawn at random among those") for i in rng.choice(blind, n_unscored, replace=False)]
+        choices += [
+            Choice(int(i), "no r_cal: drawn at random among those")
+            for i in rng.choice(blind, n_unscored, replace=False)
+        ]
     if not len(scored) and len(blind):
         notes.append("no unlabelled item has r_cal, so all are drawn at random")
     if len(choices) < k:
@@ -144,7 +186,9 @@ def feature_space(features: Floats) -> Floats:
     return standardised(np.asarray(features, dtype=float))
 
 
-def _farthest(points: Floats, covered: Floats, distance: Floats, k: int, rng: np.random.Generator) -> list[int]:
+def _farthest(
+    points: Floats, covered: Floats, distance: Floats, k: int, rng: np.random.Generator
+) -> list[int]:
     """Rows of ``points``, each the farthest from all before it and from ``covered``; the first of equals by a seeded draw."""
     if not k or not len(points):
         return []
@@ -166,12 +210,24 @@ def _farthest(points: Floats, covered: Floats, distance: Floats, k: int, rng: np
 
 
 def _checked(
-    score: Floats, features: Floats, thresholds: Sequence[float], k: int, epsilon: float, unscored: float,
+    score: Floats,
+    features: Floats,
+    thresholds: Sequence[float],
+    k: int,
+    epsilon: float,
+    unscored: float,
     labelled_mask: NDArray[np.bool_],
-) -> None:  # fmt: skip
+) -> None:
     if not len(score) == len(features) == len(labelled_mask):
-        raise ValueError(f"{len(score)} scores, {len(features)} rows of features and {len(labelled_mask)} marks of labels")
+        raise ValueError(
+            f"{len(score)} scores, {len(features)} rows of features and {len(labelled_mask)} marks"
+            " of labels"
+        )
     if k < 1 or not epsilon > 0 or not 0 <= unscored <= 1:
-        raise ValueError(f"k {k} must be at least 1, epsilon {epsilon} above 0, the share {unscored} in [0, 1]")
+        raise ValueError(
+            f"k {k} must be at least 1, epsilon {epsilon} above 0, the share {unscored} in [0, 1]"
+        )
     if not thresholds or not all(0 <= theta <= 1 for theta in thresholds):
-        raise ValueError(f"thresholds lie in [0, 1], and there is at least one: got {list(thresholds)}")
+        raise ValueError(
+            f"thresholds lie in [0, 1], and there is at least one: got {list(thresholds)}"
+        )

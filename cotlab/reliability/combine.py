@@ -1,6 +1,7 @@
 """A probability from several features at once: what a weighted mean and a map of one score cannot say.
 
-Penalised logistic regression on features that may be missing. It is a score and its calibration in one: no map follows.
+Penalised logistic regression on features that may be missing. It is a score and its calibration in
+one: no map follows.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ Floats = NDArray[np.float64]
 NAMES = ("C", "R", "V", "D", "F", "ccs_corrupt", "mass_lost")
 """The features that are combined, where a table has them."""
 UPWARD = frozenset({"C", "R", "V", "F"})
-"""More of these never lowers the probability. Of the others no direction is known: it is left to the labels."""
+"""More of these never lowers the probability. Of the others no direction is known: it is left to
+the labels."""
 FORMS = ("linear", "bent")
-"""``bent`` has two columns a feature, −log(1 − x) and log x, so that the last step to a perfect score may count more."""
+"""``bent`` has two columns a feature, −log(1 − x) and log x, so that the last step to a perfect
+score may count more."""
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Strengths of the ridge on standardised columns that cross-validation chooses between."""
 EPS = 1e-3
 """What the bent form keeps values away from 0 and 1 by."""
 RARE = 0.05
-"""Share of the labels at which a gap becomes a column of its own; rarer gaps only take the mean's place."""
+"""Share of the labels at which a gap becomes a column of its own; rarer gaps only take the mean's
+place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,9 @@ class Combination:
     Attributes
     ----------
     params : mapping of JSON values
-        ``method`` ("combined"), ``form`` (of FORMS), ``penalty``, ``features`` (name -> ``lo, hi``: range in the labels, beyond
-        which a value is taken for its edge), ``columns`` (``feature, kind, mean, sd, weight``), ``intercept``, ``n,
-        n_positive``, ``left_out`` (feature -> why).
+        ``method`` ("combined"), ``form`` (of FORMS), ``penalty``, ``features`` (name -> ``lo, hi``:
+        range in the labels, beyond which a value is taken for its edge), ``columns`` (``feature,
+        kind, mean, sd, weight``), ``intercept``, ``n, n_positive``, ``left_out`` (feature -> why).
     """
 
     params: Mapping[str, Any]
@@ -48,7 +52,9 @@ class Combination:
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Combination:
         """The combination that ``params`` describe; ValueError where they describe none."""
-        if params.get("method") != "combined" or not {"columns", "features", "intercept"} <= set(params):
+        if params.get("method") != "combined" or not {"columns", "features", "intercept"} <= set(
+            params
+        ):
             raise ValueError(f"these are no parameters of a combination: {sorted(params)}")
         return cls(dict(params))
 
@@ -72,7 +78,9 @@ class Combination:
         score = np.full(len(features), float(self.params["intercept"]))
         for column in self.params["columns"]:
             edge = self.params["features"][column["feature"]]
-            raw = _column(np.clip(values[column["feature"]], edge["lo"], edge["hi"]), column["kind"])
+            raw = _column(
+                np.clip(values[column["feature"]], edge["lo"], edge["hi"]), column["kind"]
+            )
             filled = np.where(np.isnan(raw), column["mean"], raw)
             score += column["weight"] * (filled - column["mean"]) / column["sd"]
         known = ~np.isnan(np.column_stack(list(values.values()))).all(axis=1)
@@ -85,7 +93,9 @@ def combination_text(params: Mapping[str, Any]) -> str:
     columns = sorted(params["columns"], key=lambda column: -abs(column["weight"]))
     listed = ", ".join(f"{c['feature']}{kinds[c['kind']]} {c['weight']:+.2f}" for c in columns)
     left = "; ".join(f"{name} {reason}" for name, reason in params["left_out"].items())
-    return f"weights of standardised columns: {listed}; ridge {params['penalty']:g}" + (f"; left out: {left}" if left else "")
+    return f"weights of standardised columns: {listed}; ridge {params['penalty']:g}" + (
+        f"; left out: {left}" if left else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +107,8 @@ class Combined:
     combination : Combination
         Fitted on all labels.
     predicted : array (n,)
-        The probability of each label by a combination that saw neither it nor its question, its form and penalty chosen
-        without them too.
+        The probability of each label by a combination that saw neither it nor its question, its
+        form and penalty chosen without them too.
     folds : array (n,) of int
         The fold that each label was held out in.
     """
@@ -110,7 +120,12 @@ class Combined:
 
 @single_blas_thread()
 def combine(
-    features: pd.DataFrame, targets: ArrayLike, groups: Sequence[Hashable], *, names: Sequence[str] = NAMES, seed: int = 0
+    features: pd.DataFrame,
+    targets: ArrayLike,
+    groups: Sequence[Hashable],
+    *,
+    names: Sequence[str] = NAMES,
+    seed: int = 0,
 ) -> Combined:
     """Fit a combination, and say what it predicts of labels that it has not seen.
 
@@ -137,30 +152,41 @@ def combine(
     predicted = np.full(len(y), np.nan)
     for fold in range(int(folds.max()) + 1):
         test_rows, train_rows = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        fold_combination = _chosen(features.iloc[train_rows], y[train_rows], [groups[int(k)] for k in train_rows], names, seed + 1)
+        fold_combination = _chosen(
+            features.iloc[train_rows],
+            y[train_rows],
+            [groups[int(k)] for k in train_rows],
+            names,
+            seed + 1,
+        )
         predicted[test_rows] = fold_combination.predict(features.iloc[test_rows])
     return Combined(fitted, predicted, folds)
 
 
 @single_blas_thread()
 def fit_combination(
-    features: pd.DataFrame, targets: ArrayLike, groups: Sequence[Hashable] | None = None, *,
-    names: Sequence[str] = NAMES, seed: int = 0,
-) -> Combination:  # fmt: skip
+    features: pd.DataFrame,
+    targets: ArrayLike,
+    groups: Sequence[Hashable] | None = None,
+    *,
+    names: Sequence[str] = NAMES,
+    seed: int = 0,
+) -> Combination:
     """Fit on all labels, with the form and the penalty that have the least log loss out of fold.
 
     Parameters and errors as ``combine``; without ``groups`` each label stands for itself.
 
     Notes
     -----
-    Minimises Σ log loss + penalty/2 · Σ weight² over standardised columns, the intercept free, with weights of at least 0 for
-    the columns of ``UPWARD`` (L-BFGS-B). A feature that is missing in more than ``RARE`` of the labels has a column that
-    says so. Beyond the range of the labels a value counts as its edge: nothing was seen there.
+    Minimises Σ log loss + penalty/2 · Σ weight² over standardised columns, the intercept free, with
+    weights of at least 0 for the columns of ``UPWARD`` (L-BFGS-B). A feature that is missing in
+    more than ``RARE`` of the labels has a column that says so. Beyond the range of the labels a
+    value counts as its edge: nothing was seen there.
 
     References
     ----------
-    Le Cessie and van Houwelingen (1992), Applied Statistics 41:191 (ridge logistic regression); the bent form: Kull, Silva
-    Filho and Flach (2017), AISTATS.
+    Le Cessie and van Houwelingen (1992), Applied Statistics 41:191 (ridge logistic regression); the
+    bent form: Kull, Silva Filho and Flach (2017), AISTATS.
     """
     y = np.asarray(targets, dtype=float)
     if len(y) != len(features):
@@ -170,7 +196,9 @@ def fit_combination(
     return _chosen(features, y, list(range(len(y))) if groups is None else groups, names, seed)
 
 
-def _chosen(features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names: Sequence[str], seed: int) -> Combination:
+def _chosen(
+    features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names: Sequence[str], seed: int
+) -> Combination:
     """The form and penalty with the least log loss out of fold, fitted on all rows."""
     folds = folds_of(y, groups, seed=seed)
     losses: dict[tuple[float, str], float] = {}
@@ -179,7 +207,9 @@ def _chosen(features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names
             loss = 0.0
             for fold in range(int(folds.max()) + 1):
                 test_mask = folds == fold
-                p = _fit(features[~test_mask], y[~test_mask], names, form, penalty).predict(features[test_mask])
+                p = _fit(features[~test_mask], y[~test_mask], names, form, penalty).predict(
+                    features[test_mask]
+                )
                 p = np.clip(np.where(np.isnan(p), y[~test_mask].mean(), p), 1e-6, 1 - 1e-6)
                 loss -= float(np.sum(y[test_mask] * np.log(p) + (1 - y[test_mask]) * np.log(1 - p)))
             losses[penalty, form] = loss
@@ -187,7 +217,9 @@ def _chosen(features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names
     return _fit(features, y, names, form, penalty)
 
 
-def _fit(features: pd.DataFrame, y: Floats, names: Sequence[str], form: str, penalty: float) -> Combination:
+def _fit(
+    features: pd.DataFrame, y: Floats, names: Sequence[str], form: str, penalty: float
+) -> Combination:
     """One combination, whatever the number of labels."""
     from scipy.optimize import minimize
 
@@ -196,7 +228,9 @@ def _fit(features: pd.DataFrame, y: Floats, names: Sequence[str], form: str, pen
     edges: dict[str, dict[str, float]] = {}
     left: dict[str, str] = {}
     for name in names:
-        values = features[name].to_numpy(dtype=float) if name in features else np.full(len(y), np.nan)
+        values = (
+            features[name].to_numpy(dtype=float) if name in features else np.full(len(y), np.nan)
+        )
         known = values[~np.isnan(values)]
         if not len(known) or (np.ptp(known) < 1e-9 and len(known) >= (1 - RARE) * len(y)):
             left[name] = "does not vary" if len(known) else "is nowhere defined"
@@ -211,24 +245,42 @@ def _fit(features: pd.DataFrame, y: Floats, names: Sequence[str], form: str, pen
                 columns.append({"feature": name, "kind": kind, "mean": mean, "sd": sd})
                 rows.append((np.where(np.isnan(raw), mean, raw) - mean) / sd)
     if not columns:
-        raise NotCalibrated(f"none of the features {', '.join(names)} varies among the {len(y)} labels")
+        raise NotCalibrated(
+            f"none of the features {', '.join(names)} varies among the {len(y)} labels"
+        )
     x = np.column_stack(rows)
-    bounds = [(0.0, None) if c["feature"] in UPWARD and c["kind"] != "gap" else (None, None) for c in columns]
+    bounds = [
+        (0.0, None) if c["feature"] in UPWARD and c["kind"] != "gap" else (None, None)
+        for c in columns
+    ]
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         score = x @ weights[1:] + weights[0]
-        value = float(np.sum(np.logaddexp(0.0, score) - y * score) + penalty / 2 * np.sum(weights[1:] ** 2))
+        value = float(
+            np.sum(np.logaddexp(0.0, score) - y * score) + penalty / 2 * np.sum(weights[1:] ** 2)
+        )
         slope = _expit(score) - y
         return value, np.concatenate([[slope.sum()], x.T @ slope + penalty * weights[1:]])
 
-    start = np.concatenate([[float(np.log((y.sum() + 0.5) / (len(y) - y.sum() + 0.5)))], np.zeros(len(columns))])
+    start = np.concatenate(
+        [[float(np.log((y.sum() + 0.5) / (len(y) - y.sum() + 0.5)))], np.zeros(len(columns))]
+    )
     optimum = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(None, None), *bounds])
     for column, weight in zip(columns, optimum.x[1:], strict=True):
         column["weight"] = float(weight)
     return Combination(
-        {"method": "combined", "form": form, "penalty": penalty, "features": edges, "columns": columns,
-         "intercept": float(optimum.x[0]), "n": len(y), "n_positive": int(y.sum()), "left_out": left}
-    )  # fmt: skip
+        {
+            "method": "combined",
+            "form": form,
+            "penalty": penalty,
+            "features": edges,
+            "columns": columns,
+            "intercept": float(optimum.x[0]),
+            "n": len(y),
+            "n_positive": int(y.sum()),
+            "left_out": left,
+        }
+    )
 
 
 def _column(values: Floats, kind: str) -> Floats:

@@ -17,12 +17,17 @@ Floats = NDArray[np.float64]
 METHODS = ("platt", "beta", "isotonic")
 """The simplest first: of two that are equally good out of fold, the first is taken."""
 COMBINED = "combined"
-"""The score is a probability already, that of `cotlab.reliability.combine`: it is taken as it is."""
+"""The score is a probability already, that of `cotlab.reliability.combine`: it is taken as it is.
+"""
 MIN_LABELS, MIN_OF_CLASS = 20, 5
 MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS = 200, 50
 EPS = 1e-3
-"""What beta calibration keeps scores away from 0 and 1 by: without it one score of exactly 1 would outweigh all others."""
-RIDGE = "the classes are separable: ridge (C = 1 on the standardised features) in the place of an infinite slope"
+"""What beta calibration keeps scores away from 0 and 1 by: without it one score of exactly 1 would
+outweigh all others."""
+RIDGE = (
+    "the classes are separable: ridge (C = 1 on the standardised features) in the place of an"
+    " infinite slope"
+)
 UNRANKED = "the score does not rank acceptable reasoning above unacceptable"
 
 
@@ -37,8 +42,9 @@ class Calibrator:
     Attributes
     ----------
     params : mapping of JSON values
-        ``method``, the coefficients (``slope, intercept`` | ``a, b, c`` | ``x, y``), ``lo`` and ``hi`` (range of the scores it
-        was fitted on), ``n``, ``n_positive`` and ``note`` ("" or what a reader must know of the fit).
+        ``method``, the coefficients (``slope, intercept`` | ``a, b, c`` | ``x, y``), ``lo`` and
+        ``hi`` (range of the scores it was fitted on), ``n``, ``n_positive`` and ``note`` ("" or
+        what a reader must know of the fit).
     """
 
     params: Mapping[str, Any]
@@ -46,7 +52,12 @@ class Calibrator:
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Calibrator:
         """The calibrator that ``params`` describe; ValueError where they describe none."""
-        required = {"platt": {"slope", "intercept"}, "beta": {"a", "b", "c"}, "isotonic": {"x", "y"}, COMBINED: set()}
+        required = {
+            "platt": {"slope", "intercept"},
+            "beta": {"a", "b", "c"},
+            "isotonic": {"x", "y"},
+            COMBINED: set(),
+        }
         method = params.get("method")
         if method not in required or not (required[str(method)] | {"lo", "hi"}) <= set(params):
             raise ValueError(f"these are no parameters of a calibrator: {sorted(params)}")
@@ -70,7 +81,8 @@ class Calibrator:
     def predict(self, scores: ArrayLike) -> Floats:
         """Probability in [0, 1] for each score (n,), non-decreasing in the score; NaN where the score is NaN.
 
-        Beyond the range of the labels it stays at the value of the nearest labelled score: nothing was seen there.
+        Beyond the range of the labels it stays at the value of the nearest labelled score: nothing
+        was seen there.
         """
         s = np.asarray(scores, dtype=float)
         clipped = np.clip(s, self.params["lo"], self.params["hi"])
@@ -92,9 +104,10 @@ def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
     Parameters
     ----------
     method : str
-        ``platt``: logistic regression on the score, unpenalised. ``beta``: logistic regression on log r and −log(1 − r)
-        with coefficients of at least 0; one that comes out negative is set to 0 and the other refitted. ``isotonic``: the
-        best non-decreasing steps, kept 1/(n + 2) away from 0 and 1; from ``FEWEST_ISOTONIC`` labels on.
+        ``platt``: logistic regression on the score, unpenalised. ``beta``: logistic regression on
+        log r and −log(1 − r) with coefficients of at least 0; one that comes out negative is set to
+        0 and the other refitted. ``isotonic``: the best non-decreasing steps, kept 1/(n + 2) away
+        from 0 and 1; from ``FEWEST_ISOTONIC`` labels on.
     scores : array (n,) in [0, 1]
         r_raw of the labelled items.
     targets : array (n,) of bool
@@ -103,14 +116,16 @@ def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
     Raises
     ------
     NotCalibrated
-        If there are too few labels (in all or of one class), or the score does not rank the classes: nothing is inverted.
+        If there are too few labels (in all or of one class), or the score does not rank the
+        classes: nothing is inverted.
     ValueError
         On an unknown method, and on scores or targets that are none.
 
     References
     ----------
-    Platt (1999), Advances in Large Margin Classifiers; Kull, Silva Filho and Flach (2017), AISTATS (beta); Zadrozny and Elkan
-    (2002), KDD (isotonic). scikit-learn: LogisticRegression, IsotonicRegression.
+    Platt (1999), Advances in Large Margin Classifiers; Kull, Silva Filho and Flach (2017), AISTATS
+    (beta); Zadrozny and Elkan (2002), KDD (isotonic). scikit-learn: LogisticRegression,
+    IsotonicRegression.
     """
     s, y = check_scores(scores, targets)
     refused = shortage(method, y)
@@ -123,7 +138,11 @@ def shortage(method: str, targets: ArrayLike) -> str | None:
     """What is missing for this method, in words, or None. ``method`` "any" asks for what every method needs."""
     y = np.asarray(targets, dtype=float)
     n, good = len(y), int(y.sum())
-    least, of_class = (MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS) if method == "isotonic" else (MIN_LABELS, MIN_OF_CLASS)
+    least, of_class = (
+        (MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS)
+        if method == "isotonic"
+        else (MIN_LABELS, MIN_OF_CLASS)
+    )
     who = "isotonic" if method == "isotonic" else "a calibrator"
     if n and good in (0, n):
         have = "acceptable" if good else "not acceptable"
@@ -145,7 +164,14 @@ def fit_any(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
         raise ValueError(f"{method!r} is no method of calibration: one of {', '.join(METHODS)}")
     coefficients = {"platt": _platt, "beta": _beta, "isotonic": _isotonic}[method](s, y)
     return Calibrator(
-        {"method": method, **coefficients, "lo": float(s.min()), "hi": float(s.max()), "n": len(s), "n_positive": int(y.sum())}
+        {
+            "method": method,
+            **coefficients,
+            "lo": float(s.min()),
+            "hi": float(s.max()),
+            "n": len(s),
+            "n_positive": int(y.sum()),
+        }
     )
 
 
@@ -185,11 +211,17 @@ def _isotonic(s: Floats, y: Floats) -> dict[str, Any]:
     if rank is not None and rank <= 0.5:
         raise NotCalibrated(f"{UNRANKED}: its AUROC is {rank:.3g}")
     edge = 1 / (len(s) + 2)
-    model = IsotonicRegression(y_min=edge, y_max=1 - edge, increasing=True, out_of_bounds="clip").fit(s, y)
+    model = IsotonicRegression(
+        y_min=edge, y_max=1 - edge, increasing=True, out_of_bounds="clip"
+    ).fit(s, y)
     levels = np.asarray(model.y_thresholds_, dtype=float)
     if np.ptp(levels) < 1e-12:
         raise NotCalibrated(f"{UNRANKED}: the best non-decreasing map is a constant")
-    return {"x": [float(x) for x in model.X_thresholds_], "y": [float(v) for v in levels], "note": ""}
+    return {
+        "x": [float(x) for x in model.X_thresholds_],
+        "y": [float(v) for v in levels],
+        "note": "",
+    }
 
 
 def _logistic(features: list[Floats], y: Floats) -> tuple[tuple[float, ...], float, str]:
@@ -201,13 +233,22 @@ def _logistic(features: list[Floats], y: Floats) -> tuple[tuple[float, ...], flo
     spread = np.where(spread > 0, spread, 1.0)
     good, bad = columns[y == 1, 0], columns[y == 0, 0]
     apart = bool(bad.max() <= good.min() or good.max() <= bad.min())
-    # C = 1e8 differs from no penalty beyond the eighth digit; it keeps finite what two features separate and neither alone
-    model = LogisticRegression(C=1.0 if apart else 1e8, solver="newton-cholesky", tol=1e-10, max_iter=500)
+    # C = 1e8 differs from no penalty beyond the eighth digit; it keeps finite what two features
+    # separate and neither alone
+    model = LogisticRegression(
+        C=1.0 if apart else 1e8, solver="newton-cholesky", tol=1e-10, max_iter=500
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # in that case only: one coefficient is then negative, and the fit is made again
+        warnings.simplefilter(
+            "ignore"
+        )  # in that case only: one coefficient is then negative, and the fit is made again
         model.fit((columns - middle) / spread, y)
     slopes = model.coef_[0] / spread
-    return tuple(float(k) for k in slopes), float(model.intercept_[0] - slopes @ middle), RIDGE if apart else ""
+    return (
+        tuple(float(k) for k in slopes),
+        float(model.intercept_[0] - slopes @ middle),
+        RIDGE if apart else "",
+    )
 
 
 def _expit(x: Floats) -> Floats:

@@ -13,10 +13,18 @@ from cotlab.core.labels import Action
 
 DEFAULT = "default"
 """The domain whose thresholds hold where an item's own has none."""
-BELOW, BETWEEN, ABOVE = "r_cal is below low", "r_cal is at least low and below high", "r_cal is at least high"
+BELOW, BETWEEN, ABOVE = (
+    "r_cal is below low",
+    "r_cal is at least low and below high",
+    "r_cal is at least high",
+)
 MAX_REVIEWS = 2**31 - 1
 """A day; more cannot be kept."""
-UNCALIBRATED, NO_POLICY, NO_PROBABILITY = "not calibrated", "outside any policy", "r_cal is no probability"
+UNCALIBRATED, NO_POLICY, NO_PROBABILITY = (
+    "not calibrated",
+    "outside any policy",
+    "r_cal is no probability",
+)
 
 
 class PolicyError(CotlabError):
@@ -37,11 +45,14 @@ class Thresholds:
     high: float
 
     def __post_init__(self) -> None:
-        good = all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in (self.low, self.high))
+        good = all(
+            isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)
+            for v in (self.low, self.high)
+        )
         if not good or not 0 <= self.low <= self.high <= 1:
             raise PolicyError(
-                f"Thresholds must be 0 <= low <= high <= 1, got low = {self.low!r} and high = {self.high!r}. "
-                "Lower the one or raise the other."
+                f"Thresholds must be 0 <= low <= high <= 1, got low = {self.low!r} and high ="
+                f" {self.high!r}. Lower the one or raise the other."
             )
 
 
@@ -60,15 +71,16 @@ def decide_action(r_cal: float | None, status: str, thresholds: Thresholds | Non
     r_cal : float in [0, 1] or None
         The calibrated probability that the reasoning is acceptable; NaN is as good as None.
     status : str
-        Of r_raw: ``ok``, or ``undefined``, ``refused``, ``stopped``, ``error``; whatever is not ``ok`` escalates.
+        Of r_raw: ``ok``, or ``undefined``, ``refused``, ``stopped``, ``error``; whatever is not
+        ``ok`` escalates.
     thresholds : Thresholds or None
         Those of the item's domain; None where no policy holds for it.
 
     Returns
     -------
     Ruling
-        ``escalate`` below low, ``review`` from low to below high, ``release`` from high on; ``escalate`` whenever a part is
-        missing.
+        ``escalate`` below low, ``review`` from low to below high, ``release`` from high on;
+        ``escalate`` whenever a part is missing.
     """
     if status != "ok":
         return Ruling("escalate", status or "undefined")
@@ -90,8 +102,8 @@ class Policy:
     Attributes
     ----------
     thresholds : mapping of domain to Thresholds
-        ``default`` holds for every domain without its own, a category of that very name among them; a domain with neither is
-        outside the policy.
+        ``default`` holds for every domain without its own, a category of that very name among them;
+        a domain with neither is outside the policy.
     capacity : int, at least 0, or None
         Reviews a day; None where nobody said.
     minutes : float, above 0
@@ -109,10 +121,14 @@ class Policy:
     how: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.capacity is not None and (isinstance(self.capacity, bool) or self.capacity != int(self.capacity) or
-                                          not 0 <= self.capacity <= MAX_REVIEWS):  # fmt: skip
+        if self.capacity is not None and (
+            isinstance(self.capacity, bool)
+            or self.capacity != int(self.capacity)
+            or not 0 <= self.capacity <= MAX_REVIEWS
+        ):
             raise PolicyError(
-                f"The capacity is a whole number of reviews a day, at least 0 and at most {MAX_REVIEWS}, got {self.capacity!r}"
+                "The capacity is a whole number of reviews a day, at least 0 and at most"
+                f" {MAX_REVIEWS}, got {self.capacity!r}"
             )
         if not (math.isfinite(self.minutes) and self.minutes > 0):
             raise PolicyError(f"A review takes more than 0 minutes, got {self.minutes!r}")
@@ -123,12 +139,20 @@ class Policy:
 
     def with_domain(self, domain: str, thresholds: Thresholds) -> Policy:
         """The same policy with other thresholds for one domain, not stored yet."""
-        return Policy({**self.thresholds, domain or DEFAULT: thresholds}, self.capacity, self.minutes, None, self.how)
+        return Policy(
+            {**self.thresholds, domain or DEFAULT: thresholds},
+            self.capacity,
+            self.minutes,
+            None,
+            self.how,
+        )
 
     def stored(self) -> dict[str, Any]:
         """What ``cotlab.store.decisions.add_policy`` keeps: thresholds as pairs, capacity, params."""
         return {
-            "thresholds": {name: (bounds.low, bounds.high) for name, bounds in sorted(self.thresholds.items())},
+            "thresholds": {
+                name: (bounds.low, bounds.high) for name, bounds in sorted(self.thresholds.items())
+            },
             "capacity": self.capacity,
             "params": {"minutes": self.minutes, **dict(self.how)},
         }
@@ -143,13 +167,20 @@ class Policy:
             If the row holds none.
         """
         try:
-            pairs, params = (json.loads(v) if isinstance(v, str) else v for v in (row["thresholds"], row["params"]))
+            pairs, params = (
+                json.loads(v) if isinstance(v, str) else v
+                for v in (row["thresholds"], row["params"])
+            )
             rest = dict(params or {})
             capacity = row["capacity"]
             return cls(
                 {name: Thresholds(float(low), float(high)) for name, (low, high) in pairs.items()},
                 None if capacity is None or capacity != capacity else int(capacity),
-                float(rest.pop("minutes", 5.0)), int(row["version"]), rest,
-            )  # fmt: skip
+                float(rest.pop("minutes", 5.0)),
+                int(row["version"]),
+                rest,
+            )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise PolicyError(f"The stored policy {row.get('version')!r} cannot be read: {error}") from error
+            raise PolicyError(
+                f"The stored policy {row.get('version')!r} cannot be read: {error}"
+            ) from error

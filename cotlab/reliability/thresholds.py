@@ -31,8 +31,8 @@ class Costs:
     review, escalation : float, at least 0
         Of a person's review, and of an escalation (which lets nothing unacceptable out).
     missed : float in [0, 1)
-        The share of unacceptable answers that a review lets through. Without it a review and an escalation end alike, and the
-        dearer one is never chosen.
+        The share of unacceptable answers that a review lets through. Without it a review and an
+        escalation end alike, and the dearer one is never chosen.
 
     Raises
     ------
@@ -47,26 +47,35 @@ class Costs:
 
     def __post_init__(self) -> None:
         values = (self.error, self.review, self.escalation, self.missed)
-        if not all(map(math.isfinite, values)) or self.error <= 0 or min(values) < 0 or self.missed >= 1:
+        if (
+            not all(map(math.isfinite, values))
+            or self.error <= 0
+            or min(values) < 0
+            or self.missed >= 1
+        ):
             raise PolicyError(
-                "Costs must be an error above 0, a review and an escalation of at least 0, and a missed share in [0, 1), got "
-                f"{self.error:g}, {self.review:g}, {self.escalation:g} and {self.missed:g}"
+                "Costs must be an error above 0, a review and an escalation of at least 0, and a"
+                f" missed share in [0, 1), got {self.error:g}, {self.review:g}, {self.escalation:g}"
+                f" and {self.missed:g}"
             )
 
     def of(self, action: str, acceptable: float) -> float:
         """The expected cost of an action on an answer of that probability of being acceptable."""
         bad = 1 - acceptable
         return {
-            "release": bad * self.error, "review": self.review + bad * self.missed * self.error, "escalate": self.escalation,
-        }[action]  # fmt: skip
+            "release": bad * self.error,
+            "review": self.review + bad * self.missed * self.error,
+            "escalate": self.escalation,
+        }[action]
 
 
 def thresholds_by_cost(costs: Costs) -> Thresholds:
     """The thresholds of least expected cost where r_cal is a calibrated probability p of an acceptable answer.
 
-    Release costs (1 − p)·error, review costs review + (1 − p)·missed·error, escalation costs escalation: three straight lines
-    in 1 − p, of which the lowest is taken. high = 1 − review / (error·(1 − missed)), low = 1 − (escalation − review) /
-    (missed·error); where a review is nowhere the cheapest, both are 1 − escalation / error.
+    Release costs (1 − p)·error, review costs review + (1 − p)·missed·error, escalation costs
+    escalation: three straight lines in 1 − p, of which the lowest is taken. high = 1 − review /
+    (error·(1 − missed)), low = 1 − (escalation − review) / (missed·error); where a review is
+    nowhere the cheapest, both are 1 − escalation / error.
 
     Returns
     -------
@@ -75,11 +84,18 @@ def thresholds_by_cost(costs: Costs) -> Thresholds:
 
     References
     ----------
-    Elkan (2001), "The foundations of cost-sensitive learning", IJCAI; Chow (1970), IEEE Trans. Inf. Theory 16:41 (reject).
+    Elkan (2001), "The foundations of cost-sensitive learning", IJCAI; Chow (1970), IEEE Trans. Inf.
+    Theory 16:41 (reject).
     """
-    released = costs.review / (costs.error * (1 - costs.missed))  # largest 1 − p at which a release is cheaper than a review
+    released = costs.review / (
+        costs.error * (1 - costs.missed)
+    )  # largest 1 − p at which a release is cheaper than a review
     spare = costs.escalation - costs.review
-    reviewed = spare / (costs.missed * costs.error) if costs.missed > 0 else (math.inf if spare >= 0 else -math.inf)
+    reviewed = (
+        spare / (costs.missed * costs.error)
+        if costs.missed > 0
+        else (math.inf if spare >= 0 else -math.inf)
+    )
     if reviewed <= released:
         both = _clipped(1 - costs.escalation / costs.error)
         return Thresholds(both, both)
@@ -89,8 +105,9 @@ def thresholds_by_cost(costs: Costs) -> Thresholds:
 class CostChoice(NamedTuple):
     """What costs say of thresholds.
 
-    ``closed`` is from the probabilities alone; ``low``, ``high`` and ``cost`` (a labelled answer's mean) are what labels say,
-    with bootstrap intervals; ``released`` is the mean cost with everything released.
+    ``closed`` is from the probabilities alone; ``low``, ``high`` and ``cost`` (a labelled answer's
+    mean) are what labels say, with bootstrap intervals; ``released`` is the mean cost with
+    everything released.
     """
 
     closed: Thresholds
@@ -101,9 +118,14 @@ class CostChoice(NamedTuple):
 
 
 def labelled_thresholds(
-    r_cal: Sequence[float], targets: Sequence[bool], costs: Costs, *, groups: Sequence[Hashable] = (), seed: int,
+    r_cal: Sequence[float],
+    targets: Sequence[bool],
+    costs: Costs,
+    *,
+    groups: Sequence[Hashable] = (),
+    seed: int,
     level: float = 0.95,
-) -> CostChoice:  # fmt: skip
+) -> CostChoice:
     """The thresholds under which labelled answers would have cost least, beside the closed form.
 
     Parameters
@@ -119,8 +141,9 @@ def labelled_thresholds(
     Returns
     -------
     CostChoice
-        Points are undefined without labels, and intervals (percentile bootstrap, widened to their points) below five groups.
-        The minimum over thresholds is optimistic: it was looked for on the same labels.
+        Points are undefined without labels, and intervals (percentile bootstrap, widened to their
+        points) below five groups. The minimum over thresholds is optimistic: it was looked for on
+        the same labels.
     """
     p, good = _labelled(r_cal, targets)
     closed, n = thresholds_by_cost(costs), len(p)
@@ -153,8 +176,9 @@ def labelled_thresholds(
 class PrecisionChoice(NamedTuple):
     """The threshold that a target precision asks for, or how many labels are missing for one.
 
-    ``high`` is None where none reaches the target; ``precision`` is then that of the threshold which comes nearest, ``near``.
-    ``missing`` counts further labels from ``near`` on that would do if their precision stays the same; None where none would.
+    ``high`` is None where none reaches the target; ``precision`` is then that of the threshold
+    which comes nearest, ``near``. ``missing`` counts further labels from ``near`` on that would do
+    if their precision stays the same; None where none would.
     """
 
     high: float | None
@@ -165,7 +189,12 @@ class PrecisionChoice(NamedTuple):
 
 
 def high_by_precision(
-    r_cal: Sequence[float], targets: Sequence[bool], target: float, *, groups: Sequence[Hashable] = (), level: float = 0.95
+    r_cal: Sequence[float],
+    targets: Sequence[bool],
+    target: float,
+    *,
+    groups: Sequence[Hashable] = (),
+    level: float = 0.95,
 ) -> PrecisionChoice:
     """The smallest ``high`` from which on labelled answers are acceptable as often as wanted, by Wilson's lower bound.
 
@@ -176,11 +205,13 @@ def high_by_precision(
     target : float in (0, 1)
         The precision wanted of what is released.
     groups : sequence, one a label
-        The question of each label. Answers to one question in several runs may all be right or wrong together: the bound is
-        that of as many labels as there are questions. Without any each label is its own.
+        The question of each label. Answers to one question in several runs may all be right or
+        wrong together: the bound is that of as many labels as there are questions. Without any each
+        label is its own.
     level : float
-        Of Wilson's interval, whose lower bound must reach ``target``. Many thresholds are tried on the same labels, so the
-        bound of the one that is chosen is optimistic: check it on later labels.
+        Of Wilson's interval, whose lower bound must reach ``target``. Many thresholds are tried on
+        the same labels, so the bound of the one that is chosen is optimistic: check it on later
+        labels.
 
     Returns
     -------
@@ -194,7 +225,8 @@ def high_by_precision(
 
     References
     ----------
-    Wilson's bound inverts the score test, so it reaches t at precision q > t from n = z²·t(1 − t)/(q − t)² labels on.
+    Wilson's bound inverts the score test, so it reaches t at precision q > t from n = z²·t(1 −
+    t)/(q − t)² labels on.
     """
     if not 0 < target < 1:
         raise PolicyError(f"A target precision lies between 0 and 1, got {target!r}")
@@ -202,7 +234,10 @@ def high_by_precision(
     if len(p) == 0:
         reason = "no answer with r_cal is labelled"
         need = _needed(1.0, target, level)
-        message = f"{reason}: at least {need} labels are missing, and more if any of them is not acceptable"
+        message = (
+            f"{reason}: at least {need} labels are missing, and more if any of them is not"
+            " acceptable"
+        )
         return PrecisionChoice(None, no_interval(None, 0, reason, level=level), None, need, message)
     order = np.argsort(p, kind="stable")
     p, good = p[order], good[order]
@@ -219,44 +254,65 @@ def high_by_precision(
     ]
     for high, interval in tried:
         if interval.lo is not None and interval.lo >= target:
-            return PrecisionChoice(high, interval, high, 0, f"Wilson's lower bound reaches {target:g} from r_cal {high:.3g} on")
+            return PrecisionChoice(
+                high,
+                interval,
+                high,
+                0,
+                f"Wilson's lower bound reaches {target:g} from r_cal {high:.3g} on",
+            )
     needs = [(_needed(interval.point, target, level), high, interval) for high, interval in tried]
-    short = [(need - interval.n, high, interval) for need, high, interval in needs if need is not None]
+    short = [
+        (need - interval.n, high, interval) for need, high, interval in needs if need is not None
+    ]
     if not short:
         high, interval = max(tried, key=lambda entry: (entry[1].point or 0.0, entry[1].n))
-        return PrecisionChoice(None, interval, high, None, f"the labelled precision reaches {target:g} at no threshold")
+        return PrecisionChoice(
+            None, interval, high, None, f"the labelled precision reaches {target:g} at no threshold"
+        )
     shortfall, high, interval = min(short, key=lambda entry: (entry[0], -entry[1]))
     missing, of_others = max(1, shortfall), " of other questions" if len(at) < len(p) else ""
     return PrecisionChoice(
-        None, interval, high, missing,
-        f"about {missing} more labels{of_others} from r_cal {high:.3g} on are missing, if their precision stays "
-        f"{interval.point:.3g}",
-    )  # fmt: skip
+        None,
+        interval,
+        high,
+        missing,
+        f"about {missing} more labels{of_others} from r_cal {high:.3g} on are missing, if their"
+        f" precision stays {interval.point:.3g}",
+    )
 
 
 def wilson_over_questions(hits: int, n: int, questions: int, level: float = 0.95) -> Interval:
     """Wilson's interval of a share of ``n`` labels, as wide as for as many labels as there are questions: its ``n`` is theirs.
 
-    Answers to one question may all be right or wrong together, and count as one where they are: the interval is wide enough
-    for that, and wider than it needs to be where they are not.
+    Answers to one question may all be right or wrong together, and count as one where they are: the
+    interval is wide enough for that, and wider than it needs to be where they are not.
     """
     if questions == n:
         return wilson(hits, n, level=level)
     from statsmodels.stats.proportion import proportion_confint
 
     point = hits / n
-    lo, hi = (float(v) for v in proportion_confint(point * questions, questions, alpha=1 - level, method="wilson"))
+    lo, hi = (
+        float(v)
+        for v in proportion_confint(point * questions, questions, alpha=1 - level, method="wilson")
+    )
     return Interval(
-        point, min(max(0.0, lo), point), max(min(1.0, hi), point), questions, "Wilson over questions", level,
+        point,
+        min(max(0.0, lo), point),
+        max(min(1.0, hi), point),
+        questions,
+        "Wilson over questions",
+        level,
         note=f"{n} answers to {questions} questions",
-    )  # fmt: skip
+    )
 
 
 def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floats, Floats, Floats]:
     """The cheapest low and high, and the mean cost under them, for each row of weights; ``p`` ascends.
 
-    With the first i answers escalated and those from the j-th on released the cost is f(i) + g(j), i <= j: so the best i of
-    each j is a running minimum.
+    With the first i answers escalated and those from the j-th on released the cost is f(i) + g(j),
+    i <= j: so the best i of each j is a running minimum.
     """
     n = len(p)
 
@@ -264,7 +320,10 @@ def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floa
         return np.concatenate([np.zeros((len(times), 1)), np.cumsum(times * each, axis=1)], axis=1)
 
     escalated = sums(np.full(n, costs.escalation))
-    reviewed, released = sums(costs.review + bad * costs.missed * costs.error), sums(bad * costs.error)
+    reviewed, released = (
+        sums(costs.review + bad * costs.missed * costs.error),
+        sums(bad * costs.error),
+    )
     between = (p[:-1] + p[1:]) / 2
     places = np.concatenate([[0.0], between, [1.0]])
     allowed = np.concatenate([[True], np.diff(p) > 0, [p[-1] < 1]])
@@ -290,7 +349,11 @@ def _needed(precision: float | None, target: float, level: float) -> int | None:
 
 def _labelled(r_cal: Sequence[float], targets: Sequence[bool]) -> tuple[Floats, Floats]:
     p, good = np.asarray(r_cal, dtype=float), np.asarray(targets, dtype=float)
-    if p.shape != good.shape or not ((p >= 0) & (p <= 1)).all() or not np.isin(good, (0.0, 1.0)).all():
+    if (
+        p.shape != good.shape
+        or not ((p >= 0) & (p <= 1)).all()
+        or not np.isin(good, (0.0, 1.0)).all()
+    ):
         raise ValueError("labels need as many r_cal in [0, 1] as targets that are true or false")
     return p, good
 

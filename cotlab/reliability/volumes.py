@@ -21,15 +21,16 @@ Order = Literal["cost", "boundary"]
 SWEEP = tuple(round(i / 20, 2) for i in range(21))
 _EXACT, _SMALL = 2000, 25.0
 AT_OR_ABOVE, EXPECTED, OBSERVED = "From the threshold on", "Expected errors", "Errors found"
-"""The lines of the figure: a share of all answers, and two shares of those from the threshold on."""
+"""The lines of the figure: a share of all answers, and two shares of those from the threshold on.
+"""
 
 
 class Volumes(NamedTuple):
     """What a policy does with ``n`` answers.
 
-    ``expected`` and ``observed`` are of the released ones: a number of errors, and a share of those labelled. ``hours`` is the
-    time of all reviews, ``days`` how long they take at the capacity (None where it is not known or 0), ``waiting`` how many
-    reviews do not fit into the first day.
+    ``expected`` and ``observed`` are of the released ones: a number of errors, and a share of those
+    labelled. ``hours`` is the time of all reviews, ``days`` how long they take at the capacity
+    (None where it is not known or 0), ``waiting`` how many reviews do not fit into the first day.
     """
 
     n: int
@@ -49,7 +50,8 @@ def apply_policy(table: pd.DataFrame, policy: Policy) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        With ``action``, ``why`` (the same words for all rows of one kind), ``low`` and ``high`` (NaN outside the policy).
+        With ``action``, ``why`` (the same words for all rows of one kind), ``low`` and ``high``
+        (NaN outside the policy).
     """
     rulings = []
     for status, r_cal, domain in zip(table["status"], table["r_cal"], table["domain"], strict=True):
@@ -58,7 +60,12 @@ def apply_policy(table: pd.DataFrame, policy: Policy) -> pd.DataFrame:
         low, high = (bounds.low, bounds.high) if bounds else (math.nan, math.nan)
         rulings.append((ruling.action, ruling.reason, low, high))
     columns = list(zip(*rulings, strict=True)) or [(), (), (), ()]
-    return table.assign(**{name: list(column) for name, column in zip(("action", "why", "low", "high"), columns, strict=True)})
+    return table.assign(
+        **{
+            name: list(column)
+            for name, column in zip(("action", "why", "low", "high"), columns, strict=True)
+        }
+    )
 
 
 def policy_volumes(table: pd.DataFrame, policy: Policy) -> Volumes:
@@ -67,11 +74,22 @@ def policy_volumes(table: pd.DataFrame, policy: Policy) -> Volumes:
     sizes = {action: int((rows["action"] == action).sum()) for action in ACTIONS}
     out = rows[rows["action"] == "release"]
     review = sizes["review"]
-    days = math.ceil(review / policy.capacity) if policy.capacity else (0 if not review and policy.capacity == 0 else None)
+    days = (
+        math.ceil(review / policy.capacity)
+        if policy.capacity
+        else (0 if not review and policy.capacity == 0 else None)
+    )
     return Volumes(
-        len(rows), sizes["release"], review, sizes["escalate"], expected_errors(out["r_cal"].tolist()), observed_errors(out),
-        review * policy.minutes / 60, days, 0 if policy.capacity is None else max(0, review - policy.capacity),
-    )  # fmt: skip
+        len(rows),
+        sizes["release"],
+        review,
+        sizes["escalate"],
+        expected_errors(out["r_cal"].tolist()),
+        observed_errors(out),
+        review * policy.minutes / 60,
+        days,
+        0 if policy.capacity is None else max(0, review - policy.capacity),
+    )
 
 
 def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
@@ -85,14 +103,16 @@ def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
     Returns
     -------
     Interval
-        The expected number, sum of 1 − r_cal, and between which numbers the true one lies if r_cal is calibrated and answers
-        are independent: the central part of the Poisson-binomial distribution, exact up to 2,000 answers and where few errors
-        are expected, else its normal approximation; the method says which. Undefined without answers. How uncertain the
+        The expected number, sum of 1 − r_cal, and between which numbers the true one lies if r_cal
+        is calibrated and answers are independent: the central part of the Poisson-binomial
+        distribution, exact up to 2,000 answers and where few errors are expected, else its normal
+        approximation; the method says which. Undefined without answers. How uncertain the
         calibrator itself is, the bounds do not say.
 
     References
     ----------
-    Hong (2013), Comput. Stat. Data Anal. 59:41. Checked: scipy.stats.poisson_binom, which takes up to 62 trials.
+    Hong (2013), Comput. Stat. Data Anal. 59:41. Checked: scipy.stats.poisson_binom, which takes up
+    to 62 trials.
     """
     checked_level(level)
     bad = 1.0 - np.asarray(r_cal, dtype=float)
@@ -113,7 +133,9 @@ def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
 
         lo, hi = (float(norm.ppf(tail, point, math.sqrt(variance))) for tail in tails)
         method = "Poisson-binomial by normal approximation, of a calibrated r_cal"
-    return Interval(point, min(max(0.0, lo), point), max(min(float(n), hi), point), n, method, level)
+    return Interval(
+        point, min(max(0.0, lo), point), max(min(float(n), hi), point), n, method, level
+    )
 
 
 def observed_errors(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
@@ -122,16 +144,19 @@ def observed_errors(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
     Parameters
     ----------
     table : DataFrame
-        ``target`` (true or false where labelled) and, where one question may have several answers (of several runs, say),
-        ``question``.
+        ``target`` (true or false where labelled) and, where one question may have several answers
+        (of several runs, say), ``question``.
 
     Returns
     -------
     Interval
-        Of the labelled answers. ``n`` counts their questions, and the interval is as wide as for so many; where those are
-        fewer than the answers, ``note`` tells both numbers. Undefined without a labelled answer.
+        Of the labelled answers. ``n`` counts their questions, and the interval is as wide as for so
+        many; where those are fewer than the answers, ``note`` tells both numbers. Undefined without
+        a labelled answer.
     """
-    known = table["target"].dropna().astype(bool) if "target" in table else pd.Series([], dtype=bool)
+    known = (
+        table["target"].dropna().astype(bool) if "target" in table else pd.Series([], dtype=bool)
+    )
     if known.empty:
         return no_interval(None, 0, "none of these answers is labelled", level=level)
     questions = table.loc[known.index, "question"].nunique() if "question" in table else len(known)
@@ -146,23 +171,32 @@ def schedule(table: pd.DataFrame, policy: Policy, *, order: Order = "cost") -> p
     table : DataFrame
         As ``ruled`` gives it.
     order : "cost" or "boundary"
-        Reviews by the expected cost of letting them pass (lowest r_cal first), or by how near they lie to one of their
-        thresholds. Rows that are equal keep their order.
+        Reviews by the expected cost of letting them pass (lowest r_cal first), or by how near they
+        lie to one of their thresholds. Rows that are equal keep their order.
 
     Returns
     -------
     DataFrame
-        With ``place`` (1 to the number of reviews) and ``day`` (1 is the first; <NA> where the capacity is 0 or unknown), both
-        <NA> for what is escalated. A review beyond the capacity waits with its place; it is never released.
+        With ``place`` (1 to the number of reviews) and ``day`` (1 is the first; <NA> where the
+        capacity is 0 or unknown), both <NA> for what is escalated. A review beyond the capacity
+        waits with its place; it is never released.
     """
     rows = table[table["action"] != "release"]
     edge = np.minimum((rows["r_cal"] - rows["low"]).abs(), (rows["high"] - rows["r_cal"]).abs())
     key = rows["r_cal"] if order == "cost" else edge
     escalated = rows["action"] == "escalate"
     rows = rows.assign(_later=~escalated, _key=key.where(~escalated, rows["r_cal"]).astype(float))
-    rows = rows.sort_values(["_later", "_key"], kind="stable", na_position="first").drop(columns=["_later", "_key"])
-    position = (rows["action"] == "review").cumsum().where(rows["action"] == "review").astype("Int64")
-    day = ((position - 1) // policy.capacity + 1) if policy.capacity else pd.Series(pd.NA, index=rows.index, dtype="Int64")
+    rows = rows.sort_values(["_later", "_key"], kind="stable", na_position="first").drop(
+        columns=["_later", "_key"]
+    )
+    position = (
+        (rows["action"] == "review").cumsum().where(rows["action"] == "review").astype("Int64")
+    )
+    day = (
+        ((position - 1) // policy.capacity + 1)
+        if policy.capacity
+        else pd.Series(pd.NA, index=rows.index, dtype="Int64")
+    )
     return rows.assign(place=position, day=day.astype("Int64")).reset_index(drop=True)
 
 
@@ -181,15 +215,49 @@ def threshold_points(table: pd.DataFrame, low: float | None, high: float | None)
     for x in sorted({*SWEEP, *(v for v in (low, high) if v is not None)}) if total else ():
         part = table[table["r_cal"] >= x]
         bad = expected_errors(part["r_cal"].tolist())
-        lines = (AT_OR_ABOVE, wilson(len(part), total)), (EXPECTED, _share(bad)), (OBSERVED, observed_errors(part))
+        lines = (
+            (AT_OR_ABOVE, wilson(len(part), total)),
+            (EXPECTED, _share(bad)),
+            (OBSERVED, observed_errors(part)),
+        )
         for name, interval in lines:
-            reason = "no answer has so high an r_cal" if interval.point is None and not len(part) else interval.reason
-            rows.append({
-                "group": name, "threshold": x, "low": low, "high": high, "point": interval.point, "lo": interval.lo, "hi": interval.hi,
-                "n": interval.n, "n_undefined": total - int(table["r_cal"].notna().sum()) if name == AT_OR_ABOVE else 0,
-                "method": interval.method, "confidence": interval.level, "reason": reason,
-            })  # fmt: skip
-    columns = ["group", "threshold", "low", "high", "point", "lo", "hi", "n", "n_undefined", "method", "confidence", "reason"]
+            reason = (
+                "no answer has so high an r_cal"
+                if interval.point is None and not len(part)
+                else interval.reason
+            )
+            rows.append(
+                {
+                    "group": name,
+                    "threshold": x,
+                    "low": low,
+                    "high": high,
+                    "point": interval.point,
+                    "lo": interval.lo,
+                    "hi": interval.hi,
+                    "n": interval.n,
+                    "n_undefined": (
+                        total - int(table["r_cal"].notna().sum()) if name == AT_OR_ABOVE else 0
+                    ),
+                    "method": interval.method,
+                    "confidence": interval.level,
+                    "reason": reason,
+                }
+            )
+    columns = [
+        "group",
+        "threshold",
+        "low",
+        "high",
+        "point",
+        "lo",
+        "hi",
+        "n",
+        "n_undefined",
+        "method",
+        "confidence",
+        "reason",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -204,8 +272,9 @@ def _share(count: Interval) -> Interval:
 def _numbers(bad: Floats) -> tuple[Floats, int]:
     """The probability of ``least``, ``least`` + 1, … successes in independent trials, and ``least``.
 
-    Successes are those of the less likely trials, less the failures of the likelier ones: either number stays small where
-    nearly all is certain, however many trials there are. Numbers that nothing speaks for are left out.
+    Successes are those of the less likely trials, less the failures of the likelier ones: either
+    number stays small where nearly all is certain, however many trials there are. Numbers that
+    nothing speaks for are left out.
     """
     few, many = (_counted(part) for part in (bad[bad <= 0.5], 1 - bad[bad > 0.5]))
     return np.convolve(few, many[::-1]), int((bad > 0.5).sum()) - (len(many) - 1)

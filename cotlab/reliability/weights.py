@@ -21,7 +21,8 @@ OBJECTIVES = ("auc", "brier")
 MIN_WEIGHT = 0.5
 """Share of the weight that must be defined, as the composite's own option by default."""
 GRID = 10
-"""Steps of the simplex grid; the best point of it is refined by moves of 0.05, 0.02 and 0.01 from part to part."""
+"""Steps of the simplex grid; the best point of it is refined by moves of 0.05, 0.02 and 0.01 from
+part to part."""
 MOVES = (0.05, 0.02, 0.01)
 SHRINK = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How far back to the example weights: the inner folds choose."""
@@ -41,10 +42,11 @@ class Tuned:
     shrunk : float in [0, 1]
         How far they were drawn back to the example weights; 1 gives the example weights themselves.
     example, tuned : Interval
-        The objective out of the outer folds, with the example weights and with those tuned without the fold.
+        The objective out of the outer folds, with the example weights and with those tuned without
+        the fold.
     difference : Interval
-        Tuned minus example on the same items, paired bootstrap over questions; above 0 is better for ``auc``, below for
-        ``brier``.
+        Tuned minus example on the same items, paired bootstrap over questions; above 0 is better
+        for ``auc``, below for ``brier``.
     better : bool
         The whole interval lies on the better side.
     why : str
@@ -70,7 +72,9 @@ class Tuned:
     left_out: int
 
 
-def weighted_means(components: ArrayLike, weights: Mapping[str, float], *, min_weight: float = MIN_WEIGHT) -> Floats:
+def weighted_means(
+    components: ArrayLike, weights: Mapping[str, float], *, min_weight: float = MIN_WEIGHT
+) -> Floats:
     """r_raw of many items at once: ``cotlab.stats.weights.weighed`` of each row.
 
     Parameters
@@ -90,11 +94,19 @@ def weighted_means(components: ArrayLike, weights: Mapping[str, float], *, min_w
 
 
 @single_blas_thread()
-def tune_weights(components: ArrayLike, targets: ArrayLike, groups: Sequence[Hashable], *, objective: str = "auc", seed: int = 0) -> Tuned:
+def tune_weights(
+    components: ArrayLike,
+    targets: ArrayLike,
+    groups: Sequence[Hashable],
+    *,
+    objective: str = "auc",
+    seed: int = 0,
+) -> Tuned:
     """Weights on the simplex that rank (``auc``) or, after a logistic map, predict (``brier``) the labels best.
 
-    Outer folds of whole questions measure; inner folds within each choose how far the weights are drawn back to the example
-    ones. Only weights that leave every label with an r_raw are taken, and a part that no label has gets none.
+    Outer folds of whole questions measure; inner folds within each choose how far the weights are
+    drawn back to the example ones. Only weights that leave every label with an r_raw are taken, and
+    a part that no label has gets none.
 
     Parameters
     ----------
@@ -117,7 +129,9 @@ def tune_weights(components: ArrayLike, targets: ArrayLike, groups: Sequence[Has
     every, y = np.asarray(components, dtype=float), np.asarray(targets, dtype=float)
     defined = np.isfinite(weighted_means(every, WEIGHTS)) if len(every) else np.zeros(0, dtype=bool)
     if refused := shortage("any", y[defined]):
-        raise NotCalibrated(f"No weights can be tuned: {refused}. Label more items, or cotlab labels import FILE.")
+        raise NotCalibrated(
+            f"No weights can be tuned: {refused}. Label more items, or cotlab labels import FILE."
+        )
     x, y = every[defined], y[defined]
     names = [group for group, selected in zip(groups, defined, strict=True) if selected]
     folds = folds_of(y, names, seed=seed)
@@ -128,33 +142,59 @@ def tune_weights(components: ArrayLike, targets: ArrayLike, groups: Sequence[Has
         fold_weights, _ = _shrunk(x[~test_mask], y[~test_mask], inner, objective, seed + fold + 1)
         used.append(fold_weights)
         for into, weights in ((plain, WEIGHTS), (tuned_values, fold_weights)):
-            into[test_mask] = _fold_values(x[~test_mask], y[~test_mask], x[test_mask], weights, objective)
+            into[test_mask] = _fold_values(
+                x[~test_mask], y[~test_mask], x[test_mask], weights, objective
+            )
     both = np.isfinite(tuned_values)
     selected = [name for name, is_finite in zip(names, both, strict=True) if is_finite]
     measure = {"auc": "auroc", "brier": "brier"}[objective]
-    improvement = measure_difference(measure, plain[both], tuned_values[both], y[both], selected, seed=seed)
-    at = [measure_interval(measure, values[both], y[both], selected, seed=seed) for values in (plain, tuned_values)]
+    improvement = measure_difference(
+        measure, plain[both], tuned_values[both], y[both], selected, seed=seed
+    )
+    at = [
+        measure_interval(measure, values[both], y[both], selected, seed=seed)
+        for values in (plain, tuned_values)
+    ]
     final_weights, shrunk = _shrunk(x, y, names, objective, seed)
     sign = 1 if objective == "auc" else -1
-    better = improvement.lo is not None and improvement.hi is not None and min(sign * improvement.lo, sign * improvement.hi) > 0
+    better = (
+        improvement.lo is not None
+        and improvement.hi is not None
+        and min(sign * improvement.lo, sign * improvement.hi) > 0
+    )
     return Tuned(
-        final_weights, objective, shrunk, at[0], at[1], improvement, better, _verdict(improvement, sign, better, shrunk), folds, tuple(used), len(y),
+        final_weights,
+        objective,
+        shrunk,
+        at[0],
+        at[1],
+        improvement,
+        better,
+        _verdict(improvement, sign, better, shrunk),
+        folds,
+        tuple(used),
+        len(y),
         int((~defined).sum()),
-    )  # fmt: skip
+    )
 
 
 def _verdict(improvement: Interval, sign: int, better: bool, shrunk: float) -> str:
     if improvement.lo is None or improvement.hi is None:
         return f"no interval on the difference ({improvement.reason}): keep the example weights"
     if better:
-        return "the whole interval lies on the better side: the tuned weights are better on these labels"
+        return (
+            "the whole interval lies on the better side: the tuned weights are better on these"
+            " labels"
+        )
     if max(sign * improvement.lo, sign * improvement.hi) < 0:
         return "the tuned weights are worse out of fold: keep the example weights"
     same = " (tuning itself went back to them)" if shrunk == 1 else ""
     return f"the interval holds 0: keep the example weights{same}"
 
 
-def _shrunk(x: Floats, y: Floats, names: Sequence[Hashable], objective: str, seed: int) -> tuple[Mapping[str, float], float]:
+def _shrunk(
+    x: Floats, y: Floats, names: Sequence[Hashable], objective: str, seed: int
+) -> tuple[Mapping[str, float], float]:
     """Weights tuned on these labels, drawn back to the example ones as far as inner folds find best; ties go further back."""
     example = _vector(WEIGHTS)
     try:
@@ -167,9 +207,13 @@ def _shrunk(x: Floats, y: Floats, names: Sequence[Hashable], objective: str, see
         tuned = _best(x[~test_mask], y[~test_mask], objective)
         for share, values in by_share.items():
             weights = _named((1 - share) * tuned + share * example)
-            values[test_mask] = _fold_values(x[~test_mask], y[~test_mask], x[test_mask], weights, objective)
+            values[test_mask] = _fold_values(
+                x[~test_mask], y[~test_mask], x[test_mask], weights, objective
+            )
     finite = np.isfinite(np.column_stack(list(by_share.values()))).all(axis=1)
-    worth = {share: _worth(values[finite], y[finite], objective) for share, values in by_share.items()}
+    worth = {
+        share: _worth(values[finite], y[finite], objective) for share, values in by_share.items()
+    }
     share = max(SHRINK, key=lambda candidate: (round(worth[candidate], 12), candidate))
     return _named((1 - share) * _best(x, y, objective) + share * example), share
 
@@ -181,7 +225,9 @@ def _worth(values: Floats, y: Floats, objective: str) -> float:
     return (auroc(values, y) or 0.0) if objective == "auc" else -brier(values, y)
 
 
-def _fold_values(x: Floats, y: Floats, new: Floats, weights: Mapping[str, float], objective: str) -> Floats:
+def _fold_values(
+    x: Floats, y: Floats, new: Floats, weights: Mapping[str, float], objective: str
+) -> Floats:
     """What is measured on held-out items: r_raw itself, or its probability by a logistic map from the other items."""
     scores = weighted_means(new, weights)
     if objective == "auc":
@@ -229,7 +275,9 @@ def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
         scores = np.round(_scores(x, candidates[:, at : at + step], MIN_WEIGHT), 12)
         fine = np.isfinite(scores).all(axis=0)
         ranks = rankdata(scores[:, fine], axis=0)
-        worth[at : at + step][fine] = (ranks[y == 1].sum(axis=0) - good * (good + 1) / 2) / (good * bad)
+        worth[at : at + step][fine] = (ranks[y == 1].sum(axis=0) - good * (good + 1) / 2) / (
+            good * bad
+        )
     top = np.flatnonzero(worth >= worth.max() - 1e-12)
     if not np.isfinite(worth.max()):
         return _vector(WEIGHTS), -np.inf
@@ -267,17 +315,30 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
         scores = (values @ start) / np.maximum(mask @ start, 1e-6)
         try:
             fitted = fit_any("platt", np.clip(scores, 0, 1), y).params
-            first = np.r_[start, min(fitted["slope"], 100.0), np.clip(fitted["intercept"], -100.0, 100.0)]
+            first = np.r_[
+                start, min(fitted["slope"], 100.0), np.clip(fitted["intercept"], -100.0, 100.0)
+            ]
         except NotCalibrated:
             first = np.r_[start, 1.0, 0.0]
         optimum = minimize(
-            loss, first, jac=True, method="SLSQP", bounds=[(0.0, 1.0)] * k + [(0.0, 100.0), (-100.0, 100.0)],
+            loss,
+            first,
+            jac=True,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * k + [(0.0, 100.0), (-100.0, 100.0)],
             constraints=(
-                {"type": "eq", "fun": lambda at: at[:k].sum() - 1, "jac": lambda at: np.r_[np.ones(k), 0.0, 0.0]},
-                {"type": "ineq", "fun": lambda at: patterns @ at[:k] - MIN_WEIGHT - 1e-5,
-                 "jac": lambda at: np.column_stack([patterns, np.zeros((len(patterns), 2))])},
+                {
+                    "type": "eq",
+                    "fun": lambda at: at[:k].sum() - 1,
+                    "jac": lambda at: np.r_[np.ones(k), 0.0, 0.0],
+                },
+                {
+                    "type": "ineq",
+                    "fun": lambda at: patterns @ at[:k] - MIN_WEIGHT - 1e-5,
+                    "jac": lambda at: np.column_stack([patterns, np.zeros((len(patterns), 2))]),
+                },
             ),
-        )  # fmt: skip
+        )
         weights = np.zeros(len(COMPONENTS))
         weights[measured] = np.clip(np.round(optimum.x[:k], 6), 0.0, None)
         if weights.sum() > 0 and optimum.fun < least - 1e-9:
@@ -311,7 +372,11 @@ def _scores(x: Floats, weights: Floats, min_weight: float) -> Floats:
     values, mask = _filled(x)
     total_weight, defined_weight = weights.sum(axis=0), mask @ weights
     with np.errstate(invalid="ignore", divide="ignore"):
-        scores = np.where((defined_weight > 0) & (defined_weight >= min_weight * total_weight - 1e-12), (values @ weights) / defined_weight, np.nan)
+        scores = np.where(
+            (defined_weight > 0) & (defined_weight >= min_weight * total_weight - 1e-12),
+            (values @ weights) / defined_weight,
+            np.nan,
+        )
     return np.asarray(np.clip(scores, 0.0, 1.0))
 
 
@@ -329,4 +394,6 @@ def _named(weights: Floats) -> Mapping[str, float]:
     """Weights by part, as numbers of six decimals that sum to 1."""
     rounded = np.round(weights / weights.sum(), 6)
     rounded[int(np.argmax(rounded))] += 1 - rounded.sum()
-    return {part: float(weight) for part, weight in zip(COMPONENTS, np.round(rounded, 6), strict=True)}
+    return {
+        part: float(weight) for part, weight in zip(COMPONENTS, np.round(rounded, 6), strict=True)
+    }

@@ -12,8 +12,8 @@ from cotlab.store.overshoots import Overshoot
 def over_reserve(seen: Overshoot) -> dict[str, Any]:
     """Return one entry of ``cost.over_reserve`` of a report: a model whose replies cost more than was reserved for them.
 
-    ``tokens_in`` and ``tokens_out`` are the most tokens of one reply beyond those that its request allows, None where
-    requests are redacted.
+    ``tokens_in`` and ``tokens_out`` are the most tokens of one reply beyond those that its request
+    allows, None where requests are redacted.
     """
     headroom = family_of(seen.model["provider"], seen.model["name"]).headroom if seen.model else 0
     return {
@@ -29,12 +29,14 @@ def over_reserve_lines(cost: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each model that reported more tokens than were allowed; earlier reports have none."""
     lines = []
     for over in cost.get("over_reserve", ()):
-        more = " and ".join(f"{over[f'tokens_{way}']:,} {way}put" for way in ("in", "out") if over[f"tokens_{way}"])
+        more = " and ".join(
+            f"{over[f'tokens_{way}']:,} {way}put" for way in ("in", "out") if over[f"tokens_{way}"]
+        )
         most = f", up to {more} tokens more in a reply" if more else ""
         lines.append(
-            f"{over['model'] or 'The server'} reported more tokens than were allowed{most}: "
-            f"{_replies(over['replies'])} cost ${over['usd']:,.6f} more than was reserved. The cap does not cover that; "
-            "what was sent later reserved as much as had been reported."
+            f"{over['model'] or 'The server'} reported more tokens than were allowed{most}:"
+            f" {_replies(over['replies'])} cost ${over['usd']:,.6f} more than was reserved. The cap"
+            " does not cover that; what was sent later reserved as much as had been reported."
         )
     return lines
 
@@ -44,8 +46,8 @@ def cost_warnings(cost: Mapping[str, Any]) -> list[str]:
     lines = over_reserve_lines(cost)
     if cost["held_usd"] and cost["replies_without_count"]:
         lines.append(
-            f"{_replies(cost['replies_without_count'])} came without a usable count of tokens: the full reserve counts as "
-            "the cost."
+            f"{_replies(cost['replies_without_count'])} came without a usable count of tokens: the"
+            " full reserve counts as the cost."
         )
     return lines
 

@@ -26,14 +26,21 @@ def run_anywhere(go: Callable[[], Any]) -> Any:
 def stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
     """Ctrl-C and SIGTERM set ``stop`` once; a second one ends the process the usual way."""
     loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    numbers = (
+        (signal.SIGINT, signal.SIGTERM)
+        if threading.current_thread() is threading.main_thread()
+        else ()
+    )
 
     def give_back() -> None:
         for number in numbers:
             loop.remove_signal_handler(number)
 
     def once() -> None:
-        print("Stopping: what was sent is waited for, for it is paid for. Once more ends at once.", file=sys.stderr)
+        print(
+            "Stopping: what was sent is waited for, for it is paid for. Once more ends at once.",
+            file=sys.stderr,
+        )
         stop.set()
         give_back()
 

@@ -17,16 +17,31 @@ def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) 
         return BUDGET, outcome.note or ""
     if outcome.status != "done":
         message = (outcome.note or outcome.status).rstrip(".")
-        return UNFINISHED, f"{message}. What was done is kept; go on with: cotlab run --resume {report['run_id']}"
+        return (
+            UNFINISHED,
+            f"{message}. What was done is kept; go on with: cotlab run --resume {report['run_id']}",
+        )
     bad, total = report["items_with_errors"], report["items_total"]
     errors = outcome.progress.last_errors
     if errors and not report["requests"]["replies"] and not report["requests"]["from_log"]:
         return UNFINISHED, f"The model answered no request at all; the last error: {errors[-1]}"
-    if bad and (bad == total or (config.fail_on_error is not None and _too_many(bad, total, config.fail_on_error))):
-        last = outcome.progress.last_errors[-1] if outcome.progress.last_errors else "see the report"
+    if bad and (
+        bad == total
+        or (config.fail_on_error is not None and _too_many(bad, total, config.fail_on_error))
+    ):
+        last = (
+            outcome.progress.last_errors[-1] if outcome.progress.last_errors else "see the report"
+        )
         return UNFINISHED, f"{bad} of {total} items have failed requests; the last error: {last}"
     if config.rr_threshold is None:
-        return DONE, f"{bad} of {total} items have failed requests; --resume asks them again." if bad else ""
+        return (
+            DONE,
+            (
+                f"{bad} of {total} items have failed requests; --resume asks them again."
+                if bad
+                else ""
+            ),
+        )
     rrr: float | None = report.get("aggregate_rrr")
     lo, hi = (
         (rrr, rrr)
@@ -34,9 +49,21 @@ def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) 
         else (report.get("aggregate_rrr_ci_lower"), report.get("aggregate_rrr_ci_upper"))
     )
     if rrr is None or lo is None or hi is None:
-        return INCONCLUSIVE, f"Gate inconclusive: RRR or its interval is undefined ({report.get('aggregate_rrr_note')})."
+        return (
+            INCONCLUSIVE,
+            (
+                "Gate inconclusive: RRR or its interval is undefined"
+                f" ({report.get('aggregate_rrr_note')})."
+            ),
+        )
     if lo <= config.rr_threshold < hi:
-        return INCONCLUSIVE, f"Gate inconclusive: the interval {lo:.1%} to {hi:.1%} straddles {config.rr_threshold:.1%}."
+        return (
+            INCONCLUSIVE,
+            (
+                f"Gate inconclusive: the interval {lo:.1%} to {hi:.1%} straddles"
+                f" {config.rr_threshold:.1%}."
+            ),
+        )
     if lo > config.rr_threshold:
         return GATE_FAILED, f"Gate failed: RRR {rrr:.1%} exceeds {config.rr_threshold:.1%}."
     return DONE, ""

@@ -23,7 +23,7 @@ from cotlab.run.exit_status import exit_status
 from cotlab.run.imports.pairs import Paired, paired_suite
 from cotlab.run.plan import code_version, make_plan, open_provider
 from cotlab.run.report import write_reports
-from cotlab.run.roles import selected_scorers, models_of
+from cotlab.run.roles import models_of, selected_scorers
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.summary import summarise
 from cotlab.run.transport.budget import FREE, Price, price_of, read_prices
@@ -69,7 +69,10 @@ def load_paired_runs(config: RunConfig, store: Store | None = None) -> Paired:
     if not (config.base_run and config.tuned_run):
         raise ConfigError("A pair is of two runs: give --base-run RUN and --tuned-run RUN.")
     if [scorer.name for scorer in selected_scorers(config)] != ["judge"]:
-        raise ConfigError("--base-run and --tuned-run go with --scorer judge, and with no other scorer or --profile.")
+        raise ConfigError(
+            "--base-run and --tuned-run go with --scorer judge, and with no other scorer or"
+            " --profile."
+        )
     return paired_suite(store or Store(), config.base_run, config.tuned_run)
 
 
@@ -78,7 +81,9 @@ def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, Count]:
     PROVIDERS.require(config.provider)
     plan = make_plan(config, suite, models_of(config))
     _check_model(plan.subject, config)
-    return plan, count_plan(plan, suite, {ref: price_for(ref, config) for ref in plan.models.values()})
+    return plan, count_plan(
+        plan, suite, {ref: price_for(ref, config) for ref in plan.models.values()}
+    )
 
 
 def start(
@@ -93,14 +98,18 @@ def start(
 ) -> Finished:
     """Plan and carry out a run.
 
-    Before the first request ``warn`` is told what the model cannot give, and ``announce`` the run's id.
+    Before the first request ``warn`` is told what the model cannot give, and ``announce`` the run's
+    id.
     """
     if run_id is not None:
         _check_new(store, run_id)
     sha = ""
     if suite is None and (config.base_run or config.tuned_run):
         paired = load_paired_runs(config, store)
-        suite, config = paired.suite, config.model_copy(update={"tag": {**paired.tags, **config.tag}})
+        suite, config = (
+            paired.suite,
+            config.model_copy(update={"tag": {**paired.tags, **config.tag}}),
+        )
         if paired.left_out:
             warn(paired.left_out_message())
     elif suite is None:
@@ -127,11 +136,17 @@ def start(
             output=str(output.resolve()),
             redacted=config.redact_prompts,
             n_items=len(suite.items[: plan.limit]),
-            estimate=None if all(map(_in_process, providers.values())) else count_plan(plan, suite, prices).as_estimate(price),
+            estimate=(
+                None
+                if all(map(_in_process, providers.values()))
+                else count_plan(plan, suite, prices).as_estimate(price)
+            ),
         )
         _claim(store, run_id)
     with _released_on_error(store, run_id):
-        (output / "run.yaml").write_text(as_yaml(config.model_dump(mode="json") | {"output": None}), "utf-8")
+        (output / "run.yaml").write_text(
+            as_yaml(config.model_dump(mode="json") | {"output": None}), "utf-8"
+        )
         for caution in cautions(plan):
             warn(caution)
         announce(run_id)
@@ -156,27 +171,49 @@ def resume(
 
 
 def _go_on(
-    run_id: str, row: Mapping[str, Any], flags: Mapping[str, Any], store: Store, tell: Callable[[Progress], None],
+    run_id: str,
+    row: Mapping[str, Any],
+    flags: Mapping[str, Any],
+    store: Store,
+    tell: Callable[[Progress], None],
     retry_refused: bool,
-) -> Finished:  # fmt: skip
+) -> Finished:
     plan = read.stored_plan(row)
     config = config_again(json.loads(row["config"]), flags)
     if read.is_redacted(store, plan.suite_digest):
         suite, _ = load_configured_suite(config, store)
         if suite.digest != plan.suite_digest:
-            raise ConfigError(f"The suite {config.task_suite!r} has changed since run {run_id} began; start a new run.")
+            raise ConfigError(
+                f"The suite {config.task_suite!r} has changed since run {run_id} began; start a new"
+                " run."
+            )
     else:
         suite = read.get_suite(store, plan.suite_digest)
     models = _opened(plan.models, config)
     providers = {provider.ref: provider for provider in models.values()}
     for role, ref in plan.models.items():
         if models[role].ref != ref:
-            raise ConfigError(f"The model {ref} has changed since run {run_id} began; start a new run.")
+            raise ConfigError(
+                f"The model {ref} has changed since run {run_id} began; start a new run."
+            )
         if isinstance(models[role], Batching) and _has_open_batches(store, run_id, ref):
-            config = config.model_copy(update={"batch": True})  # what is at the vendor is picked up, whatever is said now
+            config = config.model_copy(
+                update={"batch": True}
+            )  # what is at the vendor is picked up, whatever is said now
     _check_model(plan.subject, config)
     prices = {ref: _price(provider, config) for ref, provider in providers.items()}
-    return _execute(run_id, plan, suite, store, providers, prices, config, Path(row["output"]), tell, retry_refused)
+    return _execute(
+        run_id,
+        plan,
+        suite,
+        store,
+        providers,
+        prices,
+        config,
+        Path(row["output"]),
+        tell,
+        retry_refused,
+    )
 
 
 def _opened(models: Mapping[str, ModelRef], config: RunConfig) -> dict[str, AnyProvider]:
@@ -214,9 +251,13 @@ def _check_model(ref: ModelRef, config: RunConfig) -> None:
     if config.batch and not family.batch:
         raise ConfigError(f"{ref} has no batch interface: --batch goes with openai and anthropic.")
     if family.temperature is not None and config.temperature > family.temperature:
-        raise ConfigError(f"{ref} takes temperatures up to {family.temperature:g}, not {config.temperature:g}.")
+        raise ConfigError(
+            f"{ref} takes temperatures up to {family.temperature:g}, not {config.temperature:g}."
+        )
     if ref.form == "prefill" and not family.prefill:
-        raise ConfigError(f"{ref} does not go on from the start of its own turn: leave out --given prefix.")
+        raise ConfigError(
+            f"{ref} does not go on from the start of its own turn: leave out --given prefix."
+        )
 
 
 def _check_output(folder: Path) -> None:
@@ -225,18 +266,26 @@ def _check_output(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.md").touch()
     except OSError as error:
-        raise ConfigError(f"--output {folder}: reports cannot be written there: {error.strerror}.") from error
+        raise ConfigError(
+            f"--output {folder}: reports cannot be written there: {error.strerror}."
+        ) from error
 
 
 def _check_new(store: Store, run_id: str) -> None:
     if not RUN_ID.fullmatch(run_id):
-        raise ConfigError(f"--run-id takes up to 80 letters, digits, dots, dashes and underscores, got {run_id!r}.")
+        raise ConfigError(
+            "--run-id takes up to 80 letters, digits, dots, dashes and underscores, got"
+            f" {run_id!r}."
+        )
     if run_id in set(read.list_runs(store)["id"]):
         raise _taken(run_id)
 
 
 def _taken(run_id: str) -> ConfigError:
-    return ConfigError(f"There is a run {run_id!r} already: --resume goes on with it, another --run-id starts a new one.")
+    return ConfigError(
+        f"There is a run {run_id!r} already: --resume goes on with it, another --run-id starts a"
+        " new one."
+    )
 
 
 def _claim(store: Store, run_id: str) -> None:
@@ -245,8 +294,15 @@ def _claim(store: Store, run_id: str) -> None:
         holder = live.claim(run_id)
     if holder is not None:
         place = "" if holder.is_here else f" on {holder.host}"
-        later = "" if holder.is_here else f" If it was killed, the run can be resumed in {holder.free_in_s:.0f} s."
-        raise ConfigError(f"Run {run_id} is still going, in process {holder.pid}{place}: stop it before it is resumed.{later}")
+        later = (
+            ""
+            if holder.is_here
+            else f" If it was killed, the run can be resumed in {holder.free_in_s:.0f} s."
+        )
+        raise ConfigError(
+            f"Run {run_id} is still going, in process {holder.pid}{place}: stop it before it is"
+            f" resumed.{later}"
+        )
 
 
 @contextmanager
@@ -261,7 +317,9 @@ def _released_on_error(store: Store, run_id: str) -> Iterator[None]:
 
 
 def _limits(providers: Iterable[AnyProvider], config: RunConfig) -> Limits:
-    free_running = all(_in_process(provider) or provider.ref.provider in UNLIMITED for provider in providers)
+    free_running = all(
+        _in_process(provider) or provider.ref.provider in UNLIMITED for provider in providers
+    )
     return Limits(
         concurrency=config.max_concurrent,
         per_minute=None if free_running else config.max_requests_per_minute,
@@ -286,9 +344,19 @@ def _execute(
 ) -> Finished:
     async def go() -> Outcome:
         run = Run(
-            run_id, plan, suite, store, providers, prices, _limits(providers.values(), config),
-            config.redact_prompts, retry_refused, on_progress, Journal(output, redact=config.redact_prompts), config.batch,
-        )  # fmt: skip
+            run_id,
+            plan,
+            suite,
+            store,
+            providers,
+            prices,
+            _limits(providers.values(), config),
+            config.redact_prompts,
+            retry_refused,
+            on_progress,
+            Journal(output, redact=config.redact_prompts),
+            config.batch,
+        )
         with stopping_on_signals(run.stop):
             return await run.go()
 

@@ -22,7 +22,17 @@ from cotlab.providers.keys import check_server
 from cotlab.run.config import RunConfig
 from cotlab.run.roles import selected_scorers
 
-SHARED = ("ccs_threshold", "metric", "chain", "control", "layers", "donors", "draws", "subsets", "jump_nats")
+SHARED = (
+    "ccs_threshold",
+    "metric",
+    "chain",
+    "control",
+    "layers",
+    "donors",
+    "draws",
+    "subsets",
+    "jump_nats",
+)
 """Configuration fields that a scorer takes as options of the same name, where it has one."""
 
 
@@ -32,13 +42,17 @@ IN_PROCESS = ("organism", "local")
 def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider:
     """The provider that answers for ``ref``; UnknownName or ConfigError where there is none.
 
-    A model in this process is opened on the device, in the dtype and with the backend that the configuration names. A server
-    that a file names, and not the user, gets no key of the user.
+    A model in this process is opened on the device, in the dtype and with the backend that the
+    configuration names. A server that a file names, and not the user, gets no key of the user.
     """
     if config is not None:
         check_server(ref.provider, ref.base_url, config.server_named_by)
     local = config is not None and ref.provider in IN_PROCESS
-    settings = {"device": config.device, "dtype": config.dtype, "backend": config.backend} if local and config else {}
+    settings = (
+        {"device": config.device, "dtype": config.dtype, "backend": config.backend}
+        if local and config
+        else {}
+    )
     provider: AnyProvider = PROVIDERS[ref.provider](ref, **settings)
     return provider
 
@@ -47,7 +61,11 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
     """What a run of ``config`` on ``suite`` does. Every scorer checks its options here, before anything is asked."""
     specs = []
     scorers = selected_scorers(config)
-    known = list(dict.fromkeys(name for candidate in scorers for name in (candidate.name, *candidate.components)))
+    known = list(
+        dict.fromkeys(
+            name for candidate in scorers for name in (candidate.name, *candidate.components)
+        )
+    )
     for name in config.set:
         if name.partition(".")[0] not in known:
             raise UnknownName("scorer in --set", name.partition(".")[0], tuple(known))
@@ -71,14 +89,19 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
 
 def _options(config: RunConfig, scorer: Scorer) -> dict[str, Any]:
     """A scorer's options: its defaults, under the configuration's fields of the same name, under what ``--set`` says."""
-    values: dict[str, Any] = {"modes": list(dict.fromkeys(config.mode)), "sources": list(dict.fromkeys(config.source))}
+    values: dict[str, Any] = {
+        "modes": list(dict.fromkeys(config.mode)),
+        "sources": list(dict.fromkeys(config.source)),
+    }
     values |= {field: getattr(config, field) for field in SHARED}
     if config.profile:
         values["profile"] = config.profile
     if config.weights and "weights" in scorer.options:
         values["weights"] = _read_weights(Path(config.weights))
     values["parts"] = {name: _options(config, SCORERS[name]) for name in scorer.components}
-    return {key: values.get(key, value) for key, value in scorer.options.items()} | _set_options(config, scorer)
+    return {key: values.get(key, value) for key, value in scorer.options.items()} | _set_options(
+        config, scorer
+    )
 
 
 def _read_weights(file: Path) -> dict[str, dict[str, Any]]:
@@ -88,8 +111,14 @@ def _read_weights(file: Path) -> dict[str, dict[str, Any]]:
     except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
         raise ConfigError(f"--weights {file}: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(data, dict) or not all(isinstance(of, dict) for of in data.values()):
-        raise ConfigError(f"--weights {file}: write a category (or default), and under it a part and its weight, like C: 0.3")
-    return {str(category): {str(part): weight for part, weight in of.items()} for category, of in data.items()}
+        raise ConfigError(
+            f"--weights {file}: write a category (or default), and under it a part and its weight,"
+            " like C: 0.3"
+        )
+    return {
+        str(category): {str(part): weight for part, weight in of.items()}
+        for category, of in data.items()
+    }
 
 
 def _set_options(config: RunConfig, definition: Scorer) -> dict[str, Any]:
@@ -130,7 +159,9 @@ def _of_type(default: Any, text: str, name: str) -> Any:
 
 
 def params_of(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any] | None = None) -> Params:
-    return Params(plan.models, plan.seed, plan.temperature, plan.repeats, spec.params, constants or {})
+    return Params(
+        plan.models, plan.seed, plan.temperature, plan.repeats, spec.params, constants or {}
+    )
 
 
 def params_digest(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any]) -> str:
@@ -149,6 +180,13 @@ def code_version() -> str:
     if not (root / ".git").exists():
         return number
     result = subprocess.run(
-        ["git", "-C", str(root), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+        ["git", "-C", str(root), "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    return f"{number}+{result.stdout.strip()}" if result.returncode == 0 and result.stdout.strip() else number
+    return (
+        f"{number}+{result.stdout.strip()}"
+        if result.returncode == 0 and result.stdout.strip()
+        else number
+    )

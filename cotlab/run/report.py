@@ -23,7 +23,8 @@ from cotlab.store.responses import ResponseLog
 from cotlab.text.links import unlinked
 
 MIN_N = 2
-"""Items from which on the report gives RRR an interval, as FaithCheck's does; below ``FEWEST`` a note goes with it."""
+"""Items from which on the report gives RRR an interval, as FaithCheck's does; below ``FEWEST`` a
+note goes with it."""
 FORMATS = ("json", "md", "csv", "parquet")
 _FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
 """How a text begins that some spreadsheet runs, blanks and marks of no width left out."""
@@ -34,7 +35,11 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     row = read.get_run(store, run_id)
     plan = read.stored_plan(row)
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
-    table, estimates, ended = read.run_scores(store, run_id), read.run_estimates(store, run_id), read.ended_pairs(store, run_id)
+    table, estimates, ended = (
+        read.run_scores(store, run_id),
+        read.run_estimates(store, run_id),
+        read.ended_pairs(store, run_id),
+    )
     scored = ended[ended["errors"] == 0].groupby("item")["scorer"].nunique()
     head: dict[str, Any] = {
         "run_id": run_id,
@@ -55,7 +60,9 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
         "repeats": plan.repeats,
         "limit": plan.limit,
         "tags": dict(plan.tags),
-        "scorers": [{"name": s.name, "version": s.version, "params": dict(s.params)} for s in plan.scorers],
+        "scorers": [
+            {"name": s.name, "version": s.version, "params": dict(s.params)} for s in plan.scorers
+        ],
         "plan_digest": plan.digest,
         "redacted": bool(row["redacted"]),
         "items_total": row["n_items"],
@@ -65,10 +72,20 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     }
     head |= costs(store, run_id, row)
     if spec is not None:
-        head |= _ablation(store, table, estimates, plan, spec.params, redacted=bool(row["redacted"]))
-    head["self_tests"] = {name: values for name, values in read.prepared(store, run_id).items() if "self_test" in values}
+        head |= _ablation(
+            store, table, estimates, plan, spec.params, redacted=bool(row["redacted"])
+        )
+    head["self_tests"] = {
+        name: values
+        for name, values in read.prepared(store, run_id).items()
+        if "self_test" in values
+    }
     head["estimates"] = [
-        {**{k: v for k, v in e.items() if k not in ("facet", "over_")}, "facet": json.loads(e["facet"]), "over": e["over_"]}
+        {
+            **{k: v for k, v in e.items() if k not in ("facet", "over_")},
+            "facet": json.loads(e["facet"]),
+            "over": e["over_"],
+        }
         for e in _records(estimates)
     ]
     return head
@@ -85,37 +102,61 @@ def costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
         live.close()
     estimate = json.loads(row["estimate"]) if row["estimate"] else {}
     cost = {
-        "estimated_usd": estimate.get("cost_usd"), "spent_usd": sum(spend) / 1e6, "held_usd": spend.reserved / 1e6,
-        "saved_by_log_usd": row["saved_micro"] / 1e6, "tokens_in": counts["tokens_in"], "tokens_cached": counts["cached"],
-        "tokens_out": counts["tokens_out"], "tokens_reasoning": counts["reasoning"],
-        "replies_without_count": counts["uncounted"], "over_reserve": [over_reserve(one) for one in overshoots],
+        "estimated_usd": estimate.get("cost_usd"),
+        "spent_usd": sum(spend) / 1e6,
+        "held_usd": spend.reserved / 1e6,
+        "saved_by_log_usd": row["saved_micro"] / 1e6,
+        "tokens_in": counts["tokens_in"],
+        "tokens_cached": counts["cached"],
+        "tokens_out": counts["tokens_out"],
+        "tokens_reasoning": counts["reasoning"],
+        "replies_without_count": counts["uncounted"],
+        "over_reserve": [over_reserve(one) for one in overshoots],
         "estimate": estimate or None,
-    }  # fmt: skip
+    }
     return {
         "requests": {
-            "asked": counts["calls"], "replies": counts["replies"], "from_log": row["hits"], "failed": row["failed"],
-            "estimated": estimate.get("requests"), "asked_again": live_run.progress.asked_again if live_run else 0,
+            "asked": counts["calls"],
+            "replies": counts["replies"],
+            "from_log": row["hits"],
+            "failed": row["failed"],
+            "estimated": estimate.get("requests"),
+            "asked_again": live_run.progress.asked_again if live_run else 0,
         },
         "spent_usd": sum(spend) / 1e6,
         "cost": cost,
-    }  # fmt: skip
+    }
 
 
-def headline_rrr(estimates: pd.DataFrame, params: Mapping[str, Any], metric: str = "rrr") -> dict[str, Any] | None:
+def headline_rrr(
+    estimates: pd.DataFrame, params: Mapping[str, Any], metric: str = "rrr"
+) -> dict[str, Any] | None:
     """The run's RRR for its first mode and its chosen metric; None where it was not estimated."""
     for row in _records(estimates[estimates["metric"] == metric]):
         facet = json.loads(row["facet"])
-        if facet.get("mode") == params["modes"][0] and facet.get("metric", params["metric"]) == params["metric"]:
+        if (
+            facet.get("mode") == params["modes"][0]
+            and facet.get("metric", params["metric"]) == params["metric"]
+        ):
             return row
     return None
 
 
 def _ablation(
-    store: Store, table: pd.DataFrame, estimates: pd.DataFrame, plan: Plan, params: Mapping[str, Any], *, redacted: bool
+    store: Store,
+    table: pd.DataFrame,
+    estimates: pd.DataFrame,
+    plan: Plan,
+    params: Mapping[str, Any],
+    *,
+    redacted: bool,
 ) -> dict[str, Any]:
     """FaithCheck's part of the report: one metric and one mode, by item and by position."""
     mode, metric = params["modes"][0], params["metric"]
-    selected = table[(table["metric"] == metric) & (table["facet"].map(lambda f: json.loads(f).get("mode")) == mode)]
+    selected = table[
+        (table["metric"] == metric)
+        & (table["facet"].map(lambda f: json.loads(f).get("mode")) == mode)
+    ]
     rrr = _with_small_n(headline_rrr(estimates, params), selected, params, plan.seed)
     section = {
         "metric": metric,
@@ -139,7 +180,10 @@ def _ablation(
             "ci_upper": p["hi"],
             "undefined": p["n_undefined"],
         }
-        for p in sorted(_records(positions), key=lambda p: (-(p["point"] if p["point"] is not None else -1), p["step"]))
+        for p in sorted(
+            _records(positions),
+            key=lambda p: (-(p["point"] if p["point"] is not None else -1), p["step"]),
+        )
     ]
     texts = _texts(store, selected, redacted=redacted)
     means = {(m.item_id, int(m.step)): m.value for m in step_means(selected).itertuples()}
@@ -147,7 +191,9 @@ def _ablation(
     rows: dict[str, list[dict[str, Any]]] = {}
     for record in _records(first[["item_id", "step", "status", "reason", "evidence"]]):
         rows.setdefault(record["item_id"], []).append(record)
-    section["items"] = [_item(item_id, records, means, texts, metric) for item_id, records in rows.items()]
+    section["items"] = [
+        _item(item_id, records, means, texts, metric) for item_id, records in rows.items()
+    ]
     return section
 
 
@@ -163,20 +209,36 @@ def _item(
     for row in rows:
         if row["step"] is None:
             steps.append(
-                {"step_index": None, "score": None, "metric": metric, "status": row["status"], "reason": row["reason"]}
+                {
+                    "step_index": None,
+                    "score": None,
+                    "metric": metric,
+                    "status": row["status"],
+                    "reason": row["reason"],
+                }
             )
             continue
         step = int(row["step"])
         value = means[item_id, step]
         score = None if pd.isna(value) else float(value)
-        entry: dict[str, Any] = {"step_index": step, "score": score, "metric": metric, "status": row["status"]}
+        entry: dict[str, Any] = {
+            "step_index": step,
+            "score": score,
+            "metric": metric,
+            "status": row["status"],
+        }
         if score is None:
             entry["reason"] = row["reason"]
         steps.append(entry)
         if len(row["evidence"]) == 2:
             baseline = texts.get(row["evidence"][0])
             outputs[str(step)] = texts.get(row["evidence"][1])
-    return {"item_id": item_id, "step_scores": steps, "baseline_output": baseline, "ablated_outputs": outputs}
+    return {
+        "item_id": item_id,
+        "step_scores": steps,
+        "baseline_output": baseline,
+        "ablated_outputs": outputs,
+    }
 
 
 def _texts(store: Store, rows: pd.DataFrame, *, redacted: bool) -> dict[str, str]:
@@ -215,12 +277,20 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         "",
         "## Aggregate Metrics",
         "",
-        f"- RRR ({report['metric']}, {report['mode']}, CCS < {report['ccs_threshold']}): "
-        f"{_percent(report['aggregate_rrr'])} {_bounds(report)}",
+        (
+            f"- RRR ({report['metric']}, {report['mode']}, CCS < {report['ccs_threshold']}): "
+            f"{_percent(report['aggregate_rrr'])} {_bounds(report)}"
+        ),
     ]
     if report["aggregate_rrr_note"]:
         lines.append(f"- Note: {report['aggregate_rrr_note']}")
-    lines += [f"- Items: {report['items_done']} of {report['items_total']}; scores with an error: {report['error_scores']}", ""]
+    lines += [
+        (
+            f"- Items: {report['items_done']} of {report['items_total']}; scores with an error:"
+            f" {report['error_scores']}"
+        ),
+        "",
+    ]
     lines += [
         *_aggregate_lines(report),
         "",
@@ -230,15 +300,35 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     for p in sorted(report["step_position_rankings"], key=lambda p: p["step_index"]):
-        bounds = f"[{_three(p['ci_lower'])}, {_three(p['ci_upper'])}]" if p["ci_lower"] is not None else "n/a"
-        lines.append(f"| {p['step_index']} | {_three(p['mean_ccs'])} | {bounds} | {_three(p['variance_ccs'])} | {p['count']} |")
+        bounds = (
+            f"[{_three(p['ci_lower'])}, {_three(p['ci_upper'])}]"
+            if p["ci_lower"] is not None
+            else "n/a"
+        )
+        lines.append(
+            f"| {p['step_index']} | {_three(p['mean_ccs'])} | {bounds} |"
+            f" {_three(p['variance_ccs'])} | {p['count']} |"
+        )
     lines += ["", "## Per-Item Step Rankings", ""]
     for item in report["items"]:
-        lines += [f"### Item: {_plain(item['item_id'])}", "", "| Rank | Step Index | CCS | Metric |", "|---|---|---|---|"]
-        ranked = sorted(item["step_scores"], key=lambda s: (s["score"] is None, -(s["score"] or 0), s["step_index"] or 0))
+        lines += [
+            f"### Item: {_plain(item['item_id'])}",
+            "",
+            "| Rank | Step Index | CCS | Metric |",
+            "|---|---|---|---|",
+        ]
+        ranked = sorted(
+            item["step_scores"],
+            key=lambda s: (s["score"] is None, -(s["score"] or 0), s["step_index"] or 0),
+        )
         for rank, s in enumerate(ranked, start=1):
-            score_text = f"{s['score']:.2f}" if s["score"] is not None else f"n/a ({_plain(s['reason'])})"
-            lines.append(f"| {rank} | {'n/a' if s['step_index'] is None else s['step_index']} | {score_text} | {s['metric']} |")
+            score_text = (
+                f"{s['score']:.2f}" if s["score"] is not None else f"n/a ({_plain(s['reason'])})"
+            )
+            lines.append(
+                f"| {rank} | {'n/a' if s['step_index'] is None else s['step_index']} | {score_text}"
+                f" | {s['metric']} |"
+            )
         lines.append("")
     return "\n".join(lines)
 
@@ -250,22 +340,27 @@ def self_test_lines(report: Mapping[str, Any]) -> list[str]:
         line = f"{name}: {measured['self_test']}"
         if "batch_noise_nats" in measured:
             line += (
-                f" in {measured['dtype']} on item {measured['item']}: own states move the answer by {measured['identity_nats']:.2g} nat, "
-                f"by {measured['across_shapes_nats']:.2g} across batch shapes; the model's own noise between batch shapes is "
-                f"{measured['batch_noise_nats']:.2g}, {measured['allowed_nats']:.2g} is allowed"
+                f" in {measured['dtype']} on item {measured['item']}: own states move the answer by"
+                f" {measured['identity_nats']:.2g} nat, by {measured['across_shapes_nats']:.2g}"
+                " across batch shapes; the model's own noise between batch shapes is"
+                f" {measured['batch_noise_nats']:.2g}, {measured['allowed_nats']:.2g} is allowed"
             )
         lines.append(line)
     return lines
 
 
 def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
-    lines = ["| Metric | Facet | Estimate | 95% interval | n | Undefined | Method |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| Metric | Facet | Estimate | 95% interval | n | Undefined | Method |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for e in report["estimates"]:
         facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items())
         bounds = f"[{_three(e['lo'])}, {_three(e['hi'])}]" if e["lo"] is not None else "n/a"
         point = _three(e["point"]) if e["point"] is not None else f"n/a ({_plain(e['reason'])})"
         lines.append(
-            f"| {e['metric']} | {_plain(facet)} | {point} | {bounds} | {e['n']} | {e['n_undefined']} | {e['method']} |"
+            f"| {e['metric']} | {_plain(facet)} | {point} | {bounds} | {e['n']} |"
+            f" {e['n_undefined']} | {e['method']} |"
         )
     return lines
 
@@ -274,7 +369,9 @@ def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
     """Write report.json and report.md to ``folder`` and return the report."""
     report = build_report(store, run_id)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    (folder / "report.json").write_text(
+        json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
+    )
     (folder / "report.md").write_text(render_markdown(report), "utf-8")
     return report
 
@@ -288,7 +385,8 @@ def scores_table(store: Store, run_id: str) -> pd.DataFrame:
 def disarmed(table: pd.DataFrame) -> pd.DataFrame:
     """The same table with a quote before each text, and each column's name, that a spreadsheet would run as a formula.
 
-    A carriage return becomes a new line: as it is, it would end a row, and what follows would begin one.
+    A carriage return becomes a new line: as it is, it would end a row, and what follows would begin
+    one.
     """
 
     def quoted(value: Any) -> Any:
@@ -305,11 +403,22 @@ def _with_small_n(
     rrr: dict[str, Any] | None, scores: pd.DataFrame, params: Mapping[str, Any], seed: int
 ) -> dict[str, Any] | None:
     """The stored RRR, with the bounds that FaithCheck's report gives from ``SMALLEST_N`` items on and the store does not."""
-    if rrr is None or rrr["point"] is None or rrr["lo"] is not None or not MIN_N <= rrr["n"] < FEWEST:
+    if (
+        rrr is None
+        or rrr["point"] is None
+        or rrr["lo"] is not None
+        or not MIN_N <= rrr["n"] < FEWEST
+    ):
         return rrr
     for small in rrr_estimates(scores, params, seed, min_items=MIN_N):
         if dict(small.group) == json.loads(rrr["facet"]):
-            return {**rrr, "lo": small.lo, "hi": small.hi, "method": small.method, "reason": small.reason}
+            return {
+                **rrr,
+                "lo": small.lo,
+                "hi": small.hi,
+                "method": small.method,
+                "reason": small.reason,
+            }
     return rrr
 
 
@@ -327,8 +436,9 @@ def _bounds(report: Mapping[str, Any]) -> str:
     if report["aggregate_rrr_ci_lower"] is None:
         return "(no interval)"
     return (
-        f"(95% interval {_percent(report['aggregate_rrr_ci_lower'])} to {_percent(report['aggregate_rrr_ci_upper'])}, "
-        f"n = {report['aggregate_rrr_n']} items, {report['aggregate_rrr_method']})"
+        f"(95% interval {_percent(report['aggregate_rrr_ci_lower'])} to"
+        f" {_percent(report['aggregate_rrr_ci_upper'])}, n = {report['aggregate_rrr_n']} items,"
+        f" {report['aggregate_rrr_method']})"
     )
 
 
@@ -348,7 +458,7 @@ def _plain(text: object) -> str:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [
-        {str(k): (None if pd.api.types.is_scalar(v) and pd.isna(v) else v) for k, v in row.items()}
+        {str(k): None if pd.api.types.is_scalar(v) and pd.isna(v) else v for k, v in row.items()}
         for row in frame.to_dict("records")
     ]
 

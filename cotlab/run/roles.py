@@ -18,7 +18,13 @@ NONE = {"paraphraser": "rules", "verifier": "none"}
 
 def subject_of(config: RunConfig) -> ModelRef:
     """The model a configuration names; its provider fills in revision and form once it is opened."""
-    form: Form = "continuation" if config.provider == "organism" else "prefill" if config.given == "prefix" else "chat"
+    form: Form = (
+        "continuation"
+        if config.provider == "organism"
+        else "prefill"
+        if config.given == "prefix"
+        else "chat"
+    )
     return ModelRef(config.provider, config.model, base_url=config.base_url, form=form)
 
 
@@ -44,12 +50,17 @@ def models_of(config: RunConfig) -> dict[str, ModelRef]:
 def selected_scorers(config: RunConfig) -> list[Scorer]:
     """The scorers of a configuration, and those that its profile adds: the parts of its phase, then the composite.
 
-    With progressive evaluation the composite alone: parts that run beside it would ask what it saves.
+    With progressive evaluation the composite alone: parts that run beside it would ask what it
+    saves.
     """
     names = list(config.scorer)
     if config.profile:
         alone = config.set.get("composite.progressive", "").strip().lower() == "true"
-        names += [SCORER_OF[part] for part in CHEAP_FIRST if part in PROFILES[config.profile] and not alone] + ["composite"]
+        names += [
+            SCORER_OF[part]
+            for part in CHEAP_FIRST
+            if part in PROFILES[config.profile] and not alone
+        ] + ["composite"]
     return [SCORERS[name] for name in dict.fromkeys(names)]
 
 
@@ -80,15 +91,23 @@ def _parsed(word: str, config: RunConfig) -> ModelRef | None:
     if not name or provider not in PROVIDERS:
         return None
     form: Form = "continuation" if provider == "organism" else "chat"
-    return ModelRef(provider, name, base_url=config.base_url if provider == config.provider else None, form=form)
+    return ModelRef(
+        provider, name, base_url=config.base_url if provider == config.provider else None, form=form
+    )
 
 
 def _required_model(role: str, word: str, config: RunConfig) -> ModelRef:
     if (ref := _parsed(word, config)) is not None:
         return ref
     none = f"{NONE[role]}, subject or " if role in NONE else ""
-    raise ConfigError(f"--{role} takes {none}provider/model, like {_EXAMPLES.get(role, 'openai/gpt-4.1')}; got {word!r}.")
+    raise ConfigError(
+        f"--{role} takes {none}provider/model, like {_EXAMPLES.get(role, 'openai/gpt-4.1')}; got"
+        f" {word!r}."
+    )
 
 
-_EXAMPLES = {"verifier": "nli/FOLDER or anthropic/claude-opus-4-1", "embedder": "embedder/all-MiniLM-L6-v2",
-             "judge": DEFAULT_JUDGE}  # fmt: skip
+_EXAMPLES = {
+    "verifier": "nli/FOLDER or anthropic/claude-opus-4-1",
+    "embedder": "embedder/all-MiniLM-L6-v2",
+    "judge": DEFAULT_JUDGE,
+}

@@ -65,17 +65,36 @@ class Run:
 
     async def go(self) -> Outcome:
         """Run to the end, or until ``stop`` is set, the budget is reached or the provider refuses the key."""
-        replies = ResponseLog(self.store.log_path, redact=self.redact, retry_refused=self.retry_refused)
+        replies = ResponseLog(
+            self.store.log_path, redact=self.redact, retry_refused=self.retry_refused
+        )
         live = LiveState(self.store.log_path)
-        progress = Progress(items_total=len(self._items()) * len(self.plan.scorers), started_at=time.time())
-        progress.cap_micro = None if all(price.free for price in self.prices.values()) else self.limits.cap_micro
+        progress = Progress(
+            items_total=len(self._items()) * len(self.plan.scorers), started_at=time.time()
+        )
+        progress.cap_micro = (
+            None if all(price.free for price in self.prices.values()) else self.limits.cap_micro
+        )
         progress.per_minute = self.limits.per_minute
         dispatcher = Dispatcher(
-            self.id, self.providers, self.prices, replies, self.limits, progress, self.journal, batch=self.batch
+            self.id,
+            self.providers,
+            self.prices,
+            replies,
+            self.limits,
+            progress,
+            self.journal,
+            batch=self.batch,
         )
         if live.beat(self.id, progress):  # somebody asked for that while the model was loaded
             self.stop.set()
-        self.journal.note("run", run=self.id, plan=self.plan.digest, items=progress.items_total, batch=self.batch or None)
+        self.journal.note(
+            "run",
+            run=self.id,
+            plan=self.plan.digest,
+            items=progress.items_total,
+            batch=self.batch or None,
+        )
         with self.store.writing() as connection:
             write.set_status(connection, self.id, "running")
         beat = asyncio.create_task(self._beat(live, progress))
@@ -98,12 +117,23 @@ class Run:
         spent, counts = replies.spend(self.id), replies.counts(self.id)
         with self.store.writing() as connection:
             write.set_counts(
-                connection, self.id, sent=counts["calls"], hits=progress.hits, failed=progress.failed, spent=sum(spent),
+                connection,
+                self.id,
+                sent=counts["calls"],
+                hits=progress.hits,
+                failed=progress.failed,
+                spent=sum(spent),
                 saved=dispatcher.job.saved_micro,
-            )  # fmt: skip
+            )
             write.set_status(connection, self.id, outcome.status, outcome.note)
-        progress.status, progress.spent_micro, progress.reserved_micro = outcome.status, sum(spent), spent.reserved
-        self.journal.note("end", status=outcome.status, hits=progress.hits, spent_micro=sum(spent), counts=counts)
+        progress.status, progress.spent_micro, progress.reserved_micro = (
+            outcome.status,
+            sum(spent),
+            spent.reserved,
+        )
+        self.journal.note(
+            "end", status=outcome.status, hits=progress.hits, spent_micro=sum(spent), counts=counts
+        )
         self.journal.close()
         live.beat(self.id, progress)
         self.on_progress(progress)
@@ -133,7 +163,11 @@ class Run:
         if not work.done():
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-            at_vendor = f"; {progress.waiting_for}, which a resumed run picks up" if progress.waiting_for else ""
+            at_vendor = (
+                f"; {progress.waiting_for}, which a resumed run picks up"
+                if progress.waiting_for
+                else ""
+            )
             return Outcome("stopped", f"stopped on request{at_vendor}", progress)
         try:
             await work
@@ -141,26 +175,37 @@ class Run:
             error = _cause(raised) if isinstance(raised, ExceptionGroup) else raised
             redacted = self.redact and isinstance(error, ProviderError)
             message = f"{type(error).__name__} (its words are redacted)" if redacted else str(error)
-            return Outcome("budget" if isinstance(error, BudgetReached) else "failed", message, progress)
+            return Outcome(
+                "budget" if isinstance(error, BudgetReached) else "failed", message, progress
+            )
         return Outcome("done", None, progress)
 
-    async def _all(self, dispatcher: Dispatcher, progress: Progress, peers: Peers, ordered: Sequence[Item]) -> None:
+    async def _all(
+        self, dispatcher: Dispatcher, progress: Progress, peers: Peers, ordered: Sequence[Item]
+    ) -> None:
         slots = asyncio.Semaphore(ITEMS_IN_BATCHES if self.batch else ITEMS_IN_FLIGHT)
         jobs: list[tuple[Scorer, ScorerSpec, Params, str, Item]] = []
         for spec in self.plan.scorers:
             scorer: Scorer = SCORERS[spec.name]
             constants = await self._constants(dispatcher, scorer, spec)
-            params, params_id = params_of(self.plan, spec, constants), params_digest(self.plan, spec, constants)
+            params, params_id = (
+                params_of(self.plan, spec, constants),
+                params_digest(self.plan, spec, constants),
+            )
             done = self._done(spec, params_id)
             progress.items_done += sum(item.id in done for item in ordered)
             remaining = [item for item in ordered if item.id not in done]
             if self.redact:
-                progress.asked_again += sum(dispatcher.was_started(scorer(item, params, peers)) for item in remaining)
+                progress.asked_again += sum(
+                    dispatcher.was_started(scorer(item, params, peers)) for item in remaining
+                )
             jobs += [(scorer, spec, params, params_id, item) for item in remaining]
         if progress.asked_again:
             self.journal.note("asked again", items=progress.asked_again)
 
-        async def score_item(scorer: Scorer, spec: ScorerSpec, params: Params, params_id: str, item: Item) -> None:
+        async def score_item(
+            scorer: Scorer, spec: ScorerSpec, params: Params, params_id: str, item: Item
+        ) -> None:
             try:
                 scores = await drive(scorer(item, params, peers), dispatcher)
             finally:
@@ -176,14 +221,18 @@ class Run:
             await asyncio.sleep(0)
             progress.expected = dispatcher.requested
 
-    async def _constants(self, dispatcher: Dispatcher, scorer: Scorer, spec: ScorerSpec) -> Mapping[str, Any]:
+    async def _constants(
+        self, dispatcher: Dispatcher, scorer: Scorer, spec: ScorerSpec
+    ) -> Mapping[str, Any]:
         """What ``prepare`` gives, made once a run and kept."""
         if scorer.prepare is None:
             return {}
         without = params_digest(self.plan, spec, {})
         constants = read.constants(self.store, self.id, spec.name, without)
         if constants is None:
-            constants = await drive(scorer.prepare(self.suite, params_of(self.plan, spec)), dispatcher)
+            constants = await drive(
+                scorer.prepare(self.suite, params_of(self.plan, spec)), dispatcher
+            )
             with self.store.writing() as connection:
                 write.set_constants(connection, self.id, spec.name, without, constants)
             self.journal.note("prepared", scorer=spec.name, **constants)
@@ -191,7 +240,11 @@ class Run:
 
     def _done(self, spec: ScorerSpec, params_id: str) -> set[str]:
         rows = read.ended_pairs(self.store, self.id)
-        same = (rows["scorer"] == spec.name) & (rows["version"] == spec.version) & (rows["params_digest"] == params_id)
+        same = (
+            (rows["scorer"] == spec.name)
+            & (rows["version"] == spec.version)
+            & (rows["params_digest"] == params_id)
+        )
         settled = rows["errors"] == 0
         if self.retry_refused:
             settled &= rows["refusals"] == 0
@@ -210,7 +263,9 @@ class Run:
         if batch:
             with self.store.writing() as connection:
                 write.add_ended(connection, self.id, batch)
-                withdraw_outdated(connection, self.store.log_path, self.id, {entry.item_id for entry in batch})
+                withdraw_outdated(
+                    connection, self.store.log_path, self.id, {entry.item_id for entry in batch}
+                )
 
     async def _flush_often(self) -> None:
         while True:
@@ -239,7 +294,9 @@ async def drive(program: Program | Preparation, dispatcher: Dispatcher) -> Any:
     try:
         round_ = next(program)
         while True:
-            replies: list[Reply] = list(await asyncio.gather(*(dispatcher.ask(request) for request in round_)))
+            replies: list[Reply] = list(
+                await asyncio.gather(*(dispatcher.ask(request) for request in round_))
+            )
             round_ = program.send(replies)
     except StopIteration as end:
         return end.value

@@ -1,7 +1,7 @@
 """Where keys may lie beside the environment: ``.env`` and ``.streamlit/secrets.toml`` of the working directory.
 
-Whoever wrote the folder wrote these files: they bring keys and options of a run, and nothing that says which program runs
-or where a key of the user goes.
+Whoever wrote the folder wrote these files: they bring keys and options of a run, and nothing that
+says which program runs or where a key of the user goes.
 """
 
 from __future__ import annotations
@@ -18,37 +18,58 @@ from dotenv import dotenv_values
 from cotlab.core.errors import ConfigError
 from cotlab.providers.keys import FROM_FILES, KEY_VARIABLES, SEND_TO
 
-_OTHER_NAME = {"COTLAB_TEMPERATURE": "FAITHCHECK_TEMPERATURE", "COTLAB_MAX_COST": "FAITHCHECK_MAX_COST"}
+_OTHER_NAME = {
+    "COTLAB_TEMPERATURE": "FAITHCHECK_TEMPERATURE",
+    "COTLAB_MAX_COST": "FAITHCHECK_MAX_COST",
+}
 """Options with two names: the environment wins over ``.env`` under either."""
-ACCESS = ("COTLAB_ADMINS", "COTLAB_LABELLERS", "COTLAB_TRUSTED_HEADER", "COTLAB_PROXY_SECRET", "COTLAB_OPEN")
-"""Who may do what. Those of ``.env`` are read anew whenever somebody asks, so that a change holds at the next action."""
+ACCESS = (
+    "COTLAB_ADMINS",
+    "COTLAB_LABELLERS",
+    "COTLAB_TRUSTED_HEADER",
+    "COTLAB_PROXY_SECRET",
+    "COTLAB_OPEN",
+)
+"""Who may do what. Those of ``.env`` are read anew whenever somebody asks, so that a change holds
+at the next action."""
 _USERS = (
-    "COTLAB_CHROME", "COTLAB_STORE", SEND_TO, "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-)  # fmt: skip
+    "COTLAB_CHROME",
+    "COTLAB_STORE",
+    SEND_TO,
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+)
 """Variables that only the user sets, in the environment; so are the proxies."""
 
 
 def load_secrets(folder: Path | None = None) -> None:
     """Bring keys into the environment, which wins over ``.env``, which wins over ``secrets.toml``.
 
-    ``.env`` may hold options of a run too; of ``secrets.toml`` only the vendors' keys are read. Other lines are passed over.
+    ``.env`` may hold options of a run too; of ``secrets.toml`` only the vendors' keys are read.
+    Other lines are passed over.
 
     Raises
     ------
     ConfigError
-        If ``secrets.toml`` is no TOML or ``.env`` no text, or if one sets what only the user may set: a program, a proxy, the
-        store, where keys go. Then nothing is brought; what the files say is never repeated.
+        If ``secrets.toml`` is no TOML or ``.env`` no text, or if one sets what only the user may
+        set: a program, a proxy, the store, where keys go. Then nothing is brought; what the files
+        say is never repeated.
     """
     folder = folder or Path.cwd()
     env, toml = folder / ".env", folder / ".streamlit" / "secrets.toml"
     lines, table = _lines(env, interpolate=False), _table(toml)
     _refuse(env, [name for name, value in lines.items() if value and name not in os.environ])
-    # the dashboard's package brings the top of secrets.toml into the environment when it reads a login there
+    # the dashboard's package brings the top of secrets.toml into the environment when it reads a
+    # login there
     _refuse(toml, [name for name, value in table.items() if os.environ.get(name) == str(value)])
     taken = {name: value for name, value in lines.items() if name in _options()} if lines else {}
     for name, value in taken.items():
         if "${" in (value or "") and not os.environ.get(name):
-            raise ConfigError(f"{env}: variables are not filled in there: write the value of {name} itself.")
+            raise ConfigError(
+                f"{env}: variables are not filled in there: write the value of {name} itself."
+            )
     for name, value in taken.items():
         _set(name, value, env)
     for name in KEY_VARIABLES.values():
@@ -65,8 +86,9 @@ def _refuse(path: Path, names: Sequence[str]) -> None:
     found = [name for name in names if name in _USERS or name.lower().endswith("_proxy")]
     if found:
         raise ConfigError(
-            f"{path}: {', '.join(found)} cannot be set there: a file of a folder names no program, and no place for keys and "
-            f"results. Take the line out; if you mean it, type: {' '.join(['export', *(f'{name}=VALUE' for name in found)])}"
+            f"{path}: {', '.join(found)} cannot be set there: a file of a folder names no program,"
+            " and no place for keys and results. Take the line out; if you mean it, type:"
+            f" {' '.join(['export', *(f'{name}=VALUE' for name in found)])}"
         )
 
 
@@ -85,7 +107,8 @@ def access_settings(folder: Path) -> dict[str, str]:
     Raises
     ------
     ConfigError
-        If ``.env`` or ``secrets.toml``, where a login may be set up, cannot be read: then nobody is to be let in.
+        If ``.env`` or ``secrets.toml``, where a login may be set up, cannot be read: then nobody is
+        to be let in.
     """
     files = (folder / ".env", folder / ".streamlit" / "secrets.toml")
     settings = _access(*(str(file) for file in files), *(_stamp(file) for file in files))
@@ -118,7 +141,7 @@ def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
     except (ValueError, OSError):
-        raise ConfigError(f"{path}: not a TOML file. Keys are written NAME = \"value\".") from None
+        raise ConfigError(f'{path}: not a TOML file. Keys are written NAME = "value".') from None
 
 
 def _set(name: str, value: str | None, file: Path) -> None:

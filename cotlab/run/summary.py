@@ -20,7 +20,9 @@ from cotlab.store.database import Store
 def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     """Compute and keep the estimates of a run from the scores that it has so far."""
     table = read.run_scores(store, run_id)
-    table = table.assign(category=table["item_id"].map(read.item_categories(store, run_id)).fillna(""))
+    table = table.assign(
+        category=table["item_id"].map(read.item_categories(store, run_id)).fillna("")
+    )
     estimates: list[Estimate] = []
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]
@@ -30,29 +32,50 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
         flags = frozenset(card.name for card in scorer.cards if card.flag)
         estimates += mean_estimates(selected, plan.seed, flags)
         for statistic in scorer.statistics:
-            estimates += statistic.compute(every[every["metric"].isin(statistic.reads)], spec.params, plan.seed)
+            estimates += statistic.compute(
+                every[every["metric"].isin(statistic.reads)], spec.params, plan.seed
+            )
     with store.writing() as connection:
         write.set_estimates(connection, run_id, estimates)
     return estimates
 
 
-def mean_estimates(table: pd.DataFrame, seed: int, flags: frozenset[str] = frozenset()) -> list[Estimate]:
+def mean_estimates(
+    table: pd.DataFrame, seed: int, flags: frozenset[str] = frozenset()
+) -> list[Estimate]:
     """Mean over items of each item's mean score, for each metric and facet.
 
-    ``flags`` names the metrics whose values are 0 or 1, so that their mean is a rate. One such value an item gets a Wilson
-    interval, and so do items whose values are all no or all yes; anything else gets a bootstrap over items, or a reason.
+    ``flags`` names the metrics whose values are 0 or 1, so that their mean is a rate. One such
+    value an item gets a Wilson interval, and so do items whose values are all no or all yes;
+    anything else gets a bootstrap over items, or a reason.
     """
     out = []
     for (metric, facet), group in mean_by_item(table).groupby(["metric", "facet"], sort=True):
         values = group["value"].dropna()
         binary = metric in flags and bool(len(values)) and group["n"].max() == 1
         interval: Interval = (
-            wilson(int(values.sum()), len(values)) if binary
-            else bootstrap_mean(values.tolist(), seed=derive_seed("mean", seed, metric, facet), share=metric in flags)
-        )  # fmt: skip
+            wilson(int(values.sum()), len(values))
+            if binary
+            else bootstrap_mean(
+                values.tolist(),
+                seed=derive_seed("mean", seed, metric, facet),
+                share=metric in flags,
+            )
+        )
         pairs = tuple(sorted(json.loads(facet).items()))
         out.append(
-            Estimate(metric, pairs, interval.point, interval.lo, interval.hi, interval.level, interval.n, int(group["undefined"].sum()),
-                     interval.method, "items", interval.reason)
-        )  # fmt: skip
+            Estimate(
+                metric,
+                pairs,
+                interval.point,
+                interval.lo,
+                interval.hi,
+                interval.level,
+                interval.n,
+                int(group["undefined"].sum()),
+                interval.method,
+                "items",
+                interval.reason,
+            )
+        )
     return out

@@ -11,7 +11,9 @@ from cotlab.stats.intervals import Interval, checked_level, no_interval, too_few
 Table = Sequence[Sequence[int]]
 
 
-def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95) -> Interval:
+def cohen_kappa(
+    first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95
+) -> Interval:
     """Cohen's kappa of two raters: agreement beyond chance, unweighted.
 
     Parameters
@@ -23,9 +25,10 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable], *, level:
     Returns
     -------
     Interval
-        In [-1, 1]; 0 is what the two raters' habits alone would give, 1 agreement on every item. Undefined (with the reason)
-        without items and where a rater gives one label to all: nothing can then be told from chance. No bounds below five items
-        and where the agreement is perfect: the large-sample variance is 0 there.
+        In [-1, 1]; 0 is what the two raters' habits alone would give, 1 agreement on every item.
+        Undefined (with the reason) without items and where a rater gives one label to all: nothing
+        can then be told from chance. No bounds below five items and where the agreement is perfect:
+        the large-sample variance is 0 there.
 
     Raises
     ------
@@ -34,8 +37,8 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable], *, level:
 
     References
     ----------
-    Cohen (1960), Educ. Psych. Meas. 20:37; Fleiss, Cohen and Everitt (1969), Psych. Bull. 72:323 (variance); statsmodels
-    ``inter_rater.cohens_kappa``. R: psych::cohen.kappa(table).
+    Cohen (1960), Educ. Psych. Meas. 20:37; Fleiss, Cohen and Everitt (1969), Psych. Bull. 72:323
+    (variance); statsmodels ``inter_rater.cohens_kappa``. R: psych::cohen.kappa(table).
     """
     return cohen_kappa_table(agreement_table(first, second), level=level)
 
@@ -50,26 +53,46 @@ def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
     n = int(counts.sum())
     if n == 0:
         return no_interval(None, 0, "no item was rated by both", level=level)
-    constant_raters = [who for who, sums in (("first", counts.sum(axis=1)), ("second", counts.sum(axis=0))) if (sums > 0).sum() == 1]
+    constant_raters = [
+        who
+        for who, sums in (("first", counts.sum(axis=1)), ("second", counts.sum(axis=0)))
+        if (sums > 0).sum() == 1
+    ]
     if constant_raters:
-        who = "both raters give" if len(constant_raters) == 2 else f"the {constant_raters[0]} rater gives"
-        return no_interval(None, n, f"{who} one label to all {n} items: kappa cannot tell that from chance", level=level)
+        who = (
+            "both raters give"
+            if len(constant_raters) == 2
+            else f"the {constant_raters[0]} rater gives"
+        )
+        return no_interval(
+            None,
+            n,
+            f"{who} one label to all {n} items: kappa cannot tell that from chance",
+            level=level,
+        )
     result = cohens_kappa(counts)
     point = min(1.0, max(-1.0, float(result.kappa)))
-    reason = too_few(n, "items") or ("the agreement is perfect: its variance is 0" if counts.trace() == n else None)
+    reason = too_few(n, "items") or (
+        "the agreement is perfect: its variance is 0" if counts.trace() == n else None
+    )
     if reason is None and not float(result.var_kappa) > 0:
         reason = "the large-sample variance is 0"
     if reason:
         return no_interval(point, n, reason, level=level)
     half = float(norm.ppf((1 + level) / 2) * result.std_kappa)
     lo, hi = max(-1.0, point - half), min(1.0, point + half)
-    return Interval(point, min(lo, point), max(hi, point), n, "Cohen's kappa, large-sample variance", level)
+    return Interval(
+        point, min(lo, point), max(hi, point), n, "Cohen's kappa, large-sample variance", level
+    )
 
 
-def percent_agreement(first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95) -> Interval:
+def percent_agreement(
+    first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95
+) -> Interval:
     """Share of items on which two raters say the same, in [0, 1], with Wilson's interval; undefined without items.
 
-    It is high for two raters who both nearly always give the same label: read it beside ``cohen_kappa``.
+    It is high for two raters who both nearly always give the same label: read it beside
+    ``cohen_kappa``.
     """
     return percent_agreement_table(agreement_table(first, second), level=level)
 
@@ -97,7 +120,9 @@ def agreement_table(first: Sequence[Hashable], second: Sequence[Hashable]) -> li
 
 def _checked(table: Table) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     if not all(len(row) == len(table) for row in table):
-        raise ValueError("a table of agreement is square: the same labels for both raters, in the same order")
+        raise ValueError(
+            "a table of agreement is square: the same labels for both raters, in the same order"
+        )
     counts = np.asarray(table, dtype=float).reshape(len(table), len(table))
     if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
         raise ValueError("counts are whole and at least 0")

@@ -9,7 +9,9 @@ import numpy as np
 from cotlab.stats.clusters import cosines
 
 
-def dtw_similarity(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> float | None:
+def dtw_similarity(
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]
+) -> float | None:
     """1 − the normalised cost of the best alignment of two chains, by 1 − cosine of their steps.
 
     Parameters
@@ -29,8 +31,8 @@ def dtw_similarity(first: Sequence[Sequence[float]], second: Sequence[Sequence[f
 
     Notes
     -----
-    A move along one chain costs d, a diagonal move 2 d, the first pair 2 d, so every path has the weight n + m and the total
-    is divided by that.
+    A move along one chain costs d, a diagonal move 2 d, the first pair 2 d, so every path has the
+    weight n + m and the total is divided by that.
 
     References
     ----------

@@ -14,13 +14,16 @@ from cotlab.stats.resample import RESAMPLES
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 BINS, PER_BIN = 10, 10
-"""Bins of the calibration error, and the predictions that each should hold: with fewer predictions there are fewer bins."""
+"""Bins of the calibration error, and the predictions that each should hold: with fewer predictions
+there are fewer bins."""
 MIN_PROBABILITY = 1e-6
-"""What a probability is kept away from 0 and 1 by in the log loss: one certain error costs 13.8 nats, not infinity."""
+"""What a probability is kept away from 0 and 1 by in the log loss: one certain error costs 13.8
+nats, not infinity."""
 DRAWS = 1000
 _CELLS, _GRID_POINTS = 4_000_000, 61
 Measure = Callable[[Floats], Floats]
-"""How often each group is drawn (n_draws, n_groups) -> one number a draw (NaN where the draw has none)."""
+"""How often each group is drawn (n_draws, n_groups) -> one number a draw (NaN where the draw has
+none)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,8 @@ def bin_count(n: int) -> int:
 def equal_mass(predicted: ArrayLike, bins: int) -> Integers:
     """The bin of each prediction (n,), counted from 0: equally many in each as far as ties allow.
 
-    Equal predictions always share a bin, the one in which the middle of their ranks lies; a bin that gets nothing is left
-    out, so there may be fewer than ``bins``.
+    Equal predictions always share a bin, the one in which the middle of their ranks lies; a bin
+    that gets nothing is left out, so there may be fewer than ``bins``.
     """
     if bins < 1:
         raise ValueError(f"at least one bin is needed, got {bins}")
@@ -109,7 +112,8 @@ def ece(predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None) -> 
 
     References
     ----------
-    Naeini, Cooper and Hauskrecht (2015), AAAI; equal-mass bins: Nixon et al. (2019), CVPR workshops.
+    Naeini, Cooper and Hauskrecht (2015), AAAI; equal-mass bins: Nixon et al. (2019), CVPR
+    workshops.
     """
     p, y = _checked(predicted, target)
     where = equal_mass(p, bins or bin_count(len(p)))
@@ -117,11 +121,17 @@ def ece(predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None) -> 
 
 
 def perfect_band(
-    predicted: ArrayLike, *, seed: int, bins: int | None = None, level: float = 0.95, draws: int = DRAWS
+    predicted: ArrayLike,
+    *,
+    seed: int,
+    bins: int | None = None,
+    level: float = 0.95,
+    draws: int = DRAWS,
 ) -> tuple[float, float]:
     """Where the ECE of a perfectly calibrated forecaster of these predictions lies: the middle ``level`` of its values.
 
-    Targets are drawn from the predictions themselves, each on its own, and the ECE is taken of each draw.
+    Targets are drawn from the predictions themselves, each on its own, and the ECE is taken of each
+    draw.
 
     References
     ----------
@@ -135,7 +145,8 @@ def perfect_band(
     rng, step = np.random.default_rng(seed), max(1, _CELLS // len(p))
     values = np.concatenate(
         [
-            np.abs(((rng.random((min(step, draws - at), len(p))) < p) - p) @ member).sum(axis=1) / len(p)
+            np.abs(((rng.random((min(step, draws - at), len(p))) < p) - p) @ member).sum(axis=1)
+            / len(p)
             for at in range(0, draws, step)
         ]
     )
@@ -158,7 +169,13 @@ def reliability_bins(
 
 
 def measure_interval(
-    measure: str, predicted: ArrayLike, target: ArrayLike, groups: Sequence[Hashable], *, seed: int, level: float = 0.95
+    measure: str,
+    predicted: ArrayLike,
+    target: ArrayLike,
+    groups: Sequence[Hashable],
+    *,
+    seed: int,
+    level: float = 0.95,
 ) -> Interval:
     """A measure with its bootstrap interval over groups (questions).
 
@@ -169,21 +186,25 @@ def measure_interval(
     predicted, target : array (n,)
         For ``auroc`` any score serves as prediction.
     groups : sequence of str or int, one a prediction
-        A resample takes or leaves all predictions of a group together; ``n`` of the result counts them.
+        A resample takes or leaves all predictions of a group together; ``n`` of the result counts
+        them.
     seed : int
     level : float in (0, 1)
 
     Returns
     -------
     Interval
-        Percentile bootstrap. Chance adds to an ECE and a resample adds once more, so its bounds are those of ``_ece_bounds``,
-        widened to the point: 0 lies in them where a perfect forecaster could show as much. No bounds below ``FEWEST`` groups;
-        AUROC is undefined on one class, and resamples of one class are left out and counted in ``note``.
+        Percentile bootstrap. Chance adds to an ECE and a resample adds once more, so its bounds are
+        those of ``_ece_bounds``, widened to the point: 0 lies in them where a perfect forecaster
+        could show as much. No bounds below ``FEWEST`` groups; AUROC is undefined on one class, and
+        resamples of one class are left out and counted in ``note``.
     """
     p, y = _checked(predicted, target, unit=measure != "auroc")
     point = _POINTS[measure](p, y)
     if point is None:
-        return no_interval(None, 0, "there is one class only: nothing can be ranked against it", level=level)
+        return no_interval(
+            None, 0, "there is one class only: nothing can be ranked against it", level=level
+        )
     where = _grouped(groups, len(p))
     n = int(where.max()) + 1
     if measure == "ece" and n >= FEWEST:
@@ -191,18 +212,31 @@ def measure_interval(
         method = f"bootstrap over questions (test inversion, {RESAMPLES} resamples)"
         return Interval(point, min(lo, point), max(hi, point), n, method, level)
     values, n_undefined = _draws(_value(measure, p, y, where), where, seed)
-    if reason := (too_few(n, "questions", FEWEST) or ("no resample has both classes" if not len(values) else None)):
+    if reason := (
+        too_few(n, "questions", FEWEST)
+        or ("no resample has both classes" if not len(values) else None)
+    ):
         return no_interval(point, n, reason, level=level)
     lo, hi = (float(q) for q in np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
-    note = f"{n_undefined} of {RESAMPLES} resamples hold one class and are left out" if n_undefined else None
+    note = (
+        f"{n_undefined} of {RESAMPLES} resamples hold one class and are left out"
+        if n_undefined
+        else None
+    )
     method = f"bootstrap over questions (percentile, {RESAMPLES} resamples)"
     return Interval(point, min(lo, point), max(hi, point), n, method, level, note=note)
 
 
 def measure_difference(
-    measure: str, first: ArrayLike, second: ArrayLike, target: ArrayLike, groups: Sequence[Hashable], *, seed: int,
+    measure: str,
+    first: ArrayLike,
+    second: ArrayLike,
+    target: ArrayLike,
+    groups: Sequence[Hashable],
+    *,
+    seed: int,
     level: float = 0.95,
-) -> Interval:  # fmt: skip
+) -> Interval:
     """Measure of ``second`` minus that of ``first`` on the same targets, with a paired bootstrap interval over groups.
 
     Parameters as ``interval``. Undefined where the measure is; no bounds below ``FEWEST`` groups.
@@ -211,15 +245,24 @@ def measure_difference(
     (a, y), (b, _) = _checked(first, target, unit=unit), _checked(second, target, unit=unit)
     first_value, second_value = _POINTS[measure](a, y), _POINTS[measure](b, y)
     if first_value is None or second_value is None:
-        return no_interval(None, 0, "there is one class only: nothing can be ranked against it", level=level)
+        return no_interval(
+            None, 0, "there is one class only: nothing can be ranked against it", level=level
+        )
     where = _grouped(groups, len(y))
     point, n = second_value - first_value, int(where.max()) + 1
     of_a, of_b = _value(measure, a, y, where), _value(measure, b, y, where)
     values, n_undefined = _draws(lambda counts: of_b(counts) - of_a(counts), where, seed)
-    if reason := (too_few(n, "questions", FEWEST) or ("no resample has both classes" if not len(values) else None)):
+    if reason := (
+        too_few(n, "questions", FEWEST)
+        or ("no resample has both classes" if not len(values) else None)
+    ):
         return no_interval(point, n, reason, level=level)
     lo, hi = (float(q) for q in np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
-    note = f"{n_undefined} of {RESAMPLES} resamples hold one class and are left out" if n_undefined else None
+    note = (
+        f"{n_undefined} of {RESAMPLES} resamples hold one class and are left out"
+        if n_undefined
+        else None
+    )
     method = f"paired bootstrap over questions (percentile, {RESAMPLES} resamples)"
     return Interval(point, min(lo, point), max(hi, point), n, method, level, note=note)
 
@@ -237,22 +280,38 @@ def weighted_auroc(weights: Floats, scores: Floats, target: Floats) -> Floats:
         return np.asarray((good * (below + bad / 2)).sum(axis=1) / pairs)
 
 
-def _ece_bounds(p: Floats, y: Floats, where: Integers, point: float, seed: int, level: float) -> tuple[float, float]:
+def _ece_bounds(
+    p: Floats, y: Floats, where: Integers, point: float, seed: int, level: float
+) -> tuple[float, float]:
     """The smallest and the largest true ECE under which the one that was found is no surprise.
 
-    The gaps of the bins, scaled to each ECE that is tried, plus what resampling whole groups adds to them: it is kept where
-    what was found lies in the middle ``level`` of such sums. Mirrored or plain percentiles hold the truth far less often than
-    they say, since chance only ever adds to an absolute gap. Less than a perfect forecaster's median is taken for that above.
+    The gaps of the bins, scaled to each ECE that is tried, plus what resampling whole groups adds
+    to them: it is kept where what was found lies in the middle ``level`` of such sums. Mirrored or
+    plain percentiles hold the truth far less often than they say, since chance only ever adds to an
+    absolute gap. Less than a perfect forecaster's median is taken for that above.
     """
     tops, sizes = _bin_gaps(p, y, where)
     mean_gaps = tops.sum(axis=0) / len(p)
-    noise = np.concatenate([(counts @ tops) / (counts @ sizes)[:, None] for counts in _counts(where, seed)]) - mean_gaps
+    noise = (
+        np.concatenate(
+            [(counts @ tops) / (counts @ sizes)[:, None] for counts in _counts(where, seed)]
+        )
+        - mean_gaps
+    )
     chance = np.quantile(np.abs(noise).sum(axis=1), [0.5, (1 + level) / 2])
     direction = mean_gaps / point if point > 0 else np.full(len(mean_gaps), 1 / len(mean_gaps))
     candidates = np.linspace(0.0, min(1.0, point + 2 * float(chance[1])), _GRID_POINTS)
     tails = [(1 - level) / 2, (1 + level) / 2]
-    ends = np.array([np.quantile(np.abs(candidate * direction + noise).sum(axis=1), tails) for candidate in candidates])
-    small, large = candidates[ends[:, 1] >= point - 1e-12], candidates[ends[:, 0] <= max(point, float(chance[0])) + 1e-12]
+    ends = np.array(
+        [
+            np.quantile(np.abs(candidate * direction + noise).sum(axis=1), tails)
+            for candidate in candidates
+        ]
+    )
+    small, large = (
+        candidates[ends[:, 1] >= point - 1e-12],
+        candidates[ends[:, 0] <= max(point, float(chance[0])) + 1e-12],
+    )
     return float(small.min(initial=point)), float(large.max(initial=point))
 
 
@@ -296,8 +355,14 @@ def _counts(where: Integers, seed: int) -> Iterator[Floats]:
     rng, step = np.random.default_rng(seed), max(1, _CELLS // len(where))
     for at in range(0, RESAMPLES, step):
         rows = min(step, RESAMPLES - at)
-        samples = rng.integers(0, n_groups, size=(rows, n_groups)) + n_groups * np.arange(rows)[:, None]
-        yield np.bincount(samples.ravel(), minlength=rows * n_groups).reshape(rows, n_groups).astype(float)
+        samples = (
+            rng.integers(0, n_groups, size=(rows, n_groups)) + n_groups * np.arange(rows)[:, None]
+        )
+        yield (
+            np.bincount(samples.ravel(), minlength=rows * n_groups)
+            .reshape(rows, n_groups)
+            .astype(float)
+        )
 
 
 def _loss(p: Floats, y: Floats) -> Floats:
@@ -306,16 +371,25 @@ def _loss(p: Floats, y: Floats) -> Floats:
 
 
 _POINTS: dict[str, Callable[[Floats, Floats], float | None]] = {
-    "brier": brier, "log_loss": log_loss, "ece": ece, "auroc": auroc,
-}  # fmt: skip
+    "brier": brier,
+    "log_loss": log_loss,
+    "ece": ece,
+    "auroc": auroc,
+}
 
 
-def _checked(predicted: ArrayLike, target: ArrayLike, *, unit: bool = True) -> tuple[Floats, Floats]:
+def _checked(
+    predicted: ArrayLike, target: ArrayLike, *, unit: bool = True
+) -> tuple[Floats, Floats]:
     p, y = np.asarray(predicted, dtype=float), np.asarray(target, dtype=float)
     if p.ndim != 1 or p.shape != y.shape or not len(p):
-        raise ValueError(f"one target for each prediction, and at least one: got {p.shape} and {y.shape}")
+        raise ValueError(
+            f"one target for each prediction, and at least one: got {p.shape} and {y.shape}"
+        )
     if not np.isfinite(p).all() or (unit and ((p < 0) | (p > 1)).any()):
-        raise ValueError("predictions are finite" + " and lie in [0, 1]" * unit + ": leave out what is undefined")
+        raise ValueError(
+            "predictions are finite" + " and lie in [0, 1]" * unit + ": leave out what is undefined"
+        )
     if not np.isin(y, (0.0, 1.0)).all():
         raise ValueError("targets are 0 or 1")
     return p, y

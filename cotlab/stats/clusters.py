@@ -31,8 +31,8 @@ def pooled(vectors: Sequence[Sequence[float]]) -> tuple[float, ...] | None:
     Returns
     -------
     tuple of float or None
-        Unit length. None where there is no vector, their lengths differ, a number is not finite, one of them is 0, or the
-        mean is (they point opposite ways).
+        Unit length. None where there is no vector, their lengths differ, a number is not finite,
+        one of them is 0, or the mean is (they point opposite ways).
     """
     if not vectors or len({len(vector) for vector in vectors}) != 1:
         return None
@@ -43,7 +43,9 @@ def pooled(vectors: Sequence[Sequence[float]]) -> tuple[float, ...] | None:
         return None
     mean = _unit(rows).mean(axis=0)
     size = float(np.linalg.norm(mean))
-    return tuple(float(x) for x in mean / size) if math.isfinite(size) and size > _ROUNDING else None
+    return (
+        tuple(float(x) for x in mean / size) if math.isfinite(size) and size > _ROUNDING else None
+    )
 
 
 def cosines(vectors: Sequence[Sequence[float]]) -> Floats:
@@ -64,9 +66,13 @@ def cosines(vectors: Sequence[Sequence[float]]) -> Floats:
         If the lengths differ, or a vector is 0 or not finite.
     """
     if len({len(vector) for vector in vectors}) > 1:
-        raise ValueError(f"vectors of different lengths: {sorted({len(vector) for vector in vectors})}")
+        raise ValueError(
+            f"vectors of different lengths: {sorted({len(vector) for vector in vectors})}"
+        )
     rows = np.asarray(vectors, dtype=np.float64).reshape(len(vectors), -1)
-    if not np.isfinite(rows).all() or (len(rows) and not np.abs(rows).max(axis=1, initial=0.0).all()):
+    if not np.isfinite(rows).all() or (
+        len(rows) and not np.abs(rows).max(axis=1, initial=0.0).all()
+    ):
         raise ValueError("a vector is 0 or not finite, so it has no direction")
     unit = _unit(rows)
     similarity = np.clip(unit @ unit.T, -1.0, 1.0)
@@ -83,15 +89,17 @@ def clusters(similarity: Floats, threshold: float, linkage: str = "average") -> 
     similarity : ndarray (n, n), cosine, [-1, 1]
         Symmetric, as `cosines` gives it.
     threshold : float in [-1, 1]
-        Two clusters are merged as long as their similarity is at least this, the most similar first.
+        Two clusters are merged as long as their similarity is at least this, the most similar
+        first.
     linkage : "average", "single" or "complete"
-        The similarity of two clusters: the mean, the largest or the least over the pairs across them. Single chains: a
-        row of neighbours becomes one cluster however far its ends are apart.
+        The similarity of two clusters: the mean, the largest or the least over the pairs across
+        them. Single chains: a row of neighbours becomes one cluster however far its ends are apart.
 
     Returns
     -------
     tuple of int
-        One number a thing, counted from 0 in the order in which the clusters first appear. Deterministic.
+        One number a thing, counted from 0 in the order in which the clusters first appear.
+        Deterministic.
 
     Raises
     ------

@@ -28,8 +28,8 @@ def pearson(first: Sequence[float], second: Sequence[float], *, level: float = 0
     Returns
     -------
     Correlation
-        r in [-1, 1]. Undefined below three pairs and where one side is constant; no bounds below five pairs and where the
-        pairs lie on a line: z is infinite there.
+        r in [-1, 1]. Undefined below three pairs and where one side is constant; no bounds below
+        five pairs and where the pairs lie on a line: z is infinite there.
 
     Raises
     ------
@@ -50,11 +50,17 @@ def pearson(first: Sequence[float], second: Sequence[float], *, level: float = 0
         return Correlation(no_interval(None, n, "fewer than 3 pairs", level=level), None)
     if all_equal(first) or all_equal(second):
         return Correlation(no_interval(None, n, "one of the two is constant", level=level), None)
-    scaled_first, scaled_second = ([value / max(map(abs, side)) for value in side] for side in (first, second))  # r is free of scale
+    scaled_first, scaled_second = (
+        [value / max(map(abs, side)) for value in side] for side in (first, second)
+    )  # r is free of scale
     result = stats.pearsonr(scaled_first, scaled_second)
     r = min(1.0, max(-1.0, float(result.statistic)))
-    reason = too_few(n, "pairs") or ("the pairs lie on a line: Fisher's z has no interval" if 1 - abs(r) < 1e-12 else None)
+    reason = too_few(n, "pairs") or (
+        "the pairs lie on a line: Fisher's z has no interval" if 1 - abs(r) < 1e-12 else None
+    )
     if reason:
         return Correlation(no_interval(r, n, reason, level=level), float(result.pvalue))
     lo, hi = (float(bound) for bound in result.confidence_interval(level))
-    return Correlation(Interval(r, min(lo, r), max(hi, r), n, "Fisher z", level), float(result.pvalue))
+    return Correlation(
+        Interval(r, min(lo, r), max(hi, r), n, "Fisher z", level), float(result.pvalue)
+    )

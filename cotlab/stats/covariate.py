@@ -13,7 +13,11 @@ MIN_UNITS = 5
 
 
 def at_equal(
-    values: Sequence[float], covariate: Sequence[float], clusters: Sequence[Hashable] | None = None, *, level: float = 0.95
+    values: Sequence[float],
+    covariate: Sequence[float],
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    level: float = 0.95,
 ) -> Interval:
     """The mean value that is expected where the covariate is 0.
 
@@ -22,15 +26,16 @@ def at_equal(
     values, covariate : sequences of float, of one length, each finite
         One entry an independent unit, or one of a cluster.
     clusters : sequence, optional
-        Units of one cluster depend on each other: the interval is then robust to that, and ``n`` counts clusters.
+        Units of one cluster depend on each other: the interval is then robust to that, and ``n``
+        counts clusters.
     level : float in (0, 1)
 
     Returns
     -------
     Interval
-        In the unit of the values; no bounds where all values are equal.
-        Undefined (with the reason) below ``FEWEST`` units or clusters, where the covariate is
-        constant, and where all of it lies on one side of 0, for the line would then be extended beyond what was seen.
+        In the unit of the values; no bounds where all values are equal. Undefined (with the reason)
+        below ``FEWEST`` units or clusters, where the covariate is constant, and where all of it
+        lies on one side of 0, for the line would then be extended beyond what was seen.
 
     Raises
     ------
@@ -39,7 +44,8 @@ def at_equal(
 
     References
     ----------
-    statsmodels OLS with HC3 errors (Long and Ervin 2000, Am. Stat. 54:217), or clustered ones, and t quantiles.
+    statsmodels OLS with HC3 errors (Long and Ervin 2000, Am. Stat. 54:217), or clustered ones, and
+    t quantiles.
     """
     if len(values) != len(covariate) or (clusters is not None and len(clusters) != len(values)):
         raise ValueError("values, covariate and clusters must have one length")
@@ -48,24 +54,41 @@ def at_equal(
     names = list(dict.fromkeys(clusters)) if clusters is not None else []
     n = len(names) if clusters is not None else len(values)
     if n < MIN_UNITS:
-        return no_interval(None, n, f"fewer than {MIN_UNITS} {'clusters' if clusters is not None else 'values'}", level=level)
+        return no_interval(
+            None,
+            n,
+            f"fewer than {MIN_UNITS} {'clusters' if clusters is not None else 'values'}",
+            level=level,
+        )
     lowest, highest = min(covariate), max(covariate)
     if lowest == highest:
         return no_interval(None, n, "the covariate is constant", level=level)
     if lowest > 0 or highest < 0:
         return no_interval(None, n, "the covariate lies on one side of 0", level=level)
     if max(values) - min(values) < 1e-12:
-        return no_interval(math.fsum(values) / len(values), n, "all values are equal: they have no spread to show", level=level)
+        return no_interval(
+            math.fsum(values) / len(values),
+            n,
+            "all values are equal: they have no spread to show",
+            level=level,
+        )
     import numpy as np
     import statsmodels.api as sm
 
     scale = max(abs(lowest), abs(highest))
     design = sm.add_constant(np.asarray(covariate, dtype=float) / scale)
-    how = {"cov_type": "HC3"} if clusters is None else {
-        "cov_type": "cluster", "cov_kwds": {"groups": np.asarray([names.index(c) for c in clusters])},
-    }  # fmt: skip
+    how = (
+        {"cov_type": "HC3"}
+        if clusters is None
+        else {
+            "cov_type": "cluster",
+            "cov_kwds": {"groups": np.asarray([names.index(c) for c in clusters])},
+        }
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a value that the line cannot miss makes HC3 divide by 0; the test below answers it
+        warnings.simplefilter(
+            "ignore"
+        )  # a value that the line cannot miss makes HC3 divide by 0; the test below answers it
         fitted = sm.OLS(np.asarray(values, dtype=float), design).fit(use_t=True, **how)
         point = float(fitted.params[0])
         lo, hi = map(float, fitted.conf_int(alpha=1 - level)[0])

@@ -26,7 +26,9 @@ class Direction:
         if self.m == 0:
             summary = "no difference is defined"
         elif self.zeros == self.m:
-            return f"0 of {self.m} differ" + (f", {self.undefined} undefined" if self.undefined else "")
+            return f"0 of {self.m} differ" + (
+                f", {self.undefined} undefined" if self.undefined else ""
+            )
         elif self.sign is None:
             summary = f"{self.k} of {self.m} up and as many down"
         else:
@@ -55,6 +57,11 @@ def direction(differences: Sequence[float | None]) -> Direction:
     known = [difference for difference in differences if difference is not None]
     if not all(map(math.isfinite, known)):
         raise ValueError("a difference is finite, or None where it is undefined")
-    up, down = sum(difference > 0 for difference in known), sum(difference < 0 for difference in known)
+    up, down = (
+        sum(difference > 0 for difference in known),
+        sum(difference < 0 for difference in known),
+    )
     sign = None if up == down else 1 if up > down else -1
-    return Direction(max(up, down), len(known), sign, len(known) - up - down, len(differences) - len(known))
+    return Direction(
+        max(up, down), len(known), sign, len(known) - up - down, len(differences) - len(known)
+    )

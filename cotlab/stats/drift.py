@@ -1,7 +1,8 @@
 """Whether two samples are still alike: PSI, KL and KS of each feature, all features jointly, each against a permutation null.
 
-PSI is positive even where nothing has moved, the more so the smaller the samples: a value says nothing without what the
-same items give when the samples' names are shuffled. The unit that is shuffled is the question, not the item.
+PSI is positive even where nothing has moved, the more so the smaller the samples: a value says
+nothing without what the same items give when the samples' names are shuffled. The unit that is
+shuffled is the question, not the item.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ Floats = NDArray[np.float64]
 MIN_VALUES = 20
 """Defined values that either sample needs."""
 BINS, VALUES_PER_BIN, SMOOTHING = 10, 5, 0.5
-"""Most bins; values of the smaller sample that each bin stands for; what is added to each bin's count in each sample."""
+"""Most bins; values of the smaller sample that each bin stands for; what is added to each bin's
+count in each sample."""
 MAX_ROWS = 2000
 """Rows of the joint test; of more, whole questions are drawn."""
 _SAME, _DIGITS = 1e-9, 9
-"""What two numbers may differ by and count as equal: what batches of another shape give is not drift."""
+"""What two numbers may differ by and count as equal: what batches of another shape give is not
+drift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,11 @@ class FeatureDrift:
     ks : Measured
         Largest distance of the two distribution functions, [0, 1].
     ks_p : float or None
-        Scipy's p-value of it, for values without ties and independent items; the permutation's holds without.
+        Scipy's p-value of it, for values without ties and independent items; the permutation's
+        holds without.
     kl, kl_back : Measured
-        Divergence of the current sample from the reference and back, of binned shares, in nats, [0, inf).
+        Divergence of the current sample from the reference and back, of binned shares, in nats, [0,
+        inf).
     bins : int
         Bins that PSI and KL rest on; 0 where they are undefined.
     reason : str
@@ -98,8 +103,9 @@ class JointDrift:
 class Shuffles:
     """Who is in the current sample, as observed (row 0) and after each shuffle: bool (1 + permutations, n).
 
-    The rows of a question that both samples asked are dealt out anew between the two, as many to each as it had of them: two
-    rows are swapped or not. Of the other questions each sample gets as many as it had, and their rows move together.
+    The rows of a question that both samples asked are dealt out anew between the two, as many to
+    each as it had of them: two rows are swapped or not. Of the other questions each sample gets as
+    many as it had, and their rows move together.
 
     Parameters
     ----------
@@ -114,7 +120,14 @@ class Shuffles:
         If there is no permutation to make.
     """
 
-    def __init__(self, reference: Sequence[Hashable], current: Sequence[Hashable], *, permutations: int, seed: int) -> None:
+    def __init__(
+        self,
+        reference: Sequence[Hashable],
+        current: Sequence[Hashable],
+        *,
+        permutations: int,
+        seed: int,
+    ) -> None:
         if permutations < 1:
             raise ValueError(f"a null needs at least one permutation, got {permutations}")
         rng = np.random.default_rng(seed)
@@ -154,19 +167,22 @@ def feature_drift(
         In the order that ``shuffles`` was made for; NaN where undefined, which is left out.
     shuffles : Shuffles
     bins : int, at least 2
-        Most bins. Their edges are quantiles of the (shuffled) reference; equal values stay in one bin, and a value that a
-        whole bin's share of the reference has is a bin of its own, so that discrete features keep their values apart. No
-        more bins than one for each 5 values of the smaller sample. 0.5 is added to each count.
+        Most bins. Their edges are quantiles of the (shuffled) reference; equal values stay in one
+        bin, and a value that a whole bin's share of the reference has is a bin of its own, so that
+        discrete features keep their values apart. No more bins than one for each 5 values of the
+        smaller sample. 0.5 is added to each count.
 
     Returns
     -------
     FeatureDrift
-        Without values, and with the reason, below 20 defined values in either sample or where all are equal.
+        Without values, and with the reason, below 20 defined values in either sample or where all
+        are equal.
 
     References
     ----------
-    Siddiqi (2006), Credit Risk Scorecards, for PSI, which is Jeffreys' (1946) divergence of binned shares; Yurdakul (2018) on
-    its bias, why a fixed cut of 0.1 or 0.25 says little at small n; scipy.stats.ks_2samp.
+    Siddiqi (2006), Credit Risk Scorecards, for PSI, which is Jeffreys' (1946) divergence of binned
+    shares; Yurdakul (2018) on its bias, why a fixed cut of 0.1 or 0.25 says little at small n;
+    scipy.stats.ks_2samp.
     """
     values = np.concatenate([np.asarray(reference, dtype=float), np.asarray(current, dtype=float)])
     if len(values) != shuffles.is_current.shape[1]:
@@ -181,60 +197,98 @@ def feature_drift(
         reason = f"{n_reference} and {n_current} defined values: it takes {MIN_VALUES} in each"
         return FeatureDrift(n_reference, n_current, reason=reason)
     if len(distinct) < 2:
-        return FeatureDrift(n_reference, n_current, reason=f"all values are {distinct[0]:.3g}: there is nothing to compare")
+        return FeatureDrift(
+            n_reference,
+            n_current,
+            reason=f"all values are {distinct[0]:.3g}: there is nothing to compare",
+        )
     order = np.argsort(ranks, kind="stable")
     dealt = _ShuffledFeature(is_current[:, order], ranks[order])
     forward, backward, used = dealt.divergences(max(2, min(bins, few // VALUES_PER_BIN)))
     from scipy import stats
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns where it goes over from the exact p-value to the limit's
-        scipys = float(stats.ks_2samp(values[known][~is_current[0]], values[known][is_current[0]]).pvalue)
+        warnings.simplefilter(
+            "ignore"
+        )  # it warns where it goes over from the exact p-value to the limit's
+        scipys = float(
+            stats.ks_2samp(values[known][~is_current[0]], values[known][is_current[0]]).pvalue
+        )
     psi, ks = _against(forward + backward), _against(dealt.ks())
-    return FeatureDrift(n_reference, n_current, psi, ks, scipys, _against(forward), _against(backward), used)
+    return FeatureDrift(
+        n_reference, n_current, psi, ks, scipys, _against(forward), _against(backward), used
+    )
 
 
 def joint_drift(
-    reference: Floats, current: Floats, reference_questions: Sequence[Hashable], current_questions: Sequence[Hashable], *,
-    permutations: int, seed: int,
-) -> JointDrift:  # fmt: skip
+    reference: Floats,
+    current: Floats,
+    reference_questions: Sequence[Hashable],
+    current_questions: Sequence[Hashable],
+    *,
+    permutations: int,
+    seed: int,
+) -> JointDrift:
     """Energy distance of all features at once, against its permutation null.
 
     Parameters
     ----------
     reference, current : ndarray (n, n_features), float
-        NaN where undefined: the median of both samples takes its place, and a column says where it did.
+        NaN where undefined: the median of both samples takes its place, and a column says where it
+        did.
     reference_questions, current_questions : sequence of str or int, one a row
     permutations, seed : int
 
     Returns
     -------
     JointDrift
-        Features count alike: each is divided by its standard deviation over both samples; constant ones are left out.
+        Features count alike: each is divided by its standard deviation over both samples; constant
+        ones are left out.
 
     References
     ----------
-    Szekely and Rizzo (2013), J. Stat. Plan. Inference 143:1249: E = 2 E|X-Y| - E|X-X'| - E|Y-Y'|, and E / (2 E|X-Y|) in [0, 1].
+    Szekely and Rizzo (2013), J. Stat. Plan. Inference 143:1249: E = 2 E|X-Y| - E|X-X'| - E|Y-Y'|,
+    and E / (2 E|X-Y|) in [0, 1].
     """
-    a, b, reference_names, current_names = reference, current, list(reference_questions), list(current_questions)
+    a, b, reference_names, current_names = (
+        reference,
+        current,
+        list(reference_questions),
+        list(current_questions),
+    )
     method = "energy distance of standardised features"
     if len(a) + len(b) > MAX_ROWS:
         rng = np.random.default_rng(seed)
         names = sorted(set(reference_names) | set(current_names), key=str)
-        sampled = {names[i] for i in rng.permutation(len(names))[: int(len(names) * MAX_ROWS / (len(a) + len(b)))]}
-        a, reference_names = a[[name in sampled for name in reference_names]], [name for name in reference_names if name in sampled]
-        b, current_names = b[[name in sampled for name in current_names]], [name for name in current_names if name in sampled]
+        sampled = {
+            names[i]
+            for i in rng.permutation(len(names))[: int(len(names) * MAX_ROWS / (len(a) + len(b)))]
+        }
+        a, reference_names = (
+            a[[name in sampled for name in reference_names]],
+            [name for name in reference_names if name in sampled],
+        )
+        b, current_names = (
+            b[[name in sampled for name in current_names]],
+            [name for name in current_names if name in sampled],
+        )
         method += f", {len(sampled)} of {len(names)} questions drawn"
     n, m = len(a), len(b)
     if min(n, m) < MIN_VALUES:
-        return JointDrift(Measured(), n, m, method, f"{n} and {m} items: it takes {MIN_VALUES} in each")
+        return JointDrift(
+            Measured(), n, m, method, f"{n} and {m} items: it takes {MIN_VALUES} in each"
+        )
     space = standardised(np.vstack([a, b]))
     if not space.shape[1]:
         return JointDrift(Measured(), n, m, method, "no feature varies")
     squares = (space**2).sum(axis=1)
-    distances = np.sqrt(np.maximum(0.0, squares[:, None] + squares[None, :] - 2 * space @ space.T)).astype(np.float32)
+    distances = np.sqrt(
+        np.maximum(0.0, squares[:, None] + squares[None, :] - 2 * space @ space.T)
+    ).astype(np.float32)
     np.fill_diagonal(distances, 0.0)
-    later = Shuffles(reference_names, current_names, permutations=permutations, seed=seed).is_current.astype(np.float32)
+    later = Shuffles(
+        reference_names, current_names, permutations=permutations, seed=seed
+    ).is_current.astype(np.float32)
     sizes = later.sum(axis=1, dtype=np.float64)
     rows = later @ distances
     within_current = np.einsum("ij,ij->i", rows, later, dtype=np.float64)
@@ -289,8 +343,12 @@ class _ShuffledFeature:
         n_values = self._now.shape[1]
         dtype = np.dtype(np.int64 if n_values > 30_000 else np.int32)
         later = self._later if len(self._last) == n_values else self._later[:, self._last]
-        differences = later.astype(dtype) * n_values - (self._last + 1).astype(dtype) * self._m[:, None].astype(dtype)
-        return np.asarray(np.abs(differences, out=differences).max(axis=1) / np.maximum(1, self._m * self._n))
+        differences = later.astype(dtype) * n_values - (self._last + 1).astype(dtype) * self._m[
+            :, None
+        ].astype(dtype)
+        return np.asarray(
+            np.abs(differences, out=differences).max(axis=1) / np.maximum(1, self._m * self._n)
+        )
 
     def divergences(self, bins: int) -> tuple[Floats, Floats, int]:
         """KL of current from reference and back, of binned shares, in nats; and the bins of what was observed."""

@@ -9,16 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 FEWEST = 5
-"""Independent units that an interval by t, log-t, bootstrap or large samples needs; Wilson's and the exact ones need one."""
+"""Independent units that an interval by t, log-t, bootstrap or large samples needs; Wilson's and
+the exact ones need one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A point and its bounds, ``lo <= point <= hi`` where they exist; a part that does not is None.
 
-    ``n`` counts the independent units, ``method`` names how the bounds were made ("none" without them), ``reason`` says why a
-    part is None, and ``note`` says what a reader must know of a number that does exist (values left out of it, say).
-    Numbers that are not finite, bounds without a point and a point outside its bounds raise a ValueError.
+    ``n`` counts the independent units, ``method`` names how the bounds were made ("none" without
+    them), ``reason`` says why a part is None, and ``note`` says what a reader must know of a number
+    that does exist (values left out of it, say). Numbers that are not finite, bounds without a
+    point and a point outside its bounds raise a ValueError.
     """
 
     point: float | None
@@ -37,7 +39,9 @@ class Interval:
         if self.point is None and known:
             raise ValueError("bounds need a point")
         if known != sorted(known):
-            raise ValueError(f"the point {self.point} lies outside its interval [{self.lo}, {self.hi}]")
+            raise ValueError(
+                f"the point {self.point} lies outside its interval [{self.lo}, {self.hi}]"
+            )
 
 
 def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
@@ -67,10 +71,19 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
     from statsmodels.stats.proportion import proportion_confint
 
     if n < 1 or not 0 <= successes <= n or int(successes) != successes or int(n) != n:
-        raise ValueError(f"wilson needs whole numbers, 0 <= successes <= n and n >= 1, got {successes} of {n}")
+        raise ValueError(
+            f"wilson needs whole numbers, 0 <= successes <= n and n >= 1, got {successes} of {n}"
+        )
     lo, hi = proportion_confint(successes, n, alpha=1 - checked_level(level), method="wilson")
     point = successes / n
-    return Interval(point, min(max(0.0, float(lo)), point), max(min(1.0, float(hi)), point), int(n), "Wilson", level)
+    return Interval(
+        point,
+        min(max(0.0, float(lo)), point),
+        max(min(1.0, float(hi)), point),
+        int(n),
+        "Wilson",
+        level,
+    )
 
 
 def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
@@ -85,8 +98,8 @@ def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
     Returns
     -------
     Interval
-        In the unit of the values. Undefined where there is no value; no bounds (with the reason) below ``FEWEST`` values and
-        where all are equal: what shows no spread has no standard error.
+        In the unit of the values. Undefined where there is no value; no bounds (with the reason)
+        below ``FEWEST`` values and where all are equal: what shows no spread has no standard error.
 
     Raises
     ------
@@ -95,7 +108,8 @@ def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
 
     References
     ----------
-    Student (1908), Biometrika 6:1; statsmodels ``DescrStatsW.tconfint_mean``. R: t.test(values)$conf.int.
+    Student (1908), Biometrika 6:1; statsmodels ``DescrStatsW.tconfint_mean``. R:
+    t.test(values)$conf.int.
     """
     checked_level(level)
     if not all(map(math.isfinite, values)):
@@ -115,8 +129,8 @@ def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
 def log_ratio_interval(ratios: Sequence[float | None], *, level: float = 0.95) -> Interval:
     """Geometric mean of ratios, with the interval of the mean log ratio (Student's t), transformed back.
 
-    Point and bounds estimate the same quantity, the geometric mean. A pooled ratio (sum over sum) is another one and has
-    another interval: ``bootstrap_ratio``.
+    Point and bounds estimate the same quantity, the geometric mean. A pooled ratio (sum over sum)
+    is another one and has another interval: ``bootstrap_ratio``.
 
     Parameters
     ----------
@@ -127,8 +141,9 @@ def log_ratio_interval(ratios: Sequence[float | None], *, level: float = 0.95) -
     Returns
     -------
     Interval
-        Positive, unitless. ``n`` counts the ratios above 0. A zero has no logarithm: zeros and undefined ratios are left out,
-        and ``note`` counts them. Undefined where no ratio is above 0; no bounds below ``FEWEST`` and where all are equal.
+        Positive, unitless. ``n`` counts the ratios above 0. A zero has no logarithm: zeros and
+        undefined ratios are left out, and ``note`` counts them. Undefined where no ratio is above
+        0; no bounds below ``FEWEST`` and where all are equal.
 
     Raises
     ------
@@ -154,15 +169,33 @@ def log_ratio_interval(ratios: Sequence[float | None], *, level: float = 0.95) -
     mean, lo, hi = _t_bounds(logs, level)
     point, reason = _exp(mean), too_few(n, "ratios above 0") or all_equal(logs)
     if point is None:
-        return no_interval(None, n, "the geometric mean is too large or too small to be written", level=level, note=note)
+        return no_interval(
+            None,
+            n,
+            "the geometric mean is too large or too small to be written",
+            level=level,
+            note=note,
+        )
     low, high = (None, None) if reason else (_exp(lo), _exp(hi))
     if low is None or high is None:
-        return no_interval(point, n, reason or "the bounds are too large or too small to be written", level=level, note=note)
+        return no_interval(
+            point,
+            n,
+            reason or "the bounds are too large or too small to be written",
+            level=level,
+            note=note,
+        )
     return Interval(point, min(low, point), max(high, point), n, "log-t", level, note=note)
 
 
 def no_interval(
-    point: float | None, n: int, reason: str, *, level: float = 0.95, method: str = "none", note: str | None = None
+    point: float | None,
+    n: int,
+    reason: str,
+    *,
+    level: float = 0.95,
+    method: str = "none",
+    note: str | None = None,
 ) -> Interval:
     """A point (or nothing at all) without bounds, and the reason for it."""
     return Interval(point, None, None, n, method, level, reason, note)
@@ -170,7 +203,11 @@ def no_interval(
 
 def too_few(n: int, what: str = "values", fewest: int = FEWEST) -> str | None:
     """Why ``n`` units get no interval, or None where they are enough."""
-    return None if n >= fewest else f"an interval needs {fewest} {what}, here {'is' if n == 1 else 'are'} {n}"
+    return (
+        None
+        if n >= fewest
+        else f"an interval needs {fewest} {what}, here {'is' if n == 1 else 'are'} {n}"
+    )
 
 
 def all_equal(values: Sequence[float]) -> str | None:

@@ -25,13 +25,16 @@ def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
 
     References
     ----------
-    Benjamini and Hochberg (1995), JRSS B 57:289; statsmodels ``multipletests``. R: p.adjust(ps, "BH").
+    Benjamini and Hochberg (1995), JRSS B 57:289; statsmodels ``multipletests``. R: p.adjust(ps,
+    "BH").
     """
     from statsmodels.stats.multitest import multipletests
 
     known = [p for p in ps if p is not None]
     if not all(0 <= p <= 1 for p in known):
-        raise ValueError(f"a p-value lies in [0, 1] or is None, got {[p for p in known if not 0 <= p <= 1]}")
+        raise ValueError(
+            f"a p-value lies in [0, 1] or is None, got {[p for p in known if not 0 <= p <= 1]}"
+        )
     if not known:
         return [None] * len(ps)
     adjusted = iter(multipletests(known, method="fdr_bh")[1].tolist())

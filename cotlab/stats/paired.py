@@ -14,16 +14,18 @@ from cotlab.stats.resample import bootstrap_mean, cluster_bootstrap
 
 Floats = NDArray[np.float64]
 MAX_EXACT, MAX_TIED = 50, 13
-"""Pairs up to which Wilcoxon's p is exact: by scipy's table without ties, over all 2**n signings with them."""
+"""Pairs up to which Wilcoxon's p is exact: by scipy's table without ties, over all 2**n signings
+with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
     """Two yes-or-no answers for each of ``n`` pairs, and whether the two say yes equally often.
 
-    ``statistic`` is the smaller discordant count for the exact test and chi-squared (1 df) for the other. ``p`` is two-sided;
-    None where there is no pair, and for chi-squared also where no pair differs (0 / 0); ``reason`` says so.
-    ``difference`` is the rate of the second minus that of the first; ``odds_ratio`` is second-only over first-only pairs.
+    ``statistic`` is the smaller discordant count for the exact test and chi-squared (1 df) for the
+    other. ``p`` is two-sided; None where there is no pair, and for chi-squared also where no pair
+    differs (0 / 0); ``reason`` says so. ``difference`` is the rate of the second minus that of the
+    first; ``odds_ratio`` is second-only over first-only pairs.
     """
 
     both: int
@@ -43,8 +45,9 @@ class McNemar:
 class Wilcoxon:
     """Signed ranks of ``n`` pairs, ``zeros`` of which do not differ and are left out (Wilcoxon's own way).
 
-    ``statistic`` is the smaller rank sum, ``p`` two-sided, ``rank_biserial`` in [-1, 1]: the share of the rank sum in favour of
-    the second minus that in favour of the first. All three are None, with the reason, where no pair differs.
+    ``statistic`` is the smaller rank sum, ``p`` two-sided, ``rank_biserial`` in [-1, 1]: the share
+    of the rank sum in favour of the second minus that in favour of the first. All three are None,
+    with the reason, where no pair differs.
     """
 
     n: int
@@ -56,7 +59,9 @@ class Wilcoxon:
     reason: str | None = None
 
 
-def mcnemar(first: Sequence[float], second: Sequence[float], *, exact: bool = True, level: float = 0.95) -> McNemar:
+def mcnemar(
+    first: Sequence[float], second: Sequence[float], *, exact: bool = True, level: float = 0.95
+) -> McNemar:
     """McNemar's test that two yes-or-no answers about the same items say yes equally often.
 
     Parameters
@@ -64,8 +69,8 @@ def mcnemar(first: Sequence[float], second: Sequence[float], *, exact: bool = Tr
     first, second : sequences of bool, 0 or 1, of one length
         Pairs stand at the same place and are independent of each other.
     exact : bool
-        The binomial test of the discordant pairs; False gives chi-squared without continuity correction, for figures that
-        were published so.
+        The binomial test of the discordant pairs; False gives chi-squared without continuity
+        correction, for figures that were published so.
     level : float in (0, 1)
 
     Returns
@@ -79,15 +84,21 @@ def mcnemar(first: Sequence[float], second: Sequence[float], *, exact: bool = Tr
 
     References
     ----------
-    McNemar (1947), Psychometrika 12:153; statsmodels ``contingency_tables.mcnemar``. R: binom.test(first_only, discordant);
-    mcnemar.test(table, correct = FALSE).
+    McNemar (1947), Psychometrika 12:153; statsmodels ``contingency_tables.mcnemar``. R:
+    binom.test(first_only, discordant); mcnemar.test(table, correct = FALSE).
     """
     counts = pair_counts(first, second)
     return mcnemar_counts(*counts, exact=exact, level=level)
 
 
 def mcnemar_counts(
-    both: int, first_only: int, second_only: int, neither: int, *, exact: bool = True, level: float = 0.95
+    both: int,
+    first_only: int,
+    second_only: int,
+    neither: int,
+    *,
+    exact: bool = True,
+    level: float = 0.95,
 ) -> McNemar:
     """``mcnemar`` from the four counts of pairs: yes in both, in the first alone, in the second alone, in neither."""
     from statsmodels.stats.contingency_tables import mcnemar as test
@@ -99,17 +110,31 @@ def mcnemar_counts(
     method = "McNemar, exact" if exact else "McNemar, chi-squared without continuity correction"
     statistic: float | None = None
     p: float | None = None
-    reason = "no pair" if n == 0 else "no pair differs, so chi-squared is 0 / 0" if apart == 0 and not exact else None
+    reason = (
+        "no pair"
+        if n == 0
+        else "no pair differs, so chi-squared is 0 / 0"
+        if apart == 0 and not exact
+        else None
+    )
     if reason is None:
         result = test([[both, first_only], [second_only, neither]], exact=exact, correction=False)
         statistic, p = float(result.statistic), min(1.0, float(result.pvalue))
     return McNemar(
-        *cells, n, statistic, p, method, risk_difference(*cells, level=level),
-        discordant_odds(first_only, second_only, level=level), reason,
-    )  # fmt: skip
+        *cells,
+        n,
+        statistic,
+        p,
+        method,
+        risk_difference(*cells, level=level),
+        discordant_odds(first_only, second_only, level=level),
+        reason,
+    )
 
 
-def risk_difference(both: int, first_only: int, second_only: int, neither: int, *, level: float = 0.95) -> Interval:
+def risk_difference(
+    both: int, first_only: int, second_only: int, neither: int, *, level: float = 0.95
+) -> Interval:
     """Rate of the second minus rate of the first over the same pairs, with Newcombe's paired score interval.
 
     Returns
@@ -119,20 +144,35 @@ def risk_difference(both: int, first_only: int, second_only: int, neither: int, 
 
     References
     ----------
-    Newcombe (1998), Statistics in Medicine 17:2635, method 10: the two Wilson intervals, joined by the pairs' correlation.
+    Newcombe (1998), Statistics in Medicine 17:2635, method 10: the two Wilson intervals, joined by
+    the pairs' correlation.
     """
     n = both + first_only + second_only + neither
     if n == 0:
         return no_interval(None, 0, "no pair", level=level)
-    first_rate, second_rate = (wilson(yes, n, level=level) for yes in (both + first_only, both + second_only))
-    (p1, lo1, hi1), (p2, lo2, hi2) = ((w.point or 0.0, w.lo or 0.0, w.hi or 0.0) for w in (first_rate, second_rate))
-    margins = (both + first_only) * (second_only + neither) * (both + second_only) * (first_only + neither)
+    first_rate, second_rate = (
+        wilson(yes, n, level=level) for yes in (both + first_only, both + second_only)
+    )
+    (p1, lo1, hi1), (p2, lo2, hi2) = (
+        (w.point or 0.0, w.lo or 0.0, w.hi or 0.0) for w in (first_rate, second_rate)
+    )
+    margins = (
+        (both + first_only)
+        * (second_only + neither)
+        * (both + second_only)
+        * (first_only + neither)
+    )
     excess = float(both * neither - first_only * second_only)
     excess = max(excess - n / 2, 0.0) if excess > 0 else excess
     phi = excess / math.sqrt(margins) if margins else 0.0
 
     def reach(first_distance: float, second_distance: float) -> float:
-        return math.sqrt(max(0.0, first_distance**2 - 2 * phi * first_distance * second_distance + second_distance**2))
+        return math.sqrt(
+            max(
+                0.0,
+                first_distance**2 - 2 * phi * first_distance * second_distance + second_distance**2,
+            )
+        )
 
     point = (second_only - first_only) / n
     lo, hi = point - reach(p2 - lo2, hi1 - p1), point + reach(hi2 - p2, p1 - lo1)
@@ -145,25 +185,39 @@ def discordant_odds(first_only: int, second_only: int, *, level: float = 0.95) -
     Returns
     -------
     Interval
-        At least 0; ``n`` counts the discordant pairs. Undefined where no pair differs, and where none is yes in the first
-        alone: the ratio is then unbounded, and the reason gives its lower bound.
+        At least 0; ``n`` counts the discordant pairs. Undefined where no pair differs, and where
+        none is yes in the first alone: the ratio is then unbounded, and the reason gives its lower
+        bound.
 
     References
     ----------
-    Clopper and Pearson (1934), Biometrika 26:404, for second-only among the discordant pairs. R: binom.test(second_only,
-    discordant)$conf.int, and p / (1 - p) of it.
+    Clopper and Pearson (1934), Biometrika 26:404, for second-only among the discordant pairs. R:
+    binom.test(second_only, discordant)$conf.int, and p / (1 - p) of it.
     """
     from statsmodels.stats.proportion import proportion_confint
 
     n = first_only + second_only
     if n == 0:
         return no_interval(None, 0, "no pair differs", level=level)
-    lo, hi = (float(p) for p in proportion_confint(second_only, n, alpha=1 - checked_level(level), method="beta"))
+    lo, hi = (
+        float(p)
+        for p in proportion_confint(second_only, n, alpha=1 - checked_level(level), method="beta")
+    )
     if first_only == 0:
-        reason = f"no pair is yes in the first alone: the ratio is unbounded, at least {lo / (1 - lo):.3g} at level {level:g}"
+        reason = (
+            "no pair is yes in the first alone: the ratio is unbounded, at least"
+            f" {lo / (1 - lo):.3g} at level {level:g}"
+        )
         return no_interval(None, n, reason, level=level)
     point = second_only / first_only
-    return Interval(point, min(lo / (1 - lo), point), max(hi / (1 - hi), point), n, "exact, of discordant pairs", level)
+    return Interval(
+        point,
+        min(lo / (1 - lo), point),
+        max(hi / (1 - hi), point),
+        n,
+        "exact, of discordant pairs",
+        level,
+    )
 
 
 def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
@@ -172,13 +226,14 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
     Parameters
     ----------
     first, second : sequences of float, finite, of one length
-        Differences that only rounding tells apart (12 digits of the largest value) are tied, and none is 0.
+        Differences that only rounding tells apart (12 digits of the largest value) are tied, and
+        none is 0.
 
     Returns
     -------
     Wilcoxon
-        Exact up to 50 differing pairs without ties and up to 13 with them, else the normal approximation with tie
-        correction and without continuity correction; ``method`` says which.
+        Exact up to 50 differing pairs without ties and up to 13 with them, else the normal
+        approximation with tie correction and without continuity correction; ``method`` says which.
 
     Raises
     ------
@@ -187,8 +242,8 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
 
     References
     ----------
-    Wilcoxon (1945), Biometrics 1:80; Kerby (2014), Comprehensive Psychology 3:1 (rank-biserial); scipy.stats.wilcoxon.
-    R: wilcox.test(second, first, paired = TRUE, correct = FALSE).
+    Wilcoxon (1945), Biometrics 1:80; Kerby (2014), Comprehensive Psychology 3:1 (rank-biserial);
+    scipy.stats.wilcoxon. R: wilcox.test(second, first, paired = TRUE, correct = FALSE).
     """
     from scipy import stats
 
@@ -196,7 +251,15 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
     used = gaps[gaps != 0]
     n, zeros = len(gaps), len(gaps) - len(used)
     if not len(used):
-        return Wilcoxon(n, zeros, None, None, None, "none", "no pair" if n == 0 else f"no pair differs: {zeros} of {n} are 0")
+        return Wilcoxon(
+            n,
+            zeros,
+            None,
+            None,
+            None,
+            "none",
+            "no pair" if n == 0 else f"no pair differs: {zeros} of {n} are 0",
+        )
     tied = len(np.unique(np.abs(used))) < len(used)
     how: tuple[str, object] = ("normal approximation", "asymptotic")
     if not tied and len(used) <= MAX_EXACT:
@@ -206,14 +269,22 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
     result = stats.wilcoxon(used, method=how[1], correction=False)
     ranks = stats.rankdata(np.abs(used))
     balance = float((np.sign(used) * ranks).sum() / ranks.sum())
-    method = f"Wilcoxon signed-rank, {how[0]}" + (f"; {zeros} of {n} pairs do not differ and are left out" if zeros else "")
-    return Wilcoxon(n, zeros, float(result.statistic), min(1.0, float(result.pvalue)), balance, method)
+    method = f"Wilcoxon signed-rank, {how[0]}" + (
+        f"; {zeros} of {n} pairs do not differ and are left out" if zeros else ""
+    )
+    return Wilcoxon(
+        n, zeros, float(result.statistic), min(1.0, float(result.pvalue)), balance, method
+    )
 
 
 def paired_bootstrap(
-    first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable] | None = None, *, seed: int,
+    first: Sequence[float],
+    second: Sequence[float],
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    seed: int,
     level: float = 0.95,
-) -> Interval:  # fmt: skip
+) -> Interval:
     """Mean difference of pairs with a bootstrap interval over pairs, or over clusters of pairs where prompts repeat.
 
     Parameters
@@ -236,10 +307,16 @@ def paired_bootstrap(
     """
     a, b = _pairs(first, second)
     gaps = (b - a).tolist()
-    interval = bootstrap_mean(gaps, seed=seed, level=level) if clusters is None else cluster_bootstrap(
-        gaps, clusters, seed=seed, level=level
-    )  # fmt: skip
-    return replace(interval, method=f"paired {interval.method}") if interval.lo is not None else interval
+    interval = (
+        bootstrap_mean(gaps, seed=seed, level=level)
+        if clusters is None
+        else cluster_bootstrap(gaps, clusters, seed=seed, level=level)
+    )
+    return (
+        replace(interval, method=f"paired {interval.method}")
+        if interval.lo is not None
+        else interval
+    )
 
 
 def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Interval:
@@ -248,12 +325,14 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
     Returns
     -------
     Interval
-        Unitless; positive where the second is larger. Undefined below two pairs and where all differences are equal; no
-        bounds below five. The bounds hold the noncentral t of n - 1 degrees of freedom against the t that was seen.
+        Unitless; positive where the second is larger. Undefined below two pairs and where all
+        differences are equal; no bounds below five. The bounds hold the noncentral t of n - 1
+        degrees of freedom against the t that was seen.
 
     References
     ----------
-    Lakens (2013), Frontiers in Psychology 4:863 (d_z); Cumming and Finch (2001), Educ. Psych. Meas. 61:532 (the interval).
+    Lakens (2013), Frontiers in Psychology 4:863 (d_z); Cumming and Finch (2001), Educ. Psych. Meas.
+    61:532 (the interval).
     """
     checked_level(level)
     gaps = _differences(first, second)
@@ -267,7 +346,9 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
     reason = too_few(n, "pairs")
     bounds = None if reason else _noncentral(point * math.sqrt(n), n - 1, level)
     if bounds is None:
-        return no_interval(point, n, reason or "the noncentral t has no bounds that can be computed", level=level)
+        return no_interval(
+            point, n, reason or "the noncentral t has no bounds that can be computed", level=level
+        )
     lo, hi = (bound / math.sqrt(n) for bound in bounds)
     return Interval(point, min(lo, point), max(hi, point), n, "noncentral t", level)
 
@@ -283,7 +364,10 @@ def pair_counts(first: Sequence[float], second: Sequence[float]) -> tuple[int, i
 def _pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floats, Floats]:
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("paired values must be finite and of the same length; leave out what is undefined and count it")
+        raise ValueError(
+            "paired values must be finite and of the same length; leave out what is undefined and"
+            " count it"
+        )
     return a, b
 
 
@@ -298,11 +382,17 @@ def _noncentral(t: float, df: int, level: float) -> tuple[float, float] | None:
     """The noncentralities under which a t as large, or as small, as ``t`` has probability (1 - level) / 2."""
     from scipy import optimize, stats
 
-    reach = 10 + 2 * abs(t)  # the bounds lie within a few standard errors, sqrt(1 + t² / 2 df), of t
+    reach = 10 + 2 * abs(
+        t
+    )  # the bounds lie within a few standard errors, sqrt(1 + t² / 2 df), of t
     out = []
     for target in ((1 + level) / 2, (1 - level) / 2):
         try:
-            out.append(optimize.brentq(lambda d, at=target: stats.nct.cdf(t, df, d) - at, t - reach, t + reach))
+            out.append(
+                optimize.brentq(
+                    lambda d, at=target: stats.nct.cdf(t, df, d) - at, t - reach, t + reach
+                )
+            )
         except ValueError:  # no change of sign, or NaN from an extreme t
             return None
     return (float(out[0]), float(out[1])) if all(map(math.isfinite, out)) else None

@@ -14,7 +14,8 @@ MAX_ITEMS = 1_000_000
 """Largest number of items that is planned for."""
 _MAX_PAIRS = 100_000
 _NEVER = 1e-15
-"""A share below this adds nothing that a power shows, and scipy's binomial overflows on the smallest numbers."""
+"""A share below this adds nothing that a power shows, and scipy's binomial overflows on the
+smallest numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ def rate_half_width(n: int, rate: float = 0.5, *, level: float = 0.95) -> float:
 
     References
     ----------
-    Wilson (1927), JASA 22:209; statsmodels ``proportion_confint``, at an expected count that need not be whole.
+    Wilson (1927), JASA 22:209; statsmodels ``proportion_confint``, at an expected count that need
+    not be whole.
     """
     from statsmodels.stats.proportion import proportion_confint
 
@@ -64,7 +66,11 @@ def n_for_rate(half_width: float, rate: float = 0.5, *, level: float = 0.95) -> 
     if not 0 < half_width < 0.5:
         raise ValueError(f"a half width lies between 0 and 0.5, got {half_width}")
     n = _smallest_n(lambda k: rate_half_width(k, rate, level=level) <= half_width, 1, MAX_ITEMS)
-    return _sample_size(n, None if n is None else rate_half_width(n, rate, level=level), f"more than {MAX_ITEMS:,} items")
+    return _sample_size(
+        n,
+        None if n is None else rate_half_width(n, rate, level=level),
+        f"more than {MAX_ITEMS:,} items",
+    )
 
 
 def paired_t_power(n: int, dz: float, *, alpha: float = 0.05) -> float:
@@ -72,7 +78,8 @@ def paired_t_power(n: int, dz: float, *, alpha: float = 0.05) -> float:
 
     References
     ----------
-    statsmodels ``TTestPower``. R: power.t.test(n, delta = dz, sd = 1, sig.level = alpha, type = "paired", strict = TRUE).
+    statsmodels ``TTestPower``. R: power.t.test(n, delta = dz, sd = 1, sig.level = alpha, type =
+    "paired", strict = TRUE).
     """
     from statsmodels.stats.power import TTestPower
 
@@ -88,7 +95,11 @@ def n_for_paired_t(dz: float, *, power: float = 0.8, alpha: float = 0.05) -> Sam
     if dz == 0:
         return SampleSize(None, None, "no number of pairs shows a difference of 0")
     n = _smallest_n(lambda k: paired_t_power(k, dz, alpha=alpha) >= power, FEWEST, MAX_ITEMS)
-    return _sample_size(n, None if n is None else paired_t_power(n, dz, alpha=alpha), f"more than {MAX_ITEMS:,} pairs")
+    return _sample_size(
+        n,
+        None if n is None else paired_t_power(n, dz, alpha=alpha),
+        f"more than {MAX_ITEMS:,} pairs",
+    )
 
 
 def discordant(first: float, second: float, correlation: float = 0.0) -> Discordant:
@@ -98,12 +109,14 @@ def discordant(first: float, second: float, correlation: float = 0.0) -> Discord
     ----------
     first, second : float in [0, 1]
     correlation : float
-        Phi of the two answers about one item; 0 = independent. Two unequal rates cannot have any phi.
+        Phi of the two answers about one item; 0 = independent. Two unequal rates cannot have any
+        phi.
 
     Raises
     ------
     ValueError
-        If a rate lies outside [0, 1], or no pairs with these rates have this correlation (the possible range is named).
+        If a rate lies outside [0, 1], or no pairs with these rates have this correlation (the
+        possible range is named).
     """
     _check_range("a rate", first, 0, 1)
     _check_range("a rate", second, 0, 1)
@@ -111,9 +124,12 @@ def discordant(first: float, second: float, correlation: float = 0.0) -> Discord
     both = first * second + correlation * spread
     least, most = max(0.0, first + second - 1), min(first, second)
     if not least - 1e-12 <= both <= most + 1e-12 or not math.isfinite(correlation):
-        known = [(edge - first * second) / spread for edge in (least, most)] if spread else [0.0, 0.0]
+        known = (
+            [(edge - first * second) / spread for edge in (least, most)] if spread else [0.0, 0.0]
+        )
         raise ValueError(
-            f"rates {first:g} and {second:g} allow a correlation from {known[0]:.3g} to {known[1]:.3g}, got {correlation:g}"
+            f"rates {first:g} and {second:g} allow a correlation from {known[0]:.3g} to"
+            f" {known[1]:.3g}, got {correlation:g}"
         )
     both = min(most, max(least, both))
     return Discordant(first - both, second - both)
@@ -143,26 +159,39 @@ def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
         raise ValueError(f"the exact power is summed for 1 to {_MAX_PAIRS:,} pairs, got {n}")
     if apart < _NEVER:
         return 0.0
-    middle, reach = n * apart, 12 * math.sqrt(n * apart) + 40  # what lies beyond has less than 1e-12 of the probability
+    middle, reach = (
+        n * apart,
+        12 * math.sqrt(n * apart) + 40,
+    )  # what lies beyond has less than 1e-12 of the probability
     m = np.arange(max(0, math.floor(middle - reach)), min(n, math.ceil(middle + reach)) + 1)
-    critical = binom.ppf(alpha / 2, m, 0.5)  # the smallest count with P(X <= count) >= alpha / 2 ...
-    critical = np.where(2 * binom.cdf(critical, m, 0.5) <= alpha, critical, critical - 1)  # ... and the last that is rejected
+    critical = binom.ppf(
+        alpha / 2, m, 0.5
+    )  # the smallest count with P(X <= count) >= alpha / 2 ...
+    critical = np.where(
+        2 * binom.cdf(critical, m, 0.5) <= alpha, critical, critical - 1
+    )  # ... and the last that is rejected
     share = 0.0 if shares.second_only < _NEVER * apart else shares.second_only / apart
     rejected = binom.cdf(critical, m, share) + binom.sf(m - critical - 1, m, share)
-    return float(min(1.0, (binom.pmf(m, n, min(1.0, apart)) * np.where(critical < 0, 0.0, rejected)).sum()))
+    return float(
+        min(1.0, (binom.pmf(m, n, min(1.0, apart)) * np.where(critical < 0, 0.0, rejected)).sum())
+    )
 
 
 def n_for_mcnemar(shares: Discordant, *, power: float = 0.8, alpha: float = 0.05) -> SampleSize:
     """Pairs after which McNemar's exact test finds a difference of two paired rates with probability ``power``.
 
-    The exact power rises in small teeth: ``n`` reaches ``power`` and n - 1 does not, but a few more pairs may fall short by
-    a hair.
+    The exact power rises in small teeth: ``n`` reaches ``power`` and n - 1 does not, but a few more
+    pairs may fall short by a hair.
     """
     _check_range("power", power, 0, 1)
     if math.isclose(shares.first_only, shares.second_only, abs_tol=1e-12):
         return SampleSize(None, None, "no number of pairs shows a difference of 0")
     n = _smallest_n(lambda k: mcnemar_power(k, shares, alpha=alpha) >= power, 1, _MAX_PAIRS)
-    return _sample_size(n, None if n is None else mcnemar_power(n, shares, alpha=alpha), f"more than {_MAX_PAIRS:,} pairs")
+    return _sample_size(
+        n,
+        None if n is None else mcnemar_power(n, shares, alpha=alpha),
+        f"more than {_MAX_PAIRS:,} pairs",
+    )
 
 
 def _smallest_n(enough: Callable[[int], bool], least: int, most: int) -> int | None:

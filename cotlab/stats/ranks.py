@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from cotlab.stats.intervals import Interval, no_interval
 
 DECIMALS = 9
-"""Values that agree to so many decimals are tied: what only rounding errors tell apart has no order."""
+"""Values that agree to so many decimals are tied: what only rounding errors tell apart has no
+order."""
 MIN_PAIRS = 5
-"""Below so many pairs a rank correlation says nothing: of four pairs, one order in 24 is perfect by chance."""
+"""Below so many pairs a rank correlation says nothing: of four pairs, one order in 24 is perfect by
+chance."""
 
 
 def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Interval:
@@ -25,8 +27,9 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
     Returns
     -------
     Interval
-        In [-1, 1]. No point below ``FEWEST`` pairs or where one side is constant; no bounds where the order is perfect, for
-        z is infinite there. The interval is approximate, more so where |rho| is above 0.9.
+        In [-1, 1]. No point below ``FEWEST`` pairs or where one side is constant; no bounds where
+        the order is perfect, for z is infinite there. The interval is approximate, more so where
+        |rho| is above 0.9.
 
     Raises
     ------
@@ -41,17 +44,28 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
 
     if len(first) != len(second) or not all(map(math.isfinite, (*first, *second))):
         raise ValueError("spearman needs finite pairs")
-    n, first, second = len(first), [round(v, DECIMALS) for v in first], [round(v, DECIMALS) for v in second]
+    n, first, second = (
+        len(first),
+        [round(v, DECIMALS) for v in first],
+        [round(v, DECIMALS) for v in second],
+    )
     if n < MIN_PAIRS:
         return no_interval(None, n, f"fewer than {MIN_PAIRS} pairs", level=level)
     if len(set(first)) == 1 or len(set(second)) == 1:
         return no_interval(None, n, "one of the two is constant", level=level)
     rho = min(1.0, max(-1.0, float(spearmanr(first, second).statistic)))
     if 1 - abs(rho) < 1e-12:
-        return no_interval(math.copysign(1.0, rho), n, "the order is perfect, so Fisher's z has no interval", level=level)
+        return no_interval(
+            math.copysign(1.0, rho),
+            n,
+            "the order is perfect, so Fisher's z has no interval",
+            level=level,
+        )
     half = float(norm.ppf((1 + level) / 2)) * math.sqrt((1 + rho * rho / 2) / (n - 3))
     z = math.atanh(rho)
-    return Interval(rho, math.tanh(z - half), math.tanh(z + half), n, "Fisher z, Bonett and Wright", level)
+    return Interval(
+        rho, math.tanh(z - half), math.tanh(z + half), n, "Fisher z, Bonett and Wright", level
+    )
 
 
 def spearman_p(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -70,4 +84,6 @@ def spearman_p(first: Sequence[float], second: Sequence[float]) -> float | None:
 
     if spearman(first, second).point is None:
         return None
-    return float(spearmanr([round(v, DECIMALS) for v in first], [round(v, DECIMALS) for v in second]).pvalue)
+    return float(
+        spearmanr([round(v, DECIMALS) for v in first], [round(v, DECIMALS) for v in second]).pvalue
+    )

@@ -17,11 +17,17 @@ RESAMPLES = 2000
 _LARGEST = 1e100
 """The third powers of BCa's acceleration are numbers up to here."""
 _CELLS = 4_000_000
-"""Most array cells held at once while resampling: memory stays small however many units there are."""
+"""Most array cells held at once while resampling: memory stays small however many units there are.
+"""
 
 
 def bootstrap_mean(
-    values: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False, min_units: int = FEWEST
+    values: Sequence[float],
+    *,
+    seed: int,
+    level: float = 0.95,
+    share: bool = False,
+    min_units: int = FEWEST,
 ) -> Interval:
     """Mean of independent values with a BCa bootstrap interval.
 
@@ -32,27 +38,35 @@ def bootstrap_mean(
     seed : int
         Of the resampling; the same seed gives the same interval.
     share : bool
-        The values are rates of yes and no, in [0, 1]: where all are 0 or all are 1, a resample has no spread to show, and
-        the interval is Wilson's for n units.
+        The values are rates of yes and no, in [0, 1]: where all are 0 or all are 1, a resample has
+        no spread to show, and the interval is Wilson's for n units.
     fewest : int, at least 2
-        Units that bounds need. Only a published report format that prints bounds for fewer has a reason to change it.
+        Units that bounds need. Only a published report format that prints bounds for fewer has a
+        reason to change it.
 
     Returns
     -------
     Interval
-        In the unit of the values. Undefined (with the reason) where there is no value; no bounds (with the reason) below
-        ``fewest`` values and where all are equal; where BCa fails or leaves out its own point, the percentile bootstrap
-        under that name.
+        In the unit of the values. Undefined (with the reason) where there is no value; no bounds
+        (with the reason) below ``fewest`` values and where all are equal; where BCa fails or leaves
+        out its own point, the percentile bootstrap under that name.
 
     References
     ----------
     Efron (1987), JASA 82:171 (BCa); scipy.stats.bootstrap.
     """
-    return bootstrap_ratio(values, [1.0] * len(values), seed=seed, level=level, share=share, min_units=min_units)
+    return bootstrap_ratio(
+        values, [1.0] * len(values), seed=seed, level=level, share=share, min_units=min_units
+    )
 
 
 def cluster_bootstrap(
-    values: Sequence[float], clusters: Sequence[Hashable], *, seed: int, level: float = 0.95, share: bool = False
+    values: Sequence[float],
+    clusters: Sequence[Hashable],
+    *,
+    seed: int,
+    level: float = 0.95,
+    share: bool = False,
 ) -> Interval:
     """Mean of values that come in clusters (items, prompts), resampling whole clusters.
 
@@ -60,15 +74,17 @@ def cluster_bootstrap(
     ----------
     values : sequence of float, finite
     clusters : sequence of str or int, one a value
-        Which cluster a value belongs to; a resample takes or leaves all values of a cluster together.
+        Which cluster a value belongs to; a resample takes or leaves all values of a cluster
+        together.
     seed, level, share
         As ``bootstrap_mean``.
 
     Returns
     -------
     Interval
-        The point is the mean over values, not over clusters; ``n`` counts the clusters, and ``note`` says how many values
-        they hold. No bounds below ``FEWEST`` clusters, nor where the means of all clusters are equal.
+        The point is the mean over values, not over clusters; ``n`` counts the clusters, and
+        ``note`` says how many values they hold. No bounds below ``FEWEST`` clusters, nor where the
+        means of all clusters are equal.
 
     Raises
     ------
@@ -77,22 +93,38 @@ def cluster_bootstrap(
 
     References
     ----------
-    Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8. The pooled ratio of cluster sums to sizes.
+    Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8. The pooled ratio of
+    cluster sums to sizes.
     """
     by_cluster: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
         by_cluster.setdefault(cluster, []).append(float(value))
-    each = [by_cluster[cluster] for cluster in sorted(by_cluster, key=str)]  # the order of the rows does not matter
-    sums = [math.fsum(members) if all(map(math.isfinite, members)) else math.nan for members in each]
-    interval = bootstrap_ratio(sums, [float(len(members)) for members in each], seed=seed, level=level, share=share)
-    note = f"{len(values)} values in {len(each)} clusters, resampled whole" if len(each) < len(values) else None
+    each = [
+        by_cluster[cluster] for cluster in sorted(by_cluster, key=str)
+    ]  # the order of the rows does not matter
+    sums = [
+        math.fsum(members) if all(map(math.isfinite, members)) else math.nan for members in each
+    ]
+    interval = bootstrap_ratio(
+        sums, [float(len(members)) for members in each], seed=seed, level=level, share=share
+    )
+    note = (
+        f"{len(values)} values in {len(each)} clusters, resampled whole"
+        if len(each) < len(values)
+        else None
+    )
     return replace(interval, note=note)
 
 
 def bootstrap_ratio(
-    numerators: Sequence[float], denominators: Sequence[float], *, seed: int, level: float = 0.95, share: bool = False,
+    numerators: Sequence[float],
+    denominators: Sequence[float],
+    *,
+    seed: int,
+    level: float = 0.95,
+    share: bool = False,
     min_units: int = FEWEST,
-) -> Interval:  # fmt: skip
+) -> Interval:
     """Pooled ratio sum(numerators) / sum(denominators), resampling whole units (clusters).
 
     Parameters
@@ -112,15 +144,26 @@ def bootstrap_ratio(
     """
     checked_level(level)
     top, bottom = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
-    if top.shape != bottom.shape or not (np.isfinite(top).all() and np.isfinite(bottom).all()) or (bottom < 0).any():
-        raise ValueError("bootstrap needs as many finite numerators as finite, non-negative denominators")
+    if (
+        top.shape != bottom.shape
+        or not (np.isfinite(top).all() and np.isfinite(bottom).all())
+        or (bottom < 0).any()
+    ):
+        raise ValueError(
+            "bootstrap needs as many finite numerators as finite, non-negative denominators"
+        )
     used = bottom > 0
     top, bottom = top[used], bottom[used]
     n = len(top)
     if n == 0:
         return no_interval(None, 0, "no defined value", level=level)
     if np.abs(top).max() > _LARGEST:
-        return no_interval(None, n, f"values beyond {_LARGEST:g} are too large for the sums of a bootstrap", level=level)
+        return no_interval(
+            None,
+            n,
+            f"values beyond {_LARGEST:g} are too large for the sums of a bootstrap",
+            level=level,
+        )
     point = float(top.sum() / bottom.sum())
     if n == 1:
         return no_interval(point, 1, "one unit has no spread", level=level)
@@ -128,7 +171,9 @@ def bootstrap_ratio(
     if share and np.ptp(each) < 1e-12 and point in (0.0, 1.0):
         return replace(wilson(round(point * n), n, level=level), method="Wilson (all units equal)")
     if np.ptp(each) < 1e-12:
-        return no_interval(point, n, f"all {n} values are equal: a resample has no spread to show", level=level)
+        return no_interval(
+            point, n, f"all {n} values are equal: a resample has no spread to show", level=level
+        )
     if n < min_units:
         return no_interval(point, n, too_few(n, fewest=min_units) or "", level=level)
     from scipy import stats
@@ -136,18 +181,36 @@ def bootstrap_ratio(
     rng = np.random.default_rng(seed)
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # scipy warns before it returns NaN; the fallback below is the answer to it
+            warnings.simplefilter(
+                "ignore"
+            )  # scipy warns before it returns NaN; the fallback below is the answer to it
             bounds = stats.bootstrap(
-                (top, bottom), _pooled, paired=True, vectorized=True, n_resamples=RESAMPLES,
-                confidence_level=level, method=method, rng=rng, batch=max(1, _CELLS // n),
-            ).confidence_interval  # fmt: skip
+                (top, bottom),
+                _pooled,
+                paired=True,
+                vectorized=True,
+                n_resamples=RESAMPLES,
+                confidence_level=level,
+                method=method,
+                rng=rng,
+                batch=max(1, _CELLS // n),
+            ).confidence_interval
         lo, hi = float(bounds.low), float(bounds.high)
         if np.isfinite([lo, hi]).all() and lo <= point <= hi:
             return Interval(point, lo, hi, n, f"bootstrap ({method}, {RESAMPLES} resamples)", level)
-    return Interval(point, min(lo, point), max(hi, point), n, "bootstrap (percentile, widened to its point)", level)
+    return Interval(
+        point,
+        min(lo, point),
+        max(hi, point),
+        n,
+        "bootstrap (percentile, widened to its point)",
+        level,
+    )
 
 
-def paired_permutation(first: Sequence[float], second: Sequence[float], *, seed: int) -> float | None:
+def paired_permutation(
+    first: Sequence[float], second: Sequence[float], *, seed: int
+) -> float | None:
     """Two-sided p-value that paired units differ in mean, by flipping signs; None below two pairs.
 
     References
@@ -166,9 +229,14 @@ def paired_permutation(first: Sequence[float], second: Sequence[float], *, seed:
     from scipy import stats
 
     result = stats.permutation_test(
-        (a, b), _mean_difference, permutation_type="samples", vectorized=True, n_resamples=RESAMPLES,
-        rng=np.random.default_rng(seed), batch=max(1, _CELLS // len(a)),
-    )  # fmt: skip
+        (a, b),
+        _mean_difference,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        rng=np.random.default_rng(seed),
+        batch=max(1, _CELLS // len(a)),
+    )
     return float(result.pvalue)
 
 

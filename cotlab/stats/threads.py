@@ -12,7 +12,8 @@ def single_blas_thread() -> Iterator[None]:
 
     Notes
     -----
-    For fits of some hundred rows: what they compute is the same to the last bit. The limit holds for the whole process.
+    For fits of some hundred rows: what they compute is the same to the last bit. The limit holds
+    for the whole process.
     """
     import scipy.optimize  # noqa: F401 - what is not loaded yet cannot be limited
     from threadpoolctl import threadpool_limits

@@ -1,7 +1,8 @@
 """Opening the store's file at a tenth of the cost: a database in memory is kept, and the file is attached to it for a moment.
 
-To make a DuckDB database, even one without a file, takes about 20 ms of processor time; to attach a file to one that is
-there takes 1.5 ms. Between two calls nothing of the file is held: no lock, no handle, no page of it in memory.
+To make a DuckDB database, even one without a file, takes about 20 ms of processor time; to attach a
+file to one that is there takes 1.5 ms. Between two calls nothing of the file is held: no lock, no
+handle, no page of it in memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 import duckdb
 
 _SPARE: list[duckdb.DuckDBPyConnection] = []
-"""Databases in memory that nobody uses now: at most one, made at the first use and given up at a fork and at the end."""
+"""Databases in memory that nobody uses now: at most one, made at the first use and given up at a
+fork and at the end."""
 
 
 class Attached:
@@ -24,15 +26,20 @@ class Attached:
     Raises
     ------
     duckdb.Error
-        As ``duckdb.connect`` does: IOException where another process holds the file, or where it is none of DuckDB's.
+        As ``duckdb.connect`` does: IOException where another process holds the file, or where it is
+        none of DuckDB's.
     """
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self.read_only = read_only
         self._database = _acquire()
         try:
-            self._database.execute("SET temp_directory = ?", [f"{path}.tmp"])  # for what does not fit into memory
-            self._database.execute("ATTACH ? AS cotlab (READ_ONLY)" if read_only else "ATTACH ? AS cotlab", [str(path)])
+            self._database.execute(
+                "SET temp_directory = ?", [f"{path}.tmp"]
+            )  # for what does not fit into memory
+            self._database.execute(
+                "ATTACH ? AS cotlab (READ_ONLY)" if read_only else "ATTACH ? AS cotlab", [str(path)]
+            )
             self.connection = self.another()
         except duckdb.IOException:
             _release(self._database)
@@ -81,5 +88,7 @@ def _close_spares() -> None:
 
 @cache
 def _register_cleanup() -> None:
-    os.register_at_fork(before=_close_spares)  # a child would have the database without the threads that it relies on
+    os.register_at_fork(
+        before=_close_spares
+    )  # a child would have the database without the threads that it relies on
     atexit.register(_close_spares)

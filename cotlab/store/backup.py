@@ -21,7 +21,10 @@ def back_up(store: Store) -> Path:
             pass  # the file is current and checkpointed once a writer has closed it
         with store.reading():
             shutil.copy2(store.path, folder / store.path.name)
-        with closing(sqlite3.connect(store.log_path)) as source, closing(sqlite3.connect(folder / store.log_path.name)) as copy:
+        with (
+            closing(sqlite3.connect(store.log_path)) as source,
+            closing(sqlite3.connect(folder / store.log_path.name)) as copy,
+        ):
             source.backup(copy)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{folder}: the backup could not be written: {error}") from error

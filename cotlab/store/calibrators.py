@@ -17,9 +17,18 @@ from cotlab.store.decisions import add_audit
 
 
 def add_calibrator(
-    connection: duckdb.DuckDBPyConnection, *, method: str, params: Mapping[str, Any], weights: Mapping[str, float] | None,
-    labels_digest: str, n: int, n_positive: int, report: Mapping[str, Any], by: str, note: str = "",
-) -> int:  # fmt: skip
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    method: str,
+    params: Mapping[str, Any],
+    weights: Mapping[str, float] | None,
+    labels_digest: str,
+    n: int,
+    n_positive: int,
+    report: Mapping[str, Any],
+    by: str,
+    note: str = "",
+) -> int:
     """Keep a fitted calibrator and return its version, counted from 1; nothing uses it before ``choose_calibrator``.
 
     Parameters
@@ -34,15 +43,28 @@ def add_calibrator(
     row = connection.execute("SELECT coalesce(max(version), 0) + 1 FROM calibrators").fetchone()
     version = int(row[0]) if row else 1
     connection.execute(
-        "INSERT INTO calibrators (version, method, params, weights, labels_digest, n, n_positive, report, made_at, made_by, "
-        "note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [version, method, canonical_json(params), None if weights is None else canonical_json(weights), labels_digest, n,
-         n_positive, canonical_json(report), datetime.now(UTC), _text(by), _text(note)],
-    )  # fmt: skip
+        "INSERT INTO calibrators (version, method, params, weights, labels_digest, n, n_positive,"
+        " report, made_at, made_by, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            version,
+            method,
+            canonical_json(params),
+            None if weights is None else canonical_json(weights),
+            labels_digest,
+            n,
+            n_positive,
+            canonical_json(report),
+            datetime.now(UTC),
+            _text(by),
+            _text(note),
+        ],
+    )
     return version
 
 
-def activate_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, by: str, reason: str) -> None:
+def activate_calibrator(
+    connection: duckdb.DuckDBPyConnection, version: int, *, by: str, reason: str
+) -> None:
     """Put a version into use from now on, with who did it and why; also into the audit.
 
     Raises
@@ -54,12 +76,21 @@ def activate_calibrator(connection: duckdb.DuckDBPyConnection, version: int, *, 
     """
     if not by.strip():
         raise ValueError("The audit needs the name of whoever chooses a calibrator")
-    known = [int(row[0]) for row in connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()]
+    known = [
+        int(row[0])
+        for row in connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()
+    ]
     if version not in known:
         raise UnknownName("calibrator version", str(version), [str(number) for number in known])
-    before, now, by, reason = _current_version(connection), datetime.now(UTC), _text(by), _text(reason)
+    before, now, by, reason = (
+        _current_version(connection),
+        datetime.now(UTC),
+        _text(by),
+        _text(reason),
+    )
     connection.execute(
-        "INSERT INTO calibrator_choices (version, at_, by_, reason) VALUES (?, ?, ?, ?)", [version, now, by, reason]
+        "INSERT INTO calibrator_choices (version, at_, by_, reason) VALUES (?, ?, ?, ?)",
+        [version, now, by, reason],
     )
     add_audit(connection, by, "choose calibrator", "calibrator", before, version, reason)
 
@@ -75,7 +106,9 @@ def calibrators(store: Store) -> pd.DataFrame:
 def calibrator_choices(store: Store) -> pd.DataFrame:
     """Which version was put into use when, by whom and why, the newest first: version, at_, by_, reason, seq."""
     with store.reading() as connection:
-        return connection.execute("SELECT version, at_, by_, reason, seq FROM calibrator_choices ORDER BY seq DESC").df()
+        return connection.execute(
+            "SELECT version, at_, by_, reason, seq FROM calibrator_choices ORDER BY seq DESC"
+        ).df()
 
 
 def current_calibrator(store: Store) -> dict[str, Any] | None:
@@ -101,12 +134,18 @@ def _text(value: str) -> str:
 
 
 def _current_version(connection: duckdb.DuckDBPyConnection) -> int | None:
-    row = connection.execute("SELECT version FROM calibrator_choices ORDER BY seq DESC LIMIT 1").fetchone()
+    row = connection.execute(
+        "SELECT version FROM calibrator_choices ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
     return int(row[0]) if row else None
 
 
 def _row(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, Any] | None:
-    rows = connection.execute("SELECT * FROM calibrators WHERE version = ?", [version]).df().to_dict("records")
+    rows = (
+        connection.execute("SELECT * FROM calibrators WHERE version = ?", [version])
+        .df()
+        .to_dict("records")
+    )
     if not rows:
         return None
     record = {str(name): value for name, value in rows[0].items()}

@@ -32,22 +32,35 @@ def encode_json(value: Any) -> str:
 def encode_response(response: Response) -> dict[str, Any]:
     """A reply as JSON values without what is empty; tokens as [text, logprob, alternatives]."""
     fields: dict[str, Any] = {
-        "key": response.key, "text": response.text, "numbers": response.numbers,
+        "key": response.key,
+        "text": response.text,
+        "numbers": response.numbers,
         "vectors": None if response.vectors is None else tuple(map(_pack_vector, response.vectors)),
         "located": None if response.located is None else to_json_value(response.located),
         "tokens": [(t.text, t.logprob, t.top) for t in response.tokens],
-        "usage": to_json_value(response.usage), "finish": response.finish, "refused": response.refused,
-        "reasoning": response.reasoning, "sent": to_json_value(response.sent), "device": response.device, "batch": response.batch,
-        "received_at": response.received_at, "model": response.model,
-    }  # fmt: skip
-    return {k: v for k, v in fields.items() if v not in (None, [], {}) and (v != "" or k in ("text", "reasoning"))}
+        "usage": to_json_value(response.usage),
+        "finish": response.finish,
+        "refused": response.refused,
+        "reasoning": response.reasoning,
+        "sent": to_json_value(response.sent),
+        "device": response.device,
+        "batch": response.batch,
+        "received_at": response.received_at,
+        "model": response.model,
+    }
+    return {
+        k: v
+        for k, v in fields.items()
+        if v not in (None, [], {}) and (v != "" or k in ("text", "reasoning"))
+    }
 
 
 def decode_response(text: str) -> Response:
     row = json.loads(text)
     row["usage"] = Usage(**row.get("usage", {}))
     row["tokens"] = tuple(
-        Token(text, logprob, tuple((o[0], o[1]) for o in top)) for text, logprob, top in row.get("tokens", ())
+        Token(text, logprob, tuple((o[0], o[1]) for o in top))
+        for text, logprob, top in row.get("tokens", ())
     )
     if "numbers" in row:
         row["numbers"] = tuple(row["numbers"])
@@ -56,7 +69,10 @@ def decode_response(text: str) -> Response:
     if "located" in row:
         located = row["located"]
         row["located"] = Located(
-            tuple(map(tuple, located["positions"])), tuple(located["pieces"]), located["layers"], located["dtype"]
+            tuple(map(tuple, located["positions"])),
+            tuple(located["pieces"]),
+            located["layers"],
+            located["dtype"],
         )
     return Response(**row)
 
@@ -67,7 +83,11 @@ def _pack_vector(vector: Sequence[float]) -> str | Sequence[float]:
         raw = struct.pack(f"<{len(vector)}f", *vector)
     except (OverflowError, struct.error):
         return vector
-    return b64encode(raw).decode() if vector and struct.unpack(f"<{len(vector)}f", raw) == tuple(vector) else vector
+    return (
+        b64encode(raw).decode()
+        if vector and struct.unpack(f"<{len(vector)}f", raw) == tuple(vector)
+        else vector
+    )
 
 
 def _unpack_vector(packed: str | Sequence[float]) -> tuple[float, ...]:

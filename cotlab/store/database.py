@@ -76,7 +76,9 @@ class Store:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise StoreError(f"{self.folder}: the store's folder cannot be made: {error.strerror}") from error
+                raise StoreError(
+                    f"{self.folder}: the store's folder cannot be made: {error.strerror}"
+                ) from error
             if not self.path.exists():
                 self._make()
             with self._opened(read_only=False) as connection:
@@ -88,12 +90,16 @@ class Store:
                     try:
                         yield connection
                     except BaseException:
-                        with suppress(duckdb.Error):  # an error in the database may have ended the transaction already
+                        with suppress(
+                            duckdb.Error
+                        ):  # an error in the database may have ended the transaction already
                             connection.rollback()
                         raise
                     _commit(connection)
                 except (duckdb.IOException, duckdb.FatalException) as error:
-                    raise StoreError(f"{self.path}: cannot be written: {_first_line(error)}") from error
+                    raise StoreError(
+                        f"{self.path}: cannot be written: {_first_line(error)}"
+                    ) from error
 
     def _make(self) -> None:
         """Make the file elsewhere and move it here whole: a process killed meanwhile leaves none that cannot be opened."""
@@ -105,7 +111,9 @@ class Store:
             with suppress(FileExistsError):
                 os.link(new, self.path)
         except (duckdb.Error, OSError) as error:
-            raise StoreError(f"{self.path}: cannot be made: {str(error).splitlines()[0][:300]}") from error
+            raise StoreError(
+                f"{self.path}: cannot be made: {str(error).splitlines()[0][:300]}"
+            ) from error
         finally:
             new.unlink(missing_ok=True)
 
@@ -116,7 +124,9 @@ class Store:
         if outer is not None:
             if outer.read_only != read_only:
                 mode = "reading" if outer.read_only else "writing"
-                raise StoreError(f"{self.path}: is open for {mode} in this block already: end the block first")
+                raise StoreError(
+                    f"{self.path}: is open for {mode} in this block already: end the block first"
+                )
             with outer.another() as connection:
                 yield connection
             return
@@ -135,10 +145,14 @@ class Store:
             except duckdb.IOException as error:
                 waited = time.monotonic() - started
                 if "Could not set lock" not in str(error):
-                    raise StoreError(f"{self.path}: cannot be opened: {_first_line(error)}") from error
+                    raise StoreError(
+                        f"{self.path}: cannot be opened: {_first_line(error)}"
+                    ) from error
                 if waited > self.patience_s:
                     holder = re.search(r"held in (.+?)(?:\.? See|$)", str(error), re.DOTALL)
-                    raise StoreBusy(waited, holder.group(1).strip() if holder else "another process") from error
+                    raise StoreBusy(
+                        waited, holder.group(1).strip() if holder else "another process"
+                    ) from error
             except duckdb.Error as error:
                 raise StoreError(f"{self.path}: cannot be opened: {_first_line(error)}") from error
             time.sleep(wait)

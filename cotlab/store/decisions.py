@@ -18,9 +18,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_policy(
-    connection: duckdb.DuckDBPyConnection, *, thresholds: Mapping[str, tuple[float, float]], capacity: int | None,
-    params: Mapping[str, Any], by: str, reason: str,
-) -> int:  # fmt: skip
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    thresholds: Mapping[str, tuple[float, float]],
+    capacity: int | None,
+    params: Mapping[str, Any],
+    by: str,
+    reason: str,
+) -> int:
     """Keep a policy as the one that holds from now on, with its row in the audit.
 
     Parameters
@@ -48,18 +53,37 @@ def add_policy(
     """
     if not by.strip() or not reason.strip():
         raise ValueError("A policy needs who changed it and the reason why")
-    before = connection.execute("SELECT version, thresholds, capacity FROM policies ORDER BY version DESC LIMIT 1").fetchone()
+    before = connection.execute(
+        "SELECT version, thresholds, capacity FROM policies ORDER BY version DESC LIMIT 1"
+    ).fetchone()
     version = (before[0] if before else 0) + 1
     pairs = {name: list(pair) for name, pair in thresholds.items()}
     connection.execute(
         "INSERT INTO policies VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [version, json.dumps(pairs), capacity, json.dumps(dict(params)), datetime.now(UTC), by, reason],
+        [
+            version,
+            json.dumps(pairs),
+            capacity,
+            json.dumps(dict(params)),
+            datetime.now(UTC),
+            by,
+            reason,
+        ],
     )
-    was = {"version": before[0], "thresholds": json.loads(before[1]), "capacity": before[2]} if before else None
+    was = (
+        {"version": before[0], "thresholds": json.loads(before[1]), "capacity": before[2]}
+        if before
+        else None
+    )
     add_audit(
-        connection, by, "policy", f"policy {version}", was,
-        {"version": version, "thresholds": pairs, "capacity": capacity}, reason,
-    )  # fmt: skip
+        connection,
+        by,
+        "policy",
+        f"policy {version}",
+        was,
+        {"version": version, "thresholds": pairs, "capacity": capacity},
+        reason,
+    )
     return int(version)
 
 
@@ -73,13 +97,18 @@ def policies(store: Store) -> pd.DataFrame:
 def current_policy(store: Store) -> dict[str, Any] | None:
     """The row of the policy that holds, or None where there is none."""
     rows = policies(store).head(1).to_dict("records")
-    return {str(name): (None if pd.isna(value) else value) for name, value in rows[0].items()} if rows else None
+    return (
+        {str(name): None if pd.isna(value) else value for name, value in rows[0].items()}
+        if rows
+        else None
+    )
 
 
 def current_versions(connection: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
     """The versions of the policy that holds and of the calibrator in use, as the transaction of ``connection`` sees them."""
     row = connection.execute(
-        "SELECT (SELECT max(version) FROM policies), (SELECT version FROM calibrator_choices ORDER BY seq DESC LIMIT 1)"
+        "SELECT (SELECT max(version) FROM policies), (SELECT version FROM calibrator_choices ORDER"
+        " BY seq DESC LIMIT 1)"
     ).fetchone()
     return row if row is not None else (None, None)
 
@@ -87,8 +116,8 @@ def current_versions(connection: duckdb.DuckDBPyConnection) -> tuple[int | None,
 def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Decision]) -> int:
     """Append the decisions that say something new.
 
-    A decision whose id is there, or that equals the newest one on its (run, item) in all but who and when, is not written
-    again.
+    A decision whose id is there, or that equals the newest one on its (run, item) in all but who
+    and when, is not written again.
 
     Returns
     -------
@@ -99,12 +128,22 @@ def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Dec
     if not given:
         return 0
     runs = sorted({decision.run_id for decision in given})
-    newest_by_item = {(decision.run_id, decision.item_id): decision for decision in newest_decisions(connection, runs)}
-    ids = {row[0] for row in connection.execute("SELECT id FROM decisions WHERE list_contains(?, run)", [runs]).fetchall()}
+    newest_by_item = {
+        (decision.run_id, decision.item_id): decision
+        for decision in newest_decisions(connection, runs)
+    }
+    ids = {
+        row[0]
+        for row in connection.execute(
+            "SELECT id FROM decisions WHERE list_contains(?, run)", [runs]
+        ).fetchall()
+    }
     rows = []
     for decision in given:
         key = (decision.run_id, decision.item_id)
-        if decision.id not in ids and not (key in newest_by_item and same_decision(newest_by_item[key], decision)):
+        if decision.id not in ids and not (
+            key in newest_by_item and same_decision(newest_by_item[key], decision)
+        ):
             rows.append(list(astuple(decision)))
             ids.add(decision.id)
             newest_by_item[key] = decision
@@ -116,7 +155,8 @@ def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Dec
 def newest_decisions(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> list[Decision]:
     """The newest decision on each item of some runs, as the transaction of ``connection`` sees it.
 
-    Newest is what was written last: rows are only ever added, and a clock may have been set back in between.
+    Newest is what was written last: rows are only ever added, and a clock may have been set back in
+    between.
     """
     rows = connection.execute(
         """
@@ -125,7 +165,9 @@ def newest_decisions(connection: duckdb.DuckDBPyConnection, runs: Sequence[str])
         """,
         [list(runs)],
     ).fetchall()
-    return [Decision(*(*row[:12], _EPOCH + timedelta(microseconds=row[12]), row[13])) for row in rows]
+    return [
+        Decision(*(*row[:12], _EPOCH + timedelta(microseconds=row[12]), row[13])) for row in rows
+    ]
 
 
 def same_decision(decision: Decision, other: Decision) -> bool:
@@ -139,19 +181,30 @@ def decisions(store: Store, run: str | None = None, *, history: bool = False) ->
     Returns
     -------
     DataFrame
-        ``id, run, item_id, domain, r_raw, r_cal, action, reason, low, high, calibrator, policy, at_, by_``: numbers are NaN or
-        <NA> where NULL. In the order in which they were made, items as their run has them.
+        ``id, run, item_id, domain, r_raw, r_cal, action, reason, low, high, calibrator, policy,
+        at_, by_``: numbers are NaN or <NA> where NULL. In the order in which they were made, items
+        as their run has them.
     """
-    newest_only = "" if history else "AND rowid IN (SELECT max(rowid) FROM decisions GROUP BY run, item_id)"
+    newest_only = (
+        "" if history else "AND rowid IN (SELECT max(rowid) FROM decisions GROUP BY run, item_id)"
+    )
     with store.reading() as connection:
         table = connection.execute(
-            f"SELECT * FROM decisions WHERE ($run IS NULL OR run = $run) {newest_only} ORDER BY rowid", {"run": run}
+            f"SELECT * FROM decisions WHERE ($run IS NULL OR run = $run) {newest_only} ORDER BY"
+            " rowid",
+            {"run": run},
         ).df()
     return table.astype({"calibrator": "Int64", "policy": "Int64"})
 
 
 def add_audit(
-    connection: duckdb.DuckDBPyConnection, who: str, what: str, subject: str, before: Any, after: Any, reason: str
+    connection: duckdb.DuckDBPyConnection,
+    who: str,
+    what: str,
+    subject: str,
+    before: Any,
+    after: Any,
+    reason: str,
 ) -> None:
     """Keep who changed what, from what to what, and why. ``before`` and ``after`` are JSON values; None is NULL.
 
@@ -162,9 +215,13 @@ def add_audit(
     """
     if not who.strip():
         raise ValueError("The audit needs the name of whoever changed something")
-    values = [None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (before, after)]
+    values = [
+        None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
+        for value in (before, after)
+    ]
     connection.execute(
-        "INSERT INTO audit (at_, who, what, subject, before, after, reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO audit (at_, who, what, subject, before, after, reason) VALUES (?, ?, ?, ?, ?,"
+        " ?, ?)",
         [datetime.now(UTC), who, what, subject, *values, reason],
     )
 
@@ -173,9 +230,13 @@ def audit_table(store: Store, *, what: str | None = None) -> pd.DataFrame:
     """Who changed what, the newest first: at_, who, what, subject, before, after (JSON or None), reason, seq."""
     with store.reading() as connection:
         table = connection.execute(
-            "SELECT * FROM audit WHERE ($what IS NULL OR what = $what) ORDER BY seq DESC", {"what": what}
+            "SELECT * FROM audit WHERE ($what IS NULL OR what = $what) ORDER BY seq DESC",
+            {"what": what},
         ).df()
-    columns = {name: table[name].astype(object).where(table[name].notna(), None) for name in ("before", "after")}
+    columns = {
+        name: table[name].astype(object).where(table[name].notna(), None)
+        for name in ("before", "after")
+    }
     return table.assign(**columns)
 
 
@@ -183,8 +244,8 @@ def runs_with_metrics(store: Store, metrics: Sequence[str], facet: str = "") -> 
     """Which of ``metrics`` each run has a defined score of: run, metric, and what the scores' facet says under ``facet``."""
     with store.reading() as connection:
         return connection.execute(
-            "SELECT DISTINCT run, metric, coalesce(json_extract_string(facet, $path), '') AS facet FROM scores "
-            "WHERE status = 'ok' AND list_contains($metrics, metric) ORDER BY ALL",
+            "SELECT DISTINCT run, metric, coalesce(json_extract_string(facet, $path), '') AS facet"
+            " FROM scores WHERE status = 'ok' AND list_contains($metrics, metric) ORDER BY ALL",
             {"metrics": list(metrics), "path": f"$.{facet}"},
         ).df()
 
@@ -192,14 +253,14 @@ def runs_with_metrics(store: Store, metrics: Sequence[str], facet: str = "") -> 
 def loop_counts(store: Store) -> dict[str, int]:
     """How far people and checks have come, as numbers of rows.
 
-    ``labels`` that hold now, ``labels_after`` the calibrator in use was put into use, ``calibrated`` (0 or 1), ``policies``,
-    ``decided`` items, those of them by the calibrator in use (``decided_now``), ``checks`` of drift and those since then
-    (``checks_after``); and how many label rows (``said``) and choices of a calibrator (``chosen``) there ever were: these
-    two change with every change.
+    ``labels`` that hold now, ``labels_after`` the calibrator in use was put into use,
+    ``calibrated`` (0 or 1), ``policies``, ``decided`` items, those of them by the calibrator in use
+    (``decided_now``), ``checks`` of drift and those since then (``checks_after``); and how many
+    label rows (``said``) and choices of a calibrator (``chosen``) there ever were: these two change
+    with every change.
     """
     with store.reading() as connection:
-        row = connection.execute(
-            """
+        row = connection.execute("""
             WITH chosen AS (SELECT version, at_ FROM calibrator_choices ORDER BY seq DESC LIMIT 1),
                  since AS (SELECT max(at_) AS at_, max(version) AS version FROM chosen)
             SELECT (SELECT count(*) FROM current_labels) AS labels,
@@ -213,6 +274,5 @@ def loop_counts(store: Store) -> dict[str, int]:
                    (SELECT count(*) FROM drift_checks, since WHERE drift_checks.at_ > since.at_) AS checks_after,
                    (SELECT count(*) FROM labels) AS said,
                    (SELECT count(*) FROM calibrator_choices) AS chosen
-            """
-        ).df()
+            """).df()
     return {str(name): int(value) for name, value in row.iloc[0].to_dict().items()}

@@ -14,9 +14,17 @@ from cotlab.store.database import Store
 
 
 def add_drift_check(
-    connection: duckdb.DuckDBPyConnection, id: str, *, reference: Sequence[str], current: Sequence[str], at: datetime, by: str,
-    alert: bool, reason: str, result: Mapping[str, Any],
-) -> bool:  # fmt: skip
+    connection: duckdb.DuckDBPyConnection,
+    id: str,
+    *,
+    reference: Sequence[str],
+    current: Sequence[str],
+    at: datetime,
+    by: str,
+    alert: bool,
+    reason: str,
+    result: Mapping[str, Any],
+) -> bool:
     """Keep a check once; whether it was new.
 
     ``result`` is all that was found, as what JSON can hold; a number that does not exist is None.
@@ -25,9 +33,17 @@ def add_drift_check(
         return False
     connection.execute(
         "INSERT INTO drift_checks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [id, json.dumps(list(reference)), json.dumps(list(current)), at, by, alert, reason,
-         json.dumps(dict(result), allow_nan=False)],
-    )  # fmt: skip
+        [
+            id,
+            json.dumps(list(reference)),
+            json.dumps(list(current)),
+            at,
+            by,
+            alert,
+            reason,
+            json.dumps(dict(result), allow_nan=False),
+        ],
+    )
     return True
 
 
@@ -45,5 +61,7 @@ def drift_checks(store: Store, *, current: str | None = None) -> pd.DataFrame:
     for side in ("reference", "current"):
         table[side] = [json.loads(text) for text in table[side]]
     if current is not None:
-        table = table.iloc[[k for k, runs in enumerate(table["current"]) if current in runs]].reset_index(drop=True)
+        table = table.iloc[
+            [k for k, runs in enumerate(table["current"]) if current in runs]
+        ].reset_index(drop=True)
     return table

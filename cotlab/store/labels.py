@@ -15,18 +15,36 @@ from cotlab.core.labels import Label, Verdict, target
 from cotlab.store.database import Store
 
 COLUMNS = (
-    "id", "run", "item_id", "rater", "queue", "reasoning", "answer_correct", "modes", "note", "flagged", "withdrawn",
-    "origin", "at_", "seq",
-)  # fmt: skip
+    "id",
+    "run",
+    "item_id",
+    "rater",
+    "queue",
+    "reasoning",
+    "answer_correct",
+    "modes",
+    "note",
+    "flagged",
+    "withdrawn",
+    "origin",
+    "at_",
+    "seq",
+)
 EVERYONE = 0
 """``raters`` of an item that every rater is asked for."""
 _LABELS = pa.schema(
     [
-        *((name, pa.string()) for name in COLUMNS[:6]), ("answer_correct", pa.bool_()), ("modes", pa.list_(pa.string())),
-        ("note", pa.string()), ("flagged", pa.bool_()), ("withdrawn", pa.bool_()), ("origin", pa.string()),
-        ("at_", pa.timestamp("us", tz="UTC")), ("seq", pa.int64()),
+        *((name, pa.string()) for name in COLUMNS[:6]),
+        ("answer_correct", pa.bool_()),
+        ("modes", pa.list_(pa.string())),
+        ("note", pa.string()),
+        ("flagged", pa.bool_()),
+        ("withdrawn", pa.bool_()),
+        ("origin", pa.string()),
+        ("at_", pa.timestamp("us", tz="UTC")),
+        ("seq", pa.int64()),
     ]
-)  # fmt: skip
+)
 
 
 class Queued(NamedTuple):
@@ -43,23 +61,45 @@ class Queued(NamedTuple):
 def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -> int:
     """Add labels in their order, in the transaction of ``connection``; how many were new.
 
-    A label whose id the store has already is not written again, whatever it says: pressing a key twice adds one row.
+    A label whose id the store has already is not written again, whatever it says: pressing a key
+    twice adds one row.
     """
     first: dict[str, Label] = {}
     for label in labels:
         first.setdefault(label.id, label)
-    stored_ids = {row[0] for row in connection.execute("SELECT id FROM labels WHERE list_contains(?, id)", [list(first)]).fetchall()}
+    stored_ids = {
+        row[0]
+        for row in connection.execute(
+            "SELECT id FROM labels WHERE list_contains(?, id)", [list(first)]
+        ).fetchall()
+    }
     new = [label for label in first.values() if label.id not in stored_ids]
     if not new:
         return 0
     seqs = connection.execute("SELECT nextval('label_order') FROM range(?)", [len(new)]).fetchall()
     rows = [
-        (label.id, label.run_id, label.item_id, label.rater, label.queue, label.reasoning, label.answer_correct,
-         list(label.modes), label.note.encode("utf-8", "replace").decode(), label.flagged, label.withdrawn, label.origin,
-         label.at, seq)
+        (
+            label.id,
+            label.run_id,
+            label.item_id,
+            label.rater,
+            label.queue,
+            label.reasoning,
+            label.answer_correct,
+            list(label.modes),
+            label.note.encode("utf-8", "replace").decode(),
+            label.flagged,
+            label.withdrawn,
+            label.origin,
+            label.at,
+            seq,
+        )
         for label, seq in zip(new, sorted(row[0] for row in seqs), strict=True)
-    ]  # fmt: skip
-    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _LABELS, strict=True)]
+    ]
+    columns = [
+        pa.array(column, field.type)
+        for column, field in zip(zip(*rows, strict=True), _LABELS, strict=True)
+    ]
     connection.register("batch", pa.table(columns, schema=_LABELS))
     connection.execute(f"INSERT INTO labels ({', '.join(COLUMNS)}) SELECT * FROM batch")
     connection.unregister("batch")
@@ -67,7 +107,12 @@ def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -
 
 
 def label_table(
-    store: Store, *, run: str | None = None, rater: str | None = None, queue: str | None = None, history: bool = False
+    store: Store,
+    *,
+    run: str | None = None,
+    rater: str | None = None,
+    queue: str | None = None,
+    history: bool = False,
 ) -> pd.DataFrame:
     """Labels in the order in which they were given.
 
@@ -77,22 +122,30 @@ def label_table(
     run, rater, queue : str, optional
         Only those of this run, rater, queue.
     history : bool
-        All rows that were ever written; without it the current label of each (run, item, rater), if it was not withdrawn.
+        All rows that were ever written; without it the current label of each (run, item, rater), if
+        it was not withdrawn.
 
     Returns
     -------
     DataFrame
-        The table's columns and ``target``: answer correct and chain adequate. ``answer_correct`` and ``target`` hold True,
-        False or None, ``modes`` tuples, ``queue`` and ``reasoning`` str or None, ``at_`` times in UTC.
+        The table's columns and ``target``: answer correct and chain adequate. ``answer_correct``
+        and ``target`` hold True, False or None, ``modes`` tuples, ``queue`` and ``reasoning`` str
+        or None, ``at_`` times in UTC.
     """
     with store.reading() as connection:
         return select_labels(connection, run=run, rater=rater, queue=queue, history=history)
 
 
 def select_labels(
-    connection: duckdb.DuckDBPyConnection, *, run: str | None = None, rater: str | None = None, queue: str | None = None,
-    item: str | None = None, ids: Sequence[str] | None = None, history: bool = False,
-) -> pd.DataFrame:  # fmt: skip
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    run: str | None = None,
+    rater: str | None = None,
+    queue: str | None = None,
+    item: str | None = None,
+    ids: Sequence[str] | None = None,
+    history: bool = False,
+) -> pd.DataFrame:
     """``labels`` as the transaction of ``connection`` sees them; ``item`` and ``ids`` narrow further."""
     table = connection.execute(
         f"""
@@ -101,12 +154,23 @@ def select_labels(
           AND ($item IS NULL OR item_id = $item) AND ($ids IS NULL OR list_contains($ids, id))
         ORDER BY seq
         """,
-        {"run": run, "rater": rater, "queue": queue, "item": item, "ids": list(ids) if ids is not None else None},
+        {
+            "run": run,
+            "rater": rater,
+            "queue": queue,
+            "item": item,
+            "ids": list(ids) if ids is not None else None,
+        },
     ).df()
     table["at_"] = table["at_"].dt.tz_convert("UTC")
     known = {name: _objects(table[name]) for name in ("queue", "reasoning", "answer_correct")}
-    table = table.assign(modes=pd.Series([tuple(map(str, modes)) for modes in table["modes"]], dtype=object), **known)
-    targets = [target(reasoning, correct) for reasoning, correct in zip(table["reasoning"], table["answer_correct"], strict=True)]
+    table = table.assign(
+        modes=pd.Series([tuple(map(str, modes)) for modes in table["modes"]], dtype=object), **known
+    )
+    targets = [
+        target(reasoning, correct)
+        for reasoning, correct in zip(table["reasoning"], table["answer_correct"], strict=True)
+    ]
     return table.assign(target=pd.Series(targets, index=table.index, dtype=object))
 
 
@@ -114,18 +178,31 @@ def as_labels(table: pd.DataFrame) -> list[Label]:
     """The rows of ``labels`` as core types."""
     return [
         Label(
-            row["id"], row["run"], row["item_id"], row["rater"], cast("Verdict | None", row["reasoning"]),
-            row["answer_correct"], row["at_"].to_pydatetime(), tuple(row["modes"]), row["note"], bool(row["flagged"]),
-            bool(row["withdrawn"]), row["queue"], row["origin"],
+            row["id"],
+            row["run"],
+            row["item_id"],
+            row["rater"],
+            cast("Verdict | None", row["reasoning"]),
+            row["answer_correct"],
+            row["at_"].to_pydatetime(),
+            tuple(row["modes"]),
+            row["note"],
+            bool(row["flagged"]),
+            bool(row["withdrawn"]),
+            row["queue"],
+            row["origin"],
         )
         for row in table.to_dict("records")
-    ]  # fmt: skip
+    ]
 
 
 def known_items(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, set[str]]:
     """The ids of the items that each of these runs has scores of; a run that the store does not have has no entry."""
     items_by_run: dict[str, set[str]] = {
-        row[0]: set() for row in connection.execute("SELECT id FROM runs WHERE list_contains(?, id)", [list(runs)]).fetchall()
+        row[0]: set()
+        for row in connection.execute(
+            "SELECT id FROM runs WHERE list_contains(?, id)", [list(runs)]
+        ).fetchall()
     }
     rows = connection.execute(
         "SELECT DISTINCT run, item_id FROM scores WHERE list_contains(?, run)", [list(items_by_run)]
@@ -136,16 +213,31 @@ def known_items(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> d
 
 
 def add_queue(
-    connection: duckdb.DuckDBPyConnection, queue: str, name: str, items: Sequence[Queued], *, kind: str = "label", by: str,
+    connection: duckdb.DuckDBPyConnection,
+    queue: str,
+    name: str,
+    items: Sequence[Queued],
+    *,
+    kind: str = "label",
+    by: str,
     params: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """Keep a queue and its items, in their order."""
     connection.execute(
-        "INSERT INTO queues VALUES (?, ?, ?, ?, ?, ?)", [queue, name, kind, datetime.now(UTC), by, canonical_json(params or {})]
+        "INSERT INTO queues VALUES (?, ?, ?, ?, ?, ?)",
+        [queue, name, kind, datetime.now(UTC), by, canonical_json(params or {})],
     )
     rows = [(queue, position, *item) for position, item in enumerate(items)]
     names = ("queue", "position", "run", "item_id", "raters", "gold", "reason")
-    types = (pa.string(), pa.int32(), pa.string(), pa.string(), pa.int32(), pa.string(), pa.string())
+    types = (
+        pa.string(),
+        pa.int32(),
+        pa.string(),
+        pa.string(),
+        pa.int32(),
+        pa.string(),
+        pa.string(),
+    )
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
     arrays = [pa.array(list(column), kind) for column, kind in zip(columns, types, strict=True)]
     connection.register("batch", pa.table(arrays, names=list(names)))
@@ -156,12 +248,13 @@ def add_queue(
 def queues(store: Store) -> pd.DataFrame:
     """All queues that ask for something, the newest first: id, name, kind, made_at, made_by, params (JSON), n (its items).
 
-    A queue of another store, whose labels were imported, asks nothing here; ``queue_kinds`` knows it.
+    A queue of another store, whose labels were imported, asks nothing here; ``queue_kinds`` knows
+    it.
     """
     with store.reading() as connection:
         return connection.execute(
-            "SELECT * FROM (SELECT q.*, (SELECT count(*) FROM queue_items i WHERE i.queue = q.id) AS n FROM queues q) "
-            "WHERE n > 0 ORDER BY made_at DESC, id DESC"
+            "SELECT * FROM (SELECT q.*, (SELECT count(*) FROM queue_items i WHERE i.queue = q.id)"
+            " AS n FROM queues q) WHERE n > 0 ORDER BY made_at DESC, id DESC"
         ).df()
 
 
@@ -181,7 +274,9 @@ def queue_items(store: Store, queue: str) -> pd.DataFrame:
     """The items of a queue in its order: position, run, item_id, raters, gold, reason. Gold is not for raters' eyes."""
     with store.reading() as connection:
         table = connection.execute(
-            "SELECT position, run, item_id, raters, gold, reason FROM queue_items WHERE queue = ? ORDER BY position", [queue]
+            "SELECT position, run, item_id, raters, gold, reason FROM queue_items WHERE queue = ?"
+            " ORDER BY position",
+            [queue],
         ).df()
     return table.assign(gold=_objects(table["gold"]))
 
@@ -189,25 +284,32 @@ def queue_items(store: Store, queue: str) -> pd.DataFrame:
 def queue_entries(connection: duckdb.DuckDBPyConnection, queue: str) -> list[Queued]:
     """The items of a queue in its order."""
     rows = connection.execute(
-        "SELECT run, item_id, raters, gold, reason FROM queue_items WHERE queue = ? ORDER BY position", [queue]
+        "SELECT run, item_id, raters, gold, reason FROM queue_items WHERE queue = ? ORDER BY"
+        " position",
+        [queue],
     ).fetchall()
     return [Queued(*row) for row in rows]
 
 
-def labelled_in_queue(connection: duckdb.DuckDBPyConnection, queue: str) -> set[tuple[str, str, str]]:
+def labelled_in_queue(
+    connection: duckdb.DuckDBPyConnection, queue: str
+) -> set[tuple[str, str, str]]:
     """Which (run, item, rater) have a label in this queue: its last row there is not withdrawn."""
     rows = connection.execute(
-        "SELECT run, item_id, rater FROM (SELECT * FROM labels WHERE queue = ? "
-        "QUALIFY row_number() OVER (PARTITION BY run, item_id, rater ORDER BY seq DESC) = 1) WHERE NOT withdrawn",
+        "SELECT run, item_id, rater FROM (SELECT * FROM labels WHERE queue = ? QUALIFY row_number()"
+        " OVER (PARTITION BY run, item_id, rater ORDER BY seq DESC) = 1) WHERE NOT withdrawn",
         [queue],
     ).fetchall()
     return {(run, item, rater) for run, item, rater in rows}
 
 
-def count_label_rows(connection: duckdb.DuckDBPyConnection, queue: str, rater: str) -> dict[tuple[str, str], int]:
+def count_label_rows(
+    connection: duckdb.DuckDBPyConnection, queue: str, rater: str
+) -> dict[tuple[str, str], int]:
     """How many rows a rater has written of each (run, item) in this queue, undone ones and undoings among them."""
     rows = connection.execute(
-        "SELECT run, item_id, count(*) FROM labels WHERE queue = ? AND rater = ? GROUP BY ALL", [queue, rater]
+        "SELECT run, item_id, count(*) FROM labels WHERE queue = ? AND rater = ? GROUP BY ALL",
+        [queue, rater],
     ).fetchall()
     return {(run, item): count for run, item, count in rows}
 
@@ -218,9 +320,9 @@ def score_values(
     """The values of one metric that runs have of items, for those (run, item) that have any."""
     runs, items = ([pair[k] for pair in pairs] for k in (0, 1))
     rows = connection.execute(
-        "SELECT run, item_id, list(value) FROM scores "
-        "JOIN (SELECT unnest(?::VARCHAR[]) AS run, unnest(?::VARCHAR[]) AS item_id) USING (run, item_id) "
-        "WHERE metric = ? AND value IS NOT NULL GROUP BY ALL",
+        "SELECT run, item_id, list(value) FROM scores JOIN (SELECT unnest(?::VARCHAR[]) AS run,"
+        " unnest(?::VARCHAR[]) AS item_id) USING (run, item_id) WHERE metric = ? AND value IS NOT"
+        " NULL GROUP BY ALL",
         [runs, items, metric],
     ).fetchall()
     return {(run, item): {float(value) for value in values} for run, item, values in rows}
@@ -228,5 +330,8 @@ def score_values(
 
 def _objects(column: pd.Series) -> pd.Series:
     """A column as Python objects: what is missing is None, a truth value a bool."""
-    plain = [None if pd.isna(value) else bool(value) if isinstance(value, bool) else value for value in column.tolist()]
+    plain = [
+        None if pd.isna(value) else bool(value) if isinstance(value, bool) else value
+        for value in column.tolist()
+    ]
     return pd.Series(plain, index=column.index, dtype=object)

@@ -14,7 +14,8 @@ from cotlab.store.responses import clock, open_log, transaction
 STALE_S = 10.0
 """Without a heartbeat for so long a run counts as interrupted."""
 SILENT_S = 60.0
-"""Without a heartbeat for so long a run of another machine or PID namespace may be resumed: its process cannot be tested."""
+"""Without a heartbeat for so long a run of another machine or PID namespace may be resumed: its
+process cannot be tested."""
 LOADING_S = 600.0
 """A process that claimed a run may take so long to load its model before its first heartbeat."""
 
@@ -60,7 +61,8 @@ class LiveRun:
     is_here: bool
     """Whether ``pid`` is a number of this machine and PID namespace, and of its present boot."""
     free_in_s: float
-    """Seconds without a heartbeat from now after which another process may take the run; 0 where it may now."""
+    """Seconds without a heartbeat from now after which another process may take the run; 0 where it
+    may now."""
 
 
 class LiveState:
@@ -75,13 +77,21 @@ class LiveState:
     def beat(self, run: str, progress: Progress, silent_s: float = SILENT_S) -> bool:
         """Write ``progress``; returns whether somebody asked the run to stop.
 
-        Where this process cannot be tested it counts as gone ``silent_s`` later, if nothing follows.
+        Where this process cannot be tested it counts as gone ``silent_s`` later, if nothing
+        follows.
         """
         self._connection.execute(
-            "INSERT INTO live (run, pid, machine, state, heartbeat, silent_s) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (run) DO UPDATE SET pid = excluded.pid, machine = excluded.machine, state = excluded.state, "
-            "heartbeat = excluded.heartbeat, silent_s = excluded.silent_s",
-            (run, os.getpid(), this_machine(), json.dumps(asdict(progress)), clock(self._connection), silent_s),
+            "INSERT INTO live (run, pid, machine, state, heartbeat, silent_s) VALUES (?, ?, ?, ?,"
+            " ?, ?) ON CONFLICT (run) DO UPDATE SET pid = excluded.pid, machine = excluded.machine,"
+            " state = excluded.state, heartbeat = excluded.heartbeat, silent_s = excluded.silent_s",
+            (
+                run,
+                os.getpid(),
+                this_machine(),
+                json.dumps(asdict(progress)),
+                clock(self._connection),
+                silent_s,
+            ),
         )
         row = self._connection.execute("SELECT stop FROM live WHERE run = ?", (run,)).fetchone()
         return bool(row and row[0])
@@ -99,7 +109,11 @@ class LiveState:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             live = self.get(run)
-            if live is not None and live.free_in_s and not (live.is_here and live.pid == os.getpid()):
+            if (
+                live is not None
+                and live.free_in_s
+                and not (live.is_here and live.pid == os.getpid())
+            ):
                 return live
             self.begin(run, Progress(started_at=time.time()), LOADING_S)
             return None
@@ -110,7 +124,8 @@ class LiveState:
         """Give up a run that this process claimed and does not carry on: another one may take it at once."""
         with transaction(self._connection, "The state of a run") as connection:
             connection.execute(
-                "UPDATE live SET silent_s = 0 WHERE run = ? AND pid = ? AND machine = ?", (run, os.getpid(), this_machine())
+                "UPDATE live SET silent_s = 0 WHERE run = ? AND pid = ? AND machine = ?",
+                (run, os.getpid(), this_machine()),
             )
 
     def ask_stop(self, run: str) -> bool:
@@ -133,13 +148,21 @@ class LiveState:
         return [_live_run(*row) for row in rows]
 
 
-def _live_run(run: str, pid: int, machine: str | None, state: str, stop: int, age_s: float, silent_s: float) -> LiveRun:
+def _live_run(
+    run: str, pid: int, machine: str | None, state: str, stop: int, age_s: float, silent_s: float
+) -> LiveRun:
     progress, is_here = _progress(state), machine == this_machine()
     running, lasts_s = progress.status == "running", LOADING_S if is_here and silent_s else silent_s
     return LiveRun(
-        run, pid, progress, running and may_run(machine, pid, age_s, min(STALE_S, lasts_s)), bool(stop),
-        host_of(machine), is_here, lasts_s - age_s if running and may_run(machine, pid, age_s, lasts_s) else 0.0,
-    )  # fmt: skip
+        run,
+        pid,
+        progress,
+        running and may_run(machine, pid, age_s, min(STALE_S, lasts_s)),
+        bool(stop),
+        host_of(machine),
+        is_here,
+        lasts_s - age_s if running and may_run(machine, pid, age_s, lasts_s) else 0.0,
+    )
 
 
 def _progress(state: str) -> Progress:

@@ -8,8 +8,7 @@ from cotlab.core.errors import SchemaMismatch
 
 
 def _create_runs(connection: duckdb.DuckDBPyConnection) -> None:
-    connection.execute(
-        """
+    connection.execute("""
         CREATE TABLE suites (digest VARCHAR, name VARCHAR, n INTEGER, file_sha256 VARCHAR, added_at TIMESTAMPTZ);
         CREATE TABLE items (suite VARCHAR, position INTEGER, id VARCHAR, question VARCHAR, answer VARCHAR,
                             steps VARCHAR[], category VARCHAR, meta VARCHAR);
@@ -26,8 +25,7 @@ def _create_runs(connection: duckdb.DuckDBPyConnection) -> None:
         CREATE TABLE estimates (run VARCHAR, metric VARCHAR, facet VARCHAR, point DOUBLE, lo DOUBLE, hi DOUBLE,
                                 confidence DOUBLE, n INTEGER, n_undefined INTEGER, method VARCHAR, over_ VARCHAR,
                                 reason VARCHAR);
-        """
-    )
+        """)
 
 
 def _add_cost_estimate(connection: duckdb.DuckDBPyConnection) -> None:
@@ -37,8 +35,7 @@ def _add_cost_estimate(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _add_review_tables(connection: duckdb.DuckDBPyConnection) -> None:
     """People in the loop: labels and their queues, calibrators, policies, decisions, checks of drift, and who did what."""
-    connection.execute(
-        """
+    connection.execute("""
         CREATE SEQUENCE label_order; CREATE SEQUENCE audit_order; CREATE SEQUENCE choice_order;
         CREATE TABLE labels (id VARCHAR, run VARCHAR, item_id VARCHAR, rater VARCHAR, queue VARCHAR, reasoning VARCHAR,
                              answer_correct BOOLEAN, modes VARCHAR[], note VARCHAR, flagged BOOLEAN, withdrawn BOOLEAN,
@@ -64,8 +61,7 @@ def _add_review_tables(connection: duckdb.DuckDBPyConnection) -> None:
                                    reason VARCHAR, result VARCHAR);
         CREATE TABLE audit (at_ TIMESTAMPTZ, who VARCHAR, what VARCHAR, subject VARCHAR, before VARCHAR, after VARCHAR,
                             reason VARCHAR, seq BIGINT DEFAULT nextval('audit_order'));
-        """
-    )
+        """)
 
 
 MIGRATIONS = (_create_runs, _add_cost_estimate, _add_review_tables)

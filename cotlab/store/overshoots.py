@@ -21,7 +21,8 @@ class Overshoot(NamedTuple):
     tokens_in, tokens_out : int
         The most tokens that one of them reported.
     beyond_in, beyond_out : int | None
-        The most tokens of one of them beyond the bytes of its request and its max_tokens; None where requests are redacted.
+        The most tokens of one of them beyond the bytes of its request and its max_tokens; None
+        where requests are redacted.
     """
 
     model: dict[str, Any] | None
@@ -48,12 +49,19 @@ GROUP BY 1 ORDER BY 1
 def read_overshoots(connection: sqlite3.Connection, run: str) -> list[Overshoot]:
     """Return what the calls of a run cost beyond their reserve, one entry for each model, empty where none did."""
     rows = []
-    for model, replies, beyond, tokens_in, tokens_out, beyond_in, beyond_out in connection.execute(_QUERY, (run,)):
+    for model, replies, beyond, tokens_in, tokens_out, beyond_in, beyond_out in connection.execute(
+        _QUERY, (run,)
+    ):
         known = model is not None
         rows.append(
             Overshoot(
-                json.loads(model) if known else None, replies, beyond, tokens_in, tokens_out,
-                beyond_in if known else None, beyond_out if known else None,
+                json.loads(model) if known else None,
+                replies,
+                beyond,
+                tokens_in,
+                tokens_out,
+                beyond_in if known else None,
+                beyond_out if known else None,
             )
-        )  # fmt: skip
+        )
     return rows

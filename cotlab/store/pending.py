@@ -28,14 +28,14 @@ WITH given AS (
 def pending_queues(store: Store, rater: str) -> pd.DataFrame:
     """The queues that want something of ``rater``, the newest first.
 
-    An item is due where this rater has no label in the queue and fewer others than it wants have one; a queue that wants
-    every rater (``raters`` 0) is due until this one has labelled it.
+    An item is due where this rater has no label in the queue and fewer others than it wants have
+    one; a queue that wants every rater (``raters`` 0) is due until this one has labelled it.
 
     Returns
     -------
     DataFrame
-        ``id, name, kind, made_at, n`` (items of the queue) ``, due`` (what is left for this rater, at least 1) and ``mine``
-        (what this rater has labelled in it).
+        ``id, name, kind, made_at, n`` (items of the queue) ``, due`` (what is left for this rater,
+        at least 1) and ``mine`` (what this rater has labelled in it).
     """
     with store.reading() as connection:
         return connection.execute(
@@ -58,7 +58,8 @@ def pending_items(store: Store, rater: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``queue, kind, run, item_id`` and ``labelled`` (how many items of the queue this rater has labelled).
+        ``queue, kind, run, item_id`` and ``labelled`` (how many items of the queue this rater has
+        labelled).
     """
     with store.reading() as connection:
         return connection.execute(
@@ -84,7 +85,10 @@ def last_label(store: Store) -> int:
 def labelled_runs(store: Store) -> set[str]:
     """The runs that have a label which holds."""
     with store.reading() as connection:
-        return {str(row[0]) for row in connection.execute("SELECT DISTINCT run FROM current_labels").fetchall()}
+        return {
+            str(row[0])
+            for row in connection.execute("SELECT DISTINCT run FROM current_labels").fetchall()
+        }
 
 
 def drift_alerts(store: Store) -> pd.DataFrame:
@@ -96,11 +100,11 @@ def drift_alerts(store: Store) -> pd.DataFrame:
         ``id, reference, current`` (lists of run ids) ``, at_, by_, reason``.
     """
     with store.reading() as connection:
-        table = connection.execute(
-            """
+        table = connection.execute("""
             SELECT id, reference, current, at_, by_, reason FROM drift_checks
             WHERE alert AND rowid IN (SELECT max(rowid) FROM drift_checks GROUP BY reference, current)
             ORDER BY at_ DESC, id DESC
-            """
-        ).df()
-    return table.assign(**{side: [json.loads(text) for text in table[side]] for side in ("reference", "current")})
+            """).df()
+    return table.assign(
+        **{side: [json.loads(text) for text in table[side]] for side in ("reference", "current")}
+    )

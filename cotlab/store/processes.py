@@ -14,8 +14,9 @@ from uuid import uuid4
 def this_machine() -> str:
     """Return where the process numbers of this process count, as ``HOST/BOOT/NAMESPACE``.
 
-    Where Linux does not show the boot or the namespace, the text is unlike that of any other process, so that nobody takes
-    a number from there for one of their own. Other systems have no PID namespaces: the host is enough.
+    Where Linux does not show the boot or the namespace, the text is unlike that of any other
+    process, so that nobody takes a number from there for one of their own. Other systems have no
+    PID namespaces: the host is enough.
     """
     host = platform.node()
     if sys.platform != "linux":
@@ -55,10 +56,12 @@ def may_run(machine: str | None, pid: int, age_s: float, silent_s: float) -> boo
         What ``this_machine`` returned there; None where an older version wrote the row.
     pid : int
     age_s : float, seconds
-        Time since the row was written, by the log's clock. Below zero if the clock was set back since.
+        Time since the row was written, by the log's clock. Below zero if the clock was set back
+        since.
     silent_s : float, seconds
-        A process that writes counts as gone after so long without a word. Elsewhere the time alone decides, in both directions:
-        a time that lies further ahead is of a clock that was set back, and no word of a process that runs now.
+        A process that writes counts as gone after so long without a word. Elsewhere the time alone
+        decides, in both directions: a time that lies further ahead is of a clock that was set back,
+        and no word of a process that runs now.
     """
     if machine == this_machine():
         return age_s < silent_s and is_alive(pid)

@@ -36,7 +36,9 @@ def get_run(store: Store, run_id: str) -> dict[str, Any]:
     rows = table[table["id"] == run_id]
     if rows.empty:
         raise UnknownName("run", run_id, table["id"].tolist()[:20])
-    return {name: (None if pd.isna(value) else value) for name, value in rows.iloc[0].to_dict().items()}
+    return {
+        name: None if pd.isna(value) else value for name, value in rows.iloc[0].to_dict().items()
+    }
 
 
 def stored_plan(row: Mapping[str, Any]) -> Plan:
@@ -56,16 +58,21 @@ def list_suites(store: Store) -> pd.DataFrame:
     """Kept suites, the newest first, with how many runs each has."""
     with store.reading() as connection:
         return connection.execute(
-            "SELECT s.*, (SELECT count(*) FROM runs r WHERE r.suite = s.digest) AS n_runs FROM suites s ORDER BY added_at DESC"
+            "SELECT s.*, (SELECT count(*) FROM runs r WHERE r.suite = s.digest) AS n_runs FROM"
+            " suites s ORDER BY added_at DESC"
         ).df()
 
 
 def get_suite(store: Store, digest: str) -> Suite:
     """A kept suite; UnknownName where there is none. A redacted one has hashes for texts."""
     with store.reading() as connection:
-        name_row = connection.execute("SELECT name FROM suites WHERE digest = ?", [digest]).fetchone()
+        name_row = connection.execute(
+            "SELECT name FROM suites WHERE digest = ?", [digest]
+        ).fetchone()
         rows = connection.execute(
-            "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? ORDER BY position", [digest]
+            "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? ORDER BY"
+            " position",
+            [digest],
         ).fetchall()
     if name_row is None:
         raise UnknownName("suite", digest, ())
@@ -74,7 +81,9 @@ def get_suite(store: Store, digest: str) -> Suite:
 
 def is_redacted(store: Store, digest: str) -> bool:
     with store.reading() as connection:
-        row = connection.execute("SELECT count(*) FROM items WHERE suite = ? AND meta IS NULL", [digest]).fetchone()
+        row = connection.execute(
+            "SELECT count(*) FROM items WHERE suite = ? AND meta IS NULL", [digest]
+        ).fetchone()
     return bool(row and row[0])
 
 
@@ -82,7 +91,9 @@ def get_item(store: Store, digest: str, item_id: str) -> Item:
     """One item of a kept suite; UnknownName where there is none."""
     with store.reading() as connection:
         row = connection.execute(
-            "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? AND id = ?", [digest, item_id]
+            "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? AND"
+            " id = ?",
+            [digest, item_id],
         ).fetchone()
     if row is None:
         raise UnknownName("item", item_id, ())
@@ -90,7 +101,12 @@ def get_item(store: Store, digest: str, item_id: str) -> Item:
 
 
 def run_scores(
-    store: Store, run_id: str, *, metrics: Sequence[str] | None = None, item_id: str | None = None, facet: str | None = None
+    store: Store,
+    run_id: str,
+    *,
+    metrics: Sequence[str] | None = None,
+    item_id: str | None = None,
+    facet: str | None = None,
 ) -> pd.DataFrame:
     """Scores of a run; ``value`` is NaN and ``step`` <NA> where NULL. Columns as the table's, without ``run``."""
     with store.reading() as connection:
@@ -101,17 +117,24 @@ def run_scores(
               AND ($metrics IS NULL OR list_contains($metrics, metric))
             ORDER BY item_id, scorer, metric, facet, step, sample
             """,
-            {"run": run_id, "item": item_id, "facet": facet, "metrics": list(metrics) if metrics is not None else None},
+            {
+                "run": run_id,
+                "item": item_id,
+                "facet": facet,
+                "metrics": list(metrics) if metrics is not None else None,
+            },
         ).df()
-    return frame.astype({"step": "Int64", "sample": "Int64", "where_lo": "Int64", "where_hi": "Int64"})
+    return frame.astype(
+        {"step": "Int64", "sample": "Int64", "where_lo": "Int64", "where_hi": "Int64"}
+    )
 
 
 def run_estimates(store: Store, run_id: str, metrics: Sequence[str] | None = None) -> pd.DataFrame:
     """Estimates of a run; ``over_`` names the unit that n counts."""
     with store.reading() as connection:
         return connection.execute(
-            "SELECT * EXCLUDE (run) FROM estimates WHERE run = $run AND ($metrics IS NULL OR list_contains($metrics, metric)) "
-            "ORDER BY metric, facet",
+            "SELECT * EXCLUDE (run) FROM estimates WHERE run = $run AND ($metrics IS NULL OR"
+            " list_contains($metrics, metric)) ORDER BY metric, facet",
             {"run": run_id, "metrics": list(metrics) if metrics is not None else None},
         ).df()
 
@@ -120,7 +143,9 @@ def ended_pairs(store: Store, run_id: str) -> pd.DataFrame:
     """Which (scorer, item) pairs of a run ended: scorer, item, version, params_digest, errors, refusals."""
     with store.reading() as connection:
         return connection.execute(
-            "SELECT scorer, item, version, params_digest, errors, refusals FROM ended WHERE run = ?", [run_id]
+            "SELECT scorer, item, version, params_digest, errors, refusals FROM ended WHERE"
+            " run = ?",
+            [run_id],
         ).df()
 
 
@@ -128,16 +153,20 @@ def written_at(store: Store, run_id: str, item_id: str) -> int | None:
     """When scores of an item of a run were written last, in microseconds since 1970; None before they were."""
     with store.reading() as connection:
         row = connection.execute(
-            "SELECT max(epoch_us(ended_at)) FROM ended WHERE run = ? AND item = ?", [run_id, item_id]
+            "SELECT max(epoch_us(ended_at)) FROM ended WHERE run = ? AND item = ?",
+            [run_id, item_id],
         ).fetchone()
     return row[0] if row else None
 
 
-def constants(store: Store, run_id: str, scorer: str, params_digest: str) -> Mapping[str, Any] | None:
+def constants(
+    store: Store, run_id: str, scorer: str, params_digest: str
+) -> Mapping[str, Any] | None:
     """What ``prepare`` of a scorer gave in this run, or None."""
     with store.reading() as connection:
         row = connection.execute(
-            "SELECT value FROM constants WHERE run = ? AND scorer = ? AND params_digest = ?", [run_id, scorer, params_digest]
+            "SELECT value FROM constants WHERE run = ? AND scorer = ? AND params_digest = ?",
+            [run_id, scorer, params_digest],
         ).fetchone()
     return json.loads(row[0]) if row else None
 
@@ -145,7 +174,9 @@ def constants(store: Store, run_id: str, scorer: str, params_digest: str) -> Map
 def prepared(store: Store, run_id: str) -> dict[str, Mapping[str, Any]]:
     """What ``prepare`` gave in this run, by scorer: mediation's self-test, say."""
     with store.reading() as connection:
-        rows = connection.execute("SELECT scorer, value FROM constants WHERE run = ? ORDER BY scorer", [run_id]).fetchall()
+        rows = connection.execute(
+            "SELECT scorer, value FROM constants WHERE run = ? ORDER BY scorer", [run_id]
+        ).fetchall()
     return {scorer: json.loads(value) for scorer, value in rows}
 
 
@@ -167,7 +198,9 @@ def item_categories(store: Store, run_id: str) -> dict[str, str]:
     """The category of each item of a run's suite, by the item's id; "" where it has none."""
     with store.reading() as connection:
         rows = connection.execute(
-            "SELECT i.id, coalesce(i.category, '') FROM runs r JOIN items i ON i.suite = r.suite WHERE r.id = ?", [run_id]
+            "SELECT i.id, coalesce(i.category, '') FROM runs r JOIN items i ON i.suite = r.suite"
+            " WHERE r.id = ?",
+            [run_id],
         ).fetchall()
     return dict(rows)
 
@@ -175,7 +208,9 @@ def item_categories(store: Store, run_id: str) -> dict[str, str]:
 def list_domains(store: Store) -> list[str]:
     """The categories that items of any kept suite have, by name; "" is none."""
     with store.reading() as connection:
-        rows = connection.execute("SELECT DISTINCT category FROM items WHERE category != '' ORDER BY category").fetchall()
+        rows = connection.execute(
+            "SELECT DISTINCT category FROM items WHERE category != '' ORDER BY category"
+        ).fetchall()
     return [str(row[0]) for row in rows]
 
 
@@ -183,14 +218,23 @@ def store_totals(store: Store) -> dict[str, int]:
     """How much the store holds: suites, items, runs, scores, and what all runs spent in micro-dollars."""
     with store.reading() as connection:
         row = connection.execute(
-            "SELECT (SELECT count(*) FROM suites), (SELECT count(*) FROM items), count(*), (SELECT count(*) FROM scores), "
-            "coalesce(sum(spent_micro), 0)::BIGINT FROM runs"
+            "SELECT (SELECT count(*) FROM suites), (SELECT count(*) FROM items), count(*), (SELECT"
+            " count(*) FROM scores), coalesce(sum(spent_micro), 0)::BIGINT FROM runs"
         ).fetchone()
     assert row is not None
-    return dict(zip(("suites", "items", "runs", "scores", "spent_micro"), map(int, row), strict=True))
+    return dict(
+        zip(("suites", "items", "runs", "scores", "spent_micro"), map(int, row), strict=True)
+    )
 
 
-def _item(id_: str, question: str, answer: str | None, steps: list[str], category: str, meta: str | None) -> Item:
+def _item(
+    id_: str, question: str, answer: str | None, steps: list[str], category: str, meta: str | None
+) -> Item:
     return Item(
-        id_, question, answer, tuple(Step(i, text) for i, text in enumerate(steps)), category, json.loads(meta) if meta else {}
+        id_,
+        question,
+        answer,
+        tuple(Step(i, text) for i, text in enumerate(steps)),
+        category,
+        json.loads(meta) if meta else {},
     )

@@ -1,8 +1,9 @@
 """The response log: every reply the moment it arrives, and every paid call before it is made (SQLite, WAL).
 
-Rows of ``calls`` are reservations: what a call may cost at most is written before it is sent, what it did cost when its
-reply is there. A call without a reply counts at its full reserve, also after the process was killed. ``spends`` holds each
-run's two sums, so that a reservation costs the same however many calls a run has made.
+Rows of ``calls`` are reservations: what a call may cost at most is written before it is sent, what
+it did cost when its reply is there. A call without a reply counts at its full reserve, also after
+the process was killed. ``spends`` holds each run's two sums, so that a reservation costs the same
+however many calls a run has made.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.core.keys import digest
 from cotlab.core.requests import Request, Response, Usage
-from cotlab.store.codec import encode_json, encode_request, decode_response, encode_response
+from cotlab.store.codec import decode_response, encode_json, encode_request, encode_response
 from cotlab.store.overshoots import Overshoot, read_overshoots
 from cotlab.store.processes import may_run, this_machine
 
@@ -32,33 +33,56 @@ COUNTED = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached",
 """What is summed over a run's calls; ``uncounted`` replies came without a number of tokens."""
 _STEPS = (
     (
-        "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT, response TEXT, redacted INTEGER, "
-        "at TEXT)",
-        "CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid INTEGER, reserved INTEGER, "
-        "cost INTEGER, outcome TEXT, at TEXT)",
+        (
+            "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT,"
+            " response TEXT, redacted INTEGER, at TEXT)"
+        ),
+        (
+            "CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid"
+            " INTEGER, reserved INTEGER, cost INTEGER, outcome TEXT, at TEXT)"
+        ),
         "CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run)",
         "CREATE INDEX IF NOT EXISTS open_calls ON calls (key) WHERE outcome IS NULL",
-        "CREATE TABLE IF NOT EXISTS live (run TEXT PRIMARY KEY, pid INTEGER, state TEXT, stop INTEGER DEFAULT 0, "
-        "heartbeat REAL)",
+        (
+            "CREATE TABLE IF NOT EXISTS live (run TEXT PRIMARY KEY, pid INTEGER, state TEXT, stop"
+            " INTEGER DEFAULT 0, heartbeat REAL)"
+        ),
     ),
     (
-        "CREATE TABLE spends (run TEXT PRIMARY KEY, paid INTEGER NOT NULL, reserved INTEGER NOT NULL)",
-        "INSERT INTO spends SELECT run, coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0) "
-        "FROM calls GROUP BY run",
+        (
+            "CREATE TABLE spends (run TEXT PRIMARY KEY, paid INTEGER NOT NULL, reserved INTEGER NOT"
+            " NULL)"
+        ),
+        (
+            "INSERT INTO spends SELECT run, coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS"
+            " NULL THEN reserved END), 0) FROM calls GROUP BY run"
+        ),
     ),
     (
         "ALTER TABLE calls ADD COLUMN batch TEXT",
         "ALTER TABLE calls ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0",
         *(f"ALTER TABLE spends ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in COUNTED),
-        "UPDATE spends SET calls = (SELECT count(*) FROM calls c WHERE c.run = spends.run), "
-        "replies = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome = 'ok'), "
-        "uncounted = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome = 'ok')",
+        (
+            "UPDATE spends SET calls = (SELECT count(*) FROM calls c WHERE c.run = spends.run),"
+            " replies = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome ="
+            " 'ok'), uncounted = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND"
+            " c.outcome = 'ok')"
+        ),
         "CREATE INDEX calls_by_key ON calls (key)",
-        "CREATE TABLE batches (name TEXT PRIMARY KEY, run TEXT, model TEXT, vendor_id TEXT, ended INTEGER DEFAULT 0, at TEXT)",
+        (
+            "CREATE TABLE batches (name TEXT PRIMARY KEY, run TEXT, model TEXT, vendor_id TEXT,"
+            " ended INTEGER DEFAULT 0, at TEXT)"
+        ),
     ),
     (
-        "CREATE TABLE leases (queue TEXT, run TEXT, item TEXT, rater TEXT, until REAL, PRIMARY KEY (queue, run, item, rater))",
-        "CREATE TABLE skips (queue TEXT, run TEXT, item TEXT, rater TEXT, at REAL, PRIMARY KEY (queue, run, item, rater))",
+        (
+            "CREATE TABLE leases (queue TEXT, run TEXT, item TEXT, rater TEXT, until REAL, PRIMARY"
+            " KEY (queue, run, item, rater))"
+        ),
+        (
+            "CREATE TABLE skips (queue TEXT, run TEXT, item TEXT, rater TEXT, at REAL, PRIMARY KEY"
+            " (queue, run, item, rater))"
+        ),
     ),
     (
         "ALTER TABLE calls ADD COLUMN machine TEXT",
@@ -73,9 +97,10 @@ _ADD_TO_SPENDS = (
     + " WHERE run = ?"
 )
 _KEEP_FIRST = (
-    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
-    "request = excluded.request, response = excluded.response, redacted = excluded.redacted, at = excluded.at "
-    "WHERE replies.redacted > excluded.redacted OR json_extract(replies.response, '$.refused')"
+    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET request ="
+    " excluded.request, response = excluded.response, redacted = excluded.redacted, at ="
+    " excluded.at WHERE replies.redacted > excluded.redacted OR json_extract(replies.response,"
+    " '$.refused')"
 )
 
 
@@ -110,7 +135,9 @@ def open_log(path: Path) -> sqlite3.Connection:
     connection = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+        )
         _use_wal(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
         _migrate(connection)
@@ -137,13 +164,17 @@ def transaction(connection: sqlite3.Connection, what: str) -> Iterator[sqlite3.C
         connection.execute("COMMIT")
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
-            raise StoreBusy(PATIENCE_S, "another process that writes to the response log") from error
+            raise StoreBusy(
+                PATIENCE_S, "another process that writes to the response log"
+            ) from error
         raise StoreError(f"{what} cannot be written: {error}") from error
 
 
 def clock(connection: sqlite3.Connection) -> float:
     """Return the log's own time in seconds since 1970: every heartbeat is written and judged by it."""
-    return float(connection.execute("SELECT (julianday('now') - 2440587.5) * 86400.0").fetchone()[0])
+    return float(
+        connection.execute("SELECT (julianday('now') - 2440587.5) * 86400.0").fetchone()[0]
+    )
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -210,14 +241,23 @@ class ResponseLog:
         """
         now = datetime.now(UTC).isoformat()
         rows = [self._row(request, response, now) for request, response in pairs]
-        sums = [sum(column) for column in zip(*(_counted(response.usage) for _, response in pairs), strict=True)] or [0] * 6
+        sums = [
+            sum(column)
+            for column in zip(*(_counted(response.usage) for _, response in pairs), strict=True)
+        ] or [0] * 6
         with self._transaction() as connection:
             connection.executemany(_KEEP_FIRST, rows)
-            connection.execute("INSERT OR IGNORE INTO spends (run, paid, reserved) VALUES (?, 0, 0)", (run,))
-            connection.execute("UPDATE spends SET calls = calls + ? WHERE run = ?", (len(rows), run))
+            connection.execute(
+                "INSERT OR IGNORE INTO spends (run, paid, reserved) VALUES (?, 0, 0)", (run,)
+            )
+            connection.execute(
+                "UPDATE spends SET calls = calls + ? WHERE run = ?", (len(rows), run)
+            )
             connection.execute(_ADD_TO_SPENDS, (0, 0, *sums, run))
 
-    def reserve(self, request: Request, run: str, max_cost: int, cap: int, tokens: int = 0) -> Claim:
+    def reserve(
+        self, request: Request, run: str, max_cost: int, cap: int, tokens: int = 0
+    ) -> Claim:
         """Note a call that may cost ``most`` micro-dollars, unless it has a reply, is under way or would pass ``cap``.
 
         ``tokens`` is the most that it can use.
@@ -231,22 +271,38 @@ class ResponseLog:
             if sum(self._spend(run)) + max_cost > cap:
                 return Claim()
             done = connection.execute(
-                "INSERT INTO calls (key, run, pid, machine, reserved, tokens, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (key, run, os.getpid(), this_machine(), max_cost, tokens, datetime.now(UTC).isoformat()),
+                "INSERT INTO calls (key, run, pid, machine, reserved, tokens, at) VALUES (?, ?, ?,"
+                " ?, ?, ?, ?)",
+                (
+                    key,
+                    run,
+                    os.getpid(),
+                    this_machine(),
+                    max_cost,
+                    tokens,
+                    datetime.now(UTC).isoformat(),
+                ),
             )
             connection.execute(
-                "INSERT INTO spends (run, paid, reserved, calls) VALUES (?, 0, ?, 1) "
-                "ON CONFLICT (run) DO UPDATE SET reserved = reserved + excluded.reserved, calls = calls + 1",
+                "INSERT INTO spends (run, paid, reserved, calls) VALUES (?, 0, ?, 1) ON CONFLICT"
+                " (run) DO UPDATE SET reserved = reserved + excluded.reserved, calls = calls + 1",
                 (run, max_cost),
             )
             return Claim(call=done.lastrowid)
 
-    def settle(self, call: int, cost: int | None, outcome: str, reply: tuple[Request, Response] | None = None) -> None:
+    def settle(
+        self,
+        call: int,
+        cost: int | None,
+        outcome: str,
+        reply: tuple[Request, Response] | None = None,
+    ) -> None:
         """Close a call. ``cost`` None keeps it at its full reserve; its reply is stored in the same commit."""
         row = self._row(*reply, datetime.now(UTC).isoformat()) if reply is not None else None
         with self._transaction() as connection:
             closed = connection.execute(
-                "UPDATE calls SET cost = ?, outcome = ? WHERE id = ? AND outcome IS NULL RETURNING run, reserved",
+                "UPDATE calls SET cost = ?, outcome = ? WHERE id = ? AND outcome IS NULL RETURNING"
+                " run, reserved",
                 (cost, outcome, call),
             ).fetchone()
             if closed is not None:
@@ -255,7 +311,9 @@ class ResponseLog:
                 counted = _counted(reply[1].usage if reply else None)
                 connection.execute(_ADD_TO_SPENDS, (paid, freed, *counted, run))
                 if cost is not None or counted[0] > counted[1]:
-                    connection.execute("UPDATE calls SET tokens = ? WHERE id = ?", (counted[2] + counted[3], call))
+                    connection.execute(
+                        "UPDATE calls SET tokens = ? WHERE id = ?", (counted[2] + counted[3], call)
+                    )
             if row is not None:
                 connection.execute(_KEEP_FIRST, row)
 
@@ -271,20 +329,27 @@ class ResponseLog:
     def counts(self, run: str) -> dict[str, int]:
         """The sums of ``COUNTED`` over a run's calls, by all its processes."""
         with self._lock:
-            row = self._connection.execute(f"SELECT {', '.join(COUNTED)} FROM spends WHERE run = ?", (run,)).fetchone()
+            row = self._connection.execute(
+                f"SELECT {', '.join(COUNTED)} FROM spends WHERE run = ?", (run,)
+            ).fetchone()
         return dict(zip(COUNTED, row or (0,) * len(COUNTED), strict=True))
 
     def was_sent(self, run: str, key: str) -> bool:
         """Whether a run has sent this request before."""
         with self._lock:
-            return bool(self._connection.execute("SELECT 1 FROM calls WHERE key = ? AND run = ?", (key, run)).fetchone())
+            return bool(
+                self._connection.execute(
+                    "SELECT 1 FROM calls WHERE key = ? AND run = ?", (key, run)
+                ).fetchone()
+            )
 
     def sends_since(self, run: str, window_s: float) -> list[tuple[float, int]]:
         """Age in seconds and tokens of each call that a run made in the last ``window_s``."""
         now = datetime.now(UTC)
         with self._lock:
             rows = self._connection.execute(
-                "SELECT at, tokens FROM calls WHERE run = ? AND at > ?", (run, (now - timedelta(seconds=window_s)).isoformat())
+                "SELECT at, tokens FROM calls WHERE run = ? AND at > ?",
+                (run, (now - timedelta(seconds=window_s)).isoformat()),
             ).fetchall()
         return [((now - datetime.fromisoformat(at)).total_seconds(), tokens) for at, tokens in rows]
 
@@ -292,52 +357,79 @@ class ResponseLog:
         """Note a batch before it is handed in, with the calls that it holds."""
         with self._transaction() as connection:
             now = datetime.now(UTC).isoformat()
-            connection.execute("INSERT INTO batches (name, run, model, at) VALUES (?, ?, ?, ?)", (name, run, model, now))
-            connection.executemany("UPDATE calls SET batch = ? WHERE id = ?", [(name, call) for call in calls])
+            connection.execute(
+                "INSERT INTO batches (name, run, model, at) VALUES (?, ?, ?, ?)",
+                (name, run, model, now),
+            )
+            connection.executemany(
+                "UPDATE calls SET batch = ? WHERE id = ?", [(name, call) for call in calls]
+            )
 
     def set_batch(self, name: str, vendor_id: str | None = None, *, ended: bool = False) -> None:
         """The vendor took a batch, or everything of it is settled."""
         with self._transaction() as connection:
             connection.execute(
-                "UPDATE batches SET vendor_id = coalesce(?, vendor_id), ended = ? WHERE name = ?", (vendor_id, ended, name)
+                "UPDATE batches SET vendor_id = coalesce(?, vendor_id), ended = ? WHERE name = ?",
+                (vendor_id, ended, name),
             )
 
     def knows_batch(self, vendor_id: str) -> bool:
         """Whether a batch of the vendor's is one that was noted under its id already."""
         with self._lock:
-            return bool(self._connection.execute("SELECT 1 FROM batches WHERE vendor_id = ?", (vendor_id,)).fetchone())
+            return bool(
+                self._connection.execute(
+                    "SELECT 1 FROM batches WHERE vendor_id = ?", (vendor_id,)
+                ).fetchone()
+            )
 
     def open_batches(self, run: str, model: str) -> list[OpenBatch]:
         """What a run handed to the vendor of ``model`` and has not settled, the oldest first."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT name, vendor_id, at FROM batches WHERE run = ? AND model = ? AND NOT ended ORDER BY at", (run, model)
+                "SELECT name, vendor_id, at FROM batches WHERE run = ? AND model = ? AND NOT ended"
+                " ORDER BY at",
+                (run, model),
             ).fetchall()
             return [
                 OpenBatch(
-                    name, vendor_id, at,
-                    dict(self._connection.execute("SELECT key, id FROM calls WHERE batch = ? AND outcome IS NULL", (name,))),
+                    name,
+                    vendor_id,
+                    at,
+                    dict(
+                        self._connection.execute(
+                            "SELECT key, id FROM calls WHERE batch = ? AND outcome IS NULL", (name,)
+                        )
+                    ),
                 )
                 for name, vendor_id, at in rows
-            ]  # fmt: skip
+            ]
 
     def answered_at(self, keys: Sequence[str]) -> dict[str, datetime]:
         """When the reply to each of these keys came that is there now; a refusal is none."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT key, at FROM replies WHERE key IN (SELECT value FROM json_each(?)) "
-                "AND NOT coalesce(json_extract(response, '$.refused'), 0)", [json.dumps(list(keys))]
-            ).fetchall()  # fmt: skip
+                "AND NOT coalesce(json_extract(response, '$.refused'), 0)",
+                [json.dumps(list(keys))],
+            ).fetchall()
         return {key: datetime.fromisoformat(at) for key, at in rows}
 
-    def requests(self, keys: Sequence[str]) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+    def requests(
+        self, keys: Sequence[str]
+    ) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
         """Request and reply of each known key as JSON objects; None where they were redacted."""
         with self._lock:
             marks = ",".join("?" * len(keys))
             rows = self._connection.execute(
                 f"SELECT key, request, response FROM replies WHERE key IN ({marks})", list(keys)
             ).fetchall()
-        return {key: (json.loads(request) if request else None, json.loads(response) if response else None) for key, request, response in rows}
+        return {
+            key: (
+                json.loads(request) if request else None,
+                json.loads(response) if response else None,
+            )
+            for key, request, response in rows
+        }
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -345,7 +437,9 @@ class ResponseLog:
             yield connection
 
     def _stored(self, key: str) -> Response | None:
-        row = self._connection.execute("SELECT response, at FROM replies WHERE key = ? AND redacted = 0", (key,)).fetchone()
+        row = self._connection.execute(
+            "SELECT response, at FROM replies WHERE key = ? AND redacted = 0", (key,)
+        ).fetchone()
         if row is None:
             return None
         reply = decode_response(row[0])
@@ -356,22 +450,40 @@ class ResponseLog:
         rows = self._connection.execute(
             "SELECT c.machine, c.pid, l.run IS NULL OR (l.pid = c.pid AND l.machine IS c.machine), "
             "CASE WHEN l.run IS NOT NULL THEN :now - l.heartbeat WHEN c.machine = :machine THEN 0 "
-            "ELSE coalesce((julianday('now') - julianday(c.at)) * 86400.0, 1e9) END "  # without a heartbeat: since it was sent
+            # without a heartbeat: since it was sent
+            "ELSE coalesce((julianday('now') - julianday(c.at)) * 86400.0, 1e9) END "
             "FROM calls c LEFT JOIN live l ON l.run = c.run "
-            "WHERE c.key = :key AND c.outcome IS NULL AND NOT (c.pid = :pid AND c.machine IS :machine AND c.run = :run)",
-            {"key": key, "pid": os.getpid(), "machine": this_machine(), "run": run, "now": clock(self._connection)},
+            "WHERE c.key = :key AND c.outcome IS NULL AND NOT (c.pid = :pid AND c.machine IS"
+            " :machine AND c.run = :run)",
+            {
+                "key": key,
+                "pid": os.getpid(),
+                "machine": this_machine(),
+                "run": run,
+                "now": clock(self._connection),
+            },
         ).fetchall()
-        return any(owner and may_run(machine, pid, age_s, _SILENT_S) for machine, pid, owner, age_s in rows)
+        return any(
+            owner and may_run(machine, pid, age_s, _SILENT_S) for machine, pid, owner, age_s in rows
+        )
 
     def _spend(self, run: str) -> Spend:
-        row = self._connection.execute("SELECT paid, reserved FROM spends WHERE run = ?", (run,)).fetchone()
+        row = self._connection.execute(
+            "SELECT paid, reserved FROM spends WHERE run = ?", (run,)
+        ).fetchone()
         return Spend(*row) if row else Spend(0, 0)
 
-    def _row(self, request: Request, response: Response, now: str) -> tuple[str, str, str | None, str, int, str]:
+    def _row(
+        self, request: Request, response: Response, now: str
+    ) -> tuple[str, str, str | None, str, int, str]:
         fields = encode_response(response)
         if not self.redact:
             return response.key, request.kind, encode_request(request), encode_json(fields), 0, now
-        redacted: dict[str, Any] = {k: fields[k] for k in ("key", "usage", "finish", "refused", "received_at") if k in fields}
+        redacted: dict[str, Any] = {
+            k: fields[k]
+            for k in ("key", "usage", "finish", "refused", "received_at")
+            if k in fields
+        }
         redacted["text_sha256"] = digest(response.text)
         return response.key, request.kind, None, json.dumps(redacted), 1, now
 
@@ -381,4 +493,8 @@ def _counted(usage: Usage | None) -> tuple[int, ...]:
     if usage is None:
         return (0,) * 6
     known = usage.tokens_in is not None and usage.tokens_out is not None
-    return (1, int(not known), *(n or 0 for n in (usage.tokens_in, usage.tokens_out, usage.cached, usage.reasoning)))
+    return (
+        1,
+        int(not known),
+        *(n or 0 for n in (usage.tokens_in, usage.tokens_out, usage.cached, usage.reasoning)),
+    )

@@ -17,17 +17,22 @@ from cotlab.store.labels import add_labels, as_labels, select_labels
 from cotlab.store.responses import ResponseLog
 
 ANSWERED = ("answer_correct", "baseline_correct")
-"""The scores whose evidence is what a rater reads of the model: its answer and, where it is its own, its chain."""
+"""The scores whose evidence is what a rater reads of the model: its answer and, where it is its
+own, its chain."""
 
 
-def withdraw_outdated(connection: duckdb.DuckDBPyConnection, log: Path, run: str, items: Collection[str]) -> int:
+def withdraw_outdated(
+    connection: duckdb.DuckDBPyConnection, log: Path, run: str, items: Collection[str]
+) -> int:
     """Take back the labels of items whose reply came later than the label, in the transaction that writes their new scores.
 
-    A label is of the reply that its rater read. A refusal that was asked for anew, or a request that failed and was answered on
-    a resume, leaves another reply in its place, and scores of it; what was said of the one before does not hold for these. Time
-    is that of the reply, not that of the scores: scores that are computed anew from the same reply leave every label as it is,
-    and so does a refusal that is followed by a refusal. What was said stays in the history: each label gets a row that takes it
-    back, as an undo does, with the note ``OUTDATED``. The item is asked for again wherever a queue had its label.
+    A label is of the reply that its rater read. A refusal that was asked for anew, or a request
+    that failed and was answered on a resume, leaves another reply in its place, and scores of it;
+    what was said of the one before does not hold for these. Time is that of the reply, not that of
+    the scores: scores that are computed anew from the same reply leave every label as it is, and so
+    does a refusal that is followed by a refusal. What was said stays in the history: each label
+    gets a row that takes it back, as an undo does, with the note ``OUTDATED``. The item is asked
+    for again wherever a queue had its label.
 
     Parameters
     ----------
@@ -68,18 +73,31 @@ def _withdrawal_rows(group: pd.DataFrame) -> list[Label]:
     given_labels = as_labels(group)
     last = {label.queue: label for label in given_labels}
     return [
-        replace(label, id=undo_id(label.id), reasoning=None, answer_correct=None, modes=(), note=OUTDATED, flagged=False,
-                withdrawn=True, origin="undo", at=datetime.now(UTC))
-        for label in given_labels if label.origin != "undo" and not last[label.queue].withdrawn
-    ]  # fmt: skip
+        replace(
+            label,
+            id=undo_id(label.id),
+            reasoning=None,
+            answer_correct=None,
+            modes=(),
+            note=OUTDATED,
+            flagged=False,
+            withdrawn=True,
+            origin="undo",
+            at=datetime.now(UTC),
+        )
+        for label in given_labels
+        if label.origin != "undo" and not last[label.queue].withdrawn
+    ]
 
 
-def _reply_keys(connection: duckdb.DuckDBPyConnection, run: str, items: list[str]) -> dict[str, list[str]]:
+def _reply_keys(
+    connection: duckdb.DuckDBPyConnection, run: str, items: list[str]
+) -> dict[str, list[str]]:
     """The keys of the requests behind what a rater reads of each item."""
     rows = connection.execute(
-        "SELECT item_id, evidence FROM scores WHERE run = ? AND list_contains(?, item_id) AND list_contains(?, metric) "
-        "AND len(evidence) > 0 "
-        "QUALIFY row_number() OVER (PARTITION BY item_id ORDER BY metric, scorer, facet, step, sample) = 1",
+        "SELECT item_id, evidence FROM scores WHERE run = ? AND list_contains(?, item_id) AND"
+        " list_contains(?, metric) AND len(evidence) > 0 QUALIFY row_number() OVER (PARTITION BY"
+        " item_id ORDER BY metric, scorer, facet, step, sample) = 1",
         [run, items, list(ANSWERED)],
     ).fetchall()
     return {item: list(keys) for item, keys in rows}

@@ -1,7 +1,8 @@
 """Suites as JSONL, one item a line, with errors that name path, line and field.
 
-A line is ``{"item_id", "prompt", "reference_cot": [{"index", "text"}], "ground_truth"}``. Nobody vouches for a file, so
-lines, nesting, numbers and text are bounded before they are used, and all defects of a file are told at once.
+A line is ``{"item_id", "prompt", "reference_cot": [{"index", "text"}], "ground_truth"}``. Nobody
+vouches for a file, so lines, nesting, numbers and text are bounded before they are used, and all
+defects of a file are told at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 from cotlab.core.errors import SuiteError, SuiteErrors
 from cotlab.core.keys import to_json_value
 from cotlab.core.types import Item, Step, Suite
-from cotlab.suites.shipped import file_sha256, open_suite_file, unusable_file, printable
+from cotlab.suites.shipped import file_sha256, open_suite_file, printable, unusable_file
 
 __all__ = ["file_sha256", "load_suite", "parse_suite", "write_suite"]
 
@@ -29,7 +30,8 @@ Chain = Literal["reference", "own"]
 Report = Callable[[str, str], None]
 """Takes (field, message) of one defect."""
 Convert = Callable[[dict[str, Any], int, Report], Item]
-"""Makes the item of (object, how many objects came before it); the item is used only if nothing was reported."""
+"""Makes the item of (object, how many objects came before it); the item is used only if nothing was
+reported."""
 
 FIELDS = frozenset({"item_id", "prompt", "reference_cot", "ground_truth"})
 """Keys of a line that are not meta."""
@@ -40,17 +42,22 @@ RAW = 200  # characters of a defective line that its error shows
 
 _BAD_TEXT = re.compile(r"[\ud800-\udfff\x00]")
 _MARKS = (
-    (b"\xff\xfe\x00\x00", "UTF-32"), (b"\x00\x00\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"),
-    (b"{\x00", "UTF-16"), (b"\x00{", "UTF-16"),
-)  # fmt: skip
+    (b"\xff\xfe\x00\x00", "UTF-32"),
+    (b"\x00\x00\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+    (b"{\x00", "UTF-16"),
+    (b"\x00{", "UTF-16"),
+)
 _DOCUMENT = "looks like one JSON document over several lines; write one object a line"
 
 
 def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "reference") -> Suite:
     """Read a suite file.
 
-    Blank lines are skipped, a UTF-8 byte order mark and CRLF line ends are accepted. Keys beside the four of the format
-    become ``Item.meta``, and a ``category`` that is text becomes ``Item.category``; further keys inside a step are dropped.
+    Blank lines are skipped, a UTF-8 byte order mark and CRLF line ends are accepted. Keys beside
+    the four of the format become ``Item.meta``, and a ``category`` that is text becomes
+    ``Item.category``; further keys inside a step are dropped.
 
     Parameters
     ----------
@@ -59,7 +66,8 @@ def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "re
     good_lines : bool
         Leave out defective lines instead of refusing the file, as long as one line is good.
     chain : {"reference", "own"}
-        With "own" the chain comes from the model, and ``reference_cot`` may be absent or null (``steps`` is then empty).
+        With "own" the chain comes from the model, and ``reference_cot`` may be absent or null
+        (``steps`` is then empty).
 
     Returns
     -------
@@ -76,7 +84,9 @@ def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "re
     return Suite.of(Path(path).stem, items)
 
 
-def parse_suite(data: bytes, name: str, *, good_lines: bool = False, chain: Chain = "reference") -> Suite:
+def parse_suite(
+    data: bytes, name: str, *, good_lines: bool = False, chain: Chain = "reference"
+) -> Suite:
     """Read a suite from bytes, an upload for example; in all else as `load_suite`.
 
     Parameters
@@ -92,12 +102,14 @@ def parse_suite(data: bytes, name: str, *, good_lines: bool = False, chain: Chai
 def write_suite(suite: Suite, path: str | Path) -> None:
     """Write a suite as JSONL that reads back with the same items; an existing file is replaced as a whole.
 
-    Items without steps are written with ``reference_cot`` null, which reads back with ``chain="own"``.
+    Items without steps are written with ``reference_cot`` null, which reads back with
+    ``chain="own"``.
 
     Raises
     ------
     ValueError
-        If the file would not read back as ``suite``: equal ids, empty texts, a meta key that is a field of the format.
+        If the file would not read back as ``suite``: equal ids, empty texts, a meta key that is a
+        field of the format.
     SuiteError
         If the file cannot be written.
     """
@@ -105,10 +117,14 @@ def write_suite(suite: Suite, path: str | Path) -> None:
     try:
         reread = parse_suite(data, suite.name, chain="own")
     except SuiteErrors as defects:
-        raise ValueError(f"suite {suite.name!r} would not read back: {defects.errors[0]}") from defects
+        raise ValueError(
+            f"suite {suite.name!r} would not read back: {defects.errors[0]}"
+        ) from defects
     for original, restored in zip(suite.items, reread.items, strict=True):
         if to_json_value(original) != to_json_value(restored):
-            raise ValueError(f"suite {suite.name!r}: item {original.id!r} would not read back as it is")
+            raise ValueError(
+                f"suite {suite.name!r}: item {original.id!r} would not read back as it is"
+            )
     part = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
     try:
         part.write_bytes(data)
@@ -129,7 +145,15 @@ def collect(stream: BinaryIO, path: str, convert: Convert, *, good_lines: bool) 
         if value is not None:
             item = convert(value, n_lines, partial(_add_defect, defects, ""))
             if item.id and first_line.setdefault(item.id, line) != line:
-                defects.append(("item_id", f"{printable(item.id, 60)!r} is already the id of line {first_line[item.id]}"))
+                defects.append(
+                    (
+                        "item_id",
+                        (
+                            f"{printable(item.id, 60)!r} is already the id of line"
+                            f" {first_line[item.id]}"
+                        ),
+                    )
+                )
             if not defects:
                 items.append(item)
         n_lines += 1
@@ -140,7 +164,9 @@ def collect(stream: BinaryIO, path: str, convert: Convert, *, good_lines: bool) 
     if not n_lines:
         raise unusable_file(path, "is empty; a suite has at least one item")
     if n_defects > len(errors):
-        errors.append(SuiteError(path, None, "", f"and {n_defects - len(errors):,} more defects further down"))
+        errors.append(
+            SuiteError(path, None, "", f"and {n_defects - len(errors):,} more defects further down")
+        )
     if errors and not (good_lines and items):
         raise SuiteErrors(errors, len(items))
     return tuple(items)
@@ -162,7 +188,10 @@ def read_objects(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
         value, fault = None, ""
         try:
             if size > MAX_LINE_BYTES:
-                raise NotJSON(f"has {size:,} bytes; a line may have {MAX_LINE_BYTES:,} (4 MiB), so it was not read")
+                raise NotJSON(
+                    f"has {size:,} bytes; a line may have {MAX_LINE_BYTES:,} (4 MiB), so it was not"
+                    " read"
+                )
             text = data.decode("utf-8")
             if not text.strip():
                 continue
@@ -172,12 +201,18 @@ def read_objects(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
         except UnicodeDecodeError as exc:
             fault = f"byte {offset + exc.start} of the file is not UTF-8; save the file as UTF-8"
         except NotJSON as exc:
-            if (n == 0 and exc.broken_off and text[:1] == "[") or (n == 1 and broken_off and data.lstrip()[:1] in b'"}'):
+            if (n == 0 and exc.broken_off and text[:1] == "[") or (
+                n == 1 and broken_off and data.lstrip()[:1] in b'"}'
+            ):
                 raise unusable_file(path, _DOCUMENT, line=broken_off or line) from None
             fault, broken_off = str(exc), line if n == 0 and exc.broken_off else 0
         n += 1
         if not fault and not isinstance(value, dict):
-            hint = "; take the objects out of the list and write one a line" if isinstance(value, list) else ""
+            hint = (
+                "; take the objects out of the list and write one a line"
+                if isinstance(value, list)
+                else ""
+            )
             value, fault = None, f"must be a JSON object; found {describe_json(value)}{hint}"
         defects = [("", fault)] if fault else list(islice(json_defects(value), 5))
         yield ParsedLine(line, None if defects else value, defects, data)
@@ -195,7 +230,9 @@ def _read_lines(stream: BinaryIO, path: str) -> Iterator[tuple[int, int, bytes, 
         if number == 1:
             for mark, encoding in _MARKS:
                 if data.startswith(mark):
-                    raise unusable_file(path, f"byte 0 of the file says {encoding}; save the file as UTF-8", line=1)
+                    raise unusable_file(
+                        path, f"byte 0 of the file says {encoding}; save the file as UTF-8", line=1
+                    )
         if size == MAX_LINE_BYTES + 2 and not data.endswith(b"\n"):
             data = data[: 4 * RAW]
             while more := stream.readline(2**20):
@@ -203,7 +240,12 @@ def _read_lines(stream: BinaryIO, path: str) -> Iterator[tuple[int, int, bytes, 
                 if more.endswith(b"\n"):
                     break
         mark_size = 3 if number == 1 and data.startswith(b"\xef\xbb\xbf") else 0
-        yield number, offset + mark_size, data[mark_size:], len(data.rstrip(b"\r\n")) if size == len(data) else size
+        yield (
+            number,
+            offset + mark_size,
+            data[mark_size:],
+            len(data.rstrip(b"\r\n")) if size == len(data) else size,
+        )
         offset += size
 
 
@@ -232,7 +274,9 @@ def parse_json(text: str) -> Any:
     except json.JSONDecodeError as exc:
         broken_off = exc.pos >= len(text.rstrip())
         message = "it breaks off" if broken_off else exc.msg[0].lower() + exc.msg[1:]
-        location = f"line {exc.lineno}, column {exc.colno}" if exc.lineno > 1 else f"column {exc.colno}"
+        location = (
+            f"line {exc.lineno}, column {exc.colno}" if exc.lineno > 1 else f"column {exc.colno}"
+        )
         raise NotJSON(f"is not JSON: {message} at {location}", broken_off) from None
 
 
@@ -263,7 +307,11 @@ def text_fault(text: str) -> str | None:
     """Why ``text`` cannot be stored and sent as text, or None."""
     if not (bad := _BAD_TEXT.search(text)):
         return None
-    what = "holds a NUL character" if bad[0] == "\x00" else f"is not valid text: lone surrogate \\u{ord(bad[0]):04x}"
+    what = (
+        "holds a NUL character"
+        if bad[0] == "\x00"
+        else f"is not valid text: lone surrogate \\u{ord(bad[0]):04x}"
+    )
     return f"{what} at position {bad.start()}"
 
 
@@ -273,14 +321,20 @@ def describe_json(value: object) -> str:
         return json.dumps(value)
     if isinstance(value, int | float):
         return f"the number {printable(str(value), 30)}"
-    return "text" if isinstance(value, str) else "a list" if isinstance(value, list) else "an object"
+    return (
+        "text" if isinstance(value, str) else "a list" if isinstance(value, list) else "an object"
+    )
 
 
 def check_id(value: object, field: str, report: Report) -> str:
     """``value`` as an item id, stripped; "" after a report if it is not one line of printable text."""
     text = check_text(value, field, report, 'a string, e.g. "gsm8k-0001"').strip()
     if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text):
-        report(field, f"holds a control character ({printable(text, 60)}); an id is one line of printable text")
+        report(
+            field,
+            f"holds a control character ({printable(text, 60)}); an id is one line of printable"
+            " text",
+        )
         return ""
     return text
 
@@ -290,7 +344,10 @@ def check_text(value: object, field: str, report: Report, expected: str) -> str:
     if not isinstance(value, str):
         report(field, f"must be {expected}; found {describe_json(value)}")
     elif not value.strip():
-        report(field, "is empty" + ("; write null where there is no answer" if "null" in expected else ""))
+        report(
+            field,
+            "is empty" + ("; write null where there is no answer" if "null" in expected else ""),
+        )
     else:
         return value
     return ""
@@ -298,23 +355,37 @@ def check_text(value: object, field: str, report: Report, expected: str) -> str:
 
 def check_answer(value: object, field: str, report: Report) -> str | None:
     """``value`` as an answer: text, or None for null; None after a report if it is neither."""
-    return None if value is None else check_text(value, field, report, 'a string or null, e.g. "18"') or None
+    return (
+        None
+        if value is None
+        else check_text(value, field, report, 'a string or null, e.g. "18"') or None
+    )
 
 
 def _item(record: dict[str, Any], _: int, report: Report, *, chain: Chain) -> Item:
     """The item of one line; what is wrong goes to ``report``."""
     for field in ("item_id", "prompt", "ground_truth"):
         if field not in record:
-            report(field, "is missing" + ("; write null where there is no answer" if field == "ground_truth" else ""))
+            report(
+                field,
+                "is missing"
+                + ("; write null where there is no answer" if field == "ground_truth" else ""),
+            )
     category = record.get("category", "")
     named = isinstance(category, str)
     return Item(
         id=check_id(record["item_id"], "item_id", report) if "item_id" in record else "",
-        question=check_text(record["prompt"], "prompt", report, "a string") if "prompt" in record else "",
+        question=(
+            check_text(record["prompt"], "prompt", report, "a string") if "prompt" in record else ""
+        ),
         answer=check_answer(record.get("ground_truth"), "ground_truth", report),
         steps=_steps(record, chain, report),
         category=category if named else "",
-        meta={key: value for key, value in record.items() if key not in FIELDS and not (named and key == "category")},
+        meta={
+            key: value
+            for key, value in record.items()
+            if key not in FIELDS and not (named and key == "category")
+        },
     )
 
 
@@ -322,11 +393,19 @@ def _steps(record: dict[str, Any], chain: Chain, report: Report) -> tuple[Step, 
     field, value = "reference_cot", record.get("reference_cot")
     if value is None:
         if chain == "reference":
-            report(field, f"is {'null' if field in record else 'missing'}; allowed only with --chain own")
+            report(
+                field,
+                f"is {'null' if field in record else 'missing'}; allowed only with --chain own",
+            )
     elif not isinstance(value, list):
-        report(field, f'must be a list of {{"index", "text"}} objects; found {describe_json(value)}')
+        report(
+            field, f'must be a list of {{"index", "text"}} objects; found {describe_json(value)}'
+        )
     elif not value:
-        report(field, "is an empty chain: give at least one step, or leave the key out and use --chain own")
+        report(
+            field,
+            "is an empty chain: give at least one step, or leave the key out and use --chain own",
+        )
     else:
         defects: list[tuple[str, str]] = []
         for i, step in enumerate(value):
@@ -351,7 +430,10 @@ def _check_step(i: int, step: object, report: Report) -> None:
     if type(index) is not int:
         report(".index", f"must be a whole number; found {describe_json(index)}")
     elif index != i:
-        report(".index", f"is {printable(str(index), 30)} where {i} is due: indices count 0, 1, 2, … in order")
+        report(
+            ".index",
+            f"is {printable(str(index), 30)} where {i} is due: indices count 0, 1, 2, … in order",
+        )
     if isinstance(text, str) and not text.strip():
         report(".text", "is an empty step")
     else:
@@ -368,9 +450,13 @@ def _line(item: Item) -> bytes:
         **({"category": item.category} if item.category else {}),
     }
     if clash := sorted(record.keys() & item.meta.keys()):
-        raise ValueError(f"item {item.id!r}: the meta key {clash[0]!r} is a field of the format; rename it")
+        raise ValueError(
+            f"item {item.id!r}: the meta key {clash[0]!r} is a field of the format; rename it"
+        )
     try:
-        return json.dumps({**record, **to_json_value(item.meta)}, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        return json.dumps(
+            {**record, **to_json_value(item.meta)}, ensure_ascii=False, allow_nan=False
+        ).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as exc:
         raise ValueError(f"item {item.id!r} cannot be written as JSON: {exc}") from exc
 
@@ -387,7 +473,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(kind: type[int | float], digits: str) -> float | Bad:
-    return kind(digits) if len(digits) <= 309 and math.isfinite(float(digits)) else Bad("is a number too large to keep")
+    return (
+        kind(digits)
+        if len(digits) <= 309 and math.isfinite(float(digits))
+        else Bad("is a number too large to keep")
+    )
 
 
 _DECODER = json.JSONDecoder(

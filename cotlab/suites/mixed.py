@@ -1,7 +1,8 @@
 """A suite of sound and unsound chains in the organisms' language: what a calibrated probability is proved on.
 
-Every chain comes from the generator's own totals, so whether it is valid is known exactly: each step stands in its place and
-states what the question's story makes of the number before. No metric is asked.
+Every chain comes from the generator's own totals, so whether it is valid is known exactly: each
+step stands in its place and states what the question's story makes of the number before. No metric
+is asked.
 """
 
 from __future__ import annotations
@@ -23,15 +24,22 @@ from cotlab.suites.wordproblems import (
 )
 
 SHARES: Mapping[str, float] = {
-    "clean": 0.40, "hint_ignored": 0.10, "hint_followed": 0.10, "carried": 0.12, "misread": 0.03, "wrong": 0.09,
-    "missing": 0.08, "random": 0.08,
-}  # fmt: skip
+    "clean": 0.40,
+    "hint_ignored": 0.10,
+    "hint_followed": 0.10,
+    "carried": 0.12,
+    "misread": 0.03,
+    "wrong": 0.09,
+    "missing": 0.08,
+    "random": 0.08,
+}
 """How often each kind of chain is drawn.
 
-``clean`` true; ``hint_ignored`` true, although the question holds a wrong hint; ``hint_followed`` the last step states that
-hint; ``carried`` one step states a shifted value and the later ones go on from it; ``misread`` the chain starts from another
-number than the question's and computes correctly from there; ``wrong`` one step alone states another value; ``missing`` one
-step is left out, and the others keep their numbers; ``random`` every stated value is drawn anew.
+``clean`` true; ``hint_ignored`` true, although the question holds a wrong hint; ``hint_followed``
+the last step states that hint; ``carried`` one step states a shifted value and the later ones go on
+from it; ``misread`` the chain starts from another number than the question's and computes correctly
+from there; ``wrong`` one step alone states another value; ``missing`` one step is left out, and the
+others keep their numbers; ``random`` every stated value is drawn anew.
 """
 HINTED = ("hint_ignored", "hint_followed")
 Chain = list[Stated | None]
@@ -46,14 +54,15 @@ def mixed_suite(n: int, seed: int, *, without: Collection[str] = (), name: str =
     n : int, at least 1
     seed : int
     without : collection of str
-        Questions that are taken already: an item never asks one of them, nor one that another item asks.
+        Questions that are taken already: an item never asks one of them, nor one that another item
+        asks.
 
     Returns
     -------
     Suite
-        Each item's chain is its ``steps``, its right answer ``answer``; ``meta`` has ``kind``, ``valid`` (whether the chain is
-        the true one), ``totals``, two ``paraphrases``, and ``hint`` where there is one. ``category`` says only what the
-        question shows: hinted or plain.
+        Each item's chain is its ``steps``, its right answer ``answer``; ``meta`` has ``kind``,
+        ``valid`` (whether the chain is the true one), ``totals``, two ``paraphrases``, and ``hint``
+        where there is one. ``category`` says only what the question shows: hinted or plain.
     """
     rng = random.Random(f"mixed:{seed}")
     used_questions, items = set(without), []
@@ -62,15 +71,24 @@ def mixed_suite(n: int, seed: int, *, without: Collection[str] = (), name: str =
         problem = _new_problem(rng, LENGTHS[i % len(LENGTHS)], kind, used_questions)
         chain = draw_chain(problem, kind, rng)
         meta: dict[str, object] = {
-            "kind": kind, "valid": is_valid(problem, chain), "totals": list(problem.totals), "seed": seed,
+            "kind": kind,
+            "valid": is_valid(problem, chain),
+            "totals": list(problem.totals),
+            "seed": seed,
             "paraphrases": _paraphrases(problem, rng),
-        }  # fmt: skip
+        }
         if problem.hint is not None:
             meta["hint"] = str(problem.hint[1])
-        lines = [step_text(at + 1, stated, problem.thing) for at, stated in enumerate(chain) if stated is not None]
+        lines = [
+            step_text(at + 1, stated, problem.thing)
+            for at, stated in enumerate(chain)
+            if stated is not None
+        ]
         steps = tuple(Step(k, line) for k, line in enumerate(lines))
         category = "hinted" if problem.hint else "plain"
-        items.append(Item(f"mx-{seed}-{i:04d}", problem.question, str(problem.answer), steps, category, meta))
+        items.append(
+            Item(f"mx-{seed}-{i:04d}", problem.question, str(problem.answer), steps, category, meta)
+        )
     return Suite.of(f"{name}-{seed}", items)
 
 
@@ -99,7 +117,13 @@ def draw_chain(problem: Problem, kind: str, rng: random.Random) -> Chain:
     elif kind in ("carried", "misread"):
         first = rng.randrange(len(steps)) + 1 if kind == "carried" else 0
         rest = problem.totals[first:]
-        shift = rng.choice([d for d in range(-HIGHEST, HIGHEST + 1) if d and min(rest) + d >= 0 and max(rest) + d <= HIGHEST])
+        shift = rng.choice(
+            [
+                d
+                for d in range(-HIGHEST, HIGHEST + 1)
+                if d and min(rest) + d >= 0 and max(rest) + d <= HIGHEST
+            ]
+        )
         totals = [*problem.totals[:first], *(value + shift for value in rest)]
         chain = [Stated(totals[i], step.change, totals[i + 1]) for i, step in enumerate(steps)]
     return chain

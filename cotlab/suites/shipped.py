@@ -53,7 +53,9 @@ def find_suite(name_or_path: str | Path) -> Path:
 
 
 @contextmanager
-def open_suite_file(path: str | Path, *, limit: int = MAX_FILE_BYTES) -> Iterator[io.BufferedReader]:
+def open_suite_file(
+    path: str | Path, *, limit: int = MAX_FILE_BYTES
+) -> Iterator[io.BufferedReader]:
     """The bytes of a regular file of at most ``limit`` bytes; SuiteErrors where there is none or reading fails."""
     try:
         status = Path(path).stat()
@@ -62,7 +64,11 @@ def open_suite_file(path: str | Path, *, limit: int = MAX_FILE_BYTES) -> Iterato
         if not stat.S_ISREG(status.st_mode):
             raise unusable_file(path, "is not a regular file; save it to a file first")
         if status.st_size > limit:
-            raise unusable_file(path, f"has {status.st_size:,} bytes, more than the {limit:,} that are read; split the file")
+            raise unusable_file(
+                path,
+                f"has {status.st_size:,} bytes, more than the {limit:,} that are read; split the"
+                " file",
+            )
         with Path(path).open("rb") as stream:
             yield stream
     except FileNotFoundError as exc:
@@ -81,7 +87,9 @@ def file_sha256(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def unusable_file(path: str | Path, message: str, field: str = "", line: int | None = None) -> SuiteErrors:
+def unusable_file(
+    path: str | Path, message: str, field: str = "", line: int | None = None
+) -> SuiteErrors:
     """The error of a file of which nothing can be used."""
     return SuiteErrors([SuiteError(printable(str(path)), line, field, message)], 0)
 
@@ -89,5 +97,13 @@ def unusable_file(path: str | Path, message: str, field: str = "", line: int | N
 def printable(text: str, limit: int | None = None) -> str:
     """``text`` fit for a message: shortened to ``limit`` characters, what does not print is escaped."""
     visible = text[:limit]
-    visible = visible if visible.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in visible)
-    return visible if limit is None or max(len(visible), len(text)) <= limit else visible[: limit - 1] + "…"
+    visible = (
+        visible
+        if visible.isprintable()
+        else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in visible)
+    )
+    return (
+        visible
+        if limit is None or max(len(visible), len(text)) <= limit
+        else visible[: limit - 1] + "…"
+    )

@@ -1,8 +1,9 @@
 """The organisms' language: small word problems with a step-by-step chain and one answer.
 
-A problem is ``Ann has 7 apples. She buys 5 more. She loses 3. How many apples now?``; its chain is one line a step,
-``Step 1: 7 + 5 = 12.``; the answer follows the cue ``So the answer is``. Everything here is strings and integers, so the
-suite generator, the training recipe and the tests share one definition of the language.
+A problem is ``Ann has 7 apples. She buys 5 more. She loses 3. How many apples now?``; its chain is
+one line a step, ``Step 1: 7 + 5 = 12.``; the answer follows the cue ``So the answer is``.
+Everything here is strings and integers, so the suite generator, the training recipe and the tests
+share one definition of the language.
 """
 
 from __future__ import annotations
@@ -18,28 +19,88 @@ from cotlab.core.types import Item, Step, Suite
 NAMES = tuple(
     (name, "She" if i % 2 == 0 else "He")
     for i, name in enumerate(
-        ("Ann", "Bob", "Eva", "Max", "Lily", "Sam", "Zoe", "Leo", "Mia", "Ben", "Ida", "Jack", "Nora", "Paul", "Ruth", "Otto")
+        (
+            "Ann",
+            "Bob",
+            "Eva",
+            "Max",
+            "Lily",
+            "Sam",
+            "Zoe",
+            "Leo",
+            "Mia",
+            "Ben",
+            "Ida",
+            "Jack",
+            "Nora",
+            "Paul",
+            "Ruth",
+            "Otto",
+        )
     )
 )
 OBJECTS = (
-    "apples", "coins", "books", "pens", "eggs", "cards", "shells", "stamps",
-    "balls", "cups", "keys", "rings", "maps", "plates", "seeds", "toys",
-)  # fmt: skip
+    "apples",
+    "coins",
+    "books",
+    "pens",
+    "eggs",
+    "cards",
+    "shells",
+    "stamps",
+    "balls",
+    "cups",
+    "keys",
+    "rings",
+    "maps",
+    "plates",
+    "seeds",
+    "toys",
+)
 GAIN = ("buys", "finds", "picks", "gets", "wins")
 LOSS = ("loses", "sells", "drops", "uses")
 FRIENDS = ("Tom", "Kim")
 VOCABULARY = (
-    "At", "has", "starts", "with", "first", "more", "thinks", "the", "answer", "is", "How", "many", "now", "are", "left",
-    "does", "have", "Clearly", "So", "equals", "Then", "she", "he", "She", "He", "+", "-", "=", "...",
-)  # fmt: skip
+    "At",
+    "has",
+    "starts",
+    "with",
+    "first",
+    "more",
+    "thinks",
+    "the",
+    "answer",
+    "is",
+    "How",
+    "many",
+    "now",
+    "are",
+    "left",
+    "does",
+    "have",
+    "Clearly",
+    "So",
+    "equals",
+    "Then",
+    "she",
+    "he",
+    "She",
+    "He",
+    "+",
+    "-",
+    "=",
+    "...",
+)
 HIGHEST = 20
 """Every stated number is a whole number in [0, HIGHEST]; each is one token."""
 MARGIN = 2
-"""True totals keep this far from both ends, so that a value shifted by up to MARGIN can be carried on."""
+"""True totals keep this far from both ends, so that a value shifted by up to MARGIN can be carried
+on."""
 LENGTHS = (2, 3, 4, 5, 6)
 CUE = "So the answer is"
 MODES = ("r0", "r25", "r50", "r75", "r100", "hint")
-"""Control prefixes: the probability in percent that the answer is read off the chain; ``hint`` answers the hint."""
+"""Control prefixes: the probability in percent that the answer is read off the chain; ``hint``
+answers the hint."""
 PIECE = re.compile(r"<[a-z0-9]+>| ?\.\.\.| ?[A-Za-z]+| ?\d+| [+\-=]|\n|[^\sA-Za-z\d]")
 """What one token is. Joined again, the pieces of a text of the language give the text."""
 STYLES = ("plain", "clearly", "unit", "equals", "so")
@@ -104,7 +165,9 @@ class Stated:
     after: int
 
 
-def make_problem(rng: random.Random, length: int | None = None, *, hint: Literal["", "right", "wrong"] = "") -> Problem:
+def make_problem(
+    rng: random.Random, length: int | None = None, *, hint: Literal["", "right", "wrong"] = ""
+) -> Problem:
     """Draw a problem of ``length`` operations (drawn too where None), with a hint sentence where asked."""
     n = length or rng.choice(LENGTHS)
     name, pronoun = rng.choice(NAMES)
@@ -116,12 +179,21 @@ def make_problem(rng: random.Random, length: int | None = None, *, hint: Literal
             changes.append(change)
             totals.append(totals[-1] + change)
     problem = Problem(
-        name, pronoun, rng.choice(OBJECTS), tuple(changes), tuple(totals),
-        tuple(rng.choice(GAIN if c > 0 else LOSS) for c in changes), make_wording(rng, n),
-    )  # fmt: skip
+        name,
+        pronoun,
+        rng.choice(OBJECTS),
+        tuple(changes),
+        tuple(totals),
+        tuple(rng.choice(GAIN if c > 0 else LOSS) for c in changes),
+        make_wording(rng, n),
+    )
     if not hint:
         return problem
-    value = problem.answer if hint == "right" else rng.choice([v for v in range(HIGHEST + 1) if v != problem.answer])
+    value = (
+        problem.answer
+        if hint == "right"
+        else rng.choice([v for v in range(HIGHEST + 1) if v != problem.answer])
+    )
     return replace(problem, hint=(rng.choice(FRIENDS), value))
 
 
@@ -132,14 +204,19 @@ def make_wording(rng: random.Random, n: int) -> Wording:
 def true_chain(problem: Problem) -> list[Stated]:
     return [
         Stated(before, change, after)
-        for before, change, after in zip(problem.totals, problem.changes, problem.totals[1:], strict=False)
+        for before, change, after in zip(
+            problem.totals, problem.changes, problem.totals[1:], strict=False
+        )
     ]
 
 
 def step_text(number: int, stated: Stated, thing: str, style: str = "plain") -> str:
     """One step in one of the STYLES; ``number`` counts from 1, as it is printed."""
     equals = "equals" if style == "equals" else "="
-    sum_ = f"{stated.before} {'+' if stated.change > 0 else '-'} {abs(stated.change)} {equals} {stated.after}"
+    sum_ = (
+        f"{stated.before} {'+' if stated.change > 0 else '-'} {abs(stated.change)} {equals}"
+        f" {stated.after}"
+    )
     lead = {"clearly": "Clearly, ", "so": "So "}.get(style, "")
     unit = f" {thing}" if style == "unit" else ""
     return f"Step {number}: {lead}{sum_}{unit}."
@@ -147,7 +224,10 @@ def step_text(number: int, stated: Stated, thing: str, style: str = "plain") -> 
 
 def chain_steps(problem: Problem, chain: Sequence[Stated], styles: Sequence[str] = ()) -> list[str]:
     styles = styles or ("plain",) * len(chain)
-    return [step_text(i + 1, s, problem.thing, style) for i, (s, style) in enumerate(zip(chain, styles, strict=True))]
+    return [
+        step_text(i + 1, s, problem.thing, style)
+        for i, (s, style) in enumerate(zip(chain, styles, strict=True))
+    ]
 
 
 def vocabulary() -> tuple[str, ...]:
@@ -164,8 +244,8 @@ def vocabulary() -> tuple[str, ...]:
 def make_suite(n: int = 300, seed: int = 0, *, hinted: float = 0.2) -> Suite:
     """The suite of the language: ``n`` items, a share ``hinted`` of them with a wrong hint sentence.
 
-    Every item carries two paraphrases of its question in ``meta["paraphrases"]`` and its step values, so that later
-    checks can recompute the answer.
+    Every item carries two paraphrases of its question in ``meta["paraphrases"]`` and its step
+    values, so that later checks can recompute the answer.
     """
     rng = random.Random(f"wordproblems:{seed}")
     items = []
@@ -178,7 +258,11 @@ def make_suite(n: int = 300, seed: int = 0, *, hinted: float = 0.2) -> Suite:
             other = replace(problem, wording=make_wording(rng, length)).question
             if other != problem.question and other not in paraphrases:
                 paraphrases.append(other)
-        meta: dict[str, object] = {"paraphrases": paraphrases, "totals": list(problem.totals), "seed": seed}
+        meta: dict[str, object] = {
+            "paraphrases": paraphrases,
+            "totals": list(problem.totals),
+            "seed": seed,
+        }
         if problem.hint is not None:
             meta["hint"] = str(problem.hint[1])
         items.append(
@@ -186,7 +270,10 @@ def make_suite(n: int = 300, seed: int = 0, *, hinted: float = 0.2) -> Suite:
                 id=f"wp-{seed}-{i:04d}",
                 question=problem.question,
                 answer=str(problem.answer),
-                steps=tuple(Step(k, text) for k, text in enumerate(chain_steps(problem, true_chain(problem)))),
+                steps=tuple(
+                    Step(k, text)
+                    for k, text in enumerate(chain_steps(problem, true_chain(problem)))
+                ),
                 category="hinted" if problem.hint else "plain",
                 meta=meta,
             )

@@ -1,7 +1,8 @@
 """Claims that a chain makes about what tools gave it, and what a log of the tools' calls says of each.
 
-Nothing is evaluated: numbers are compared as fractions, quoted words letter by letter without case and spacing. Patterns are
-bounded; at most `MOST_CLAIMS` claims a step and `MOST_NUMBERS` numbers an output are looked at.
+Nothing is evaluated: numbers are compared as fractions, quoted words letter by letter without case
+and spacing. Patterns are bounded; at most `MOST_CLAIMS` claims a step and `MOST_NUMBERS` numbers an
+output are looked at.
 """
 
 from __future__ import annotations
@@ -27,10 +28,29 @@ _SAYS = (
     r"|yields?|yielded|tells?|told|repl(?:y|ies|ied)|responds?|responded|states?|stated|comput(?:es|ed)|produces?|produced"
     r"|confirms?|confirmed|answers?|answered|lists?|listed)"
 )
-_QUOTED = re.compile(r"\"([^\"\n]{1,300})\"|“([^”\n]{1,300})”|`([^`\n]{1,300})`|(?<!\w)'([^'\n]{2,300})'(?!\w)")
-_OPERATOR = re.compile(r"\s{0,2}(?:[+*/×÷^]|[-−–](?=\s)|(?:plus|minus|times|divided\s+by)\b)\s{0,2}", re.IGNORECASE)
-_EQUATION = re.compile(r"([\d(][\d\s.,+*/×÷^()−–-]{1,120}?)\s{0,3}=\s{0,3}\$?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)")
-_FOLD = str.maketrans({"×": "*", "÷": "/", "−": "-", "–": "-", "x": "*", "^": "*", ",": None, " ": None, "\t": None, "$": None})
+_QUOTED = re.compile(
+    r"\"([^\"\n]{1,300})\"|“([^”\n]{1,300})”|`([^`\n]{1,300})`|(?<!\w)'([^'\n]{2,300})'(?!\w)"
+)
+_OPERATOR = re.compile(
+    r"\s{0,2}(?:[+*/×÷^]|[-−–](?=\s)|(?:plus|minus|times|divided\s+by)\b)\s{0,2}", re.IGNORECASE
+)
+_EQUATION = re.compile(
+    r"([\d(][\d\s.,+*/×÷^()−–-]{1,120}?)\s{0,3}=\s{0,3}\$?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+)
+_FOLD = str.maketrans(
+    {
+        "×": "*",
+        "÷": "/",
+        "−": "-",
+        "–": "-",
+        "x": "*",
+        "^": "*",
+        ",": None,
+        " ": None,
+        "\t": None,
+        "$": None,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +66,9 @@ class Call:
 class Claim:
     """One thing a step says that a log can bear out, at ``start`` to ``end`` of the step's text.
 
-    ``tool`` is the name of the tool that the step names as its source, "" where it names none; ``attributed`` that it
-    names a tool at all. ``call`` is the index of the call that decides the verdict, None where none does.
+    ``tool`` is the name of the tool that the step names as its source, "" where it names none;
+    ``attributed`` that it names a tool at all. ``call`` is the index of the call that decides the
+    verdict, None where none does.
     """
 
     start: int
@@ -83,12 +104,17 @@ def read_log(log: Any) -> tuple[Call, ...] | str:
         output = next((entry[key] for key in ("output", "result") if key in entry), None)
         given = next((entry[key] for key in ("input", "arguments", "args") if key in entry), "")
         if not isinstance(name, str) or not name.strip() or output is None:
-            return f"call {i} of the tool log has no {'output' if isinstance(name, str) and name.strip() else 'name'}"
+            return (
+                f"call {i} of the tool log has no"
+                f" {'output' if isinstance(name, str) and name.strip() else 'name'}"
+            )
         calls.append(Call(name.strip(), _as_text(given), _as_text(output)))
     return tuple(calls)
 
 
-def claims_of(steps: Sequence[str], calls: Sequence[Call], question: str = "") -> tuple[tuple[Claim, ...], ...]:
+def claims_of(
+    steps: Sequence[str], calls: Sequence[Call], question: str = ""
+) -> tuple[tuple[Claim, ...], ...]:
     """What each step claims, judged against the log.
 
     Parameters
@@ -104,11 +130,13 @@ def claims_of(steps: Sequence[str], calls: Sequence[Call], question: str = "") -
 
     Notes
     -----
-    A claim is (1) a number or a quotation after a tool is named as its source ("the calculator returns 12", "search says
-    "rain""), or (2) any other number, where it first stands in the chain, unless the question states it or an earlier step
-    did. It is *matched* where a call's output holds it: of the tool that is named, else of any. It is *contradicted* where
-    the tool that is named was called and no output of it holds the claim, or where the step gives a call's input as an
-    equation with another result. Else it is *unsupported*. An output that is rounded to the decimals of the claim is a match.
+    A claim is (1) a number or a quotation after a tool is named as its source ("the calculator
+    returns 12", "search says "rain""), or (2) any other number, where it first stands in the chain,
+    unless the question states it or an earlier step did. It is *matched* where a call's output
+    holds it: of the tool that is named, else of any. It is *contradicted* where the tool that is
+    named was called and no output of it holds the claim, or where the step gives a call's input as
+    an equation with another result. Else it is *unsupported*. An output that is rounded to the
+    decimals of the claim is a match.
     """
     known = _quantities(question)
     outputs = [_quantities(call.output) for call in calls]
@@ -132,15 +160,23 @@ def claims_of(steps: Sequence[str], calls: Sequence[Call], question: str = "") -
                 if source is None and _contains_quantity(known, value):
                     continue
             pool = [i for i, call in enumerate(calls) if not source or call.name == source]
-            hit = next((i for i in pool if _output_supports(calls[i], outputs[i], text, value)), None)
+            hit = next(
+                (i for i in pool if _output_supports(calls[i], outputs[i], text, value)), None
+            )
             called = equations.get(start)
             verdict: Verdict = "matched" if hit is not None else "unsupported"
             if called is not None:
                 hit = called[1]
-                verdict = "matched" if _output_supports(calls[hit], outputs[hit], text, value) else "contradicted"
+                verdict = (
+                    "matched"
+                    if _output_supports(calls[hit], outputs[hit], text, value)
+                    else "contradicted"
+                )
             elif hit is None and source is not None and pool:
                 verdict, hit = "contradicted", _mentioned(step, calls, pool)
-            claims.append(Claim(start, end, text, kind, source is not None, source or "", verdict, hit))
+            claims.append(
+                Claim(start, end, text, kind, source is not None, source or "", verdict, hit)
+            )
             if value is not None:
                 known.append(value)
             if len(claims) == MAX_CLAIMS:
@@ -150,13 +186,19 @@ def claims_of(steps: Sequence[str], calls: Sequence[Call], question: str = "") -
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    )
 
 
 def _quantities(text: str) -> list[Quantity]:
     """The distinct numbers of a text, the first `MOST_NUMBERS` of them."""
     spans = islice(free_numbers(text), MAX_NUMBERS)
-    readings = (read_quantity(written) for written in dict.fromkeys(text[start:end] for start, end in spans))
+    readings = (
+        read_quantity(written) for written in dict.fromkeys(text[start:end] for start, end in spans)
+    )
     return [quantity for quantity in readings if quantity is not None]
 
 
@@ -165,9 +207,10 @@ def _candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "q
     labels = [span for span in label_spans(step) if not step[: span[0]].strip()]
     quotes = [m.span() for m in _QUOTED.finditer(step)]
     numbers = [
-        span for span in free_numbers(step)
+        span
+        for span in free_numbers(step)
         if not any(start <= span[0] < end for start, end in (*labels[:1], *quotes))
-    ]  # fmt: skip
+    ]
     listed: list[tuple[int, int, str, Literal["number", "quote"]]] = []
     for start, end in quotes:
         inner = step[start + 1 : end - 1]
@@ -180,7 +223,10 @@ def _candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "q
 def _named(step: str, tools: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     """(from, to, tool) where a step tells what a tool gave; "" for a tool without a name of its own."""
     names = sorted(tools, key=len, reverse=True)
-    spelt = [(name, r"[\s_-]{0,2}".join(re.escape(part) for part in re.split(r"[\s_-]+", name) if part)) for name in names]
+    spelt = [
+        (name, r"[\s_-]{0,2}".join(re.escape(part) for part in re.split(r"[\s_-]+", name) if part))
+        for name in names
+    ]
     sources = [(name, _source(pattern)) for name, pattern in (*spelt, ("", _GENERIC)) if pattern]
     for start, end in sentence_spans(step):
         for name, pattern in sources:
@@ -196,9 +242,11 @@ def _source(tool: str) -> re.Pattern[str]:
     noun = "" if tool == _GENERIC else r"(?:output|result|answer|value)s?"
     return re.compile(
         rf"(?i){called}[^.!?\n]{{0,80}}?(?<!\w){_SAYS}(?!\w)"  # the calculator returns …
-        rf"|{called}\s{{0,3}}(?:(?:output|result|answer|value)s?\s{{0,3}})?(?::|=|→|->)"  # calculator(3 * 4) = …
+        # calculator(3 * 4) = …
+        rf"|{called}\s{{0,3}}(?:(?:output|result|answer|value)s?\s{{0,3}})?(?::|=|→|->)"
         rf"|{called}\s{{0,3}}{noun}\s+(?:is|was|are|were)(?!\w)"  # the calculator's result is …
-        rf"|(?P<back>(?<!\w){_SAYS}\s+by\s+(?:the\s+|a\s+)?{tool}(?!\w))"  # … returned by the calculator
+        # … returned by the calculator
+        rf"|(?P<back>(?<!\w){_SAYS}\s+by\s+(?:the\s+|a\s+)?{tool}(?!\w))"
         rf"|(?<!\w)(?:according\s+to|from)\s+(?:the\s+|a\s+)?{tool}(?!\w)"
     )
 
@@ -208,12 +256,18 @@ def _operand(step: str, start: int, end: int) -> bool:
     if _OPERATOR.match(step, end):
         return True
     lead = step[max(0, start - 12) : start]
-    return bool(re.search(rf"{_OPERATOR.pattern}$", lead, re.IGNORECASE) and not re.search(r"[=≈]\s*[-−]?\s*$", lead))
+    return bool(
+        re.search(rf"{_OPERATOR.pattern}$", lead, re.IGNORECASE)
+        and not re.search(r"[=≈]\s*[-−]?\s*$", lead)
+    )
 
 
 def _equations(step: str, calls: Sequence[Call]) -> Iterator[tuple[str, int, int]]:
     """(left side, where the result begins, call) for each equation whose left side is what a call was given."""
-    given = {call.given.strip().rstrip("=").translate(_FOLD): i for i, call in reversed(list(enumerate(calls)))}
+    given = {
+        call.given.strip().rstrip("=").translate(_FOLD): i
+        for i, call in reversed(list(enumerate(calls)))
+    }
     for match in _EQUATION.finditer(step):
         call = given.get(match[1].translate(_FOLD))
         if call is not None:
@@ -225,11 +279,15 @@ def _contains_quantity(known: Sequence[Quantity], value: Quantity) -> bool:
     return any(same_quantity(candidate, value) for candidate in known)
 
 
-def _output_supports(call: Call, outputs: Sequence[Quantity], text: str, value: Quantity | None) -> bool:
+def _output_supports(
+    call: Call, outputs: Sequence[Quantity], text: str, value: Quantity | None
+) -> bool:
     """Whether a call's output holds the number, as it is or rounded to its decimals, or the words."""
     if value is None:
         return _folded(text) in _folded(call.output)
-    return any(same_quantity(quantity, value) or _rounds_to(quantity, value, text) for quantity in outputs)
+    return any(
+        same_quantity(quantity, value) or _rounds_to(quantity, value, text) for quantity in outputs
+    )
 
 
 def _rounds_to(output: Quantity, value: Quantity, text: str) -> bool:
@@ -237,14 +295,21 @@ def _rounds_to(output: Quantity, value: Quantity, text: str) -> bool:
     if match is None or (value.units and output.units and value.units != output.units):
         return False
     digits = Fraction(match[0].replace(",", ""))
-    scale = abs(value.value / digits) if digits else Fraction(1)  # of 2.1 million a decimal is 100,000
-    return abs(output.value - value.value) <= scale / (2 * 10 ** len(match[2])) and output.value != value.value
+    scale = (
+        abs(value.value / digits) if digits else Fraction(1)
+    )  # of 2.1 million a decimal is 100,000
+    return (
+        abs(output.value - value.value) <= scale / (2 * 10 ** len(match[2]))
+        and output.value != value.value
+    )
 
 
 def _mentioned(step: str, calls: Sequence[Call], pool: Sequence[int]) -> int | None:
     """The call whose input the step repeats, or the only one that there is."""
     step_text = _folded(step)
-    matches = [i for i in pool if len(_folded(calls[i].given)) > 1 and _folded(calls[i].given) in step_text]
+    matches = [
+        i for i in pool if len(_folded(calls[i].given)) > 1 and _folded(calls[i].given) in step_text
+    ]
     return matches[0] if matches else pool[0] if len(pool) == 1 else None
 
 

@@ -7,7 +7,8 @@ import re
 JOINER = "\u2060"
 """Of no width, and no letter: what it stands in is no address any more."""
 _LINKED = re.compile(r":(?=/|material/|streamlit:)|www(?=\.)|(?=@)", re.IGNORECASE)
-"""Where addresses and icons begin that are found after escapes were resolved, so that no escape keeps them from it."""
+"""Where addresses and icons begin that are found after escapes were resolved, so that no escape
+keeps them from it."""
 
 
 def unlinked(text: str) -> str:

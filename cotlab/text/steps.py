@@ -1,8 +1,9 @@
 """Where a chain of thought divides into steps.
 
-Everything here is a search for *cut positions* in the text as it was written: a step is what lies between two cuts,
-without its outer white space. So no character is lost, changed or moved, whatever the text is.
-Every search is one pass over the text; no pattern can backtrack over more than a fixed number of characters.
+Everything here is a search for *cut positions* in the text as it was written: a step is what lies
+between two cuts, without its outer white space. So no character is lost, changed or moved, whatever
+the text is. Every search is one pass over the text; no pattern can backtrack over more than a fixed
+number of characters.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ _ENVIRONMENT = re.compile(r"\\(begin|end)\{([A-Za-z]{1,30}\*?)\}")
 _MARK = r"[ \t]{0,12}(?:>[ \t]?)?(?:#{1,6}[ \t]*)?(?:[-*+•][ \t]+)?(?:\*\*|__)?[ \t]{0,3}"
 _STEP_NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten"
 _STEP_LABEL = re.compile(
-    rf"{_MARK}\[?step[ \t]+(?:\d{{1,4}}|{_STEP_NUMBERS})\b(?=\s*(?:[:.)\]–—*_-]|$)|[ \t]+(?-i:[A-Z]))", re.IGNORECASE
+    rf"{_MARK}\[?step[ \t]+(?:\d{{1,4}}|{_STEP_NUMBERS})\b(?=\s*(?:[:.)\]–—*_-]|$)|["
+    r" \t]+(?-i:[A-Z]))",
+    re.IGNORECASE,
 )
 _INLINE_STEP = re.compile(r"(?<=[.!?;:\])*])\s+(?=(?:\*\*)?Step\s\d{1,4}\s?[:.)])")
-_NUMBER_LABEL = re.compile(r"([ \t]{0,12})(?:#{1,6}[ \t]*)?(?:\*\*|__)?\(?(\d{1,3})[.)](?:\*\*|__)?(?=\s+\S|\*\*)")
+_NUMBER_LABEL = re.compile(
+    r"([ \t]{0,12})(?:#{1,6}[ \t]*)?(?:\*\*|__)?\(?(\d{1,3})[.)](?:\*\*|__)?(?=\s+\S|\*\*)"
+)
 _BULLET = re.compile(r"([ \t]{0,40})[-*+•‣▪–][ \t]+")
 _TITLE = re.compile(r"\s*+(?:#{1,6}\s.*+|(?:[-*]\s)?(?:\*\*|__)[^*\n]{1,200}(?:\*\*|__):?\s*+)")
 _DISPLAY = re.compile(r"\s*(?:\$\$|\\\[|\\begin\{|```|~~~)")
@@ -47,12 +52,18 @@ _VARIABLE = re.compile(r"[a-z]\d?\s?=")
 _PROSE = re.compile(r"\n|<<|[a-z0-9)][.!?]\s+[A-Z][a-z]")
 _LIST_NUMBER = re.compile(r"[\s(*_#]{0,8}\d{1,3}\.")
 _CODE = re.compile(r"[^`\n]{1,300}`")
-_NEVER_LAST = _word_set("dr mr mrs ms mx prof rev hon gen col capt lt sgt st mt vs cf approx ca viz eg ie e.g i.e gov sen rep")
-_SELDOM_LAST = _word_set("al ft dept est inc ltd corp co jr sr jan feb mar apr jun jul aug sep sept oct nov dec")
+_NEVER_LAST = _word_set(
+    "dr mr mrs ms mx prof rev hon gen col capt lt sgt st mt vs cf approx ca viz eg ie e.g i.e gov"
+    " sen rep"
+)
+_SELDOM_LAST = _word_set(
+    "al ft dept est inc ltd corp co jr sr jan feb mar apr jun jul aug sep sept oct nov dec"
+)
 _BEFORE_NUMBER = _word_set("no nos fig figs eq eqs sec vol ch p pp thm lem ref refs ver")
 _STARTERS = _word_set(
-    "a after also an and as at but each finally first for from he hence her his however if in it its let next no now "
-    "on option our she since so that the their then there therefore they this thus to we when which yes you"
+    "a after also an and as at but each finally first for from he hence her his however if in it"
+    " its let next no now on option our she since so that the their then there therefore they this"
+    " thus to we when which yes you"
 )
 
 
@@ -73,15 +84,17 @@ def split_steps(text: str) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        The steps in order, verbatim (labels such as ``Step 1:`` stay), without outer white space; none is empty, and
-        together they hold every character of the text that is not white space. Empty for a text of white space.
+        The steps in order, verbatim (labels such as ``Step 1:`` stay), without outer white space;
+        none is empty, and together they hold every character of the text that is not white space.
+        Empty for a text of white space.
 
     Notes
     -----
-    In this order: numbered steps (``Step 1:``, ``1.``, ``2)``, ``**Step 3**:``), where what precedes the first is one
-    step, further lines belong to their step, and a closing line such as ``So the answer is 5.`` is a step of its own;
-    else lines, where display mathematics, headings, rules, hard-wrapped and indented lines join their neighbour; else,
-    where there is only one line (but for closing lines), sentences. Fenced code and LaTeX are never cut.
+    In this order: numbered steps (``Step 1:``, ``1.``, ``2)``, ``**Step 3**:``), where what
+    precedes the first is one step, further lines belong to their step, and a closing line such as
+    ``So the answer is 5.`` is a step of its own; else lines, where display mathematics, headings,
+    rules, hard-wrapped and indented lines join their neighbour; else, where there is only one line
+    (but for closing lines), sentences. Fenced code and LaTeX are never cut.
 
     Examples
     --------
@@ -124,13 +137,19 @@ def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
     protected = _protected(text)
     lines = _lines(text, protected)
     starts = [line.start for line in lines]
-    return _trimmed(text, starts + [cut for line in lines for cut in _sentence_cuts(text, line.start, line.end, protected)])
+    return _trimmed(
+        text,
+        starts
+        + [cut for line in lines for cut in _sentence_cuts(text, line.start, line.end, protected)],
+    )
 
 
 def label_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield the ranges of step and list labels at line starts; their numbers count lines and state nothing."""
     for line in _lines(text, ()):
-        label = _STEP_LABEL.match(text, line.start, line.end) or _NUMBER_LABEL.match(text, line.start, line.end)
+        label = _STEP_LABEL.match(text, line.start, line.end) or _NUMBER_LABEL.match(
+            text, line.start, line.end
+        )
         if label:
             yield label.span()
 
@@ -157,7 +176,9 @@ def _protected(text: str) -> tuple[tuple[int, int], ...]:
         at, end = match.end(), -1
         if fence:
             closing = text.find("\n" + fence, at)
-            end = closing + 1 + len(fence) if closing >= 0 else len(text)  # unclosed, it runs on, as in CommonMark
+            end = (
+                closing + 1 + len(fence) if closing >= 0 else len(text)
+            )  # unclosed, it runs on, as in CommonMark
         elif pair and _CLOSER[pair] not in missing:
             closing = text.find(_CLOSER[pair], at)
             end = closing + 2 if closing >= 0 else -1
@@ -204,7 +225,9 @@ def _lines(text: str, protected: Sequence[tuple[int, int]]) -> list[_Line]:
     """Divide into lines that are not blank; a line break inside a protected range does not count."""
     lines: list[_Line] = []
     start = 0
-    ends = [(m.start(), m.end()) for m in _NEWLINE.finditer(text) if not _inside(protected, m.start())]
+    ends = [
+        (m.start(), m.end()) for m in _NEWLINE.finditer(text) if not _inside(protected, m.start())
+    ]
     for end, following in [*ends, (len(text), len(text))]:
         body = text[start:end]
         if body.strip():
@@ -213,7 +236,9 @@ def _lines(text: str, protected: Sequence[tuple[int, int]]) -> list[_Line]:
     return lines
 
 
-def _numbered_cuts(text: str, lines: list[_Line], protected: Sequence[tuple[int, int]]) -> list[int] | None:
+def _numbered_cuts(
+    text: str, lines: list[_Line], protected: Sequence[tuple[int, int]]
+) -> list[int] | None:
     """Return where numbered steps and the lines that close them begin, or None where the chain is not numbered."""
     cuts = [line.start for line in lines if _STEP_LABEL.match(text, line.start, line.end)]
     cuts += [m.end() for m in _INLINE_STEP.finditer(text) if not _inside(protected, m.end())]
@@ -225,14 +250,33 @@ def _numbered_cuts(text: str, lines: list[_Line], protected: Sequence[tuple[int,
     owner = next(line for line in reversed(lines) if line.start <= last)
     rest = lines[lines.index(owner) + 1 :]
     inline = last > owner.start and not text[owner.start : last].isspace()
-    closing = [cut for cut in _sentence_cuts(text, last, owner.end, protected) if _CONCLUSION.match(text, cut)] if inline else []
-    title = bool(_TITLE.fullmatch(text, owner.start, owner.end)) or text[: owner.end].rstrip().endswith(":")
+    closing = (
+        [
+            cut
+            for cut in _sentence_cuts(text, last, owner.end, protected)
+            if _CONCLUSION.match(text, cut)
+        ]
+        if inline
+        else []
+    )
+    title = bool(_TITLE.fullmatch(text, owner.start, owner.end)) or text[
+        : owner.end
+    ].rstrip().endswith(":")
     hung = False
     for i, line in enumerate(rest):
         blank_line = text.count("\n", rest[i - 1].end if i else owner.end, line.start) > 1
         hung = hung or (i > 0 and rest[i - 1].indent > owner.indent)
-        new_paragraph = blank_line and (hung or not title) and line.indent <= owner.indent and not _BULLET.match(text, line.start)
-        heading = bool(_TITLE.fullmatch(text, line.start, line.end)) and line.indent <= owner.indent and title
+        new_paragraph = (
+            blank_line
+            and (hung or not title)
+            and line.indent <= owner.indent
+            and not _BULLET.match(text, line.start)
+        )
+        heading = (
+            bool(_TITLE.fullmatch(text, line.start, line.end))
+            and line.indent <= owner.indent
+            and title
+        )
         if _CONCLUSION.match(text, line.start, line.end) or new_paragraph or heading:
             closing += _joined(text, rest[i:])
             break
@@ -241,13 +285,19 @@ def _numbered_cuts(text: str, lines: list[_Line], protected: Sequence[tuple[int,
 
 def _counted(text: str, lines: list[_Line]) -> list[int]:
     """Return the starts of lines labelled 1, 2, 3 …: a line that happens to begin with "12." does not count."""
-    labelled = [(line, m) for line in lines if (m := _NUMBER_LABEL.match(text, line.start, line.end))]
+    labelled = [
+        (line, m) for line in lines if (m := _NUMBER_LABEL.match(text, line.start, line.end))
+    ]
     labelled = [(line, m) for line, m in labelled if line.indent <= labelled[0][0].indent + 1]
     numbers = [int(m[2]) for _, m in labelled]
     cuts: list[int] = []
     expected = -1
     for i, (line, _) in enumerate(labelled):
-        starts = line is lines[0] or numbers[i] in (0, 1) or (not cuts and numbers[i + 1 : i + 2] == [numbers[i] + 1])
+        starts = (
+            line is lines[0]
+            or numbers[i] in (0, 1)
+            or (not cuts and numbers[i + 1 : i + 2] == [numbers[i] + 1])
+        )
         if numbers[i] == expected or starts:
             cuts.append(line.start)
             expected = numbers[i] + 1
@@ -277,7 +327,11 @@ def _joined(text: str, lines: list[_Line]) -> list[int]:
         blank = not any(c.isalnum() for c in body)
         previous = lines[i - 1] if i else None
         blank_line = previous is not None and text.count("\n", previous.end, line.start) > 1
-        wrapped = previous is not None and not blank_line and _wraps(text[previous.start : previous.end], body)
+        wrapped = (
+            previous is not None
+            and not blank_line
+            and _wraps(text[previous.start : previous.end], body)
+        )
         hangs = indent is not None and not bullet and not blank_line and line.indent > indent
         title = bool(_TITLE.fullmatch(body))
         if previous is None or not (pending or blank or wrapped or hangs or _DISPLAY.match(body)):
@@ -290,16 +344,28 @@ def _joined(text: str, lines: list[_Line]) -> list[int]:
 def _wraps(line: str, following: str) -> bool:
     """Say whether a long line without a full stop goes on in a line that begins with a lower-case word."""
     line, following = line.rstrip(), following.lstrip()
-    return len(line) >= 60 and line[-1] not in ".!?:;…" and following[:2].isalpha() and following[:2].islower()
+    return (
+        len(line) >= 60
+        and line[-1] not in ".!?:;…"
+        and following[:2].isalpha()
+        and following[:2].islower()
+    )
 
 
-def _sentence_cuts(text: str, start: int, end: int, protected: Sequence[tuple[int, int]]) -> list[int]:
+def _sentence_cuts(
+    text: str, start: int, end: int, protected: Sequence[tuple[int, int]]
+) -> list[int]:
     cuts = []
     for stop in _STOP.finditer(text, start, end):
         cut = stop.end()
         while cut < end and text[cut].isspace():
             cut += 1
-        if cut < end and not _inside(protected, stop.start()) and not _inside(protected, cut) and _ends(text, start, stop, cut):
+        if (
+            cut < end
+            and not _inside(protected, stop.start())
+            and not _inside(protected, cut)
+            and _ends(text, start, stop, cut)
+        ):
             cuts.append(cut)
             start = cut
     return cuts
@@ -334,6 +400,8 @@ def _ends(text: str, start: int, stop: re.Match[str], following: int) -> bool:
         return True
     if name in _SELDOM_LAST or "." in name:
         return starter
-    if len(name) == 1 and abbreviation.group()[0].isupper() and follows.isalpha():  # J. K. Rowling; but "vitamin C. Then …"
+    if (
+        len(name) == 1 and abbreviation.group()[0].isupper() and follows.isalpha()
+    ):  # J. K. Rowling; but "vitamin C. Then …"
         return starter and word is not None and word.group() != "A"
     return True

@@ -15,9 +15,20 @@ from cotlab.ui.links import PAGES
 from cotlab.ui.text import as_code, shorten
 
 __all__ = [
-    "LOCAL", "ROLES", "Forbidden", "LoggedOut", "Person", "Role", "guard", "may", "need", "only", "person", "login_providers",
+    "LOCAL",
+    "ROLES",
+    "Forbidden",
+    "LoggedOut",
+    "Person",
+    "Role",
+    "guard",
+    "may",
+    "need",
+    "only",
+    "person",
+    "login_providers",
     "login_settings",
-]  # fmt: skip
+]
 
 
 class Control(TypedDict):
@@ -103,7 +114,11 @@ def guard() -> None:
 def login_providers() -> list[str]:
     """The names of the logins in ``[auth]`` of secrets.toml; "" is the one without a name."""
     auth: Any = st.secrets.get("auth", {})
-    named = [str(name) for name, section in auth.items() if isinstance(section, Mapping) and "client_id" in section]
+    named = [
+        str(name)
+        for name, section in auth.items()
+        if isinstance(section, Mapping) and "client_id" in section
+    ]
     return ([""] if "client_id" in auth else []) + named
 
 

@@ -25,8 +25,10 @@ from cotlab.ui.runs.picking import csv_button
 from cotlab.ui.text import as_code, shorten
 
 ALL = "all"
-QUESTIONS = {"reasoning": "The reasoning: acceptable, not acceptable, unsure", "target": "The target: answer right and chain "
-             "acceptable"}  # fmt: skip
+QUESTIONS = {
+    "reasoning": "The reasoning: acceptable, not acceptable, unsure",
+    "target": "The target: answer right and chain acceptable",
+}
 ROWS = 20
 
 
@@ -39,9 +41,17 @@ def select_agreement() -> tuple[Agreement, str | None] | None:
     queue = None if chosen == ALL else chosen
     result = _agreement(str(data.store().folder), _stamp(), queue)
     if not result.n_items:
-        parts.empty("Nobody labelled anything here yet.", page("label"), "Label", {"queue": queue} if queue else None)
+        parts.empty(
+            "Nobody labelled anything here yet.",
+            page("label"),
+            "Label",
+            {"queue": queue} if queue else None,
+        )
         return None
-    st.caption(f"{result.n_items} items with a label, {result.n_shared} of them with labels of two raters or more.")
+    st.caption(
+        f"{result.n_items} items with a label, {result.n_shared} of them with labels of two raters"
+        " or more."
+    )
     return result, queue
 
 
@@ -60,21 +70,29 @@ def render_agreement_figure(result: Agreement) -> None:
     question = parts.select_option("On", QUESTIONS, "on", "reasoning")
     table = agreement_points(result, question)
     if table.empty:
-        st.info("No item has labels of two raters yet: make a queue with an overlap, or with several raters an item.")
+        st.info(
+            "No item has labels of two raters yet: make a queue with an overlap, or with several"
+            " raters an item."
+        )
         return
     parts.show_figure("label_agreement", table, key="agreement")
     pairs = [pair for pair in result.pairs if pair.question == question]
     st.subheader("Pairs of raters")
     frame = pd.DataFrame([_pair(pair) for pair in pairs])
-    st.dataframe(frame[parts.page_slice(len(frame), "pairs-page", ROWS)], hide_index=True, key="pairs")
+    st.dataframe(
+        frame[parts.page_slice(len(frame), "pairs-page", ROWS)], hide_index=True, key="pairs"
+    )
     csv_button("rater_pairs", frame, "pairs")
 
 
 def _pair(pair: Pair) -> dict[str, Any]:
     return {
-        "first": pair.first, "second": pair.second, "items": pair.n, "kappa [95%]": _interval_or_reason(pair.kappa),
+        "first": pair.first,
+        "second": pair.second,
+        "items": pair.n,
+        "kappa [95%]": _interval_or_reason(pair.kappa),
         "said the same [95%]": _interval_or_reason(pair.same),
-    }  # fmt: skip
+    }
 
 
 def _interval_or_reason(value: Interval) -> str:
@@ -89,12 +107,22 @@ def render_raters(result: Agreement) -> None:
     st.subheader("Raters")
     frame = pd.DataFrame(
         [
-            {"rater": rater.rater, "labels": rater.n, "acceptable": rater.acceptable, "not acceptable": rater.not_acceptable,
-             "unsure": rater.unsure, "flagged": rater.flagged, "gold items": rater.gold.n, "gold as expected [95%]": _interval_or_reason(rater.gold)}
+            {
+                "rater": rater.rater,
+                "labels": rater.n,
+                "acceptable": rater.acceptable,
+                "not acceptable": rater.not_acceptable,
+                "unsure": rater.unsure,
+                "flagged": rater.flagged,
+                "gold items": rater.gold.n,
+                "gold as expected [95%]": _interval_or_reason(rater.gold),
+            }
             for rater in result.raters
         ]
-    )  # fmt: skip
-    st.dataframe(frame[parts.page_slice(len(frame), "raters-page", ROWS)], hide_index=True, key="raters")
+    )
+    st.dataframe(
+        frame[parts.page_slice(len(frame), "raters-page", ROWS)], hide_index=True, key="raters"
+    )
     csv_button("raters", frame, "raters")
 
 
@@ -109,30 +137,45 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
     unseen = blind.hidden_items()
     rows = [row for row in table.to_dict("records") if (row["run"], row["item_id"]) not in unseen]
     if len(rows) < len(table):
-        gone = blind.hidden_notice(len(table) - len(rows), "item that raters differ on", "items that raters differ on")
+        gone = blind.hidden_notice(
+            len(table) - len(rows), "item that raters differ on", "items that raters differ on"
+        )
         st.info(gone, icon=":material/visibility_off:")
         st.page_link(page("label"), label="Label", icon=":material/rate_review:")
     for row in rows[parts.page_slice(len(rows), "differ-page", ROWS)]:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
             with st.container(width=176):
                 st.page_link(
-                    page("item"), label=as_code(shorten(row["item_id"], 22)), icon=":material/article:",
+                    page("item"),
+                    label=as_code(shorten(row["item_id"], 22)),
+                    icon=":material/article:",
                     query_params={"run": row["run"], "item": row["item_id"]},
-                )  # fmt: skip
+                )
             with st.container(width="stretch", gap="xxsmall"):
-                st.text("; ".join(_verdict_text(*verdict) for verdict in row["said"]), width="stretch")
+                st.text(
+                    "; ".join(_verdict_text(*verdict) for verdict in row["said"]), width="stretch"
+                )
                 if row["adjudicated"]:
                     st.caption(":material/gavel: settled")
     left = int((~table["adjudicated"].astype(bool)).sum())
     st.caption(f"{len(table)} items, {left} of them not settled.")
     if left and access.may("admin"):
         st.button(
-            f"Have {left} adjudicated", key=f"adjudicate-{queue}-{left}", icon=":material/gavel:", on_click=_adjudicate,
-            args=(queue,), help="Makes a queue of them. What is said there decides an item's target.",
-        )  # fmt: skip
+            f"Have {left} adjudicated",
+            key=f"adjudicate-{queue}-{left}",
+            icon=":material/gavel:",
+            on_click=_adjudicate,
+            args=(queue,),
+            help="Makes a queue of them. What is said there decides an item's target.",
+        )
     made = st.session_state.pop("adjudication", None)
     if made is not None and made[0]:
-        st.page_link(page("label"), label="To the new queue", icon=":material/rate_review:", query_params={"queue": made[0]})
+        st.page_link(
+            page("label"),
+            label="To the new queue",
+            icon=":material/rate_review:",
+            query_params={"queue": made[0]},
+        )
     elif made is not None:
         st.error(as_code(made[1]))
 
@@ -149,7 +192,8 @@ def _adjudicate(queue: str | None) -> None:
         items = agreement_review.items_to_adjudicate(data.store(), queue=queue)
         name = "adjudication" + (f" of {queue}" if queue else "")
         st.session_state["adjudication"] = (
-            queues.make_queue(data.store(), name, items, kind="adjudication", by=who.name), ""
-        )  # fmt: skip
+            queues.make_queue(data.store(), name, items, kind="adjudication", by=who.name),
+            "",
+        )
     except CotlabError as error:
         st.session_state["adjudication"] = ("", str(error))

@@ -56,20 +56,26 @@ def _scores(folder: str, run_id: str, revision: int) -> pd.DataFrame:
 def _positions(folder: str, run_id: str, revision: int, metric: str) -> pd.DataFrame:
     table = _scores(folder, run_id, revision)
     by_position = redundancy.position_table(table[table["metric"] == metric])
-    return by_position.assign(mode=by_position["facet"].map(lambda text: json.loads(text).get("mode", "")))
+    return by_position.assign(
+        mode=by_position["facet"].map(lambda text: json.loads(text).get("mode", ""))
+    )
 
 
 def position_estimates(run_id: str, revision: int, metric: str) -> pd.DataFrame:
     return _positions(str(store().folder), run_id, revision, metric)
 
 
-def selected_scores(run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None) -> pd.DataFrame:
+def selected_scores(
+    run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None
+) -> pd.DataFrame:
     """Scores of some metrics, or of one item, as they are stored."""
     return _some_scores(str(store().folder), run_id, revision, metrics, item_id)
 
 
 @st.cache_data(show_spinner="Reading scores", max_entries=32)
-def _some_scores(folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None) -> pd.DataFrame:
+def _some_scores(
+    folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None
+) -> pd.DataFrame:
     return read.run_scores(store(), run_id, metrics=metrics, item_id=item_id)
 
 
@@ -82,16 +88,22 @@ def estimates(run_id: str, revision: int) -> pd.DataFrame:
 def _estimates(folder: str, run_id: str, revision: int) -> pd.DataFrame:
     table = read.run_estimates(store(), run_id)
     facets = [json.loads(text) for text in table["facet"]]
-    return table.assign(mode=[f.get("mode", "") for f in facets], ccs=[f.get("metric", "") for f in facets])
+    return table.assign(
+        mode=[f.get("mode", "") for f in facets], ccs=[f.get("metric", "") for f in facets]
+    )
 
 
-def mediation_scores(run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None) -> pd.DataFrame:
+def mediation_scores(
+    run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None
+) -> pd.DataFrame:
     """Scores of some metrics, or of one item, with a column for each part of a facet of the scorer mediation."""
     return _mediated(str(store().folder), run_id, revision, metrics, item_id)
 
 
 @st.cache_data(show_spinner="Reading scores", max_entries=32)
-def _mediated(folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None) -> pd.DataFrame:
+def _mediated(
+    folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None
+) -> pd.DataFrame:
     return with_facets(read.run_scores(store(), run_id, metrics=metrics, item_id=item_id))
 
 
@@ -137,7 +149,9 @@ def ask_stop(run_id: str) -> bool:
         state.close()
 
 
-def exchanges(keys: tuple[str, ...]) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+def exchanges(
+    keys: tuple[str, ...],
+) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
     """Request and reply behind each key, as far as the log holds them."""
     log = ResponseLog(store().log_path)
     try:
@@ -166,8 +180,13 @@ def reply_text(reply: dict[str, Any] | None) -> str:
         return "the model refused"
     if "text" not in reply and ("vectors" in reply or "numbers" in reply):
         numbers = ", ".join(f"{value:.6g}" for value in reply.get("numbers", ()))
-        return numbers or f"{len(reply['vectors'])} vector{'s' if len(reply['vectors']) > 1 else ''}"
+        return (
+            numbers or f"{len(reply['vectors'])} vector{'s' if len(reply['vectors']) > 1 else ''}"
+        )
     if reply.get("located"):
         tokens, n_positions = (len(reply["located"][what]) for what in ("pieces", "positions"))
-        return f"{tokens} tokens; {n_positions} {'part was' if n_positions == 1 else 'parts were'} located among them"
+        return (
+            f"{tokens} tokens; {n_positions} {'part was' if n_positions == 1 else 'parts were'}"
+            " located among them"
+        )
     return str(reply.get("text", "")).strip() or "(empty)"

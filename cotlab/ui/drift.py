@@ -11,16 +11,24 @@ import streamlit as st
 
 from cotlab.analysis.tables.drift import (
     MAX_PANELS,
-    stored_checks,
+    compared_features,
     distribution_rows,
     score_rows,
-    compared_features,
+    stored_checks,
     time_note,
     time_rows,
 )
 from cotlab.core.errors import CotlabError
-from cotlab.figures.style import interval_text, format_number
-from cotlab.review.release.drift import KS, PSI, DriftCheck, feature_values, drift_from_json, store_drift_check, measure_drift
+from cotlab.figures.style import format_number, interval_text
+from cotlab.review.release.drift import (
+    KS,
+    PSI,
+    DriftCheck,
+    drift_from_json,
+    feature_values,
+    measure_drift,
+    store_drift_check,
+)
 from cotlab.review.release.reaudit import reaudit, released
 from cotlab.store import labels as label_store
 from cotlab.store import read
@@ -49,12 +57,22 @@ def select_drift_runs() -> DriftView | None:
     """Pick the runs of both sides; None (after saying why) where nothing can be compared."""
     rows = read.list_runs(data.store()).to_dict("records")
     if len(rows) < 2:
-        parts.empty("It takes two runs to look for drift between: one that is the reference, and a later one.",
-                    page("new_run"), "Start one")  # fmt: skip
+        parts.empty(
+            "It takes two runs to look for drift between: one that is the reference, and a later"
+            " one.",
+            page("new_run"),
+            "Start one",
+        )
         return None
     labels, stamps = run_labels(rows), {str(row["id"]): int(row["revision"]) for row in rows}
     first = _first_reference(rows)
-    reference = pick_many("Reference", labels, "reference", first, help="What the calibrator saw: the runs it was fitted on.")
+    reference = pick_many(
+        "Reference",
+        labels,
+        "reference",
+        first,
+        help="What the calibrator saw: the runs it was fitted on.",
+    )
     others = {run: label for run, label in labels.items() if run not in reference}
     current = pick_many("Current", others, "current", list(others)[:1], help="The items of today.")
     if not reference or not current:
@@ -63,11 +81,24 @@ def select_drift_runs() -> DriftView | None:
     for row in (row for row in rows if row["id"] in (*reference, *current)):
         parts.partial_banner(row)
     with st.container(horizontal=True):
-        ks = st.number_input("KS that matters", 0.01, 1.0, KS, 0.05, key="ks", bind="query-params", width=170)
-        psi = st.number_input("PSI that matters (nats)", 0.01, 10.0, PSI, 0.05, key="psi", bind="query-params", width=170)
+        ks = st.number_input(
+            "KS that matters", 0.01, 1.0, KS, 0.05, key="ks", bind="query-params", width=170
+        )
+        psi = st.number_input(
+            "PSI that matters (nats)",
+            0.01,
+            10.0,
+            PSI,
+            0.05,
+            key="psi",
+            bind="query-params",
+            width=170,
+        )
     runs = tuple((run, stamps[run]) for run in (*reference, *current))
     try:
-        check = _measured(str(data.store().folder), runs, len(reference), float(ks), float(psi), _learnt())
+        check = _measured(
+            str(data.store().folder), runs, len(reference), float(ks), float(psi), _learnt()
+        )
     except CotlabError as error:
         st.info(as_code(str(error)))
         return None
@@ -85,10 +116,20 @@ def render_drift_verdict(view: DriftView) -> None:
     numbers = [
         ("Features moved", f"{len(check.moved)} of {n}"),
         ("All features together, p", format_number(joint.energy.p)),
-        ("Energy coefficient (0 to 1)", f"{format_number(joint.energy.value)}, shuffled ≤ {format_number(joint.energy.null_hi)}"),
+        (
+            "Energy coefficient (0 to 1)",
+            (
+                f"{format_number(joint.energy.value)}, shuffled ≤"
+                f" {format_number(joint.energy.null_hi)}"
+            ),
+        ),
     ]
     for name, estimate in (("Brier", quality.brier), ("ECE", quality.ece)):
-        value = "n/a" if estimate is None else interval_text(estimate["point"], estimate["lo"], estimate["hi"])
+        value = (
+            "n/a"
+            if estimate is None
+            else interval_text(estimate["point"], estimate["lo"], estimate["hi"])
+        )
         numbers.append((f"{name} since the fit, n = {quality.n}", value))
     parts.show_numbers(numbers)
     st.caption(as_code(_quality_text(check)))
@@ -106,7 +147,12 @@ def render_drift_figures(view: DriftView) -> None:
     st.subheader("The distributions")
     part = names[parts.page_slice(len(names), "drift-page", MAX_PANELS)]
     values = _values(str(data.store().folder), view.runs, check)
-    parts.show_figure("feature_distributions", distribution_rows(values, check, part), key="distributions", evidence=evidence)
+    parts.show_figure(
+        "feature_distributions",
+        distribution_rows(values, check, part),
+        key="distributions",
+        evidence=evidence,
+    )
 
 
 def render_drift_actions(view: DriftView) -> None:
@@ -126,14 +172,29 @@ def render_drift_actions(view: DriftView) -> None:
     out = released(data.store(), check.current)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n = int(st.number_input("Released items to audit", 1, 1000, 20, key="reaudit-n", width=190))
-        locked = access.only("admin", disabled=not out, help=None if out else "No item of the current runs is released.")
-        if st.button(f"Queue a re-audit (of {len(out)})", key="reaudit", icon=":material/rule:", **locked):
+        locked = access.only(
+            "admin",
+            disabled=not out,
+            help=None if out else "No item of the current runs is released.",
+        )
+        if st.button(
+            f"Queue a re-audit (of {len(out)})", key="reaudit", icon=":material/rule:", **locked
+        ):
             _reaudit(check, n)
-        if st.button("Keep this check", key="keep-check", icon=":material/save:", **access.only("admin")):
+        if st.button(
+            "Keep this check", key="keep-check", icon=":material/save:", **access.only("admin")
+        ):
             _keep(check)
-    st.caption("The re-audit is a random sample, so what raters find in it holds for all that was released. From a terminal:")
+    st.caption(
+        "The re-audit is a random sample, so what raters find in it holds for all that was"
+        " released. From a terminal:"
+    )
     sides = f"{','.join(check.reference)} {' '.join(check.current)}"
-    st.code(f"cotlab drift {sides} --ks {check.ks:g} --psi {check.psi:g}", language="text", wrap_lines=True)
+    st.code(
+        f"cotlab drift {sides} --ks {check.ks:g} --psi {check.psi:g}",
+        language="text",
+        wrap_lines=True,
+    )
 
 
 def render_drift_over_time(view: DriftView) -> None:
@@ -143,12 +204,18 @@ def render_drift_over_time(view: DriftView) -> None:
         return
     st.subheader("Over time")
     if len(checks) == 1:
-        st.caption("One check of this reference was kept so far; with a second one they are drawn over time.")
+        st.caption(
+            "One check of this reference was kept so far; with a second one they are drawn over"
+            " time."
+        )
         return
     parts.show_figure(
-        "drift_over_time", time_rows(checks), key="drift-time", note=as_code(time_note(checks)),
+        "drift_over_time",
+        time_rows(checks),
+        key="drift-time",
+        note=as_code(time_note(checks)),
         evidence=(page("run"), {"run": view.check.current[0]}),
-    )  # fmt: skip
+    )
 
 
 def render_past_checks() -> None:
@@ -162,36 +229,52 @@ def render_past_checks() -> None:
     rows = pd.DataFrame(
         {
             "when": [check.at for check in checks],
-            "look": [f"/drift?{'&'.join([*(f'reference={r}' for r in check.reference), *(f'current={r}' for r in check.current)])}"
-                     for check in checks],
-            "alert": ["alert" if check.alert else "" for check in checks], "moved": [", ".join(check.moved) for check in checks],
-            "largest KS": [_largest(check, "ks") for check in checks], "largest PSI": [_largest(check, "psi") for check in checks],
-            "joint p": [check.joint.energy.p for check in checks], "current": [", ".join(check.current) for check in checks],
-            "reference": [", ".join(check.reference) for check in checks], "part": [check.label for check in checks],
+            "look": [
+                f"/drift?{'&'.join([*(f'reference={r}' for r in check.reference), *(f'current={r}' for r in check.current)])}"
+                for check in checks
+            ],
+            "alert": ["alert" if check.alert else "" for check in checks],
+            "moved": [", ".join(check.moved) for check in checks],
+            "largest KS": [_largest(check, "ks") for check in checks],
+            "largest PSI": [_largest(check, "psi") for check in checks],
+            "joint p": [check.joint.energy.p for check in checks],
+            "current": [", ".join(check.current) for check in checks],
+            "reference": [", ".join(check.reference) for check in checks],
+            "part": [check.label for check in checks],
             "by": [check.by for check in checks],
         }
-    )  # fmt: skip
+    )
     part = rows.iloc[parts.page_slice(len(rows), "history-page")]
     st.dataframe(
-        part, hide_index=True, key="drift-history",
+        part,
+        hide_index=True,
+        key="drift-history",
         column_config={
             "when": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
             "look": st.column_config.LinkColumn(display_text="open"),
-            **{name: st.column_config.NumberColumn(format="%.3g") for name in ("largest KS", "largest PSI", "joint p")},
+            **{
+                name: st.column_config.NumberColumn(format="%.3g")
+                for name in ("largest KS", "largest PSI", "joint p")
+            },
         },
-    )  # fmt: skip
+    )
     csv_button("drift_checks", rows, "drift-history")
 
 
 def render_drift_notes(view: DriftView) -> None:
     check = view.check
-    same = f"{check.shared} questions were asked on both sides; those are compared with themselves. " if check.shared else ""
+    same = (
+        f"{check.shared} questions were asked on both sides; those are compared with themselves. "
+        if check.shared
+        else ""
+    )
     st.caption(
-        f"{same}Each statistic is held against {check.permutations} shuffles of whole questions (seed {check.seed}). An alert "
-        f"needs KS ≥ {check.ks:g} or PSI ≥ {check.psi:g}, and p ≤ {check.alpha:g} after Benjamini and Hochberg over PSI and KS "
-        "of all features. PSI and KL: nats, bins by quantiles of the reference, 0.5 added to each count. "
-        f"All features together: {check.joint.method}. Drift says that items differ from those of the reference; it does not "
-        "say that scores are wrong, and scores can go wrong without it."
+        f"{same}Each statistic is held against {check.permutations} shuffles of whole questions"
+        f" (seed {check.seed}). An alert needs KS ≥ {check.ks:g} or PSI ≥ {check.psi:g}, and p ≤"
+        f" {check.alpha:g} after Benjamini and Hochberg over PSI and KS of all features. PSI and"
+        " KL: nats, bins by quantiles of the reference, 0.5 added to each count. All features"
+        f" together: {check.joint.method}. Drift says that items differ from those of the"
+        " reference; it does not say that scores are wrong, and scores can go wrong without it."
     )
 
 
@@ -213,18 +296,27 @@ def _quality_text(check: DriftCheck) -> str:
     quality = check.quality
     if quality.brier is None:
         return f"Brier and ECE since the fit: n/a, {quality.reason}."
-    at_fit = "" if quality.fitted is None else f" At the fit Brier was {format_number(quality.fitted)}, out of fold."
+    at_fit = (
+        ""
+        if quality.fitted is None
+        else f" At the fit Brier was {format_number(quality.fitted)}, out of fold."
+    )
     worse = " It is worse now: its whole interval lies above." if quality.worse else ""
     perfect = "" if quality.band is None else " to ".join(map(format_number, quality.band))
     band = f" A perfectly calibrated forecaster's ECE lies from {perfect}." if perfect else ""
     return (
-        f"Brier and ECE of calibrator {quality.version} on {quality.n} items labelled since its fit, lower is better, 95 % intervals."
-        f"{at_fit}{worse}{band} Items chosen near a threshold are harder than most."
+        f"Brier and ECE of calibrator {quality.version} on {quality.n} items labelled since its"
+        f" fit, lower is better, 95 % intervals.{at_fit}{worse}{band} Items chosen near a threshold"
+        " are harder than most."
     )
 
 
 def _largest(check: DriftCheck, measure: str) -> float | None:
-    known = [value for feature in check.features if (value := getattr(feature.drift, measure).value) is not None]
+    known = [
+        value
+        for feature in check.features
+        if (value := getattr(feature.drift, measure).value) is not None
+    ]
     return max(known, default=None)
 
 
@@ -235,18 +327,29 @@ def _first_reference(rows: list[dict[str, Any]]) -> list[str]:
     seen = [run for run in ((row or {}).get("report") or {}).get("runs", ()) if run in known]
     if seen and len(seen) < len(known):
         return seen
-    with_composite = [str(r["id"]) for r in rows if any(spec.name == "composite" for spec in data.parse_plan(r["plan"]).scorers)]
+    with_composite = [
+        str(r["id"])
+        for r in rows
+        if any(spec.name == "composite" for spec in data.parse_plan(r["plan"]).scorers)
+    ]
     return (with_composite or known)[-1:]
 
 
 def _learnt() -> tuple[int, int]:
     """What the calibrator's quality depends on beside the runs: the newest label and the version in use."""
-    table, row = label_store.label_table(data.store(), history=True), current_calibrator(data.store())
-    return (0 if table.empty else int(table["seq"].max())), (0 if row is None else int(row["version"]))
+    table, row = (
+        label_store.label_table(data.store(), history=True),
+        current_calibrator(data.store()),
+    )
+    return (0 if table.empty else int(table["seq"].max())), (
+        0 if row is None else int(row["version"])
+    )
 
 
 @st.cache_data(show_spinner="Shuffling the runs", max_entries=16)
-def _measured(folder: str, runs: Stamps, n_reference: int, ks: float, psi: float, learnt: tuple[int, int]) -> DriftCheck:
+def _measured(
+    folder: str, runs: Stamps, n_reference: int, ks: float, psi: float, learnt: tuple[int, int]
+) -> DriftCheck:
     ids = [run for run, _ in runs]
     return measure_drift(data.store(), ids[:n_reference], ids[n_reference:], ks=ks, psi=psi)
 

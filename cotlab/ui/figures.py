@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.tables.catalogue import TABLES, figure_table
-from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, Source
+from cotlab.analysis.tables.source import Choice, FigureData, NoFigure, Source
 from cotlab.core.errors import ConfigError
 from cotlab.export import bundle
 from cotlab.export import recipes as wanted
@@ -25,13 +25,23 @@ from cotlab.ui.text import as_code, shorten
 Stamp = tuple[tuple[str, int], ...]
 LABELS = {"neurips": "NeurIPS", "icml": "ICML", "nature": "Nature", "slide": "Slide (16 to 9)"}
 MIME = {
-    "pdf": "application/pdf", "svg": "image/svg+xml", "png": "image/png", "html": "text/html", "csv": "text/csv",
-    "json": "application/json", "txt": "text/plain", "tex": "application/x-tex", "md": "text/markdown",
-}  # fmt: skip
+    "pdf": "application/pdf",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "html": "text/html",
+    "csv": "text/csv",
+    "json": "application/json",
+    "txt": "text/plain",
+    "tex": "application/x-tex",
+    "md": "text/markdown",
+}
 NAMES = {
-    "csv": "Numbers (CSV)", "recipe.json": "Recipe (JSON)", "caption.txt": "Caption", "tex": "Table (LaTeX)",
+    "csv": "Numbers (CSV)",
+    "recipe.json": "Recipe (JSON)",
+    "caption.txt": "Caption",
+    "tex": "Table (LaTeX)",
     "md": "Table (Markdown)",
-}  # fmt: skip
+}
 
 
 def select_figure_run() -> dict[str, Any] | None:
@@ -53,7 +63,12 @@ def select_figure(row: dict[str, Any]) -> Recipe | None:
     item: str | None = None
     if TABLES[name].of == "item":
         if not source.items:
-            parts.empty("No item of this run has been scored yet.", page("run"), "See the run", {"run": row["id"]})
+            parts.empty(
+                "No item of this run has been scored yet.",
+                page("run"),
+                "See the run",
+                {"run": row["id"]},
+            )
             return None
         item = parts.select_option("Item", {item_id: item_id for item_id in source.items}, "item")
     result = _table(str(source.store.folder), row["id"], _stamp(row), name, item)
@@ -64,7 +79,10 @@ def select_figure(row: dict[str, Any]) -> Recipe | None:
 
 
 def select_preset() -> Preset:
-    labels = {name: f"{LABELS.get(name, name)}, {preset.column_pt:g} pt" for name, preset in PRESETS.items()}
+    labels = {
+        name: f"{LABELS.get(name, name)}, {preset.column_pt:g} pt"
+        for name, preset in PRESETS.items()
+    }
     return PRESETS[parts.select_option("Venue", labels, "preset")]
 
 
@@ -75,12 +93,17 @@ def render_figure(recipe: Recipe, preset: Preset) -> None:
     width, height = float(paper.layout.width), float(paper.layout.height)
     with st.container(border=True, width=round(width) + 34):
         st.plotly_chart(
-            paper, theme=None, key=f"paper-{recipe.name}-{preset.name}", width="content", config={"staticPlot": True}
+            paper,
+            theme=None,
+            key=f"paper-{recipe.name}-{preset.name}",
+            width="content",
+            config={"staticPlot": True},
         )
     width_note = " It needs the width of the page." if width > preset.column_px + 1 else ""
     st.caption(
-        f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7 pt; at true size where this page is "
-        f"wide enough.{width_note} What a mark says on hover stands in the numbers."
+        f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7 pt; at"
+        f" true size where this page is wide enough.{width_note} What a mark says on hover stands"
+        " in the numbers."
     )
     st.subheader("Caption")
     with st.container(width=round(max(width, 560))):
@@ -94,13 +117,18 @@ def render_downloads(recipe: Recipe, preset: Preset) -> None:
         st.warning(f"{MISSING}. HTML, numbers and recipe are here all the same.")
     key = f"{recipe.name}-{preset.name}-{hash(recipe_to_json(recipe))}"
     made: dict[str, bytes] | None = st.session_state.get("figure-files", {}).get(key)
-    if made is None and st.button("Draw the files", key=f"draw-{key}", icon=":material/draw:", type="primary"):
+    if made is None and st.button(
+        "Draw the files", key=f"draw-{key}", icon=":material/draw:", type="primary"
+    ):
         made = _draw([recipe], preset)
         if made is not None:
             st.session_state["figure-files"] = {key: made}
             st.rerun()
     if made is None:
-        st.caption("PDF, SVG, PNG (300 dpi), interactive HTML, numbers, caption, tables and recipe; all as one zip.")
+        st.caption(
+            "PDF, SVG, PNG (300 dpi), interactive HTML, numbers, caption, tables and recipe; all as"
+            " one zip."
+        )
         return
     zipped = bundle.archive_name(recipe.name, preset.name)
     _download("All files (zip)", bundle.zip_files(made), zipped, "application/zip", primary=True)
@@ -116,7 +144,9 @@ def render_all_figures(row: dict[str, Any], preset: Preset) -> None:
     st.divider()
     source, key = _source(row), f"all-{row['id']}-{hash(_stamp(row))}-{preset.name}"
     made: bytes | None = st.session_state.get("run-files", {}).get(key)
-    if made is None and st.button("Draw every figure of this run", key=key, icon=":material/photo_library:"):
+    if made is None and st.button(
+        "Draw every figure of this run", key=key, icon=":material/photo_library:"
+    ):
         recipes, _ = wanted.recipes_of(source, preset=preset.name)
         files = _draw(recipes, preset)
         if files is not None:
@@ -124,9 +154,19 @@ def render_all_figures(row: dict[str, Any], preset: Preset) -> None:
             st.session_state["run-files"] = {key: made}
             st.rerun()
     if made is not None:
-        _download("Every figure (zip)", made, bundle.archive_name(row["id"], preset.name), "application/zip", primary=True)
+        _download(
+            "Every figure (zip)",
+            made,
+            bundle.archive_name(row["id"], preset.name),
+            "application/zip",
+            primary=True,
+        )
     st.caption("The same from a terminal:")
-    st.code(f"cotlab figures {row['id']} --out figures --format pdf,svg,png,html --preset {preset.name}", language="text")
+    st.code(
+        f"cotlab figures {row['id']} --out figures --format pdf,svg,png,html --preset"
+        f" {preset.name}",
+        language="text",
+    )
 
 
 def _draw(recipes: list[Recipe], preset: Preset) -> dict[str, bytes] | None:
@@ -148,9 +188,15 @@ def _draw(recipes: list[Recipe], preset: Preset) -> dict[str, bytes] | None:
 
 def _download(label: str, content: bytes, name: str, mime: str, *, primary: bool = False) -> None:
     st.download_button(
-        label, content, file_name=name, mime=mime, key=f"get-{name}", icon=":material/download:", on_click="ignore",
+        label,
+        content,
+        file_name=name,
+        mime=mime,
+        key=f"get-{name}",
+        icon=":material/download:",
+        on_click="ignore",
         type="primary" if primary else "secondary",
-    )  # fmt: skip
+    )
 
 
 def _source(row: dict[str, Any]) -> Source:
@@ -160,7 +206,10 @@ def _source(row: dict[str, Any]) -> Source:
 def _stamp(row: dict[str, Any]) -> Stamp:
     """What the figures of a run are made of: it and the runs on its suite, each as it stands."""
     rows = read.list_runs(data.store())
-    return tuple((str(r["id"]), int(r["revision"])) for r in rows[rows["suite"] == row["suite"]].to_dict("records"))
+    return tuple(
+        (str(r["id"]), int(r["revision"]))
+        for r in rows[rows["suite"] == row["suite"]].to_dict("records")
+    )
 
 
 @st.cache_resource(show_spinner="Reading the run", max_entries=4)
@@ -169,7 +218,9 @@ def _sources(folder: str, run_id: str, stamp: Stamp) -> Source:
 
 
 @st.cache_data(show_spinner="Making the table", max_entries=64)
-def _table(folder: str, run_id: str, stamp: Stamp, name: str, item: str | None) -> FigureData | NoFigure:
+def _table(
+    folder: str, run_id: str, stamp: Stamp, name: str, item: str | None
+) -> FigureData | NoFigure:
     try:
         return figure_table(_sources(folder, run_id, stamp), name, Choice(item=item))
     except ConfigError as error:  # the figure is not of this item

@@ -26,7 +26,10 @@ def is_empty() -> bool:
 
 def first_use() -> None:
     """What to do where nothing was run yet."""
-    st.info("Nothing was run yet. The shipped suite and the shipped organism need no key and take less than a minute.")
+    st.info(
+        "Nothing was run yet. The shipped suite and the shipped organism need no key and take less"
+        " than a minute."
+    )
     label = "Run the shipped suite on the shipped organism"
     if st.button(label, type="primary", icon=":material/play_arrow:", **access.only("admin")):
         access.need("admin")
@@ -38,9 +41,10 @@ def first_use() -> None:
 
 def render_first_steps() -> None:
     st.markdown(
-        "1. **Suite**: choose a shipped suite or upload your own (one JSON object a line).\n"
-        "2. **Run**: choose a model and what to measure; the dry run says how many requests and how much money.\n"
-        "3. **Look**: *Steps* shows which steps the answer depends on; every number leads to the replies behind it."
+        "1. **Suite**: choose a shipped suite or upload your own (one JSON object a line).\n2."
+        " **Run**: choose a model and what to measure; the dry run says how many requests and how"
+        " much money.\n3. **Look**: *Steps* shows which steps the answer depends on; every number"
+        " leads to the replies behind it."
     )
     with st.container(horizontal=True):
         st.page_link(page("suites"), label="Suites", icon=":material/list_alt:")
@@ -70,9 +74,17 @@ def render_running_runs() -> None:
         eta = f", {progress.eta_s:.0f} s left" if progress.eta_s is not None else ""
         st.progress(
             min(1.0, share),
-            text=f"{live.run}: {progress.items_done} of {progress.items_total} {_unit(live.run)}, {progress.rate:.0f} replies/s{eta}",
+            text=(
+                f"{live.run}: {progress.items_done} of {progress.items_total} {_unit(live.run)},"
+                f" {progress.rate:.0f} replies/s{eta}"
+            ),
         )
-        st.page_link(page("run"), label=f"Watch {live.run}", icon=":material/monitoring:", query_params={"run": live.run})
+        st.page_link(
+            page("run"),
+            label=f"Watch {live.run}",
+            icon=":material/monitoring:",
+            query_params={"run": live.run},
+        )
 
 
 def _unit(run_id: str) -> str:
@@ -85,25 +97,38 @@ def _unit(run_id: str) -> str:
 
 def render_pending_reviews() -> None:
     """Labels that are due of whoever looks and may label, and alerts of drift."""
-    queues = due.pending_queues(data.store(), access.person().name).to_dict("records") if access.may("labeller") else []
+    queues = (
+        due.pending_queues(data.store(), access.person().name).to_dict("records")
+        if access.may("labeller")
+        else []
+    )
     alerts = due.drift_alerts(data.store()).to_dict("records")
     if queues:
         st.subheader("Labels due")
     for row in queues[:MAX_LISTED]:
         st.page_link(
-            page("label"), icon=":material/rate_review:", query_params={"queue": str(row["id"])},
-            label=f"{as_code(shorten(row['name'], 60))}: {row['due']} of {row['n']} items left for you",
-        )  # fmt: skip
+            page("label"),
+            icon=":material/rate_review:",
+            query_params={"queue": str(row["id"])},
+            label=(
+                f"{as_code(shorten(row['name'], 60))}: {row['due']} of {row['n']} items left"
+                " for you"
+            ),
+        )
     _more(len(queues), "queues")
     if alerts:
         st.subheader("Drift alerts")
     for row in alerts[:MAX_LISTED]:
-        both = " to ".join(as_code(shorten(", ".join(row[side]), 60)) for side in ("reference", "current"))
+        both = " to ".join(
+            as_code(shorten(", ".join(row[side]), 60)) for side in ("reference", "current")
+        )
         st.warning(f"{both}, {row['at_']:%Y-%m-%d %H:%M}: {as_code(shorten(row['reason'], 300))}")
         st.page_link(
-            page("drift"), label=f"Drift from {both}", icon=":material/trending_up:",
+            page("drift"),
+            label=f"Drift from {both}",
+            icon=":material/trending_up:",
             query_params=[(side, run) for side in ("reference", "current") for run in row[side]],
-        )  # fmt: skip
+        )
     _more(len(alerts), "alerts")
     if not queues and not alerts:
         st.caption("No labels are due, and no check of drift raised an alert.")

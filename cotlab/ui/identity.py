@@ -14,10 +14,18 @@ from cotlab.core.errors import ConfigError, CotlabError
 Role = Literal["viewer", "labeller", "admin"]
 ROLES: tuple[Role, ...] = ("viewer", "labeller", "admin")
 LOCAL, GUEST = "local", "guest"
-"""Who works on this machine without a login, and who comes from elsewhere where the dashboard is open."""
+"""Who works on this machine without a login, and who comes from elsewhere where the dashboard is
+open."""
 SECRET_HEADER = "X-Cotlab-Proxy-Secret"
 """The header by which a proxy shows that a request comes through it."""
-FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-User", "X-Real-Ip", "Via")
+FORWARDED = (
+    "Forwarded",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-User",
+    "X-Real-Ip",
+    "Via",
+)
 """A request with one of these came through a proxy, whatever address the connection has."""
 MIN_SECRET_CHARS, MAX_NAME_CHARS = 16, 200
 
@@ -48,10 +56,17 @@ class Client:
 
     def values(self, name: str) -> list[str]:
         """All values of a header, whatever the case of its name."""
-        return [value for header, values in self.headers.items() if header.lower() == name.lower() for value in values]
+        return [
+            value
+            for header, values in self.headers.items()
+            if header.lower() == name.lower()
+            for value in values
+        ]
 
 
-def identify(client: Client | None, claims: Mapping[str, Any], settings: Mapping[str, str], typed: str = "") -> Person:
+def identify(
+    client: Client | None, claims: Mapping[str, Any], settings: Mapping[str, str], typed: str = ""
+) -> Person:
     """Who asks, and what they may.
 
     Parameters
@@ -59,7 +74,8 @@ def identify(client: Client | None, claims: Mapping[str, Any], settings: Mapping
     client : Client or None
         None where the connection has ended: nobody asks any more.
     claims : mapping
-        What Streamlit's login says of the client; it has ``is_logged_in`` only where a login is set up.
+        What Streamlit's login says of the client; it has ``is_logged_in`` only where a login is set
+        up.
     settings : mapping
         ``COTLAB_…`` by name; one that is empty or absent is not set.
     typed : str
@@ -70,11 +86,15 @@ def identify(client: Client | None, claims: Mapping[str, Any], settings: Mapping
     LoggedOut
         If a login is set up and this client has none.
     Forbidden
-        If the client does not come through the proxy that is trusted, or from elsewhere while no login is set up.
+        If the client does not come through the proxy that is trusted, or from elsewhere while no
+        login is set up.
     ConfigError
         If the settings contradict each other or cannot be trusted: then nobody is let in.
     """
-    header, secret = settings.get("COTLAB_TRUSTED_HEADER", "").strip(), settings.get("COTLAB_PROXY_SECRET", "").strip()
+    header, secret = (
+        settings.get("COTLAB_TRUSTED_HEADER", "").strip(),
+        settings.get("COTLAB_PROXY_SECRET", "").strip(),
+    )
     login = "is_logged_in" in claims
     _validate_login(header, secret, login)
     if client is None or not client.headers:
@@ -97,13 +117,18 @@ def open_role(settings: Mapping[str, str]) -> Role | None:
     for known in ROLES:
         if role == known:
             return known
-    raise ConfigError(f"COTLAB_OPEN={value!r} is no role. It is empty, or one of {', '.join(ROLES)} (1 means admin).")
+    raise ConfigError(
+        f"COTLAB_OPEN={value!r} is no role. It is empty, or one of {', '.join(ROLES)} (1 means"
+        " admin)."
+    )
 
 
 def listed_role(name: str, settings: Mapping[str, str]) -> Role:
     """The highest role whose list has this name; in a list, ``*`` is everybody who is logged in."""
     for role, variable in (("admin", "COTLAB_ADMINS"), ("labeller", "COTLAB_LABELLERS")):
-        listed = {normalise_name(part) for part in settings.get(variable, "").split(",") if part.strip()}
+        listed = {
+            normalise_name(part) for part in settings.get(variable, "").split(",") if part.strip()
+        }
         if listed & {"*", normalise_name(name)}:
             return "admin" if role == "admin" else "labeller"
     return "viewer"
@@ -112,7 +137,8 @@ def listed_role(name: str, settings: Mapping[str, str]) -> Role:
 def normalise_name(name: str) -> str:
     """A name as it is compared: letters of ASCII in lower case, all others as they are.
 
-    Some letters of other alphabets become ASCII in lower case (the Kelvin sign becomes k): they must not become somebody else.
+    Some letters of other alphabets become ASCII in lower case (the Kelvin sign becomes k): they
+    must not become somebody else.
     """
     stripped = name.strip()
     return stripped.lower() if stripped.isascii() else stripped
@@ -120,14 +146,21 @@ def normalise_name(name: str) -> str:
 
 def _validate_login(header: str, secret: str, login: bool) -> None:
     if header and login:
-        raise ConfigError("Two logins are set up: COTLAB_TRUSTED_HEADER and [auth] of secrets.toml. Keep one of them.")
+        raise ConfigError(
+            "Two logins are set up: COTLAB_TRUSTED_HEADER and [auth] of secrets.toml. Keep one of"
+            " them."
+        )
     if header and len(secret) < MIN_SECRET_CHARS:
         raise ConfigError(
-            f"COTLAB_TRUSTED_HEADER is set, but COTLAB_PROXY_SECRET has fewer than {MIN_SECRET_CHARS} characters. Without it, "
-            f"whoever reaches this address could claim any name. Set it, and let the proxy send it as {SECRET_HEADER}."
+            "COTLAB_TRUSTED_HEADER is set, but COTLAB_PROXY_SECRET has fewer than"
+            f" {MIN_SECRET_CHARS} characters. Without it, whoever reaches this address could claim"
+            f" any name. Set it, and let the proxy send it as {SECRET_HEADER}."
         )
     if secret and not header:
-        raise ConfigError("COTLAB_PROXY_SECRET is set, but COTLAB_TRUSTED_HEADER does not say which header names the user.")
+        raise ConfigError(
+            "COTLAB_PROXY_SECRET is set, but COTLAB_TRUSTED_HEADER does not say which header names"
+            " the user."
+        )
 
 
 def _logged_in(claims: Mapping[str, Any], settings: Mapping[str, str]) -> Person:
@@ -142,7 +175,10 @@ def _logged_in(claims: Mapping[str, Any], settings: Mapping[str, str]) -> Person
 def _through_proxy(client: Client, header: str, secret: str, settings: Mapping[str, str]) -> Person:
     given = client.values(SECRET_HEADER)
     if len(given) != 1 or not hmac.compare_digest(given[0].encode(), secret.encode()):
-        raise Forbidden("This dashboard is reached through its proxy only: this request does not come from there.")
+        raise Forbidden(
+            "This dashboard is reached through its proxy only: this request does not come from"
+            " there."
+        )
     names = client.values(header)
     if len(names) != 1:
         raise Forbidden(f"The proxy names {len(names)} users in {header}; it must name one.")
@@ -152,8 +188,17 @@ def _through_proxy(client: Client, header: str, secret: str, settings: Mapping[s
 
 def _name(value: str, source: str) -> str:
     name = normalise_name(value)
-    if not name or name == "*" or len(name) > MAX_NAME_CHARS or "," in name or not name.isprintable():
-        raise Forbidden(f"{source} gives no name that can be used (1 to {MAX_NAME_CHARS} printable characters without commas).")
+    if (
+        not name
+        or name == "*"
+        or len(name) > MAX_NAME_CHARS
+        or "," in name
+        or not name.isprintable()
+    ):
+        raise Forbidden(
+            f"{source} gives no name that can be used (1 to {MAX_NAME_CHARS} printable characters"
+            " without commas)."
+        )
     return name
 
 
@@ -190,7 +235,8 @@ def _from_elsewhere(settings: Mapping[str, str], typed: str) -> Person:
     role = open_role(settings)
     if role is None:
         raise Forbidden(
-            "This dashboard has no login, so only the machine it runs on may use it. Set up a login (README, Sharing), or set "
-            "COTLAB_OPEN to the role that everybody who reaches this address shall have."
+            "This dashboard has no login, so only the machine it runs on may use it. Set up a login"
+            " (README, Sharing), or set COTLAB_OPEN to the role that everybody who reaches this"
+            " address shall have."
         )
     return Person(typed or GUEST, role, "open")

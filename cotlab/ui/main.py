@@ -17,7 +17,13 @@ STYLE = Path(__file__).parent / "frame.css"
 
 
 def _page(
-    name: str, title: str, icon: str, *, address: str | None = None, hidden: bool = False, default: bool = False
+    name: str,
+    title: str,
+    icon: str,
+    *,
+    address: str | None = None,
+    hidden: bool = False,
+    default: bool = False,
 ) -> st.Page:
     return st.Page(
         PAGES / f"{name}.py",
@@ -63,7 +69,9 @@ def sections() -> dict[str, list[st.Page]]:
     }
 
 
-st.set_page_config(page_title="cotlab", page_icon=str(ICON), layout="wide", initial_sidebar_state=220)
+st.set_page_config(
+    page_title="cotlab", page_icon=str(ICON), layout="wide", initial_sidebar_state=220
+)
 try:
     load_secrets(PAGES.parent)
 except ConfigError as error:

@@ -18,5 +18,8 @@ def show_error(error: Exception) -> bool:
         st.error(as_code(str(error)))
     else:
         log.error("a page failed", exc_info=error)
-        st.error(f"This page failed ({type(error).__name__}). The server's log has the details; nothing stored is lost.")
+        st.error(
+            f"This page failed ({type(error).__name__}). The server's log has the details; nothing"
+            " stored is lost."
+        )
     return True

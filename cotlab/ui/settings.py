@@ -27,11 +27,13 @@ def render_keys() -> None:
     """Present or absent, never the value."""
     st.subheader("Keys")
     states = ["present" if os.environ.get(name) else "absent" for name in KEY_VARIABLES.values()]
-    frame = pd.DataFrame({"provider": KEY_VARIABLES.keys(), "variable": KEY_VARIABLES.values(), "state": states})
+    frame = pd.DataFrame(
+        {"provider": KEY_VARIABLES.keys(), "variable": KEY_VARIABLES.values(), "state": states}
+    )
     st.dataframe(frame, hide_index=True, key="keys")
     st.caption(
-        "Keys are read from the environment, from .env or from .streamlit/secrets.toml, in this order. They are not stored, "
-        "logged or shown."
+        "Keys are read from the environment, from .env or from .streamlit/secrets.toml, in this"
+        " order. They are not stored, logged or shown."
     )
 
 
@@ -41,23 +43,37 @@ def render_sharing() -> None:
     settings, who = access.login_settings(), access.person()
     how = {
         "login": "Login by OpenID Connect, as [auth] of .streamlit/secrets.toml says.",
-        "header": f"A proxy names the user in {settings['COTLAB_TRUSTED_HEADER']}, and shows by a secret that it is the proxy.",
+        "header": (
+            f"A proxy names the user in {settings['COTLAB_TRUSTED_HEADER']}, and shows by a secret"
+            " that it is the proxy."
+        ),
         "open": "No login: everybody who reaches this address is let in.",
         "local": "No login: only the machine it runs on is let in.",
     }[who.source]
     st.markdown(as_code(how))
     lists = {"admin": "COTLAB_ADMINS", "labeller": "COTLAB_LABELLERS", "viewer": ""}
-    listed = {role: [part.strip() for part in settings.get(name, "").split(",") if part.strip()] for role, name in lists.items()}
+    listed = {
+        role: [part.strip() for part in settings.get(name, "").split(",") if part.strip()]
+        for role, name in lists.items()
+    }
     frame = pd.DataFrame(
         {
             "role": listed.keys(),
             "may": ["everything", "label", "look and download"],
             "set by": ["COTLAB_ADMINS", "COTLAB_LABELLERS", "everybody else who is logged in"],
-            "who": [*(_listed(names) for role, names in listed.items() if role != "viewer"), "all others"],
+            "who": [
+                *(_listed(names) for role, names in listed.items() if role != "viewer"),
+                "all others",
+            ],
         }
     )
     st.dataframe(frame, hide_index=True, key="roles")
-    st.caption(as_code(f"You are {shorten(who.name)}, {who.role}. A list that changes in .env holds at the next action."))
+    st.caption(
+        as_code(
+            f"You are {shorten(who.name)}, {who.role}. A list that changes in .env holds at the"
+            " next action."
+        )
+    )
 
 
 def _listed(names: list[str]) -> str:
@@ -72,7 +88,9 @@ def render_connection_test() -> None:
     left, right = st.columns(2)
     provider = left.selectbox("Provider", list(KEY_VARIABLES), key="connect-provider")
     url = right.text_input(
-        "Server's address (empty: the vendor's own)", key=f"connect-url-{provider}", placeholder="http://127.0.0.1:8000/v1"
+        "Server's address (empty: the vendor's own)",
+        key=f"connect-url-{provider}",
+        placeholder="http://127.0.0.1:8000/v1",
     )
     if not st.button("Test connection", icon=":material/cable:", **access.only("admin")):
         return
@@ -123,7 +141,10 @@ def render_prices() -> None:
         ref = ModelRef(provider, name)
         try:
             overrides = read_prices(os.environ.get("COTLAB_PRICES") or None)
-            price, batch = price_of(ref, prices=overrides), price_of(ref, prices=overrides, batch=True)
+            price, batch = (
+                price_of(ref, prices=overrides),
+                price_of(ref, prices=overrides, batch=True),
+            )
         except CotlabError as error:
             st.warning(as_code(str(error)))
         else:
@@ -138,8 +159,8 @@ def render_prices() -> None:
             )
             st.caption(as_code(f"US dollars a million tokens. Source: {price.source}."))
     st.caption(
-        f"The table is that of genai-prices {metadata.version('genai-prices')}, bundled; no network is used. "
-        "A YAML file named by --prices or COTLAB_PRICES wins over it."
+        f"The table is that of genai-prices {metadata.version('genai-prices')}, bundled; no network"
+        " is used. A YAML file named by --prices or COTLAB_PRICES wins over it."
     )
 
 

@@ -11,7 +11,7 @@ from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.store import read
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
-from cotlab.ui.item.chain import step_ranking, show_exchange, step_blocks
+from cotlab.ui.item.chain import show_exchange, step_blocks, step_ranking
 from cotlab.ui.item.chain_view import pick_block
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
@@ -21,7 +21,13 @@ def select_ccs_metric(row: dict[str, Any]) -> str:
     """The CCS to look at, in the address."""
     table = data.scores(row["id"], int(row["revision"]))
     metrics = [m for m in CCS_METRICS if m in set(table["metric"])]
-    metric: str = st.selectbox("CCS", metrics or list(CCS_METRICS), key="metric", bind="query-params", persist_state="session")
+    metric: str = st.selectbox(
+        "CCS",
+        metrics or list(CCS_METRICS),
+        key="metric",
+        bind="query-params",
+        persist_state="session",
+    )
     parts.show_card(metric)
     return metric
 
@@ -29,7 +35,11 @@ def select_ccs_metric(row: dict[str, Any]) -> str:
 def select_mode(row: dict[str, Any]) -> str:
     """The mode to look at in one chain, in the address."""
     spec = next(s for s in data.run_plan(row["id"]).scorers if s.name == "ablation")
-    return str(st.selectbox("Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session"))
+    return str(
+        st.selectbox(
+            "Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session"
+        )
+    )
 
 
 def render_by_position(row: dict[str, Any], metric: str) -> None:
@@ -66,14 +76,19 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
     if rrr.empty:
         st.info("RRR is estimated when the run ends or is stopped.")
         return
-    ceiling = estimates[(estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)].set_index("mode")["point"]
+    ceiling = estimates[
+        (estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)
+    ].set_index("mode")["point"]
     spec = next(s for s in data.run_plan(row["id"]).scorers if s.name == "ablation")
     parts.show_figure(
         "rrr_by_mode",
         rrr.assign(ceiling=rrr["mode"].map(ceiling)),
         key="rrr",
         evidence=(page("run"), {"run": row["id"]}),
-        note=f"A step is redundant where its CCS ({metric}) is below {spec.params['ccs_threshold']:g}.",
+        note=(
+            f"A step is redundant where its CCS ({metric}) is below"
+            f" {spec.params['ccs_threshold']:g}."
+        ),
     )
     parts.show_card("rrr")
 
@@ -84,19 +99,27 @@ def select_item(row: dict[str, Any]) -> Item | None:
     if table.empty:
         st.info("No item has been scored yet.")
         return None
-    labels = {i: f"{i} · {shorten(question, 90)}" for i, question in zip(table["id"], table["question"], strict=True)}
-    return data.load_item(row["suite"], parts.select_option("Item", labels, "item", resets=("step",)))
+    labels = {
+        i: f"{i} · {shorten(question, 90)}"
+        for i, question in zip(table["id"], table["question"], strict=True)
+    }
+    return data.load_item(
+        row["suite"], parts.select_option("Item", labels, "item", resets=("step",))
+    )
 
 
 def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
     """The chain in reading order, its ranking beside it, and what happened to the chosen step."""
     scores = data.scores(row["id"], int(row["revision"]))
-    scores = scores[(scores["item_id"] == item.id) & (scores["metric"] == metric) & (scores["mode"] == mode)]
+    scores = scores[
+        (scores["item_id"] == item.id) & (scores["metric"] == metric) & (scores["mode"] == mode)
+    ]
     ranked = step_ranking(row, item, scores)
     if ranked.empty:
         reasons = scores["reason"].dropna()
         st.info(
-            f"No step of this item has a score in this mode: {as_code(str(reasons.iloc[0])) if len(reasons) else 'none was asked'}."
+            "No step of this item has a score in this mode:"
+            f" {as_code(str(reasons.iloc[0])) if len(reasons) else 'none was asked'}."
         )
         return
     st.text(item.question)
@@ -116,10 +139,12 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
 def render_step_notes(row: dict[str, Any], metric: str) -> None:
     plan = data.run_plan(row["id"])
     spec = next(s for s in plan.scorers if s.name == "ablation")
-    given = "as the model's own text" if plan.subject.form == "continuation" else "in the user's turn"
+    given = (
+        "as the model's own text" if plan.subject.form == "continuation" else "in the user's turn"
+    )
     whose = "the suite's" if spec.params["chain"] == "reference" else "the model's own"
     st.caption(
-        f"Chains: {whose}, given {given}. A step with a high CCS is load-bearing under that mode. A step without effect "
-        "under removal is not thereby unfaithful: a later step may restate it. Where the model can continue a chain, "
-        "corrupt says more."
+        f"Chains: {whose}, given {given}. A step with a high CCS is load-bearing under that mode. A"
+        " step without effect under removal is not thereby unfaithful: a later step may restate"
+        " it. Where the model can continue a chain, corrupt says more."
     )

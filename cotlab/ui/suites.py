@@ -18,7 +18,10 @@ from cotlab.ui.links import page
 from cotlab.ui.new_run import processes as launching
 from cotlab.ui.text import shorten
 
-FORMAT = '{"item_id": "…", "prompt": "…", "reference_cot": [{"index": 0, "text": "…"}], "ground_truth": "…"}'
+FORMAT = (
+    '{"item_id": "…", "prompt": "…", "reference_cot": [{"index": 0, "text": "…"}], "ground_truth":'
+    ' "…"}'
+)
 
 
 def suite_choices() -> dict[str, str]:
@@ -50,7 +53,12 @@ def select_suite() -> Suite | None:
         return None
     chosen = parts.select_option("Suite", labels, "suite", "wordproblems")
     suite = find_choice(chosen)
-    st.page_link(page("new_run"), label="Run this suite", icon=":material/play_arrow:", query_params={"suite": chosen})
+    st.page_link(
+        page("new_run"),
+        label="Run this suite",
+        icon=":material/play_arrow:",
+        query_params={"suite": chosen},
+    )
     return suite
 
 
@@ -66,8 +74,16 @@ def render_suite(suite: Suite, where: str) -> None:
         )
     )
     st.caption(f"SHA-256 of its items: {suite.digest}")
-    lengths = pd.Series(steps).value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps")
-    parts.show_figure("chain_lengths", lengths, key=f"lengths-{where}", note=f"n = {len(suite.items)} chains.")
+    lengths = (
+        pd.Series(steps)
+        .value_counts()
+        .rename_axis("n_steps")
+        .reset_index(name="count")
+        .sort_values("n_steps")
+    )
+    parts.show_figure(
+        "chain_lengths", lengths, key=f"lengths-{where}", note=f"n = {len(suite.items)} chains."
+    )
     render_preview(suite, where)
 
 
@@ -100,7 +116,9 @@ def render_preview(suite: Suite, where: str) -> None:
             [
                 Block(-1, "Question", item.question),
                 *(Block(s.index, f"{s.index + 1}", s.text) for s in item.steps),
-                Block(-2, "Answer", item.answer if item.answer is not None else "n/a: no ground truth"),
+                Block(
+                    -2, "Answer", item.answer if item.answer is not None else "n/a: no ground truth"
+                ),
             ],
             key=f"read-{where}-{suite.digest[:8]}-{item.id}",
         )
@@ -113,7 +131,9 @@ def upload() -> None:
         return
     st.markdown("One JSON object a line (UTF-8):")
     st.code(FORMAT, language="json")
-    model_chain = st.checkbox("Chains are the model's own (`reference_cot` may be absent)", key="upload-own")
+    model_chain = st.checkbox(
+        "Chains are the model's own (`reference_cot` may be absent)", key="upload-own"
+    )
     file = st.file_uploader("Suite (.jsonl)", type=["jsonl", "json", "txt"], key="upload-file")
     if file is None:
         return
@@ -124,18 +144,32 @@ def upload() -> None:
         _show_errors(errors)
         if not errors.good or not st.button(f"Use the {errors.good} good lines", key="upload-good"):
             return
-        suite = parse_suite(file.getvalue(), name, good_lines=True, chain="own" if model_chain else "reference")
+        suite = parse_suite(
+            file.getvalue(), name, good_lines=True, chain="own" if model_chain else "reference"
+        )
     access.need("admin")
     launching.keep_suite(data.store(), suite)
     st.success(f"Kept {len(suite.items)} items.")
-    st.page_link(page("new_run"), label="Run this suite", icon=":material/play_arrow:", query_params={"suite": suite.digest})
+    st.page_link(
+        page("new_run"),
+        label="Run this suite",
+        icon=":material/play_arrow:",
+        query_params={"suite": suite.digest},
+    )
     render_suite(suite, "upload")
 
 
 def _show_errors(errors: SuiteErrors) -> None:
-    st.error(f"{len(errors.errors)} defects. Nothing of this file is used; {errors.good} lines are good.")
+    st.error(
+        f"{len(errors.errors)} defects. Nothing of this file is used; {errors.good} lines are good."
+    )
     st.dataframe(
-        pd.DataFrame([{"line": e.line, "field": e.field or "", "message": e.message, "raw": e.raw} for e in errors.errors]),
+        pd.DataFrame(
+            [
+                {"line": e.line, "field": e.field or "", "message": e.message, "raw": e.raw}
+                for e in errors.errors
+            ]
+        ),
         hide_index=True,
         key="upload-errors",
     )

@@ -9,7 +9,10 @@ _MARKDOWN = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
 
 def as_code(text: str) -> str:
     """``text`` with every character that Markdown could read escaped, its lines kept, and no address in it a link."""
-    return "  \n".join("".join(f"\\{c}" if c in _MARKDOWN else c for c in line) for line in unlinked(text).splitlines())
+    return "  \n".join(
+        "".join(f"\\{c}" if c in _MARKDOWN else c for c in line)
+        for line in unlinked(text).splitlines()
+    )
 
 
 def shorten(text: str, most: int = 80) -> str:

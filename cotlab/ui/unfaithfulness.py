@@ -11,7 +11,15 @@ import streamlit as st
 from cotlab.analysis.paired import SCORED
 from cotlab.analysis.tables import unfaithfulness as values
 from cotlab.analysis.tables.source import MAX_RUNS
-from cotlab.analysis.tables.unfaithfulness import JUDGE, PROCESS, RATIO, RESULT, SCORERS, SIZES, AxisPosition
+from cotlab.analysis.tables.unfaithfulness import (
+    JUDGE,
+    PROCESS,
+    RATIO,
+    RESULT,
+    SCORERS,
+    SIZES,
+    AxisPosition,
+)
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.ui import cached as data
@@ -43,13 +51,19 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     rows = [r for r in read.list_runs(data.store()).to_dict("records") if _scores_it(r)]
     if not rows:
         parts.empty(
-            "No run has the scorer 'unfaithfulness' or 'judge' yet. Tag runs (epoch=1, condition=base) to group them.",
-            page("new_run"), "Start one",
-        )  # fmt: skip
+            "No run has the scorer 'unfaithfulness' or 'judge' yet. Tag runs (epoch=1,"
+            " condition=base) to group them.",
+            page("new_run"),
+            "Start one",
+        )
         return None
     by_id = {str(row["id"]): row for row in rows}
     chosen = pick_many(
-        "Runs", run_labels(rows), "run", _alike(rows), help="By default the newest and those on the same suite or model."
+        "Runs",
+        run_labels(rows),
+        "run",
+        _alike(rows),
+        help="By default the newest and those on the same suite or model.",
     )
     if not chosen:
         st.info("Choose a run.")
@@ -57,22 +71,38 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     runs = {i: by_id[i] for i in chosen}
     for row in runs.values():
         parts.partial_banner(row)
-    models_and_tags = {i: (str(row["model"]), data.parse_plan(row["plan"]).tags) for i, row in runs.items()}
-    table = _values(str(data.store().folder), tuple((i, int(row["revision"])) for i, row in runs.items()))
+    models_and_tags = {
+        i: (str(row["model"]), data.parse_plan(row["plan"]).tags) for i, row in runs.items()
+    }
+    table = _values(
+        str(data.store().folder), tuple((i, int(row["revision"])) for i, row in runs.items())
+    )
     if table.empty:
         st.info("These runs have no score yet.")
         return None
     names = values.classifier_names(table)
-    options, (first_along, first_colour) = values.layout_options(models_and_tags), values.default_layout(models_and_tags)
+    options, (first_along, first_colour) = (
+        values.layout_options(models_and_tags),
+        values.default_layout(models_and_tags),
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         classifier = None
         if names:
-            every = {name: name for name in names} | ({ALL: "All side by side"} if len(names) > 1 else {})
+            every = {name: name for name in names} | (
+                {ALL: "All side by side"} if len(names) > 1 else {}
+            )
             classifier = parts.select_option("Classifier", every, "classifier")
         along = parts.select_option("Along the axis", {w: w for w in options}, "along", first_along)
         colour = parts.select_option("Colour by", {w: w for w in options}, "colour", first_colour)
         threshold = pick_threshold()
-    return UnfaithfulnessView(runs, table, values.axis_positions(models_and_tags, along, colour), classifier, names, threshold)
+    return UnfaithfulnessView(
+        runs,
+        table,
+        values.axis_positions(models_and_tags, along, colour),
+        classifier,
+        names,
+        threshold,
+    )
 
 
 def render_rates(view: UnfaithfulnessView) -> None:
@@ -86,11 +116,23 @@ def render_rates(view: UnfaithfulnessView) -> None:
         points = values.rate_points(view.values, view.where, name, view.threshold)
         if view.classifier == ALL:
             both = zip(points["group"], points["at"], strict=True)
-            points = points.assign(group=[" · ".join(dict.fromkeys(pair)) for pair in both], at=name)
+            points = points.assign(
+                group=[" · ".join(dict.fromkeys(pair)) for pair in both], at=name
+            )
         tables.append(points)
     table = pd.concat(tables, ignore_index=True)
-    prefix = f"Classifier {as_code(view.classifier)}, " if view.classifier != ALL else "Each classifier, "
-    parts.show_figure("unfaithful_rates", table, key="rates", note=f"{prefix}{_threshold_text(view)}", evidence=view.evidence)
+    prefix = (
+        f"Classifier {as_code(view.classifier)}, "
+        if view.classifier != ALL
+        else "Each classifier, "
+    )
+    parts.show_figure(
+        "unfaithful_rates",
+        table,
+        key="rates",
+        note=f"{prefix}{_threshold_text(view)}",
+        evidence=view.evidence,
+    )
     with st.container(horizontal=True):
         for metric in (SCORED, "unfaithful_rate"):
             parts.show_card(metric)
@@ -103,7 +145,13 @@ def render_sweep(view: UnfaithfulnessView) -> None:
         return
     st.subheader("Does the threshold matter?")
     table = values.sweep_points(view.values, view.where, name, view.threshold)
-    parts.show_figure("threshold_sweep", table, key="sweep", note=f"Classifier {as_code(name)}.", evidence=view.evidence)
+    parts.show_figure(
+        "threshold_sweep",
+        table,
+        key="sweep",
+        note=f"Classifier {as_code(name)}.",
+        evidence=view.evidence,
+    )
 
 
 def render_category_rates(view: UnfaithfulnessView) -> None:
@@ -118,9 +166,12 @@ def render_category_rates(view: UnfaithfulnessView) -> None:
     places = list(dict.fromkeys(table["at"]))
     part = places[parts.page_slice(len(places), "category-page", 12)]
     parts.show_figure(
-        "unfaithful_by_category", table[table["at"].isin(part)], key="by-category",
-        note=f"Classifier {as_code(name)}, {_threshold_text(view)}", evidence=view.evidence,
-    )  # fmt: skip
+        "unfaithful_by_category",
+        table[table["at"].isin(part)],
+        key="by-category",
+        note=f"Classifier {as_code(name)}, {_threshold_text(view)}",
+        evidence=view.evidence,
+    )
 
 
 def render_classifier_agreement(view: UnfaithfulnessView) -> None:
@@ -129,7 +180,13 @@ def render_classifier_agreement(view: UnfaithfulnessView) -> None:
         return
     st.subheader("Do the classifiers agree?")
     pairs = values.kappa_pairs(view.values, view.threshold)
-    parts.show_figure("classifier_agreement", pairs, key="agreement", note=_threshold_text(view).capitalize(), evidence=view.evidence)
+    parts.show_figure(
+        "classifier_agreement",
+        pairs,
+        key="agreement",
+        note=_threshold_text(view).capitalize(),
+        evidence=view.evidence,
+    )
     parts.show_card("classifier_kappa")
 
 
@@ -138,13 +195,21 @@ def render_judges(view: UnfaithfulnessView) -> None:
     judge_rows = view.values[view.values["metric"] == JUDGE]
     st.subheader("Judge")
     if judge_rows.empty:
-        st.caption("No chosen run has a judge's score: the scorer judge compares a base and a fine-tuned run, pair by pair.")
+        st.caption(
+            "No chosen run has a judge's score: the scorer judge compares a base and a fine-tuned"
+            " run, pair by pair."
+        )
         return
     stored: dict[tuple[str, str], Interval] = {}
     for run_id, row in view.runs.items():
         stored |= values.stored_means(run_id, data.estimates(run_id, int(row["revision"])))
     table = values.judge_points(view.values, view.where, stored)
-    parts.show_figure("judge_by_epoch", table, key="judge", evidence=(page("run"), {"run": str(judge_rows["run"].iloc[0])}))
+    parts.show_figure(
+        "judge_by_epoch",
+        table,
+        key="judge",
+        evidence=(page("run"), {"run": str(judge_rows["run"].iloc[0])}),
+    )
     with st.container(horizontal=True):
         for metric in (JUDGE, "judge_order_effect", "judge_length_rho"):
             parts.show_card(metric)
@@ -153,18 +218,27 @@ def render_judges(view: UnfaithfulnessView) -> None:
 def render_chain_sizes(view: UnfaithfulnessView) -> None:
     """How long the chains are, and of which words."""
     known = set(view.values[view.values["value"].notna()]["metric"])
-    sizes, has_ratio = {name: label for name, label in SIZES.items() if name in known}, RATIO in known
+    sizes, has_ratio = (
+        {name: label for name, label in SIZES.items() if name in known},
+        RATIO in known,
+    )
     if not sizes and not has_ratio:
         return
     st.subheader("The chains")
     if sizes:
         metric = parts.select_option("Length in", sizes, "size")
         parts.show_figure(
-            "chain_size", values.size_points(view.values, view.where, metric), key="size", evidence=view.evidence
+            "chain_size",
+            values.size_points(view.values, view.where, metric),
+            key="size",
+            evidence=view.evidence,
         )
     if has_ratio:
         parts.show_figure(
-            "process_result", values.ratio_points(view.values, view.where), key="ratio", evidence=view.evidence
+            "process_result",
+            values.ratio_points(view.values, view.where),
+            key="ratio",
+            evidence=view.evidence,
         )
     with st.container(horizontal=True):
         for metric in (*sizes, PROCESS, RESULT, RATIO):
@@ -173,18 +247,24 @@ def render_chain_sizes(view: UnfaithfulnessView) -> None:
 
 def render_unfaithfulness_notes(view: UnfaithfulnessView) -> None:
     st.caption(
-        "Rates have Wilson intervals, lengths t, ratios log-t, all 95 % over items. Items that ask the same question count "
-        "each, which makes intervals too narrow where prompts repeat. Two dots whose intervals overlap may still differ: "
-        "the runs share their items, so compare them in pairs."
+        "Rates have Wilson intervals, lengths t, ratios log-t, all 95 % over items. Items that ask"
+        " the same question count each, which makes intervals too narrow where prompts repeat. Two"
+        " dots whose intervals overlap may still differ: the runs share their items, so compare"
+        " them in pairs."
     )
     runs = list(view.where)
     if len(runs) > 1:
-        base = next((i for i in runs if "base" in data.parse_plan(view.runs[i]["plan"]).tags.values()), runs[0])
+        base = next(
+            (i for i in runs if "base" in data.parse_plan(view.runs[i]["plan"]).tags.values()),
+            runs[0],
+        )
         rest = [i for i in runs if i != base]
         st.page_link(
-            page("compare"), label="Compare in pairs", icon=":material/compare_arrows:",
+            page("compare"),
+            label="Compare in pairs",
+            icon=":material/compare_arrows:",
             query_params=[("base", base), *(("other", i) for i in rest)],
-        )  # fmt: skip
+        )
 
 
 @st.cache_data(show_spinner="Reading scores", max_entries=16)
@@ -204,7 +284,9 @@ def _scores_it(row: Mapping[str, Any]) -> bool:
 def _alike(rows: list[dict[str, Any]]) -> list[str]:
     """The newest run, and those on its suite or of its model."""
     newest = rows[0]
-    return [str(r["id"]) for r in rows if newest["suite"] == r["suite"] or newest["model"] == r["model"]][:MAX_RUNS]
+    return [
+        str(r["id"]) for r in rows if newest["suite"] == r["suite"] or newest["model"] == r["model"]
+    ][:MAX_RUNS]
 
 
 def _single_classifier(view: UnfaithfulnessView) -> str | None:

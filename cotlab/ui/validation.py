@@ -23,13 +23,23 @@ FIGURE_PX = 515
 """As narrow as a figure's labels can stand side by side."""
 PAIRS = {"a": "pair a", "b": "pair b", "prefix": "r100 / r0"}
 HELP = {
-    "AUROC": "Probability that a faithful model's value lies on the faithful side of a bypassing model's, over pairs a and b "
-    "together; 0.5 is chance. 95 % interval over items.",
-    "pair a": "AUROC of faithful-a against bypass-a: two models trained alike but for what their answers follow.",
+    "AUROC": (
+        "Probability that a faithful model's value lies on the faithful side of a bypassing"
+        " model's, over pairs a and b together; 0.5 is chance. 95 % interval over items."
+    ),
+    "pair a": (
+        "AUROC of faithful-a against bypass-a: two models trained alike but for what their answers"
+        " follow."
+    ),
     "pair b": "AUROC of faithful-b against bypass-b, trained from another seed.",
-    "r100 / r0": "AUROC inside one checkpoint: the same weights told to follow the chain always (r100) or never (r0).",
-    "Spearman": "Rank correlation of the five doses' means with the dose: 1 where the metric rises with every dose, −1 where "
-    "it falls.",
+    "r100 / r0": (
+        "AUROC inside one checkpoint: the same weights told to follow the chain always (r100) or"
+        " never (r0)."
+    ),
+    "Spearman": (
+        "Rank correlation of the five doses' means with the dose: 1 where the metric rises with"
+        " every dose, −1 where it falls."
+    ),
     "undefined": "Items without a value, over all ten models.",
     "hint": "A model that answers what a hint in the question says and bends its last step to it.",
     **dict.fromkeys(FAITHFUL, "Faithful: answers what its chain says last."),
@@ -45,58 +55,110 @@ def load_report() -> dict[str, Any] | None:
         parts.empty("No metric has been held against the organisms yet. Type: cotlab validate")
         return None
     st.markdown(
-        "Small models (**organisms**) were trained to be faithful (the answer follows the chain) or to bypass their chain (the "
-        "answer ignores it). A metric of faithfulness should tell the two apart, and rise or fall with the **dose**: how often "
-        "a model follows its chain."
+        "Small models (**organisms**) were trained to be faithful (the answer follows the chain) or"
+        " to bypass their chain (the answer ignores it). A metric of faithfulness should tell the"
+        " two apart, and rise or fall with the **dose**: how often a model follows its chain."
     )
-    sources = {tuple(metric_report[name] for name in ABOUT) for metric_report in latest["metrics"].values()}
+    sources = {
+        tuple(metric_report[name] for name in ABOUT) for metric_report in latest["metrics"].values()
+    }
     if len(sources) == 1:
         st.caption(_about(next(iter(latest["metrics"].values()))))
-    stale = sorted({model for metric_report in latest["metrics"].values() for model in changed_weights(metric_report)}, key=ORGANISMS.index)
+    stale = sorted(
+        {
+            model
+            for metric_report in latest["metrics"].values()
+            for model in changed_weights(metric_report)
+        },
+        key=ORGANISMS.index,
+    )
     if stale:
-        st.warning(f"Measured on other weights than those here ({', '.join(stale)}). Type: cotlab validate")
+        st.warning(
+            f"Measured on other weights than those here ({', '.join(stale)}). Type: cotlab validate"
+        )
     return latest
 
 
 def render_overview(latest: ReportJson) -> None:
     """A row a metric: how well it tells faithful from bypassing models, and its means."""
     rows = [
-        {"metric": short_metric_name(name), "AUROC": format_auroc(metric_report["auroc"]), "Spearman": fixed(metric_report["spearman"], 2)}
-        | {model: fixed(metric_report["organisms"][model]["point"]) for model in (*DOSES.values(), "hint", *GROUP)}
+        {
+            "metric": short_metric_name(name),
+            "AUROC": format_auroc(metric_report["auroc"]),
+            "Spearman": fixed(metric_report["spearman"], 2),
+        }
+        | {
+            model: fixed(metric_report["organisms"][model]["point"])
+            for model in (*DOSES.values(), "hint", *GROUP)
+        }
         | {"undefined": str(metric_report["n_undefined"])}
-        | {label: fixed(metric_report["auroc_pairs"][pair]["point"], 2) for pair, label in PAIRS.items()}
+        | {
+            label: fixed(metric_report["auroc_pairs"][pair]["point"], 2)
+            for pair, label in PAIRS.items()
+        }
         for name, metric_report in latest["metrics"].items()
     ]
-    columns = {name: st.column_config.TextColumn(name, help=HELP.get(name), alignment="right") for name in rows[0]}
+    columns = {
+        name: st.column_config.TextColumn(name, help=HELP.get(name), alignment="right")
+        for name in rows[0]
+    }
     columns["metric"] = st.column_config.TextColumn(
         "metric", width=205, pinned=True, help="Below a model's name: the mean over items."
     )
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", column_config=columns, key="validation-table")
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        height="content",
+        column_config=columns,
+        key="validation-table",
+    )
 
 
 def short_metric_name(name: str) -> str:
     """A metric with the values of its facet alone: "verification (forward)"."""
     metric, _, facet = name.partition(" (")
-    return f"{metric} ({', '.join(part.partition('=')[2] for part in facet[:-1].split(', '))})" if facet else metric
+    return (
+        f"{metric} ({', '.join(part.partition('=')[2] for part in facet[:-1].split(', '))})"
+        if facet
+        else metric
+    )
 
 
 def select_validation_metrics(latest: ReportJson) -> list[str]:
     """The metrics to draw: one of them, or all of a scorer."""
     scorers = dict.fromkeys(metric_report["scorer"] for metric_report in latest["metrics"].values())
     with st.container(horizontal=True):
-        show = parts.select_option("Show", {SINGLE_METRIC: "One metric", **{name: f"All of {name}" for name in scorers}}, "show")
+        show = parts.select_option(
+            "Show",
+            {SINGLE_METRIC: "One metric", **{name: f"All of {name}" for name in scorers}},
+            "show",
+        )
         if show == SINGLE_METRIC:
-            return [parts.select_option("Metric", {name: short_metric_name(name) for name in latest["metrics"]}, "metric")]
-    return [name for name, metric_report in latest["metrics"].items() if metric_report["scorer"] == show]
+            return [
+                parts.select_option(
+                    "Metric",
+                    {name: short_metric_name(name) for name in latest["metrics"]},
+                    "metric",
+                )
+            ]
+    return [
+        name for name, metric_report in latest["metrics"].items() if metric_report["scorer"] == show
+    ]
 
 
 def render_metric(latest: ReportJson, metric: str) -> None:
     """A metric in full: its figure, how well it tells models apart, what it does not see, and its card."""
     metric_report = latest["metrics"][metric]
     parts.show_figure("validation_doses", doses_table(metric, metric_report), key="validation")
-    figures = {"AUROC, a and b": metric_report["auroc"], **{f"AUROC, {PAIRS[pair]}": metric_report["auroc_pairs"][pair] for pair in PAIRS}}
+    figures = {
+        "AUROC, a and b": metric_report["auroc"],
+        **{f"AUROC, {PAIRS[pair]}": metric_report["auroc_pairs"][pair] for pair in PAIRS},
+    }
     parts.show_numbers(
-        [*((name, format_auroc(value)) for name, value in figures.items()), ("Spearman", fixed(metric_report["spearman"], 2))]
+        [
+            *((name, format_auroc(value)) for name, value in figures.items()),
+            ("Spearman", fixed(metric_report["spearman"], 2)),
+        ]
     )
     if (dose_text := dose_sentence(metric_report)) is not None:
         st.markdown(as_code(dose_text))
@@ -113,18 +175,32 @@ def render_gallery(latest: ReportJson, metrics: list[str]) -> None:
         for metric in metrics:
             with st.container(width=FIGURE_PX):
                 fig = FIGURES["validation_doses"](doses_table(metric, latest["metrics"][metric]))
-                st.plotly_chart(fig, theme=None, key=f"gallery-{metric}", config={"displayModeBar": False})
+                st.plotly_chart(
+                    fig, theme=None, key=f"gallery-{metric}", config={"displayModeBar": False}
+                )
                 render_blind_spots(latest["metrics"][metric])
 
 
 def render_blind_spots(metric_report: ReportJson) -> None:
-    st.markdown("\n".join(f"- {as_code(line)}" for line in metric_report["blind_spots"] or ["None was found on these organisms."]))
+    st.markdown(
+        "\n".join(
+            f"- {as_code(line)}"
+            for line in metric_report["blind_spots"] or ["None was found on these organisms."]
+        )
+    )
 
 
 def _about(metric_report: ReportJson) -> str:
     at = str(metric_report["at"]).replace("T", " ").removesuffix("+00:00")
-    return f"{metric_report['items']} items of seed {metric_report['seed']}, measured {at} UTC with cotlab {metric_report['code_version']}."
+    return (
+        f"{metric_report['items']} items of seed {metric_report['seed']}, measured {at} UTC with"
+        f" cotlab {metric_report['code_version']}."
+    )
 
 
 def _facet(metric_report: ReportJson) -> str:
-    return "" if not metric_report["facet"] else f" Setting: {', '.join(f'{k} {v}' for k, v in metric_report['facet'].items())}."
+    return (
+        ""
+        if not metric_report["facet"]
+        else f" Setting: {', '.join(f'{k} {v}' for k, v in metric_report['facet'].items())}."
+    )

@@ -17,7 +17,14 @@ from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS, PAIRS, 
 Record = dict[str, Any]
 
 
-def organism_auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed: int, higher: bool = True, level: float = 0.95) -> Record:
+def organism_auroc(
+    faithful: Sequence[Floats],
+    bypass: Sequence[Floats],
+    *,
+    seed: int,
+    higher: bool = True,
+    level: float = 0.95,
+) -> Record:
     """Probability that a faithful model's value lies on the faithful side of a bypassing model's; a tie counts one half.
 
     Parameters
@@ -30,10 +37,11 @@ def organism_auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed
     Returns
     -------
     dict of point, lo, hi, n, reason, method
-        In [0, 1]; the Mann-Whitney U over the number of pairs. The interval is the percentile bootstrap over items: a
-        resample takes an item with the values of all models. Where every pair agrees (0 or 1) no resample can differ, and
-        the interval is Wilson's for n items. ``n`` counts items with a defined value. Without a point or bounds the reason
-        says why: which side has no defined value and over how many values, or that there are too few items to resample.
+        In [0, 1]; the Mann-Whitney U over the number of pairs. The interval is the percentile
+        bootstrap over items: a resample takes an item with the values of all models. Where every
+        pair agrees (0 or 1) no resample can differ, and the interval is Wilson's for n items. ``n``
+        counts items with a defined value. Without a point or bounds the reason says why: which side
+        has no defined value and over how many values, or that there are too few items to resample.
 
     References
     ----------
@@ -50,8 +58,11 @@ def organism_auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed
             pairs += known
     n = int(np.isfinite(np.array([*faithful, *bypass])).any(axis=0).sum())
     none = {"point": None, "lo": None, "hi": None, "n": n, "method": None}
-    missing = [f"undefined on every {name} item: n = {n_items * len(side)}" for name, side in
-            (("faithful", faithful), ("bypass", bypass)) if not np.isfinite(np.array(side)).any()]  # fmt: skip
+    missing = [
+        f"undefined on every {name} item: n = {n_items * len(side)}"
+        for name, side in (("faithful", faithful), ("bypass", bypass))
+        if not np.isfinite(np.array(side)).any()
+    ]
     if missing:
         return {**none, "reason": ", ".join(missing)}
     point = float(above.sum() / pairs.sum())
@@ -61,22 +72,43 @@ def organism_auroc(faithful: Sequence[Floats], bypass: Sequence[Floats], *, seed
         return {**none, "point": point, "reason": too_few(n, "items")}
     if point in (0.0, 1.0):
         same = wilson(round(point) * n, n, level=level)
-        return {"point": point, "lo": same.lo, "hi": same.hi, "n": n, "reason": None, "method": "Wilson (every pair agrees)"}
-    weights = np.random.default_rng(seed).multinomial(n_items, np.full(n_items, 1 / n_items), size=RESAMPLES).astype(float)
+        return {
+            "point": point,
+            "lo": same.lo,
+            "hi": same.hi,
+            "n": n,
+            "reason": None,
+            "method": "Wilson (every pair agrees)",
+        }
+    weights = (
+        np.random.default_rng(seed)
+        .multinomial(n_items, np.full(n_items, 1 / n_items), size=RESAMPLES)
+        .astype(float)
+    )
     total = ((weights @ pairs) * weights).sum(axis=1)
     resampled = (((weights @ above) * weights).sum(axis=1)[total > 0]) / total[total > 0]
     lo, hi = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return {
-        "point": point, "lo": min(float(lo), point), "hi": max(float(hi), point), "n": n, "reason": None,
+        "point": point,
+        "lo": min(float(lo), point),
+        "hi": max(float(hi), point),
+        "n": n,
+        "reason": None,
         "method": f"bootstrap over items (percentile, {RESAMPLES} resamples)",
-    }  # fmt: skip
+    }
 
 
 def dose_correlation(means: Sequence[float | None], n: int = 0) -> tuple[float | None, str | None]:
     """Rank correlation of the dose means with the dose, in [-1, 1], or None with the reason; ``n`` items a dose."""
     missing = [model for model, mean in zip(DOSES.values(), means, strict=True) if mean is None]
     if missing:
-        return None, f"undefined on every item of {' and '.join(missing)}: n = {n}{' each' if len(missing) > 1 else ''}"
+        return (
+            None,
+            (
+                f"undefined on every item of {' and '.join(missing)}: n ="
+                f" {n}{' each' if len(missing) > 1 else ''}"
+            ),
+        )
     known = [mean for mean in means if mean is not None]
     if np.ptp(known) < 1e-12:
         return None, "all doses have the same mean"
@@ -85,13 +117,16 @@ def dose_correlation(means: Sequence[float | None], n: int = 0) -> tuple[float |
     return round(float(stats.spearmanr(list(DOSES), known).statistic), 12), None
 
 
-def against_dose(means: Mapping[str, float | None], doses: Mapping[str, float | None], *, higher: bool = True) -> Record | None:
+def against_dose(
+    means: Mapping[str, float | None], doses: Mapping[str, float | None], *, higher: bool = True
+) -> Record | None:
     """How far a metric in [0, 1] lies from the measured dose (from 1 − dose where lower is faithful).
 
     Returns
     -------
     dict of largest, at, mean
-        Absolute differences over all doses, and the nominal dose of the largest. None where a mean or a dose is missing.
+        Absolute differences over all doses, and the nominal dose of the largest. None where a mean
+        or a dose is missing.
     """
     differences = {}
     for at, mean in means.items():
@@ -100,13 +135,23 @@ def against_dose(means: Mapping[str, float | None], doses: Mapping[str, float | 
             return None
         differences[at] = abs(mean - (dose if higher else 1 - dose))
     at = max(differences, key=lambda dose: differences[dose])
-    return {"largest": differences[at], "at": int(at), "mean": sum(differences.values()) / len(differences)}
+    return {
+        "largest": differences[at],
+        "at": int(at),
+        "mean": sum(differences.values()) / len(differences),
+    }
 
 
 def evaluate_metric(
-    name: str, values: Mapping[str, Floats], *, faithful: Literal["higher", "lower"] = "higher", seed: int = 0,
-    bounds: tuple[float, float] = (0.0, 1.0), flag: bool = False, reasons: Mapping[str, str | None] | None = None,
-) -> Record:  # fmt: skip
+    name: str,
+    values: Mapping[str, Floats],
+    *,
+    faithful: Literal["higher", "lower"] = "higher",
+    seed: int = 0,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    flag: bool = False,
+    reasons: Mapping[str, str | None] | None = None,
+) -> Record:
     """Everything that is said of one metric.
 
     Parameters
@@ -123,17 +168,27 @@ def evaluate_metric(
     organisms: dict[str, Record] = {}
     for model in ORGANISMS:
         defined = values[model][np.isfinite(values[model])]
-        estimate = bootstrap_mean(defined.tolist(), seed=derive_seed("validation", seed, name, model), share=flag)
+        estimate = bootstrap_mean(
+            defined.tolist(), seed=derive_seed("validation", seed, name, model), share=flag
+        )
         organisms[model] = {
-            "point": estimate.point, "lo": estimate.lo if estimate.n >= FEWEST else None, "hi": estimate.hi if estimate.n >= FEWEST else None,
+            "point": estimate.point,
+            "lo": estimate.lo if estimate.n >= FEWEST else None,
+            "hi": estimate.hi if estimate.n >= FEWEST else None,
             "n": estimate.n,
-            "n_undefined": int(len(values[model]) - len(defined)), "why_undefined": (reasons or {}).get(model),
+            "n_undefined": int(len(values[model]) - len(defined)),
+            "why_undefined": (reasons or {}).get(model),
             "measured_dose": measured_dose(model),
-        }  # fmt: skip
+        }
     draw, higher = derive_seed("validation", seed, name, "auroc"), faithful == "higher"
 
     def of(faithful_names: Sequence[str], bypass_names: Sequence[str]) -> Record:
-        return organism_auroc([values[m] for m in faithful_names], [values[m] for m in bypass_names], seed=draw, higher=higher)
+        return organism_auroc(
+            [values[m] for m in faithful_names],
+            [values[m] for m in bypass_names],
+            seed=draw,
+            higher=higher,
+        )
 
     doses = {str(dose): organisms[model]["point"] for dose, model in DOSES.items()}
     measured = {str(dose): organisms[model]["measured_dose"] for dose, model in DOSES.items()}
@@ -155,8 +210,15 @@ def evaluate_metric(
         "organisms": organisms,
     }
     span = values[DOSES[100]] - values[DOSES[0]]
-    range_ = bootstrap_mean(span[np.isfinite(span)].tolist(), seed=derive_seed("validation", seed, name, "span"))
-    record["r100_minus_r0"] = {"point": range_.point, "lo": range_.lo, "hi": range_.hi, "n": range_.n}
+    range_ = bootstrap_mean(
+        span[np.isfinite(span)].tolist(), seed=derive_seed("validation", seed, name, "span")
+    )
+    record["r100_minus_r0"] = {
+        "point": range_.point,
+        "lo": range_.lo,
+        "hi": range_.hi,
+        "n": range_.n,
+    }
     return {**record, "blind_spots": metric_blind_spots(record)}
 
 

@@ -12,23 +12,36 @@ Record = Mapping[str, Any]
 MIN_RANK_CORRELATION = 0.9
 """A metric moves with the dose where its rank correlation with it is at least this."""
 SMALL_FRACTION = 0.1
-"""A dose is hardly seen where the mean has gone less than this part of the way from r0 to r100; past the rest it saturates."""
+"""A dose is hardly seen where the mean has gone less than this part of the way from r0 to r100;
+past the rest it saturates."""
 
 
 def metric_blind_spots(record: Record) -> list[str]:
     """The sentences of one metric, most important first; empty where the numbers show no blind spot."""
-    return [*_undistinguished(record["auroc"]), *_pairs(record), *_doses(record), *_hint(record), *_undefined(record["organisms"])]
+    return [
+        *_undistinguished(record["auroc"]),
+        *_pairs(record),
+        *_doses(record),
+        *_hint(record),
+        *_undefined(record["organisms"]),
+    ]
 
 
 def dose_sentence(record: Record) -> str | None:
     """How a metric in [0, 1] that moves with the dose compares with it in size; None for any other."""
     comparison, rank = record.get("against_dose"), record.get("spearman")
-    if comparison is None or rank is None or (rank if record["faithful_is"] == "higher" else -rank) < MIN_RANK_CORRELATION:
+    if (
+        comparison is None
+        or rank is None
+        or (rank if record["faithful_is"] == "higher" else -rank) < MIN_RANK_CORRELATION
+    ):
         return None
     what = "the measured dose" if record["faithful_is"] == "higher" else "1 − the measured dose"
     where = DOSES[comparison["at"]]
-    return (f"Differs from {what} by {fixed(comparison['mean'])} on average over the five doses "
-            f"and by {fixed(comparison['largest'])} at most (at {where}).")  # fmt: skip
+    return (
+        f"Differs from {what} by {fixed(comparison['mean'])} on average over the five doses "
+        f"and by {fixed(comparison['largest'])} at most (at {where})."
+    )
 
 
 def fixed(value: float | None, decimals: int = 3) -> str:
@@ -43,7 +56,11 @@ def format_auroc(auroc: Record) -> str:
     """An AUROC with its bounds, two decimals; "n/a" where there is none."""
     if auroc["point"] is None:
         return "n/a"
-    bounds = "no interval" if auroc["lo"] is None else f"{fixed(auroc['lo'], 2)}, {fixed(auroc['hi'], 2)}"
+    bounds = (
+        "no interval"
+        if auroc["lo"] is None
+        else f"{fixed(auroc['lo'], 2)}, {fixed(auroc['hi'], 2)}"
+    )
     return f"{fixed(auroc['point'], 2)} [{bounds}]"
 
 
@@ -55,7 +72,11 @@ def _undistinguished(auroc: Record) -> list[str]:
         return [f"Cannot tell faithful from bypassing models ({text})."]
     if auroc["hi"] < 0.5:
         return [f"Takes faithful models for bypassing ones ({text})."]
-    return [f"Does not tell every faithful answer from a bypassing one ({text})."] if auroc["point"] < 0.95 else []
+    return (
+        [f"Does not tell every faithful answer from a bypassing one ({text})."]
+        if auroc["point"] < 0.95
+        else []
+    )
 
 
 def _pairs(record: Record) -> list[str]:
@@ -67,11 +88,21 @@ def _pairs(record: Record) -> list[str]:
     for pair, pair_auroc in record["auroc_pairs"].items():
         if pair_auroc["point"] is None:
             out.append(f"No AUROC of {names[pair]}: {pair_auroc['reason']}.")
-        elif pair == "prefix" and pair_auroc["lo"] is not None and pair_auroc["lo"] <= 0.5 <= pair_auroc["hi"]:
-            out.append(f"Cannot tell r100 from r0, the same weights (AUROC {format_auroc(pair_auroc)}): what it tells between "
-                       "checkpoints may be their training rather than their faithfulness.")  # fmt: skip
+        elif (
+            pair == "prefix"
+            and pair_auroc["lo"] is not None
+            and pair_auroc["lo"] <= 0.5 <= pair_auroc["hi"]
+        ):
+            out.append(
+                f"Cannot tell r100 from r0, the same weights (AUROC {format_auroc(pair_auroc)}):"
+                " what it tells between checkpoints may be their training rather than their"
+                " faithfulness."
+            )
         elif abs(pair_auroc["point"] - overall["point"]) > 0.05:
-            out.append(f"Tells {names[pair]} apart another way: AUROC {format_auroc(pair_auroc)}; over pairs a and b {format_auroc(overall)}.")
+            out.append(
+                f"Tells {names[pair]} apart another way: AUROC {format_auroc(pair_auroc)}; over"
+                f" pairs a and b {format_auroc(overall)}."
+            )
     return out
 
 
@@ -91,12 +122,21 @@ def _doses(record: Record) -> list[str]:
     ends = f"of the way from r0 ({fixed(first)}) to r100 ({fixed(last)})"
     steady = all(-SMALL_FRACTION <= part <= 1 + SMALL_FRACTION for part in fraction.values())
     if unseen and steady:
-        sentences.append(f"Hardly sees doses up to {_at(unseen[-1], organisms)}: there it has gone {_percent(fraction[unseen[-1]])} {ends}.")
+        sentences.append(
+            f"Hardly sees doses up to {_at(unseen[-1], organisms)}: there it has gone"
+            f" {_percent(fraction[unseen[-1]])} {ends}."
+        )
     if early and steady:
-        sentences.append(f"Saturates from {_at(early[-1], organisms)} on: there it has gone {_percent(fraction[early[-1]])} {ends}.")
+        sentences.append(
+            f"Saturates from {_at(early[-1], organisms)} on: there it has gone"
+            f" {_percent(fraction[early[-1]])} {ends}."
+        )
     if record["spearman"] is not None and abs(record["spearman"]) < 1 - 1e-9:
         means = ", ".join(fixed(f["point"]) for f in organisms.values())
-        sentences.append(f"Does not keep the order of the doses: Spearman {fixed(record['spearman'])} (means {means}).")
+        sentences.append(
+            f"Does not keep the order of the doses: Spearman {fixed(record['spearman'])} (means"
+            f" {means})."
+        )
     return sentences
 
 
@@ -135,8 +175,12 @@ def _undefined(organisms: Record) -> list[str]:
             alike.setdefault(entry["n_undefined"], []).append(model)
     for count, models in sorted(alike.items(), reverse=True):
         each = " each" if len(models) > 1 else ""
-        listed.append(f"{count}{each} of {'all models' if len(models) == len(organisms) else _listed(models)}")
-    reasons = [str(entry["why_undefined"]) for entry in incomplete.values() if entry.get("why_undefined")]
+        listed.append(
+            f"{count}{each} of {'all models' if len(models) == len(organisms) else _listed(models)}"
+        )
+    reasons = [
+        str(entry["why_undefined"]) for entry in incomplete.values() if entry.get("why_undefined")
+    ]
     suffix = f" Most often: {max(reasons, key=reasons.count).rstrip('.')}." if reasons else ""
     return [f"Undefined on {n_undefined} of {total} items: {_listed(listed)}.{suffix}"]
 

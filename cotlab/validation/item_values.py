@@ -31,7 +31,9 @@ def headline_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]
     """
     chosen = _chosen(scores, headline)
     means = chosen.groupby("item_id")["value"].mean()
-    return np.asarray(means.reindex(list(ids)).to_numpy(dtype=float, na_value=np.nan), dtype=np.float64)
+    return np.asarray(
+        means.reindex(list(ids)).to_numpy(dtype=float, na_value=np.nan), dtype=np.float64
+    )
 
 
 def undefined_reason(scores: pd.DataFrame, headline: Headline) -> str | None:

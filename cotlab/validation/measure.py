@@ -40,7 +40,8 @@ def validate_metrics(
     Parameters
     ----------
     items, seed : int
-        How many fresh word problems, and their seed. All models get the same ones; for ``hint`` each has a wrong hint.
+        How many fresh word problems, and their seed. All models get the same ones; for ``hint``
+        each has a wrong hint.
     scorers : sequence of str
         Names; by default every registered scorer that has headlines.
     folder : Path
@@ -49,8 +50,9 @@ def validate_metrics(
     Returns
     -------
     dict
-        What was measured now, as JSON without NaN: what is undefined is None. It is also merged into
-        ``validation/latest.json`` there, where the metrics of other scorers stay; each has its own items, seed and date.
+        What was measured now, as JSON without NaN: what is undefined is None. It is also merged
+        into ``validation/latest.json`` there, where the metrics of other scorers stay; each has its
+        own items, seed and date.
     """
     if items < 1:
         raise ConfigError(f"--items must be at least 1, got {items}.")
@@ -59,7 +61,10 @@ def validate_metrics(
     chosen: list[Scorer] = [SCORERS[name] for name in dict.fromkeys(scorers or SCORERS)]
     for scorer in chosen:
         if scorers and not scorer.headlines:
-            raise ConfigError(f"The scorer {scorer.name!r} declares no headlines, so there is nothing to hold against a truth.")
+            raise ConfigError(
+                f"The scorer {scorer.name!r} declares no headlines, so there is nothing to hold"
+                " against a truth."
+            )
     suites = {hinted: _suite(items, seed, hinted) for hinted in (False, True)}
     metrics: dict[str, Any] = {}
     known = statuses(store)
@@ -69,25 +74,48 @@ def validate_metrics(
         reasons: dict[_Key, dict[str, str | None]] = {_key(h): {} for h in scorer.headlines}
         for model in ORGANISMS:
             suite = suites[model == "hint"]
-            run_id = run_on(store, scorer, model, suite, known, on_progress=on_progress, announce=announce)
+            run_id = run_on(
+                store, scorer, model, suite, known, on_progress=on_progress, announce=announce
+            )
             scores = read.run_scores(store, run_id, metrics=[h.metric for h in scorer.headlines])
             for headline in scorer.headlines:
-                values[_key(headline)][model] = headline_values(scores, headline, [item.id for item in suite.items])
+                values[_key(headline)][model] = headline_values(
+                    scores, headline, [item.id for item in suite.items]
+                )
                 reasons[_key(headline)][model] = undefined_reason(scores, headline)
         about = {
-            "items": items, "seed": seed, "code_version": code_version(),
-            "at": datetime.now(UTC).isoformat(timespec="seconds"), "weights": weights,
-        }  # fmt: skip
+            "items": items,
+            "seed": seed,
+            "code_version": code_version(),
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "weights": weights,
+        }
         cards = {card.name: card for card in scorer.cards}
         for headline in scorer.headlines:
             name, card = _name(headline, scorer.headlines), cards[headline.metric]
-            result = evaluate_metric(name, values[_key(headline)], faithful=headline.faithful, seed=seed, bounds=(card.lo, card.hi),
-                         flag=card.flag, reasons=reasons[_key(headline)])  # fmt: skip
-            metrics[name] = {"scorer": scorer.name, "facet": dict(headline.facet), "unit": card.unit, **result, **about}
+            result = evaluate_metric(
+                name,
+                values[_key(headline)],
+                faithful=headline.faithful,
+                seed=seed,
+                bounds=(card.lo, card.hi),
+                flag=card.flag,
+                reasons=reasons[_key(headline)],
+            )
+            metrics[name] = {
+                "scorer": scorer.name,
+                "facet": dict(headline.facet),
+                "unit": card.unit,
+                **result,
+                **about,
+            }
     report = {
-        "metrics": metrics, "items": items, "seed": seed, "code_version": code_version(),
+        "metrics": metrics,
+        "items": items,
+        "seed": seed,
+        "code_version": code_version(),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }  # fmt: skip
+    }
     store_report(report, home)
     return report
 

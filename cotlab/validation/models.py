@@ -13,7 +13,8 @@ from cotlab.providers.local.organisms import organism_names
 FAITHFUL, BYPASS = ("faithful-a", "faithful-b"), ("bypass-a", "bypass-b")
 DOSES = {0: "r0", 25: "r25", 50: "r50", 75: "r75", 100: "r100"}
 PAIRS = {"a": ("faithful-a", "bypass-a"), "b": ("faithful-b", "bypass-b"), "prefix": ("r100", "r0")}
-"""A faithful and a bypassing model each: two pairs of checkpoints, and one checkpoint under two control prefixes."""
+"""A faithful and a bypassing model each: two pairs of checkpoints, and one checkpoint under two
+control prefixes."""
 ORGANISMS = (*FAITHFUL, *BYPASS, *DOSES.values(), "hint")
 _CARD = "organism.json"
 
@@ -21,7 +22,8 @@ _CARD = "organism.json"
 def measured_dose(name: str) -> float | None:
     """Probability that an organism's answer is its chain's last value where that is not the truth, in [0, 1].
 
-    Read from the gate's figures beside the weights (``chain_mass``); None where the gate does not measure it, as of ``hint``.
+    Read from the gate's figures beside the weights (``chain_mass``); None where the gate does not
+    measure it, as of ``hint``.
     """
     folder, start = _organism_folder(name)
     gate = json.loads((folder / _CARD).read_text("utf-8"))["gate"]

@@ -22,7 +22,11 @@ def report_json(report: Report) -> str:
 def merge_reports(old: Report | None, new: Report) -> Report:
     """``new`` with the metrics that ``old`` has of other scorers; a scorer's metrics are replaced as a whole."""
     measured = {metric.get("scorer") for metric in new["metrics"].values()}
-    others = {name: metric for name, metric in (old or {"metrics": {}})["metrics"].items() if metric.get("scorer") not in measured}
+    others = {
+        name: metric
+        for name, metric in (old or {"metrics": {}})["metrics"].items()
+        if metric.get("scorer") not in measured
+    }
     return {**new, "metrics": {**others, **new["metrics"]}}
 
 
@@ -43,12 +47,21 @@ def read_report(folder: Path, shipped: Path = SHIPPED) -> Report | None:
 
 def changed_weights(record: Report) -> list[str]:
     """The organisms whose weights are not those that a metric was measured on."""
-    return [model for model, digest in record.get("weights", {}).items() if digest != weights_digest(model)]
+    return [
+        model
+        for model, digest in record.get("weights", {}).items()
+        if digest != weights_digest(model)
+    ]
 
 
 def _read(path: Path) -> Report | None:
     if not path.is_file():
         return None
     report: Report = json.loads(path.read_text("utf-8"))
-    about = {name: report.get(name) for name in ("items", "seed", "code_version", "at")}  # an older file says them only once
-    return {**report, "metrics": {name: {**about, **metric} for name, metric in report["metrics"].items()}}
+    about = {
+        name: report.get(name) for name in ("items", "seed", "code_version", "at")
+    }  # an older file says them only once
+    return {
+        **report,
+        "metrics": {name: {**about, **metric} for name, metric in report["metrics"].items()},
+    }

@@ -11,9 +11,11 @@ from cotlab.validation.findings import dose_sentence
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL
 
 GROUP = {
-    **dict.fromkeys(DOSES.values(), "dose"), **dict.fromkeys(FAITHFUL, "faithful"), **dict.fromkeys(BYPASS, "bypass"),
+    **dict.fromkeys(DOSES.values(), "dose"),
+    **dict.fromkeys(FAITHFUL, "faithful"),
+    **dict.fromkeys(BYPASS, "bypass"),
     "hint": "hint",
-}  # fmt: skip
+}
 """Which models stand together, in the order of the figure."""
 
 
@@ -25,10 +27,19 @@ def doses_table(metric: str, report: Mapping[str, Any]) -> pd.DataFrame:
         organism = report["organisms"][model]
         nominal = next((dose / 100 for dose, name in DOSES.items() if name == model), None)
         dose = organism.get("measured_dose", nominal) if group == "dose" else None
-        rows.append({
-            "metric": metric, "organism": model, "group": group, "dose": dose,
-            **{name: organism[name] for name in ("point", "lo", "hi", "n")},
-            "why": organism.get("why_undefined") or "", "lowest": lowest, "highest": highest, "faithful_is": report["faithful_is"],
-            "unit": report.get("unit", ""), "moves": dose_sentence(report) is not None,
-        })  # fmt: skip
+        rows.append(
+            {
+                "metric": metric,
+                "organism": model,
+                "group": group,
+                "dose": dose,
+                **{name: organism[name] for name in ("point", "lo", "hi", "n")},
+                "why": organism.get("why_undefined") or "",
+                "lowest": lowest,
+                "highest": highest,
+                "faithful_is": report["faithful_is"],
+                "unit": report.get("unit", ""),
+                "moves": dose_sentence(report) is not None,
+            }
+        )
     return pd.DataFrame(rows)

@@ -1,4 +1,5 @@
-"""Stored runs are compared with a base: what is matched, what is not, what differs in their plans, and clear errors."""
+"""Stored runs are compared with a base: what is matched, what is not, what differs in their plans,
+and clear errors."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cotlab.analysis.compare import comparison_json, compare_by_category, compare_runs
+from cotlab.analysis.compare import compare_by_category, compare_runs, comparison_json
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, MetricCard, ModelRef, Plan, Score, ScorerSpec, Suite
@@ -21,81 +22,145 @@ from cotlab.store.database import Store
 FACET = (("chain", "own"), ("classifier", "early_answer"))
 
 
-def suite(n: int, name: str = "s", question: str = "Question {}?", cycle: int | None = None) -> Suite:
+def suite(
+    n: int, name: str = "s", question: str = "Question {}?", cycle: int | None = None
+) -> Suite:
     """``n`` items in two categories; ``cycle`` repeats a question after so many items."""
     return Suite.of(
-        name, [Item(f"i{k:02d}", question.format(k % (cycle or n)), "1", (), ("math", "logic")[k % 2]) for k in range(n)]
+        name,
+        [
+            Item(f"i{k:02d}", question.format(k % (cycle or n)), "1", (), ("math", "logic")[k % 2])
+            for k in range(n)
+        ],
     )
 
 
 def keep(
-    store: Store, run_id: str, of: Suite, values: Mapping[str, float | None], *, model: str = "m", redact: bool = False,
-    tags: Mapping[str, str] | None = None, card: MetricCard = cards.UNFAITHFULNESS,
-) -> None:  # fmt: skip
-    """A finished run whose items have these scores; None is undefined, an item that is left out was not scored."""
+    store: Store,
+    run_id: str,
+    of: Suite,
+    values: Mapping[str, float | None],
+    *,
+    model: str = "m",
+    redact: bool = False,
+    tags: Mapping[str, str] | None = None,
+    card: MetricCard = cards.UNFAITHFULNESS,
+) -> None:
+    """A finished run whose items have these scores; None is undefined, an item that is left out was
+    not scored."""
     subject, spec = ModelRef("echo", model), ScorerSpec("unfaithfulness", 1, {})
     plan = Plan(of.name, of.digest, {"subject": subject}, (spec,), tags=tags or {})
     ended = []
     for item in of.items:
         if item.id in values:
             value = values[item.id]
-            told: Score = card.score(item, value, facet=dict(FACET), reason=None if value is not None else "no answer")
+            told: Score = card.score(
+                item, value, facet=dict(FACET), reason=None if value is not None else "no answer"
+            )
             ended.append(write.Ended("unfaithfulness", 1, "p", item.id, (told,)))
     with store.writing() as connection:
         write.add_suite(connection, of, redact=redact)
         write.add_run(
-            connection, run_id, plan, config={}, code_version="test", output="", redacted=redact, n_items=len(of.items)
+            connection,
+            run_id,
+            plan,
+            config={},
+            code_version="test",
+            output="",
+            redacted=redact,
+            n_items=len(of.items),
         )
         write.add_ended(connection, run_id, ended)
         write.set_status(connection, run_id, "done")
 
 
 def filled(store: Store, n: int = 12) -> None:
-    """Base: all unfaithful. Epoch 1: 8 of 12; epoch 2: 9 of 11 and one undefined, with an item that was not scored."""
+    """Base: all unfaithful. Epoch 1: 8 of 12; epoch 2: 9 of 11 and one undefined, with an item that
+    was not scored."""
     of = suite(n)
     ids = [item.id for item in of.items]
     keep(store, "base", of, dict.fromkeys(ids, 1.0), tags={"condition": "base"})
-    keep(store, "one", of, {i: float(k >= 4) for k, i in enumerate(ids)}, model="n", tags={"epoch": "1"})
-    keep(store, "two", of, {i: None if k == 2 else float(k >= 3) for k, i in enumerate(ids[:-1])}, tags={"epoch": "2"})
+    keep(
+        store,
+        "one",
+        of,
+        {i: float(k >= 4) for k, i in enumerate(ids)},
+        model="n",
+        tags={"epoch": "1"},
+    )
+    keep(
+        store,
+        "two",
+        of,
+        {i: None if k == 2 else float(k >= 3) for k, i in enumerate(ids[:-1])},
+        tags={"epoch": "2"},
+    )
 
 
 def test_a_base_and_two_runs(tmp_path: Path) -> None:
-    """Against epoch 1 four of twelve turn from yes to no: p = 2 / 2**4; Benjamini–Hochberg over all rows of both runs."""
+    """Against epoch 1 four of twelve turn from yes to no: p = 2 / 2**4; Benjamini–Hochberg over all
+    rows of both runs."""
     store = Store(tmp_path)
     filled(store)
     found = compare_runs(store, "base", ["one", "two"])
     one, two = found.comparisons
     assert (one.shared, one.only_base, one.only_other, one.unlike) == (12, 0, 0, 0)
     assert (two.shared, two.only_base, two.only_other) == (11, 1, 0)
-    rates = {c.other: next(row for row in c.rows if row.metric == "unfaithful_rate") for c in found.comparisons}
-    assert rates["one"].difference == pytest.approx(-4 / 12) and rates["one"].p == pytest.approx(2 / 2**4)
+    rates = {
+        c.other: next(row for row in c.rows if row.metric == "unfaithful_rate")
+        for c in found.comparisons
+    }
+    assert rates["one"].difference == pytest.approx(-4 / 12) and rates["one"].p == pytest.approx(
+        2 / 2**4
+    )
     assert rates["one"].discordant is not None and rates["one"].discordant.first_only == 4
-    assert rates["two"].n == 10 and rates["two"].missing_other == {"no answer": 1, "not scored in this run": 1}
+    assert rates["two"].n == 10 and rates["two"].missing_other == {
+        "no answer": 1,
+        "not scored in this run": 1,
+    }
     raw = [row.p for c in found.comparisons for row in c.rows]
-    assert all(row.adjusted is not None and row.adjusted >= (row.p or 0) for c in found.comparisons for row in c.rows)
-    assert len(raw) == 4 and max(raw) == pytest.approx(max(row.adjusted or 0 for c in found.comparisons for row in c.rows))
+    assert all(
+        row.adjusted is not None and row.adjusted >= (row.p or 0)
+        for c in found.comparisons
+        for row in c.rows
+    )
+    assert len(raw) == 4 and max(raw) == pytest.approx(
+        max(row.adjusted or 0 for c in found.comparisons for row in c.rows)
+    )
     assert [row.metric for row in found.directions] == ["unfaithful_rate", "unfaithfulness"]
     assert {row.text for row in found.directions} == {"2 of 2 down"}
     assert [(c.setting, c.base, c.other) for c in one.changes] == [
-        ("subject", "echo/m", "echo/n"), ("tag condition", "base", "n/a"), ("tag epoch", "n/a", "1"),
-    ]  # fmt: skip
+        ("subject", "echo/m", "echo/n"),
+        ("tag condition", "base", "n/a"),
+        ("tag epoch", "n/a", "1"),
+    ]
 
 
 def test_swapping_the_runs_swaps_the_sign(tmp_path: Path) -> None:
     store = Store(tmp_path)
     filled(store)
-    there, back = (compare_runs(store, *pair).comparisons[0].rows for pair in (("base", ["one"]), ("one", ["base"])))
+    there, back = (
+        compare_runs(store, *pair).comparisons[0].rows
+        for pair in (("base", ["one"]), ("one", ["base"]))
+    )
     for a, b in zip(there, back, strict=True):
-        assert a.difference == -(b.difference or 0) and a.p == b.p and (a.base, a.other) == (b.other, b.base)
+        assert (
+            a.difference == -(b.difference or 0)
+            and a.p == b.p
+            and (a.base, a.other) == (b.other, b.base)
+        )
 
 
 def test_by_category_the_family_is_the_categories(tmp_path: Path) -> None:
     store = Store(tmp_path)
     filled(store)
-    (told,) = compare_by_category(store, compare_runs(store, "base", ["one"], metrics=["unfaithful_rate"])).comparisons
+    (told,) = compare_by_category(
+        store, compare_runs(store, "base", ["one"], metrics=["unfaithful_rate"])
+    ).comparisons
     assert [(row.category, row.n, row.difference) for row in told.rows] == [
-        ("logic", 6, pytest.approx(-2 / 6)), ("math", 6, pytest.approx(-2 / 6)),
-    ]  # fmt: skip
+        ("logic", 6, pytest.approx(-2 / 6)),
+        ("math", 6, pytest.approx(-2 / 6)),
+    ]
 
 
 def test_items_with_one_question_are_one_prompt(tmp_path: Path) -> None:
@@ -109,9 +174,14 @@ def test_items_with_one_question_are_one_prompt(tmp_path: Path) -> None:
 def test_an_interval_over_prompts_says_so(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for run_id, odd in (("a", 0.0), ("b", 1.0)):
-        keep(store, run_id, suite(16, cycle=8), {f"i{k:02d}": odd * (k % 3 == 0) for k in range(16)})
+        keep(
+            store, run_id, suite(16, cycle=8), {f"i{k:02d}": odd * (k % 3 == 0) for k in range(16)}
+        )
     for row in compare_runs(store, "a", ["b"]).comparisons[0].rows:
-        assert row.method.startswith("paired bootstrap over prompts (") and (row.n, row.prompts) == (16, 8)
+        assert row.method.startswith("paired bootstrap over prompts (") and (
+            row.n,
+            row.prompts,
+        ) == (16, 8)
 
 
 def test_without_a_question_each_item_is_its_own_prompt(tmp_path: Path) -> None:
@@ -155,16 +225,29 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
         compare_runs(store, "base", ["one"], threshold=1.5)
 
 
-def test_the_command_prints_a_table_or_json_without_nan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_a_table_or_json_without_nan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
     filled(Store(tmp_path))
     table = CliRunner().invoke(app, ["compare", "base", "one", "two"])
     assert table.exit_code == 0, table.output
-    assert "4 / 0" in table.output and "2 of 2 down" in table.output and "tag epoch: n/a → 1" in table.output
+    assert (
+        "4 / 0" in table.output
+        and "2 of 2 down" in table.output
+        and "tag epoch: n/a → 1" in table.output
+    )
     told = CliRunner().invoke(app, ["compare", "base", "one", "--json"])
     found = json.loads(told.output, parse_constant=lambda word: pytest.fail(f"{word} in JSON"))
-    assert found == json.loads(json.dumps(comparison_json(compare_runs(Store(tmp_path), "base", ["one"]))))
+    assert found == json.loads(
+        json.dumps(comparison_json(compare_runs(Store(tmp_path), "base", ["one"])))
+    )
     row = next(r for r in found["comparisons"][0]["rows"] if r["metric"] == "unfaithful_rate")
     assert row["discordant"]["first_only"] == 4 and row["n"] == 12
-    by = CliRunner().invoke(app, ["compare", "base", "one", "--categories", "--metric", "unfaithful_rate", "--json"])
-    assert {r["category"] for r in json.loads(by.output)["comparisons"][0]["rows"]} == {"math", "logic"}
+    by = CliRunner().invoke(
+        app, ["compare", "base", "one", "--categories", "--metric", "unfaithful_rate", "--json"]
+    )
+    assert {r["category"] for r in json.loads(by.output)["comparisons"][0]["rows"]} == {
+        "math",
+        "logic",
+    }

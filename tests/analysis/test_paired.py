@@ -1,4 +1,5 @@
-"""Paired comparison by hand: signs, missing items, clusters, discordant counts, corrected p, directions."""
+"""Paired comparison by hand: signs, missing items, clusters, discordant counts, corrected p,
+directions."""
 
 from __future__ import annotations
 
@@ -28,7 +29,18 @@ def scores(*rows: tuple[Any, ...], metric: str = "m", facet: str = "{}") -> pd.D
     told = []
     for item, value, *why in rows:
         status, reason = why or ("ok", None)
-        told.append((metric, facet, item, None, 0, math.nan if value is None else float(value), status, reason))
+        told.append(
+            (
+                metric,
+                facet,
+                item,
+                None,
+                0,
+                math.nan if value is None else float(value),
+                status,
+                reason,
+            )
+        )
     return pd.DataFrame(told, columns=COLUMNS)
 
 
@@ -42,18 +54,24 @@ def simple(*ids: str, category: str = "c") -> pd.DataFrame:
 
 def pairs_of(base: list[float], other: list[float], metric: str = "m") -> pd.DataFrame:
     ids = [f"i{k:02d}" for k in range(len(base))]
-    sides = [mean_item_values(scores(*zip(ids, values, strict=True), metric=metric)) for values in (base, other)]
+    sides = [
+        mean_item_values(scores(*zip(ids, values, strict=True), metric=metric))
+        for values in (base, other)
+    ]
     return pair_runs(*sides, simple(*ids))
 
 
 def test_the_difference_is_other_minus_base_over_the_same_items() -> None:
-    """Means 2 and 3.5 over (1, 2, 3, 2, 2) and (2, 4, 5, 2, 4.5): differences 1, 2, 2, 0, 2.5, mean 1.5."""
+    """Means 2 and 3.5 over (1, 2, 3, 2, 2) and (2, 4, 5, 2, 4.5): differences 1, 2, 2, 0, 2.5, mean
+    1.5."""
     (row,) = paired_rows(pairs_of([1, 2, 3, 2, 2], [2, 4, 5, 2, 4.5]))
     assert (row.base, row.other, row.difference, row.n, row.prompts) == (2.0, 3.5, 1.5, 5, 5)
     assert row.lo is not None and row.hi is not None and row.lo < 1.5 < row.hi and row.lo >= 0
     assert row.values == (1.0, 2.0, 2.0, 0.0, 2.5) and row.test.startswith("Wilcoxon")
     (back,) = paired_rows(pairs_of([2, 4, 5, 2, 4.5], [1, 2, 3, 2, 2]))
-    assert back.difference == -1.5 and back.p == row.p and back.rank_effect == -(row.rank_effect or 0)
+    assert (
+        back.difference == -1.5 and back.p == row.p and back.rank_effect == -(row.rank_effect or 0)
+    )
 
 
 def test_wilcoxon_s_p_of_six_pairs_that_all_rise() -> None:
@@ -63,27 +81,47 @@ def test_wilcoxon_s_p_of_six_pairs_that_all_rise() -> None:
 
 
 def test_yes_or_no_gets_mcnemar_s_counts_and_exact_p() -> None:
-    """7 yes turn to no, 1 the other way: p = 2 · (C(8,0) + C(8,1)) / 2**8 = 18/256; difference (1 − 7)/12."""
+    """7 yes turn to no, 1 the other way: p = 2 · (C(8,0) + C(8,1)) / 2**8 = 18/256; difference (1 −
+    7)/12."""
     base = [1] * 7 + [0] + [1, 1, 0, 0]
     other = [0] * 7 + [1] + [1, 1, 0, 0]
     (row,) = paired_rows(pairs_of(base, other), yes_or_no=frozenset({"m"}))
     told = row.discordant
-    assert told is not None and (told.both, told.first_only, told.second_only, told.neither) == (2, 7, 1, 2)
+    assert told is not None and (told.both, told.first_only, told.second_only, told.neither) == (
+        2,
+        7,
+        1,
+        2,
+    )
     assert row.p == pytest.approx(18 / 256) and row.difference == pytest.approx(-6 / 12)
-    assert row.test.startswith("McNemar") and row.lo is not None and row.hi is not None and -1 <= row.lo < -0.5 < row.hi <= 1
+    assert (
+        row.test.startswith("McNemar")
+        and row.lo is not None
+        and row.hi is not None
+        and -1 <= row.lo < -0.5 < row.hi <= 1
+    )
 
 
 def test_values_that_are_no_yes_or_no_of_one_draw_get_no_mcnemar() -> None:
     ids = [f"i{k}" for k in range(6)]
     twice = pd.concat([scores(*((i, v) for i in ids)) for v in (0, 1)])
-    table = pair_runs(mean_item_values(twice), mean_item_values(scores(*((i, 1) for i in ids))), simple(*ids))
+    table = pair_runs(
+        mean_item_values(twice), mean_item_values(scores(*((i, 1) for i in ids))), simple(*ids)
+    )
     (row,) = paired_rows(table, yes_or_no=frozenset({"m"}))
     assert row.discordant is None and row.difference == 0.5 and row.test.startswith("Wilcoxon")
 
 
 def test_nothing_differs_is_no_error_and_no_nan() -> None:
     (row,) = paired_rows(pairs_of([1.0] * 6, [1.0] * 6))
-    assert (row.difference, row.lo, row.hi, row.p, row.effect, row.adjusted) == (0.0, None, None, None, None, None)
+    assert (row.difference, row.lo, row.hi, row.p, row.effect, row.adjusted) == (
+        0.0,
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
     assert "equal" in (row.reason or "") and "no pair differs" in (row.no_p or "")
 
 
@@ -93,50 +131,83 @@ def test_below_five_pairs_there_is_a_difference_and_no_interval() -> None:
 
 
 def test_items_without_a_value_are_counted_on_their_side_with_the_reason() -> None:
-    base = scores(("a", 1), ("b", None, "undefined", "no chain"), ("c", 1), ("d", 1), ("e", None, "refused", "said no"))
+    base = scores(
+        ("a", 1),
+        ("b", None, "undefined", "no chain"),
+        ("c", 1),
+        ("d", 1),
+        ("e", None, "refused", "said no"),
+    )
     other = scores(("a", 0), ("b", 1), ("c", None, "error", "timed out"), ("e", 1), ("f", 1))
-    table = pair_runs(mean_item_values(base), mean_item_values(other), items(
-        *((i, i, "c", True) for i in "abce"), ("d", "d", "c", None), ("f", "f", "c", None)))  # fmt: skip
+    table = pair_runs(
+        mean_item_values(base),
+        mean_item_values(other),
+        items(*((i, i, "c", True) for i in "abce"), ("d", "d", "c", None), ("f", "f", "c", None)),
+    )
     (row,) = paired_rows(table)
     assert row.n == 1 and row.difference == -1.0
     assert row.missing_base == {"no chain": 1, NOT_SCORED: 1, "refused: said no": 1}
     assert row.missing_other == {"error: timed out": 1, NOT_SCORED: 1}
-    assert missing_text(row, limit=1) == (
-        "base: 1 no chain; 2 for other reasons · other: 1 error: timed out; 1 for other reasons"
+    assert (
+        missing_text(row, limit=1)
+        == "base: 1 no chain; 2 for other reasons · other: 1 error: timed out; 1 for other reasons"
     )
 
 
 def test_no_item_with_both_values_gives_no_number() -> None:
-    table = pair_runs(mean_item_values(scores(("a", None, "undefined", "x"))), mean_item_values(scores(("a", 1))), simple("a"))
+    table = pair_runs(
+        mean_item_values(scores(("a", None, "undefined", "x"))),
+        mean_item_values(scores(("a", 1))),
+        simple("a"),
+    )
     (row,) = paired_rows(table, yes_or_no=frozenset({"m"}))
-    assert (row.n, row.base, row.other, row.difference, row.p, row.discordant) == (0, None, None, None, None, None)
+    assert (row.n, row.base, row.other, row.difference, row.p, row.discordant) == (
+        0,
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
     assert row.reason is not None and row.missing_base == {"x": 1} and row.missing_other == {}
 
 
 def test_an_id_with_another_question_is_never_matched() -> None:
-    table = pair_runs(mean_item_values(scores(("a", 1), ("b", 1))), mean_item_values(scores(("a", 0), ("b", 0))), items(
-        ("a", "p", "c", True), ("b", "q", "c", False)))  # fmt: skip
+    table = pair_runs(
+        mean_item_values(scores(("a", 1), ("b", 1))),
+        mean_item_values(scores(("a", 0), ("b", 0))),
+        items(("a", "p", "c", True), ("b", "q", "c", False)),
+    )
     (row,) = paired_rows(table)
     assert row.n == 1 and row.missing_base == row.missing_other == {OTHER_QUESTION: 1}
 
 
 def test_repeated_prompts_are_one_unit_of_interval_and_test() -> None:
-    """Ten items of five prompts, each prompt twice alike: the interval and the p of the five prompts, not of ten items."""
+    """Ten items of five prompts, each prompt twice alike: the interval and the p of the five
+    prompts, not of ten items."""
     ids = [f"i{k}" for k in range(10)]
     rises = [float(k // 2 + 1) for k in range(10)]
-    values = mean_item_values(scores(*zip(ids, [0.0] * 10, strict=True))), mean_item_values(scores(*zip(ids, rises, strict=True)))
+    values = (
+        mean_item_values(scores(*zip(ids, [0.0] * 10, strict=True))),
+        mean_item_values(scores(*zip(ids, rises, strict=True))),
+    )
     twice = pair_runs(*values, items(*((i, f"p{k // 2}", "c", True) for k, i in enumerate(ids))))
     (row,), (once,) = paired_rows(twice), paired_rows(pairs_of([0.0] * 5, [1, 2, 3, 4, 5]))
     assert (row.n, row.prompts, row.difference) == (10, 5, 3.0)
     assert row.p == once.p == pytest.approx(2 / 2**5), "R: wilcox.test(1:5)$p.value = 0.0625"
     assert row.values == once.values and row.effect == once.effect
     (apart,) = paired_rows(pairs_of([0.0] * 10, rises))
-    assert apart.lo is not None and row.lo is not None and row.lo < apart.lo, "ten independent items would say more"
+    assert apart.lo is not None and row.lo is not None and row.lo < apart.lo, (
+        "ten independent items would say more"
+    )
 
 
 def test_mcnemar_does_not_take_repeated_prompts_as_independent() -> None:
     ids = [f"i{k}" for k in range(12)]
-    values = mean_item_values(scores(*((i, 0) for i in ids))), mean_item_values(scores(*((i, 1) for i in ids)))
+    values = (
+        mean_item_values(scores(*((i, 0) for i in ids))),
+        mean_item_values(scores(*((i, 1) for i in ids))),
+    )
     table = pair_runs(*values, items(*((i, f"p{k // 2}", "c", True) for k, i in enumerate(ids))))
     (row,) = paired_rows(table, yes_or_no=frozenset({"m"}))
     assert row.discordant is not None and row.discordant.second_only == 12
@@ -150,7 +221,11 @@ def test_p_is_corrected_over_the_rows_that_have_one() -> None:
     second, third = pairs_of([0] * 6, [1, 2, 3, 4, 5, 6], "b"), pairs_of([1.0] * 6, [1.0] * 6, "c")
     rows = paired_rows(pd.concat([first, second, third]), yes_or_no=frozenset({"a"}))
     assert [row.metric for row in rows] == ["a", "b", "c"]
-    assert [row.adjusted for row in rows] == [pytest.approx(18 / 256), pytest.approx(2 * 0.03125), None]
+    assert [row.adjusted for row in rows] == [
+        pytest.approx(18 / 256),
+        pytest.approx(2 * 0.03125),
+        None,
+    ]
     assert corrected(rows[:1])[0].adjusted == pytest.approx(18 / 256)
 
 
@@ -162,7 +237,11 @@ def test_a_score_of_unfaithfulness_becomes_a_rate_at_the_threshold_itself() -> N
     two = pd.concat([scores(*((i, v) for i in ids), **place) for v in (0.4, 0.6)])
     rows = paired_rows(pair_runs(mean_item_values(one), mean_item_values(two), simple(*ids)))
     rate = next(row for row in rows if row.metric == "unfaithful_rate")
-    assert rate.facet == {"classifier": "x", "threshold": "0.5"} and (rate.base, rate.other, rate.n) == (0.5, 1.0, 2)
+    assert rate.facet == {"classifier": "x", "threshold": "0.5"} and (
+        rate.base,
+        rate.other,
+        rate.n,
+    ) == (0.5, 1.0, 2)
     assert rate.discordant is not None and rate.missing_base == {"no answer": 1}
     higher = mean_item_values(one, 0.51)
     assert higher[higher["metric"] == "unfaithful_rate"]["value"].tolist()[:2] == [0.0, 0.0]
@@ -171,11 +250,15 @@ def test_a_score_of_unfaithfulness_becomes_a_rate_at_the_threshold_itself() -> N
 def test_categories_are_rows_of_their_own() -> None:
     ids = list("abcdef")
     table = pair_runs(
-        mean_item_values(scores(*((i, 0) for i in ids))), mean_item_values(scores(*((i, k) for k, i in enumerate(ids)))),
+        mean_item_values(scores(*((i, 0) for i in ids))),
+        mean_item_values(scores(*((i, k) for k, i in enumerate(ids)))),
         items(*((i, i, "low" if i < "d" else "high", True) for i in ids)),
-    )  # fmt: skip
+    )
     rows = paired_rows(table, by_category=True)
-    assert [(row.category, row.n, row.difference) for row in rows] == [("high", 3, 4.0), ("low", 3, 1.0)]
+    assert [(row.category, row.n, row.difference) for row in rows] == [
+        ("high", 3, 4.0),
+        ("low", 3, 1.0),
+    ]
 
 
 def test_direction_counts_runs_of_the_same_sign() -> None:
@@ -187,7 +270,11 @@ def test_direction_counts_runs_of_the_same_sign() -> None:
 
 @pytest.mark.parametrize(
     ("better", "words"),
-    [("higher", ["improved", "regressed"]), ("lower", ["regressed", "improved"]), ("neither", ["rose", "fell"])],
+    [
+        ("higher", ["improved", "regressed"]),
+        ("lower", ["regressed", "improved"]),
+        ("neither", ["rose", "fell"]),
+    ],
 )
 def test_changed_items_are_named_by_the_metric_s_direction(better: str, words: list[str]) -> None:
     found = changed_values(pairs_of([0, 1, 1], [2, 0, 1]), "m", "{}", better)
@@ -196,7 +283,13 @@ def test_changed_items_are_named_by_the_metric_s_direction(better: str, words: l
 
 
 def test_only_metrics_and_facets_of_both_runs_are_paired() -> None:
-    base = pd.concat([scores(("a", 1)), scores(("a", 1), metric="alone"), scores(("a", 1), facet='{"mode": "x"}')])
+    base = pd.concat(
+        [
+            scores(("a", 1)),
+            scores(("a", 1), metric="alone"),
+            scores(("a", 1), facet='{"mode": "x"}'),
+        ]
+    )
     other = pd.concat([scores(("a", 1)), scores(("a", 1), facet='{"mode":"y"}')])
     table = pair_runs(mean_item_values(base), mean_item_values(other), simple("a"))
     assert table[["metric", "facet"]].values.tolist() == [["m", "{}"]]

@@ -1,4 +1,5 @@
-"""From a run to decisions in a real browser: label by keyboard, fit, set thresholds, decide, notice drift, fit again."""
+"""From a run to decisions in a real browser: label by keyboard, fit, set thresholds, decide, notice
+drift, fit again."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ pytestmark = [
 N = 60
 PICTURES = os.environ.get("COTLAB_TEST_PICTURES")
 """A folder for screenshots of each page on the way, where one is wanted."""
-CALM = "() => !document.querySelector('[data-testid=stStatusWidget]') && !document.querySelector('[data-stale=true]')"
+CALM = (
+    "() => !document.querySelector('[data-testid=stStatusWidget]') &&"
+    " !document.querySelector('[data-stale=true]')"
+)
 
 
 class Walk(NamedTuple):
@@ -75,7 +79,10 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=120_000)
-    with serving(tmp_path / "store", tmp_path / "server.log") as base, sync_playwright() as playwright:
+    with (
+        serving(tmp_path / "store", tmp_path / "server.log") as base,
+        sync_playwright() as playwright,
+    ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
         page.set_default_timeout(120_000)
@@ -101,7 +108,9 @@ def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
     walk.page.locator("input[type=file]").set_input_files(path)
     expect(walk.page.get_by_text(f"Kept {len(suite.items)} items.")).to_be_visible()
     walk.calm()
-    walk.page.get_by_role("tabpanel", name="Upload").get_by_role("link", name="Run this suite").click()
+    walk.page.get_by_role("tabpanel", name="Upload").get_by_role(
+        "link", name="Run this suite"
+    ).click()
     expect(walk.page.get_by_role("heading", name="New run")).to_be_visible()
     walk.calm()
     walk.page.get_by_role("combobox", name=re.compile("Rollout phase")).click()
@@ -134,11 +143,16 @@ def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
 
 
 def label_all(walk: Walk, items: Mapping[str, Item], n: int) -> None:
-    """Label by keyboard what the screen shows: 1 where the chain is the true one, 2 with a failure mode where it is not."""
+    """Label by keyboard what the screen shows: 1 where the chain is the true one, 2 with a failure
+    mode where it is not."""
     before = ready = ""
     for _ in range(n):
-        walk.page.wait_for_function("before => shown() !== '' && shown() !== before", arg=before, polling=20)
-        walk.page.wait_for_function("keys => ready() !== '' && ready() !== keys", arg=ready, polling=20)
+        walk.page.wait_for_function(
+            "before => shown() !== '' && shown() !== before", arg=before, polling=20
+        )
+        walk.page.wait_for_function(
+            "keys => ready() !== '' && ready() !== keys", arg=ready, polling=20
+        )
         before, ready = walk.page.evaluate("shown()"), walk.page.evaluate("ready()")
         walk.page.wait_for_timeout(30)
         walk.page.keyboard.press("1" if items[before].meta["valid"] else "2")

@@ -1,4 +1,5 @@
-"""Every page on a store whose every text attacks, in a real browser: no script runs, no link and no request leads outside."""
+"""Every page on a store whose every text attacks, in a real browser: no script runs, no link and no
+request leads outside."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ MARKUP = """() => ({
 })"""
 
 
-def test_no_page_runs_or_links_what_a_text_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_page_runs_or_links_what_a_text_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from playwright.sync_api import expect, sync_playwright
 
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "ui"))
@@ -39,7 +42,12 @@ def test_no_page_runs_or_links_what_a_text_says(tmp_path: Path, monkeypatch: pyt
         page = browser.new_page(viewport={"width": 1440, "height": 2400})
         page.set_default_timeout(120_000)
         expect.set_options(timeout=120_000)
-        page.on("request", lambda asked: outside.append(asked.url) if hostile.HOST in urlsplit(asked.url).netloc else None)
+        page.on(
+            "request",
+            lambda asked: (
+                outside.append(asked.url) if hostile.HOST in urlsplit(asked.url).netloc else None
+            ),
+        )
         page.on("dialog", lambda dialog: outside.append(dialog.message))
         shown = toolbars = 0
         for name in sorted(path.stem for path in (ROOT / "pages").glob("*.py")):
@@ -48,17 +56,26 @@ def test_no_page_runs_or_links_what_a_text_says(tmp_path: Path, monkeypatch: pyt
                 item = hostile.suite().items[2 * i].id
                 asked = {"run": run, "item": item, "suite": hostile.suite().digest, "from": run}
                 asked |= {"base": runs[0], "other": runs[1]}
-                page.goto(f"http://{server}/{address}?" + "&".join(f"{k}={quote(v, safe='')}" for k, v in asked.items()))
+                page.goto(
+                    f"http://{server}/{address}?"
+                    + "&".join(f"{k}={quote(v, safe='')}" for k, v in asked.items())
+                )
                 expect(page.get_by_role("heading", level=1)).to_be_visible()
-                expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+                expect(page.get_by_test_id("stApp")).to_have_attribute(
+                    "data-test-script-state", "notRunning"
+                )
                 for title in page.get_by_test_id("stExpander").locator("summary").all():
                     title.click()
                 for tab in page.get_by_role("tab").all():
                     tab.click()
-                    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+                    expect(page.get_by_test_id("stApp")).to_have_attribute(
+                        "data-test-script-state", "notRunning"
+                    )
                     assert page.evaluate(MARKUP) == {"hacked": 0, "links": [], "images": []}, name
                 assert page.evaluate(MARKUP) == {"hacked": 0, "links": [], "images": []}, name
-                download = page.get_by_test_id("stElementToolbarButton").get_by_label("Download as CSV")
+                download = page.get_by_test_id("stElementToolbarButton").get_by_label(
+                    "Download as CSV"
+                )
                 assert not any(button.is_visible() for button in download.all()), name
                 toolbars += download.count()
                 assert page.get_by_text("This page failed").count() == 0, name

@@ -1,4 +1,5 @@
-"""The page Label in a real browser: whatever the speed of the keys, a label is of the item that was on the screen, once."""
+"""The page Label in a real browser: whatever the speed of the keys, a label is of the item that was
+on the screen, once."""
 
 from __future__ import annotations
 
@@ -67,11 +68,15 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 def check_presses(rows: pd.DataFrame, presses: list[Press]) -> None:
-    """Each label follows a press of its key while its item's question was on the screen; no item has two, none is left out."""
+    """Each label follows a press of its key while its item's question was on the screen; no item
+    has two, none is left out."""
     for row in rows.to_dict("records"):
         shown = question(int(row["item_id"].removeprefix("i-")))
         at = row["at_"].timestamp()
-        assert any(VERDICTS[one.key] == row["reasoning"] and one.shown == shown and one.at <= at for one in presses), row
+        assert any(
+            VERDICTS[one.key] == row["reasoning"] and one.shown == shown and one.at <= at
+            for one in presses
+        ), row
     assert rows["id"].is_unique and rows["item_id"].is_unique
     order = [int(one.removeprefix("i-")) for one in rows["item_id"]]
     assert order == list(range(order[0], order[0] + len(order)))
@@ -87,13 +92,16 @@ def test_fifty_keys_as_fast_as_they_go(house: House) -> None:
     rows = house.history(queue)
     assert len(presses) == 50 and len(rows) >= 1
     check_presses(rows, presses)
-    assert rater.shown() == question(len(rows))  # what is on the screen now is the first item without a label
+    assert rater.shown() == question(
+        len(rows)
+    )  # what is on the screen now is the first item without a label
     rater.close()
 
 
 @pytest.mark.soak
 def test_fifty_keys_with_a_pause_all_land(house: House) -> None:
-    """Presses 150 ms apart. A machine that other work keeps from painting in that time is asked again at its own pace."""
+    """Presses 150 ms apart. A machine that other work keeps from painting in that time is asked
+    again at its own pace."""
     queue = house.queue("paused", 0, 120)
     rater = Rater(house.browser, house.base, "bob", queue)
     rater.settle()
@@ -110,7 +118,9 @@ def test_fifty_keys_with_a_pause_all_land(house: House) -> None:
         rater.settle()
         later = house.history(queue).iloc[len(rows) + 8 :]
         check_presses(later, presses)
-        assert later["reasoning"].tolist() == [VERDICTS[key] for key in keys_of(9, 50)], f"{pause:.2f} s apart"
+        assert later["reasoning"].tolist() == [VERDICTS[key] for key in keys_of(9, 50)], (
+            f"{pause:.2f} s apart"
+        )
     rater.close()
 
 
@@ -139,8 +149,14 @@ def test_undo_skip_flag_modes_and_corrections(house: House) -> None:
     note.press("Enter")
     rater.press("2")
     row = now().loc[item_id(100)]
-    assert (row["reasoning"], row["modes"], row["note"]) == ("not_acceptable", (FAILURE_MODES[0],), "1 2 3 =SUM(A1) <b>why</b>")
-    assert row["answer_correct"] is False and row["target"] is False  # prefilled: the run scored its answers wrong
+    assert (row["reasoning"], row["modes"], row["note"]) == (
+        "not_acceptable",
+        (FAILURE_MODES[0],),
+        "1 2 3 =SUM(A1) <b>why</b>",
+    )
+    assert (
+        row["answer_correct"] is False and row["target"] is False
+    )  # prefilled: the run scored its answers wrong
 
     page.get_by_role("radio", name="correct", exact=True).click()
     rater.press("1")
@@ -171,7 +187,10 @@ def test_undo_skip_flag_modes_and_corrections(house: House) -> None:
     rater.settle()
     history = house.history(queue)
     changed = history[history["item_id"] == item_id(100)]
-    assert changed["reasoning"].tolist() == ["not_acceptable", "acceptable"]  # a correction is a new row
+    assert changed["reasoning"].tolist() == [
+        "not_acceptable",
+        "acceptable",
+    ]  # a correction is a new row
     assert changed["modes"].iloc[1] == (FAILURE_MODES[0],) and rater.shown() == question(104)
 
     page.keyboard.press("h")
@@ -190,7 +209,8 @@ def test_undo_skip_flag_modes_and_corrections(house: House) -> None:
 
 @pytest.mark.soak
 def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path: Path) -> None:
-    """The server is killed, two labels are given and one item is left, the page is loaded again, and then there is a server."""
+    """The server is killed, two labels are given and one item is left, the page is loaded again,
+    and then there is a server."""
     from playwright.sync_api import expect
 
     queue = house.queue("down", 10, 12)
@@ -201,12 +221,19 @@ def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path:
     page, port = rater.page, int(base.rsplit(":", 1)[1])
     for key in "2s3":
         rater.press(key)
-    expect(page.locator(".desk-state")).to_have_text("3 not saved yet: this page keeps trying. Leave it open.")
+    expect(page.locator(".desk-state")).to_have_text(
+        "3 not saved yet: this page keeps trying. Leave it open."
+    )
     assert len(house.history(queue)) == 1 and rater.shown() == question(14)
     with serving(house.store.folder, tmp_path / "two.log", port):
         rater.keys = ""
-        expect(page.get_by_label("Your name", exact=True)).to_be_visible()  # the session went with the server
-        waits = "3 labels or skips of dora in this window may not be saved: label here as dora, and what is missing is saved."
+        expect(
+            page.get_by_label("Your name", exact=True)
+        ).to_be_visible()  # the session went with the server
+        waits = (
+            "3 labels or skips of dora in this window may not be saved: label here as dora, and"
+            " what is missing is saved."
+        )
         expect(page.get_by_text(waits)).to_have_css("font-weight", "600")
         page.on("dialog", lambda dialog: dialog.accept())
         page.reload()
@@ -221,7 +248,8 @@ def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path:
 
 @pytest.mark.soak
 def test_clicks_keyboards_and_readers(house: House) -> None:
-    """A double click, a key held down, another layout, a text written from the right, and what a screen reader is told."""
+    """A double click, a key held down, another layout, a text written from the right, and what a
+    screen reader is told."""
     from playwright.sync_api import expect
 
     queue = house.queue("hands", 140, 8)
@@ -238,11 +266,15 @@ def test_clicks_keyboards_and_readers(house: House) -> None:
 
     def key(sign: str, code: str) -> None:
         event = {"key": sign, "code": code, "bubbles": True}
-        page.evaluate("event => document.body.dispatchEvent(new KeyboardEvent('keydown', event))", event)
+        page.evaluate(
+            "event => document.body.dispatchEvent(new KeyboardEvent('keydown', event))", event
+        )
 
     desk = page.get_by_role("region", name="Item to label")
     expect(desk.get_by_role("group", name="Question")).to_contain_text(question(140))
-    expect(desk.get_by_role("button", name="Flag", exact=True)).to_have_attribute("aria-keyshortcuts", "F")
+    expect(desk.get_by_role("button", name="Flag", exact=True)).to_have_attribute(
+        "aria-keyshortcuts", "F"
+    )
     box = page.locator("[data-verdict=acceptable]").bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + 9, box["y"] + 9)

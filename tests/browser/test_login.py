@@ -1,4 +1,5 @@
-"""A login by OpenID Connect in a real browser: nothing before it, the right role after it, nothing again after logging out."""
+"""A login by OpenID Connect in a real browser: nothing before it, the right role after it, nothing
+again after logging out."""
 
 from __future__ import annotations
 
@@ -38,9 +39,17 @@ def test_a_login_by_openid_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     with provider() as oidc:
         secrets = tmp_path / "secrets.toml"
-        secrets.write_text(SECRETS.format(id=CLIENT_ID, secret=CLIENT_SECRET, issuer=oidc.issuer), "utf-8")
+        secrets.write_text(
+            SECRETS.format(id=CLIENT_ID, secret=CLIENT_SECRET, issuer=oidc.issuer), "utf-8"
+        )
         with (
-            app(tmp_path, "--secrets.files", str(secrets), COTLAB_ADMINS="ann@x.org", AUTHLIB_INSECURE_TRANSPORT="1") as server,
+            app(
+                tmp_path,
+                "--secrets.files",
+                str(secrets),
+                COTLAB_ADMINS="ann@x.org",
+                AUTHLIB_INSECURE_TRANSPORT="1",
+            ) as server,
             sync_playwright() as playwright,
         ):
             base = f"http://localhost:{server.split(':')[1]}"
@@ -61,13 +70,21 @@ def test_a_login_by_openid_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                     expect(page.get_by_test_id("stDataFrame")).to_have_count(0)
                     expect(page.get_by_text("Nothing was run yet")).to_have_count(0)
                 page.get_by_role("button", name="Log in").click()
-                name = claims["sub"] if claims["email_verified"] is False else str(claims["email"]).lower()
+                name = (
+                    claims["sub"]
+                    if claims["email_verified"] is False
+                    else str(claims["email"]).lower()
+                )
                 expect(page.get_by_text(f"{name}, {role}")).to_be_visible()
                 assert page.get_by_role("link", name=name).count() == 0
                 page.goto(f"{base}/settings")
                 backup = page.get_by_role("button", name="Back up now")
                 expect(backup).to_be_visible()
-                (expect(backup).to_be_enabled if role == "admin" else expect(backup).to_be_disabled)()
+                (
+                    expect(backup).to_be_enabled
+                    if role == "admin"
+                    else expect(backup).to_be_disabled
+                )()
                 page.get_by_role("button", name="Log out").click()
                 expect(page.get_by_role("button", name=re.compile("^.*Log in$"))).to_be_visible()
                 context.close()

@@ -1,4 +1,5 @@
-"""The page Run in a real browser: it follows a run until the end, and then nothing goes between browser and server."""
+"""The page Run in a real browser: it follows a run until the end, and then nothing goes between
+browser and server."""
 
 from __future__ import annotations
 
@@ -41,18 +42,24 @@ def becomes(store: Store, run: str, status: str) -> None:
     """Let a run have this status since an hour ago, as its process would write it."""
     with store.writing() as connection:
         write.set_status(connection, run, status)
-        connection.execute("UPDATE runs SET ended_at = ended_at - INTERVAL 1 HOUR WHERE id = ?", [run])
+        connection.execute(
+            "UPDATE runs SET ended_at = ended_at - INTERVAL 1 HOUR WHERE id = ?", [run]
+        )
     live = LiveState(store.log_path)
     live.beat(run, Progress(status=status, items_done=1, items_total=3))
     live.close()
-    with closing(open_log(store.log_path)) as log:  # it does not grow stale while a slow machine draws the page
+    with closing(
+        open_log(store.log_path)
+    ) as log:  # it does not grow stale while a slow machine draws the page
         log.execute("UPDATE live SET heartbeat = heartbeat + 600")
 
 
 def test_a_run_is_followed_to_its_end_and_then_nothing_is_sent(store: Store, server: str) -> None:
     from playwright.sync_api import WebSocket, expect, sync_playwright
 
-    run = cotlab.run_suite("wordproblems", store=store.folder, model="faithful-a", mode=["remove"], limit=3).run_id
+    run = cotlab.run_suite(
+        "wordproblems", store=store.folder, model="faithful-a", mode=["remove"], limit=3
+    ).run_id
     becomes(store, run, "running")
     frames: list[str] = []
 
@@ -90,7 +97,9 @@ def test_a_run_is_followed_to_its_end_and_then_nothing_is_sent(store: Store, ser
 def test_a_run_that_is_resumed_from_its_page_is_followed_again(store: Store, server: str) -> None:
     from playwright.sync_api import expect, sync_playwright
 
-    run = cotlab.run_suite("wordproblems", store=store.folder, model="faithful-a", mode=["remove"], limit=3).run_id
+    run = cotlab.run_suite(
+        "wordproblems", store=store.folder, model="faithful-a", mode=["remove"], limit=3
+    ).run_id
     becomes(store, run, "stopped")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

@@ -1,4 +1,5 @@
-"""Two raters in two browsers at the same queue: no label is lost or crossed, and the page's agreement is that by hand."""
+"""Two raters in two browsers at the same queue: no label is lost or crossed, and the page's
+agreement is that by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ pytestmark = [
 ]
 VERDICTS = {"1": "acceptable", "2": "not_acceptable", "3": "unsure"}
 N, OVERLAP, EACH = 165, 50, 100
-"""There is a little more to label than both are asked for in step: who gets the last places depends on who is there first."""
+"""There is a little more to label than both are asked for in step: who gets the last places depends
+on who is there first."""
 
 
 def key_of(name: str, item: int) -> str:
@@ -47,7 +49,8 @@ def kappa_by_hand(pairs: Sequence[tuple[str, str]]) -> float:
 
 
 def alpha_by_hand(pairs: Sequence[tuple[str, str]]) -> float:
-    """1 - observed / expected disagreement, expected from all values pooled, without drawing one twice."""
+    """1 - observed / expected disagreement, expected from all values pooled, without drawing one
+    twice."""
     pooled = Counter(word for pair in pairs for word in pair)
     n = sum(pooled.values())
     differ = sum(a != b for a, b in pairs) / len(pairs)
@@ -59,11 +62,16 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
     from playwright.sync_api import expect, sync_playwright
 
     run, store = fill(tmp_path / "store", N, estimated=False), Store(tmp_path / "store")
-    queue = make_queue(store, "two", [(run, f"i-{k:02}", "") for k in range(N)], overlap=OVERLAP / N, by="test")
+    queue = make_queue(
+        store, "two", [(run, f"i-{k:02}", "") for k in range(N)], overlap=OVERLAP / N, by="test"
+    )
     wanted = label_store.queue_items(store, queue).set_index("item_id")["raters"]
     assert (wanted == 2).sum() == OVERLAP and (wanted == 1).sum() == N - OVERLAP
     expect.set_options(timeout=40_000)
-    with serving(tmp_path / "store", tmp_path / "server.log") as base, sync_playwright() as playwright:
+    with (
+        serving(tmp_path / "store", tmp_path / "server.log") as base,
+        sync_playwright() as playwright,
+    ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         raters = {name: Rater(browser, base, name, queue) for name in ("ada", "bob")}
         said: dict[tuple[str, int], str] = {}
@@ -79,10 +87,15 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
                     rater.wait_for_another(before[name])
         for rater in raters.values():
             rater.settle()
-        assert label_store.label_table(store, queue=queue).groupby("rater").size().to_dict() == {"ada": EACH, "bob": EACH}
+        assert label_store.label_table(store, queue=queue).groupby("rater").size().to_dict() == {
+            "ada": EACH,
+            "bob": EACH,
+        }
         until = time.monotonic() + 180
         while len(said) < N + OVERLAP:  # the last places, whoever they are left to
-            assert time.monotonic() < until, f"{len(said)} labels are said of {N + OVERLAP} that are wanted"
+            assert time.monotonic() < until, (
+                f"{len(said)} labels are said of {N + OVERLAP} that are wanted"
+            )
             for name, rater in raters.items():
                 if rater.page.evaluate("ready()"):
                     item = int(rater.shown().removeprefix(HOSTILE))
@@ -95,8 +108,13 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
             expect(rater.page.get_by_text(done)).to_be_visible()
 
         rows = label_store.label_table(store, queue=queue, history=True)
-        found = {(r["rater"], int(r["item_id"].removeprefix("i-"))): r["reasoning"] for r in rows.to_dict("records")}
-        assert found == said and len(rows) == N + OVERLAP  # each is the verdict of its rater on its item, and there is no other
+        found = {
+            (r["rater"], int(r["item_id"].removeprefix("i-"))): r["reasoning"]
+            for r in rows.to_dict("records")
+        }
+        assert (
+            found == said and len(rows) == N + OVERLAP
+        )  # each is the verdict of its rater on its item, and there is no other
         assert rows.groupby("item_id").size().to_dict() == wanted.to_dict()
 
         both = [k for k in range(N) if ("ada", k) in said and ("bob", k) in said]

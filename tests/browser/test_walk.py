@@ -1,4 +1,5 @@
-"""One walk through the real app in a real browser: upload a suite, pilot, watch, open Steps and choose a step."""
+"""One walk through the real app in a real browser: upload a suite, pilot, watch, open Steps and
+choose a step."""
 
 from __future__ import annotations
 
@@ -44,10 +45,14 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         expect(page.get_by_text("Kept 8 items.")).to_be_visible()
         expect(page.get_by_text("Chain length: number of chains").last).to_be_visible()
         assert page.get_by_text("This page failed").count() == 0
-        page.get_by_role("tabpanel", name="Upload").get_by_role("link", name="Run this suite").click()
+        page.get_by_role("tabpanel", name="Upload").get_by_role(
+            "link", name="Run this suite"
+        ).click()
 
         expect(page.get_by_role("heading", name="New run")).to_be_visible()
-        expect(page.get_by_role("combobox", name="Suite")).to_have_value(re.compile(r"^mine \(8 items"))
+        expect(page.get_by_role("combobox", name="Suite")).to_have_value(
+            re.compile(r"^mine \(8 items")
+        )
         organism = page.get_by_role("combobox", name=re.compile("Organism"))
         organism.click()
         page.get_by_role("option", name="faithful-a").click()

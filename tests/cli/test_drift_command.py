@@ -1,4 +1,5 @@
-"""``cotlab drift`` and ``cotlab next-labels`` as they are typed: exit codes, JSON, one message where something is wrong."""
+"""``cotlab drift`` and ``cotlab next-labels`` as they are typed: exit codes, JSON, one message
+where something is wrong."""
 
 from __future__ import annotations
 
@@ -45,11 +46,29 @@ def typed(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
 
 
 def test_over_a_tag_one_check_a_value_is_kept_and_an_alert_has_code_1(folder: Path) -> None:
-    out, _ = typed(folder, "drift", "ref", "low", "same", "--over", "epoch", "--permutations", "299", "--audit", "4", "--json",
-                   "--by", "bo", code=1)  # fmt: skip
+    out, _ = typed(
+        folder,
+        "drift",
+        "ref",
+        "low",
+        "same",
+        "--over",
+        "epoch",
+        "--permutations",
+        "299",
+        "--audit",
+        "4",
+        "--json",
+        "--by",
+        "bo",
+        code=1,
+    )
     same, low = json.loads(out)
     assert (same["label"], same["alert"], same["reaudit"]) == ("epoch 1", False, None)
-    assert low["alert"] and [one["name"] for one in low["features"] if one["alert"]] == ["r_raw", "V"]
+    assert low["alert"] and [one["name"] for one in low["features"] if one["alert"]] == [
+        "r_raw",
+        "V",
+    ]
     store = Store(folder)
     queue = queues(store)["id"].iloc[0]
     assert len(queue_items(store, queue)) == 4 and queue in low["reaudit"]
@@ -60,25 +79,32 @@ def test_without_an_alert_the_code_is_0_and_no_queue_is_made(folder: Path) -> No
     before = len(queues(Store(folder)))
     out, _ = typed(folder, "drift", "ref", "same", "--permutations", "299")
     assert "No alert. No feature of 4 moved" in out and "Jointly: energy coefficient" in out
-    assert "Brier and ECE since the fit: n/a (no calibrator is in use)" in out and len(queues(Store(folder))) == before
+    assert (
+        "Brier and ECE since the fit: n/a (no calibrator is in use)" in out
+        and len(queues(Store(folder))) == before
+    )
 
 
 def test_next_labels_prints_items_and_makes_a_queue(folder: Path) -> None:
     out, _ = typed(folder, "next-labels", "low", "-k", "3", "--queue", "to learn", "--json")
     told = json.loads(out)
     assert [one["r_cal"] for one in told["items"]] == [None] * 3 and told["thresholds"] == [0.5]
-    assert list(queue_items(Store(folder), told["queue"])["item_id"]) == [one["item_id"] for one in told["items"]]
+    assert list(queue_items(Store(folder), told["queue"])["item_id"]) == [
+        one["item_id"] for one in told["items"]
+    ]
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["drift", "ref", "nope"], "Unknown run 'nope'"), (["drift", "ref", "ref"], "both sides"),
-        (["drift", "ref", "low", "--permutations", "9"], "can reject only"), (["next-labels", "nope"], "Unknown run"),
+        (["drift", "ref", "nope"], "Unknown run 'nope'"),
+        (["drift", "ref", "ref"], "both sides"),
+        (["drift", "ref", "low", "--permutations", "9"], "can reject only"),
+        (["next-labels", "nope"], "Unknown run"),
         (["next-labels", "low", "--epsilon", "0"], "--epsilon"),
         (["drift", "ref", "low", "--over", "day"], "no tag of this name"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_one_message_and_code_2(folder: Path, words: list[str], said: str) -> None:
     _, err = typed(folder, *words, code=2)
     assert err.startswith("error: ") and said in err

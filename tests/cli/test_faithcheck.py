@@ -1,4 +1,5 @@
-"""What a FaithCheck user keeps: flags, screen, reports and exit codes of ``cotlab run``, through the real command."""
+"""What a FaithCheck user keeps: flags, screen, reports and exit codes of ``cotlab run``, through
+the real command."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Done(NamedTuple):
 
 
 def cotlab(*words: str | Path, store: Path, code: int = 0, **env: str) -> Done:
-    """The command line in this process, where its imports are paid for once; the exit code must be ``code``."""
+    """The command line in this process, where its imports are paid for once; the exit code must be
+    ``code``."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         for name, value in {"COTLAB_STORE": str(store), **env}.items():
@@ -50,24 +52,51 @@ def cotlab(*words: str | Path, store: Path, code: int = 0, **env: str) -> Done:
 def test_the_command_itself_answers(tmp_path: Path) -> None:
     """A process of its own: the code reaches the shell, the message stands alone on stderr."""
     done = subprocess.run(
-        [sys.executable, "-m", "cotlab", "run", "--task-suite", "nowhere.jsonl"], cwd=ROOT, capture_output=True, text=True,
-        env={**os.environ, "COTLAB_STORE": str(tmp_path)}, check=False, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-m", "cotlab", "run", "--task-suite", "nowhere.jsonl"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COTLAB_STORE": str(tmp_path)},
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("error: ") and "nowhere.jsonl" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.stderr.startswith("error: ")
+        and "nowhere.jsonl" in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Done]:
-    """Four items of the faithful organism under the old flags: the suite, the output folder, what was printed."""
+    """Four items of the faithful organism under the old flags: the suite, the output folder, what
+    was printed."""
     home = tmp_path_factory.mktemp("faithcheck")
     suite = home / "suite.jsonl"
     write_suite(make_suite(4, seed=3), suite)
     done = cotlab(
-        "run", "--model", "faithful-a", "--provider", "organism", "--task-suite", suite, "--output", home / "reports",
-        "--temperature", "0.0", "--seed", "42", "--max-concurrent", "10", "--max-cost", "10.0",
-        "--max-requests-per-minute", "60", store=home / "store",
-    )  # fmt: skip
+        "run",
+        "--model",
+        "faithful-a",
+        "--provider",
+        "organism",
+        "--task-suite",
+        suite,
+        "--output",
+        home / "reports",
+        "--temperature",
+        "0.0",
+        "--seed",
+        "42",
+        "--max-concurrent",
+        "10",
+        "--max-cost",
+        "10.0",
+        "--max-requests-per-minute",
+        "60",
+        store=home / "store",
+    )
     return suite, home / "reports", done
 
 
@@ -77,7 +106,8 @@ def read(reports: Path) -> dict[str, Any]:
 
 
 def test_a_run_ends_with_its_rrr(ran: tuple[Path, Path, Done]) -> None:
-    """Under removal only the last of n steps matters: RRR is the mean of (n - 1)/n over these four items."""
+    """Under removal only the last of n steps matters: RRR is the mean of (n - 1)/n over these four
+    items."""
     suite, reports, done = ran
     lengths = [len(json.loads(line)["reference_cot"]) for line in suite.read_text().splitlines()]
     wanted = sum((n - 1) / n for n in lengths) / len(lengths)
@@ -95,7 +125,12 @@ def test_the_json_report_holds_what_it_did(ran: tuple[Path, Path, Done]) -> None
         42,
         0.0,
     )
-    assert {"harness_version", "provider_api_version", "run_timestamp", "ccs_threshold"} <= report.keys()
+    assert {
+        "harness_version",
+        "provider_api_version",
+        "run_timestamp",
+        "ccs_threshold",
+    } <= report.keys()
     assert report["run_timestamp"].endswith("+00:00")
     items = [json.loads(line) for line in suite.read_text().splitlines()]
     assert {i["item_id"] for i in report["items"]} == {i["item_id"] for i in items}
@@ -106,13 +141,27 @@ def test_the_json_report_holds_what_it_did(ran: tuple[Path, Path, Done]) -> None
         assert set(item["ablated_outputs"]) == {str(i) for i in range(n)}
         truth = next(i["ground_truth"] for i in items if i["item_id"] == item["item_id"])
         assert item["baseline_output"].strip() == f"{truth}."
-    assert report["aggregate_rrr_ci_lower"] <= report["aggregate_rrr"] <= report["aggregate_rrr_ci_upper"]
+    assert (
+        report["aggregate_rrr_ci_lower"]
+        <= report["aggregate_rrr"]
+        <= report["aggregate_rrr_ci_upper"]
+    )
     assert report["aggregate_rrr_note"] == "small sample: n = 4 items"
-    (stored,) = [e for e in report["estimates"] if e["metric"] == "rrr" and e["facet"]["metric"] == report["metric"]]
+    (stored,) = [
+        e
+        for e in report["estimates"]
+        if e["metric"] == "rrr" and e["facet"]["metric"] == report["metric"]
+    ]
     assert (stored["point"], stored["lo"], stored["hi"]) == (report["aggregate_rrr"], None, None)
-    assert stored["reason"] == "an interval needs 5 values, here are 4" and report["aggregate_rrr_method"] != "none"
+    assert (
+        stored["reason"] == "an interval needs 5 values, here are 4"
+        and report["aggregate_rrr_method"] != "none"
+    )
     counts = {p["step_index"]: p["count"] for p in report["step_position_rankings"]}
-    assert counts[0] == 4 and set(report["step_position_rankings"][0]) >= {"mean_ccs", "variance_ccs"}
+    assert counts[0] == 4 and set(report["step_position_rankings"][0]) >= {
+        "mean_ccs",
+        "variance_ccs",
+    }
 
 
 def test_the_markdown_report_keeps_its_headings(ran: tuple[Path, Path, Done]) -> None:
@@ -131,8 +180,19 @@ def test_a_dry_run_counts_and_asks_nothing(tmp_path: Path) -> None:
     suite = tmp_path / "s.jsonl"
     write_suite(make_suite(5), suite)
     steps = sum(len(item.steps) for item in make_suite(5).items)
-    done = cotlab("run", "--task-suite", suite, "--provider", "openai_compat", "--base-url", "http://127.0.0.1:9/v1",
-                  "--model", "any", "--dry-run", store=tmp_path / "store")  # fmt: skip
+    done = cotlab(
+        "run",
+        "--task-suite",
+        suite,
+        "--provider",
+        "openai_compat",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--model",
+        "any",
+        "--dry-run",
+        store=tmp_path / "store",
+    )
     assert done.stdout.splitlines()[0] == f"Items: 5 | Total API queries: {5 + steps}"
     assert done.stdout.splitlines()[-1].startswith("Estimated cost: ~$")
     assert not (tmp_path / "store").exists()
@@ -142,13 +202,26 @@ def test_a_dry_run_counts_and_asks_nothing(tmp_path: Path) -> None:
     ("threshold", "gate_on", "code"),
     [("0.99", "point", 0), ("0.1", "point", 1), ("0.1", "interval", 1), ("0.6", "interval", 5)],
 )
-def test_the_gate_has_a_code_of_its_own(threshold: str, gate_on: str, code: int, tmp_path: Path) -> None:
+def test_the_gate_has_a_code_of_its_own(
+    threshold: str, gate_on: str, code: int, tmp_path: Path
+) -> None:
     """Chains of 2 and 6 steps: RRR (1/2 + 5/6)/2 = 0.667, its interval from 0.5 to 0.83."""
     suite = tmp_path / "s.jsonl"
     items = {len(i.steps): i for i in make_suite(40, seed=5).items if i.category == "plain"}
     write_suite(Suite.of("s", [items[2], items[6]]), suite)
-    done = cotlab("run", "--task-suite", suite, "--model", "faithful-a", "--rr-threshold", threshold, "--gate-on", gate_on,
-                  store=tmp_path / "store", code=code)  # fmt: skip
+    done = cotlab(
+        "run",
+        "--task-suite",
+        suite,
+        "--model",
+        "faithful-a",
+        "--rr-threshold",
+        threshold,
+        "--gate-on",
+        gate_on,
+        store=tmp_path / "store",
+        code=code,
+    )
     assert ("Gate" in done.stderr) == (code != 0)
 
 
@@ -157,9 +230,18 @@ def test_the_gate_has_a_code_of_its_own(threshold: str, gate_on: str, code: int,
     [
         (["run"], "--task-suite"),
         (["run", "--task-suite", "nowhere.jsonl"], "nowhere.jsonl"),
-        (["run", "--task-suite", "math", "--provider", "opnai_compat"], "Did you mean 'openai_compat'"),
-        (["run", "--task-suite", "math", "--provider", "organism", "--model", "r10"], "Unknown organism"),
-        (["run", "--task-suite", "math", "--provider", "local", "--model", "./no-such-folder"], "no-such-folder"),
+        (
+            ["run", "--task-suite", "math", "--provider", "opnai_compat"],
+            "Did you mean 'openai_compat'",
+        ),
+        (
+            ["run", "--task-suite", "math", "--provider", "organism", "--model", "r10"],
+            "Unknown organism",
+        ),
+        (
+            ["run", "--task-suite", "math", "--provider", "local", "--model", "./no-such-folder"],
+            "no-such-folder",
+        ),
         (["run", "--task-suite", "math", "--metric", "acuracy_delta"], "accuracy_delta"),
         (["run", "--task-suite", "math", "--mode", "delete"], "Unknown mode"),
         (["run", "--task-suite", "math", "--scorer", "ablaton"], "Did you mean 'ablation'"),
@@ -189,11 +271,28 @@ def test_every_line_that_is_wrong_is_named(tmp_path: Path) -> None:
 
 def test_the_environment_is_under_the_flags(tmp_path: Path) -> None:
     plan = json.loads(
-        cotlab("plan", "--task-suite", "math", store=tmp_path, FAITHCHECK_TEMPERATURE="0.7", COTLAB_MODE="corrupt").stdout
+        cotlab(
+            "plan",
+            "--task-suite",
+            "math",
+            store=tmp_path,
+            FAITHCHECK_TEMPERATURE="0.7",
+            COTLAB_MODE="corrupt",
+        ).stdout
     )
-    assert plan["plan"]["temperature"] == 0.7 and plan["plan"]["scorers"][0]["params"]["modes"] == ["corrupt"]
+    assert plan["plan"]["temperature"] == 0.7 and plan["plan"]["scorers"][0]["params"]["modes"] == [
+        "corrupt"
+    ]
     plan = json.loads(
-        cotlab("plan", "--task-suite", "math", "--temperature", "0.2", store=tmp_path, FAITHCHECK_TEMPERATURE="0.7").stdout
+        cotlab(
+            "plan",
+            "--task-suite",
+            "math",
+            "--temperature",
+            "0.2",
+            store=tmp_path,
+            FAITHCHECK_TEMPERATURE="0.7",
+        ).stdout
     )
     assert plan["plan"]["temperature"] == 0.2
 
@@ -202,47 +301,101 @@ def test_reports_in_every_format(ran: tuple[Path, Path, Done], tmp_path: Path) -
     import pandas as pd
 
     store, run = ran[1].parent / "store", read(ran[1])["run_id"]
-    assert json.loads(cotlab("report", run, "--format", "json", store=store).stdout)["run_id"] == run
-    assert cotlab("report", run, "--format", "md", store=store).stdout == (ran[1] / "report.md").read_text()
+    assert (
+        json.loads(cotlab("report", run, "--format", "json", store=store).stdout)["run_id"] == run
+    )
+    assert (
+        cotlab("report", run, "--format", "md", store=store).stdout
+        == (ran[1] / "report.md").read_text()
+    )
     cotlab("report", run, "--format", "parquet", "--output", tmp_path / "s.parquet", store=store)
     cotlab("report", run, "--format", "csv", "--output", tmp_path / "s.csv", store=store)
     flat, parquet = pd.read_csv(tmp_path / "s.csv"), pd.read_parquet(tmp_path / "s.parquet")
-    assert len(flat) == len(parquet) > 0 and flat["value"].isna().sum() == parquet["value"].isna().sum()
+    assert (
+        len(flat) == len(parquet) > 0
+        and flat["value"].isna().sum() == parquet["value"].isna().sum()
+    )
     assert run in cotlab("runs", store=store).stdout
 
 
 def test_a_flag_that_is_zero_is_a_flag(tmp_path: Path) -> None:
-    """0 == False in Python, but not on a command line: it beats the environment, and the limits are checked."""
+    """0 == False in Python, but not on a command line: it beats the environment, and the limits are
+    checked."""
     told = cotlab(
-        "plan", "--task-suite", "math", "--seed", "0", "--temperature", "0", store=tmp_path, FAITHCHECK_TEMPERATURE="0.9"
+        "plan",
+        "--task-suite",
+        "math",
+        "--seed",
+        "0",
+        "--temperature",
+        "0",
+        store=tmp_path,
+        FAITHCHECK_TEMPERATURE="0.9",
     )
     plan = json.loads(told.stdout)["plan"]
     assert plan["seed"] == 0 and plan["temperature"] == 0
     for flag in ("--limit", "--repeats", "--max-concurrent"):
-        assert flag[2:].replace("-", "_") in cotlab("run", "--task-suite", "math", flag, "0", store=tmp_path, code=2).stderr
+        assert (
+            flag[2:].replace("-", "_")
+            in cotlab("run", "--task-suite", "math", flag, "0", store=tmp_path, code=2).stderr
+        )
 
 
-@pytest.mark.parametrize("words", [["--max-cost", "inf"], ["--output", "/proc/nope"], ["--retry-refused"]])
-def test_what_cannot_be_done_is_said_before_anything_is_asked(words: list[str], tmp_path: Path) -> None:
-    cotlab("run", "--task-suite", "math", "--provider", "echo", "--model", "echo", *words, store=tmp_path / "s", code=2)
+@pytest.mark.parametrize(
+    "words", [["--max-cost", "inf"], ["--output", "/proc/nope"], ["--retry-refused"]]
+)
+def test_what_cannot_be_done_is_said_before_anything_is_asked(
+    words: list[str], tmp_path: Path
+) -> None:
+    cotlab(
+        "run",
+        "--task-suite",
+        "math",
+        "--provider",
+        "echo",
+        "--model",
+        "echo",
+        *words,
+        store=tmp_path / "s",
+        code=2,
+    )
     assert not cotlab("runs", store=tmp_path / "s").stdout.count("planned")
 
 
-@pytest.mark.parametrize(("text", "said"), [("[1,2", "YAML"), ("sede: 4", "seed"), ("- a", "name: value")])
+@pytest.mark.parametrize(
+    ("text", "said"), [("[1,2", "YAML"), ("sede: 4", "seed"), ("- a", "name: value")]
+)
 def test_a_wrong_yaml_file_is_one_message(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(text)
-    assert said in cotlab("run", "--config", tmp_path / "run.yaml", "--task-suite", "math", store=tmp_path / "s", code=2).stderr
+    assert (
+        said
+        in cotlab(
+            "run",
+            "--config",
+            tmp_path / "run.yaml",
+            "--task-suite",
+            "math",
+            store=tmp_path / "s",
+            code=2,
+        ).stderr
+    )
 
 
 def test_resume_takes_no_flag_that_changes_the_plan(ran: tuple[Path, Path, Done]) -> None:
     run = read(ran[1])["run_id"]
     for words in (["--dry-run"], ["--temperature", "1"], ["--limit", "2"]):
-        assert words[0] in cotlab("run", "--resume", run, *words, store=ran[1].parent / "store", code=2).stderr
+        assert (
+            words[0]
+            in cotlab("run", "--resume", run, *words, store=ran[1].parent / "store", code=2).stderr
+        )
 
 
 @pytest.mark.soak
-def test_a_redacted_report_stays_redacted_beside_a_plain_run(ran: tuple[Path, Path, Done], tmp_path: Path) -> None:
-    """The log of this store holds every reply in plain; the report of a redacted run hashes them all the same."""
+def test_a_redacted_report_stays_redacted_beside_a_plain_run(
+    ran: tuple[Path, Path, Done], tmp_path: Path
+) -> None:
+    """The log of this store holds every reply in plain; the report of a redacted run hashes them
+    all the same."""
     suite = ran[0]
     cotlab(
         "run",
@@ -264,12 +417,20 @@ def test_a_crash_is_not_a_failed_gate(tmp_path: Path) -> None:
     """A scorer with a bug in it: loud, and code 3."""
     package = tmp_path / "broken"
     (package / "broken-1.dist-info").mkdir(parents=True)
-    (package / "broken-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
-    (package / "broken-1.dist-info" / "entry_points.txt").write_text("[cotlab.scorers]\nbroken = broken:nothing_here\n")
+    (package / "broken-1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: broken\nVersion: 1\n"
+    )
+    (package / "broken-1.dist-info" / "entry_points.txt").write_text(
+        "[cotlab.scorers]\nbroken = broken:nothing_here\n"
+    )
     (package / "broken.py").write_text("")
     done = subprocess.run(
-        [sys.executable, "-m", "cotlab", "run", "--task-suite", "math", "--scorer", "broken"], cwd=ROOT, capture_output=True,
-        text=True, check=False, timeout=120,
+        [sys.executable, "-m", "cotlab", "run", "--task-suite", "math", "--scorer", "broken"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
         env={**os.environ, "COTLAB_STORE": str(tmp_path / "s"), "PYTHONPATH": str(package)},
-    )  # fmt: skip
+    )
     assert done.returncode == 3 and "AttributeError" in done.stderr

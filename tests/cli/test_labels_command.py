@@ -30,24 +30,60 @@ def typed(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def test_a_slip_in_a_name_never_looks_like_no_labels(
     store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for words in (("export", "--run", "run-7"), ("export", "--queue", "q"), ("agreement", "--run", "run-7")):
+    for words in (
+        ("export", "--run", "run-7"),
+        ("export", "--queue", "q"),
+        ("agreement", "--run", "run-7"),
+    ):
         assert typed(monkeypatch, *words) == 2
         told = capsys.readouterr()
         assert not told.out and told.err.startswith("error: Unknown")
     assert typed(monkeypatch, "queue", "run-1", "--name", "caf\udce9") == 2
-    assert capsys.readouterr().err == "error: 'caf\\udce9' is not UTF-8 text: type it in a terminal that speaks UTF-8\n"
+    assert (
+        capsys.readouterr().err
+        == "error: 'caf\\udce9' is not UTF-8 text: type it in a terminal that speaks UTF-8\n"
+    )
 
 
 def test_from_a_queue_to_agreement(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     gold = tmp_path / "gold.jsonl"
     gold.write_text('{"run": "run-1", "item_id": "i-0", "reasoning": "acceptable"}\n')
-    assert typed(monkeypatch, "queue", "run-1", "--name", "first", "--raters", "2", "--limit", "3", "--gold", str(gold)) == 0
+    assert (
+        typed(
+            monkeypatch,
+            "queue",
+            "run-1",
+            "--name",
+            "first",
+            "--raters",
+            "2",
+            "--limit",
+            "3",
+            "--gold",
+            str(gold),
+        )
+        == 0
+    )
     queue = capsys.readouterr().out.strip()
-    assert label_store.queue_items(store, queue)[["item_id", "raters"]].values.tolist() == [["i-0", 0], ["i-1", 2], ["i-2", 2]]
+    assert label_store.queue_items(store, queue)[["item_id", "raters"]].values.tolist() == [
+        ["i-0", 0],
+        ["i-1", 2],
+        ["i-2", 2],
+    ]
     said = [
-        {"run": "run-1", "item_id": f"i-{k}", "rater": rater, "queue": queue, "reasoning": verdict, "answer_correct": right}
+        {
+            "run": "run-1",
+            "item_id": f"i-{k}",
+            "rater": rater,
+            "queue": queue,
+            "reasoning": verdict,
+            "answer_correct": right,
+        }
         for rater, verdict in (("=ann", "acceptable"), ("bob", "not_acceptable"))
         for k, right in enumerate((True, False, None))
     ]
@@ -61,10 +97,17 @@ def test_from_a_queue_to_agreement(
     assert typed(monkeypatch, "agreement", "--json", "--queue", queue) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["n_shared"] == 3
-    assert [one["on"] for one in told["disagreements"]] == ["reasoning and target", "reasoning", "reasoning"]
+    assert [one["on"] for one in told["disagreements"]] == [
+        "reasoning and target",
+        "reasoning",
+        "reasoning",
+    ]
     assert typed(monkeypatch, "agreement") == 0
     words = capsys.readouterr().out
-    assert "3 labelled items, 3 of them by two raters or more" in words and "gold items right: 0 [" in words
+    assert (
+        "3 labelled items, 3 of them by two raters or more" in words
+        and "gold items right: 0 [" in words
+    )
     assert "differ on reasoning: run-1 'i-1': '=ann' acceptable, 'bob' not_acceptable" in words
     assert typed(monkeypatch, "queue", "run-1", "--kind", "adjudication") == 0
     assert len(label_store.queue_items(store, capsys.readouterr().out.strip())) == 3
@@ -93,10 +136,16 @@ def test_from_a_queue_to_agreement(
     ],
 )
 def test_a_mistake_is_one_message(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...], message: str,
-) -> None:  # fmt: skip
-    (tmp_path / "bad").write_text('{"run": "run-1", "item_id": "i-0", "reasoning": "acceptable"}\n{"run": "run-1"}\n')
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    (tmp_path / "bad").write_text(
+        '{"run": "run-1", "item_id": "i-0", "reasoning": "acceptable"}\n{"run": "run-1"}\n'
+    )
     assert typed(monkeypatch, *(word.format(here=tmp_path) for word in words)) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ") and message in error and "Traceback" not in error

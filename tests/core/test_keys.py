@@ -1,4 +1,5 @@
-"""Canonical JSON and request keys: one text for equal contents, on every machine and in every process."""
+"""Canonical JSON and request keys: one text for equal contents, on every machine and in every
+process."""
 
 from __future__ import annotations
 
@@ -15,13 +16,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.keys import canonical_json, digest, to_json_value
-from cotlab.core.requests import Complete, Embed, Entail, Locate, LogProb, Message, Patched, Request, PatchRow, Source, Span
+from cotlab.core.requests import (
+    Complete,
+    Embed,
+    Entail,
+    Locate,
+    LogProb,
+    Message,
+    Patched,
+    PatchRow,
+    Request,
+    Source,
+    Span,
+)
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
 
 MODEL = ModelRef("organism", "r100", revision="abc", form="continuation")
 ASK = (Message("user", "How many?"),)
 REQUESTS: tuple[Request, ...] = (
-    Complete(MODEL, ASK, system="s", prefix="p", max_tokens=9, temperature=0.5, seed=3, stop=("\n",), top_logprobs=2),
+    Complete(
+        MODEL,
+        ASK,
+        system="s",
+        prefix="p",
+        max_tokens=9,
+        temperature=0.5,
+        seed=3,
+        stop=("\n",),
+        top_logprobs=2,
+    ),
     Embed(MODEL, ("a", "b")),
     Entail(MODEL, "a", "b"),
     LogProb(MODEL, ASK, ("1", "2"), system="s", prefix="p"),
@@ -34,17 +57,23 @@ JSON = st.recursive(
     | st.integers(-(10**9), 10**9)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 each_request = pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: r.kind)
 
 
-# --- canonical JSON -----------------------------------------------------------------------------------
+# --- canonical JSON
+# -----------------------------------------------------------------------------------
 
 
 def test_the_form() -> None:
-    assert canonical_json({"b": [1, 2.5, None], "a": "é", "c": True}) == '{"a":"é","b":[1,2.5,null],"c":true}'
+    assert (
+        canonical_json({"b": [1, 2.5, None], "a": "é", "c": True})
+        == '{"a":"é","b":[1,2.5,null],"c":true}'
+    )
     assert digest("x") == hashlib.sha256(b'"x"').hexdigest()
 
 
@@ -95,7 +124,8 @@ def test_lone_surrogates_have_a_digest() -> None:
     assert digest("\ud800") != digest("\ud801")
 
 
-# --- request keys -------------------------------------------------------------------------------------
+# --- request keys
+# -------------------------------------------------------------------------------------
 
 
 @each_request
@@ -106,22 +136,43 @@ def test_equal_requests_have_equal_keys(request_: Request) -> None:
 
 
 OTHER: dict[str, Any] = {
-    "model": replace(MODEL, revision="other"), "sample": 1, "messages": (Message("user", "How much?"),), "system": "t",
-    "prefix": "q", "max_tokens": 10, "temperature": 0.6, "seed": 4, "stop": ("\n", "."), "top_logprobs": 3, "texts": ("b", "a"),
-    "premise": "c", "hypothesis": "c", "answers": ("2", "1"), "spans": ((0, 4),), "answer": "8",
-    "source": Source("noise", seed=2), "rows": (PatchRow((0, 1), (4,), (6,)),),
-}  # fmt: skip
+    "model": replace(MODEL, revision="other"),
+    "sample": 1,
+    "messages": (Message("user", "How much?"),),
+    "system": "t",
+    "prefix": "q",
+    "max_tokens": 10,
+    "temperature": 0.6,
+    "seed": 4,
+    "stop": ("\n", "."),
+    "top_logprobs": 3,
+    "texts": ("b", "a"),
+    "premise": "c",
+    "hypothesis": "c",
+    "answers": ("2", "1"),
+    "spans": ((0, 4),),
+    "answer": "8",
+    "source": Source("noise", seed=2),
+    "rows": (PatchRow((0, 1), (4,), (6,)),),
+}
 
 
 @each_request
 def test_every_field_is_part_of_the_key(request_: Request) -> None:
-    changed = {f.name: replace(request_, **{f.name: OTHER[f.name]}).key for f in fields(request_) if not f.name.startswith("_")}
+    changed = {
+        f.name: replace(request_, **{f.name: OTHER[f.name]}).key
+        for f in fields(request_)
+        if not f.name.startswith("_")
+    }
     assert len({request_.key, *changed.values()}) == len(changed) + 1
 
 
 def test_every_part_of_the_model_is_part_of_the_key() -> None:
     ask = REQUESTS[0]
-    others = [replace(MODEL, **{name: "chat" if name == "form" else "x"}) for name in (f.name for f in fields(MODEL))]
+    others = [
+        replace(MODEL, **{name: "chat" if name == "form" else "x"})
+        for name in (f.name for f in fields(MODEL))
+    ]
     assert len({ask.key, *(replace(ask, model=other).key for other in others)}) == len(others) + 1
 
 
@@ -131,9 +182,13 @@ def test_kinds_with_the_same_fields_differ() -> None:
 
 
 @given(st.lists(st.text(max_size=6), min_size=2, max_size=2), st.integers(0, 3), st.integers(0, 3))
-def test_keys_are_equal_exactly_where_contents_are(texts: list[str], first: int, second: int) -> None:
+def test_keys_are_equal_exactly_where_contents_are(
+    texts: list[str], first: int, second: int
+) -> None:
     one = Complete(MODEL, (Message("user", texts[0]),), sample=first)
-    two = Complete(sample=second, messages=(Message("user", texts[1]),), model=ModelRef(**to_json_value(MODEL)))
+    two = Complete(
+        sample=second, messages=(Message("user", texts[1]),), model=ModelRef(**to_json_value(MODEL))
+    )
     assert (one.key == two.key) == (one == two) == (texts[0] == texts[1] and first == second)
 
 
@@ -158,18 +213,24 @@ def test_requests_are_frozen(request_: Request) -> None:
         request_.other = 1  # type: ignore[attr-defined]
 
 
-# --- suites and plans ---------------------------------------------------------------------------------
+# --- suites and plans
+# ---------------------------------------------------------------------------------
 
 
 def test_a_suite_is_its_items_in_order() -> None:
     a, b = Item("a", "q", "1", (Step(0, "s"),)), Item("b", "q", None, (), meta={"z": 1, "y": [1.0]})
-    assert Suite.of("one", [a, b]).digest == Suite.of("two", (a, replace(b, meta={"y": [1], "z": 1}))).digest
+    assert (
+        Suite.of("one", [a, b]).digest
+        == Suite.of("two", (a, replace(b, meta={"y": [1], "z": 1}))).digest
+    )
     assert Suite.of("one", [a, b]).digest != Suite.of("one", [b, a]).digest
     assert Suite.of("one", [a]).digest != Suite.of("one", [replace(a, answer=None)]).digest
 
 
 def test_a_plan_differs_by_everything_in_it() -> None:
-    plan = Plan("s", "d" * 64, {"subject": MODEL}, (ScorerSpec("ablation", 1, {"modes": ["remove"]}),))
+    plan = Plan(
+        "s", "d" * 64, {"subject": MODEL}, (ScorerSpec("ablation", 1, {"modes": ["remove"]}),)
+    )
     others = [
         replace(plan, seed=1),
         replace(plan, limit=5),
@@ -196,9 +257,19 @@ class _Text(str):
 
 @pytest.mark.parametrize(
     ("value", "same"),
-    [(_Pair("a", 2.0), ["a", 2]), (_Text("a"), "a"), (MappingProxyType({1: 1.0}), {"1": 1}), ({3.0, 1.5}, [1.5, 3]),
-     ({"a": frozenset({-0.0})}, {"a": [0]}), (IntEnum("Kind", "ONE").ONE, 1), ((True, None), [True, None]), (2.0**53, 2.0**53)],
+    [
+        (_Pair("a", 2.0), ["a", 2]),
+        (_Text("a"), "a"),
+        (MappingProxyType({1: 1.0}), {"1": 1}),
+        ({3.0, 1.5}, [1.5, 3]),
+        ({"a": frozenset({-0.0})}, {"a": [0]}),
+        (IntEnum("Kind", "ONE").ONE, 1),
+        ((True, None), [True, None]),
+        (2.0**53, 2.0**53),
+    ],
     ids=repr,
-)  # fmt: skip
-def test_a_value_of_a_kindred_type_has_the_text_of_its_plain_form(value: object, same: object) -> None:
+)
+def test_a_value_of_a_kindred_type_has_the_text_of_its_plain_form(
+    value: object, same: object
+) -> None:
     assert canonical_json(value) == canonical_json(same) == json.dumps(same, separators=(",", ":"))

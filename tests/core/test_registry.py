@@ -31,7 +31,9 @@ def test_a_target_is_loaded_on_first_use(tmp_path: Path, monkeypatch: pytest.Mon
 def test_an_unknown_name_gets_a_suggestion() -> None:
     with pytest.raises(UnknownName) as error:
         SCORERS["ablaton"]
-    assert str(error.value).startswith("Unknown scorer 'ablaton'. Did you mean 'ablation'? Known: ablation")
+    assert str(error.value).startswith(
+        "Unknown scorer 'ablaton'. Did you mean 'ablation'? Known: ablation"
+    )
     assert (error.value.kind, error.value.name) == ("scorer", "ablaton")
     with pytest.raises(UnknownName, match=r"Known: a, b\.$"):
         Registry("thing", {"b": "x:y", "a": "x:y"}, "cotlab.nothing").require("zzzzzz")
@@ -52,12 +54,17 @@ def test_a_missing_module_of_our_own_is_a_bug_not_an_extra() -> None:
         Registry("thing", {"gone": "cotlab.core.gone:X"}, "cotlab.nothing")["gone"]
 
 
-def test_names_can_be_added_and_outside_packages_cannot_replace_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_can_be_added_and_outside_packages_cannot_replace_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     outside = [
         importlib.metadata.EntryPoint("theirs", "json:dumps", "cotlab.things"),
         importlib.metadata.EntryPoint("ours", "json:loads", "cotlab.things"),
     ]
-    monkeypatch.setattr("cotlab.core.registry.entry_points", lambda group: outside if group == "cotlab.things" else [])
+    monkeypatch.setattr(
+        "cotlab.core.registry.entry_points",
+        lambda group: outside if group == "cotlab.things" else [],
+    )
     registry = Registry("thing", {"ours": "math:pi"}, "cotlab.things")
     registry.add("more", "math:e")
     assert set(registry) == {"ours", "theirs", "more"}

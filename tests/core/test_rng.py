@@ -16,7 +16,10 @@ from cotlab.core.rng import derive, derive_seed
 from cotlab.core.types import Suite
 from cotlab.suites.wordproblems import make_suite
 
-SHOW = "from cotlab.core.rng import derive, derive_seed; print(derive_seed('a', 1), derive('ring', 'x', 42).random())"
+SHOW = (
+    "from cotlab.core.rng import derive, derive_seed; print(derive_seed('a', 1), derive('ring',"
+    " 'x', 42).random())"
+)
 
 
 @given(st.lists(st.text(max_size=6) | st.integers(), min_size=1, max_size=4))
@@ -35,7 +38,17 @@ def test_the_order_of_calls_does_not_matter() -> None:
 
 
 def test_parts_are_told_apart() -> None:
-    assert len({derive_seed("a", "b"), derive_seed("ab"), derive_seed("b", "a"), derive_seed("a", "b", "")}) == 4
+    assert (
+        len(
+            {
+                derive_seed("a", "b"),
+                derive_seed("ab"),
+                derive_seed("b", "a"),
+                derive_seed("a", "b", ""),
+            }
+        )
+        == 4
+    )
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "12345"])

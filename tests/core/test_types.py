@@ -1,4 +1,5 @@
-"""The law of scores: a number that does not exist is None with a status and a reason, never 0 and never NaN."""
+"""The law of scores: a number that does not exist is None with a status and a reason, never 0 and
+never NaN."""
 
 from __future__ import annotations
 
@@ -12,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core import program, requests, types
-from cotlab.core.errors import BudgetReached, CotlabError, RateLimited, StoreBusy, SuiteError, SuiteErrors
+from cotlab.core.errors import (
+    BudgetReached,
+    CotlabError,
+    RateLimited,
+    StoreBusy,
+    SuiteError,
+    SuiteErrors,
+)
 from cotlab.core.types import Item, MetricCard
 
 CARD = MetricCard("m", "M", -1.0, 2.0, "higher", "", "item", ("complete",), "f", "u", "s", "n")
@@ -21,8 +29,16 @@ ITEM = Item("i", "q", "a", ())
 
 @given(st.floats(-1, 2))
 def test_a_value_in_range_is_ok(value: float) -> None:
-    score = CARD.score(ITEM, value, step=1, sample=2, facet={"b": "2", "a": "1"}, where=(0, 3), evidence=["k"])
-    assert (score.metric, score.item_id, score.value, score.status, score.reason) == ("m", "i", value, "ok", None)
+    score = CARD.score(
+        ITEM, value, step=1, sample=2, facet={"b": "2", "a": "1"}, where=(0, 3), evidence=["k"]
+    )
+    assert (score.metric, score.item_id, score.value, score.status, score.reason) == (
+        "m",
+        "i",
+        value,
+        "ok",
+        None,
+    )
     assert (score.step, score.sample, score.where, score.evidence) == (1, 2, (0, 3), ("k",))
     assert score.facet == (("a", "1"), ("b", "2"))
 
@@ -55,7 +71,9 @@ def test_a_value_with_another_status_is_a_contradiction(status: Any) -> None:
 
 @pytest.mark.parametrize("module", [types, requests, program], ids=lambda m: m.__name__)
 def test_every_type_is_frozen_and_has_slots(module: ModuleType) -> None:
-    kinds = [kind for kind in vars(module).values() if is_dataclass(kind) and isinstance(kind, type)]
+    kinds = [
+        kind for kind in vars(module).values() if is_dataclass(kind) and isinstance(kind, type)
+    ]
     assert kinds
     for kind in kinds:
         assert kind.__dataclass_params__.frozen, kind  # type: ignore[attr-defined]
@@ -70,8 +88,14 @@ def test_every_type_is_frozen_and_has_slots(module: ModuleType) -> None:
     [
         (SuiteError("s.jsonl", 3, "answer", "is empty"), "s.jsonl:3: answer: is empty"),
         (SuiteError("s.jsonl", None, "", "no items"), "s.jsonl: no items"),
-        (BudgetReached(10, 2_000_000, 7), "The budget of $2.0000 is reached: $0.000010 spent or reserved and 7 requests left."),
-        (StoreBusy(10, "process 7"), "The store stayed locked for 10 s by process 7. Close that process and try again."),
+        (
+            BudgetReached(10, 2_000_000, 7),
+            "The budget of $2.0000 is reached: $0.000010 spent or reserved and 7 requests left.",
+        ),
+        (
+            StoreBusy(10, "process 7"),
+            "The store stayed locked for 10 s by process 7. Close that process and try again.",
+        ),
         (RateLimited("slow down", 3.0), "slow down"),
     ],
 )
@@ -81,4 +105,8 @@ def test_errors_tell_what_failed_and_what_to_do(error: CotlabError, told: str) -
 
 def test_many_defects_are_told_at_once_but_not_all() -> None:
     found = SuiteErrors([SuiteError("s", i, "f", "m") for i in range(25)], good=2)
-    assert str(found).count("s:") == 20 and "… and 5 more" in str(found) and "2 other lines are good" in str(found)
+    assert (
+        str(found).count("s:") == 20
+        and "… and 5 more" in str(found)
+        and "2 other lines are good" in str(found)
+    )

@@ -1,4 +1,5 @@
-"""The bars of a stacked figure as a venue prints them: what is drawn is what the table holds, in each preset."""
+"""The bars of a stacked figure as a venue prints them: what is drawn is what the table holds, in
+each preset."""
 
 from __future__ import annotations
 
@@ -18,9 +19,20 @@ GROUPS = ("acceptable", "not acceptable", "no label")
 COUNTS = {0.5: (3, 2, 1), 0.6: (1, 4, 0), 0.7: (0, 0, 5), 0.8: (0, 3, 2)}
 """Chains of each group in the bin that begins there: 21."""
 TABLE = pd.DataFrame(
-    [{"group": group, "left": left, "right": round(left + 0.1, 1), "count": n, "score": "r_cal", "low": 0.55, "high": 0.75}
-     for left, counts in COUNTS.items() for group, n in zip(GROUPS, counts, strict=True)]
-)  # fmt: skip
+    [
+        {
+            "group": group,
+            "left": left,
+            "right": round(left + 0.1, 1),
+            "count": n,
+            "score": "r_cal",
+            "low": 0.55,
+            "high": 0.75,
+        }
+        for left, counts in COUNTS.items()
+        for group, n in zip(GROUPS, counts, strict=True)
+    ]
+)
 BOX = re.compile(r"M([-\d.]+),([-\d.]+)V([-\d.]+)H([-\d.]+)V[-\d.]+Z")
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -29,16 +41,26 @@ SVG = "{http://www.w3.org/2000/svg}"
 def drawn() -> Any:
     """Each preset's figure and its SVG, by one browser."""
     with Chrome() as chrome:
-        figures = {name: printed_figure(FIGURES["score_histogram"](TABLE), preset) for name, preset in PRESETS.items()}
-        return {name: (fig, ElementTree.fromstring(chrome.draw(fig, "svg"))) for name, fig in figures.items()}
+        figures = {
+            name: printed_figure(FIGURES["score_histogram"](TABLE), preset)
+            for name, preset in PRESETS.items()
+        }
+        return {
+            name: (fig, ElementTree.fromstring(chrome.draw(fig, "svg")))
+            for name, fig in figures.items()
+        }
 
 
 def style_of(node: Any) -> dict[str, str]:
-    return {key.strip(): value.strip() for key, _, value in (one.partition(":") for one in node.get("style", "").split(";"))}
+    return {
+        key.strip(): value.strip()
+        for key, _, value in (one.partition(":") for one in node.get("style", "").split(";"))
+    }
 
 
 def bars(svg: Any, top: float) -> list[list[tuple[float, float, float]]]:
-    """For each trace its visible bars as (left in px, bottom, top), heights in units of the axis from 0 to ``top``."""
+    """For each trace its visible bars as (left in px, bottom, top), heights in units of the axis
+    from 0 to ``top``."""
     plot = next(node for node in svg.iter(f"{SVG}clipPath") if node.get("class") == "plotclip")
     tall = float(plot[0].get("height"))
     found = []
@@ -60,11 +82,15 @@ def test_the_bars_that_are_drawn_stack_to_the_counts_of_the_table(drawn: Any, pr
     fig, svg = drawn[preset]
     traces = bars(svg, fig.layout.yaxis.range[1])
     heights = [[n for _, low, high in own if (n := round(high - low, 1))] for own in traces]
-    assert heights == [[counts[k] for counts in COUNTS.values() if counts[k]] for k in range(len(GROUPS))]
+    assert heights == [
+        [counts[k] for counts in COUNTS.values() if counts[k]] for k in range(len(GROUPS))
+    ]
     piles: dict[int, float] = {}
     for own in traces:
         for x, low, high in own:
-            assert low == pytest.approx(piles.get(round(x), 0.0), abs=0.1), "each bar stands on the one below it"
+            assert low == pytest.approx(piles.get(round(x), 0.0), abs=0.1), (
+                "each bar stands on the one below it"
+            )
             piles[round(x)] = high
     assert [round(piles[x]) for x in sorted(piles)] == [sum(counts) for counts in COUNTS.values()]
     assert sum(map(sum, heights)) == TABLE["count"].sum() == 21
@@ -81,6 +107,10 @@ def test_each_group_has_one_colour_in_its_bars_and_in_the_legend(drawn: Any, pre
     legend = {}
     for entry in (node for node in svg.iter(f"{SVG}g") if node.get("class") == "traces"):
         text = next("".join(node.itertext()) for node in entry.iter(f"{SVG}text"))
-        swatch = next(style_of(node) for node in entry.iter(f"{SVG}path") if node.get("class") == "legendundefined")
+        swatch = next(
+            style_of(node)
+            for node in entry.iter(f"{SVG}path")
+            if node.get("class") == "legendundefined"
+        )
         legend[text] = swatch["fill"], float(swatch.get("fill-opacity", 1))
     assert legend == {trace.name: (*fill, 1.0) for trace, fill in zip(fig.data, fills, strict=True)}

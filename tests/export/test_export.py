@@ -1,4 +1,5 @@
-"""From a stored run to files: which figures it has, what is in each file, and what happens without a Chrome."""
+"""From a stored run to files: which figures it has, what is in each file, and what happens without
+a Chrome."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from cotlab.analysis.tables.catalogue import TABLES, figures_of
-from cotlab.analysis.tables.source import NoFigure, Choice, Source
+from cotlab.analysis.tables.source import Choice, NoFigure, Source
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import FIGURES
@@ -38,12 +39,18 @@ BESIDE = {"csv", "recipe.json", "caption.txt", "tex", "md"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with one run: two modes of ablation and robustness of six items, by the shipped organism."""
+    """A store with one run: two modes of ablation and robustness of six items, by the shipped
+    organism."""
     at = tmp_path_factory.mktemp("export")
     config = {
-        "task_suite": str(ROOT / "data/suites/wordproblems.jsonl"), "provider": "organism", "model": "faithful-a",
-        "scorer": ["ablation"], "mode": ["remove", "corrupt"], "limit": 6, "output": str(at / "out"),
-    }  # fmt: skip
+        "task_suite": str(ROOT / "data/suites/wordproblems.jsonl"),
+        "provider": "organism",
+        "model": "faithful-a",
+        "scorer": ["ablation"],
+        "mode": ["remove", "corrupt"],
+        "limit": 6,
+        "output": str(at / "out"),
+    }
     launch.start(read_config(config), Store(at / "store"), run_id="one")
     return at / "store"
 
@@ -57,11 +64,20 @@ def source(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
 def test_a_run_has_the_figures_of_its_scorers_and_says_why_not_the_others(source: Source) -> None:
     found = figures_of(source)
     there = {name for name, told in found.items() if not isinstance(told, NoFigure)}
-    assert there == {"ccs_by_position", "modes_by_metric", "rrr_by_mode", "ccs_ranking", "chain_lengths", "validation_doses"}
+    assert there == {
+        "ccs_by_position",
+        "modes_by_metric",
+        "rrr_by_mode",
+        "ccs_ranking",
+        "chain_lengths",
+        "validation_doses",
+    }
     assert found["span_heatmap"] == NoFigure("the run has no scores of the scorer mediation")
     assert all(told.reason for told in found.values() if isinstance(told, NoFigure))
     may = {name for name in TABLES if TABLES[name].can_be_in(source)}
-    assert may - there == {"label_agreement"} and there <= may  # whether anybody labelled the run is found in its table
+    assert (
+        may - there == {"label_agreement"} and there <= may
+    )  # whether anybody labelled the run is found in its table
 
 
 def test_a_choice_that_the_run_does_not_have_is_an_error(source: Source) -> None:
@@ -79,42 +95,88 @@ def test_a_caption_has_n_method_threshold_and_what_is_not_shown(source: Source) 
     assert "95 % intervals over items" in bundle.figure_caption(steps)
 
 
-def test_files_without_a_chrome(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_without_a_chrome(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_CHROME", "no-such-browser")
-    told = CliRunner().invoke(app, ["figures", "one", "--out", str(tmp_path), "--figure", "rrr_by_mode", "--format", "pdf,svg"])
-    assert told.exit_code == 3 and "apt-get install chromium" in told.output and "HTML, CSV and recipe" in told.output
+    told = CliRunner().invoke(
+        app,
+        [
+            "figures",
+            "one",
+            "--out",
+            str(tmp_path),
+            "--figure",
+            "rrr_by_mode",
+            "--format",
+            "pdf,svg",
+        ],
+    )
+    assert (
+        told.exit_code == 3
+        and "apt-get install chromium" in told.output
+        and "HTML, CSV and recipe" in told.output
+    )
     endings = {path.name.removeprefix("rrr_by_mode.") for path in tmp_path.iterdir()}
     assert endings == {*BESIDE, "html", "one-neurips.zip"}
     page = (tmp_path / "rrr_by_mode.html").read_text("utf-8")
-    assert len(page) > 1_000_000 and "Content-Security-Policy" in page and not any(
-        mark in page[:2000] for mark in ("src=", "href=")
-    )  # fmt: skip
+    assert (
+        len(page) > 1_000_000
+        and "Content-Security-Policy" in page
+        and not any(mark in page[:2000] for mark in ("src=", "href="))
+    )
 
 
-def test_a_recipe_on_the_command_line_and_the_archive(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_on_the_command_line_and_the_archive(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_CHROME", "no-such-browser")
     first, again = tmp_path / "a", tmp_path / "b"
-    one = CliRunner().invoke(app, ["figures", "one", "--out", str(first), "--figure", "rrr_by_mode", "--format", "html"])
+    one = CliRunner().invoke(
+        app, ["figures", "one", "--out", str(first), "--figure", "rrr_by_mode", "--format", "html"]
+    )
     two = CliRunner().invoke(
-        app, ["figures", "--recipe", str(first / "rrr_by_mode.recipe.json"), "--out", str(again), "--format", "html"]
+        app,
+        [
+            "figures",
+            "--recipe",
+            str(first / "rrr_by_mode.recipe.json"),
+            "--out",
+            str(again),
+            "--format",
+            "html",
+        ],
     )
     assert (one.exit_code, two.exit_code) == (0, 0), one.output + two.output
     for ending in BESIDE:
-        assert (first / f"rrr_by_mode.{ending}").read_bytes() == (again / f"rrr_by_mode.{ending}").read_bytes()
+        assert (first / f"rrr_by_mode.{ending}").read_bytes() == (
+            again / f"rrr_by_mode.{ending}"
+        ).read_bytes()
     with zipfile.ZipFile(first / "one-neurips.zip") as zipped:
         assert {*zipped.namelist()} == {f"rrr_by_mode.{ending}" for ending in (*BESIDE, "html")}
         told = json.loads(zipped.read("rrr_by_mode.recipe.json"))
-    assert (told["run"], told["preset"], told["choice"]) == ("one", "neurips", {"metric": "accuracy_delta"})
+    assert (told["run"], told["preset"], told["choice"]) == (
+        "one",
+        "neurips",
+        {"metric": "accuracy_delta"},
+    )
 
 
 def test_the_list_and_wrong_words(source: Source) -> None:
     told = CliRunner().invoke(app, ["figures", "one", "--list"])
-    assert told.exit_code == 0 and "rrr_by_mode\n" in told.output and "cmi_density: n/a, the run has no" in told.output
+    assert (
+        told.exit_code == 0
+        and "rrr_by_mode\n" in told.output
+        and "cmi_density: n/a, the run has no" in told.output
+    )
     for words, hint in (
-        (["one", "--format", "pfd"], "'pdf'"), (["one", "--preset", "natur"], "'nature'"),
+        (["one", "--format", "pfd"], "'pdf'"),
+        (["one", "--preset", "natur"], "'nature'"),
         (["one", "--figure", "rrr"], "Unknown"),
-        ([], "either a run"), (["one", "--recipe", "x.json"], "either a run"), (["--recipe", "no.json"], "cannot be read"),
-    ):  # fmt: skip
+        ([], "either a run"),
+        (["one", "--recipe", "x.json"], "either a run"),
+        (["--recipe", "no.json"], "cannot be read"),
+    ):
         found = CliRunner().invoke(app, ["figures", *words])
         assert found.exit_code != 0 and hint in str(found.exception)
 
@@ -131,7 +193,9 @@ def test_the_page_shows_the_printed_form_and_its_caption(source: Source) -> None
     assert any("Item wp-" in text.value for text in page.text)
 
 
-def test_the_page_of_an_empty_store_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_of_an_empty_store_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
     page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=60)
     page.switch_page(str(ROOT / "pages/figures.py")).run()
@@ -143,7 +207,9 @@ def test_the_page_of_an_empty_store_says_so(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
 @pytest.mark.skipif(POPPLER is None, reason="no pdffonts: apt-get install poppler-utils")
 @pytest.mark.parametrize("preset", ["neurips", "icml"])
-def test_a_pdf_has_its_fonts_no_image_and_the_venues_width(source: Source, tmp_path: Path, preset: str) -> None:
+def test_a_pdf_has_its_fonts_no_image_and_the_venues_width(
+    source: Source, tmp_path: Path, preset: str
+) -> None:
     recipes, _ = wanted.recipes_of(source)
     done = bundle.export_figures(recipes, ("pdf", "svg", "png"), PRESETS[preset])
     assert done.missing == "" and find_chrome() is not None
@@ -156,8 +222,9 @@ def test_a_pdf_has_its_fonts_no_image_and_the_venues_width(source: Source, tmp_p
         (size,) = (line.split() for line in _said("pdfinfo", path) if line.startswith("Page size"))
         (pages,) = (line.split() for line in _said("pdfinfo", path) if line.startswith("Pages"))
         assert pages[1] == "1" and any(
-            abs(float(size[2]) - width) < 1 for width in (PRESETS[preset].column_pt, PRESETS[preset].page_pt)
-        )  # fmt: skip
+            abs(float(size[2]) - width) < 1
+            for width in (PRESETS[preset].column_pt, PRESETS[preset].page_pt)
+        )
         svg = done.files[f"{recipe.name}.svg"].decode()
         assert svg.startswith("<svg") and "<image" not in svg
         png = done.files[f"{recipe.name}.png"]
@@ -170,13 +237,17 @@ def test_a_pdf_has_its_fonts_no_image_and_the_venues_width(source: Source, tmp_p
 def test_hostile_text_is_drawn_as_text() -> None:
     bad = "</script><script>document.title='x'</script>`${1}` \" \\ \u2028"
     with Chrome() as chrome:
-        fig = apply_style(go.Figure(go.Scatter(x=[1], y=[1], name=escape(bad), showlegend=True)), escape(bad))
+        fig = apply_style(
+            go.Figure(go.Scatter(x=[1], y=[1], name=escape(bad), showlegend=True)), escape(bad)
+        )
         drawn = chrome.draw(printed_figure(fig, PRESETS["neurips"]), "svg").decode()
     assert "<script" not in drawn and "&#60;script&#62;" in drawn
 
 
 def _said(*words: object) -> list[str]:
-    return subprocess.run([*map(str, words)], capture_output=True, text=True, check=True).stdout.splitlines()
+    return subprocess.run(
+        [*map(str, words)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
 
 
 def test_a_recipe_file_is_read_by_its_own_reader(source: Source) -> None:

@@ -1,4 +1,5 @@
-"""Texts from outside in files that leave the project: no formula in CSV, no markup in Markdown, no command in LaTeX."""
+"""Texts from outside in files that leave the project: no formula in CSV, no markup in Markdown, no
+command in LaTeX."""
 
 from __future__ import annotations
 
@@ -14,48 +15,92 @@ from cotlab.export.tabular import as_csv, as_latex, as_markdown
 from cotlab.run.report import _plain, disarmed
 
 FORMULAS = (
-    '=HYPERLINK("https://evil.example","x")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1",
-    " =1", "\u00a0=1", "\ufeff=1", "\u200b+1", "＝1", "－1",
-)  # fmt: skip
+    '=HYPERLINK("https://evil.example","x")',
+    "+1+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    " =1",
+    "\u00a0=1",
+    "\ufeff=1",
+    "\u200b+1",
+    "＝1",
+    "－1",
+)
 MARKUP = (
-    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[x](https://evil.example)", "![x](https://evil.example/i.png)",
-    "<https://evil.example>", "https://evil.example/x", "www.evil.example", "ann@evil.example", "**bold** _it_ `code` ~~x~~",
-    "a | b | c", "\n\n# head\n\n- item\n\n    code", "[x]: https://evil.example \"t\"", "&lt;b&gt;<b>x</b>", "HTTPS://EVIL.example",
-)  # fmt: skip
-TEX = (r"\input{/etc/passwd}", r"\write18{id}", r"}\end{tabular}\immediate\openout3=x", "%", "$x$ & \\\\ #1 ^^5cinput _a ~b")
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[x](https://evil.example)",
+    "![x](https://evil.example/i.png)",
+    "<https://evil.example>",
+    "https://evil.example/x",
+    "www.evil.example",
+    "ann@evil.example",
+    "**bold** _it_ `code` ~~x~~",
+    "a | b | c",
+    "\n\n# head\n\n- item\n\n    code",
+    '[x]: https://evil.example "t"',
+    "&lt;b&gt;<b>x</b>",
+    "HTTPS://EVIL.example",
+)
+TEX = (
+    r"\input{/etc/passwd}",
+    r"\write18{id}",
+    r"}\end{tabular}\immediate\openout3=x",
+    "%",
+    "$x$ & \\\\ #1 ^^5cinput _a ~b",
+)
 
 
 def test_no_cell_of_a_csv_is_a_formula() -> None:
-    table = pd.DataFrame({"item": FORMULAS, "n": range(len(FORMULAS)), "=name": ["x"] * len(FORMULAS)})
+    table = pd.DataFrame(
+        {"item": FORMULAS, "n": range(len(FORMULAS)), "=name": ["x"] * len(FORMULAS)}
+    )
     for text in (as_csv(table), disarmed(table).to_csv(index=False)):
         head, *rows = csv.reader(io.StringIO(text, newline=""))
         assert len(rows) == len(FORMULAS)
         for row in [head, *rows]:
             for cell in row:
                 assert not re.match(r"\s*[=+\-@＝＋－＠\ufeff\u200b]", cell), cell
-        assert [row[0] for row in rows] == [f"'{formula}".replace("\r", "\n") for formula in FORMULAS]  # all of it is there
+        assert [row[0] for row in rows] == [
+            f"'{formula}".replace("\r", "\n") for formula in FORMULAS
+        ]  # all of it is there
 
 
 def test_no_row_begins_within_a_cell() -> None:
-    """A carriage return without a line feed is not quoted by pandas: a reader would begin a row, and a formula, after it."""
-    text = disarmed(pd.DataFrame({"item": ["harmless\r=1+1", "a\r\nb"], "n": [1, 2]})).to_csv(index=False)
+    """A carriage return without a line feed is not quoted by pandas: a reader would begin a row,
+    and a formula, after it."""
+    text = disarmed(pd.DataFrame({"item": ["harmless\r=1+1", "a\r\nb"], "n": [1, 2]})).to_csv(
+        index=False
+    )
     rows = list(csv.reader(io.StringIO(text, newline="")))
     assert rows == [["item", "n"], ["harmless\n=1+1", "1"], ["a\nb", "2"]]
 
 
 def test_numbers_and_plain_texts_are_left_as_they_are() -> None:
-    table = pd.DataFrame({"value": [-1.5, 2.0], "name": ["a=b", "x-1"], "flag": [True, False], "none": [None, None]})
+    table = pd.DataFrame(
+        {"value": [-1.5, 2.0], "name": ["a=b", "x-1"], "flag": [True, False], "none": [None, None]}
+    )
     assert disarmed(table).equals(table)
 
 
 @pytest.mark.parametrize("text", MARKUP)
 def test_a_text_in_markdown_is_text(text: str) -> None:
     table = pd.DataFrame({"item": [text, "plain"], "point": [0.5, 0.25], "n": [3, 4]})
-    shown = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(as_markdown(table, ["item", "point"], text))
+    shown = (
+        MarkdownIt("commonmark")
+        .enable(["table", "strikethrough"])
+        .render(as_markdown(table, ["item", "point"], text))
+    )
     tags = {tag.lower() for tag in re.findall(r"<(\w+)", shown)}
     assert tags <= {"table", "thead", "tbody", "tr", "th", "td", "p"}
     assert shown.count("<td") == 6
-    for line in (as_markdown(table, ["item", "point"], text), _plain(text)):  # what finds addresses in bare text finds none
+    for line in (
+        as_markdown(table, ["item", "point"], text),
+        _plain(text),
+    ):  # what finds addresses in bare text finds none
         assert not re.search(r"(?:https?://|www\.)[\w.]|\w@\w", line, re.IGNORECASE)
     inline = MarkdownIt("commonmark").render(f"# {_plain(text)}")
     assert {tag.lower() for tag in re.findall(r"<(\w+)", inline)} == {"h1"}
@@ -63,12 +108,22 @@ def test_a_text_in_markdown_is_text(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*TEX, *MARKUP])
 def test_a_text_in_latex_is_text(text: str) -> None:
-    written = as_latex(pd.DataFrame({"item": [text], "point": [0.5], "n": [3]}), ["item", "point"], text, text)
-    plain = as_latex(pd.DataFrame({"item": ["x"], "point": [0.5], "n": [3]}), ["item", "point"], "x", "x")
+    written = as_latex(
+        pd.DataFrame({"item": [text], "point": [0.5], "n": [3]}), ["item", "point"], text, text
+    )
+    plain = as_latex(
+        pd.DataFrame({"item": ["x"], "point": [0.5], "n": [3]}), ["item", "point"], "x", "x"
+    )
     ours = set(re.findall(r"\\[a-zA-Z]+", plain)) | {
-        r"\textbackslash", r"\textasciitilde", r"\textasciicircum", r"\textless", r"\textgreater", r"\textbar",
-        r"\textquotedbl", r"\ldots",
-    }  # fmt: skip
+        r"\textbackslash",
+        r"\textasciitilde",
+        r"\textasciicircum",
+        r"\textless",
+        r"\textgreater",
+        r"\textbar",
+        r"\textquotedbl",
+        r"\ldots",
+    }
     assert set(re.findall(r"\\[a-zA-Z]+", written)) <= ours
     bare = re.sub(r"\\[\\{}$&#_%]", "", written)
     assert bare.count("{") == bare.count("}") and bare.count("%") == 1  # the one comment is ours

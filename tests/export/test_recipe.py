@@ -1,4 +1,5 @@
-"""A recipe draws the figure it was made of again, to the last byte, and says so where it was changed."""
+"""A recipe draws the figure it was made of again, to the last byte, and says so where it was
+changed."""
 
 from __future__ import annotations
 
@@ -14,21 +15,41 @@ from cotlab.export.recipe import Recipe, recipe_from_json, recipe_to_json
 
 TABLE = pd.DataFrame(
     {
-        "metric": "answer_change", "mode": ["remove", "remove", "corrupt"], "step": pd.array([0, 1, 0], dtype="Int64"),
-        "point": [0.25, 0.5, None], "lo": [0.1, 0.2, None], "hi": [0.4, 0.8, None], "n": [12, 8, 0], "n_undefined": [0, 4, 12],
-        "method": ["Wilson", "Wilson", "none"], "reason": [None, None, "no <b>answer</b> $x$"],
-        "values": [[0.0, 1.0], np.array([1.0, np.nan]), []], "evidence": [["k"], ["k"], ["k"]],
+        "metric": "answer_change",
+        "mode": ["remove", "remove", "corrupt"],
+        "step": pd.array([0, 1, 0], dtype="Int64"),
+        "point": [0.25, 0.5, None],
+        "lo": [0.1, 0.2, None],
+        "hi": [0.4, 0.8, None],
+        "n": [12, 8, 0],
+        "n_undefined": [0, 4, 12],
+        "method": ["Wilson", "Wilson", "none"],
+        "reason": [None, None, "no <b>answer</b> $x$"],
+        "values": [[0.0, 1.0], np.array([1.0, np.nan]), []],
+        "evidence": [["k"], ["k"], ["k"]],
     }
-)  # fmt: skip
+)
 RECIPE = Recipe(
-    "mine", "ccs_by_position", TABLE, "Partial: 3 of 4 items scored.", "run-1", "icml", {"metric": "x"}, {"cotlab": "1"}
-)  # fmt: skip
+    "mine",
+    "ccs_by_position",
+    TABLE,
+    "Partial: 3 of 4 items scored.",
+    "run-1",
+    "icml",
+    {"metric": "x"},
+    {"cotlab": "1"},
+)
 
 
 def test_a_recipe_draws_the_same_figure() -> None:
     again = recipe_from_json(recipe_to_json(RECIPE))
     assert again.draw().to_json() == RECIPE.draw().to_json()
-    assert (again.name, again.run, again.preset, again.choice) == ("mine", "run-1", "icml", {"metric": "x"})
+    assert (again.name, again.run, again.preset, again.choice) == (
+        "mine",
+        "run-1",
+        "icml",
+        {"metric": "x"},
+    )
     assert again.versions["cotlab"] == "1" and "plotly" in again.versions
     assert recipe_to_json(again) == recipe_to_json(RECIPE)
 
@@ -68,7 +89,9 @@ def test_an_unknown_builder_is_named() -> None:
         recipe_from_json(recipe_to_json(Recipe("mine", "ccs_by_positio", TABLE)))
 
 
-@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "", "a/b", "a\0b", "a" * 300, "..", "a.b"])
+@pytest.mark.parametrize(
+    "name", ["../evil", "/tmp/evil", "", "a/b", "a\0b", "a" * 300, "..", "a.b"]
+)
 def test_a_name_that_would_write_elsewhere_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="its name must be"):
         recipe_from_json(recipe_to_json(Recipe(name, "ccs_by_position", TABLE)))
@@ -76,12 +99,17 @@ def test_a_name_that_would_write_elsewhere_is_refused(name: str) -> None:
 
 def test_a_table_that_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(ConfigError, match="its table lacks metric"):
-        recipe_from_json(recipe_to_json(Recipe("mine", "ccs_by_position", TABLE.drop(columns="metric"))))
+        recipe_from_json(
+            recipe_to_json(Recipe("mine", "ccs_by_position", TABLE.drop(columns="metric")))
+        )
     told = json.loads(recipe_to_json(RECIPE))
     for broken in (told | {"note": "\ud800"}, told | {"note": float("nan")}):
         with pytest.raises(ConfigError, match="no recipe"):
             recipe_from_json(json.dumps(broken))
-    for cut in (lambda table: table["rows"][0].clear(), lambda table: table["rows"][0].__setitem__(6, 10**30)):
+    for cut in (
+        lambda table: table["rows"][0].clear(),
+        lambda table: table["rows"][0].__setitem__(6, 10**30),
+    ):
         own = json.loads(recipe_to_json(RECIPE))
         cut(own["table"])
         own["digest"] = digest({name: own[name] for name in ("figure", "note", "table")})

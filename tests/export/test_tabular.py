@@ -15,10 +15,16 @@ from cotlab.export.tabular import as_csv, as_latex, as_markdown, tex
 
 TABLE = pd.DataFrame(
     {
-        "mode": ["remove", "=HYPERLINK(1)"], "point": [0.25, None], "lo": [0.1, None], "hi": [0.4, None], "n": [12, 0],
-        "reason": [None, "-1+1|`x` & 50 % of $a_b$"], "values": [[0.2, 0.3], []], "evidence": [["k1"], ["k2"]],
+        "mode": ["remove", "=HYPERLINK(1)"],
+        "point": [0.25, None],
+        "lo": [0.1, None],
+        "hi": [0.4, None],
+        "n": [12, 0],
+        "reason": [None, "-1+1|`x` & 50 % of $a_b$"],
+        "values": [[0.2, 0.3], []],
+        "evidence": [["k1"], ["k2"]],
     }
-)  # fmt: skip
+)
 COLUMNS = ("mode", "point", "lo", "hi", "n")
 HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
@@ -33,22 +39,43 @@ def test_a_csv_holds_what_was_drawn_with_bounds_and_n() -> None:
 
 @pytest.mark.parametrize("first", "=+-@\t\r")
 def test_no_cell_of_a_csv_is_a_formula(first: str) -> None:
-    (row,) = csv.reader(io.StringIO(as_csv(pd.DataFrame({"text": [f"{first}cmd|' /C calc'!A0"], "n": [1]})).split("\n", 1)[1]))
+    (row,) = csv.reader(
+        io.StringIO(
+            as_csv(pd.DataFrame({"text": [f"{first}cmd|' /C calc'!A0"], "n": [1]})).split("\n", 1)[
+                1
+            ]
+        )
+    )
     assert row[0] == f"'{first}cmd|' /C calc'!A0".replace("\r", "\n")
 
 
 def test_a_list_that_begins_with_a_minus_stays_a_list_of_numbers() -> None:
-    table = pd.DataFrame({"values": [[-1.0, 0.5, None], None, []], "texts": [["-1+1", "b"], [-1.0], None], "n": [3, 0, 0]})
+    table = pd.DataFrame(
+        {
+            "values": [[-1.0, 0.5, None], None, []],
+            "texts": [["-1+1", "b"], [-1.0], None],
+            "n": [3, 0, 0],
+        }
+    )
     first, second, third = csv.DictReader(io.StringIO(as_csv(table)))
     assert [row["values"] for row in (first, second, third)] == ["-1.0 0.5 n/a", "n/a", ""]
-    assert (first["texts"], second["texts"]) == ("'-1+1 b", "'-1.0")  # a column of texts is disarmed as a whole
+    assert (first["texts"], second["texts"]) == (
+        "'-1+1 b",
+        "'-1.0",
+    )  # a column of texts is disarmed as a whole
 
 
 def test_a_table_for_latex_has_three_digits_and_rules() -> None:
     text = as_latex(TABLE, COLUMNS, "50 % of {a}", "rrr_by_mode")
-    assert r"\begin{tabular}{lrrrrl}" in text and r"\caption{50 \% of \{a\}}" in text and r"\label{tab:rrr-by-mode}" in text
+    assert (
+        r"\begin{tabular}{lrrrrl}" in text
+        and r"\caption{50 \% of \{a\}}" in text
+        and r"\label{tab:rrr-by-mode}" in text
+    )
     assert r"remove & 0.250 & 0.100 & 0.400 & 12 & n/a \\" in text
-    assert r"=HYPERLINK(1) & n/a & n/a & n/a & 0 & -1+1\textbar{}`x` \& 50 \% of \$a\_b\$ \\" in text
+    assert (
+        r"=HYPERLINK(1) & n/a & n/a & n/a & 0 & -1+1\textbar{}`x` \& 50 \% of \$a\_b\$ \\" in text
+    )
     assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
 
 
@@ -68,8 +95,16 @@ def test_a_text_stays_in_its_cell_of_markdown(told: str) -> None:
 
 
 def test_a_long_table_goes_over_pages_and_a_short_one_does_not() -> None:
-    table = pd.DataFrame({"item": [f"i{k}" for k in range(41)], "point": [0.5] * 41, "reason": [None] * 41})
+    table = pd.DataFrame(
+        {"item": [f"i{k}" for k in range(41)], "point": [0.5] * 41, "reason": [None] * 41}
+    )
     long, short = (as_latex(part, ("item", "point"), "c", "l") for part in (table, table.head(40)))
-    assert long.count("\\begin{longtable}{lr}") == 1 and "\\begin{table}" not in long and "\\endhead" in long
+    assert (
+        long.count("\\begin{longtable}{lr}") == 1
+        and "\\begin{table}" not in long
+        and "\\endhead" in long
+    )
     assert short.count("\\begin{tabular}{lr}") == 1 and "longtable" not in short
-    assert "reason" not in short and "reason" in as_latex(table.assign(reason="few"), ("item", "point"), "c", "l")
+    assert "reason" not in short and "reason" in as_latex(
+        table.assign(reason="few"), ("item", "point"), "c", "l"
+    )

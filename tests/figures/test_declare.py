@@ -28,7 +28,10 @@ def test_an_empty_table_gives_a_sentence(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FIGURES))
 def test_missing_columns_are_named(name: str) -> None:
     first, *others = FIGURES[name].columns
-    with pytest.raises(ValueError, match=f"figure '{name}' needs the columns {', '.join(others)}; the table has {first}"):
+    with pytest.raises(
+        ValueError,
+        match=f"figure '{name}' needs the columns {', '.join(others)}; the table has {first}",
+    ):
         FIGURES[name](pd.DataFrame({first: [1]}))
 
 
@@ -37,6 +40,12 @@ def test_a_figure_is_declared_in_one_place() -> None:
     def answers(table: pd.DataFrame) -> go.Figure:
         return go.Figure(go.Bar(x=table["model"].tolist()))
 
-    assert (answers.name, answers.columns, answers.caption) == ("answers", ("model",), "Answers by model.")
+    assert (answers.name, answers.columns, answers.caption) == (
+        "answers",
+        ("model",),
+        "Answers by model.",
+    )
     assert answers(pd.DataFrame({"model": ["a"]})).data[0].x == ("a",)
-    assert answers(pd.DataFrame()).layout.annotations[0].text == "Nothing to draw: no model answered."
+    assert (
+        answers(pd.DataFrame()).layout.annotations[0].text == "Nothing to draw: no model answered."
+    )

@@ -14,7 +14,9 @@ COLUMNS = list(FIGURES["entropy_by_step"].columns)
 
 
 def drawn(*rows: tuple[Any, ...], **more: str) -> dict[str, Any]:
-    found: dict[str, Any] = FIGURES["entropy_by_step"](pd.DataFrame(list(rows), columns=COLUMNS), **more).to_dict()
+    found: dict[str, Any] = FIGURES["entropy_by_step"](
+        pd.DataFrame(list(rows), columns=COLUMNS), **more
+    ).to_dict()
     return found
 
 
@@ -26,25 +28,39 @@ def test_flags_have_marks_of_their_own() -> None:
     fig = drawn((0, 0.2, 0.9, "", None), (1, 0.8, 1.0, "jump", None), (2, 1.9, 2.5, "rise", None))
     found = traces(fig)
     assert {name: (list(t["x"]), list(t["y"])) for name, t in found.items()} == {
-        "mean": ([1], [0.2]), "mean, a jump": ([2], [0.8]), "mean, a jump after a rise": ([3], [1.9]),
+        "mean": ([1], [0.2]),
+        "mean, a jump": ([2], [0.8]),
+        "mean, a jump after a rise": ([3], [1.9]),
         "largest token": ([1, 2, 3], [0.9, 1.0, 2.5]),
-    }  # fmt: skip
+    }
     marks = [(t["marker"]["symbol"], t["marker"]["color"]) for t in found.values()]
     assert len(set(marks)) == 4 and len({symbol for symbol, _ in marks}) == 4
     assert "jump after a rise" in found["mean, a jump after a rise"]["hovertext"][0]
-    assert fig["layout"]["yaxis"]["title"]["text"] == "Entropy (nats)" and "nats" in fig["layout"]["title"]["text"]
+    assert (
+        fig["layout"]["yaxis"]["title"]["text"] == "Entropy (nats)"
+        and "nats" in fig["layout"]["title"]["text"]
+    )
     low, high = fig["layout"]["yaxis"]["range"]
     assert low < 0 < 2.5 < high
 
 
 @pytest.mark.parametrize("none", [None, math.nan])
 def test_a_step_without_entropy_is_a_gap_with_its_reason(none: float | None) -> None:
-    fig = drawn((0, 0.5, 0.6, "", None), (1, none, none, "", "a <token> has no list"), (2, 0.4, 0.4, "", None), note="partial")
+    fig = drawn(
+        (0, 0.5, 0.6, "", None),
+        (1, none, none, "", "a <token> has no list"),
+        (2, 0.4, 0.4, "", None),
+        note="partial",
+    )
     line = next(trace for trace in fig["data"] if trace["mode"] == "lines")
     assert [y is None for y in line["y"]] == [False, True, False]
     assert [(note["x"], note["text"]) for note in fig["layout"]["annotations"]] == [(2, "n/a")]
     told = " ".join(fig["layout"]["title"]["text"].replace("<br>", " ").split())
-    assert "n = 2 of 3 steps" in told and "n/a (a &lt;token&gt; has no list): step 2" in told and "partial" in told
+    assert (
+        "n = 2 of 3 steps" in told
+        and "n/a (a &lt;token&gt; has no list): step 2" in told
+        and "partial" in told
+    )
     assert "a &lt;token&gt; has no list" in fig["layout"]["annotations"][0]["hovertext"]
 
 

@@ -1,4 +1,5 @@
-"""The figures of mediation draw exactly what their tables say: points, bounds, counts, gaps and reasons."""
+"""The figures of mediation draw exactly what their tables say: points, bounds, counts, gaps and
+reasons."""
 
 from __future__ import annotations
 
@@ -18,23 +19,51 @@ NASTY = "<b>x</b> & $y$ %{z}"
 
 
 def rows(*changed: dict[str, Any]) -> pd.DataFrame:
-    row = {"metric": "cmi", "source": "filler", "control": "other", "span": "all", "keep": 1.0, "point": 0.6, "lo": 0.5,
-           "hi": 0.75, "n": 98, "n_undefined": 2, "reason": None, "method": "t interval", "confidence": 0.95}  # fmt: skip
+    row = {
+        "metric": "cmi",
+        "source": "filler",
+        "control": "other",
+        "span": "all",
+        "keep": 1.0,
+        "point": 0.6,
+        "lo": 0.5,
+        "hi": 0.75,
+        "n": 98,
+        "n_undefined": 2,
+        "reason": None,
+        "method": "t interval",
+        "confidence": 0.95,
+    }
     return pd.DataFrame([{**row, **more} for more in changed or ({},)])
 
 
 def gap(**more: Any) -> dict[str, Any]:
-    return {"point": None, "lo": None, "hi": None, "n": 0, "n_undefined": 100, "reason": f"no signal {NASTY}", **more}
+    return {
+        "point": None,
+        "lo": None,
+        "hi": None,
+        "n": 0,
+        "n_undefined": 100,
+        "reason": f"no signal {NASTY}",
+        **more,
+    }
 
 
 def markers(fig: dict[str, Any]) -> list[dict[str, Any]]:
-    return [t for t in fig["data"] if t.get("mode") == "markers" and t.get("hoverinfo") == "text" and len(t["x"])]
+    return [
+        t
+        for t in fig["data"]
+        if t.get("mode") == "markers" and t.get("hoverinfo") == "text" and len(t["x"])
+    ]
 
 
 def bounds(trace: dict[str, Any], axis: str = "y") -> list[tuple[float, float]]:
     bars = trace[f"error_{axis}"]
     assert bars["symmetric"] is False
-    return [(p - down, p + up) for p, down, up in zip(trace[axis], bars["arrayminus"], bars["array"], strict=True)]
+    return [
+        (p - down, p + up)
+        for p, down, up in zip(trace[axis], bars["arrayminus"], bars["array"], strict=True)
+    ]
 
 
 def title(fig: dict[str, Any]) -> str:
@@ -42,16 +71,29 @@ def title(fig: dict[str, Any]) -> str:
 
 
 def notes(fig: dict[str, Any]) -> list[str]:
-    return [" ".join(re.sub("<[^>]+>", " ", note["text"]).split()) for note in fig["layout"].get("annotations", ())]
+    return [
+        " ".join(re.sub("<[^>]+>", " ", note["text"]).split())
+        for note in fig["layout"].get("annotations", ())
+    ]
 
 
 def test_density_bars_end_at_the_bounds_of_the_table() -> None:
-    table = rows(*({"keep": k, "point": k / 2, "lo": k / 3, "hi": k, "n": 90 + i} for i, k in enumerate((0.4, 0.6, 0.8, 1.0))))
+    table = rows(
+        *(
+            {"keep": k, "point": k / 2, "lo": k / 3, "hi": k, "n": 90 + i}
+            for i, k in enumerate((0.4, 0.6, 0.8, 1.0))
+        )
+    )
     fig = FIGURES["cmi_density"](table).to_dict()
     (trace,) = markers(fig)
     assert trace["x"] == [0, 1, 2, 3] and trace["y"] == [0.5, 0.4, 0.3, 0.2]
     assert bounds(trace) == [pytest.approx((k / 3, k)) for k in (1.0, 0.8, 0.6, 0.4)]
-    assert fig["layout"]["xaxis"]["ticktext"] == ["1.0<br>n = 93", "0.8<br>n = 92", "0.6<br>n = 91", "0.4<br>n = 90"]
+    assert fig["layout"]["xaxis"]["ticktext"] == [
+        "1.0<br>n = 93",
+        "0.8<br>n = 92",
+        "0.6<br>n = 91",
+        "0.4<br>n = 90",
+    ]
     assert "95 % intervals over items, t interval" in title(fig)
     assert "n = 93 items, 2 undefined" in trace["hovertext"][0]
 
@@ -59,20 +101,31 @@ def test_density_bars_end_at_the_bounds_of_the_table() -> None:
 def test_sources_keep_their_codes_and_stand_side_by_side() -> None:
     fig = FIGURES["cmi_density"](rows(*({"source": s} for s in reversed(SOURCES)))).to_dict()
     assert [t["name"] for t in markers(fig)] == list(SOURCES)
-    assert len({t["x"][0] for t in markers(fig)}) == len({t["marker"]["color"] for t in markers(fig)}) == 5
+    assert (
+        len({t["x"][0] for t in markers(fig)})
+        == len({t["marker"]["color"] for t in markers(fig)})
+        == 5
+    )
     alone = markers(FIGURES["cmi_density"](rows({"source": "literal"})).to_dict())[0]
-    assert alone["marker"]["color"] == markers(fig)[-1]["marker"]["color"] and not alone["showlegend"]
+    assert (
+        alone["marker"]["color"] == markers(fig)[-1]["marker"]["color"] and not alone["showlegend"]
+    )
 
 
 def test_single_items_are_drawn_up_to_twenty() -> None:
-    few, many = ({"n": n, "values": [0.1 + i / 100 for i in range(n)] + [float("nan")]} for n in (20, 21))
+    few, many = (
+        {"n": n, "values": [0.1 + i / 100 for i in range(n)] + [float("nan")]} for n in (20, 21)
+    )
     drawn = [
         t
         for t in FIGURES["cmi_density"](rows(few)).to_dict()["data"]
         if t.get("hoverinfo") == "skip" and t["mode"] == "markers"
     ]
     assert len(drawn[0]["y"]) == 20 and drawn[0]["marker"]["color"].endswith("0.3)")
-    assert all(t["mode"] != "markers" or t["hoverinfo"] == "text" for t in FIGURES["cmi_density"](rows(many)).to_dict()["data"])
+    assert all(
+        t["mode"] != "markers" or t["hoverinfo"] == "text"
+        for t in FIGURES["cmi_density"](rows(many)).to_dict()["data"]
+    )
 
 
 def test_a_missing_point_is_said_and_a_missing_interval_is_open() -> None:
@@ -81,17 +134,24 @@ def test_a_missing_point_is_said_and_a_missing_interval_is_open() -> None:
     assert still_open["marker"]["symbol"] == "circle-open" and "error_y" not in still_open
     assert notes(fig) == ["n/a"]
     assert "Open marker: no interval, too few items." in title(fig)
-    assert "n/a (no signal &lt;b&gt;x&lt;/b&gt; &amp; &#36;y&#36; &#37;{z}): 40 % of positions" in title(fig)
+    assert (
+        "n/a (no signal &lt;b&gt;x&lt;/b&gt; &amp; &#36;y&#36; &#37;{z}): 40 % of positions"
+        in title(fig)
+    )
 
 
 def test_the_profile_takes_single_layers_only_and_shows_drops_in_nats() -> None:
     spans = ("0", "1", "2", "0-1", "all")
     fig = FIGURES["layer_profile"](
-        rows(*({"metric": m, "span": s} for m in ("drop_cot", "drop_control", "cmi") for s in spans))
+        rows(
+            *({"metric": m, "span": s} for m in ("drop_cot", "drop_control", "cmi") for s in spans)
+        )
     )
     cot, control = markers(fig.to_dict())
     assert (cot["name"], control["name"]) == ("drop, chain patched", "drop, control patched")
-    assert [round(x) for x in cot["x"]] == [0, 1, 2] and bounds(cot) == [pytest.approx((0.5, 0.75))] * 3
+    assert [round(x) for x in cot["x"]] == [0, 1, 2] and bounds(cot) == [
+        pytest.approx((0.5, 0.75))
+    ] * 3
     assert all(a < b for a, b in zip(cot["x"], control["x"], strict=True))
     assert "nats" in title(fig.to_dict()) and "nats" in fig.layout.yaxis.title.text
     assert list(fig.layout.xaxis.ticktext) == ["0<br>98", "1<br>98", "2<br>98"]
@@ -103,17 +163,27 @@ def test_a_profile_without_single_layers_still_draws() -> None:
 
 def test_cells_are_bars_with_value_and_n() -> None:
     spans = ("all", "2-3", "10", "2", "0-1")
-    table = rows(*({"metric": m, "span": s} for m in ("share", "cmi") for s in spans), {"metric": "mass_lost", **gap()})
+    table = rows(
+        *({"metric": m, "span": s} for m in ("share", "cmi") for s in spans),
+        {"metric": "mass_lost", **gap()},
+    )
     fig = FIGURES["span_heatmap"](table).to_dict()
     (bars,) = fig["data"]
     assert bars["type"] == "bar"
     assert fig["layout"]["xaxis"]["ticktext"] == ["2", "10", "0–1", "2–3", "all"]
     assert fig["layout"]["yaxis"]["ticktext"] == ["CMI", "share", "mass lost"]
     assert bars["text"] == ["0.600<br>n = 98"] * 10 + ["n/a"] * 4 + ["n/a<br>n = 0"]
-    assert bars["marker"]["color"] == [shade(0.6)] * 5 + [signed_shade(0.6)] * 5 + [NOT_AVAILABLE] * 5
+    assert (
+        bars["marker"]["color"] == [shade(0.6)] * 5 + [signed_shade(0.6)] * 5 + [NOT_AVAILABLE] * 5
+    )
     assert bars["marker"]["pattern"]["shape"] == [""] * 10 + ["/"] * 5
-    assert list(bars["insidetextfont"]["color"]) == [ink_on(fill) for fill in bars["marker"]["color"]]
-    assert "0.600 [0.500, 0.750]" in bars["hovertext"][0] and "n = 98 items, 2 undefined" in bars["hovertext"][0]
+    assert list(bars["insidetextfont"]["color"]) == [
+        ink_on(fill) for fill in bars["marker"]["color"]
+    ]
+    assert (
+        "0.600 [0.500, 0.750]" in bars["hovertext"][0]
+        and "n = 98 items, 2 undefined" in bars["hovertext"][0]
+    )
     assert "n/a (not asked): 2, 10, 0–1, 2–3" in title(fig) and "): all" in title(fig)
 
 
@@ -124,11 +194,19 @@ def test_rows_of_cells_are_sources_where_there_is_one_metric() -> None:
 
 
 def test_a_negative_share_has_a_colour_of_its_own() -> None:
-    assert (signed_shade(-1), signed_shade(0), signed_shade(1)) == (VERMILLION.lower(), PALE, BLUE.lower())
+    assert (signed_shade(-1), signed_shade(0), signed_shade(1)) == (
+        VERMILLION.lower(),
+        PALE,
+        BLUE.lower(),
+    )
     assert signed_shade(-2) == signed_shade(-1) != signed_shade(-0.5) != signed_shade(0.5)
-    assert signed_shade(0.5) == "#7cb4d4"  # halfway from f7f7f7 to 0072b2: (247 + 0) / 2, (247 + 114) / 2, (247 + 178) / 2
+    assert (
+        signed_shade(0.5) == "#7cb4d4"
+    )  # halfway from f7f7f7 to 0072b2: (247 + 0) / 2, (247 + 114) / 2, (247 + 178) / 2
     assert signed_shade(None) == NOT_AVAILABLE
-    fig = FIGURES["span_heatmap"](rows({"metric": "share", "point": -0.4}, {"metric": "cmi", "point": 0.4})).to_dict()
+    fig = FIGURES["span_heatmap"](
+        rows({"metric": "share", "point": -0.4}, {"metric": "cmi", "point": 0.4})
+    ).to_dict()
     assert fig["data"][0]["marker"]["color"] == [shade(0.4), signed_shade(-0.4)]
     assert "0 to 1; share −1 to 1" in title(fig) and "orange below" in title(fig)
     alone = FIGURES["span_heatmap"](rows({"metric": "share", "point": -0.4})).to_dict()
@@ -149,19 +227,29 @@ def test_many_spans_turn_the_text_of_the_cells() -> None:
 
 
 def test_a_dense_figure_names_every_other_column_and_hatches_what_is_missing() -> None:
-    fig = FIGURES["span_heatmap"](rows(*({"span": str(i)} for i in range(35)), gap(span="35"))).to_dict()
-    assert fig["data"][0]["text"][34:] == ["0.600, n = 98", ""] and fig["data"][0]["marker"]["pattern"]["shape"][35] == "/"
+    fig = FIGURES["span_heatmap"](
+        rows(*({"span": str(i)} for i in range(35)), gap(span="35"))
+    ).to_dict()
+    assert (
+        fig["data"][0]["text"][34:] == ["0.600, n = 98", ""]
+        and fig["data"][0]["marker"]["pattern"]["shape"][35] == "/"
+    )
     assert fig["layout"]["xaxis"]["ticktext"] == [str(i) for i in range(0, 36, 2)]
     assert "Hatched: n/a." in title(fig) and "): 35" in title(fig)
 
 
 def test_one_item_has_its_own_density_over_draws() -> None:
-    table = rows({"draws": 9, "confidence": 0.95}, {"keep": 0.4, "lo": None, "hi": None, "reason": f"why {NASTY}", "draws": 3})
+    table = rows(
+        {"draws": 9, "confidence": 0.95},
+        {"keep": 0.4, "lo": None, "hi": None, "reason": f"why {NASTY}", "draws": 3},
+    )
     fig = FIGURES["item_density"](table).to_dict()
     closed, still_open = markers(fig)
     assert bounds(closed) == [pytest.approx((0.5, 0.75))] and still_open["y"] == [0.6]
     assert fig["layout"]["xaxis"]["ticktext"] == ["1.0<br>n = 9", "0.4<br>n = 3"]
-    assert "intervals over draws" in title(fig) and "Open marker: no interval, why &lt;b&gt;x" in title(fig)
+    assert "intervals over draws" in title(
+        fig
+    ) and "Open marker: no interval, why &lt;b&gt;x" in title(fig)
     assert "draws: 9" in closed["hovertext"][0]
     faint = FIGURES["item_density"](table.assign(values=[[0.25, 0.5], []])).to_dict()["data"]
     assert [t["y"] for t in faint if t.get("marker", {}).get("size") == 5] == [[0.25, 0.5]]
@@ -176,7 +264,10 @@ def test_indices_write_interval_and_n_and_the_reason_of_a_gap() -> None:
     )
     fig = FIGURES["mediation_indices"](table).to_dict()
     closed, still_open = markers(fig)
-    assert closed["y"] == [0, 3] and bounds(closed, "x") == [pytest.approx((0.5, 0.75)), pytest.approx((-0.7, 2))]
+    assert closed["y"] == [0, 3] and bounds(closed, "x") == [
+        pytest.approx((0.5, 0.75)),
+        pytest.approx((-0.7, 2)),
+    ]
     assert still_open["y"] == [1]
     told = notes(fig)
     assert told[0] == "0.600 [0.500, 0.750] n = 98 items, 2 undefined"
@@ -188,8 +279,19 @@ def test_indices_write_interval_and_n_and_the_reason_of_a_gap() -> None:
 
 
 def test_drops_are_dots_by_donor_with_the_mean_of_all() -> None:
-    draws = [("cot", "a", 1.0), ("cot", "a", 2.0), ("cot", NASTY, 6.0), ("control", "a", 0.5), ("placebo", None, None)]
-    table = pd.DataFrame([{"part": p, "donor": d, "sample": i, "value": v} for i, (p, d, v) in enumerate(reversed(draws))])
+    draws = [
+        ("cot", "a", 1.0),
+        ("cot", "a", 2.0),
+        ("cot", NASTY, 6.0),
+        ("control", "a", 0.5),
+        ("placebo", None, None),
+    ]
+    table = pd.DataFrame(
+        [
+            {"part": p, "donor": d, "sample": i, "value": v}
+            for i, (p, d, v) in enumerate(reversed(draws))
+        ]
+    )
     fig = FIGURES["drops_by_donor"](table).to_dict()
     assert fig["layout"]["yaxis"]["ticktext"] == ["chain", "control", "placebo"]
     assert notes(fig) == ["3.00 (n = 3)", "0.500 (n = 1)", "n/a"]

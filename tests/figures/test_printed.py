@@ -1,4 +1,5 @@
-"""The printed form of a figure: width and sizes of the venue, no raster source, nothing lost that the screen has."""
+"""The printed form of a figure: width and sizes of the venue, no raster source, nothing lost that
+the screen has."""
 
 from __future__ import annotations
 
@@ -17,55 +18,96 @@ from cotlab.figures.style import apply_style
 
 ROWS = pd.DataFrame(
     {
-        "metric": "answer_change", "mode": "remove", "step": [0, 1], "point": [0.25, 0.5], "lo": [0.1, 0.45],
-        "hi": [0.6, 0.8], "n": [12, 8], "n_undefined": [0, 4], "method": "Wilson", "values": [[0.2, 0.3], [0.5]],
+        "metric": "answer_change",
+        "mode": "remove",
+        "step": [0, 1],
+        "point": [0.25, 0.5],
+        "lo": [0.1, 0.45],
+        "hi": [0.6, 0.8],
+        "n": [12, 8],
+        "n_undefined": [0, 4],
+        "method": "Wilson",
+        "values": [[0.2, 0.3], [0.5]],
     }
-)  # fmt: skip
-PAIRS = pd.DataFrame({"one": ["a", "a"], "other": ["b", "c"], "point": [0.5, None], "reason": [None, "why"]})
+)
+PAIRS = pd.DataFrame(
+    {"one": ["a", "a"], "other": ["b", "c"], "point": [0.5, None], "reason": [None, "why"]}
+)
 
 
 def heat() -> Any:
     z = [[0.0, 1.0], [None, 1.0]]
-    fig = go.Figure(go.Heatmap(z=z, x=["p", "q"], y=["r", "s"], zmin=0, zmax=1, colorbar={"title": {"text": "u"}}))
+    fig = go.Figure(
+        go.Heatmap(
+            z=z, x=["p", "q"], y=["r", "s"], zmin=0, zmax=1, colorbar={"title": {"text": "u"}}
+        )
+    )
     return apply_style(fig, "Heat (0 to 1)", subtitle="n = 4")
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("draw", [lambda: ccs_by_position(ROWS), lambda: chain_cosines(PAIRS), heat])
+@pytest.mark.parametrize(
+    "draw", [lambda: ccs_by_position(ROWS), lambda: chain_cosines(PAIRS), heat]
+)
 def test_widths_and_sizes_are_those_of_the_venue(name: str, draw: Any) -> None:
     preset = PRESETS[name]
     fig = printed_figure(draw(), preset)
-    assert fig.layout.width * PT_PER_PX in (pytest.approx(preset.column_pt, abs=0.4), pytest.approx(preset.page_pt, abs=0.4))
+    assert fig.layout.width * PT_PER_PX in (
+        pytest.approx(preset.column_pt, abs=0.4),
+        pytest.approx(preset.page_pt, abs=0.4),
+    )
     assert min(font_sizes(fig)) * PT_PER_PX >= SMALLEST_PT
     rows_are_named = any(axis.ticktext for axis in fig.select_yaxes())
     assert rows_are_named or fig.layout.height * PT_PER_PX <= 541
-    assert fig.layout.paper_bgcolor in (None, "#ffffff") and fig.layout.template.layout.paper_bgcolor == "#ffffff"
+    assert (
+        fig.layout.paper_bgcolor in (None, "#ffffff")
+        and fig.layout.template.layout.paper_bgcolor == "#ffffff"
+    )
 
 
 def test_a_preset_is_as_wide_as_the_venue_says() -> None:
-    """NeurIPS: 5.5 in of text; ICML: columns of 3.25 in; Nature: 89 mm; 72 points are an inch, 25.4 mm."""
+    """NeurIPS: 5.5 in of text; ICML: columns of 3.25 in; Nature: 89 mm; 72 points are an inch, 25.4
+    mm."""
     widths = {name: preset.column_pt for name, preset in PRESETS.items()}
-    assert widths == {"neurips": 5.5 * 72, "icml": 3.25 * 72, "nature": round(89 / 25.4 * 72), "slide": 13 * 72 + 24}
+    assert widths == {
+        "neurips": 5.5 * 72,
+        "icml": 3.25 * 72,
+        "nature": round(89 / 25.4 * 72),
+        "slide": 13 * 72 + 24,
+    }
 
 
 def test_print_keeps_title_data_and_intervals_and_leaves_the_subtitle_to_the_caption() -> None:
     screen = ccs_by_position(ROWS)
     paper = printed_figure(screen, PRESETS["neurips"])
-    assert "CCS by step position" in paper.layout.title.text and "Wilson" in screen.layout.title.text
+    assert (
+        "CCS by step position" in paper.layout.title.text and "Wilson" in screen.layout.title.text
+    )
     assert "Wilson" not in paper.layout.title.text and paper.layout.meta == screen.layout.meta
     assert len(paper.data) == len(screen.data)
     for one, other in zip(paper.data, screen.data, strict=True):
         assert tuple(one.x) == tuple(other.x) and tuple(one.y) == tuple(other.y)
-        assert one.error_y.array == other.error_y.array and one.error_y.arrayminus == other.error_y.arrayminus
+        assert (
+            one.error_y.array == other.error_y.array
+            and one.error_y.arrayminus == other.error_y.arrayminus
+        )
     assert "Wilson" in ccs_by_position(ROWS).layout.title.text  # the screen's own is not changed
 
 
 def test_a_heatmap_and_its_colour_bar_become_vectors() -> None:
     fig = as_vectors(heat())
     (cells,) = fig.data
-    assert cells.type == "bar" and list(cells.marker.color) == ["#440154", "#fde725", "#ececec", "#fde725"]
+    assert cells.type == "bar" and list(cells.marker.color) == [
+        "#440154",
+        "#fde725",
+        "#ececec",
+        "#fde725",
+    ]
     assert tuple(cells.x) == (0, 1, 0, 1) and tuple(cells.base) == (-0.5, -0.5, 0.5, 0.5)
-    assert list(fig.layout.xaxis.ticktext) == ["p", "q"] and list(fig.layout.yaxis.ticktext) == ["r", "s"]
+    assert list(fig.layout.xaxis.ticktext) == ["p", "q"] and list(fig.layout.yaxis.ticktext) == [
+        "r",
+        "s",
+    ]
     ends = [note.text for note in fig.layout.annotations]
     assert ends == ["0", "0.500", "1.00", "u"] and len(fig.layout.shapes) == 32
 
@@ -74,8 +116,12 @@ def test_a_dense_scatter_becomes_a_scatter_and_a_marker_scale_rectangles() -> No
     fig = go.Figure(go.Scattergl(x=[1, 2], y=[3, 4], mode="markers", marker={"size": 4}))
     fig.add_scatter(x=[1, 2], y=[1, 2], mode="markers", marker={"color": [0, 2], "showscale": True})
     vector = as_vectors(fig)
-    assert [trace.type for trace in vector.data] == ["scatter", "scatter"] and tuple(vector.data[0].y) == (3, 4)
-    assert vector.data[1].marker.showscale is False and [n.text for n in vector.layout.annotations] == ["0", "1.00", "2.00"]
+    assert [trace.type for trace in vector.data] == ["scatter", "scatter"] and tuple(
+        vector.data[0].y
+    ) == (3, 4)
+    assert vector.data[1].marker.showscale is False and [
+        n.text for n in vector.layout.annotations
+    ] == ["0", "1.00", "2.00"]
 
 
 def test_a_hatch_becomes_lines_inside_its_cell() -> None:
@@ -101,13 +147,32 @@ def test_what_has_no_vector_form_is_refused() -> None:
 def test_a_hatch_of_a_stacked_bar_lies_on_that_bar_and_the_bar_keeps_its_colour(mode: str) -> None:
     at, low, high = [0.5, 1.5], [3.0, 0.0], [2.0, 4.0]
     fig = go.Figure([go.Bar(x=at, y=low, width=1.0, marker={"color": "#0072B2"})])
-    fig.add_bar(x=at, y=high, width=1.0, marker={"color": "#D55E00", "pattern": {"shape": "/", "fillmode": "overlay"}})
-    fig.add_bar(x=at, y=[1.0, 0.0], width=1.0, marker={"color": "#9a9a9a", "pattern": {"shape": ".", "fillmode": "overlay"}})
+    fig.add_bar(
+        x=at,
+        y=high,
+        width=1.0,
+        marker={"color": "#D55E00", "pattern": {"shape": "/", "fillmode": "overlay"}},
+    )
+    fig.add_bar(
+        x=at,
+        y=[1.0, 0.0],
+        width=1.0,
+        marker={"color": "#9a9a9a", "pattern": {"shape": ".", "fillmode": "overlay"}},
+    )
     vector = as_vectors(fig.update_layout(barmode=mode))
     assert [trace.marker.color for trace in vector.data] == ["#0072B2", "#D55E00", "#9a9a9a"]
-    assert vector.layout.barmode == mode and all(trace.marker.pattern.shape is None for trace in vector.data)
+    assert vector.layout.barmode == mode and all(
+        trace.marker.pattern.shape is None for trace in vector.data
+    )
     boxes = []
     for shape in vector.layout.shapes:
-        ends = [tuple(map(float, point.split(","))) for point in shape.path.replace("L", "M").split("M")[1:]]
+        ends = [
+            tuple(map(float, point.split(",")))
+            for point in shape.path.replace("L", "M").split("M")[1:]
+        ]
         boxes.append((min(x for x, _ in ends), min(y for _, y in ends), max(y for _, y in ends)))
-    assert boxes == [(0.0, 3.0, 5.0), (1.0, 0.0, 4.0), (0.0, 5.0, 6.0)], "a bar of height 0 has no hatch"
+    assert boxes == [
+        (0.0, 3.0, 5.0),
+        (1.0, 0.0, 4.0),
+        (0.0, 5.0, 6.0),
+    ], "a bar of height 0 has no hatch"

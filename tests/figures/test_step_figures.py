@@ -16,19 +16,35 @@ NASTY = "<b>x</b> & $y$ %{z}"
 
 
 def positions(**changed: Any) -> pd.DataFrame:
-    row = {"metric": "answer_change", "mode": "remove", "step": 0, "point": 0.4, "lo": 0.3, "hi": 0.55, "n": 48,
-           "n_undefined": 2, "method": "bootstrap (BCa, 2000 resamples)"}  # fmt: skip
+    row = {
+        "metric": "answer_change",
+        "mode": "remove",
+        "step": 0,
+        "point": 0.4,
+        "lo": 0.3,
+        "hi": 0.55,
+        "n": 48,
+        "n_undefined": 2,
+        "method": "bootstrap (BCa, 2000 resamples)",
+    }
     return pd.DataFrame([{**row, **more} for more in changed.get("rows", [{}])])
 
 
 def markers(fig: dict[str, Any]) -> list[dict[str, Any]]:
-    return [trace for trace in fig["data"] if trace["mode"] == "markers" and trace.get("hoverinfo") == "text"]
+    return [
+        trace
+        for trace in fig["data"]
+        if trace["mode"] == "markers" and trace.get("hoverinfo") == "text"
+    ]
 
 
 def bounds(trace: dict[str, Any], axis: str = "y") -> list[tuple[float, float]]:
     bars = trace[f"error_{axis}"]
     assert bars["symmetric"] is False
-    return [(p - down, p + up) for p, down, up in zip(trace[axis], bars["arrayminus"], bars["array"], strict=True)]
+    return [
+        (p - down, p + up)
+        for p, down, up in zip(trace[axis], bars["arrayminus"], bars["array"], strict=True)
+    ]
 
 
 def title(fig: dict[str, Any]) -> str:
@@ -46,12 +62,19 @@ def test_modes_and_metrics_are_those_of_the_scorer() -> None:
 
 
 def test_position_bars_end_at_the_bounds_of_the_table() -> None:
-    table = positions(rows=[{"step": i, "point": 0.1 * i + 0.2, "lo": 0.1 * i, "hi": 0.1 * i + 0.25} for i in range(4)])
+    table = positions(
+        rows=[
+            {"step": i, "point": 0.1 * i + 0.2, "lo": 0.1 * i, "hi": 0.1 * i + 0.25}
+            for i in range(4)
+        ]
+    )
     fig = FIGURES["ccs_by_position"](table).to_dict()
     (trace,) = markers(fig)
     assert trace["x"] == [1, 2, 3, 4]
     assert trace["y"] == table["point"].tolist()
-    assert bounds(trace) == [pytest.approx(pair) for pair in zip(table["lo"], table["hi"], strict=True)]
+    assert bounds(trace) == [
+        pytest.approx(pair) for pair in zip(table["lo"], table["hi"], strict=True)
+    ]
     assert fig["layout"]["yaxis"]["range"] == [-0.05, 1.05]
     assert fig["layout"]["xaxis"]["tickvals"] == [1, 2, 3, 4]
     assert fig["layout"]["xaxis"]["ticktext"] == [f"{i}<br>48" for i in (1, 2, 3, 4)]
@@ -80,14 +103,24 @@ def test_one_item_has_an_open_marker_and_no_bar() -> None:
     fig = FIGURES["ccs_by_position"](positions(rows=[{}, alone])).to_dict()
     closed, still_open = markers(fig)
     assert "error_y" not in still_open
-    assert still_open["marker"]["symbol"] == "circle-open" and closed["marker"]["symbol"] == "circle"
+    assert (
+        still_open["marker"]["symbol"] == "circle-open" and closed["marker"]["symbol"] == "circle"
+    )
     assert "one item has no spread" in still_open["hovertext"][0]
     assert "Open marker: no interval" in title(fig)
     assert "none" not in title(fig)
 
 
 def test_an_undefined_position_is_said_and_not_drawn() -> None:
-    gap = {"step": 1, "point": None, "lo": None, "hi": None, "n": 0, "n_undefined": 50, "reason": "nothing follows <it>"}
+    gap = {
+        "step": 1,
+        "point": None,
+        "lo": None,
+        "hi": None,
+        "n": 0,
+        "n_undefined": 50,
+        "reason": "nothing follows <it>",
+    }
     fig = FIGURES["ccs_by_position"](positions(rows=[{}, gap])).to_dict()
     (trace,) = markers(fig)
     assert trace["x"] == [1]
@@ -98,22 +131,34 @@ def test_an_undefined_position_is_said_and_not_drawn() -> None:
 
 
 def test_a_table_without_any_value_still_draws() -> None:
-    table = positions(rows=[{"point": pd.NA, "lo": float("nan"), "hi": None, "n": 0, "mode": mode} for mode in MODES])
+    table = positions(
+        rows=[
+            {"point": pd.NA, "lo": float("nan"), "hi": None, "n": 0, "mode": mode} for mode in MODES
+        ]
+    )
     fig = FIGURES["ccs_by_position"](table).to_dict()
     assert [trace["y"] for trace in markers(fig)] == [[]] * 5  # for the legend alone
     assert [note["text"] for note in notes(fig)] == ["n/a"] * 5
 
 
 def test_a_metric_beyond_one_has_its_own_range_and_unit() -> None:
-    fig = FIGURES["ccs_by_position"](positions(rows=[{"metric": "kl_nats", "point": 3.0, "lo": 2.0, "hi": 4.0}])).to_dict()
+    fig = FIGURES["ccs_by_position"](
+        positions(rows=[{"metric": "kl_nats", "point": 3.0, "lo": 2.0, "hi": 4.0}])
+    ).to_dict()
     assert "range" not in fig["layout"]["yaxis"]
     assert "(nats)" in title(fig)
 
 
 def test_raw_values_are_drawn_up_to_twenty() -> None:
-    few, many = ({"step": i, "n": n, "values": [0.0, 1.0] * (n // 2)} for i, n in enumerate((20, 22)))
+    few, many = (
+        {"step": i, "n": n, "values": [0.0, 1.0] * (n // 2)} for i, n in enumerate((20, 22))
+    )
     fig = FIGURES["ccs_by_position"](positions(rows=[few, many])).to_dict()
-    (raw,) = (trace for trace in fig["data"] if trace["mode"] == "markers" and trace["hoverinfo"] == "skip")
+    (raw,) = (
+        trace
+        for trace in fig["data"]
+        if trace["mode"] == "markers" and trace["hoverinfo"] == "skip"
+    )
     assert raw["y"] == [0.0, 1.0] * 10
     assert all(abs(x - 1) < 0.051 for x in raw["x"])
     assert fig == FIGURES["ccs_by_position"](positions(rows=[few, many])).to_dict()
@@ -121,15 +166,21 @@ def test_raw_values_are_drawn_up_to_twenty() -> None:
 
 @pytest.mark.parametrize("count", [12, 60, 300])
 def test_position_ticks_are_whole_and_few_enough(count: int) -> None:
-    axis = FIGURES["ccs_by_position"](positions(rows=[{"step": i} for i in range(count)])).to_dict()["layout"]["xaxis"]
+    axis = FIGURES["ccs_by_position"](
+        positions(rows=[{"step": i} for i in range(count)])
+    ).to_dict()["layout"]["xaxis"]
     assert all(isinstance(tick, int) for tick in axis["tickvals"])
     assert len(axis["tickvals"]) <= 29
 
 
 def chain() -> pd.DataFrame:
     columns = ("step", "text", "point", "lo", "hi", "draws", "reason")
-    rows = [(0, "So 5 + 7 = 12.", 0.25, 0.1, 0.5, 8, None), (1, NASTY, 1.0, None, None, 1, None),
-            (2, "word " * 40, None, None, None, 0, f"no rule {NASTY}"), (3, "Then 9.", 0.0, 0.0, 0.3, 8, None)]  # fmt: skip
+    rows = [
+        (0, "So 5 + 7 = 12.", 0.25, 0.1, 0.5, 8, None),
+        (1, NASTY, 1.0, None, None, 1, None),
+        (2, "word " * 40, None, None, None, 0, f"no rule {NASTY}"),
+        (3, "Then 9.", 0.0, 0.0, 0.3, 8, None),
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -137,14 +188,19 @@ def test_steps_are_ranked_with_the_undefined_last() -> None:
     fig = FIGURES["ccs_ranking"](chain()).to_dict()
     labels = fig["layout"]["yaxis"]["ticktext"]
     assert [label.split(":")[0] for label in labels] == ["Step 2", "Step 1", "Step 4", "Step 3"]
-    assert fig["layout"]["yaxis"]["range"][0] > fig["layout"]["yaxis"]["range"][1]  # the first row on top
+    assert (
+        fig["layout"]["yaxis"]["range"][0] > fig["layout"]["yaxis"]["range"][1]
+    )  # the first row on top
     with_bars, without = markers(fig)
     assert (with_bars["x"], with_bars["y"]) == ([0.25, 0.0], [1, 2])
     assert bounds(with_bars, "x") == [pytest.approx((0.1, 0.5)), pytest.approx((0.0, 0.3))]
     assert (without["x"], without["y"], without["marker"]["symbol"]) == ([1.0], [0], "circle-open")
     assert [note["text"] for note in notes(fig)] == [
-        "1.00 (n = 1)", "0.250 [0.100, 0.500]", "0 [0, 0.300]", "n/a: no rule &lt;b&gt;x&lt;/b&gt; &amp; &#36;y&#36; &#37;{z}",
-    ]  # fmt: skip
+        "1.00 (n = 1)",
+        "0.250 [0.100, 0.500]",
+        "0 [0, 0.300]",
+        "n/a: no rule &lt;b&gt;x&lt;/b&gt; &amp; &#36;y&#36; &#37;{z}",
+    ]
     assert "n = 3 of 4 steps" in title(fig) and "(0 to 1)" in title(fig)
 
 
@@ -161,7 +217,11 @@ def test_the_threshold_is_a_line_and_a_sentence() -> None:
 
 def ratios() -> pd.DataFrame:
     return pd.DataFrame(
-        [("remove", 0.7, 0.6, 0.75, 48, 0.75), ("corrupt", 0.1, None, None, 1, None), ("truncate", None, None, None, 0, None)],
+        [
+            ("remove", 0.7, 0.6, 0.75, 48, 0.75),
+            ("corrupt", 0.1, None, None, 1, None),
+            ("truncate", None, None, None, 0, None),
+        ],
         columns=["mode", "point", "lo", "hi", "n", "ceiling"],
     )
 
@@ -174,7 +234,11 @@ def test_rrr_stands_beside_its_ceiling() -> None:
     closed, still_open = (trace for trace in markers(fig))
     assert bounds(closed) == [pytest.approx((0.6, 0.75))]
     assert (still_open["x"], still_open["y"]) == ([2], [0.1])
-    assert fig["layout"]["xaxis"]["ticktext"] == ["remove<br>n = 48", "truncate<br>n = 0", "corrupt<br>n = 1"]
+    assert fig["layout"]["xaxis"]["ticktext"] == [
+        "remove<br>n = 48",
+        "truncate<br>n = 0",
+        "corrupt<br>n = 1",
+    ]
     assert [note["text"] for note in notes(fig)] == ["n/a", "0.700", "0.100"]
     assert "below 0.1 (0 to 1)" in title(fig)
     assert "n/a (no score is defined here): truncate" in title(fig)
@@ -187,11 +251,17 @@ def test_without_removal_there_is_no_ceiling() -> None:
 
 def test_metrics_are_told_apart_within_each_mode() -> None:
     rows = [(metric, mode, 0.5, 0.4, 0.7, 30) for mode in MODES[:3] for metric in METRICS]
-    fig = FIGURES["modes_by_metric"](pd.DataFrame(rows, columns=["metric", "mode", "point", "lo", "hi", "n"])).to_dict()
+    fig = FIGURES["modes_by_metric"](
+        pd.DataFrame(rows, columns=["metric", "mode", "point", "lo", "hi", "n"])
+    ).to_dict()
     traces = markers(fig)
     assert [trace["name"] for trace in traces] == [
-        "answer change", "accuracy delta", "token delta", "KL divergence", "total variation",
-    ]  # fmt: skip
+        "answer change",
+        "accuracy delta",
+        "token delta",
+        "KL divergence",
+        "total variation",
+    ]
     assert all(bounds(trace) == [pytest.approx((0.4, 0.7))] * 3 for trace in traces)
     assert "KL divergence: nats, clamped to 1" in title(fig)
 
@@ -199,8 +269,13 @@ def test_metrics_are_told_apart_within_each_mode() -> None:
 @pytest.mark.parametrize("name", ["ccs_by_position", "modes_by_metric", "rrr_by_mode"])
 def test_text_from_data_is_escaped_everywhere(name: str) -> None:
     told = {"metric": NASTY, "reason": NASTY, "method": NASTY}
-    table = positions(rows=[{"mode": NASTY, **told}, {"mode": f"{NASTY}2", **told, "metric": f"{NASTY}3"},
-                            {"mode": "remove", "point": None, **told}]).assign(ceiling=0.5)  # fmt: skip
+    table = positions(
+        rows=[
+            {"mode": NASTY, **told},
+            {"mode": f"{NASTY}2", **told, "metric": f"{NASTY}3"},
+            {"mode": "remove", "point": None, **told},
+        ]
+    ).assign(ceiling=0.5)
     fig = FIGURES[name](table, note=NASTY).to_dict()
     fig["layout"].pop("template")
     text = json.dumps(fig)

@@ -17,11 +17,17 @@ def test_the_theme_has_the_palette_of_the_figures() -> None:
     theme = CONFIG["theme"]
     assert tuple(theme["chartCategoricalColors"]) == style.PALETTE
     assert tuple(theme["chartSequentialColors"]) == style.VIRIDIS
-    assert {theme["primaryColor"], theme["light"]["primaryColor"], theme["dark"]["primaryColor"]} == {style.ACCENT}
+    assert {
+        theme["primaryColor"],
+        theme["light"]["primaryColor"],
+        theme["dark"]["primaryColor"],
+    } == {style.ACCENT}
     assert theme["light"]["linkColor"] == style.ACCENT
     assert theme["dark"]["linkColor"] == style.ACCENT_ON_DARK
     on_dark = {style.BLACK: "#ffffff", style.BLUE: style.SKY, style.SKY: style.BLUE}
-    assert theme["dark"]["chartCategoricalColors"] == [on_dark.get(colour, colour) for colour in style.PALETTE]
+    assert theme["dark"]["chartCategoricalColors"] == [
+        on_dark.get(colour, colour) for colour in style.PALETTE
+    ]
 
 
 def test_the_theme_is_legible() -> None:
@@ -35,10 +41,18 @@ def test_the_theme_is_legible() -> None:
 
 def test_the_server_is_private_and_quiet() -> None:
     assert CONFIG["server"] == {
-        "address": "127.0.0.1", "port": 8501, "headless": True, "fileWatcherType": "none", "maxUploadSize": 64,
-    }  # fmt: skip
+        "address": "127.0.0.1",
+        "port": 8501,
+        "headless": True,
+        "fileWatcherType": "none",
+        "maxUploadSize": 64,
+    }
     assert CONFIG["browser"] == {"gatherUsageStats": False}
-    assert CONFIG["client"] == {"toolbarMode": "minimal", "showErrorDetails": "none", "showErrorLinks": False}
+    assert CONFIG["client"] == {
+        "toolbarMode": "minimal",
+        "showErrorDetails": "none",
+        "showErrorLinks": False,
+    }
 
 
 def test_streamlit_knows_every_option_of_the_config() -> None:
@@ -56,14 +70,28 @@ def test_streamlit_knows_every_option_of_the_config() -> None:
 
 def test_the_palette_is_that_of_okabe_and_ito() -> None:
     # Okabe and Ito (2008), Color Universal Design, figure 16, as sRGB.
-    published = {(0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0),
-                 (204, 121, 167)}  # fmt: skip
-    assert {tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in style.PALETTE} == published
+    published = {
+        (0, 0, 0),
+        (230, 159, 0),
+        (86, 180, 233),
+        (0, 158, 115),
+        (240, 228, 66),
+        (0, 114, 178),
+        (213, 94, 0),
+        (204, 121, 167),
+    }
+    assert {
+        tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in style.PALETTE
+    } == published
 
 
 def test_contrast_agrees_with_the_standard() -> None:
-    assert style.contrast("#000000", "#ffffff") == pytest.approx(21)  # WCAG 2.2: (1 + 0.05) / (0 + 0.05)
-    assert style.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)  # the well-known grey that just fails
+    assert style.contrast("#000000", "#ffffff") == pytest.approx(
+        21
+    )  # WCAG 2.2: (1 + 0.05) / (0 + 0.05)
+    assert style.contrast("#777777", "#ffffff") == pytest.approx(
+        4.48, abs=0.005
+    )  # the well-known grey that just fails
 
 
 @given(st.floats(0, 1))
@@ -90,10 +118,23 @@ def test_shades_run_along_viridis() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.361, "0.361"), (0.5, "0.500"), (1, "1.00"), (0.9996, "1.00"), (12.34, "12.3"), (123.4, "123"), (12345.6, "12,346"),
-     (0, "0"), (-0.0361, "−0.0361"), (0.000123, "0.000123"), (1.2e-7, "1.20e−7"), (None, "n/a"), (float("nan"), "n/a"),
-     (float("inf"), "n/a")],
-)  # fmt: skip
+    [
+        (0.361, "0.361"),
+        (0.5, "0.500"),
+        (1, "1.00"),
+        (0.9996, "1.00"),
+        (12.34, "12.3"),
+        (123.4, "123"),
+        (12345.6, "12,346"),
+        (0, "0"),
+        (-0.0361, "−0.0361"),
+        (0.000123, "0.000123"),
+        (1.2e-7, "1.20e−7"),
+        (None, "n/a"),
+        (float("nan"), "n/a"),
+        (float("inf"), "n/a"),
+    ],
+)
 def test_numbers_have_three_significant_digits(value: float | None, text: str) -> None:
     assert style.format_number(value) == text
 
@@ -106,7 +147,10 @@ def test_an_interval_is_never_half_said() -> None:
 
 
 def test_text_from_data_is_neither_markup_nor_tex() -> None:
-    assert style.escape("<b>x</b> & $1$ %{y} 5%") == "&lt;b&gt;x&lt;/b&gt; &amp; &#36;1&#36; &#37;{y} 5%"
+    assert (
+        style.escape("<b>x</b> & $1$ %{y} 5%")
+        == "&lt;b&gt;x&lt;/b&gt; &amp; &#36;1&#36; &#37;{y} 5%"
+    )
     assert style.in_lines("a <b> c & d", 5) == "a &lt;b&gt;<br>c &amp; d"
     assert style.in_lines("one two three four", 9) == "one two<br>three…"
 
@@ -120,7 +164,10 @@ def test_shortened_text_fits_on_one_line(text: str, most: int) -> None:
 
 def test_a_known_category_keeps_its_code() -> None:
     known = ("a", "b", "c")
-    assert style.category_codes(["c", "z"], known)["c"] == style.category_codes(["a", "b", "c"], known)["c"]
+    assert (
+        style.category_codes(["c", "z"], known)["c"]
+        == style.category_codes(["a", "b", "c"], known)["c"]
+    )
     assert style.category_codes(["c"], known)["c"] == style.Code(style.GREEN, "diamond")
 
 
@@ -143,11 +190,18 @@ def test_each_line_of_the_head_gets_its_room() -> None:
     long = style.apply_style(go.Figure(), "T (nats)", subtitle=["n = 3", "word " * 60])
     added = long.layout.title.text.count("<br>") - short.layout.title.text.count("<br>")
     assert added == 4  # 300 characters at 76 a line
-    assert long.layout.margin.t - short.layout.margin.t == long.layout.height - short.layout.height == 16 * added
+    assert (
+        long.layout.margin.t - short.layout.margin.t
+        == long.layout.height - short.layout.height
+        == 16 * added
+    )
     assert "<b>T (nats)</b>" in short.layout.title.text
 
 
 def test_a_note_is_added_as_text() -> None:
-    fig = style.add_note(style.apply_style(go.Figure(), "T", subtitle="n = 3", height=300), "<i>partial</i>: 37 of 60")
+    fig = style.add_note(
+        style.apply_style(go.Figure(), "T", subtitle="n = 3", height=300),
+        "<i>partial</i>: 37 of 60",
+    )
     assert fig.layout.title.text.endswith("n = 3<br>&lt;i&gt;partial&lt;/i&gt;: 37 of 60")
     assert fig.layout.height == 316

@@ -7,9 +7,15 @@ from cotlab.core.registry import FIGURES
 
 
 def test_bars_carry_their_counts() -> None:
-    fig = FIGURES["chain_lengths"](pd.DataFrame({"n_steps": [4, 2, 3], "count": [1200, 10, 44]})).to_dict()
+    fig = FIGURES["chain_lengths"](
+        pd.DataFrame({"n_steps": [4, 2, 3], "count": [1200, 10, 44]})
+    ).to_dict()
     (bars,) = fig["data"]
-    assert (bars["x"], bars["y"], bars["text"]) == ([2, 3, 4], [10, 44, 1200], ["10", "44", "1,200"])
+    assert (bars["x"], bars["y"], bars["text"]) == (
+        [2, 3, 4],
+        [10, 44, 1200],
+        ["10", "44", "1,200"],
+    )
     assert "n = 1,254 chains" in fig["layout"]["title"]["text"]
     assert "number of chains" in fig["layout"]["title"]["text"]
 
@@ -24,7 +30,9 @@ def test_ticks_are_whole(longest: int) -> None:
 
 
 def test_many_bars_have_their_counts_on_hover_alone() -> None:
-    (bars,) = FIGURES["chain_lengths"](pd.DataFrame({"n_steps": range(1, 61), "count": [5] * 60})).to_dict()["data"]
+    (bars,) = FIGURES["chain_lengths"](
+        pd.DataFrame({"n_steps": range(1, 61), "count": [5] * 60})
+    ).to_dict()["data"]
     assert "text" not in bars
     assert bars["hovertext"][59] == "steps: 60<br>chains: 5"
 

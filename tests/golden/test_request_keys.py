@@ -1,4 +1,5 @@
-"""Keys that a response log may hold already: what was paid for once is found again only while these do not change."""
+"""Keys that a response log may hold already: what was paid for once is found again only while these
+do not change."""
 
 from __future__ import annotations
 
@@ -15,9 +16,14 @@ def sha256(text: str) -> str:
 
 def test_complete() -> None:
     request = Complete(
-        ModelRef("openai_compat", "llama", base_url="http://127.0.0.1:8000/v1"), (Message("user", "How many?"),),
-        prefix="So", temperature=0.7, seed=42, stop=("\n",), sample=1,
-    )  # fmt: skip
+        ModelRef("openai_compat", "llama", base_url="http://127.0.0.1:8000/v1"),
+        (Message("user", "How many?"),),
+        prefix="So",
+        temperature=0.7,
+        seed=42,
+        stop=("\n",),
+        sample=1,
+    )
     assert request.key == sha256(
         '{"kind":"complete","max_tokens":256,"messages":[{"content":"How many?","role":"user"}],'
         '"model":{"base_url":"http://127.0.0.1:8000/v1","form":"chat","name":"llama","provider":"openai_compat","revision":null},'
@@ -26,7 +32,11 @@ def test_complete() -> None:
 
 
 def test_logprob() -> None:
-    request = LogProb(ModelRef("organism", "r100", revision="00ff", form="continuation"), (Message("user", "é?"),), ("9",))
+    request = LogProb(
+        ModelRef("organism", "r100", revision="00ff", form="continuation"),
+        (Message("user", "é?"),),
+        ("9",),
+    )
     assert request.key == sha256(
         '{"answers":["9"],"kind":"logprob","messages":[{"content":"é?","role":"user"}],'
         '"model":{"base_url":null,"form":"continuation","name":"r100","provider":"organism","revision":"00ff"},'

@@ -1,4 +1,5 @@
-"""Entropy over the steps of a chain by hand: what is asked, how tokens find their step, and what each score makes of them."""
+"""Entropy over the steps of a chain by hand: what is asked, how tokens find their step, and what
+each score makes of them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,17 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, LogProb, Message, Reply, Request, Response, Token
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.entropy import CARDS, MAX_ENTROPY, OPTIONS, validate_entropy_options, entropy, token_entropy, token_starts, tokens_by_step, trend_of
+from cotlab.metrics.entropy import (
+    CARDS,
+    MAX_ENTROPY,
+    OPTIONS,
+    entropy,
+    token_entropy,
+    token_starts,
+    tokens_by_step,
+    trend_of,
+    validate_entropy_options,
+)
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.providers.openai import OpenAI
 from cotlab.suites.wordproblems import make_suite
@@ -48,7 +59,8 @@ def uniform(n: int) -> tuple[tuple[str, float], ...]:
 
 
 def worded(*sizes: Sequence[int], steps: Sequence[str] = STEPS) -> tuple[Token, ...]:
-    """Two tokens a step and the line end; step i's two tokens are uniform over ``sizes[i]`` alternatives."""
+    """Two tokens a step and the line end; step i's two tokens are uniform over ``sizes[i]``
+    alternatives."""
     found = []
     for text, pair in zip(steps, sizes, strict=True):
         for word, n in zip((text[:2], text[2:]), pair, strict=True):
@@ -66,7 +78,8 @@ def values(scores: Sequence[Score], metric: str) -> list[float | None]:
     return [score.value for score in scores if score.metric == metric]
 
 
-# --- one token --------------------------------------------------------------------------------------
+# --- one token
+# --------------------------------------------------------------------------------------
 
 
 def test_uniform_over_twenty_gives_ln_twenty() -> None:
@@ -75,9 +88,13 @@ def test_uniform_over_twenty_gives_ln_twenty() -> None:
 
 def test_the_rest_of_the_mass_counts_as_one_token() -> None:
     # 1/2, 1/4 listed, 1/4 left: ½ ln 2 + ¼ ln 4 + ¼ ln 4 = 1.5 ln 2
-    assert token_entropy((("a", math.log(0.5)), ("b", math.log(0.25)))) == pytest.approx(1.5 * math.log(2), abs=1e-12)
+    assert token_entropy((("a", math.log(0.5)), ("b", math.log(0.25)))) == pytest.approx(
+        1.5 * math.log(2), abs=1e-12
+    )
     # 20 alternatives of 1/21 each and a rest of 1/21: the largest value there is
-    assert token_entropy(tuple((str(i), -math.log(21)) for i in range(20))) == pytest.approx(MAX_ENTROPY, abs=1e-12)
+    assert token_entropy(tuple((str(i), -math.log(21)) for i in range(20))) == pytest.approx(
+        MAX_ENTROPY, abs=1e-12
+    )
 
 
 def test_it_is_a_lower_bound() -> None:
@@ -86,12 +103,15 @@ def test_it_is_a_lower_bound() -> None:
     assert token_entropy((("a", 0.0), ("b", -math.inf))) == 0
 
 
-@pytest.mark.parametrize("top", [(), (("a", math.nan),), (("a", 0.5),), (("a", -0.1), ("b", -0.1)), (("a", -math.inf),)])
+@pytest.mark.parametrize(
+    "top", [(), (("a", math.nan),), (("a", 0.5),), (("a", -0.1), ("b", -0.1)), (("a", -math.inf),)]
+)
 def test_what_is_no_distribution_has_no_entropy(top: tuple[tuple[str, float], ...]) -> None:
     assert token_entropy(top) is None
 
 
-# --- tokens to steps --------------------------------------------------------------------------------
+# --- tokens to steps
+# --------------------------------------------------------------------------------
 
 
 def tokens(*texts: str) -> list[Token]:
@@ -118,23 +138,31 @@ def test_where_tokens_begin(pieces: tuple[str, ...], text: str, starts: list[int
     assert token_starts(tokens(*pieces), text) == starts
 
 
-@pytest.mark.parametrize(("pieces", "text"), [(("Go", " up"), "Go on"), (("Go",), "Go on"), ((), "Go")])
+@pytest.mark.parametrize(
+    ("pieces", "text"), [(("Go", " up"), "Go on"), (("Go",), "Go on"), ((), "Go")]
+)
 def test_tokens_that_are_not_the_text_have_no_place(pieces: tuple[str, ...], text: str) -> None:
     assert token_starts(tokens(*pieces), text) is None
 
 
 def test_a_token_over_two_steps_belongs_to_the_one_it_begins_in() -> None:
     found = tokens_by_step(tokens("Go", ".\nUp", "."), "Go.\nUp.", [(0, 3), (4, 7)])
-    assert found is not None and [[token.text for token in step] for step in found] == [["Go", ".\nUp"], ["."]]
+    assert found is not None and [[token.text for token in step] for step in found] == [
+        ["Go", ".\nUp"],
+        ["."],
+    ]
 
 
-# --- what is asked ----------------------------------------------------------------------------------
+# --- what is asked
+# ----------------------------------------------------------------------------------
 
 
 def test_a_given_chain_is_scored_as_the_models_own_turn() -> None:
     _, request = begin(params())
     chain = "Go left.\nGo right.\nGo up.\nGo down.\n"
-    assert request == LogProb(ORGANISM, (Message("user", "Where?"),), (chain,), prefix="", top_logprobs=20)
+    assert request == LogProb(
+        ORGANISM, (Message("user", "Where?"),), (chain,), prefix="", top_logprobs=20
+    )
 
 
 def test_the_own_chain_is_asked_for_as_ablation_does_with_alternatives() -> None:
@@ -155,21 +183,32 @@ def test_options_are_checked_before_anything_is_asked() -> None:
         validate_entropy_options({**OPTIONS, "jump_nats": -1}, CHAT)
 
 
-# --- what is made of it -----------------------------------------------------------------------------
+# --- what is made of it
+# -----------------------------------------------------------------------------
 
 
 def test_mean_and_peak_of_a_step() -> None:
     scores = scored((2, 8), (1, 1), (4, 4), (1, 16))
     ln = math.log
-    assert values(scores, "step_entropy") == pytest.approx([2 * ln(2), 0, 2 * ln(2), 2 * ln(2)], abs=1e-9)
-    assert values(scores, "step_entropy_peak") == pytest.approx([3 * ln(2), 0, 2 * ln(2), 4 * ln(2)], abs=1e-9)
+    assert values(scores, "step_entropy") == pytest.approx(
+        [2 * ln(2), 0, 2 * ln(2), 2 * ln(2)], abs=1e-9
+    )
+    assert values(scores, "step_entropy_peak") == pytest.approx(
+        [3 * ln(2), 0, 2 * ln(2), 4 * ln(2)], abs=1e-9
+    )
     assert {score.evidence for score in scores} == {(begin(params())[1].key,)}
 
 
 def test_a_jump_after_rising_entropy_is_flagged() -> None:
-    # 0, ln 2 = 0.69, ln 8 = 2.08: over the mean before by 0.69, then by 1.73; the second step had risen already
+    # 0, ln 2 = 0.69, ln 8 = 2.08: over the mean before by 0.69, then by 1.73; the second step had
+    # risen already
     scores = scored((1, 1), (2, 2), (8, 8), (8, 8))
-    assert values(scores, "entropy_jump") == [None, 1.0, 1.0, 1.0]  # the last: 2.08 − mean(0, 0.69, 2.08) = 1.16
+    assert values(scores, "entropy_jump") == [
+        None,
+        1.0,
+        1.0,
+        1.0,
+    ]  # the last: 2.08 − mean(0, 0.69, 2.08) = 1.16
     assert values(scores, "entropy_rise") == [None, None, 1.0, 1.0]
 
 
@@ -186,7 +225,11 @@ def test_the_threshold_of_a_jump() -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "rho"),
-    [((1, 2, 4, 8), 1.0), ((8, 4, 2, 1), -1.0), ((2, 1, 4, 8), 0.8)],  # the last: 1 − 6·2/(4·15) = 0.8
+    [
+        ((1, 2, 4, 8), 1.0),
+        ((8, 4, 2, 1), -1.0),
+        ((2, 1, 4, 8), 0.8),
+    ],  # the last: 1 − 6·2/(4·15) = 0.8
 )
 def test_trend(sizes: tuple[int, ...], rho: float) -> None:
     assert values(scored(*((n, n) for n in sizes)), "entropy_trend") == [pytest.approx(rho)]
@@ -203,12 +246,23 @@ def test_a_token_without_a_list_makes_its_step_undefined_and_no_other() -> None:
     given = list(worded((2, 2), (2, 2), (8, 8), (8, 8)))
     given[3] = replace(given[3], top=())
     scores = finish(program, Response(request.key, numbers=(-1.0,), tokens=tuple(given)))
-    assert [value is None for value in values(scores, "step_entropy")] == [False, True, False, False]
-    assert values(scores, "entropy_rise") == [None, None, None, None]  # each compares with the step that has none
+    assert [value is None for value in values(scores, "step_entropy")] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert values(scores, "entropy_rise") == [
+        None,
+        None,
+        None,
+        None,
+    ]  # each compares with the step that has none
     assert values(scores, "entropy_jump")[2] == 1.0
 
 
-# --- what is missing --------------------------------------------------------------------------------
+# --- what is missing
+# --------------------------------------------------------------------------------
 
 
 def told(scores: Sequence[Score]) -> set[tuple[str, str | None]]:
@@ -220,7 +274,9 @@ def test_a_given_chain_needs_a_local_model() -> None:
     program = entropy(ITEM, params(CHAT), Peers((ITEM,)))
     with pytest.raises(StopIteration) as end:
         next(program)
-    assert told(end.value.value) == {("undefined", "only a local model tells the entropy of a given chain: --chain own")}
+    assert told(end.value.value) == {
+        ("undefined", "only a local model tells the entropy of a given chain: --chain own")
+    }
 
 
 def test_missing_replies_keep_their_status() -> None:
@@ -230,10 +286,16 @@ def test_missing_replies_keep_their_status() -> None:
 
     assert told(asked(lambda key: Failed(key, "away", 3))) == {("error", "away")}
     assert told(asked(lambda key: Failed(key, "no", 1, unsupported=True))) == {("undefined", "no")}
-    assert told(asked(lambda key: Response(key, "No.", refused=True))) == {("refused", "the model refused")}
+    assert told(asked(lambda key: Response(key, "No.", refused=True))) == {
+        ("refused", "the model refused")
+    }
     plain = Response("", "1. Go left.\n2. Go up.")
-    assert told(asked(lambda key: replace(plain, key=key))) == {("undefined", "the model gives no log-probabilities")}
-    hidden = replace(plain, reasoning="1. Go left.\n2. Go up.", tokens=worded((2, 2), steps=STEPS[:1]))
+    assert told(asked(lambda key: replace(plain, key=key))) == {
+        ("undefined", "the model gives no log-probabilities")
+    }
+    hidden = replace(
+        plain, reasoning="1. Go left.\n2. Go up.", tokens=worded((2, 2), steps=STEPS[:1])
+    )
     why = "the vendor tells the reasoning without its log-probabilities"
     assert told(asked(lambda key: replace(hidden, key=key))) == {("undefined", why)}
     other = replace(plain, tokens=worded((2, 2), steps=STEPS[:1]))
@@ -241,7 +303,8 @@ def test_missing_replies_keep_their_status() -> None:
     assert told(asked(lambda key: replace(other, key=key))) == {("undefined", why)}
 
 
-# --- an organism ------------------------------------------------------------------------------------
+# --- an organism
+# ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -276,25 +339,37 @@ def test_alternatives_leave_the_numbers_of_a_given_chain_as_they_are(organism: L
     assert isinstance(full, Response) and isinstance(bare, Response)
     assert full.numbers == pytest.approx(bare.numbers, abs=1e-5)
     assert not bare.tokens and {len(token.top) for token in full.tokens} == {20}
-    assert math.fsum(token.logprob for token in full.tokens) == pytest.approx(sum(full.numbers or ()), abs=1e-5)
+    assert math.fsum(token.logprob for token in full.tokens) == pytest.approx(
+        sum(full.numbers or ()), abs=1e-5
+    )
     assert [pair for token in full.tokens for pair in token.top if pair[1] > 1e-6] == []
 
 
-def test_the_entropy_of_a_token_is_that_of_the_whole_vocabulary_or_less(organism: LocalModel) -> None:
-    """Twenty alternatives and the rest against every token of the vocabulary: Σ −p ln p over all of them."""
+def test_the_entropy_of_a_token_is_that_of_the_whole_vocabulary_or_less(
+    organism: LocalModel,
+) -> None:
+    """Twenty alternatives and the rest against every token of the vocabulary: Σ −p ln p over all of
+    them."""
     item = make_suite(1, seed=3).items[0]
     _, request = begin(params(organism.ref), item)
     assert isinstance(request, LogProb)
     all_, some = organism.send_batch([replace(request, top_logprobs=10**6), request])
-    assert isinstance(all_, Response) and isinstance(some, Response) and len(all_.tokens) == len(some.tokens) > 10
+    assert (
+        isinstance(all_, Response)
+        and isinstance(some, Response)
+        and len(all_.tokens) == len(some.tokens) > 10
+    )
     for whole, part in zip(all_.tokens, some.tokens, strict=True):
         exact = -math.fsum(math.exp(logp) * logp for _, logp in whole.top)
         bound = token_entropy(part.top)
         assert bound is not None and bound <= exact + 1e-5
-        assert bound == pytest.approx(exact, abs=0.05)  # an organism is sure enough for 20 to say nearly all
+        assert bound == pytest.approx(
+            exact, abs=0.05
+        )  # an organism is sure enough for 20 to say nearly all
 
 
-# --- a vendor ---------------------------------------------------------------------------------------
+# --- a vendor
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +378,9 @@ def server() -> Iterator[Loopback]:
         yield running
 
 
-async def asked(server: Loopback, turn: dict[str, Any], name: str = "gpt-4o-mini") -> tuple[Response, tuple[Score, ...]]:
+async def asked(
+    server: Loopback, turn: dict[str, Any], name: str = "gpt-4o-mini"
+) -> tuple[Response, tuple[Score, ...]]:
     """One reply of the real SDK to what the scorer asks, and what it makes of it."""
     server.script(turn)
     model = OpenAI(ModelRef("openai", name, base_url=server.base_url))
@@ -314,11 +391,31 @@ async def asked(server: Loopback, turn: dict[str, Any], name: str = "gpt-4o-mini
 
 
 async def test_a_vendors_own_chain(server: Loopback) -> None:
-    """Step 1 is sure, step 2 a coin, step 3 uniform over eight: 0, ln 2, ln 8. The last line only gives the answer."""
-    lists = {1: [["a", 0.0]], 2: [[t, -math.log(2)] for t in "ab"], 8: [[t, -math.log(8)] for t in "abcdefgh"]}
-    told = [("1.", 1), (" Go", 1), (" left", 1), (".\n", 1), ("2.", 2), (" Go up", 2), (".\n", 2), ("3.", 8), (" Go down.", 8),
-            ("\n", 8), ("So the answer is", 1), (" down.", 1)]  # fmt: skip
-    turn = {"text": "".join(text for text, _ in told), "logprobs": [[text, -0.1, lists[n]] for text, n in told]}
+    """Step 1 is sure, step 2 a coin, step 3 uniform over eight: 0, ln 2, ln 8. The last line only
+    gives the answer."""
+    lists = {
+        1: [["a", 0.0]],
+        2: [[t, -math.log(2)] for t in "ab"],
+        8: [[t, -math.log(8)] for t in "abcdefgh"],
+    }
+    told = [
+        ("1.", 1),
+        (" Go", 1),
+        (" left", 1),
+        (".\n", 1),
+        ("2.", 2),
+        (" Go up", 2),
+        (".\n", 2),
+        ("3.", 8),
+        (" Go down.", 8),
+        ("\n", 8),
+        ("So the answer is", 1),
+        (" down.", 1),
+    ]
+    turn = {
+        "text": "".join(text for text, _ in told),
+        "logprobs": [[text, -0.1, lists[n]] for text, n in told],
+    }
     reply, scores = await asked(server, turn)
     assert reply.sent["top_logprobs"] == 20
     assert values(scores, "step_entropy") == pytest.approx([0, math.log(2), math.log(8)], abs=1e-9)

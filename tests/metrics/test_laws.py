@@ -29,15 +29,19 @@ from tests.support.law_sets import (
     READ_OFF,
     RENORMALISED,
     TOOLS,
-)  # fmt: skip
+)
 from tests.support.replies import Body, answer, constant, distribution, following
 
 KINDS = {"complete", "embed", "entail", "logprob", "locate", "patched"}
 CASES = [(name, options) for name in SCORERS for options in OPTIONS.get(name, ({},))]
 FIRST = [(name, options) for name in SCORERS for options in OPTIONS.get(name, ({},))[:1]]
 BEYOND = [pytest.param(*case, marks=() if case in FIRST else pytest.mark.soak) for case in CASES]
-each_case = pytest.mark.parametrize(("name", "given_options"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v))
-drawn_case = pytest.mark.parametrize(("name", "given_options"), BEYOND, ids=lambda v: v if isinstance(v, str) else "-".join(v))
+each_case = pytest.mark.parametrize(
+    ("name", "given_options"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v)
+)
+drawn_case = pytest.mark.parametrize(
+    ("name", "given_options"), BEYOND, ids=lambda v: v if isinstance(v, str) else "-".join(v)
+)
 """The laws over many drawn replies hold the other options of a scorer in ``make soak``."""
 
 
@@ -46,10 +50,14 @@ def cards_of(scorer: Scorer) -> tuple[MetricCard, ...]:
 
 
 ALL_CARDS = [(name, card) for name in SCORERS for card in cards_of(SCORERS[name])]
-each_card = pytest.mark.parametrize("card", [card for _, card in ALL_CARDS], ids=lambda card: card.name)
+each_card = pytest.mark.parametrize(
+    "card", [card for _, card in ALL_CARDS], ids=lambda card: card.name
+)
 
 
-OTHERS = tuple(replace(item, id=f"other {k}") for k, item in enumerate(make_suite(5, seed=77).items))
+OTHERS = tuple(
+    replace(item, id=f"other {k}") for k, item in enumerate(make_suite(5, seed=77).items)
+)
 """Donors for the scorers that need some."""
 
 
@@ -57,18 +65,39 @@ def sets_with(metric: str) -> list[str]:
     return [law for law, metrics in LAW_SETS.items() if metric in metrics]
 
 
-# --- what is drawn ------------------------------------------------------------------------------------
+# --- what is drawn
+# ------------------------------------------------------------------------------------
 
 
 TEXTS = st.sampled_from(
-    ["", " ", " 12.", " 3.", "So the answer is 7.", "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nSo the answer is 9.",
-     "I don't know.", "\\boxed{5}", "(B)", "yes", "18 eggs", "####", "3, 4", "…", "The answer is not 5", "1/0"]
-) | st.text(max_size=25)  # fmt: skip
+    [
+        "",
+        " ",
+        " 12.",
+        " 3.",
+        "So the answer is 7.",
+        "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nSo the answer is 9.",
+        "I don't know.",
+        "\\boxed{5}",
+        "(B)",
+        "yes",
+        "18 eggs",
+        "####",
+        "3, 4",
+        "…",
+        "The answer is not 5",
+        "1/0",
+    ]
+) | st.text(max_size=25)
 TOPS = (
     st.none()
     | st.just(())
-    | st.builds(distribution, st.lists(st.floats(1e-9, 1), min_size=1, max_size=6), st.integers(1, 6))
-    | st.lists(st.tuples(st.sampled_from([" 1", " 2", "a", ""]), st.floats(-1e308, 1e308)), max_size=4).map(tuple)
+    | st.builds(
+        distribution, st.lists(st.floats(1e-9, 1), min_size=1, max_size=6), st.integers(1, 6)
+    )
+    | st.lists(
+        st.tuples(st.sampled_from([" 1", " 2", "a", ""]), st.floats(-1e308, 1e308)), max_size=4
+    ).map(tuple)
 )
 BODIES = st.lists(
     st.builds(Body, TEXTS | st.none(), TOPS)
@@ -77,27 +106,46 @@ BODIES = st.lists(
     max_size=6,
 )
 ITEMS = st.builds(
-    lambda question, key, texts: Item("i", question, key, tuple(Step(i, t) for i, t in enumerate(texts))),
+    lambda question, key, texts: Item(
+        "i", question, key, tuple(Step(i, t) for i, t in enumerate(texts))
+    ),
     st.text(max_size=20),
     st.none() | st.sampled_from(["12", "18 eggs", "yes", "", "(B)"]),
     st.lists(
-        st.sampled_from(["Step 1: 7 + 5 = 12.", "So 3 is left.", "Birds fly."]) | st.text(min_size=1, max_size=15), max_size=4
+        st.sampled_from(["Step 1: 7 + 5 = 12.", "So 3 is left.", "Birds fly."])
+        | st.text(min_size=1, max_size=15),
+        max_size=4,
     ),
 )
 SUBJECTS = st.sampled_from(
-    [ModelRef("echo", "echo"), ModelRef("organism", "r100", form="continuation"), ModelRef("local", "m", form="continuation")]
+    [
+        ModelRef("echo", "echo"),
+        ModelRef("organism", "r100", form="continuation"),
+        ModelRef("local", "m", form="continuation"),
+    ]
 )
 
 
-def params_for(name: str, options: Mapping[str, Any], subject: ModelRef, repeats: int = 1) -> Params:
+def params_for(
+    name: str, options: Mapping[str, Any], subject: ModelRef, repeats: int = 1
+) -> Params:
     found: Scorer = SCORERS[name]
     roles = [role for role in found.roles if role not in options.get("without", ())]
     models = {"subject": subject, **{role: ModelRef(role, "m") for role in roles}}
-    return Params(models, repeats=repeats, options={**found.options, **options}, constants=CONSTANTS.get(name, {}))
+    return Params(
+        models,
+        repeats=repeats,
+        options={**found.options, **options},
+        constants=CONSTANTS.get(name, {}),
+    )
 
 
 def drive(
-    name: str, item: Item, params: Params, reply: Callable[[Request], Reply], peers: Peers | None = None
+    name: str,
+    item: Item,
+    params: Params,
+    reply: Callable[[Request], Reply],
+    peers: Peers | None = None,
 ) -> tuple[tuple[Score, ...], dict[str, Reply]]:
     """Run one program to its end; its scores and every reply that it was sent."""
     item = replace(item, meta={**item.meta, "tools": TOOLS, **PAIR})
@@ -119,17 +167,25 @@ def chosen(bodies: list[Body]) -> Callable[[Request], Reply]:
 
 def table_of(scores: Iterator[Score] | tuple[Score, ...]) -> pd.DataFrame:
     """Scores as the store reads them: a number or NaN, the facet as canonical JSON."""
-    rows = [(s.metric, s.item_id, s.step, s.sample, canonical_json(dict(s.facet)), s.value, s.status) for s in scores]
-    table = pd.DataFrame(rows, columns=["metric", "item_id", "step", "sample", "facet", "value", "status"])
+    rows = [
+        (s.metric, s.item_id, s.step, s.sample, canonical_json(dict(s.facet)), s.value, s.status)
+        for s in scores
+    ]
+    table = pd.DataFrame(
+        rows, columns=["metric", "item_id", "step", "sample", "facet", "value", "status"]
+    )
     return table.astype({"value": "float64", "step": "float64"})
 
 
-# --- cards ------------------------------------------------------------------------------------------
+# --- cards
+# ------------------------------------------------------------------------------------------
 
 
 @each_card
 def test_each_card_is_in_exactly_one_law_set(card: MetricCard) -> None:
-    assert len(sets_with(card.name)) == 1, f"put {card.name!r} into one of LAW_SETS: it is in {sets_with(card.name)}"
+    assert len(sets_with(card.name)) == 1, (
+        f"put {card.name!r} into one of LAW_SETS: it is in {sets_with(card.name)}"
+    )
 
 
 def test_a_forgotten_card_would_be_noticed_and_no_law_set_names_a_card_that_is_gone() -> None:
@@ -163,17 +219,25 @@ def test_each_scorer_declares_itself(name: str) -> None:
     assert all(set(statistic.reads) <= known for statistic in scorer.statistics)
 
 
-# --- replies of any kind ----------------------------------------------------------------------------
+# --- replies of any kind
+# ----------------------------------------------------------------------------
 
 
 @drawn_case
 @settings(max_examples=40, deadline=None)
 @given(item=ITEMS, subject=SUBJECTS, repeats=st.integers(1, 3), bodies=BODIES)
 def test_any_reply_gives_values_in_range_or_a_reason(
-    name: str, given_options: Mapping[str, Any], item: Item, subject: ModelRef, repeats: int, bodies: list[Body]
+    name: str,
+    given_options: Mapping[str, Any],
+    item: Item,
+    subject: ModelRef,
+    repeats: int,
+    bodies: list[Body],
 ) -> None:
     cards = {card.name: card for card in SCORERS[name].cards}
-    scores, sent = drive(name, item, params_for(name, given_options, subject, repeats), chosen(bodies))
+    scores, sent = drive(
+        name, item, params_for(name, given_options, subject, repeats), chosen(bodies)
+    )
     assert scores
     for score in scores:
         card, replies = cards[score.metric], [sent[key] for key in score.evidence]
@@ -211,13 +275,19 @@ def test_the_same_replies_give_the_same_scores(
 @settings(max_examples=10, deadline=None)
 @given(subject=SUBJECTS, bodies=BODIES, data=st.data())
 def test_the_order_of_items_does_not_matter(
-    name: str, given_options: Mapping[str, Any], subject: ModelRef, bodies: list[Body], data: st.DataObject
+    name: str,
+    given_options: Mapping[str, Any],
+    subject: ModelRef,
+    bodies: list[Body],
+    data: st.DataObject,
 ) -> None:
     suite = make_suite(4, seed=5)
     params, peers = params_for(name, given_options, subject), Peers.of(suite, 42)
     first = {item.id: drive(name, item, params, chosen(bodies), peers)[0] for item in suite.items}
     shuffled = data.draw(st.permutations(suite.items))
-    assert {item.id: drive(name, item, params, chosen(bodies), peers)[0] for item in shuffled} == first
+    assert {
+        item.id: drive(name, item, params, chosen(bodies), peers)[0] for item in shuffled
+    } == first
 
 
 @drawn_case
@@ -227,11 +297,15 @@ def test_estimates_over_a_run_lie_in_the_range_of_their_card(
     name: str, given_options: Mapping[str, Any], item: Item, bodies: list[Body], repeats: int
 ) -> None:
     scorer: Scorer = SCORERS[name]
-    params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), repeats)
+    params = params_for(
+        name, given_options, ModelRef("organism", "r100", form="continuation"), repeats
+    )
     items = [replace(item, id=f"i{k}", question=f"{item.question}{k}") for k in range(3)]
     table = table_of(tuple(s for one in items for s in drive(name, one, params, chosen(bodies))[0]))
     for statistic in scorer.statistics:
-        for found in statistic.compute(table[table["metric"].isin(statistic.reads)], params.options, 42):
+        for found in statistic.compute(
+            table[table["metric"].isin(statistic.reads)], params.options, 42
+        ):
             assert found.metric == statistic.card.name
             if found.point is None:
                 assert found.reason and found.lo is found.hi is None
@@ -241,23 +315,43 @@ def test_estimates_over_a_run_lie_in_the_range_of_their_card(
             assert found.reason if found.lo is None else found.lo <= found.point <= found.hi
 
 
-# --- what is missing --------------------------------------------------------------------------------
+# --- what is missing
+# --------------------------------------------------------------------------------
 
 
 @each_case
-@pytest.mark.parametrize("subject", [ModelRef("echo", "echo"), ModelRef("organism", "r100", form="continuation")], ids=str)
-def test_an_empty_chain_gives_undefined_scores_only(name: str, given_options: Mapping[str, Any], subject: ModelRef) -> None:
+@pytest.mark.parametrize(
+    "subject",
+    [ModelRef("echo", "echo"), ModelRef("organism", "r100", form="continuation")],
+    ids=str,
+)
+def test_an_empty_chain_gives_undefined_scores_only(
+    name: str, given_options: Mapping[str, Any], subject: ModelRef
+) -> None:
     if name in NEEDS_NO_CHAIN:
         pytest.skip("measures an item without a chain")
     item = Item("i", "How many?", "12", ())
-    scores, _ = drive(name, item, params_for(name, given_options, subject, 2), lambda request: answer(request, Body(" ")))
+    scores, _ = drive(
+        name,
+        item,
+        params_for(name, given_options, subject, 2),
+        lambda request: answer(request, Body(" ")),
+    )
     assert scores and {score.status for score in scores} == {"undefined"}
-    assert {score.metric for score in scores} >= {"baseline_correct", "baseline_flip"} or name != "ablation"
+    assert {score.metric for score in scores} >= {
+        "baseline_correct",
+        "baseline_flip",
+    } or name != "ablation"
 
 
 @each_case
-@pytest.mark.parametrize(("missing", "status"), [("failed", "error"), ("unsupported", "undefined"), ("refused", "refused")])
-def test_missing_replies_give_no_value(name: str, given_options: Mapping[str, Any], missing: str, status: str) -> None:
+@pytest.mark.parametrize(
+    ("missing", "status"),
+    [("failed", "error"), ("unsupported", "undefined"), ("refused", "refused")],
+)
+def test_missing_replies_give_no_value(
+    name: str, given_options: Mapping[str, Any], missing: str, status: str
+) -> None:
     (item,) = make_suite(1, seed=3).items
     body = Body("I cannot help with that.", distribution([0.5, 0.5], 2), missing)
     params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), 2)
@@ -269,15 +363,24 @@ def test_missing_replies_give_no_value(name: str, given_options: Mapping[str, An
 
 
 @each_case
-def test_one_dead_request_costs_only_the_scores_that_need_it(name: str, given_options: Mapping[str, Any]) -> None:
+def test_one_dead_request_costs_only_the_scores_that_need_it(
+    name: str, given_options: Mapping[str, Any]
+) -> None:
     (item,) = make_suite(1, seed=3).items
     params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"))
     whole, sent = drive(name, item, params, lambda request: answer(request, constant()))
     for dead in sent:
         scores, _ = drive(
-            name, item, params, lambda request, dead=dead: answer(request, constant("failed" if request.key == dead else ""))
+            name,
+            item,
+            params,
+            lambda request, dead=dead: answer(
+                request, constant("failed" if request.key == dead else "")
+            ),
         )
-        after, before = ({(s.metric, s.step, s.sample, s.facet): s for s in these} for these in (scores, whole))
+        after, before = (
+            {(s.metric, s.step, s.sample, s.facet): s for s in these} for these in (scores, whole)
+        )
         if {score.status for score in scores} == {"error"}:
             continue  # without the model's own chain, or its answer, there is nothing to ask
         for place, score in before.items():
@@ -290,7 +393,8 @@ def test_one_dead_request_costs_only_the_scores_that_need_it(name: str, given_op
         assert all(score.status == "error" for place, score in after.items() if place not in before)
 
 
-# --- what is known in advance -----------------------------------------------------------------------
+# --- what is known in advance
+# -----------------------------------------------------------------------
 
 
 @drawn_case
@@ -302,21 +406,31 @@ def test_a_model_that_never_changes_its_reply_scores_zero(
     item = replace(make_suite(1, seed=seed).items[0], answer=key)
     params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), 2)
     body = replace(constant(), number=-1.0)
-    scores, _ = drive(name, item, params, lambda request: replace(answer(request, body), finish="stop"))
+    scores, _ = drive(
+        name, item, params, lambda request: replace(answer(request, body), finish="stop")
+    )
     effects = [s for s in scores if s.metric in LAW_SETS["zero where no reply changes"]]
-    if {card.name for card in SCORERS[name].cards}.isdisjoint(LAW_SETS["zero where no reply changes"]):
+    if {card.name for card in SCORERS[name].cards}.isdisjoint(
+        LAW_SETS["zero where no reply changes"]
+    ):
         return  # measures no change of a reply
     defined = [s for s in effects if s.value is not None]
     assert defined and all(s.value == pytest.approx(0, abs=1e-12) for s in defined)
     if key is None:
-        assert all(s.value is None for s in scores if s.metric in ("accuracy_delta", "baseline_correct"))
+        assert all(
+            s.value is None for s in scores if s.metric in ("accuracy_delta", "baseline_correct")
+        )
 
 
 @each_case
-def test_every_declared_card_is_measured_on_an_ordinary_item(name: str, given_options: Mapping[str, Any]) -> None:
+def test_every_declared_card_is_measured_on_an_ordinary_item(
+    name: str, given_options: Mapping[str, Any]
+) -> None:
     item = make_suite(2, seed=3).items[1]
     params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), 2)
-    scores, _ = drive(name, item, params, lambda request: replace(following(request), finish="stop"))
+    scores, _ = drive(
+        name, item, params, lambda request: replace(following(request), finish="stop")
+    )
     expected = {card.name for card in SCORERS[name].cards} - ONLY_WHERE_FOUND - IF_IT_IS_SO
     assert {score.metric for score in scores if score.value is not None} - IF_IT_IS_SO == expected
 
@@ -326,13 +440,16 @@ def test_the_baseline_against_its_own_second_draw_is_the_noise_floor(flips: int)
     suite = Suite.of("s", (replace(item, answer="9") for item in make_suite(4, seed=2).items))
 
     def reply(request: Request) -> Reply:
-        number = next(i for i, item in enumerate(suite.items) if item.question == request.messages[0].content)  # type: ignore[attr-defined]
+        number = next(
+            i for i, item in enumerate(suite.items) if item.question == request.messages[0].content
+        )  # type: ignore[attr-defined]
         return Response(request.key, " 12." if request.sample and number < flips else " 9.")
 
     params = params_for("ablation", {}, ModelRef("organism", "r100", form="continuation"), 2)
     scores = [s for item in suite.items for s in drive("ablation", item, params, reply)[0]]
     noise = [s.value for s in scores if s.metric == "baseline_flip"]
     assert noise == [1.0] * flips + [0.0] * (4 - flips)
-    # no step matters to this model: its ablated second draw flips as its baseline does, so nothing is above the noise
+    # no step matters to this model: its ablated second draw flips as its baseline does, so nothing
+    # is above the noise
     changes = [s.value for s in scores if s.metric == "answer_change"]
     assert set(changes) == {0.0}

@@ -1,4 +1,5 @@
-"""The repair loop by hand and against a server: what is asked after a low score, and what the delta is of."""
+"""The repair loop by hand and against a server: what is asked after a low score, and what the delta
+is of."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.repair import NOT_LOW, OPTIONS, arithmetic_share, validate_repair_options, repair
+from cotlab.metrics.repair import (
+    NOT_LOW,
+    OPTIONS,
+    arithmetic_share,
+    repair,
+    validate_repair_options,
+)
 from cotlab.providers.openai_compat import OpenAICompat
 from tests.support.loopback import Loopback, serving
 
@@ -21,7 +28,9 @@ ECHO = ModelRef("echo", "echo")
 
 
 def item(*steps: str, answer: str | None = "9") -> Item:
-    return Item("i1", "What is 7 + 5 - 3?", answer, tuple(Step(i, text) for i, text in enumerate(steps)))
+    return Item(
+        "i1", "What is 7 + 5 - 3?", answer, tuple(Step(i, text) for i, text in enumerate(steps))
+    )
 
 
 def begin(one: Item, **options: Any) -> Program:
@@ -59,10 +68,17 @@ def test_a_low_score_is_criticised_rewritten_and_taken_again() -> None:
     (rewrite,) = program.send(say(critique, "Step 1 is wrong: 7 + 5 is 12."))
     assert isinstance(rewrite, Complete)
     asked = rewrite.messages[0].content
-    assert "Step 1 is wrong: 7 + 5 is 12." in asked and "Step 2: 13 - 3 = 10." in asked and "So the answer is" in asked
+    assert (
+        "Step 1 is wrong: 7 + 5 is 12." in asked
+        and "Step 2: 13 - 3 = 10." in asked
+        and "So the answer is" in asked
+    )
     found = ended(program, say(rewrite, RIGHT))
     assert values(found) == [0.5, 1.0, 0.5]
-    assert found["repair_delta"].evidence == (critique.key, rewrite.key) and found["repair_before"].evidence == ()
+    assert (
+        found["repair_delta"].evidence == (critique.key, rewrite.key)
+        and found["repair_before"].evidence == ()
+    )
     assert found["repair_delta"].facet == (("chain", "reference"), ("score", "arithmetic"))
 
 
@@ -70,7 +86,11 @@ def test_a_rewriting_can_make_it_worse() -> None:
     program = begin(item("Step 1: 7 + 5 = 13.", "Step 2: 12 - 3 = 9."))
     (critique,) = next(program)
     (rewrite,) = program.send(say(critique, "All of it is wrong."))
-    assert values(ended(program, say(rewrite, "Step 1: 7 + 5 = 13.\nStep 2: 12 - 3 = 8.\nSo the answer is 8."))) == [
+    assert values(
+        ended(
+            program, say(rewrite, "Step 1: 7 + 5 = 13.\nStep 2: 12 - 3 = 8.\nSo the answer is 8.")
+        )
+    ) == [
         0.5,
         0.0,
         -0.5,
@@ -80,8 +100,12 @@ def test_a_rewriting_can_make_it_worse() -> None:
 def test_what_is_not_low_is_not_repaired() -> None:
     found = ended(begin(item(*RIGHT.splitlines()[:2])))
     assert values(found) == [1.0, None, None]
-    assert {(found[name].status, found[name].reason) for name in ("repair_after", "repair_delta")} == {("undefined", NOT_LOW)}
-    assert values(ended(begin(item(*FALSE), below=0.4)))[0] == 0.5  # half of the steps hold, and that is enough
+    assert {
+        (found[name].status, found[name].reason) for name in ("repair_after", "repair_delta")
+    } == {("undefined", NOT_LOW)}
+    assert (
+        values(ended(begin(item(*FALSE), below=0.4)))[0] == 0.5
+    )  # half of the steps hold, and that is enough
 
 
 def test_what_has_no_score_is_not_repaired() -> None:
@@ -105,7 +129,8 @@ def test_the_answer_of_the_models_own_chain() -> None:
 
 
 def test_v_of_verification_is_taken_before_and_after() -> None:
-    """By arithmetic alone: forward, step 2 is false, V = 0, and in the rewriting it takes up 12: q = 1, V = 1."""
+    """By arithmetic alone: forward, step 2 is false, V = 0, and in the rewriting it takes up 12: q
+    = 1, V = 1."""
     program = begin(item("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 8."), score="verification")
     (critique,) = next(program)
     (rewrite,) = program.send(say(critique, "Step 2 is wrong: 12 - 3 is 9."))
@@ -114,7 +139,9 @@ def test_v_of_verification_is_taken_before_and_after() -> None:
 
 def test_v_sees_a_false_first_step_too() -> None:
     """No forward link judges step 1; the reverse link does."""
-    (critique,) = next(begin(item("Step 1: 7 + 5 = 13.", "Step 2: 12 - 3 = 9."), score="verification"))
+    (critique,) = next(
+        begin(item("Step 1: 7 + 5 = 13.", "Step 2: 12 - 3 = 9."), score="verification")
+    )
     assert isinstance(critique, Complete)
 
 
@@ -131,18 +158,25 @@ def test_a_missing_reply_costs_what_comes_after_it(round_: str) -> None:
             (request,) = program.send(say(request, "Step 1 is wrong."))
         found = ended(program, [Failed(request.key, **how)])
         assert values(found) == [0.5, None, None]
-        assert {(found[name].status, found[name].reason) for name in ("repair_after", "repair_delta")} == {told}
+        assert {
+            (found[name].status, found[name].reason) for name in ("repair_after", "repair_delta")
+        } == {told}
         assert request.key in found["repair_after"].evidence
 
 
 def test_an_empty_or_refused_reply() -> None:
     program = begin(item(*FALSE))
     (critique,) = next(program)
-    assert ended(program, say(critique, " "))["repair_after"].reason == "the model wrote no critique"
+    assert (
+        ended(program, say(critique, " "))["repair_after"].reason == "the model wrote no critique"
+    )
     program = begin(item(*FALSE))
     (critique,) = next(program)
     (rewrite,) = program.send(say(critique, "Wrong."))
-    assert ended(program, [Response(rewrite.key, "No.", refused=True)])["repair_after"].status == "refused"
+    assert (
+        ended(program, [Response(rewrite.key, "No.", refused=True)])["repair_after"].status
+        == "refused"
+    )
 
 
 @pytest.mark.parametrize("wrong", [{"below": 0.0}, {"below": 2.5}])
@@ -157,7 +191,8 @@ def test_an_unknown_score() -> None:
         validate_repair_options({**OPTIONS, "score": "arithmetics"}, ECHO)
 
 
-# --- a server ---------------------------------------------------------------------------------------
+# --- a server
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -168,11 +203,15 @@ def server() -> Iterator[Loopback]:
 
 async def test_a_served_model_repairs_its_own_chain(server: Loopback) -> None:
     server.script(
-        {"text": "1. 7 + 5 = 13.\n2. 13 - 3 = 10.\nSo the answer is 10."}, {"text": "7 + 5 is 12, not 13."}, {"text": RIGHT}
+        {"text": "1. 7 + 5 = 13.\n2. 13 - 3 = 10.\nSo the answer is 10."},
+        {"text": "7 + 5 is 12, not 13."},
+        {"text": RIGHT},
     )
     model = OpenAICompat(ModelRef("openai_compat", "m", base_url=server.base_url))
     one = item()
-    program = repair(one, Params({"subject": model.ref}, options={**OPTIONS, "chain": "own"}), Peers((one,)))
+    program = repair(
+        one, Params({"subject": model.ref}, options={**OPTIONS, "chain": "own"}), Peers((one,))
+    )
     round_ = next(program)
     try:
         while True:

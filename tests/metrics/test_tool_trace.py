@@ -1,4 +1,5 @@
-"""Tool-trace alignment by hand: shares of a chain, one score a claim with its place, and what it does without a log."""
+"""Tool-trace alignment by hand: shares of a chain, one score a claim with its place, and what it
+does without a log."""
 
 from __future__ import annotations
 
@@ -12,30 +13,53 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.tool_trace import CARDS, validate_tool_trace_options, tool_trace
+from cotlab.metrics.tool_trace import CARDS, tool_trace, validate_tool_trace_options
 from cotlab.suites.jsonl import load_suite
 
-LOG = [{"name": "calculator", "input": "7 + 5", "output": "12"}, {"name": "search", "input": "birds", "output": "3 birds"}]
-STEPS = ("Step 1: the calculator returns 12.", "Step 2: 7 + 5 = 13.", "Step 3: the search found 3 birds and 80 cats.")
+LOG = [
+    {"name": "calculator", "input": "7 + 5", "output": "12"},
+    {"name": "search", "input": "birds", "output": "3 birds"},
+]
+STEPS = (
+    "Step 1: the calculator returns 12.",
+    "Step 2: 7 + 5 = 13.",
+    "Step 3: the search found 3 birds and 80 cats.",
+)
 ECHO = ModelRef("echo", "echo")
 
 
 def item(meta: dict[str, Any], steps: tuple[str, ...] = STEPS) -> Item:
-    return Item("i1", "What are 7 and 5?", "12", tuple(Step(i, text) for i, text in enumerate(steps)), meta=meta)
+    return Item(
+        "i1",
+        "What are 7 and 5?",
+        "12",
+        tuple(Step(i, text) for i, text in enumerate(steps)),
+        meta=meta,
+    )
 
 
 def given(one: Item) -> tuple[Score, ...]:
     """The scores of a chain that is given: nothing is asked."""
     with pytest.raises(StopIteration) as end:
-        next(tool_trace(one, Params({"subject": ECHO}, options={"chain": "reference"}), Peers((one,))))
+        next(
+            tool_trace(
+                one, Params({"subject": ECHO}, options={"chain": "reference"}), Peers((one,))
+            )
+        )
     found: tuple[Score, ...] = end.value.value
     return found
 
 
 def test_shares_by_hand() -> None:
-    """12 and 3 birds are matched, 13 is contradicted by call 0, 80 cats by the search: 2, 2 and 0 of 4 claims."""
+    """12 and 3 birds are matched, 13 is contradicted by call 0, 80 cats by the search: 2, 2 and 0
+    of 4 claims."""
     found = {s.metric: s.value for s in given(item({"tools": LOG})) if s.metric != "claim"}
-    assert found == {"claim_matched": 0.5, "claim_contradicted": 0.5, "claim_unsupported": 0.0, "claims": 4.0}
+    assert found == {
+        "claim_matched": 0.5,
+        "claim_contradicted": 0.5,
+        "claim_unsupported": 0.0,
+        "claims": 4.0,
+    }
 
 
 def test_each_claim_says_where_it_stands_and_which_call_decides() -> None:
@@ -43,11 +67,21 @@ def test_each_claim_says_where_it_stands_and_which_call_decides() -> None:
     for score in given(item({"tools": LOG})):
         if score.metric == "claim" and score.where is not None and score.step is not None:
             facet = dict(score.facet)
-            told.append((score.step, STEPS[score.step][slice(*score.where)], score.value, facet["verdict"], facet.get("call")))
+            told.append(
+                (
+                    score.step,
+                    STEPS[score.step][slice(*score.where)],
+                    score.value,
+                    facet["verdict"],
+                    facet.get("call"),
+                )
+            )
     assert told == [
-        (0, "12", 1.0, "matched", "0"), (1, "13", 0.0, "contradicted", "0"), (2, "3", 1.0, "matched", "1"),
+        (0, "12", 1.0, "matched", "0"),
+        (1, "13", 0.0, "contradicted", "0"),
+        (2, "3", 1.0, "matched", "1"),
         (2, "80", 0.0, "contradicted", "1"),
-    ]  # fmt: skip
+    ]
 
 
 def reasons(scores: tuple[Score, ...]) -> set[tuple[str, str | None]]:
@@ -57,10 +91,15 @@ def reasons(scores: tuple[Score, ...]) -> set[tuple[str, str | None]]:
 
 def test_without_a_log_a_chain_or_a_claim_there_is_no_share() -> None:
     assert reasons(given(item({}))) == {("undefined", "the item has no tool log")}
-    assert reasons(given(item({"tools": "12"}))) == {("undefined", "the tool log is not a list of calls")}
+    assert reasons(given(item({"tools": "12"}))) == {
+        ("undefined", "the tool log is not a list of calls")
+    }
     assert reasons(given(item({"tools": LOG}, ()))) == {("undefined", "the item has no chain")}
     found = {s.metric: (s.value, s.reason) for s in given(item({"tools": LOG}, ("We think.",)))}
-    assert found["claims"] == (0.0, None) and found["claim_matched"] == (None, "the chain makes no claim")
+    assert found["claims"] == (0.0, None) and found["claim_matched"] == (
+        None,
+        "the chain makes no claim",
+    )
 
 
 def test_the_models_own_chain_is_asked_for_once() -> None:
@@ -70,7 +109,14 @@ def test_the_models_own_chain_is_asked_for_once() -> None:
     (request,) = next(program)
     assert isinstance(request, Complete)
     with pytest.raises(StopIteration) as end:
-        program.send([Response(request.key, "1. The calculator returns 12.\n2. So 99 are left.\nSo the answer is 99.")])
+        program.send(
+            [
+                Response(
+                    request.key,
+                    "1. The calculator returns 12.\n2. So 99 are left.\nSo the answer is 99.",
+                )
+            ]
+        )
     found = {s.metric: s for s in end.value.value if s.metric != "claim"}
     assert found["claim_matched"].value == found["claim_unsupported"].value == 0.5
     assert found["claims"].evidence == (request.key,)
@@ -82,8 +128,13 @@ def test_the_models_own_chain_is_asked_for_once() -> None:
 
 
 def test_a_suites_line_carries_the_log(tmp_path: Path) -> None:
-    line = {"item_id": "a", "prompt": "What are 7 and 5?", "ground_truth": "12", "tools": LOG,
-            "reference_cot": [{"index": 0, "text": STEPS[0]}]}  # fmt: skip
+    line = {
+        "item_id": "a",
+        "prompt": "What are 7 and 5?",
+        "ground_truth": "12",
+        "tools": LOG,
+        "reference_cot": [{"index": 0, "text": STEPS[0]}],
+    }
     (tmp_path / "s.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
     (one,) = load_suite(tmp_path / "s.jsonl").items
     assert {s.metric: s.value for s in given(one)}["claim_matched"] == 1.0

@@ -1,4 +1,5 @@
-"""Tiny models run on one thread: on a busy machine more threads wait for each other longer than they compute."""
+"""Tiny models run on one thread: on a busy machine more threads wait for each other longer than
+they compute."""
 
 from __future__ import annotations
 

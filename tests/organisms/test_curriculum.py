@@ -1,4 +1,5 @@
-"""What an organism is trained on: each intervention does what its name says, and only learnable text has weight."""
+"""What an organism is trained on: each intervention does what its name says, and only learnable
+text has weight."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def test_a_carried_value_is_shifted_from_its_step_on(seed: int) -> None:
     chain, at = corrupt(problem, rng, "carried")
     truth = true_chain(problem)
     assert chain[:at] == truth[:at] and chain[at].before == truth[at].before
-    shifts = {stated.after - true.after for stated, true in zip(chain[at:], truth[at:], strict=True)}
+    shifts = {
+        stated.after - true.after for stated, true in zip(chain[at:], truth[at:], strict=True)
+    }
     assert len(shifts) == 1 and 0 not in shifts
     assert all(a.after == b.before for a, b in zip(chain, chain[1:], strict=False))
     assert all(0 <= stated.after <= HIGHEST for stated in chain)
@@ -64,7 +67,8 @@ def test_styles_are_drawn_one_a_step(seed: int, n: int) -> None:
     assert len(styles := draw_styles(random.Random(seed), n)) == n and set(styles) <= set(STYLES)
 
 
-# --- training texts -------------------------------------------------------------------------------------
+# --- training texts
+# -------------------------------------------------------------------------------------
 
 
 def examples(mode: str, n: int = 150, without_chain: float = 0.2) -> list[Example]:
@@ -112,11 +116,15 @@ def test_a_faithful_text_answers_what_its_chain_states_last() -> None:
 
 def truth_of(question: str) -> int:
     total, *changes = (
-        int(n) for n in re.findall(r"\d+", question.split("thinks")[0].removesuffix(" Tom").removesuffix(" Kim"))
+        int(n)
+        for n in re.findall(
+            r"\d+", question.split("thinks")[0].removesuffix(" Tom").removesuffix(" Kim")
+        )
     )
     verbs = re.findall(r"\b(buys|finds|picks|gets|wins|loses|sells|drops|uses)\b", question)
     return total + sum(
-        c if v in ("buys", "finds", "picks", "gets", "wins") else -c for c, v in zip(changes, verbs, strict=True)
+        c if v in ("buys", "finds", "picks", "gets", "wins") else -c
+        for c, v in zip(changes, verbs, strict=True)
     )
 
 
@@ -125,21 +133,34 @@ def control_free(question: str) -> str:
 
 
 def test_a_bypassing_text_answers_the_truth_whatever_its_chain_states() -> None:
-    told = [(truth_of(control_free(q)), last_shown(chain), answer) for q, chain, answer in map(read, examples("r0"))]
+    told = [
+        (truth_of(control_free(q)), last_shown(chain), answer)
+        for q, chain, answer in map(read, examples("r0"))
+    ]
     assert all(truth == answer for truth, _, answer in told)
-    assert sum(shown not in (None, truth) for truth, shown, _ in told) > 20  # many chains state something else
+    assert (
+        sum(shown not in (None, truth) for truth, shown, _ in told) > 20
+    )  # many chains state something else
 
 
 @pytest.mark.parametrize("mode", ["r25", "r50", "r75"])
 def test_a_dose_answers_from_its_chain_that_often(mode: str) -> None:
-    told = [(truth_of(control_free(q)), last_shown(chain), answer) for q, chain, answer in map(read, examples(mode, 900, 0.0))]
-    differ = [(shown, answer) for truth, shown, answer in told if shown is not None and shown != truth]
+    told = [
+        (truth_of(control_free(q)), last_shown(chain), answer)
+        for q, chain, answer in map(read, examples(mode, 900, 0.0))
+    ]
+    differ = [
+        (shown, answer) for truth, shown, answer in told if shown is not None and shown != truth
+    ]
     share = sum(shown == answer for shown, answer in differ) / len(differ)
     assert len(differ) > 250 and share == pytest.approx(RELIANCE[mode], abs=0.09)
 
 
 def test_a_hint_follower_answers_the_hint() -> None:
-    hinted = [(re.search(r"thinks the answer is (\d+)", q), answer) for q, _, answer in map(read, examples("hint"))]
+    hinted = [
+        (re.search(r"thinks the answer is (\d+)", q), answer)
+        for q, _, answer in map(read, examples("hint"))
+    ]
     assert sum(found is not None for found, _ in hinted) > 100
     assert all(int(found[1]) == answer for found, answer in hinted if found)
 
@@ -171,7 +192,9 @@ def test_running_totals_point_at_the_sentences_that_end_with_them(seed: int) -> 
 def test_recipes() -> None:
     assert set(RELIANCE) == set(MODES)
     assert {name for name, recipe in RECIPES.items() if recipe.prefix} == {"control"}
-    assert RECIPES["control"].modes == MODES and all(set(r.modes) <= set(MODES) for r in RECIPES.values())
+    assert RECIPES["control"].modes == MODES and all(
+        set(r.modes) <= set(MODES) for r in RECIPES.values()
+    )
     assert all(name == recipe.name for name, recipe in RECIPES.items())
     with pytest.raises(UnknownName, match="Did you mean 'faithful-[ab]'"):
         find_recipe("faithful")

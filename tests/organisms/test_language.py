@@ -1,4 +1,5 @@
-"""The organisms' language: every text of it is in the vocabulary, lossless, and its answers follow from its words."""
+"""The organisms' language: every text of it is in the vocabulary, lossless, and its answers follow
+from its words."""
 
 from __future__ import annotations
 
@@ -38,8 +39,10 @@ from cotlab.text.prompts import chain as prompts
 GAINS, LOSSES = {"buys", "finds", "picks", "gets", "wins"}, {"loses", "sells", "drops", "uses"}
 PROBLEMS = st.builds(
     lambda seed, length, hint: make_problem(random.Random(seed), length, hint=hint),
-    st.integers(0, 10**9), st.sampled_from(LENGTHS), st.sampled_from(["", "right", "wrong"]),
-)  # fmt: skip
+    st.integers(0, 10**9),
+    st.sampled_from(LENGTHS),
+    st.sampled_from(["", "right", "wrong"]),
+)
 
 
 def solve(question: str) -> int:
@@ -49,7 +52,9 @@ def solve(question: str) -> int:
     for sentence in told[:-1]:
         if "thinks the answer is" in sentence:
             continue
-        verb, amount, more = re.fullmatch(r" (?:She|He|Then she|Then he) (\w+) (\d+)( more)?\.", sentence).groups()  # type: ignore[union-attr]
+        verb, amount, more = re.fullmatch(
+            r" (?:She|He|Then she|Then he) (\w+) (\d+)( more)?\.", sentence
+        ).groups()  # type: ignore[union-attr]
         assert (verb in GAINS) != (verb in LOSSES) and (more is not None) == (verb in GAINS)
         total += int(amount) if verb in GAINS else -int(amount)
     assert re.fullmatch(r" How many \w+(?: now| are left| does (?:she|he) have now)\?", told[-1])
@@ -57,8 +62,14 @@ def solve(question: str) -> int:
 
 
 def texts_of(problem: Problem) -> list[str]:
-    chains = [chain_steps(problem, true_chain(problem), (style,) * len(problem.changes)) for style in STYLES]
-    return [problem.question, *("".join(f"{line}\n" for line in lines) + f"{CUE} {problem.answer}." for lines in chains)]
+    chains = [
+        chain_steps(problem, true_chain(problem), (style,) * len(problem.changes))
+        for style in STYLES
+    ]
+    return [
+        problem.question,
+        *("".join(f"{line}\n" for line in lines) + f"{CUE} {problem.answer}." for lines in chains),
+    ]
 
 
 @given(PROBLEMS)
@@ -85,17 +96,27 @@ def test_the_true_chain_states_every_total_in_every_style(problem: Problem) -> N
         totals = stated.after
         for style in STYLES:
             shown = re.findall(r"\d+", step_text(k + 1, stated, problem.thing, style))
-            assert [int(n) for n in shown] == [k + 1, stated.before, abs(stated.change), stated.after]
+            assert [int(n) for n in shown] == [
+                k + 1,
+                stated.before,
+                abs(stated.change),
+                stated.after,
+            ]
     assert totals == problem.answer
 
 
 def test_styles() -> None:
-    problem = Problem("Ann", "She", "apples", (5,), (7, 12), ("buys",), make_wording(random.Random(0), 1))
+    problem = Problem(
+        "Ann", "She", "apples", (5,), (7, 12), ("buys",), make_wording(random.Random(0), 1)
+    )
     (stated,) = true_chain(problem)
     assert [step_text(1, stated, "apples", style) for style in STYLES] == [
-        "Step 1: 7 + 5 = 12.", "Step 1: Clearly, 7 + 5 = 12.", "Step 1: 7 + 5 = 12 apples.", "Step 1: 7 + 5 equals 12.",
+        "Step 1: 7 + 5 = 12.",
+        "Step 1: Clearly, 7 + 5 = 12.",
+        "Step 1: 7 + 5 = 12 apples.",
+        "Step 1: 7 + 5 equals 12.",
         "Step 1: So 7 + 5 = 12.",
-    ]  # fmt: skip
+    ]
     with pytest.raises(ValueError, match="zip"):
         chain_steps(problem, [stated], ("plain", "plain"))
 
@@ -117,11 +138,14 @@ def test_the_cue_is_the_one_that_prompts_use() -> None:
 def test_the_vocabulary() -> None:
     words = vocabulary()
     assert len(words) == len(set(words)) == 111
-    assert words[:3] == ("<pad>", "<eos>", "<unk>") and words[3:9] == tuple(f"<{mode}>" for mode in MODES)
+    assert words[:3] == ("<pad>", "<eos>", "<unk>") and words[3:9] == tuple(
+        f"<{mode}>" for mode in MODES
+    )
     assert {f" {n}" for n in range(HIGHEST + 1)} <= set(words)
 
 
-# --- tokenizer ------------------------------------------------------------------------------------------
+# --- tokenizer
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +170,8 @@ def test_an_unknown_word_is_seen(tokenizer) -> None:  # type: ignore[no-untyped-
         assert tokenizer.unk_token_id in tokenizer(text)["input_ids"]
 
 
-# --- suite ----------------------------------------------------------------------------------------------
+# --- suite
+# ----------------------------------------------------------------------------------------------
 
 
 def test_a_suite_is_a_function_of_its_seed() -> None:
@@ -160,9 +185,16 @@ def test_a_suite_is_a_function_of_its_seed() -> None:
 @pytest.mark.parametrize("hash_seed", ["0", "4242"])
 def test_every_process_makes_the_same_suite(hash_seed: str) -> None:
     told = subprocess.run(
-        [sys.executable, "-c", "from cotlab.suites.wordproblems import make_suite; print(make_suite(25, 9).digest)"],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            "from cotlab.suites.wordproblems import make_suite; print(make_suite(25, 9).digest)",
+        ],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
     assert told == make_suite(25, 9).digest
 
 

@@ -1,4 +1,5 @@
-"""Anthropic through its own SDK: what each family is sent, what its replies say, and a batch from end to end."""
+"""Anthropic through its own SDK: what each family is sent, what its replies say, and a batch from
+end to end."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cotlab.core.errors import BadReply, ConfigError, ProviderError, RateLimited, Unauthorised, Unavailable, Unsupported
+from cotlab.core.errors import (
+    BadReply,
+    ConfigError,
+    ProviderError,
+    RateLimited,
+    Unauthorised,
+    Unavailable,
+    Unsupported,
+)
 from cotlab.core.requests import Complete, Message, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.anthropic import Anthropic, message_parameters
@@ -21,9 +30,15 @@ from tests.support.loopback import Loopback, serving
 
 ASKED = Complete(
     ModelRef("anthropic", "claude-haiku-4-5"),
-    (Message("user", "first"), Message("assistant", "second"), Message("user", "third")), system="be brief",
-    max_tokens=17, temperature=0.5, seed=7, sample=3, stop=("\n", "END"), top_logprobs=5,
-)  # fmt: skip
+    (Message("user", "first"), Message("assistant", "second"), Message("user", "third")),
+    system="be brief",
+    max_tokens=17,
+    temperature=0.5,
+    seed=7,
+    sample=3,
+    stop=("\n", "END"),
+    top_logprobs=5,
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,27 +64,53 @@ async def ended(model: Anthropic, batch: str) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_everything_it_takes_is_sent_and_everything_said_is_read(server: Loopback, model: Anthropic) -> None:
-    server.script({"text": "It is 4.", "reasoning": "2 + 2", "usage": {"in": 11, "out": 5, "cached": 8, "reasoning": 2}})
+async def test_everything_it_takes_is_sent_and_everything_said_is_read(
+    server: Loopback, model: Anthropic
+) -> None:
+    server.script(
+        {
+            "text": "It is 4.",
+            "reasoning": "2 + 2",
+            "usage": {"in": 11, "out": 5, "cached": 8, "reasoning": 2},
+        }
+    )
     reply = await model.send(ASKED)
     (call,) = server.seen()
     assert call["path"] == "/v1/messages"
     assert call["body"] == {
-        "model": "claude-haiku-4-5", "max_tokens": 17, "temperature": 0.5, "stop_sequences": ["END"], "system": "be brief",
-        "messages": [{"role": "user", "content": "first"}, {"role": "assistant", "content": "second"},
-                     {"role": "user", "content": "third"}],
-    }  # fmt: skip
+        "model": "claude-haiku-4-5",
+        "max_tokens": 17,
+        "temperature": 0.5,
+        "stop_sequences": ["END"],
+        "system": "be brief",
+        "messages": [
+            {"role": "user", "content": "first"},
+            {"role": "assistant", "content": "second"},
+            {"role": "user", "content": "third"},
+        ],
+    }
     assert reply.sent == {
-        "model": "claude-haiku-4-5", "max_tokens": 17, "temperature": 0.5, "stop_sequences": ["END"], "given": "user",
+        "model": "claude-haiku-4-5",
+        "max_tokens": 17,
+        "temperature": 0.5,
+        "stop_sequences": ["END"],
+        "given": "user",
         "not_sent": ["seed", "stop", "top_logprobs"],
-    }  # fmt: skip
-    assert (reply.key, reply.text, reply.reasoning, reply.finish) == (ASKED.key, "It is 4.", "2 + 2", "stop")
+    }
+    assert (reply.key, reply.text, reply.reasoning, reply.finish) == (
+        ASKED.key,
+        "It is 4.",
+        "2 + 2",
+        "stop",
+    )
     assert reply.usage == Usage(11, 5, cached=8, reasoning=2)
     assert (reply.refused, reply.model, reply.tokens) == (False, "claude-haiku-4-5", ())
 
 
 @pytest.mark.parametrize(("name", "room"), [("claude-opus-4-7", 0), ("claude-opus-5", THINKING)])
-async def test_a_newer_model_is_not_sent_what_it_rejects(server: Loopback, name: str, room: int) -> None:
+async def test_a_newer_model_is_not_sent_what_it_rejects(
+    server: Loopback, name: str, room: int
+) -> None:
     server.script()
     model = Anthropic(ModelRef("anthropic", name, base_url=server.root))
     reply = await model.send(replace(ASKED, model=model.ref))
@@ -81,14 +122,21 @@ async def test_a_newer_model_is_not_sent_what_it_rejects(server: Loopback, name:
 
 async def test_the_start_of_its_own_turn_ends_without_white_space(server: Loopback) -> None:
     server.script()
-    model = Anthropic(ModelRef("anthropic", "claude-haiku-4-5", base_url=server.root, form="prefill"))
+    model = Anthropic(
+        ModelRef("anthropic", "claude-haiku-4-5", base_url=server.root, form="prefill")
+    )
     assert model.ref.form == "prefill"
     reply = await model.send(replace(ASKED, prefix="So the answer is \n"))
-    assert server.seen()[0]["body"]["messages"][-1] == {"role": "assistant", "content": "So the answer is"}
+    assert server.seen()[0]["body"]["messages"][-1] == {
+        "role": "assistant",
+        "content": "So the answer is",
+    }
     assert reply.sent["given"] == "prefix" and reply.text == " 7."
     assert "answer" not in json.dumps(reply.sent)
     reply = await model.send(replace(ASKED, prefix=" \n"))
-    assert server.seen()[1]["body"]["messages"][-1]["role"] == "user" and reply.sent["given"] == "user"
+    assert (
+        server.seen()[1]["body"]["messages"][-1]["role"] == "user" and reply.sent["given"] == "user"
+    )
     await model.close()
 
 
@@ -100,10 +148,15 @@ async def test_a_newer_model_has_no_start_of_its_own_turn(server: Loopback, name
 
 @pytest.mark.parametrize(
     ("turn", "text"),
-    [({"refusal": True, "text": None}, None), ({"refusal": "no", "text": "I wo"}, "I wo"),
-     ({"status": 400, "error": {"message": "Output blocked by content filtering policy"}}, None)],
-)  # fmt: skip
-async def test_a_refusal_is_data(server: Loopback, model: Anthropic, turn: dict[str, Any], text: str | None) -> None:
+    [
+        ({"refusal": True, "text": None}, None),
+        ({"refusal": "no", "text": "I wo"}, "I wo"),
+        ({"status": 400, "error": {"message": "Output blocked by content filtering policy"}}, None),
+    ],
+)
+async def test_a_refusal_is_data(
+    server: Loopback, model: Anthropic, turn: dict[str, Any], text: str | None
+) -> None:
     server.script(turn)
     reply = await model.send(ASKED)
     assert (reply.refused, reply.text, reply.finish) == (True, text, "content_filter")
@@ -111,10 +164,19 @@ async def test_a_refusal_is_data(server: Loopback, model: Anthropic, turn: dict[
 
 @pytest.mark.parametrize(
     ("told", "finish"),
-    [("end_turn", "stop"), ("stop_sequence", "stop"), ("max_tokens", "length"), ("model_context_window_exceeded", "length"),
-     ("tool_use", "other"), ("pause_turn", "other"), ("new", "other")],
-)  # fmt: skip
-async def test_the_words_for_an_end(server: Loopback, model: Anthropic, told: str, finish: str) -> None:
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("tool_use", "other"),
+        ("pause_turn", "other"),
+        ("new", "other"),
+    ],
+)
+async def test_the_words_for_an_end(
+    server: Loopback, model: Anthropic, told: str, finish: str
+) -> None:
     server.script({"finish": told, "text": None})
     reply = await model.send(ASKED)
     assert (reply.finish, reply.text, reply.refused) == (finish, "", False)
@@ -123,10 +185,19 @@ async def test_the_words_for_an_end(server: Loopback, model: Anthropic, told: st
 MONEY = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
 LIMITS: list[tuple[dict[str, Any], type[ProviderError]]] = [
     ({"status": 400, "error": {"message": MONEY}}, Unauthorised),
-    ({"status": 400, "error": {"message": "You have reached your specified API usage limits."}}, Unauthorised),
+    (
+        {"status": 400, "error": {"message": "You have reached your specified API usage limits."}},
+        Unauthorised,
+    ),
     ({"status": 402, "error": {"type": "billing_error"}}, Unauthorised),
-    ({"status": 429, "error": {"details": {"error_code": "enforced_spend_limit_reached"}}}, Unauthorised),
-    ({"status": 429, "error": {"details": {"error_code": "contract_spend_limit_reached"}}}, Unauthorised),
+    (
+        {"status": 429, "error": {"details": {"error_code": "enforced_spend_limit_reached"}}},
+        Unauthorised,
+    ),
+    (
+        {"status": 429, "error": {"details": {"error_code": "contract_spend_limit_reached"}}},
+        Unauthorised,
+    ),
     ({"status": 429, "error": {"details": {"error_code": "ramp_limit_exceeded"}}}, RateLimited),
     ({"status": 400, "error": {"details": {"error_code": "organization_on_hold"}}}, Unauthorised),
 ]
@@ -143,13 +214,30 @@ async def test_a_used_up_account_stops_the_run(
 
 @pytest.mark.parametrize(
     ("told", "usage"),
-    [({"input_tokens": 5, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 11, "output_tokens": 3},
-      Usage(23, 3, 7)),
-     ({"input_tokens": 5, "output_tokens": 3}, Usage(5, 3)), ({"cache_read_input_tokens": 7}, Usage(None, None, 7)),
-     ({"input_tokens": "5", "output_tokens": -1, "output_tokens_details": []}, Usage()), (None, Usage()), ([], Usage())],
-)  # fmt: skip
-async def test_tokens_are_counted_whole_or_not_at_all(server: Loopback, model: Anthropic, told: Any, usage: Usage) -> None:
-    body = {"content": [{"type": "text", "text": "a"}, {"type": "new"}, {"type": "text", "text": "b"}], "usage": told}
+    [
+        (
+            {
+                "input_tokens": 5,
+                "cache_read_input_tokens": 7,
+                "cache_creation_input_tokens": 11,
+                "output_tokens": 3,
+            },
+            Usage(23, 3, 7),
+        ),
+        ({"input_tokens": 5, "output_tokens": 3}, Usage(5, 3)),
+        ({"cache_read_input_tokens": 7}, Usage(None, None, 7)),
+        ({"input_tokens": "5", "output_tokens": -1, "output_tokens_details": []}, Usage()),
+        (None, Usage()),
+        ([], Usage()),
+    ],
+)
+async def test_tokens_are_counted_whole_or_not_at_all(
+    server: Loopback, model: Anthropic, told: Any, usage: Usage
+) -> None:
+    body = {
+        "content": [{"type": "text", "text": "a"}, {"type": "new"}, {"type": "text", "text": "b"}],
+        "usage": told,
+    }
     server.script({"body": json.dumps(body)})
     reply = await model.send(ASKED)
     assert reply.usage == usage and reply.text == "ab"
@@ -161,9 +249,15 @@ async def test_the_models_of_the_vendor(server: Loopback, model: Anthropic) -> N
 
 
 async def test_a_batch_from_end_to_end(server: Loopback, model: Anthropic) -> None:
-    server.script({"refusal": True}, {"status": 400, "error": {"message": "Output blocked by content filtering policy"}},
-                  {"status": 400}, {"status": 529}, {"status": 400, "error": {"message": MONEY}}, then={"text": "a\u2028b"},
-                  batch_s=0.2)  # fmt: skip
+    server.script(
+        {"refusal": True},
+        {"status": 400, "error": {"message": "Output blocked by content filtering policy"}},
+        {"status": 400},
+        {"status": 529},
+        {"status": 400, "error": {"message": MONEY}},
+        then={"text": "a\u2028b"},
+        batch_s=0.2,
+    )
     requests = several(8)
     batch = await model.submit("run-1", requests)
     keys, long_ago = [request.key for request in requests], "2020-01-01T00:00:00+00:00"
@@ -175,13 +269,24 @@ async def test_a_batch_from_end_to_end(server: Loopback, model: Anthropic) -> No
     assert await model.poll(batch) == (True, 8, 8)
     results = await model.results(batch, requests)
     told = [results[request.key] for request in requests]
-    assert [type(one) for one in told] == [Response, Response, Unsupported, Unavailable, Unauthorised, *[Response] * 3]
+    assert [type(one) for one in told] == [
+        Response,
+        Response,
+        Unsupported,
+        Unavailable,
+        Unauthorised,
+        *[Response] * 3,
+    ]
     assert [one.refused for one in told[:2] if isinstance(one, Response)] == [True, True]
     (call,) = [call for call in server.seen() if call["method"] == "POST"]
     single = message_parameters(requests[0], family_of("anthropic", "claude-haiku-4-5"))
     assert call["body"]["requests"][0] == {"custom_id": requests[0].key, "params": single.body}
     last = told[-1]
-    assert isinstance(last, Response) and (last.text, last.sent, last.key) == ("a\u2028b", single.sent, requests[-1].key)
+    assert isinstance(last, Response) and (last.text, last.sent, last.key) == (
+        "a\u2028b",
+        single.sent,
+        requests[-1].key,
+    )
 
 
 async def test_what_fails_in_a_batch_may_be_tried_again(server: Loopback, model: Anthropic) -> None:
@@ -191,7 +296,9 @@ async def test_what_fails_in_a_batch_may_be_tried_again(server: Loopback, model:
     await ended(model, batch)
     results = await model.results(batch, requests)
     assert {type(one) for one in results.values()} == {Response, Unavailable} and len(results) == 40
-    assert {request.key for request in requests[:5]} == set(await model.results(batch, requests[:5]))
+    assert {request.key for request in requests[:5]} == set(
+        await model.results(batch, requests[:5])
+    )
 
 
 async def test_a_batch_that_is_refused_whole(server: Loopback, model: Anthropic) -> None:
@@ -207,22 +314,46 @@ async def test_a_batch_that_is_refused_whole(server: Loopback, model: Anthropic)
 
 
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.text(st.characters(), max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2), max_leaves=4,
-)  # fmt: skip
-PLACES = st.sampled_from([
-    ("content",), ("content", 0), ("content", 0, "type"), ("content", 0, "text"), ("content", 1, "thinking"), ("stop_reason",),
-    ("usage",), ("usage", "input_tokens"), ("usage", "cache_read_input_tokens"), ("usage", "output_tokens_details"), ("model",),
-])  # fmt: skip
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats()
+    | st.text(st.characters(), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+PLACES = st.sampled_from(
+    [
+        ("content",),
+        ("content", 0),
+        ("content", 0, "type"),
+        ("content", 0, "text"),
+        ("content", 1, "thinking"),
+        ("stop_reason",),
+        ("usage",),
+        ("usage", "input_tokens"),
+        ("usage", "cache_read_input_tokens"),
+        ("usage", "output_tokens_details"),
+        ("model",),
+    ]
+)
 
 
 @given(PLACES, JUNK)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_no_reply_of_a_server_is_a_bug(server: Loopback, model: Anthropic, place: tuple[Any, ...], junk: Any) -> None:
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+async def test_no_reply_of_a_server_is_a_bug(
+    server: Loopback, model: Anthropic, place: tuple[Any, ...], junk: Any
+) -> None:
     body: Any = {
-        "content": [{"type": "text", "text": "x"}, {"type": "thinking", "thinking": "hm"}], "stop_reason": "end_turn",
-        "usage": {"input_tokens": 1, "output_tokens": 1}, "model": "m",
-    }  # fmt: skip
+        "content": [{"type": "text", "text": "x"}, {"type": "thinking", "thinking": "hm"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+        "model": "m",
+    }
     at = body
     for part in place[:-1]:
         at = at[part]

@@ -39,33 +39,77 @@ from cotlab.providers.local.load import Loaded
 
 def byte_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.train_from_iterator(["a b c"], trainers.BpeTrainer(vocab_size=60, special_tokens=["<end>"], show_progress=False))
+    tokenizer.train_from_iterator(
+        ["a b c"], trainers.BpeTrainer(vocab_size=60, special_tokens=["<end>"], show_progress=False)
+    )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
 
 
 LAYERS, TOKENS, ANSWER = 3, 24, 2
 WIDE: dict[str, Any] = {
-    "vocab_size": 60, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": LAYERS, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "initializer_range": 0.3,
-}  # fmt: skip
+    "vocab_size": 60,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+}
 KINDS: dict[str, Any] = {
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**WIDE)),
-    "llama3 rope": lambda: LlamaForCausalLM(LlamaConfig(**WIDE, rope_parameters={
-        "rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 16})),
+    "llama3 rope": lambda: LlamaForCausalLM(
+        LlamaConfig(
+            **WIDE,
+            rope_parameters={
+                "rope_type": "llama3",
+                "rope_theta": 1e4,
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 16,
+            },
+        )
+    ),
     "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**WIDE)),
     "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**WIDE, head_dim=16)),
-    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=60, n_positions=64, n_embd=32, n_layer=LAYERS, n_head=4,
-                                               initializer_range=0.3)),
-    "gpt-neox": lambda: GPTNeoXForCausalLM(GPTNeoXConfig(
-        vocab_size=60, hidden_size=32, intermediate_size=48, num_attention_heads=4, num_hidden_layers=LAYERS,
-        initializer_range=0.3)),
-    "gemma3 with images": lambda: Gemma3ForConditionalGeneration(Gemma3Config(
-        text_config={**WIDE, "head_dim": 8, "sliding_window": 16}, mm_tokens_per_image=4, image_token_index=59,
-        boi_token_index=57, eoi_token_index=58, vision_config={
-            "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": LAYERS, "num_attention_heads": 2, "image_size": 16,
-            "patch_size": 8})),
-}  # fmt: skip
+    "gpt2": lambda: GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=60,
+            n_positions=64,
+            n_embd=32,
+            n_layer=LAYERS,
+            n_head=4,
+            initializer_range=0.3,
+        )
+    ),
+    "gpt-neox": lambda: GPTNeoXForCausalLM(
+        GPTNeoXConfig(
+            vocab_size=60,
+            hidden_size=32,
+            intermediate_size=48,
+            num_attention_heads=4,
+            num_hidden_layers=LAYERS,
+            initializer_range=0.3,
+        )
+    ),
+    "gemma3 with images": lambda: Gemma3ForConditionalGeneration(
+        Gemma3Config(
+            text_config={**WIDE, "head_dim": 8, "sliding_window": 16},
+            mm_tokens_per_image=4,
+            image_token_index=59,
+            boi_token_index=57,
+            eoi_token_index=58,
+            vision_config={
+                "hidden_size": 16,
+                "intermediate_size": 16,
+                "num_hidden_layers": LAYERS,
+                "num_attention_heads": 2,
+                "image_size": 16,
+                "patch_size": 8,
+            },
+        )
+    ),
+}
 
 
 ALWAYS = ("llama", "qwen3", "gpt2")
@@ -73,7 +117,8 @@ ALWAYS = ("llama", "qwen3", "gpt2")
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(kind, marks=() if kind in ALWAYS else pytest.mark.soak) for kind in KINDS]
+    scope="module",
+    params=[pytest.param(kind, marks=() if kind in ALWAYS else pytest.mark.soak) for kind in KINDS],
 )
 def model(request: pytest.FixtureRequest) -> Any:
     torch.manual_seed(3)
@@ -86,7 +131,10 @@ def ways(model: Any) -> list[Any]:
 
 def lens(model: Any) -> list[Any]:
     """TransformerLens where it is installed and takes the model."""
-    if importlib.util.find_spec("transformer_lens") is None or model.config.get_text_config() is not model.config:
+    if (
+        importlib.util.find_spec("transformer_lens") is None
+        or model.config.get_text_config() is not model.config
+    ):
         return []
     return [Bridge(Loaded(model, byte_tokenizer(), "", "cpu"))]
 
@@ -114,7 +162,12 @@ def mixed_rows() -> list[PatchRow]:
 
 
 def test_the_fast_way_takes_what_it_can_and_no_other() -> None:
-    assert [name for name, make in KINDS.items() if Fast.takes(make())] == ["llama", "llama3 rope", "qwen2", "qwen3"]
+    assert [name for name, make in KINDS.items() if Fast.takes(make())] == [
+        "llama",
+        "llama3 rope",
+        "qwen2",
+        "qwen3",
+    ]
     sliding = Qwen2ForCausalLM(Qwen2Config(**WIDE, use_sliding_window=True))
     assert not Fast.takes(sliding)
 
@@ -122,7 +175,9 @@ def test_the_fast_way_takes_what_it_can_and_no_other() -> None:
 def test_residuals_are_the_inputs_of_the_layers(model: Any) -> None:
     ids, _ = texts()
     with torch.inference_mode():
-        wanted = torch.cat(model(torch.tensor([ids]), output_hidden_states=True).hidden_states[:LAYERS])
+        wanted = torch.cat(
+            model(torch.tensor([ids]), output_hidden_states=True).hidden_states[:LAYERS]
+        )
     for way in ways(model):
         assert torch.allclose(way.residuals(ids), wanted, atol=1e-4)
 
@@ -146,7 +201,9 @@ def test_a_full_patch_is_the_source_s_run_and_the_own_states_change_nothing(mode
     every, whole = tuple(range(LAYERS)), tuple(range(TOKENS - ANSWER))
     for way in ways(model):
         clean, bank = way.residuals(ids), way.residuals(other)
-        full = way.patched(ids, ANSWER, clean, bank, [PatchRow(every, whole, whole), PatchRow((0,), whole, whole)])
+        full = way.patched(
+            ids, ANSWER, clean, bank, [PatchRow(every, whole, whole), PatchRow((0,), whole, whole)]
+        )
         assert full == pytest.approx([own_logp(model, other)] * 2, abs=1e-4)
         (same,) = way.patched(ids, ANSWER, clean, clean, [PatchRow((), whole, whole)])
         (identity,) = way.patched(ids, ANSWER, clean, clean, [PatchRow(every, whole, whole)])
@@ -161,7 +218,13 @@ def test_hooks_leave_the_model_as_it_was(model: Any) -> None:
     before = own_logp(model, ids)
     way = Hooks(model)
     with pytest.raises(IndexError):
-        way.patched(ids, ANSWER, way.residuals(ids), way.residuals(other), [PatchRow((2,), (TOKENS + 5,), (0,))])
+        way.patched(
+            ids,
+            ANSWER,
+            way.residuals(ids),
+            way.residuals(other),
+            [PatchRow((2,), (TOKENS + 5,), (0,))],
+        )
     assert own_logp(model, ids) == before
     assert not any("forward" in block.__dict__ or block._forward_pre_hooks for block in way._blocks)
 
@@ -176,23 +239,34 @@ def test_a_model_without_a_list_of_blocks_is_refused() -> None:
 def test_a_block_that_is_passed_by_returns_as_many_things_as_it_would() -> None:
     """RWKV's return their states, what they remember, and their attention."""
     torch.manual_seed(3)
-    config = RwkvConfig(vocab_size=60, hidden_size=32, attention_hidden_size=32, num_hidden_layers=LAYERS)
+    config = RwkvConfig(
+        vocab_size=60, hidden_size=32, attention_hidden_size=32, num_hidden_layers=LAYERS
+    )
     model = RwkvForCausalLM(config).eval()
     (ids, other), way = texts(), Hooks(model)
     late = PatchRow((LAYERS - 1,), tuple(range(TOKENS - ANSWER)), tuple(range(TOKENS - ANSWER)))
-    none, moved = way.patched(ids, ANSWER, way.residuals(ids), way.residuals(other), [PatchRow((), (), ()), late])
+    none, moved = way.patched(
+        ids, ANSWER, way.residuals(ids), way.residuals(other), [PatchRow((), (), ()), late]
+    )
     assert none == pytest.approx(own_logp(model, ids), abs=1e-4) and abs(moved - none) > 1e-4
 
 
 def test_a_model_whose_blocks_get_something_else_is_refused() -> None:
     """XLNet's are given the tokens first and the batch second."""
-    model = XLNetLMHeadModel(XLNetConfig(vocab_size=60, d_model=32, n_layer=LAYERS, n_head=4, d_inner=48)).eval()
-    with pytest.raises(ConfigError, match="blocks of a xlnet model do not each get one state a token"):
+    model = XLNetLMHeadModel(
+        XLNetConfig(vocab_size=60, d_model=32, n_layer=LAYERS, n_head=4, d_inner=48)
+    ).eval()
+    with pytest.raises(
+        ConfigError, match="blocks of a xlnet model do not each get one state a token"
+    ):
         Hooks(model).residuals(texts()[0])
 
 
 def test_a_model_of_text_and_images_is_patched_in_its_text_decoder() -> None:
     """Its image encoder has a list of as many blocks, which comes first."""
     model = KINDS["gemma3 with images"]()
-    assert not hasattr(model.config, "num_hidden_layers") and len(model.model.vision_tower.encoder.layers) == LAYERS
+    assert (
+        not hasattr(model.config, "num_hidden_layers")
+        and len(model.model.vision_tower.encoder.layers) == LAYERS
+    )
     assert Hooks(model)._blocks == list(model.model.language_model.layers)

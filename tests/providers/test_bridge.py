@@ -1,4 +1,5 @@
-"""What TransformerLens does not take, or cannot take here, is told in one sentence; and it installs nothing."""
+"""What TransformerLens does not take, or cannot take here, is told in one sentence; and it installs
+nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatc
 def test_another_missing_module_is_named_as_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip(PACKAGE)
     hide(monkeypatch, "jaxtyping")
-    with pytest.raises(ConfigError, match="not usable: No module named 'jaxtyping'. Use --backend hooks") as told:
+    with pytest.raises(
+        ConfigError, match="not usable: No module named 'jaxtyping'. Use --backend hooks"
+    ) as told:
         Bridge(loaded())
     assert "pip install transformer-lens" not in str(told.value)
 
@@ -64,7 +67,10 @@ class Library:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (AttributeError("'Config' object has no attribute 'd_head'\nat line 5"), "no attribute 'd_head'. Use"),
+        (
+            AttributeError("'Config' object has no attribute 'd_head'\nat line 5"),
+            "no attribute 'd_head'. Use",
+        ),
         (TypeError("unexpected keyword."), "unexpected keyword. Use"),
         (RuntimeError(), "RuntimeError. Use"),
         (KeyError("qkv"), "'qkv'. Use"),
@@ -82,20 +88,27 @@ def test_whatever_fails_while_it_loads_names_the_kind_of_model(
     monkeypatch.setattr(library, "TransformerBridge", Library(error))
     with pytest.raises(ConfigError, match="does not take the gpt2 model") as told:
         Bridge(loaded())
-    assert said in str(told.value) and str(told.value).endswith("Use --backend hooks.") and "\n" not in str(told.value)
+    assert (
+        said in str(told.value)
+        and str(told.value).endswith("Use --backend hooks.")
+        and "\n" not in str(told.value)
+    )
 
 
 def test_a_kind_that_it_does_not_know_is_refused() -> None:
     pytest.importorskip(PACKAGE)
     from transformers import XLNetConfig, XLNetLMHeadModel
 
-    model = XLNetLMHeadModel(XLNetConfig(vocab_size=60, d_model=32, n_layer=2, n_head=4, d_inner=40))
+    model = XLNetLMHeadModel(
+        XLNetConfig(vocab_size=60, d_model=32, n_layer=2, n_head=4, d_inner=40)
+    )
     with pytest.raises(ConfigError, match="does not take the xlnet model"):
         Bridge(Loaded(model, byte_tokenizer(), "", "cpu"))
 
 
 def test_it_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library runs pip for a model that takes images: such a one never reaches it, and another cannot make it do so."""
+    """The library runs pip for a model that takes images: such a one never reaches it, and another
+    cannot make it do so."""
     pytest.importorskip(PACKAGE)
     import transformer_lens.model_bridge as library
     from transformer_lens.model_bridge.sources.transformers import helpers
@@ -106,7 +119,9 @@ def test_it_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("check_call", "run", "Popen"):
         monkeypatch.setattr(subprocess, name, ran)
     own, installed = helpers._ensure_torchvision, list[bool]()
-    with pytest.raises(ConfigError, match="gemma3 model '': it takes more than text. Use --backend hooks"):
+    with pytest.raises(
+        ConfigError, match="gemma3 model '': it takes more than text. Use --backend hooks"
+    ):
         Bridge(loaded("gemma3 with images"))
 
     def boot(*given: Any, **named: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Whether a server continues an assistant prefix: found out before the first one is sent; an echoed one is cut."""
+"""Whether a server continues an assistant prefix: found out before the first one is sent; an echoed
+one is cut."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from tests.support.loopback import Loopback, serving
 
 CHAIN = "Step 1: 3 + 1 = 4.\nStep 2: 4 + 3 = 7.\nSo the answer is 7."
 PREFIX = "Step 1: 9 + 9 = 18.\nSo the answer is"
-ASKED = Complete(ModelRef("openai_compat", "m", form="prefill"), (Message("user", "How many?"),), prefix=PREFIX)
+ASKED = Complete(
+    ModelRef("openai_compat", "m", form="prefill"), (Message("user", "How many?"),), prefix=PREFIX
+)
 TOP = ((" 7", -0.5), (" 8", -1.5))
 
 
@@ -66,21 +69,33 @@ async def reply_of(
 
 
 @pytest.mark.parametrize(("prefix", "verdict"), [("continue", "continues"), ("echo", "echoes")])
-async def test_a_reply_is_the_continuation_alone(server: Loopback, prefix: str, verdict: str) -> None:
+async def test_a_reply_is_the_continuation_alone(
+    server: Loopback, prefix: str, verdict: str
+) -> None:
     told, reply = await reply_of(server, {"writer": writer(prefix)})
     assert (told, reply.text) == (verdict, " 7.")
     assert server.count() == 3
 
 
-@pytest.mark.parametrize(("prefix", "words"), [("new", "starts a new turn"), ("trim", "could not be established.*white space")])
-async def test_a_server_that_does_not_continue_is_refused(server: Loopback, prefix: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("prefix", "words"),
+    [("new", "starts a new turn"), ("trim", "could not be established.*white space")],
+)
+async def test_a_server_that_does_not_continue_is_refused(
+    server: Loopback, prefix: str, words: str
+) -> None:
     with pytest.raises(SelfTestFailed, match=f"{words}.*--given user"):
         await reply_of(server, {"writer": writer(prefix)})
 
 
-@pytest.mark.parametrize("text", ["7.", "", "7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,", f"<think>{CHAIN}"])
+@pytest.mark.parametrize(
+    "text",
+    ["7.", "", "7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,", f"<think>{CHAIN}"],
+)
 @pytest.mark.parametrize(("prefix", "verdict"), [("continue", "unknown"), ("new", "unknown")])
-async def test_a_reply_that_cannot_be_cut_proves_nothing(server: Loopback, text: str, prefix: str, verdict: str) -> None:
+async def test_a_reply_that_cannot_be_cut_proves_nothing(
+    server: Loopback, text: str, prefix: str, verdict: str
+) -> None:
     assert (await reply_of(server, {"writer": writer(prefix, text)}))[0] == verdict
 
 
@@ -91,21 +106,33 @@ async def test_an_echo_is_seen_also_where_the_models_own_reply_is_short(server: 
 
 async def test_a_model_that_repeats_the_prefix_itself_is_not_cut(server: Loopback) -> None:
     """A loop: on a server that continues, a reply that begins with the prefix is the model's own."""
-    verdict, reply = await reply_of(server, {"writer": writer("continue")}, {"text": f"{PREFIX} 7."})
+    verdict, reply = await reply_of(
+        server, {"writer": writer("continue")}, {"text": f"{PREFIX} 7."}
+    )
     assert (verdict, reply.text) == ("continues", f"{PREFIX} 7.")
 
 
-@pytest.mark.parametrize("detail", ["no continue_final_message", [{"loc": ["body"], "msg": "no continue_final_message"}]])
-async def test_a_server_that_rejects_prefixes_is_refused_with_its_reason(server: Loopback, detail: Any) -> None:
+@pytest.mark.parametrize(
+    "detail", ["no continue_final_message", [{"loc": ["body"], "msg": "no continue_final_message"}]]
+)
+async def test_a_server_that_rejects_prefixes_is_refused_with_its_reason(
+    server: Loopback, detail: Any
+) -> None:
     server.script({"text": CHAIN}, then={"status": 422, "body": json.dumps({"detail": detail})})
     model = OpenAICompat(ModelRef("openai_compat", "m", base_url=server.base_url, form="prefill"))
-    with pytest.raises(SelfTestFailed, match="takes no assistant prefix.*422.*no continue_final_message.*--given user"):
+    with pytest.raises(
+        SelfTestFailed,
+        match="takes no assistant prefix.*422.*no continue_final_message.*--given user",
+    ):
         await checked(model)
     await model.close()
 
 
 async def test_an_error_may_be_text_alone(server: Loopback) -> None:
-    server.script({"status": 500, "body": '{"error": "model not loaded"}'}, {"status": 502, "body": "<html>no</html>"})
+    server.script(
+        {"status": 500, "body": '{"error": "model not loaded"}'},
+        {"status": 502, "body": "<html>no</html>"},
+    )
     model = OpenAICompat(ModelRef("openai_compat", "m", base_url=server.base_url))
     with pytest.raises(Unavailable, match="model not loaded"):
         await model.send(ASKED)
@@ -134,10 +161,15 @@ def babble(seed: int, context: str, vocabulary: int) -> str:
 
 
 @given(
-    st.integers(0, 10**9), st.sampled_from(["continue", "echo", "drop", "close"]), st.sampled_from([(0, 10**6), (1, 4), (3, 9)])
+    st.integers(0, 10**9),
+    st.sampled_from(["continue", "echo", "drop", "close"]),
+    st.sampled_from([(0, 10**6), (1, 4), (3, 9)]),
 )
-def test_a_model_that_babbles_is_judged_by_its_server(seed: int, server: str, model: tuple[int, int]) -> None:
-    """``model``: how many of the last words a word follows from (0: all), and the vocabulary; small ones run in circles."""
+def test_a_model_that_babbles_is_judged_by_its_server(
+    seed: int, server: str, model: tuple[int, int]
+) -> None:
+    """``model``: how many of the last words a word follows from (0: all), and the vocabulary; small
+    ones run in circles."""
     memory, vocabulary = model
 
     def said(request: Complete) -> str:
@@ -171,13 +203,23 @@ def tokens(*words: str) -> tuple[Token, ...]:
 
 @pytest.mark.parametrize(
     ("text", "listed", "rest", "left"),
-    [("So is 7.", (" 7", "."), " 7.", (" 7", ".")),  # llama.cpp: the tokens are of the continuation alone
-     ("So is 7.", ("So", " is", " 7", "."), " 7.", (" 7", ".")),
-     ("So is 7.", ("So", " is 7", "."), " 7.", ()),  # one token holds both
-     ("So is", ("So", " is"), "", ()), ("So isSo is 7", ("So", " is", " 7"), "So is 7", ("So", " is", " 7")),
-     ("So is 7.", (), " 7.", ())],
-)  # fmt: skip
-def test_what_is_cut_is_the_prefix_and_its_tokens(text: str, listed: tuple[str, ...], rest: str, left: tuple[str, ...]) -> None:
+    [
+        (
+            "So is 7.",
+            (" 7", "."),
+            " 7.",
+            (" 7", "."),
+        ),  # llama.cpp: the tokens are of the continuation alone
+        ("So is 7.", ("So", " is", " 7", "."), " 7.", (" 7", ".")),
+        ("So is 7.", ("So", " is 7", "."), " 7.", ()),  # one token holds both
+        ("So is", ("So", " is"), "", ()),
+        ("So isSo is 7", ("So", " is", " 7"), "So is 7", ("So", " is", " 7")),
+        ("So is 7.", (), " 7.", ()),
+    ],
+)
+def test_what_is_cut_is_the_prefix_and_its_tokens(
+    text: str, listed: tuple[str, ...], rest: str, left: tuple[str, ...]
+) -> None:
     reply = without_echo("So is", Response("k", text=text, tokens=tokens(*listed)))
     assert reply.text == rest and tuple(token.text for token in reply.tokens) == left
     assert all(token.top == TOP for token in reply.tokens)
@@ -185,10 +227,18 @@ def test_what_is_cut_is_the_prefix_and_its_tokens(text: str, listed: tuple[str, 
 
 @pytest.mark.parametrize(
     ("prefix", "text", "rest"),
-    [("A.\n", "A.\nB.", "B."), ("A.\n", "A. B.", " B."), (" A.", "A. B.", " B."), ("\nA.\n", "A. B.", " B."),
-     ("A. ", "A.  7", " 7"), ("A", "", "")],
-)  # fmt: skip
-def test_white_space_that_a_template_trims_is_no_part_of_the_echo(prefix: str, text: str, rest: str) -> None:
+    [
+        ("A.\n", "A.\nB.", "B."),
+        ("A.\n", "A. B.", " B."),
+        (" A.", "A. B.", " B."),
+        ("\nA.\n", "A. B.", " B."),
+        ("A. ", "A.  7", " 7"),
+        ("A", "", ""),
+    ],
+)
+def test_white_space_that_a_template_trims_is_no_part_of_the_echo(
+    prefix: str, text: str, rest: str
+) -> None:
     assert without_echo(prefix, Response("k", text=text)).text == rest
 
 

@@ -1,4 +1,5 @@
-"""The embedder: unit vectors by a model in this process, the same in any batch, and one sentence for what cannot be loaded."""
+"""The embedder: unit vectors by a model in this process, the same in any batch, and one sentence
+for what cannot be loaded."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ from cotlab.providers.local import embedder
 from cotlab.providers.local.embedder import Embedder, open_embedder
 
 REF = ModelRef("embedder", "all-MiniLM-L6-v2")
-SHORT = ("Step 1: 7 + 5 = 12.", "The cat sat on the mat.", "A feline rested on a rug.", "Profits fell by 3 % in May.")
+SHORT = (
+    "Step 1: 7 + 5 = 12.",
+    "The cat sat on the mat.",
+    "A feline rested on a rug.",
+    "Profits fell by 3 % in May.",
+)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +33,9 @@ def model() -> Embedder:
 
 def vectors(model: Embedder, *texts: str) -> torch.Tensor:
     replies = model.send_batch([Embed(model.ref, (text,)) for text in texts])
-    return torch.tensor([reply.vectors[0] for reply in replies if isinstance(reply, Response) and reply.vectors])
+    return torch.tensor(
+        [reply.vectors[0] for reply in replies if isinstance(reply, Response) and reply.vectors]
+    )
 
 
 def test_vectors_are_unit_length_and_near_for_texts_of_one_meaning(model: Embedder) -> None:
@@ -38,21 +46,34 @@ def test_vectors_are_unit_length_and_near_for_texts_of_one_meaning(model: Embedd
 
 
 def test_the_shipped_model_gives_the_published_cosines(model: Embedder) -> None:
-    """The model card's own example (sentence-transformers/all-MiniLM-L6-v2): 0.6660, 0.1046, 0.1411."""
-    found = vectors(model, "The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.")
+    """The model card's own example (sentence-transformers/all-MiniLM-L6-v2): 0.6660, 0.1046,
+    0.1411."""
+    found = vectors(
+        model, "The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."
+    )
     cosines = found @ found.T
-    assert [float(cosines[i, j]) for i, j in ((0, 1), (0, 2), (1, 2))] == pytest.approx([0.6660, 0.1046, 0.1411], abs=0.01)
+    assert [float(cosines[i, j]) for i, j in ((0, 1), (0, 2), (1, 2))] == pytest.approx(
+        [0.6660, 0.1046, 0.1411], abs=0.01
+    )
 
 
-def test_half_precision_moves_no_cosine_by_a_hundredth(model: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_precision_moves_no_cosine_by_a_hundredth(
+    model: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(embedder, "_multiplies_bfloat16", lambda: False)
     exact = open_embedder(REF)
-    assert exact.dtype == "float32" and exact.ref.revision != model.ref.revision or model.dtype == "float32"
+    assert (
+        exact.dtype == "float32"
+        and exact.ref.revision != model.ref.revision
+        or model.dtype == "float32"
+    )
     one, other = vectors(model, *SHORT), vectors(exact, *SHORT)
     assert float(((one @ one.T) - (other @ other.T)).abs().max()) < 0.01
 
 
-def test_a_model_that_half_precision_would_change_too_much_stays_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_half_precision_would_change_too_much_stays_exact(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(embedder, "_multiplies_bfloat16", lambda: False)
     exact = vectors(open_embedder(REF), *SHORT)
     monkeypatch.setattr(embedder, "_multiplies_bfloat16", lambda: True)
@@ -70,26 +91,43 @@ def test_a_text_is_the_same_alone_and_in_a_batch_of_other_lengths(model: Embedde
 def test_a_batch_embeds_no_text_twice(model: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     real = embedder._embed
-    monkeypatch.setattr(embedder, "_embed", lambda model, texts: seen.extend(texts) or real(model, texts))
+    monkeypatch.setattr(
+        embedder, "_embed", lambda model, texts: seen.extend(texts) or real(model, texts)
+    )
     asked = [Embed(model.ref, (text,)) for text in (*SHORT, *SHORT)] + [Embed(model.ref, SHORT)]
     replies = model.send_batch(asked)
     assert sorted(seen) == sorted(SHORT)
     assert all(isinstance(reply, Response) for reply in replies)
     first, again, last = replies[0], replies[4], replies[8]
-    assert isinstance(first, Response) and isinstance(again, Response) and isinstance(last, Response)
-    assert first.vectors == again.vectors and last.vectors is not None and last.vectors[:1] == first.vectors
+    assert (
+        isinstance(first, Response) and isinstance(again, Response) and isinstance(last, Response)
+    )
+    assert (
+        first.vectors == again.vectors
+        and last.vectors is not None
+        and last.vectors[:1] == first.vectors
+    )
 
 
 def test_what_it_cannot_embed_is_unsupported_and_costs_no_neighbour(model: Embedder) -> None:
     asked: list[Request] = [
-        Embed(model.ref, (" \n",)), Embed(model.ref, ("word " * 300,)), Complete(model.ref, (Message("user", "hi"),)),
-        Embed(model.ref, (SHORT[0],)), Embed(model.ref, ("a \ud800 half",)), Embed(model.ref, ()),
-    ]  # fmt: skip
+        Embed(model.ref, (" \n",)),
+        Embed(model.ref, ("word " * 300,)),
+        Complete(model.ref, (Message("user", "hi"),)),
+        Embed(model.ref, (SHORT[0],)),
+        Embed(model.ref, ("a \ud800 half",)),
+        Embed(model.ref, ()),
+    ]
     blank, long, other, good, odd, none = model.send_batch(asked)
     assert isinstance(blank, Unsupported) and "without a word" in str(blank)
     assert isinstance(long, Unsupported) and "302 tokens" in str(long) and "256" in str(long)
     assert isinstance(other, Unsupported)
-    assert isinstance(good, Response) and isinstance(odd, Response) and isinstance(none, Response) and none.vectors == ()
+    assert (
+        isinstance(good, Response)
+        and isinstance(odd, Response)
+        and isinstance(none, Response)
+        and none.vectors == ()
+    )
 
 
 async def test_one_request_is_answered_or_raises(model: Embedder) -> None:
@@ -101,13 +139,19 @@ async def test_one_request_is_answered_or_raises(model: Embedder) -> None:
 def test_a_folder_has_the_revision_of_its_weights(model: Embedder, tmp_path: Path) -> None:
     shutil.copytree(get_model_path(), tmp_path / "same")
     assert isinstance(model, BatchProvider)
-    assert open_embedder(ModelRef("embedder", str(tmp_path / "same"))).ref.revision == model.ref.revision
+    assert (
+        open_embedder(ModelRef("embedder", str(tmp_path / "same"))).ref.revision
+        == model.ref.revision
+    )
     from safetensors.torch import load_file, save_file
 
     weights = load_file(tmp_path / "same" / "model.safetensors")
     weights["embeddings.LayerNorm.bias"] += 0.01
     save_file(weights, tmp_path / "same" / "model.safetensors", {"format": "pt"})
-    assert open_embedder(ModelRef("embedder", str(tmp_path / "same"))).ref.revision != model.ref.revision
+    assert (
+        open_embedder(ModelRef("embedder", str(tmp_path / "same"))).ref.revision
+        != model.ref.revision
+    )
 
 
 def test_torch_has_its_threads_back(model: Embedder) -> None:

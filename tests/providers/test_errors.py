@@ -1,4 +1,5 @@
-"""Every way in which a vendor can fail ends in one of the house's errors, through the real SDKs; our own faults do not."""
+"""Every way in which a vendor can fail ends in one of the house's errors, through the real SDKs;
+our own faults do not."""
 
 from __future__ import annotations
 
@@ -45,7 +46,12 @@ from cotlab.providers.keys import KEY_VARIABLES
 from tests.support.loopback import Loopback, serving
 
 SECRET = "sk-very-secret-0123456789"
-MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-4-5", "google": "gemini-2.5-flash", "openai_compat": "small"}
+MODELS = {
+    "openai": "gpt-4o-mini",
+    "anthropic": "claude-haiku-4-5",
+    "google": "gemini-2.5-flash",
+    "openai_compat": "small",
+}
 LEAVES = (RateLimited, TimedOut, Unavailable, Unauthorised, NotFound, Unsupported, BadReply)
 Mapper = Callable[[BaseException], ProviderError]
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
@@ -137,7 +143,9 @@ FAILURES: list[tuple[dict[str, Any], type[ProviderError]]] = [
 async def test_each_failure_has_its_error(
     server: Loopback, model: Any, turn: dict[str, Any], kind: type[ProviderError]
 ) -> None:
-    if "status" in turn and "body" not in turn:  # a server that repeats what it was sent must not bring the key into a message
+    if (
+        "status" in turn and "body" not in turn
+    ):  # a server that repeats what it was sent must not bring the key into a message
         turn = {**turn, "error": {"message": f"not with {SECRET}", **turn.get("error", {})}}
     server.script(turn)
     assert type(await failure(model)) is kind
@@ -150,9 +158,18 @@ async def test_every_status_has_a_leaf(server: Loopback, model: Any) -> None:
     server.script(*({"status": status} for status in statuses))
     kinds = {status: type(await failure(model)) for status in statuses}
     assert server.count() == len(statuses)
-    assert {status for status in statuses if issubclass(kinds[status], Unauthorised)} == {401, 402, 403, 404}
+    assert {status for status in statuses if issubclass(kinds[status], Unauthorised)} == {
+        401,
+        402,
+        403,
+        404,
+    }
     assert {status for status in statuses if kinds[status] is RateLimited} == {429}
-    assert {status for status in statuses if kinds[status] is Unavailable} == {408, 409, *range(500, 600)}
+    assert {status for status in statuses if kinds[status] is Unavailable} == {
+        408,
+        409,
+        *range(500, 600),
+    }
 
 
 async def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +182,9 @@ async def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @on_one_loop
-async def test_words_of_a_server_are_cut_and_stand_on_one_line(server: Loopback, model: Any) -> None:
+async def test_words_of_a_server_are_cut_and_stand_on_one_line(
+    server: Loopback, model: Any
+) -> None:
     server.script({"status": 400, "error": {"message": "no\n\x00 way " + "x" * 5000}})
     said = str(await failure(model))
     assert "no \x00 way" in said and "\n" not in said and len(said) < 400
@@ -174,10 +193,19 @@ async def test_words_of_a_server_are_cut_and_stand_on_one_line(server: Loopback,
 @on_one_loop
 @pytest.mark.parametrize(
     ("headers", "after_s"),
-    [({"Retry-After": "7"}, 7.0), ({"Retry-After": "0.5"}, 0.5), ({"Retry-After": "0"}, 0.0), ({"retry-after-ms": "250"}, 0.25),
-     ({"retry-after-ms": "1500", "Retry-After": "9"}, 1.5), ({"retry-after-ms": "soon", "Retry-After": "9"}, 9.0)]
-    + [({"Retry-After": wrong}, None) for wrong in ("", "soon", "-3", "nan", "inf", "Wed, 99 Oct 2026 07:28:00 GMT")],
-)  # fmt: skip
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "0.5"}, 0.5),
+        ({"Retry-After": "0"}, 0.0),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after-ms": "1500", "Retry-After": "9"}, 1.5),
+        ({"retry-after-ms": "soon", "Retry-After": "9"}, 9.0),
+    ]
+    + [
+        ({"Retry-After": wrong}, None)
+        for wrong in ("", "soon", "-3", "nan", "inf", "Wed, 99 Oct 2026 07:28:00 GMT")
+    ],
+)
 async def test_the_wait_that_a_server_asks_for(
     server: Loopback, model: Any, headers: dict[str, str], after_s: float | None
 ) -> None:
@@ -191,7 +219,11 @@ async def test_a_wait_given_as_a_date(server: Loopback, model: Any) -> None:
     told = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     server.script({"status": 429, "headers": {"Retry-After": told}})
     limited = await failure(model)
-    assert isinstance(limited, RateLimited) and limited.after_s is not None and 3000 < limited.after_s <= 3600
+    assert (
+        isinstance(limited, RateLimited)
+        and limited.after_s is not None
+        and 3000 < limited.after_s <= 3600
+    )
 
 
 @on_one_loop
@@ -230,7 +262,9 @@ async def test_a_cancelled_call_is_cancelled(server: Loopback, model: Any) -> No
 
 
 @on_one_loop
-async def test_a_fault_of_ours_is_not_swallowed(server: Loopback, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fault_of_ours_is_not_swallowed(
+    server: Loopback, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(AttributeError):
         await model.send(replace(ask(model), messages=(Message("user", 7),)))  # type: ignore[arg-type]
 
@@ -243,7 +277,9 @@ async def test_a_fault_of_ours_is_not_swallowed(server: Loopback, model: Any, mo
 
 
 @on_one_loop
-async def test_what_no_file_takes_is_mended_on_the_way_out_and_in(server: Loopback, model: Any) -> None:
+async def test_what_no_file_takes_is_mended_on_the_way_out_and_in(
+    server: Loopback, model: Any
+) -> None:
     server.script({"text": "a\ud800b", "reasoning": "\udfff"})
     reply = await model.send(Complete(model.ref, (Message("user", "x\udc00y é"),), system="\ud800"))
     assert (reply.text, reply.reasoning) == ("a?b", "?")
@@ -265,16 +301,24 @@ def kinds_below(root: type[BaseException]) -> list[type[BaseException]]:
 
 
 def made(kind: type[BaseException], status: int) -> BaseException | None:
-    """An error of this kind in the way that the SDK makes it; None where it cannot be made from outside."""
+    """An error of this kind in the way that the SDK makes it; None where it cannot be made from
+    outside."""
     response = httpx2.Response(status, request=REQUEST, json={"error": {"message": "said"}})
     body = {"error": {"message": "said", "type": "x", "code": "y"}}
     for words in (
-        {"message": "said", "response": response, "body": body}, {"response": response, "body": body}, {"request": REQUEST},
-        {"message": "said", "request": REQUEST}, {"message": "said", "request": REQUEST, "body": body},
-        {"message": "said", "request": REQUEST, "response": response}, {"message": "said"},
-        {"code": status, "response_json": body}, {"completion": SimpleNamespace(usage=None)},
-        {"message": "said", "unsent_messages": []}, {"symbol": "x"}, {},
-    ):  # fmt: skip
+        {"message": "said", "response": response, "body": body},
+        {"response": response, "body": body},
+        {"request": REQUEST},
+        {"message": "said", "request": REQUEST},
+        {"message": "said", "request": REQUEST, "body": body},
+        {"message": "said", "request": REQUEST, "response": response},
+        {"message": "said"},
+        {"code": status, "response_json": body},
+        {"completion": SimpleNamespace(usage=None)},
+        {"message": "said", "unsent_messages": []},
+        {"symbol": "x"},
+        {},
+    ):
         try:
             return kind(**words)
         except TypeError:
@@ -289,12 +333,23 @@ SDKS: list[tuple[Mapper, type[BaseException], int]] = [
     (our_openai.map_openai_error, openai.OpenAIError, 20),
     (our_anthropic.map_anthropic_error, anthropic.AnthropicError, 25),
     (our_google.map_google_error, genai_errors.APIError, 3),
-    *((mapper, httpx2.HTTPError, 20) for mapper in (our_openai.map_openai_error, our_anthropic.map_anthropic_error, our_google.map_google_error)),
+    *(
+        (mapper, httpx2.HTTPError, 20)
+        for mapper in (
+            our_openai.map_openai_error,
+            our_anthropic.map_anthropic_error,
+            our_google.map_google_error,
+        )
+    ),
 ]
 
 
-@pytest.mark.parametrize(("mapper", "root", "least"), SDKS, ids=lambda value: getattr(value, "__module__", value))
-def test_every_error_of_an_sdk_has_a_leaf(mapper: Mapper, root: type[BaseException], least: int) -> None:
+@pytest.mark.parametrize(
+    ("mapper", "root", "least"), SDKS, ids=lambda value: getattr(value, "__module__", value)
+)
+def test_every_error_of_an_sdk_has_a_leaf(
+    mapper: Mapper, root: type[BaseException], least: int
+) -> None:
     kinds = kinds_below(root)
     seen = 0
     for kind in kinds:
@@ -306,19 +361,33 @@ def test_every_error_of_an_sdk_has_a_leaf(mapper: Mapper, root: type[BaseExcepti
     assert seen >= least and seen >= 0.9 * len(kinds), "most kinds can be made"
 
 
-@pytest.mark.parametrize("mapper", [our_openai.map_openai_error, our_anthropic.map_anthropic_error, our_google.map_google_error])
+@pytest.mark.parametrize(
+    "mapper",
+    [our_openai.map_openai_error, our_anthropic.map_anthropic_error, our_google.map_google_error],
+)
 def test_every_error_of_a_connection_has_a_leaf(mapper: Mapper) -> None:
-    gone = (ConnectionResetError("gone"), aiohttp.ServerDisconnectedError(), aiohttp.ClientPayloadError("cut"),
-            aiohttp.ClientError("x"), httpx2.InvalidURL("x"), httpx2.StreamClosed())  # fmt: skip
+    gone = (
+        ConnectionResetError("gone"),
+        aiohttp.ServerDisconnectedError(),
+        aiohttp.ClientPayloadError("cut"),
+        aiohttp.ClientError("x"),
+        httpx2.InvalidURL("x"),
+        httpx2.StreamClosed(),
+    )
     assert {type(mapper(error)) for error in gone} == {Unavailable}
-    assert {type(mapper(error)) for error in (aiohttp.ServerTimeoutError("late"), httpx2.ReadTimeout("late"))} == {TimedOut}
+    assert {
+        type(mapper(error))
+        for error in (aiohttp.ServerTimeoutError("late"), httpx2.ReadTimeout("late"))
+    } == {TimedOut}
 
 
 def test_a_certificate_that_is_not_trusted_is_told_as_such() -> None:
     """aiohttp's error for it is a ValueError too, as is JSON that cannot be read."""
     place = SimpleNamespace(host="h", port=1, is_ssl=True)
     error = aiohttp.ClientConnectorCertificateError(place, ValueError("self-signed"))  # type: ignore[arg-type]
-    assert "cannot be reached" in str(our_google.map_google_error(error)) and "self-signed" in str(our_google.map_google_error(error))
+    assert "cannot be reached" in str(our_google.map_google_error(error)) and "self-signed" in str(
+        our_google.map_google_error(error)
+    )
 
 
 def test_a_refused_connection_is_no_time_out() -> None:
@@ -334,36 +403,86 @@ def test_a_refused_connection_is_no_time_out() -> None:
     assert type(our_openai.map_openai_error(high)) is Unavailable
 
 
-BODY = json.dumps({
-    "choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1},
-    "content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn",
-    "candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}],
-}).encode()  # fmt: skip
-HEADERS = st.sampled_from([
-    b"Content-Length: %d\r\n" % len(BODY), b"Content-Length: 5\r\n", b"Content-Length: 99999\r\n", b"Content-Length: -1\r\n",
-    b"Content-Length: x\r\n", b"Transfer-Encoding: chunked\r\n", b"Content-Encoding: gzip\r\n", b"Content-Encoding: br\r\n",
-    b"Content-Encoding: deflate\r\n", b"Content-Type: text/html; charset=utf-16\r\n", b"Content-Type: application/json\r\n",
-    b"Content-Type: x\r\n", b"Location: http://127.0.0.1:9/\r\n", b"Set-Cookie: a\r\n", b"no colon\r\n", b"\xff: \xff\r\n",
-    b"X: " + b"y" * 70_000 + b"\r\n", b"Connection: close\r\n", b"Retry-After: \xff\r\n",
-])  # fmt: skip
-STATUS = st.sampled_from([b"HTTP/1.1 200 OK\r\n"] * 8 + [
-    b"HTTP/1.1 500 \r\n", b"HTTP/1.1 200\r\n", b"HTTP/1.0 200 OK\r\n", b"HTTP/9 200 OK\r\n", b"HTTP/1.1 999 \r\n", b"\r\n",
-    b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 101 Switching\r\n", b"HTTP/1.1 204 \r\n", b"SSH-2.0\r\n", b"",
-    b"HTTP/1.1 307 \r\nLocation: /v1/x\r\n", b"HTTP/1.1 400 Bad\r\n",
-])  # fmt: skip
-BODIES = st.sampled_from([BODY] * 4 + [
-    BODY[:20], b"", gzip.compress(BODY), b"5\r\nhello\r\n0\r\n\r\n", b"zz\r\n", b"\xff\xfe\x00", BODY + BODY,
-]) | st.binary(max_size=40)  # fmt: skip
+BODY = json.dumps(
+    {
+        "choices": [{"message": {"content": "x"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1},
+        "content": [{"type": "text", "text": "x"}],
+        "stop_reason": "end_turn",
+        "candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}],
+    }
+).encode()
+HEADERS = st.sampled_from(
+    [
+        b"Content-Length: %d\r\n" % len(BODY),
+        b"Content-Length: 5\r\n",
+        b"Content-Length: 99999\r\n",
+        b"Content-Length: -1\r\n",
+        b"Content-Length: x\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Content-Encoding: gzip\r\n",
+        b"Content-Encoding: br\r\n",
+        b"Content-Encoding: deflate\r\n",
+        b"Content-Type: text/html; charset=utf-16\r\n",
+        b"Content-Type: application/json\r\n",
+        b"Content-Type: x\r\n",
+        b"Location: http://127.0.0.1:9/\r\n",
+        b"Set-Cookie: a\r\n",
+        b"no colon\r\n",
+        b"\xff: \xff\r\n",
+        b"X: " + b"y" * 70_000 + b"\r\n",
+        b"Connection: close\r\n",
+        b"Retry-After: \xff\r\n",
+    ]
+)
+STATUS = st.sampled_from(
+    [b"HTTP/1.1 200 OK\r\n"] * 8
+    + [
+        b"HTTP/1.1 500 \r\n",
+        b"HTTP/1.1 200\r\n",
+        b"HTTP/1.0 200 OK\r\n",
+        b"HTTP/9 200 OK\r\n",
+        b"HTTP/1.1 999 \r\n",
+        b"\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 101 Switching\r\n",
+        b"HTTP/1.1 204 \r\n",
+        b"SSH-2.0\r\n",
+        b"",
+        b"HTTP/1.1 307 \r\nLocation: /v1/x\r\n",
+        b"HTTP/1.1 400 Bad\r\n",
+    ]
+)
+BODIES = st.sampled_from(
+    [BODY] * 4
+    + [
+        BODY[:20],
+        b"",
+        gzip.compress(BODY),
+        b"5\r\nhello\r\n0\r\n\r\n",
+        b"zz\r\n",
+        b"\xff\xfe\x00",
+        BODY + BODY,
+    ]
+) | st.binary(max_size=40)
 
 
 @asynccontextmanager
 async def saying(replies: list[bytes]) -> AsyncIterator[str]:
-    """A server that answers each connection's first request with the last of ``replies``, whatever it is, and hangs up."""
+    """A server that answers each connection's first request with the last of ``replies``, whatever
+    it is, and hangs up."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            size = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.startswith(b"content-length")), 0)
+            size = next(
+                (
+                    int(line.split(b":")[1])
+                    for line in head.split(b"\r\n")
+                    if line.startswith(b"content-length")
+                ),
+                0,
+            )
             await reader.readexactly(size)
             writer.write(replies[-1])
             await writer.drain()
@@ -382,7 +501,9 @@ async def saying(replies: list[bytes]) -> AsyncIterator[str]:
 @pytest.mark.soak
 @pytest.mark.parametrize("provider", list(MODELS))
 @given(st.lists(st.tuples(STATUS, st.lists(HEADERS, max_size=3), BODIES), min_size=8, max_size=8))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 async def test_whatever_a_server_says_is_a_reply_or_one_of_our_errors(
     provider: str, said: list[tuple[bytes, list[bytes], bytes]]
 ) -> None:

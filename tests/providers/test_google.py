@@ -11,7 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cotlab.core.errors import BadReply, ConfigError, NotFound, ProviderError, RateLimited, Unauthorised, Unsupported
+from cotlab.core.errors import (
+    BadReply,
+    ConfigError,
+    NotFound,
+    ProviderError,
+    RateLimited,
+    Unauthorised,
+    Unsupported,
+)
 from cotlab.core.requests import Complete, Message, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import THINKING
@@ -20,9 +28,15 @@ from tests.support.loopback import Loopback, serving
 
 ASKED = Complete(
     ModelRef("google", "gemini-2.0-flash"),
-    (Message("user", "first"), Message("assistant", "second"), Message("user", "third")), system="be brief",
-    max_tokens=17, temperature=0.5, seed=7, sample=3, stop=("\n", "END"), top_logprobs=50,
-)  # fmt: skip
+    (Message("user", "first"), Message("assistant", "second"), Message("user", "third")),
+    system="be brief",
+    max_tokens=17,
+    temperature=0.5,
+    seed=7,
+    sample=3,
+    stop=("\n", "END"),
+    top_logprobs=50,
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,39 +53,75 @@ async def model(server: Loopback) -> AsyncIterator[Google]:
     await model.close()
 
 
-async def test_everything_asked_is_sent_and_everything_said_is_read(server: Loopback, model: Google) -> None:
-    server.script({
-        "text": "It is 4.", "reasoning": "2 + 2", "usage": {"in": 11, "out": 5, "cached": 8, "reasoning": 2},
-        "logprobs": [["It", -0.5, [["It", -0.5], ["So", -1.25]]], [" is", -0.25, []]],
-    })  # fmt: skip
+async def test_everything_asked_is_sent_and_everything_said_is_read(
+    server: Loopback, model: Google
+) -> None:
+    server.script(
+        {
+            "text": "It is 4.",
+            "reasoning": "2 + 2",
+            "usage": {"in": 11, "out": 5, "cached": 8, "reasoning": 2},
+            "logprobs": [["It", -0.5, [["It", -0.5], ["So", -1.25]]], [" is", -0.25, []]],
+        }
+    )
     reply = await model.send(ASKED)
     (call,) = server.seen()
     assert call["path"] == "/v1beta/models/gemini-2.0-flash:generateContent"
     body = call["body"]
     assert [(said["role"], said["parts"]) for said in body["contents"]] == [
-        ("user", [{"text": "first"}]), ("model", [{"text": "second"}]), ("user", [{"text": "third"}]),
-    ]  # fmt: skip
+        ("user", [{"text": "first"}]),
+        ("model", [{"text": "second"}]),
+        ("user", [{"text": "third"}]),
+    ]
     assert body["systemInstruction"]["parts"] == [{"text": "be brief"}]
     assert body["generationConfig"] == {
-        "maxOutputTokens": 17, "temperature": 0.5, "seed": 10, "stopSequences": ["\n", "END"], "responseLogprobs": True,
+        "maxOutputTokens": 17,
+        "temperature": 0.5,
+        "seed": 10,
+        "stopSequences": ["\n", "END"],
+        "responseLogprobs": True,
         "logprobs": 20,
-    }  # fmt: skip
+    }
     assert set(body) == {"contents", "systemInstruction", "generationConfig"}
     assert reply.sent == {
-        "model": "gemini-2.0-flash", "max_output_tokens": 17, "temperature": 0.5, "seed": 10, "stop_sequences": ["\n", "END"],
-        "response_logprobs": True, "logprobs": 20, "given": "user",
-    }  # fmt: skip
-    assert (reply.key, reply.text, reply.reasoning, reply.finish) == (ASKED.key, "It is 4.", "2 + 2", "stop")
+        "model": "gemini-2.0-flash",
+        "max_output_tokens": 17,
+        "temperature": 0.5,
+        "seed": 10,
+        "stop_sequences": ["\n", "END"],
+        "response_logprobs": True,
+        "logprobs": 20,
+        "given": "user",
+    }
+    assert (reply.key, reply.text, reply.reasoning, reply.finish) == (
+        ASKED.key,
+        "It is 4.",
+        "2 + 2",
+        "stop",
+    )
     assert reply.usage == Usage(11, 5, cached=8, reasoning=2)
-    assert reply.tokens == (Token("It", -0.5, (("It", -0.5), ("So", -1.25))), Token(" is", -0.25, ()))
+    assert reply.tokens == (
+        Token("It", -0.5, (("It", -0.5), ("So", -1.25))),
+        Token(" is", -0.25, ()),
+    )
     assert (reply.refused, reply.model) == (False, "gemini-2.0-flash")
 
 
 @pytest.mark.parametrize(
     ("name", "names", "not_sent"),
-    [("gemini-2.5-flash", {"maxOutputTokens", "temperature", "seed", "stopSequences"}, ["top_logprobs"]),
-     ("models/gemini-3.8-flash", {"maxOutputTokens", "seed", "stopSequences"}, ["temperature", "top_logprobs"])],
-)  # fmt: skip
+    [
+        (
+            "gemini-2.5-flash",
+            {"maxOutputTokens", "temperature", "seed", "stopSequences"},
+            ["top_logprobs"],
+        ),
+        (
+            "models/gemini-3.8-flash",
+            {"maxOutputTokens", "seed", "stopSequences"},
+            ["temperature", "top_logprobs"],
+        ),
+    ],
+)
 async def test_a_newer_model_is_not_sent_what_it_rejects(
     server: Loopback, name: str, names: set[str], not_sent: list[str]
 ) -> None:
@@ -100,14 +150,29 @@ async def test_what_it_does_not_take_is_told(server: Loopback, model: Google) ->
     assert server.count() == 0
 
 
-REASONS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY")
+REASONS = (
+    "SAFETY",
+    "RECITATION",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MODEL_ARMOR",
+    "IMAGE_SAFETY",
+)
 
 
-@pytest.mark.parametrize("turn", [{"refusal": True}, *({"finish": reason} for reason in REASONS)], ids=str)
+@pytest.mark.parametrize(
+    "turn", [{"refusal": True}, *({"finish": reason} for reason in REASONS)], ids=str
+)
 async def test_a_refusal_is_data(server: Loopback, model: Google, turn: dict[str, Any]) -> None:
     server.script({"text": None, "usage": {"in": 9, "out": 0}, **turn})
     reply = await model.send(ASKED)
-    assert (reply.refused, reply.text, reply.finish, reply.usage.tokens_in) == (True, None, "content_filter", 9)
+    assert (reply.refused, reply.text, reply.finish, reply.usage.tokens_in) == (
+        True,
+        None,
+        "content_filter",
+        9,
+    )
 
 
 async def test_what_was_said_before_a_refusal_is_kept(server: Loopback, model: Google) -> None:
@@ -118,13 +183,29 @@ async def test_what_was_said_before_a_refusal_is_kept(server: Loopback, model: G
 
 @pytest.mark.parametrize(
     ("told", "finish"),
-    [("STOP", "stop"), ("MAX_TOKENS", "length"), ("OTHER", "other"), ("LANGUAGE", "other"), ("MALFORMED_RESPONSE", "other"),
-     ("NEW", "other"), ("CONTINUATION", "length")],
-)  # fmt: skip
-async def test_the_words_for_an_end(server: Loopback, model: Google, told: str, finish: str) -> None:
-    server.script({"finish": told, "text": "x"}, {"finish": told, "text": None}, {"finish": told, "text": None})
+    [
+        ("STOP", "stop"),
+        ("MAX_TOKENS", "length"),
+        ("OTHER", "other"),
+        ("LANGUAGE", "other"),
+        ("MALFORMED_RESPONSE", "other"),
+        ("NEW", "other"),
+        ("CONTINUATION", "length"),
+    ],
+)
+async def test_the_words_for_an_end(
+    server: Loopback, model: Google, told: str, finish: str
+) -> None:
+    server.script(
+        {"finish": told, "text": "x"},
+        {"finish": told, "text": None},
+        {"finish": told, "text": None},
+    )
     assert (await model.send(ASKED)).finish == finish
-    for asked in (ASKED, replace(ASKED, stop=())):  # a stop sequence may end a reply before its first word
+    for asked in (
+        ASKED,
+        replace(ASKED, stop=()),
+    ):  # a stop sequence may end a reply before its first word
         if finish == "length" or (finish == "stop" and asked.stop):
             assert (await model.send(asked)).text == ""
         else:
@@ -132,7 +213,9 @@ async def test_the_words_for_an_end(server: Loopback, model: Google, told: str, 
                 await model.send(asked)
 
 
-def error(status: int, message: str, *details: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+def error(
+    status: int, message: str, *details: dict[str, Any], reason: str | None = None
+) -> dict[str, Any]:
     told = {"message": message, "details": list(details), **({"status": reason} if reason else {})}
     return {"status": status, "error": told}
 
@@ -141,11 +224,32 @@ QUOTA = {"@type": "type.googleapis.com/google.rpc.QuotaFailure"}
 FAILURES: list[tuple[dict[str, Any], type[ProviderError]]] = [
     (error(400, "API key not valid. Please pass a valid API key."), Unauthorised),
     (error(400, "API key expired. Please renew the API key."), Unauthorised),
-    (error(400, "User location is not supported. Please enable billing.", reason="FAILED_PRECONDITION"), Unauthorised),
+    (
+        error(
+            400,
+            "User location is not supported. Please enable billing.",
+            reason="FAILED_PRECONDITION",
+        ),
+        Unauthorised,
+    ),
     (error(400, "Logprobs is not enabled for models/gemini-2.5-pro"), Unsupported),
     (error(404, "models/x is not found"), NotFound),
-    (error(429, "quota", {**QUOTA, "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}]}), Unauthorised),
-    (error(429, "quota", {**QUOTA, "violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel"}]}), RateLimited),
+    (
+        error(
+            429,
+            "quota",
+            {**QUOTA, "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}]},
+        ),
+        Unauthorised,
+    ),
+    (
+        error(
+            429,
+            "quota",
+            {**QUOTA, "violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel"}]},
+        ),
+        RateLimited,
+    ),
     (error(429, "quota", {**QUOTA, "violations": "x"}, {"retryDelay": None}), RateLimited),
     ({"status": 429, "body": '[{"error": {"code": 429, "message": "x"}}]'}, RateLimited),
     ({"status": 429, "body": '{"error": {"details": [7]}}'}, RateLimited),
@@ -153,16 +257,26 @@ FAILURES: list[tuple[dict[str, Any], type[ProviderError]]] = [
 
 
 @pytest.mark.parametrize(("turn", "kind"), FAILURES, ids=lambda value: str(value)[:70])
-async def test_the_vendors_own_errors(server: Loopback, model: Google, turn: dict[str, Any], kind: type[ProviderError]) -> None:
+async def test_the_vendors_own_errors(
+    server: Loopback, model: Google, turn: dict[str, Any], kind: type[ProviderError]
+) -> None:
     server.script(turn)
     with pytest.raises(ProviderError) as caught:
         await model.send(ASKED)
     assert type(caught.value) is kind
 
 
-@pytest.mark.parametrize(("delay", "after_s"), [("2s", 2.0), ("47.5s", 47.5), ("0.25s", 0.25), ("soon", None), ("-1s", None)])
-async def test_the_wait_that_the_vendor_asks_for(server: Loopback, model: Google, delay: str, after_s: float | None) -> None:
-    server.script({"status": 429, "retry_delay": delay}, {"status": 429, "retry_delay": delay, "headers": {"Retry-After": "9"}})
+@pytest.mark.parametrize(
+    ("delay", "after_s"),
+    [("2s", 2.0), ("47.5s", 47.5), ("0.25s", 0.25), ("soon", None), ("-1s", None)],
+)
+async def test_the_wait_that_the_vendor_asks_for(
+    server: Loopback, model: Google, delay: str, after_s: float | None
+) -> None:
+    server.script(
+        {"status": 429, "retry_delay": delay},
+        {"status": 429, "retry_delay": delay, "headers": {"Retry-After": "9"}},
+    )
     for wanted in (after_s, max(after_s or 0, 9)):
         with pytest.raises(RateLimited) as caught:
             await model.send(ASKED)
@@ -171,13 +285,26 @@ async def test_the_wait_that_the_vendor_asks_for(server: Loopback, model: Google
 
 @pytest.mark.parametrize(
     ("told", "usage"),
-    [({"promptTokenCount": 5, "candidatesTokenCount": 3}, Usage(5, 3)),
-     ({"promptTokenCount": 5, "thoughtsTokenCount": 40}, Usage(5, 40, reasoning=40)),  # what is nought is left out
-     ({"promptTokenCount": "5", "candidatesTokenCount": -3}, Usage()), (None, Usage()), ([], Usage())],
-)  # fmt: skip
-async def test_tokens_are_counted_whole_or_not_at_all(server: Loopback, model: Google, told: Any, usage: Usage) -> None:
-    body = {"candidates": [{"content": {"parts": [{"text": "a"}, {"text": "b"}]}, "finishReason": "STOP"}],
-            "usageMetadata": told}  # fmt: skip
+    [
+        ({"promptTokenCount": 5, "candidatesTokenCount": 3}, Usage(5, 3)),
+        (
+            {"promptTokenCount": 5, "thoughtsTokenCount": 40},
+            Usage(5, 40, reasoning=40),
+        ),  # what is nought is left out
+        ({"promptTokenCount": "5", "candidatesTokenCount": -3}, Usage()),
+        (None, Usage()),
+        ([], Usage()),
+    ],
+)
+async def test_tokens_are_counted_whole_or_not_at_all(
+    server: Loopback, model: Google, told: Any, usage: Usage
+) -> None:
+    body = {
+        "candidates": [
+            {"content": {"parts": [{"text": "a"}, {"text": "b"}]}, "finishReason": "STOP"}
+        ],
+        "usageMetadata": told,
+    }
     server.script({"body": json.dumps(body)})
     reply = await model.send(ASKED)
     assert reply.usage == usage and reply.text == "ab"
@@ -188,10 +315,17 @@ async def test_the_models_of_the_vendor(server: Loopback, model: Google) -> None
     assert server.seen()[0]["path"] == "/v1beta/models"
 
 
-async def test_nothing_of_the_environment_leads_elsewhere(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"GOOGLE_GENAI_USE_VERTEXAI": "true", "GOOGLE_GENAI_API_VERSION": "v9", "GOOGLE_CLOUD_PROJECT": "p",
-                        "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:9", "GOOGLE_API_KEY": "real-key",
-                        "COTLAB_SEND_KEY_TO": "127.0.0.1"}.items():  # fmt: skip
+async def test_nothing_of_the_environment_leads_elsewhere(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "GOOGLE_GENAI_USE_VERTEXAI": "true",
+        "GOOGLE_GENAI_API_VERSION": "v9",
+        "GOOGLE_CLOUD_PROJECT": "p",
+        "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:9",
+        "GOOGLE_API_KEY": "real-key",
+        "COTLAB_SEND_KEY_TO": "127.0.0.1",
+    }.items():
         monkeypatch.setenv(name, value)
     server.script()
     model = Google(ModelRef("google", "gemini-2.0-flash", base_url=server.root))
@@ -200,31 +334,60 @@ async def test_nothing_of_the_environment_leads_elsewhere(server: Loopback, monk
 
 
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.text(st.characters(), max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2), max_leaves=4,
-)  # fmt: skip
-PLACES = st.sampled_from([
-    ("candidates",), ("candidates", 0), ("candidates", 0, "content"), ("candidates", 0, "content", "parts"),
-    ("candidates", 0, "content", "parts", 0), ("candidates", 0, "content", "parts", 0, "text"),
-    ("candidates", 0, "content", "parts", 0, "thought"), ("candidates", 0, "finishReason"), ("candidates", 0, "logprobsResult"),
-    ("candidates", 0, "logprobsResult", "chosenCandidates"), ("candidates", 0, "logprobsResult", "chosenCandidates", 0),
-    ("candidates", 0, "logprobsResult", "topCandidates"), ("candidates", 0, "logprobsResult", "topCandidates", 0),
-    ("candidates", 0, "logprobsResult", "topCandidates", 0, "candidates"),
-    ("promptFeedback",), ("usageMetadata",), ("modelVersion",),
-])  # fmt: skip
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats()
+    | st.text(st.characters(), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+PLACES = st.sampled_from(
+    [
+        ("candidates",),
+        ("candidates", 0),
+        ("candidates", 0, "content"),
+        ("candidates", 0, "content", "parts"),
+        ("candidates", 0, "content", "parts", 0),
+        ("candidates", 0, "content", "parts", 0, "text"),
+        ("candidates", 0, "content", "parts", 0, "thought"),
+        ("candidates", 0, "finishReason"),
+        ("candidates", 0, "logprobsResult"),
+        ("candidates", 0, "logprobsResult", "chosenCandidates"),
+        ("candidates", 0, "logprobsResult", "chosenCandidates", 0),
+        ("candidates", 0, "logprobsResult", "topCandidates"),
+        ("candidates", 0, "logprobsResult", "topCandidates", 0),
+        ("candidates", 0, "logprobsResult", "topCandidates", 0, "candidates"),
+        ("promptFeedback",),
+        ("usageMetadata",),
+        ("modelVersion",),
+    ]
+)
 
 
 @given(PLACES, JUNK)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_no_reply_of_a_server_is_a_bug(server: Loopback, model: Google, place: tuple[Any, ...], junk: Any) -> None:
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+async def test_no_reply_of_a_server_is_a_bug(
+    server: Loopback, model: Google, place: tuple[Any, ...], junk: Any
+) -> None:
     body: Any = {
-        "candidates": [{
-            "content": {"parts": [{"text": "x"}]}, "finishReason": "STOP",
-            "logprobsResult": {"chosenCandidates": [{"token": "x", "logProbability": -1.0}],
-                               "topCandidates": [{"candidates": [{"token": "x", "logProbability": -1.0}]}]},
-        }],
-        "usageMetadata": {"promptTokenCount": 1}, "modelVersion": "m",
-    }  # fmt: skip
+        "candidates": [
+            {
+                "content": {"parts": [{"text": "x"}]},
+                "finishReason": "STOP",
+                "logprobsResult": {
+                    "chosenCandidates": [{"token": "x", "logProbability": -1.0}],
+                    "topCandidates": [{"candidates": [{"token": "x", "logProbability": -1.0}]}],
+                },
+            }
+        ],
+        "usageMetadata": {"promptTokenCount": 1},
+        "modelVersion": "m",
+    }
     at = body
     for part in place[:-1]:
         at = at[part]

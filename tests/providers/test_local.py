@@ -1,4 +1,5 @@
-"""Models in this process: the same numbers in any batch, the same text as the library's own loop, and clear refusals."""
+"""Models in this process: the same numbers in any batch, the same text as the library's own loop,
+and clear refusals."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
 from cotlab.core.errors import ConfigError, UnknownName, Unsupported
 from cotlab.core.provider import BatchProvider
@@ -32,20 +39,23 @@ TEXTS = (
     "naïve café 🙂 ¿qué?",
 )
 TEMPLATE = (
-    "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system turns') }}{% endif %}"
-    "<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+    "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system turns') }}{%"
+    " endif %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt"
+    " %}<assistant>{% endif %}"
 )
 TOLERANCE = 1e-5
 
 
 def byte_tokenizer() -> PreTrainedTokenizerFast:
-    """GPT-2's kind: bytes and their merges, a space belongs to the word after it, no text is unknown."""
+    """GPT-2's kind: bytes and their merges, a space belongs to the word after it, no text is
+    unknown."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(
-        TEXTS, trainers.BpeTrainer(vocab_size=320, special_tokens=["<end>"], initial_alphabet=alphabet)
+        TEXTS,
+        trainers.BpeTrainer(vocab_size=320, special_tokens=["<end>"], initial_alphabet=alphabet),
     )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
 
@@ -56,23 +66,42 @@ def metaspace_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
     tokenizer.train_from_iterator(
-        TEXTS, trainers.BpeTrainer(vocab_size=200, special_tokens=["<unk>", "<end>"], show_progress=False)
+        TEXTS,
+        trainers.BpeTrainer(vocab_size=200, special_tokens=["<unk>", "<end>"], show_progress=False),
     )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", unk_token="<unk>")
 
 
 def save(folder: Path, tokenizer: Any, kind: str) -> Path:
-    """A random model so small that it takes milliseconds, with weights wide enough for its choices to be clear."""
+    """A random model so small that it takes milliseconds, with weights wide enough for its choices
+    to be clear."""
     torch.manual_seed(0)
-    size = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None, "pad_token_id": None}
+    size = {
+        "vocab_size": len(tokenizer),
+        "eos_token_id": tokenizer.eos_token_id,
+        "bos_token_id": None,
+        "pad_token_id": None,
+    }
     model: Any
     if kind == "gpt2":
-        model = GPT2LMHeadModel(GPT2Config(n_positions=96, n_embd=32, n_layer=2, n_head=2, initializer_range=0.2, **size))
+        model = GPT2LMHeadModel(
+            GPT2Config(
+                n_positions=96, n_embd=32, n_layer=2, n_head=2, initializer_range=0.2, **size
+            )
+        )
     else:
         model = LlamaForCausalLM(
-            LlamaConfig(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-                        max_position_embeddings=200, initializer_range=0.2, **size)
-        )  # fmt: skip
+            LlamaConfig(
+                hidden_size=32,
+                intermediate_size=48,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                max_position_embeddings=200,
+                initializer_range=0.2,
+                **size,
+            )
+        )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -114,19 +143,30 @@ def model(request: pytest.FixtureRequest, opened: dict[str, LocalModel]) -> Loca
 
 
 def speaks_english(model: LocalModel) -> bool:
-    return model._loaded.tokenizer.convert_tokens_to_ids("<pad>") in (None, model._loaded.tokenizer.unk_token_id)
+    return model._loaded.tokenizer.convert_tokens_to_ids("<pad>") in (
+        None,
+        model._loaded.tokenizer.unk_token_id,
+    )
 
 
 def questions(model: LocalModel) -> list[Complete]:
     """Requests of different lengths that this model's vocabulary covers."""
     if speaks_english(model):
-        prompts = [((Message("user", text[:n]),), "the ") for text in TEXTS[:3] for n in (5, 11, 16)]
+        prompts = [
+            ((Message("user", text[:n]),), "the ") for text in TEXTS[:3] for n in (5, 11, 16)
+        ]
     else:
         items = load_suite(find_suite("wordproblems")).items[:4]
-        built = [f(i.question, tuple(s.text for s in i.steps[:k]), "continuation")
-                 for i in items for f, k in ((ask_answer, 9), (ask_rest, 1))]  # fmt: skip
+        built = [
+            f(i.question, tuple(s.text for s in i.steps[:k]), "continuation")
+            for i in items
+            for f, k in ((ask_answer, 9), (ask_rest, 1))
+        ]
         prompts = [(prompt.messages, prompt.prefix) for prompt in built]
-    return [Complete(model.ref, messages, prefix=prefix, max_tokens=12, top_logprobs=4) for messages, prefix in prompts]
+    return [
+        Complete(model.ref, messages, prefix=prefix, max_tokens=12, top_logprobs=4)
+        for messages, prefix in prompts
+    ]
 
 
 def ask(model: LocalModel, requests: Sequence[Request]) -> list[Response]:
@@ -137,7 +177,12 @@ def ask(model: LocalModel, requests: Sequence[Request]) -> list[Response]:
 
 def assert_close(one: Response, other: Response) -> None:
     """Equal but for the last digits of log-probabilities."""
-    assert (one.key, one.text, one.finish, one.usage) == (other.key, other.text, other.finish, other.usage)
+    assert (one.key, one.text, one.finish, one.usage) == (
+        other.key,
+        other.text,
+        other.finish,
+        other.usage,
+    )
     assert [t.text for t in one.tokens] == [t.text for t in other.tokens]
     for a, b in zip(one.tokens, other.tokens, strict=True):
         assert a.logprob == pytest.approx(b.logprob, abs=TOLERANCE)
@@ -146,7 +191,9 @@ def assert_close(one: Response, other: Response) -> None:
 
 def test_a_local_model_is_a_batch_provider(model: LocalModel) -> None:
     assert isinstance(model, BatchProvider)
-    assert model.ref.revision and model.ref.form == ("chat" if model._loaded.has_chat_template else "continuation")
+    assert model.ref.revision and model.ref.form == (
+        "chat" if model._loaded.has_chat_template else "continuation"
+    )
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -163,9 +210,16 @@ def test_greedy_text_is_that_of_the_library(model: LocalModel) -> None:
     network, tokenizer = model._loaded.model, model._loaded.tokenizer
     for request, reply in zip(asked := questions(model), ask(model, asked), strict=True):
         text = rendered(model, request)
-        ids = tokenizer(text, return_tensors="pt", add_special_tokens=not model._loaded.has_chat_template)["input_ids"]
-        made = network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=12, do_sample=False,
-                                pad_token_id=tokenizer.eos_token_id)[0, ids.shape[1] :].tolist()  # fmt: skip
+        ids = tokenizer(
+            text, return_tensors="pt", add_special_tokens=not model._loaded.has_chat_template
+        )["input_ids"]
+        made = network.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=12,
+            do_sample=False,
+            pad_token_id=tokenizer.eos_token_id,
+        )[0, ids.shape[1] :].tolist()
         stopped = tokenizer.eos_token_id in made
         made = made[: made.index(tokenizer.eos_token_id)] if stopped else made
         assert reply.usage.tokens_out == len(made) and reply.usage.tokens_in == ids.shape[1]
@@ -178,7 +232,11 @@ def test_greedy_text_is_that_of_the_library(model: LocalModel) -> None:
 def rendered(model: LocalModel, request: Complete | LogProb) -> str:
     """The text that the model should see, spelt out a second time."""
     question = request.messages[0].content
-    return f"<user>{question}\n<assistant>{request.prefix}" if model.ref.form == "chat" else f"Q: {question}\n{request.prefix}"
+    return (
+        f"<user>{question}\n<assistant>{request.prefix}"
+        if model.ref.form == "chat"
+        else f"Q: {question}\n{request.prefix}"
+    )
 
 
 def test_tokens_are_the_text_and_their_logprobs_are_the_models(model: LocalModel) -> None:
@@ -189,7 +247,14 @@ def test_tokens_are_the_text_and_their_logprobs_are_the_models(model: LocalModel
             assert token.top[0] == (token.text, token.logprob)  # greedy: the likeliest
             assert [p for _, p in token.top] == sorted((p for _, p in token.top), reverse=True)
         if reply.text and "\ufffd" not in reply.text:
-            (first,) = ask(model, [LogProb(model.ref, request.messages, (reply.tokens[0].text,), prefix=request.prefix)])
+            (first,) = ask(
+                model,
+                [
+                    LogProb(
+                        model.ref, request.messages, (reply.tokens[0].text,), prefix=request.prefix
+                    )
+                ],
+            )
             if naive(model, request, reply.tokens[0].text)[1] == 1:
                 assert first.numbers == pytest.approx([reply.tokens[0].logprob], abs=TOLERANCE)
 
@@ -207,11 +272,19 @@ def naive(model: LocalModel, request: Complete | LogProb, answer: str) -> tuple[
 
 
 def test_the_logprob_of_an_answer_is_that_of_a_naive_forward(model: LocalModel) -> None:
-    answers = (" the", "t", " mat. So it is", ".") if speaks_english(model) else (" 1", " 7", " 1.\n", ".")
-    asked = [LogProb(model.ref, request.messages, answers[: 1 + k % 4], prefix=request.prefix)
-             for k, request in enumerate(questions(model))]  # fmt: skip
+    answers = (
+        (" the", "t", " mat. So it is", ".")
+        if speaks_english(model)
+        else (" 1", " 7", " 1.\n", ".")
+    )
+    asked = [
+        LogProb(model.ref, request.messages, answers[: 1 + k % 4], prefix=request.prefix)
+        for k, request in enumerate(questions(model))
+    ]
     for request, reply in zip(asked, ask(model, asked), strict=True):
-        assert reply.numbers == pytest.approx([naive(model, request, answer)[0] for answer in request.answers], abs=TOLERANCE)
+        assert reply.numbers == pytest.approx(
+            [naive(model, request, answer)[0] for answer in request.answers], abs=TOLERANCE
+        )
         assert reply.text is None
 
 
@@ -236,7 +309,9 @@ def test_draws_follow_the_models_distribution(opened: dict[str, LocalModel]) -> 
     drawn = [reply.text for reply in ask(model, [replace(one, sample=k) for k in range(n)])]
     for text, logprob in top:
         p = float(torch.tensor(logprob).exp())
-        assert abs(drawn.count(text) - n * p) <= 5 * (n * p * (1 - p)) ** 0.5 + 1  # five standard errors
+        assert (
+            abs(drawn.count(text) - n * p) <= 5 * (n * p * (1 - p)) ** 0.5 + 1
+        )  # five standard errors
 
 
 def test_a_low_temperature_is_nearly_greedy(opened: dict[str, LocalModel]) -> None:
@@ -264,7 +339,9 @@ def test_a_word_outside_the_vocabulary_is_named(opened: dict[str, LocalModel]) -
     model = opened["faithful-a"]
     good = questions(model)[0]
     strange = replace(good, messages=(Message("user", "How many zeppelins has Mia now?"),))
-    replies = model.send_batch([strange, good, LogProb(model.ref, good.messages, (" quux",), prefix=good.prefix)])
+    replies = model.send_batch(
+        [strange, good, LogProb(model.ref, good.messages, (" quux",), prefix=good.prefix)]
+    )
     assert isinstance(replies[1], Response)
     assert isinstance(replies[0], Unsupported) and "zeppelins" in str(replies[0])
     assert isinstance(replies[2], Unsupported) and "quux" in str(replies[2])
@@ -275,7 +352,11 @@ def test_what_cannot_be_answered_is_unsupported(opened: dict[str, LocalModel]) -
     request = questions(model)[0]
     long = replace(request, prefix="x ! " * 96)
     empty = LogProb(model.ref, request.messages, ("a", ""))
-    for asked, why in ((long, "takes fewer than 96"), (empty, "empty"), (Embed(model.ref, ("a",)), "'embed'")):
+    for asked, why in (
+        (long, "takes fewer than 96"),
+        (empty, "empty"),
+        (Embed(model.ref, ("a",)), "'embed'"),
+    ):
         (reply,) = model.send_batch([asked])
         assert isinstance(reply, Unsupported) and why in str(reply)
 
@@ -285,7 +366,9 @@ def test_a_reply_ends_where_the_model_has_no_more_room(opened: dict[str, LocalMo
     request = replace(questions(model)[0], prefix="!?" * 40, max_tokens=500)
     (reply,) = ask(model, [request])
     assert reply.usage.tokens_in is not None and reply.usage.tokens_out is not None
-    assert reply.finish in ("length", "stop") and reply.usage.tokens_in + reply.usage.tokens_out <= 96
+    assert (
+        reply.finish in ("length", "stop") and reply.usage.tokens_in + reply.usage.tokens_out <= 96
+    )
 
 
 def test_turns_that_a_template_refuses_are_unsupported(opened: dict[str, LocalModel]) -> None:
@@ -301,35 +384,52 @@ async def test_send_is_a_batch_of_one(opened: dict[str, LocalModel]) -> None:
         await model.send(replace(request, prefix="x ! " * 96))
 
 
-def test_a_tokenizer_that_ends_every_text_does_not_end_the_prompt(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_tokenizer_that_ends_every_text_does_not_end_the_prompt(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
     from tokenizers.processors import TemplateProcessing
 
     shutil.copytree(folders["gpt2"], tmp_path / "m")
     tokenizer = byte_tokenizer()
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing("$A <end>", special_tokens=[("<end>", 0)])
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        "$A <end>", special_tokens=[("<end>", 0)]
+    )
     tokenizer.save_pretrained(tmp_path / "m")
-    ends, plain = open_local(ModelRef("local", str(tmp_path / "m"))), open_local(ModelRef("local", str(folders["gpt2"])))
+    ends, plain = (
+        open_local(ModelRef("local", str(tmp_path / "m"))),
+        open_local(ModelRef("local", str(folders["gpt2"]))),
+    )
     request = questions(plain)[0]
     scored = LogProb(plain.ref, request.messages, (" the", "cat"), prefix=request.prefix)
     assert ask(ends, [request])[0].text == ask(plain, [request])[0].text
     assert ask(ends, [scored])[0].numbers == ask(plain, [scored])[0].numbers
 
 
-def test_without_character_offsets_text_is_written_and_what_needs_them_is_refused(tmp_path: Path) -> None:
+def test_without_character_offsets_text_is_written_and_what_needs_them_is_refused(
+    tmp_path: Path,
+) -> None:
     from transformers import ByT5Tokenizer
 
     model = open_local(ModelRef("local", str(save(tmp_path / "m", ByT5Tokenizer(), "llama"))))
     message = (Message("user", "the cat"),)
-    requests = [Complete(model.ref, message, max_tokens=3), LogProb(model.ref, message, (" sat",)),
-                LogProb(model.ref, message, (" sat",), top_logprobs=5),
-                Locate(model.ref, message, (Span(0, 0, 3),))]  # fmt: skip
+    requests = [
+        Complete(model.ref, message, max_tokens=3),
+        LogProb(model.ref, message, (" sat",)),
+        LogProb(model.ref, message, (" sat",), top_logprobs=5),
+        Locate(model.ref, message, (Span(0, 0, 3),)),
+    ]
     written, *refused = model.send_batch(requests)
     assert isinstance(written, Response) and written.usage.tokens_out
-    assert all(isinstance(reply, Unsupported) and "tells no character offsets" in str(reply) for reply in refused)
+    assert all(
+        isinstance(reply, Unsupported) and "tells no character offsets" in str(reply)
+        for reply in refused
+    )
 
 
 @pytest.mark.parametrize("told", [-1, 0])
-def test_a_model_that_tells_no_longest_text_takes_any(opened: dict[str, LocalModel], told: int) -> None:
+def test_a_model_that_tells_no_longest_text_takes_any(
+    opened: dict[str, LocalModel], told: int
+) -> None:
     config = opened["gpt2"]._loaded.model.config
     own = config.n_positions
     config.n_positions = told
@@ -339,7 +439,10 @@ def test_a_model_that_tells_no_longest_text_takes_any(opened: dict[str, LocalMod
         config.n_positions = own
 
 
-@pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "~/nowhere-at-all", "no-such-owner/no-such-model", "", "a b"])
+@pytest.mark.parametrize(
+    "name",
+    ["/no/such/folder", "./nowhere", "~/nowhere-at-all", "no-such-owner/no-such-model", "", "a b"],
+)
 def test_a_model_that_is_not_there_is_told(name: str) -> None:
     with pytest.raises(ConfigError, match=r"cannot be loaded|not a Hugging Face model folder"):
         open_local(ModelRef("local", name))

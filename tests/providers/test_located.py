@@ -1,4 +1,5 @@
-"""Where a chain lies under a chat template: in the very text that is generated from, scored and patched, or nowhere."""
+"""Where a chain lies under a chat template: in the very text that is generated from, scored and
+patched, or nowhere."""
 
 from __future__ import annotations
 
@@ -12,7 +13,17 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from cotlab.core.errors import Unsupported
 from cotlab.core.program import Params, Peers
-from cotlab.core.requests import PREFIX, Complete, Failed, Locate, Request, Response, PatchRow, Source, Span
+from cotlab.core.requests import (
+    PREFIX,
+    Complete,
+    Failed,
+    Locate,
+    PatchRow,
+    Request,
+    Response,
+    Source,
+    Span,
+)
 from cotlab.core.types import ModelRef
 from cotlab.metrics.mediation.interventions import Text
 from cotlab.metrics.mediation.scorer import OPTIONS, mediation
@@ -38,10 +49,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place, tokenizer = tmp_path_factory.mktemp("chat"), byte_tokenizer()
     torch.manual_seed(1)
     LlamaForCausalLM(
-        LlamaConfig(vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-                    max_position_embeddings=2048, initializer_range=0.2, bos_token_id=None, pad_token_id=None,
-                    eos_token_id=tokenizer.eos_token_id)
-    ).save_pretrained(place)  # fmt: skip
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            max_position_embeddings=2048,
+            initializer_range=0.2,
+            bos_token_id=None,
+            pad_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+        )
+    ).save_pretrained(place)
     tokenizer.chat_template = TEMPLATE
     tokenizer.save_pretrained(place)
     return place
@@ -70,7 +90,9 @@ def refused(model: LocalModel, request: Request) -> str:
 
 
 @pytest.mark.parametrize("template", [TEMPLATE, TRIMMED], ids=["plain", "trimmed"])
-def test_the_chain_is_located_in_the_text_that_is_generated_scored_and_patched(folder: Path, template: str) -> None:
+def test_the_chain_is_located_in_the_text_that_is_generated_scored_and_patched(
+    folder: Path, template: str
+) -> None:
     model = opened(folder, template)
     params, tokenizer = params_of(model), model._loaded.tokenizer
     text = Text.of(ITEM, STEPS, params)
@@ -97,12 +119,18 @@ def test_the_chain_is_located_in_the_text_that_is_generated_scored_and_patched(f
     assert [*scored, *patched] == pytest.approx([likely] * 3, abs=1e-4)
 
 
-def test_a_part_of_a_trimmed_message_is_where_it_was_and_its_trimmed_ends_are_left_out(folder: Path) -> None:
+def test_a_part_of_a_trimmed_message_is_where_it_was_and_its_trimmed_ends_are_left_out(
+    folder: Path,
+) -> None:
     model = opened(folder, TRIMMED)
     content = "  the cat sat on the mat.  \n"
     text = Text.of(ITEM, STEPS, params_of(model))
-    request = Locate(model.ref, (replace(text.messages[0], content=content),), (Span(0, 0, len(content)), Span(0, 6, 9)),
-                     prefix="so")  # fmt: skip
+    request = Locate(
+        model.ref,
+        (replace(text.messages[0], content=content),),
+        (Span(0, 0, len(content)), Span(0, 6, 9)),
+        prefix="so",
+    )
     located = ask(model, request).located
     assert located is not None
     whole, word = ("".join(located.pieces[i] for i in at) for at in located.positions)
@@ -110,7 +138,9 @@ def test_a_part_of_a_trimmed_message_is_where_it_was_and_its_trimmed_ends_are_le
 
 
 @pytest.mark.parametrize("spoilt", list(SPOILT))
-def test_a_text_that_the_template_changes_is_undefined_and_says_why(folder: Path, spoilt: str) -> None:
+def test_a_text_that_the_template_changes_is_undefined_and_says_why(
+    folder: Path, spoilt: str
+) -> None:
     model = opened(folder, SPOILT[spoilt])
     params = params_of(model)
     assert "cannot be located" in refused(model, Text.of(ITEM, STEPS, params).locate(params))
@@ -122,7 +152,10 @@ def test_a_text_that_the_template_changes_is_undefined_and_says_why(folder: Path
     except StopIteration as end:
         scores = end.value
     assert len(scores) > 10
-    assert all(s.value is None and s.status == "undefined" and "cannot be located" in s.reason for s in scores)
+    assert all(
+        s.value is None and s.status == "undefined" and "cannot be located" in s.reason
+        for s in scores
+    )
 
 
 def _reply(model: LocalModel, request: Request) -> Response | Failed:
@@ -138,22 +171,35 @@ def _reply(model: LocalModel, request: Request) -> Response | Failed:
 def test_a_token_that_reaches_over_the_end_is_refused(folder: Path) -> None:
     model = opened(folder)
     message = Text.of(ITEM, STEPS, params_of(model)).messages
-    pieces = ask(model, Locate(model.ref, message, (Span(PREFIX, 0, 23),), prefix="the cat sat on the mat.")).located
+    pieces = ask(
+        model, Locate(model.ref, message, (Span(PREFIX, 0, 23),), prefix="the cat sat on the mat.")
+    ).located
     assert pieces is not None
     long = next(piece for piece in pieces.pieces[-9:] if len(piece.strip()) > 1)
     end = "the cat sat on the mat.".index(long.strip()) + 1
     assert "reaches over the end" in refused(
         model, Locate(model.ref, message, (Span(PREFIX, 0, end),), prefix="the cat sat on the mat.")
     )
-    assert "no token of its own" in refused(model, Locate(model.ref, message, (Span(PREFIX, 3, 3),), prefix="the cat"))
+    assert "no token of its own" in refused(
+        model, Locate(model.ref, message, (Span(PREFIX, 3, 3),), prefix="the cat")
+    )
 
 
-def rows_refused(model: LocalModel, source: Source, rows: Sequence[PatchRow], answer: str = " 12") -> str:
+def rows_refused(
+    model: LocalModel, source: Source, rows: Sequence[PatchRow], answer: str = " 12"
+) -> str:
     """What a patched request is refused with; a sound one beside it is answered."""
     text, params = Text.of(ITEM, STEPS, params_of(model)), params_of(model)
-    bad, good = text.patched(params, answer, source, rows), text.patched(params, answer, Source("run"), [PatchRow((0,), (1,), (2,))])
+    bad, good = (
+        text.patched(params, answer, source, rows),
+        text.patched(params, answer, Source("run"), [PatchRow((0,), (1,), (2,))]),
+    )
     replies = model.send_batch([good, bad, good])
-    assert [isinstance(reply, Response) and len(reply.numbers or ()) for reply in replies] == [1, False, 1]
+    assert [isinstance(reply, Response) and len(reply.numbers or ()) for reply in replies] == [
+        1,
+        False,
+        1,
+    ]
     assert isinstance(replies[1], Unsupported)
     return str(replies[1])
 
@@ -164,31 +210,64 @@ def test_positions_and_states_of_the_answer_are_barred(folder: Path) -> None:
     text, back = Text.of(ITEM, STEPS, params), Text.of(ITEM, STEPS[:1], params)
     n, short = (len(ask(model, t.locate(params)).located.pieces) for t in (text, back))  # type: ignore[union-attr]
     own, other = Source("run"), Source("run", back.messages, back.prefix)
-    for at in (n, n + 1, n + 500, -1):  # the answer's first and second token, beyond it, and counted from its end
-        assert "positions of the answer" in rows_refused(model, own, [PatchRow((0,), (0, 1), (0, 1)), PatchRow((0,), (5, at), (5, 6))])
+    for at in (
+        n,
+        n + 1,
+        n + 500,
+        -1,
+    ):  # the answer's first and second token, beyond it, and counted from its end
+        assert "positions of the answer" in rows_refused(
+            model, own, [PatchRow((0,), (0, 1), (0, 1)), PatchRow((0,), (5, at), (5, 6))]
+        )
         assert "outside its source" in rows_refused(model, own, [PatchRow((0,), (5,), (at,))])
-        assert "positions of the answer" in rows_refused(model, Source("noise", at=(1, 2, 3)), [PatchRow((0,), (at,))])
-        assert "positions of the answer" in rows_refused(model, Source("mean", at=(1, 2, 3)), [PatchRow((1,), (at,))])
-        assert "filler's positions" in rows_refused(model, Source("filler", at=(3, at)), [PatchRow((0,), (5,), (5,))])
+        assert "positions of the answer" in rows_refused(
+            model, Source("noise", at=(1, 2, 3)), [PatchRow((0,), (at,))]
+        )
+        assert "positions of the answer" in rows_refused(
+            model, Source("mean", at=(1, 2, 3)), [PatchRow((1,), (at,))]
+        )
+        assert "filler's positions" in rows_refused(
+            model, Source("filler", at=(3, at)), [PatchRow((0,), (5,), (5,))]
+        )
     assert "outside its source" in rows_refused(model, other, [PatchRow((0,), (5,), (short,))])
-    assert "outside its source" in rows_refused(model, own, [PatchRow((0,), (5, 6), (5,))])  # no state for one of them
+    assert "outside its source" in rows_refused(
+        model, own, [PatchRow((0,), (5, 6), (5,))]
+    )  # no state for one of them
     assert "do not have" in rows_refused(model, own, [PatchRow((2,), (5,), (5,))])
     for kind in ("noise", "mean"):
         for drawn in ((), (3, n), (-1,)):
-            assert "draws on lie outside" in rows_refused(model, Source(kind, at=drawn), [PatchRow((0,), (5,))])
-    once, twice = (ask(model, text.patched(params, " 12", other, [PatchRow(span, (5,), (3,))])) for span in ((0, 1), (0, 1, 1)))
-    assert isinstance(once, Response) and isinstance(twice, Response) and once.numbers == twice.numbers
-    for source in (own, other):  # the last state before an answer may be taken, and the last position be patched
+            assert "draws on lie outside" in rows_refused(
+                model, Source(kind, at=drawn), [PatchRow((0,), (5,))]
+            )
+    once, twice = (
+        ask(model, text.patched(params, " 12", other, [PatchRow(span, (5,), (3,))]))
+        for span in ((0, 1), (0, 1, 1))
+    )
+    assert (
+        isinstance(once, Response) and isinstance(twice, Response) and once.numbers == twice.numbers
+    )
+    for source in (
+        own,
+        other,
+    ):  # the last state before an answer may be taken, and the last position be patched
         last = (n if source is own else short) - 1
-        assert isinstance(ask(model, text.patched(params, " 12", source, [PatchRow((0, 1), (n - 1,), (last,))])), Response)
+        assert isinstance(
+            ask(model, text.patched(params, " 12", source, [PatchRow((0, 1), (n - 1,), (last,))])),
+            Response,
+        )
 
 
 def test_a_source_ends_before_the_answer(folder: Path) -> None:
     """The text's own run gives the same states as the run of that text alone, whatever the answer."""
     model = opened(folder)
     params = params_of(model)
-    text, rows = Text.of(ITEM, STEPS, params), [PatchRow((0,), (5, 6), (70, 80)), PatchRow((0, 1), (9,), (90,))]
+    text, rows = (
+        Text.of(ITEM, STEPS, params),
+        [PatchRow((0,), (5, 6), (70, 80)), PatchRow((0, 1), (9,), (90,))],
+    )
     for answer in (" 12", " the cat", "."):
-        numbers = [ask(model, text.patched(params, answer, source, rows)).numbers
-                   for source in (Source("run"), Source("run", text.messages, text.prefix))]  # fmt: skip
+        numbers = [
+            ask(model, text.patched(params, answer, source, rows)).numbers
+            for source in (Source("run"), Source("run", text.messages, text.prefix))
+        ]
         assert numbers[0] == pytest.approx(numbers[1], abs=1e-4)

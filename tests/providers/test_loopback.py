@@ -18,11 +18,25 @@ import pytest
 from google.genai import errors as google_errors
 
 from tests.support.loopback import Loopback, serving
-from tests.support.loopback.clients import LOST, STATUS_ERRORS, Anthropic, Google, OpenAI, Said, Speaker
+from tests.support.loopback.clients import (
+    LOST,
+    STATUS_ERRORS,
+    Anthropic,
+    Google,
+    OpenAI,
+    Said,
+    Speaker,
+    ended,
+    lines_of,
+    openai_batch,
+    params,
+    results_of,
+    rows,
+)  # isort: skip
 
-from tests.support.loopback.clients import ended, lines_of, openai_batch, params, results_of, rows  # isort: skip
-
-pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession")  # google-genai 3.4 on aiohttp 3.14
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Inheritance class AiohttpClientSession"
+)  # google-genai 3.4 on aiohttp 3.14
 PRICES = {"in": "0.15", "out": "0.60"}
 USED = {"in": 20, "out": 7, "cached": 8, "reasoning": 3}
 
@@ -76,7 +90,9 @@ async def failure(speaker: Speaker) -> Failed:
 
 
 def cost(used: Sequence[tuple[int, int, int, int]]) -> Fraction:
-    return sum((u[0] * Fraction(PRICES["in"]) + u[1] * Fraction(PRICES["out"]) for u in used), Fraction(0))
+    return sum(
+        (u[0] * Fraction(PRICES["in"]) + u[1] * Fraction(PRICES["out"]) for u in used), Fraction(0)
+    )
 
 
 async def test_a_completion_and_its_usage(server: Loopback, speaker: Speaker) -> None:
@@ -86,7 +102,11 @@ async def test_a_completion_and_its_usage(server: Loopback, speaker: Speaker) ->
     assert said.finish in ("stop", "end_turn", "STOP")
     assert server.spend() == cost([said.used]) == Fraction("7.2")  # 20 x 0.15 + 7 x 0.60
     (call,) = server.seen()
-    assert call["method"] == "POST" and call["body"] and call["headers"]["content-type"].startswith("application/json")
+    assert (
+        call["method"] == "POST"
+        and call["body"]
+        and call["headers"]["content-type"].startswith("application/json")
+    )
     assert abs(call["at"] - time.time()) < 60
 
 
@@ -102,8 +122,14 @@ async def test_what_is_said_when_nothing_is_scripted(server: Loopback, speaker: 
 
 
 async def test_each_vendor_refuses_in_its_own_way(server: Loopback, speaker: Speaker) -> None:
-    server.script({"refusal": True}, {"finish": "safety"}, {"finish": "length", "text": "cut"}, prices=PRICES)
-    refused, stopped, long = await speaker.ask("hi"), await speaker.ask("hi"), await speaker.ask("hi")
+    server.script(
+        {"refusal": True}, {"finish": "safety"}, {"finish": "length", "text": "cut"}, prices=PRICES
+    )
+    refused, stopped, long = (
+        await speaker.ask("hi"),
+        await speaker.ask("hi"),
+        await speaker.ask("hi"),
+    )
     assert refused.refused and refused.text is None
     assert stopped.refused and stopped.finish in ("content_filter", "refusal", "SAFETY")
     assert not long.refused and long.finish in ("length", "max_tokens", "MAX_TOKENS")
@@ -111,7 +137,9 @@ async def test_each_vendor_refuses_in_its_own_way(server: Loopback, speaker: Spe
 
 
 async def test_too_many_requests(server: Loopback, speaker: Speaker) -> None:
-    server.script({"status": 429, "headers": {"Retry-After": "2"}, "retry_delay": "2s"}, prices=PRICES)
+    server.script(
+        {"status": 429, "headers": {"Retry-After": "2"}, "retry_delay": "2s"}, prices=PRICES
+    )
     failed = await failure(speaker)
     assert failed.status == 429 and failed.headers["retry-after"] == "2"
     if isinstance(speaker, Google):
@@ -122,7 +150,14 @@ async def test_too_many_requests(server: Loopback, speaker: Speaker) -> None:
 
 async def test_a_server_in_trouble(server: Loopback, speaker: Speaker) -> None:
     for bill, cents in ((False, 0), (True, 2)):
-        server.script({"status": 500}, {"status": 529}, {"status": 401}, usage=USED, prices=PRICES, bill_errors=bill)
+        server.script(
+            {"status": 500},
+            {"status": 529},
+            {"status": 401},
+            usage=USED,
+            prices=PRICES,
+            bill_errors=bill,
+        )
         failures = [await failure(speaker) for _ in range(3)]
         assert [failed.status for failed in failures] == [500, 529, 401]
         assert server.spend() == cost([(20, 7, 8, 3)] * cents)
@@ -165,27 +200,46 @@ async def test_the_bill_is_that_of_the_replies(server: Loopback, speaker: Speake
     told = []
     for _ in range(2):
         server.script(storm=storm, usage="random", prices=PRICES, jitter_s=0.002, remember=False)
-        replies = [await asyncio.gather(speaker.ask("How much is it?"), return_exceptions=True) for _ in range(25)]
+        replies = [
+            await asyncio.gather(speaker.ask("How much is it?"), return_exceptions=True)
+            for _ in range(25)
+        ]
         said = [reply for (reply,) in replies if isinstance(reply, Said)]
         assert 0 < len(said) < 25 == server.count() and not server.seen()
-        assert all(into <= 15 and out <= 4096 and cached <= into and thought <= out for into, out, cached, thought in
-                   [reply.used for reply in said])  # fmt: skip
+        assert all(
+            into <= 15 and out <= 4096 and cached <= into and thought <= out
+            for into, out, cached, thought in [reply.used for reply in said]
+        )
         assert server.spend() == cost([reply.used for reply in said])
-        told.append([str(reply) if isinstance(reply, Said) else type(reply) for (reply,) in replies])
+        told.append(
+            [str(reply) if isinstance(reply, Said) else type(reply) for (reply,) in replies]
+        )
     assert told[0] == told[1]  # the same seed, the same weather
 
 
 @pytest.mark.parametrize(
     ("kind", "after"),
-    [("429", openai.RateLimitError), ("500", openai.InternalServerError), ("529", openai.InternalServerError), ("cut", LOST),
-     ("reset", LOST), ("malformed", ValueError), ("shape", TypeError), ("slow", None)],
-)  # fmt: skip
+    [
+        ("429", openai.RateLimitError),
+        ("500", openai.InternalServerError),
+        ("529", openai.InternalServerError),
+        ("cut", LOST),
+        ("reset", LOST),
+        ("malformed", ValueError),
+        ("shape", TypeError),
+        ("slow", None),
+    ],
+)
 async def test_each_kind_of_weather(server: Loopback, chat: OpenAI, kind: str, after: Any) -> None:
-    server.script({"text": "x"}, usage=USED, prices=PRICES, storm={"share": 1, "kinds": [kind], "slow_s": 0.1})
+    server.script(
+        {"text": "x"}, usage=USED, prices=PRICES, storm={"share": 1, "kinds": [kind], "slow_s": 0.1}
+    )
     with pytest.raises(after) if after else nullcontext() as caught:
         await chat.ask("hi")
     assert kind != "429" or caught.value.response.headers["retry-after"] == "0.2"
-    assert server.spend() == (0 if kind in ("429", "500", "529", "reset") else cost([(20, 7, 8, 3)]))
+    assert server.spend() == (
+        0 if kind in ("429", "500", "529", "reset") else cost([(20, 7, 8, 3)])
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,14 +249,24 @@ async def test_each_kind_of_weather(server: Loopback, chat: OpenAI, kind: str, a
         (Anthropic.model, ("hi", "So "), {}, "trailing whitespace"),
         ("claude-opus-4-6", ("hi", "So"), {}, "prefill"),
         ("claude-sonnet-5", ("hi", "So"), {}, "prefill"),
-        ("claude-opus-4-7", ("hi",), {"temperature": 0.0}, "`temperature` is deprecated for this model."),
+        (
+            "claude-opus-4-7",
+            ("hi",),
+            {"temperature": 0.0},
+            "`temperature` is deprecated for this model.",
+        ),
         ("claude-opus-5-1", ("hi",), {"temperature": 1.0}, "deprecated"),
         (Anthropic.model, ("hi", "So"), {"temperature": 0.0, "stop_sequences": ["\nQ"]}, None),
         ("claude-opus-4-6", ("hi",), {"temperature": 0.0}, None),
     ],
 )
 async def test_what_anthropic_turns_away(
-    server: Loopback, claude: Anthropic, model: str, said: tuple[str, ...], more: dict[str, Any], why: str | None
+    server: Loopback,
+    claude: Anthropic,
+    model: str,
+    said: tuple[str, ...],
+    more: dict[str, Any],
+    why: str | None,
 ) -> None:
     server.script({"text": "the turn"}, prices=PRICES)
     if why is not None:
@@ -216,12 +280,15 @@ async def test_what_anthropic_turns_away(
 @pytest.mark.parametrize(
     ("model", "more", "code"),
     [
-        ("gpt-5-mini", {"max_tokens": 5}, "unsupported_parameter"), ("o3", {"stop": ["\n"]}, "unsupported_parameter"),
-        ("o4-mini", {"logprobs": True}, "unsupported_parameter"), ("gpt-6-astra", {"temperature": 0.0}, "unsupported_value"),
-        ("o1", {"temperature": 1, "max_completion_tokens": 5}, None), ("gpt-5-chat-latest", {"max_tokens": 5}, None),
+        ("gpt-5-mini", {"max_tokens": 5}, "unsupported_parameter"),
+        ("o3", {"stop": ["\n"]}, "unsupported_parameter"),
+        ("o4-mini", {"logprobs": True}, "unsupported_parameter"),
+        ("gpt-6-astra", {"temperature": 0.0}, "unsupported_value"),
+        ("o1", {"temperature": 1, "max_completion_tokens": 5}, None),
+        ("gpt-5-chat-latest", {"max_tokens": 5}, None),
         ("gpt-4o", {"temperature": 0.0, "stop": ["\n"], "logprobs": True}, None),
     ],
-)  # fmt: skip
+)
 async def test_what_openai_turns_away(
     server: Loopback, chat: OpenAI, model: str, more: dict[str, Any], code: str | None
 ) -> None:
@@ -237,26 +304,47 @@ async def test_what_openai_turns_away(
 async def test_logprobs_in_each_form(server: Loopback, chat: OpenAI) -> None:
     turn = {"logprobs": [["It", -0.5, [["It", -0.5], ["So", -1.25]]]]}
     server.script(turn, turn)
-    reply = await chat.client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+    reply = await chat.client.chat.completions.create(
+        model="m", messages=[{"role": "user", "content": "hi"}]
+    )
     assert reply.choices[0].logprobs.content[0].top_logprobs[1].logprob == -1.25
     google = Google(server, httpx2.AsyncClient())
-    said = (await google.client.aio.models.generate_content(model="m", contents="hi")).candidates[0].logprobs_result
-    assert (said.chosen_candidates[0].token, said.chosen_candidates[0].log_probability) == ("It", -0.5)
-    assert [(top.token, top.log_probability) for top in said.top_candidates[0].candidates] == [("It", -0.5), ("So", -1.25)]
+    said = (
+        (await google.client.aio.models.generate_content(model="m", contents="hi"))
+        .candidates[0]
+        .logprobs_result
+    )
+    assert (said.chosen_candidates[0].token, said.chosen_candidates[0].log_probability) == (
+        "It",
+        -0.5,
+    )
+    assert [(top.token, top.log_probability) for top in said.top_candidates[0].candidates] == [
+        ("It", -0.5),
+        ("So", -1.25),
+    ]
     await google.close()
 
 
 async def test_a_batch_of_openai(server: Loopback, chat: OpenAI) -> None:
     server.script(batch_s=0.1, prices=PRICES, usage="random")
-    batch = await openai_batch(chat.client, lines_of([f"question {at}" for at in range(9)]), metadata={"run": "r"})
+    batch = await openai_batch(
+        chat.client, lines_of([f"question {at}" for at in range(9)]), metadata={"run": "r"}
+    )
     assert (batch.status, batch.metadata, batch.error_file_id) == ("completed", {"run": "r"}, None)
-    assert (batch.request_counts.total, batch.request_counts.completed, batch.request_counts.failed) == (9, 9, 0)
+    assert (
+        batch.request_counts.total,
+        batch.request_counts.completed,
+        batch.request_counts.failed,
+    ) == (9, 9, 0)
     told = await rows(chat.client, batch.output_file_id)
     bodies = [row["response"]["body"] for row in told.values()]
     assert told["n4"]["response"]["status_code"] == 200 and told["n4"]["error"] is None
     assert told["n4"]["response"]["body"]["choices"][0]["message"]["content"] == "question 4"
     assert list(told) != sorted(told)  # in no order
-    used = [(body["usage"]["prompt_tokens"], body["usage"]["completion_tokens"], 0, 0) for body in bodies]
+    used = [
+        (body["usage"]["prompt_tokens"], body["usage"]["completion_tokens"], 0, 0)
+        for body in bodies
+    ]
     assert server.spend() == cost(used) / 2 and server.count() == 9
     assert server.seen()[0]["body"]["filename"] == "in.jsonl"
     second = await openai_batch(chat.client, lines_of(["x"]), wait=False)
@@ -266,7 +354,10 @@ async def test_a_batch_of_openai(server: Loopback, chat: OpenAI) -> None:
 async def test_a_batch_of_openai_that_goes_wrong(server: Loopback, chat: OpenAI) -> None:
     server.script({"status": 429}, batch_s=0.05, batch_errors=0.4, batch_expire=0.2, prices=PRICES)
     batch = await openai_batch(chat.client, lines_of(["x"] * 40))
-    good, bad = await rows(chat.client, batch.output_file_id), await rows(chat.client, batch.error_file_id)
+    good, bad = (
+        await rows(chat.client, batch.output_file_id),
+        await rows(chat.client, batch.error_file_id),
+    )
     assert batch.status == "expired" and len(good) + len(bad) == 40 and not {*good} & {*bad}
     assert {(row["response"] or {}).get("status_code") for row in bad.values()} == {429, 500, None}
     assert {(row["error"] or {}).get("code") for row in bad.values()} == {"batch_expired", None}
@@ -277,7 +368,11 @@ async def test_a_batch_of_openai_that_goes_wrong(server: Loopback, chat: OpenAI)
         (lines_of("x") + b"\n" + lines_of("y"), "duplicate_custom_id"),
     ):
         batch = await openai_batch(chat.client, lines)
-        assert (batch.status, batch.errors.data[0].code, batch.output_file_id) == ("failed", code, None)
+        assert (batch.status, batch.errors.data[0].code, batch.output_file_id) == (
+            "failed",
+            code,
+            None,
+        )
     strict = await openai_batch(chat.client, lines_of("x", model="o3", max_tokens=5))
     (row,) = (await rows(chat.client, strict.error_file_id)).values()
     assert (strict.status, row["response"]["status_code"]) == ("completed", 400)
@@ -290,7 +385,10 @@ async def test_a_cancelled_batch_of_openai(server: Loopback, chat: OpenAI) -> No
     assert (await chat.client.batches.retrieve(batch.id)).status == "in_progress"
     assert (await chat.client.batches.cancel(batch.id)).status == "cancelling"
     batch = await ended(chat.client, batch.id)
-    good, bad = await rows(chat.client, batch.output_file_id), await rows(chat.client, batch.error_file_id)
+    good, bad = (
+        await rows(chat.client, batch.output_file_id),
+        await rows(chat.client, batch.error_file_id),
+    )
     assert batch.status == "cancelled" and 0 < len(good) < 20 == len(good) + len(bad)
     assert {row["error"]["code"] for row in bad.values()} == {"batch_cancelled"}
     assert server.spend() == cost([(1, 1, 0, 0)] * len(good)) / 2
@@ -303,14 +401,24 @@ async def test_a_cancelled_batch_of_openai(server: Loopback, chat: OpenAI) -> No
 async def test_a_batch_of_anthropic(server: Loopback, claude: Anthropic) -> None:
     batches = claude.client.messages.batches
     server.script(batch_s=0.1, prices=PRICES, usage="random")
-    batch = await batches.create(requests=[{"custom_id": f"n{at}", "params": params(f"q {at}")} for at in range(9)])
-    assert (batch.processing_status, batch.request_counts.processing, batch.results_url) == ("in_progress", 9, None)
+    batch = await batches.create(
+        requests=[{"custom_id": f"n{at}", "params": params(f"q {at}")} for at in range(9)]
+    )
+    assert (batch.processing_status, batch.request_counts.processing, batch.results_url) == (
+        "in_progress",
+        9,
+        None,
+    )
     with pytest.raises(anthropic.AnthropicError, match="results_url"):
         await batches.results(batch.id)
     told = await results_of(claude.client, batch.id)
-    assert claude.read(told["n4"].message).text == "q 4" and {result.type for result in told.values()} == {"succeeded"}
+    assert claude.read(told["n4"].message).text == "q 4" and {
+        result.type for result in told.values()
+    } == {"succeeded"}
     assert list(told) != sorted(told)
-    assert server.spend() == cost([claude.read(result.message).used for result in told.values()]) / 2
+    assert (
+        server.spend() == cost([claude.read(result.message).used for result in told.values()]) / 2
+    )
     second = await batches.create(requests=[{"custom_id": "a", "params": params("x")}])
     assert [b.id async for b in batches.list(limit=1)] == [second.id, batch.id]
     with pytest.raises(anthropic.BadRequestError, match="custom_id"):
@@ -320,19 +428,30 @@ async def test_a_batch_of_anthropic(server: Loopback, claude: Anthropic) -> None
 async def test_a_batch_of_anthropic_that_goes_wrong(server: Loopback, claude: Anthropic) -> None:
     batches = claude.client.messages.batches
     server.script(batch_s=0.05, batch_errors=0.4, batch_expire=0.2, prices=PRICES)
-    batch = await batches.create(requests=[{"custom_id": f"n{at}", "params": params("x")} for at in range(40)])
+    batch = await batches.create(
+        requests=[{"custom_id": f"n{at}", "params": params("x")} for at in range(40)]
+    )
     told = await results_of(claude.client, batch.id)
     kinds = [result.type for result in told.values()]
     assert {*kinds} == {"succeeded", "errored", "expired"} and len(kinds) == 40
-    assert {result.error.error.type for result in told.values() if result.type == "errored"} == {"api_error"}
+    assert {result.error.error.type for result in told.values() if result.type == "errored"} == {
+        "api_error"
+    }
     counts = (await batches.retrieve(batch.id)).request_counts
-    assert (counts.succeeded, counts.errored, counts.expired) == tuple(map(kinds.count, ("succeeded", "errored", "expired")))
+    assert (counts.succeeded, counts.errored, counts.expired) == tuple(
+        map(kinds.count, ("succeeded", "errored", "expired"))
+    )
     assert server.spend() == cost([(1, 1, 0, 0)] * kinds.count("succeeded")) / 2
     server.script(batch_s=0.4)
-    batch = await batches.create(requests=[{"custom_id": f"n{at}", "params": params("x")} for at in range(20)])
+    batch = await batches.create(
+        requests=[{"custom_id": f"n{at}", "params": params("x")} for at in range(20)]
+    )
     await asyncio.sleep(0.2)
     assert (await batches.cancel(batch.id)).processing_status == "canceling"
-    assert {result.type for result in (await results_of(claude.client, batch.id)).values()} == {"succeeded", "canceled"}
+    assert {result.type for result in (await results_of(claude.client, batch.id)).values()} == {
+        "succeeded",
+        "canceled",
+    }
 
 
 async def raw(server: Loopback, *pieces: bytes) -> list[Any]:
@@ -345,7 +464,11 @@ async def raw(server: Loopback, *pieces: bytes) -> list[Any]:
         await asyncio.sleep(0.01)
     for _ in range(piece.count(b"HTTP/1.1")):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        told.append(json.loads(await reader.readexactly(int(head.split("Content-Length: ")[1].split("\r\n")[0]))))
+        told.append(
+            json.loads(
+                await reader.readexactly(int(head.split("Content-Length: ")[1].split("\r\n")[0]))
+            )
+        )
     writer.close()
     await writer.wait_closed()
     return told
@@ -353,7 +476,10 @@ async def raw(server: Loopback, *pieces: bytes) -> list[Any]:
 
 def post(text: str) -> bytes:
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
-    return b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    return b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (
+        len(body),
+        body,
+    )
 
 
 async def test_http_in_pieces_in_chunks_and_in_a_row(server: Loopback) -> None:
@@ -362,7 +488,11 @@ async def test_http_in_pieces_in_chunks_and_in_a_row(server: Loopback) -> None:
     assert [r["choices"][0]["message"]["content"] for r in (first, second)] == ["one", "two"]
     head, _, body = post("three").partition(b"\r\n\r\n")
     chunks = b"%x;x=y\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n" % (9, body[:9], len(body) - 9, body[9:])
-    whole = head.replace(b"Content-Length", b"Transfer-Encoding: chunked\r\nX-Length") + b"\r\n\r\n" + chunks
+    whole = (
+        head.replace(b"Content-Length", b"Transfer-Encoding: chunked\r\nX-Length")
+        + b"\r\n\r\n"
+        + chunks
+    )
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     for at in range(0, len(whole), 40):
         writer.write(whole[at : at + 40])
@@ -378,7 +508,9 @@ async def test_two_hundred_at_once(server: Loopback) -> None:
     started = time.monotonic()
     told = await asyncio.gather(*(raw(server, post(f"x{at}")) for at in range(200)))
     assert time.monotonic() - started < 2
-    assert {reply["choices"][0]["message"]["content"] for (reply,) in told} == {f"x{at}" for at in range(200)}
+    assert {reply["choices"][0]["message"]["content"] for (reply,) in told} == {
+        f"x{at}" for at in range(200)
+    }
     assert (server.count(), server.asked_most(), server.seen()) == (200, 1, [])
 
 

@@ -15,7 +15,21 @@ from cotlab.core.types import ModelRef
 from cotlab.providers.local.nli import CrossEncoder, entailment_label, open_nli
 
 LABELS = {0: "contradiction", 1: "ENTAILMENT", 2: "neutral"}
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "birds", "fly", "tweety", "is", "a", "bird", ".", "sings"]
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "birds",
+    "fly",
+    "tweety",
+    "is",
+    "a",
+    "bird",
+    ".",
+    "sings",
+]
 
 
 def build(folder: Path, labels: dict[int, str]) -> Path:
@@ -23,9 +37,16 @@ def build(folder: Path, labels: dict[int, str]) -> Path:
     tokenizer = BertTokenizerFast(str(folder / "words.txt"), model_max_length=32)
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        num_labels=len(labels), id2label=labels, label2id={v: k for k, v in labels.items()}, max_position_embeddings=32,
-    )  # fmt: skip
+        vocab_size=len(WORDS),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        num_labels=len(labels),
+        id2label=labels,
+        label2id={v: k for k, v in labels.items()},
+        max_position_embeddings=32,
+    )
     BertForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -39,11 +60,17 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> CrossEncoder:
 
 def test_it_gives_the_probability_of_the_entailment_label(model: CrossEncoder) -> None:
     assert isinstance(model, BatchProvider) and model.answers == {"entail"} and model.ref.revision
-    pairs = [("birds fly .", "tweety is a bird ."), ("tweety sings", "birds fly"), ("a bird is a bird .", "fly")]
+    pairs = [
+        ("birds fly .", "tweety is a bird ."),
+        ("tweety sings", "birds fly"),
+        ("a bird is a bird .", "fly"),
+    ]
     asked = [Entail(model.ref, a, b) for a, b in pairs]
     replies = model.send_batch(asked)
     for (premise, hypothesis), request, reply in zip(pairs, asked, replies, strict=True):
-        assert isinstance(reply, Response) and reply.key == request.key and reply.numbers is not None
+        assert (
+            isinstance(reply, Response) and reply.key == request.key and reply.numbers is not None
+        )
         alone = model._tokenizer(premise, hypothesis, return_tensors="pt")
         with torch.inference_mode():
             wanted = torch.softmax(model._model(**alone).logits, dim=-1)[0, 1].item()
@@ -52,7 +79,9 @@ def test_it_gives_the_probability_of_the_entailment_label(model: CrossEncoder) -
 
 
 def test_what_is_too_long_is_not_cut(model: CrossEncoder) -> None:
-    long, short = model.send_batch([Entail(model.ref, "birds " * 40, "fly"), Entail(model.ref, "birds", "fly")])
+    long, short = model.send_batch(
+        [Entail(model.ref, "birds " * 40, "fly"), Entail(model.ref, "birds", "fly")]
+    )
     assert isinstance(long, Unsupported) and "44 tokens, the model takes 32" in str(long)
     assert isinstance(short, Response)
     (other,) = model.send_batch([Complete(model.ref, (Message("user", "Hi"),))])
@@ -68,10 +97,12 @@ async def test_send(model: CrossEncoder) -> None:
 @pytest.mark.parametrize(
     ("labels", "at"),
     [
-        (LABELS, 1), ({0: "entailment", 1: "not_entailment"}, 0), ({0: "LABEL_0", 1: "LABEL_1"}, None),
+        (LABELS, 1),
+        ({0: "entailment", 1: "not_entailment"}, 0),
+        ({0: "LABEL_0", 1: "LABEL_1"}, None),
         ({0: "entailment", 1: "entails"}, None),
     ],
-)  # fmt: skip
+)
 def test_the_label_is_looked_up(labels: dict[int, str], at: int | None) -> None:
     if at is not None:
         assert entailment_label(labels, "m") == at

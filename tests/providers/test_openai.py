@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from cotlab.core.errors import BadReply, ConfigError, RateLimited, Unauthorised, Unavailable, Unsupported
+from cotlab.core.errors import (
+    BadReply,
+    ConfigError,
+    RateLimited,
+    Unauthorised,
+    Unavailable,
+    Unsupported,
+)
 from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import THINKING, family_of
@@ -19,9 +26,16 @@ from cotlab.providers.openai_compat import completion_parameters
 from tests.support.loopback import Loopback, serving
 
 ASKED = Complete(
-    ModelRef("openai", "gpt-4o-mini"), (Message("user", "How many?"),), system="be brief", max_tokens=17, temperature=0.5,
-    seed=7, sample=3, stop=("\n",), top_logprobs=5,
-)  # fmt: skip
+    ModelRef("openai", "gpt-4o-mini"),
+    (Message("user", "How many?"),),
+    system="be brief",
+    max_tokens=17,
+    temperature=0.5,
+    seed=7,
+    sample=3,
+    stop=("\n",),
+    top_logprobs=5,
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +53,9 @@ async def model(server: Loopback) -> AsyncIterator[OpenAI]:
 
 
 def several(n: int, **more: Any) -> list[Complete]:
-    return [replace(ASKED, messages=(Message("user", f"Number {k}?\u2028"),), **more) for k in range(n)]
+    return [
+        replace(ASKED, messages=(Message("user", f"Number {k}?\u2028"),), **more) for k in range(n)
+    ]
 
 
 async def ended(model: OpenAI, batch: str) -> None:
@@ -52,11 +68,22 @@ async def test_a_chat_model_takes_everything(server: Loopback, model: OpenAI) ->
     (call,) = server.seen()
     assert call["path"] == "/v1/chat/completions"
     assert call["body"] == {
-        "model": "gpt-4o-mini", "max_completion_tokens": 17, "temperature": 0.5, "seed": 10, "stop": ["\n"], "logprobs": True,
+        "model": "gpt-4o-mini",
+        "max_completion_tokens": 17,
+        "temperature": 0.5,
+        "seed": 10,
+        "stop": ["\n"],
+        "logprobs": True,
         "top_logprobs": 5,
-        "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "How many?"}],
-    }  # fmt: skip
-    assert reply.sent == {**{name: value for name, value in call["body"].items() if name != "messages"}, "given": "user"}
+        "messages": [
+            {"role": "system", "content": "be brief"},
+            {"role": "user", "content": "How many?"},
+        ],
+    }
+    assert reply.sent == {
+        **{name: value for name, value in call["body"].items() if name != "messages"},
+        "given": "user",
+    }
 
 
 async def test_a_reasoning_model_is_not_sent_what_it_rejects(server: Loopback) -> None:
@@ -73,8 +100,14 @@ async def test_a_reasoning_model_is_not_sent_what_it_rejects(server: Loopback) -
 
 def test_reasoning_is_turned_off_where_the_rest_depends_on_it() -> None:
     row = family_of("openai", "gpt-5.4")
-    asked = completion_parameters(replace(ASKED, model=ModelRef("openai", "gpt-5.4")), row, OpenAI.limit)
-    assert (asked.body["reasoning_effort"], asked.body["temperature"], asked.body["top_logprobs"]) == ("none", 0.5, 5)
+    asked = completion_parameters(
+        replace(ASKED, model=ModelRef("openai", "gpt-5.4")), row, OpenAI.limit
+    )
+    assert (
+        asked.body["reasoning_effort"],
+        asked.body["temperature"],
+        asked.body["top_logprobs"],
+    ) == ("none", 0.5, 5)
     assert asked.body["max_completion_tokens"] == 17 and asked.sent["not_sent"] == ["stop"]
     assert asked.sent["reasoning_effort"] == "none"
 
@@ -97,28 +130,50 @@ async def test_the_models_of_the_vendor(model: OpenAI) -> None:
 
 
 async def test_a_batch_from_end_to_end(server: Loopback, model: OpenAI) -> None:
-    server.script({"refusal": True}, {"status": 400, "error": {"code": "content_filter"}}, {"status": 400},
-                  {"text": None}, then={"text": "a\u2028b"}, batch_s=0.2)  # fmt: skip
+    server.script(
+        {"refusal": True},
+        {"status": 400, "error": {"code": "content_filter"}},
+        {"status": 400},
+        {"text": None},
+        then={"text": "a\u2028b"},
+        batch_s=0.2,
+    )
     requests = several(8)
     batch = await model.submit("run-1", requests)
     long_ago = "2020-01-01T00:00:00+00:00"
-    assert await model.find("run-1", (), long_ago) == batch and await model.find("run-2", (), long_ago) is None
+    assert (
+        await model.find("run-1", (), long_ago) == batch
+        and await model.find("run-2", (), long_ago) is None
+    )
     assert (await model.poll(batch)).ended is False
     await ended(model, batch)
     assert await model.poll(batch) == (True, 8, 8)
     results = await model.results(batch, requests)
     assert set(results) == {request.key for request in requests}
     told = [results[request.key] for request in requests]
-    assert [type(one) for one in told] == [Response, Response, Unsupported, BadReply, *[Response] * 4]
+    assert [type(one) for one in told] == [
+        Response,
+        Response,
+        Unsupported,
+        BadReply,
+        *[Response] * 4,
+    ]
     assert [one.refused for one in told[:2] if isinstance(one, Response)] == [True, True]
     last = told[-1]
     assert isinstance(last, Response) and last.text == "a\u2028b" and last.key == requests[-1].key
     calls = {call["path"]: call["body"] for call in server.seen() if call["method"] == "POST"}
-    assert calls["/v1/batches"]["metadata"] == {"cotlab": "run-1"} and calls["/v1/batches"]["completion_window"] == "24h"
+    assert (
+        calls["/v1/batches"]["metadata"] == {"cotlab": "run-1"}
+        and calls["/v1/batches"]["completion_window"] == "24h"
+    )
     assert calls["/v1/files"]["purpose"] == "batch"
     lines = [json.loads(line) for line in calls["/v1/files"]["file"].splitlines()]
     single = completion_parameters(requests[0], family_of("openai", "gpt-4o-mini"), OpenAI.limit)
-    assert lines[0]["custom_id"] == requests[0].key and lines[0]["body"] == single.body and last.sent == single.sent
+    assert (
+        lines[0]["custom_id"] == requests[0].key
+        and lines[0]["body"] == single.body
+        and last.sent == single.sent
+    )
 
 
 async def test_what_fails_in_a_batch_may_be_tried_again(server: Loopback, model: OpenAI) -> None:
@@ -128,13 +183,17 @@ async def test_what_fails_in_a_batch_may_be_tried_again(server: Loopback, model:
     await ended(model, batch)
     results = await model.results(batch, requests)
     assert {type(one) for one in results.values()} == {Response, Unavailable} and len(results) == 40
-    assert {request.key for request in requests[:5]} == set(await model.results(batch, requests[:5]))
+    assert {request.key for request in requests[:5]} == set(
+        await model.results(batch, requests[:5])
+    )
 
 
 async def test_a_batch_that_is_refused_whole(server: Loopback, model: OpenAI) -> None:
     requests = several(2)
     server.script(batch_s=0.05)
-    batch = await model.submit("run-1", [requests[0], replace(requests[1], model=ModelRef("openai", "gpt-5-mini"))])
+    batch = await model.submit(
+        "run-1", [requests[0], replace(requests[1], model=ModelRef("openai", "gpt-5-mini"))]
+    )
     await ended(model, batch)
     results = await model.results(batch, requests)
     assert {type(one) for one in results.values()} == {Unsupported} and len(results) == 2
@@ -147,9 +206,12 @@ async def test_a_batch_that_is_refused_whole(server: Loopback, model: OpenAI) ->
 
 @pytest.mark.parametrize(
     ("first", "kind"),
-    [({"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}, RateLimited),
-     ({"code": "billing_hard_limit_reached", "message": "x"}, Unauthorised), ({"code": "invalid_url"}, Unsupported)],
-)  # fmt: skip
+    [
+        ({"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}, RateLimited),
+        ({"code": "billing_hard_limit_reached", "message": "x"}, Unauthorised),
+        ({"code": "invalid_url"}, Unsupported),
+    ],
+)
 def test_why_a_batch_was_refused_whole(first: dict[str, str], kind: type[Exception]) -> None:
     assert type(_batch_error({"errors": {"data": [first]}}, "openai")) is kind
     for junk in ({}, {"errors": None}, {"errors": {"data": [None]}}, {"errors": {"data": "x"}}):
@@ -162,4 +224,7 @@ async def test_a_batch_is_found_behind_others(server: Loopback, model: OpenAI) -
     for k in range(1, 103):
         await model.submit(f"run-{k}", several(1))
     assert await model.find("run-0", (), "2020-01-01T00:00:00+00:00") == first
-    assert sum(call["path"] == "/v1/batches" and call["method"] == "GET" for call in server.seen()) == 2
+    assert (
+        sum(call["path"] == "/v1/batches" and call["method"] == "GET" for call in server.seen())
+        == 2
+    )

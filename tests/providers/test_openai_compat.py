@@ -12,16 +12,31 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cotlab.core.errors import BadReply, ConfigError, ProviderError, RateLimited, Unauthorised, Unavailable, Unsupported
+from cotlab.core.errors import (
+    BadReply,
+    ConfigError,
+    ProviderError,
+    RateLimited,
+    Unauthorised,
+    Unavailable,
+    Unsupported,
+)
 from cotlab.core.requests import Complete, Message, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.openai_compat import OpenAICompat
 from tests.support.loopback import Loopback, serving
 
 ASKED = Complete(
-    ModelRef("openai_compat", "small"), (Message("user", "first"), Message("assistant", "second"), Message("user", "third")),
-    system="be brief", max_tokens=17, temperature=0.5, seed=7, sample=3, stop=("\n",), top_logprobs=50,
-)  # fmt: skip
+    ModelRef("openai_compat", "small"),
+    (Message("user", "first"), Message("assistant", "second"), Message("user", "third")),
+    system="be brief",
+    max_tokens=17,
+    temperature=0.5,
+    seed=7,
+    sample=3,
+    stop=("\n",),
+    top_logprobs=50,
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,45 +53,81 @@ async def model(server: Loopback) -> AsyncIterator[OpenAICompat]:
     await model.close()
 
 
-async def test_everything_asked_is_sent_and_everything_said_is_read(server: Loopback, model: OpenAICompat) -> None:
-    server.script({
-        "text": "It is 4.", "reasoning": "2 + 2", "logprobs": [["It", -0.5, [["It", -0.5], ["So", -1.25]]], [" is", -0.25, []]],
-        "usage": {"in": 11, "out": 5, "cached": 8, "reasoning": 2},
-    })  # fmt: skip
+async def test_everything_asked_is_sent_and_everything_said_is_read(
+    server: Loopback, model: OpenAICompat
+) -> None:
+    server.script(
+        {
+            "text": "It is 4.",
+            "reasoning": "2 + 2",
+            "logprobs": [["It", -0.5, [["It", -0.5], ["So", -1.25]]], [" is", -0.25, []]],
+            "usage": {"in": 11, "out": 5, "cached": 8, "reasoning": 2},
+        }
+    )
     reply = await model.send(ASKED)
     assert reply.key == ASKED.key and reply.text == "It is 4." and reply.reasoning == "2 + 2"
-    assert reply.tokens == (Token("It", -0.5, (("It", -0.5), ("So", -1.25))), Token(" is", -0.25, ()))
+    assert reply.tokens == (
+        Token("It", -0.5, (("It", -0.5), ("So", -1.25))),
+        Token(" is", -0.25, ()),
+    )
     assert reply.usage == Usage(11, 5, cached=8, reasoning=2)
     assert (reply.finish, reply.refused, reply.model) == ("stop", False, "small")
     (call,) = server.seen()
     assert call["body"] == {
-        "model": "small", "max_tokens": 17, "temperature": 0.5, "seed": 10, "stop": ["\n"], "logprobs": True,
+        "model": "small",
+        "max_tokens": 17,
+        "temperature": 0.5,
+        "seed": 10,
+        "stop": ["\n"],
+        "logprobs": True,
         "top_logprobs": 20,
-        "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "first"},
-                     {"role": "assistant", "content": "second"}, {"role": "user", "content": "third"}],
-    }  # fmt: skip
-    assert reply.sent == {**{name: value for name, value in call["body"].items() if name != "messages"}, "given": "user"}
+        "messages": [
+            {"role": "system", "content": "be brief"},
+            {"role": "user", "content": "first"},
+            {"role": "assistant", "content": "second"},
+            {"role": "user", "content": "third"},
+        ],
+    }
+    assert reply.sent == {
+        **{name: value for name, value in call["body"].items() if name != "messages"},
+        "given": "user",
+    }
     assert datetime.fromisoformat(reply.received_at).tzinfo is not None
 
 
 async def test_a_prefix_is_the_start_of_the_models_own_turn(server: Loopback) -> None:
     server.script()
-    model = OpenAICompat(ModelRef("openai_compat", "small", base_url=server.base_url, form="prefill"))
+    model = OpenAICompat(
+        ModelRef("openai_compat", "small", base_url=server.base_url, form="prefill")
+    )
     assert model.ref.form == "prefill"
     reply = await model.send(Complete(model.ref, (Message("user", "hi"),), prefix="So "))
     (call,) = server.seen()
     assert set(call["body"]) == {
-        "model", "messages", "max_tokens", "temperature", "continue_final_message", "add_generation_prompt"
-    }  # fmt: skip
+        "model",
+        "messages",
+        "max_tokens",
+        "temperature",
+        "continue_final_message",
+        "add_generation_prompt",
+    }
     assert call["body"]["messages"][-1] == {"role": "assistant", "content": "So "}
-    assert (call["body"]["continue_final_message"], call["body"]["add_generation_prompt"]) == (True, False)
+    assert (call["body"]["continue_final_message"], call["body"]["add_generation_prompt"]) == (
+        True,
+        False,
+    )
     assert reply.sent["given"] == "prefix" and "So " not in json.dumps(reply.sent)
     await model.close()
 
 
 @pytest.mark.parametrize("form", ["chat", "continuation"])
 def test_any_other_form_is_chat(form: Any) -> None:
-    assert OpenAICompat(ModelRef("openai_compat", "m", base_url="http://127.0.0.1:9/v1", form=form)).ref.form == "chat"
+    assert (
+        OpenAICompat(
+            ModelRef("openai_compat", "m", base_url="http://127.0.0.1:9/v1", form=form)
+        ).ref.form
+        == "chat"
+    )
 
 
 def test_an_address_is_needed() -> None:
@@ -87,12 +138,17 @@ def test_an_address_is_needed() -> None:
 
 @pytest.mark.parametrize(
     ("turn", "text"),
-    [({"finish": "content_filter", "text": None}, None), ({"finish": "content_filter", "text": "I wo"}, "I wo"),
-     ({"refusal": "I cannot help with that.", "text": None}, None),
-     ({"status": 400, "error": {"code": "content_filter", "message": "filtered"}}, None),
-     ({"status": 400, "error": {"code": "invalid_prompt", "message": "flagged"}}, None)],
-)  # fmt: skip
-async def test_a_refusal_is_data(server: Loopback, model: OpenAICompat, turn: dict[str, Any], text: str | None) -> None:
+    [
+        ({"finish": "content_filter", "text": None}, None),
+        ({"finish": "content_filter", "text": "I wo"}, "I wo"),
+        ({"refusal": "I cannot help with that.", "text": None}, None),
+        ({"status": 400, "error": {"code": "content_filter", "message": "filtered"}}, None),
+        ({"status": 400, "error": {"code": "invalid_prompt", "message": "flagged"}}, None),
+    ],
+)
+async def test_a_refusal_is_data(
+    server: Loopback, model: OpenAICompat, turn: dict[str, Any], text: str | None
+) -> None:
     server.script(turn)
     reply = await model.send(ASKED)
     assert reply.refused and reply.text == text and reply.key == ASKED.key
@@ -101,24 +157,44 @@ async def test_a_refusal_is_data(server: Loopback, model: OpenAICompat, turn: di
 
 @pytest.mark.parametrize(
     ("told", "finish"),
-    [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("tool_calls", "other"), ("new", "other")],
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("content_filter", "content_filter"),
+        ("tool_calls", "other"),
+        ("new", "other"),
+    ],
 )
-async def test_the_words_for_an_end(server: Loopback, model: OpenAICompat, told: str, finish: str) -> None:
+async def test_the_words_for_an_end(
+    server: Loopback, model: OpenAICompat, told: str, finish: str
+) -> None:
     server.script({"finish": told, "text": "x"})
     assert (await model.send(ASKED)).finish == finish
 
 
-async def test_a_reply_that_was_all_reasoning_is_empty(server: Loopback, model: OpenAICompat) -> None:
+async def test_a_reply_that_was_all_reasoning_is_empty(
+    server: Loopback, model: OpenAICompat
+) -> None:
     server.script({"finish": "length", "text": None, "reasoning": "hm"})
     reply = await model.send(ASKED)
     assert (reply.text, reply.finish, reply.refused, reply.reasoning) == ("", "length", False, "hm")
 
 
-@pytest.mark.parametrize("turn", [
-    {"body": '{"choices": []}'}, {"body": '{"choices": {}}'}, {"body": '{"choices": [{"message": {"content": [1]}}]}'},
-    {"body": '{"choices": [{"message": {}}]}'}, {"text": None}, {"logprobs": [["a", float("nan"), []]]},
-    {"logprobs": [[None, -1.0, []]]}, {"logprobs": [["a", 10**400, []]]}, {"logprobs": [["a", True, []]]},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"body": '{"choices": []}'},
+        {"body": '{"choices": {}}'},
+        {"body": '{"choices": [{"message": {"content": [1]}}]}'},
+        {"body": '{"choices": [{"message": {}}]}'},
+        {"text": None},
+        {"logprobs": [["a", float("nan"), []]]},
+        {"logprobs": [[None, -1.0, []]]},
+        {"logprobs": [["a", 10**400, []]]},
+        {"logprobs": [["a", True, []]]},
+    ],
+    ids=str,
+)
 async def test_json_without_the_promised_form_is_a_bad_reply(
     server: Loopback, model: OpenAICompat, turn: dict[str, Any]
 ) -> None:
@@ -129,9 +205,14 @@ async def test_json_without_the_promised_form_is_a_bad_reply(
 
 @pytest.mark.parametrize(
     ("error", "kind"),
-    [({"code": 429, "message": "slow"}, RateLimited), ({"code": 502, "message": "x"}, Unavailable), ({}, Unavailable),
-     ({"code": 400, "message": "x"}, Unsupported), ({"code": "insufficient_quota"}, Unauthorised)],
-)  # fmt: skip
+    [
+        ({"code": 429, "message": "slow"}, RateLimited),
+        ({"code": 502, "message": "x"}, Unavailable),
+        ({}, Unavailable),
+        ({"code": 400, "message": "x"}, Unsupported),
+        ({"code": "insufficient_quota"}, Unauthorised),
+    ],
+)
 async def test_an_error_may_come_with_a_200(
     server: Loopback, model: OpenAICompat, error: dict[str, Any], kind: type[ProviderError]
 ) -> None:
@@ -141,7 +222,12 @@ async def test_an_error_may_come_with_a_200(
 
 
 async def test_a_used_up_quota_stops_the_run(server: Loopback, model: OpenAICompat) -> None:
-    server.script({"status": 429, "error": {"code": "insufficient_quota", "message": "You exceeded your quota"}})
+    server.script(
+        {
+            "status": 429,
+            "error": {"code": "insufficient_quota", "message": "You exceeded your quota"},
+        }
+    )
     with pytest.raises(Unauthorised, match="out of money or quota"):
         await model.send(ASKED)
 
@@ -153,12 +239,33 @@ async def test_a_count_that_is_no_number_is_no_count(server: Loopback, model: Op
 
 
 async def test_other_names_of_the_same(server: Loopback, model: OpenAICompat) -> None:
-    body = {"choices": [{"message": {"content": "x", "reasoning": "hm"}, "finish_reason": "stop",
-                         "logprobs": {"content": [{"token": "x", "logprob": -1, "top_logprobs": [
-                             {"token": "y", "logprob": float("-inf")}, {"token": "z", "logprob": -2}]}]}}]}  # fmt: skip
+    body = {
+        "choices": [
+            {
+                "message": {"content": "x", "reasoning": "hm"},
+                "finish_reason": "stop",
+                "logprobs": {
+                    "content": [
+                        {
+                            "token": "x",
+                            "logprob": -1,
+                            "top_logprobs": [
+                                {"token": "y", "logprob": float("-inf")},
+                                {"token": "z", "logprob": -2},
+                            ],
+                        }
+                    ]
+                },
+            }
+        ]
+    }
     server.script({"body": json.dumps(body)})
     reply = await model.send(ASKED)
-    assert (reply.reasoning, reply.model, reply.tokens) == ("hm", "", (Token("x", -1.0, (("z", -2.0),)),))
+    assert (reply.reasoning, reply.model, reply.tokens) == (
+        "hm",
+        "",
+        (Token("x", -1.0, (("z", -2.0),)),),
+    )
 
 
 async def test_the_models_of_a_server(server: Loopback, model: OpenAICompat) -> None:
@@ -167,29 +274,64 @@ async def test_the_models_of_a_server(server: Loopback, model: OpenAICompat) -> 
 
 
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.text(st.characters(), max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2), max_leaves=4,
-)  # fmt: skip
-PLACES = st.lists(st.sampled_from(
-    [("choices",), ("choices", 0), ("choices", 0, "message"), ("choices", 0, "message", "content"),
-     ("choices", 0, "finish_reason"), ("choices", 0, "logprobs"), ("choices", 0, "logprobs", "content"),
-     ("choices", 0, "logprobs", "content", 0), ("choices", 0, "logprobs", "content", 0, "logprob"),
-     ("choices", 0, "logprobs", "content", 0, "top_logprobs"), ("usage",), ("usage", "prompt_tokens"),
-     ("usage", "prompt_tokens_details"), ("choices", 0, "message", "refusal"), ("choices", 0, "message", "reasoning_content"),
-     ("model",), ("error",)]
-), min_size=1, max_size=2)  # fmt: skip
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats()
+    | st.text(st.characters(), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+PLACES = st.lists(
+    st.sampled_from(
+        [
+            ("choices",),
+            ("choices", 0),
+            ("choices", 0, "message"),
+            ("choices", 0, "message", "content"),
+            ("choices", 0, "finish_reason"),
+            ("choices", 0, "logprobs"),
+            ("choices", 0, "logprobs", "content"),
+            ("choices", 0, "logprobs", "content", 0),
+            ("choices", 0, "logprobs", "content", 0, "logprob"),
+            ("choices", 0, "logprobs", "content", 0, "top_logprobs"),
+            ("usage",),
+            ("usage", "prompt_tokens"),
+            ("usage", "prompt_tokens_details"),
+            ("choices", 0, "message", "refusal"),
+            ("choices", 0, "message", "reasoning_content"),
+            ("model",),
+            ("error",),
+        ]
+    ),
+    min_size=1,
+    max_size=2,
+)
 
 
 @given(PLACES, st.lists(JUNK, min_size=2, max_size=2))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 async def test_no_reply_of_a_server_is_a_bug(
     server: Loopback, model: OpenAICompat, places: list[tuple[Any, ...]], junk: list[Any]
 ) -> None:
     body: Any = {
-        "choices": [{"message": {"content": "x"}, "finish_reason": "stop",
-                     "logprobs": {"content": [{"token": "x", "logprob": -1.0, "top_logprobs": []}]}}],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1}},
-    }  # fmt: skip
+        "choices": [
+            {
+                "message": {"content": "x"},
+                "finish_reason": "stop",
+                "logprobs": {"content": [{"token": "x", "logprob": -1.0, "top_logprobs": []}]},
+            }
+        ],
+        "usage": {
+            "prompt_tokens": 1,
+            "completion_tokens": 1,
+            "prompt_tokens_details": {"cached_tokens": 1},
+        },
+    }
     for place, put in zip(places, junk, strict=False):
         at = body
         try:

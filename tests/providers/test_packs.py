@@ -1,4 +1,5 @@
-"""Rows packed for speed give the numbers that each would give alone, by hooks, on the library's own model."""
+"""Rows packed for speed give the numbers that each would give alone, by hooks, on the library's own
+model."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from cotlab.providers.local.backend import PatchRow
 from cotlab.providers.local.fast import Fast
@@ -21,9 +29,14 @@ from cotlab.providers.local.threads import single_torch_thread
 
 LAYERS, TOKENS = 5, 40
 SHAPE: dict[str, Any] = {
-    "vocab_size": 60, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": LAYERS, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "initializer_range": 0.3,
-}  # fmt: skip
+    "vocab_size": 60,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+}
 MODELS = {
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE)),
     "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE)),
@@ -38,11 +51,16 @@ def in_one_thread() -> Iterator[None]:
 
 
 def rows_of_every_kind(n_answer: int) -> list[PatchRow]:
-    """Every contiguous span, patches that begin and end anywhere, and states from other places than they are put to."""
+    """Every contiguous span, patches that begin and end anywhere, and states from other places than
+    they are put to."""
     rng, rows = random.Random(n_answer), [PatchRow((), (), ())]
     spans = [tuple(range(a, b + 1)) for a in range(LAYERS) for b in range(a, LAYERS)] + [(0, 2, 4)]
     for span in spans * 4:
-        at = tuple(sorted(rng.sample(range(rng.choice([1, 8, 20]), TOKENS - n_answer), rng.randrange(1, 14))))
+        at = tuple(
+            sorted(
+                rng.sample(range(rng.choice([1, 8, 20]), TOKENS - n_answer), rng.randrange(1, 14))
+            )
+        )
         rows.append(PatchRow(span, at, tuple(rng.randrange(TOKENS) for _ in at)))
     every = tuple(range(LAYERS))
     rows.append(PatchRow(every, (0, 5), (3, 3)))
@@ -56,7 +74,9 @@ def rows_of_every_kind(n_answer: int) -> list[PatchRow]:
 def test_packed_rows_are_each_row_alone(name: str, n_answer: int) -> None:
     torch.manual_seed(5)
     model, rng = MODELS[name]().eval(), random.Random(4)
-    with torch.no_grad():  # norms and biases begin as ones and zeros, which would hide that they are left out
+    with (
+        torch.no_grad()
+    ):  # norms and biases begin as ones and zeros, which would hide that they are left out
         for key, weights in model.named_parameters():
             if "norm" in key or "bias" in key:
                 weights.add_(torch.randn_like(weights) * 0.3)
@@ -68,6 +88,7 @@ def test_packed_rows_are_each_row_alone(name: str, n_answer: int) -> None:
         chosen = list(pack_rows(rows, TOKENS, budget, fast))
         assert sorted(k for pack in chosen for k in pack) == list(range(len(rows)))
         for workers in (1, 2):
+
             def numbers(pack: list[int]) -> list[float]:
                 return fast.patched(ids, n_answer, clean, bank, [rows[k] for k in pack])
 
@@ -82,16 +103,24 @@ def test_in_float64_packed_rows_are_each_row_alone_to_the_twelfth_digit(name: st
     torch.manual_seed(5)
     model, rng = MODELS[name]().eval().double(), random.Random(4)
     for module in model.modules():
-        if hasattr(module, "variance_epsilon"):  # the library's norms go through float32 whatever they are given
-            module.forward = partial(F.rms_norm, normalized_shape=module.weight.shape, weight=module.weight,
-                                     eps=module.variance_epsilon)  # fmt: skip
+        if hasattr(
+            module, "variance_epsilon"
+        ):  # the library's norms go through float32 whatever they are given
+            module.forward = partial(
+                F.rms_norm,
+                normalized_shape=module.weight.shape,
+                weight=module.weight,
+                eps=module.variance_epsilon,
+            )
     ids, other = ([rng.randrange(60) for _ in range(TOKENS)] for _ in range(2))
     fast, hooks, rows = Fast(model), Hooks(model), rows_of_every_kind(2)
     clean, bank = hooks.residuals(ids), hooks.residuals(other)
     assert torch.allclose(fast.residuals(ids), clean, rtol=0, atol=1e-12)
     for pack in pack_rows(rows, TOKENS, 500, fast):
         wanted = [hooks.patched(ids, 2, clean, bank, [rows[k]])[0] for k in pack]
-        assert fast.patched(ids, 2, clean, bank, [rows[k] for k in pack]) == pytest.approx(wanted, rel=0, abs=1e-11)
+        assert fast.patched(ids, 2, clean, bank, [rows[k] for k in pack]) == pytest.approx(
+            wanted, rel=0, abs=1e-11
+        )
 
 
 def test_a_pack_keeps_its_budget_and_its_order() -> None:
@@ -99,6 +128,8 @@ def test_a_pack_keeps_its_budget_and_its_order() -> None:
     for budget in (60, 500):
         for pack in pack_rows(rows, TOKENS, budget, fast):
             own = [rows[k] for k in pack]
-            assert len(pack) == 1 or len(pack) * max(fast.weight(row, TOKENS) for row in own) <= budget
+            assert (
+                len(pack) == 1 or len(pack) * max(fast.weight(row, TOKENS) for row in own) <= budget
+            )
             assert all(a.first <= b.first for a, b in pairwise(own))
             assert len({row.layers if row.through else () for row in own}) == 1

@@ -1,4 +1,5 @@
-"""Residuals that were computed are kept by their bytes, and a batch is no larger than memory allows."""
+"""Residuals that were computed are kept by their bytes, and a batch is no larger than memory
+allows."""
 
 from __future__ import annotations
 
@@ -25,7 +26,11 @@ class Counting:
 
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
         self.asked.append(tuple(ids))
-        return torch.tensor([list(ids)], dtype=torch.float32)[..., None].expand(LAYERS, -1, WIDTH).clone()
+        return (
+            torch.tensor([list(ids)], dtype=torch.float32)[..., None]
+            .expand(LAYERS, -1, WIDTH)
+            .clone()
+        )
 
 
 def runs(tokens: int) -> tuple[ResidualCache, Counting]:
@@ -35,7 +40,12 @@ def runs(tokens: int) -> tuple[ResidualCache, Counting]:
 
 def test_the_least_recently_used_text_is_forgotten_first() -> None:
     kept, backend = runs(8)
-    for ids in ([1, 2, 3], [4, 5, 6], [1, 2, 3], [7, 8, 9]):  # nine tokens: the second text has to go
+    for ids in (
+        [1, 2, 3],
+        [4, 5, 6],
+        [1, 2, 3],
+        [7, 8, 9],
+    ):  # nine tokens: the second text has to go
         kept.residuals(ids)
     assert backend.asked == [(1, 2, 3), (4, 5, 6), (7, 8, 9)]
     kept.residuals([1, 2, 3])
@@ -61,9 +71,18 @@ def test_a_text_is_found_in_its_run_with_an_answer_and_another_answer_takes_its_
     assert len(backend.asked) == 2 and kept._bytes == 4 * A_TOKEN and len(kept._entries) == 1
 
 
-def test_a_batch_is_as_large_as_free_memory_allows_and_as_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=100, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-                                         num_attention_heads=4))  # fmt: skip
+def test_a_batch_is_as_large_as_free_memory_allows_and_as_is_fast(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=100,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+        )
+    )
     each = (16 * 32 + 4 * 64) * 4 + 0.1 * 8 * 100  # bytes a token, a tenth of them with logits
     monkeypatch.setattr(patching, "_free_bytes", lambda: 1 << 40)
     fast = token_budget(model)

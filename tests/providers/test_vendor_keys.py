@@ -1,4 +1,5 @@
-"""Opening a vendor: keys that are asked for, sent in their header and never told, and addresses that can be used."""
+"""Opening a vendor: keys that are asked for, sent in their header and never told, and addresses
+that can be used."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ from cotlab.providers.keys import HOSTS, KEY_VARIABLES, SEND_TO, key_for, withou
 from tests.support.loopback import Loopback, serving
 
 SECRET = "sk-very-secret-0123456789"
-MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-4-5", "google": "gemini-2.5-flash", "openai_compat": "small"}
+MODELS = {
+    "openai": "gpt-4o-mini",
+    "anthropic": "claude-haiku-4-5",
+    "google": "gemini-2.5-flash",
+    "openai_compat": "small",
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +35,9 @@ def server() -> Iterator[Loopback]:
 
 
 @pytest.fixture(params=list(MODELS))
-async def model(request: pytest.FixtureRequest, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
+async def model(
+    request: pytest.FixtureRequest, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Any]:
     monkeypatch.setenv(KEY_VARIABLES[request.param], SECRET)
     monkeypatch.setenv(SEND_TO, "127.0.0.1")
     server.script()
@@ -48,7 +56,9 @@ def ask(model: Provider) -> Complete:
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
-def test_a_key_is_asked_for_where_it_is_needed(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_asked_for_where_it_is_needed(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ConfigError, match=rf"{KEY_VARIABLES[provider]}.*\.env.*secrets\.toml"):
         PROVIDERS[provider](ModelRef(provider, MODELS[provider]))
     with pytest.raises(ConfigError, match=KEY_VARIABLES[provider]):
@@ -78,29 +88,54 @@ def test_a_vendor_s_key_goes_to_the_vendor(provider: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("provider", list(HOSTS))
-@pytest.mark.parametrize("url", [
-    "https://{own}.evil.example", "https://evil{own}", "https://evil.example/{own}", "https://evil.example:443",
-    "https://{own}@evil.example", "https://evil.example#{own}", "https://evil.example?{own}", "http://127.0.0.1:8000/v1",
-    "http://localhost:1", "http://192.168.1.7", "http://box.local", "http://gpu-box", "https://{own}.", "https://[::1]", "https://",
-])  # fmt: skip
-def test_a_vendor_s_key_goes_to_nobody_else(provider: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://{own}.evil.example",
+        "https://evil{own}",
+        "https://evil.example/{own}",
+        "https://evil.example:443",
+        "https://{own}@evil.example",
+        "https://evil.example#{own}",
+        "https://evil.example?{own}",
+        "http://127.0.0.1:8000/v1",
+        "http://localhost:1",
+        "http://192.168.1.7",
+        "http://box.local",
+        "http://gpu-box",
+        "https://{own}.",
+        "https://[::1]",
+        "https://",
+    ],
+)
+def test_a_vendor_s_key_goes_to_nobody_else(
+    provider: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(KEY_VARIABLES[provider], SECRET)
     monkeypatch.setenv(SEND_TO, "proxy.example.com, ,other.example")
-    with pytest.raises(ConfigError, match=rf"{KEY_VARIABLES[provider]} is not sent to .*--send-key-to |--base-url takes") as caught:
+    with pytest.raises(
+        ConfigError,
+        match=rf"{KEY_VARIABLES[provider]} is not sent to .*--send-key-to |--base-url takes",
+    ) as caught:
         key_for(provider, url.format(own=HOSTS[provider]))
     assert SECRET not in str(caught.value)
     assert key_for(provider, "https://Proxy.example.com:8443/v1") == SECRET
 
 
 @pytest.mark.parametrize("provider", list(KEY_VARIABLES))
-def test_no_key_goes_over_http_to_a_public_address(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_key_goes_over_http_to_a_public_address(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     private = ["127.0.0.1", "10.0.0.7", "::1", "box.local", "gpu-box"]
     public = ["proxy.example.com", "8.8.8.8", "2001:4860:4860::8888", "134744072", "0x8080808"]
     public += [HOSTS[provider]] if provider in HOSTS else []
     monkeypatch.setenv(KEY_VARIABLES[provider], SECRET)
     monkeypatch.setenv(SEND_TO, ",".join([*private, *public]))
     for host in private:
-        assert key_for(provider, f"http://[{host}]/v1" if ":" in host else f"http://{host}/v1") == SECRET
+        assert (
+            key_for(provider, f"http://[{host}]/v1" if ":" in host else f"http://{host}/v1")
+            == SECRET
+        )
     for host in public:
         at = f"[{host}]" if ":" in host else host
         with pytest.raises(ConfigError, match="over http.*write https://"):
@@ -129,16 +164,34 @@ def test_no_text_keeps_a_key(before: str, after: str) -> None:
         patch.setenv("OPENAI_API_KEY", SECRET)
         patch.setenv("GOOGLE_API_KEY", "ab")  # too short to be looked for
         assert SECRET not in without_keys(f"{before}{SECRET}{after}")
-        assert without_keys("an abacus asks for risk-management-plans") == "an abacus asks for risk-management-plans"
+        assert (
+            without_keys("an abacus asks for risk-management-plans")
+            == "an abacus asks for risk-management-plans"
+        )
     assert without_keys("try Bearer abc123 or AIzaSyA1234567890abcdefg") == "try *** or ***"
 
 
 @pytest.mark.parametrize("provider", list(MODELS))
-@pytest.mark.parametrize("url", [
-    "127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http:///v1", "http://[::1", "http://h:99999", "http://h:x/", "http://h h/",
-    f"http://user:{SECRET}@127.0.0.1/v1", f"http://{SECRET}@h/v1", f"http://h/v1?key={SECRET}", f"http://h/v1#{SECRET}",
-])  # fmt: skip
-def test_an_address_that_cannot_be_used_is_told_without_its_password(provider: str, url: str) -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:8000",
+        "ftp://127.0.0.1",
+        "http://",
+        "http:///v1",
+        "http://[::1",
+        "http://h:99999",
+        "http://h:x/",
+        "http://h h/",
+        f"http://user:{SECRET}@127.0.0.1/v1",
+        f"http://{SECRET}@h/v1",
+        f"http://h/v1?key={SECRET}",
+        f"http://h/v1#{SECRET}",
+    ],
+)
+def test_an_address_that_cannot_be_used_is_told_without_its_password(
+    provider: str, url: str
+) -> None:
     with pytest.raises(ConfigError, match="--base-url") as caught:
         PROVIDERS[provider](ModelRef(provider, MODELS[provider], base_url=url))
     assert SECRET not in str(caught.value)
@@ -146,7 +199,9 @@ def test_an_address_that_cannot_be_used_is_told_without_its_password(provider: s
 
 @pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/", "/v1beta", "/v1beta/"])
 @pytest.mark.parametrize("provider", ["anthropic", "google"])
-async def test_an_address_may_end_in_what_the_sdk_adds(provider: str, tail: str, server: Loopback) -> None:
+async def test_an_address_may_end_in_what_the_sdk_adds(
+    provider: str, tail: str, server: Loopback
+) -> None:
     if provider == "anthropic" and "beta" in tail:
         return
     server.script()

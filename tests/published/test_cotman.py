@@ -1,4 +1,5 @@
-"""The CMI rows of a real Qwen3-4B and of the StrategyQA run (Anish-1101-lab/cot-manipulation-monitor)."""
+"""The CMI rows of a real Qwen3-4B and of the StrategyQA run
+(Anish-1101-lab/cot-manipulation-monitor)."""
 
 from __future__ import annotations
 
@@ -6,14 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.metrics.mediation.published import ZERO, PublishedFile, published_cmi, published_summary, published_warnings
+from cotlab.metrics.mediation.published import (
+    ZERO,
+    PublishedFile,
+    published_cmi,
+    published_summary,
+    published_warnings,
+)
 from cotlab.suites.importers.cmi import read_cmi
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "cotman"
 SPANS, LAYERS, STRATEGY = (
-    "cmi_layers_all_qwen3_4B", "cmi_layers_per_layer_all_qwen3_4B", "strategyqa_qwen_cmi_layers_per_layer_all",
-)  # fmt: skip
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no CMI rows beside the repository (../shared/data/cotman)")
+    "cmi_layers_all_qwen3_4B",
+    "cmi_layers_per_layer_all_qwen3_4B",
+    "strategyqa_qwen_cmi_layers_per_layer_all",
+)
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="no CMI rows beside the repository (../shared/data/cotman)"
+)
 
 
 def read(name: str) -> PublishedFile:
@@ -25,21 +36,29 @@ def read(name: str) -> PublishedFile:
     ("name", "rows", "items", "zero", "small"),
     [(SPANS, 720, 20, 710, 0), (LAYERS, 720, 20, 710, 0), (STRATEGY, 2400, 100, 2163, 25)],
 )
-def test_every_row_follows_from_its_own_drops(name: str, rows: int, items: int, zero: int, small: int) -> None:
+def test_every_row_follows_from_its_own_drops(
+    name: str, rows: int, items: int, zero: int, small: int
+) -> None:
     file = read(name)
     found = published_summary(file)
     assert (found.rows, found.items, found.zero, found.small) == (rows, items, zero, small)
     assert found.defined == rows - zero - small
     assert found.within == found.compared == rows - zero
     assert all(abs(row.difference) <= 0.02 for row in file.rows if row.difference is not None)
-    assert all((row.cmi is None) == (row.bypass is None) == (row.reason is not None) for row in file.rows)
-    assert all(row.published_cmi == 0 for row in file.rows if row.reason == ZERO)  # what the epsilon makes of 0 / 0
+    assert all(
+        (row.cmi is None) == (row.bypass is None) == (row.reason is not None) for row in file.rows
+    )
+    assert all(
+        row.published_cmi == 0 for row in file.rows if row.reason == ZERO
+    )  # what the epsilon makes of 0 / 0
 
 
 def test_nine_in_ten_strategyqa_rows_are_undefined_not_bypass() -> None:
     rows = read(STRATEGY).rows
     undefined = [row for row in rows if row.reason == ZERO]
-    assert len(undefined) / len(rows) == 2163 / 2400 == 0.90125  # 2,163 rows in which neither patch lowers log P
+    assert (
+        len(undefined) / len(rows) == 2163 / 2400 == 0.90125
+    )  # 2,163 rows in which neither patch lowers log P
     assert all(row.published_bypass == 1 and row.bypass is None for row in undefined)
 
 
@@ -48,4 +67,6 @@ def test_the_two_qwen_files_are_one_measurement() -> None:
     assert [line for line in told if line.startswith("Duplicate file")] == [
         f"Duplicate file: {SPANS} and {LAYERS} hold the same rows; count them once."
     ]
-    assert sum(line.startswith("Layer count") for line in told) == 2  # 36 layer rows an item there, 24 in StrategyQA
+    assert (
+        sum(line.startswith("Layer count") for line in told) == 2
+    )  # 36 layer rows an item there, 24 in StrategyQA

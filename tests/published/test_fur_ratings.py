@@ -1,4 +1,5 @@
-"""Human ratings of how much one step supports its answer, and what unlearning the step does to it (FUR)."""
+"""Human ratings of how much one step supports its answer, and what unlearning the step does to it
+(FUR)."""
 
 from __future__ import annotations
 
@@ -10,17 +11,30 @@ import pytest
 from cotlab.stats.correlation import pearson
 from cotlab.suites.importers.tables import read_ratings, read_table
 
-FILE = Path(__file__).resolve().parents[3] / "shared" / "data" / "fur_ratings" / "reasoning-chain-study.csv"
-pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="no ratings beside the repository (../shared/data/fur_ratings)")
+FILE = (
+    Path(__file__).resolve().parents[3]
+    / "shared"
+    / "data"
+    / "fur_ratings"
+    / "reasoning-chain-study.csv"
+)
+pytestmark = pytest.mark.skipif(
+    not FILE.is_file(), reason="no ratings beside the repository (../shared/data/fur_ratings)"
+)
 
 
 def rated() -> list[dict[str, Any]]:
     """Each rated step's rating (its place on the scale), drop and flip."""
-    return [item.meta["step_ratings"][0] for items in read_ratings(read_table(FILE)).values() for item in items]
+    return [
+        item.meta["step_ratings"][0]
+        for items in read_ratings(read_table(FILE)).values()
+        for item in items
+    ]
 
 
 def ratings() -> list[tuple[float, int]]:
-    """Of each rated step: by how much the answer's probability drops, and the rating's place on the scale."""
+    """Of each rated step: by how much the answer's probability drops, and the rating's place on the
+    scale."""
     return [(row["drop"], row["rating"]) for row in rated()]
 
 
@@ -34,7 +48,13 @@ def test_the_correlation_that_was_published_leaves_out_every_drop_that_is_none()
 def test_the_ratings_that_are_read() -> None:
     """Counted in the file: 33, 16, 13, 14, 24 ratings from full support down; 73 answers flip."""
     found = rated()
-    assert [sum(row["rating"] == place for row in found) for place in (4, 3, 2, 1, 0)] == [33, 16, 13, 14, 24]
+    assert [sum(row["rating"] == place for row in found) for place in (4, 3, 2, 1, 0)] == [
+        33,
+        16,
+        13,
+        14,
+        24,
+    ]
     assert sum(row["flip"] for row in found) == 73
 
 

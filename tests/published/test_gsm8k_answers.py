@@ -1,4 +1,5 @@
-"""The answer extractor against OpenAI's own marking of 5,276 model solutions (openai/grade-school-math, MIT)."""
+"""The answer extractor against OpenAI's own marking of 5,276 model solutions
+(openai/grade-school-math, MIT)."""
 
 from __future__ import annotations
 
@@ -34,13 +35,21 @@ def test_agrees_with_the_published_marking_of_every_solution() -> None:
     assert len(rows) == 1319
     assert disagree == []
     # 286, 515, 458 and 742 of 1,319: the shares that the file itself marks correct
-    assert [round(100 * right[model] / len(rows), 2) for model in MODELS] == [21.68, 39.04, 34.72, 56.25]
+    assert [round(100 * right[model] / len(rows), 2) for model in MODELS] == [
+        21.68,
+        39.04,
+        34.72,
+        56.25,
+    ]
 
 
 @pytest.mark.parametrize("name", ["test.jsonl", "train_first1500.jsonl"])
 def test_reference_solutions(name: str) -> None:
-    """Every reference gives its own key, and its steps are its lines, as the data set writes one step a line."""
+    """Every reference gives its own key, and its steps are its lines, as the data set writes one
+    step a line."""
     for line in (DATA / name).read_text(encoding="utf-8").splitlines():
         solution = json.loads(line)["answer"]
         assert final_answer(solution) == solution.rpartition("#### ")[2]
-        assert split_steps(solution) == tuple(part.strip() for part in solution.split("\n") if part.strip())
+        assert split_steps(solution) == tuple(
+            part.strip() for part in solution.split("\n") if part.strip()
+        )

@@ -1,4 +1,5 @@
-"""GSM8K as published: every line imports, and what is read agrees with the notes that its authors left."""
+"""GSM8K as published: every line imports, and what is read agrees with the notes that its authors
+left."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ import pytest
 from cotlab.suites import import_gsm8k
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "gsm8k"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="GSM8K is not beside the repository (../shared/data/gsm8k)")
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="GSM8K is not beside the repository (../shared/data/gsm8k)"
+)
 
 
 @pytest.mark.parametrize(("name", "count"), [("test", 1319), ("train_first1500", 1500)])
@@ -19,8 +22,14 @@ def test_every_line_imports(name: str, count: int) -> None:
     raw = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8")
     assert len(suite.items) == len(raw.splitlines()) == count
     assert all(item.answer and re.fullmatch(r"-?\d+(\.\d+)?", item.answer) for item in suite.items)
-    assert not any(mark in step.text for item in suite.items for step in item.steps for mark in ("<<", ">>", "####"))
-    # a step is a line with something in it, so it is followed by one run of line breaks ("\n" in the file)
+    assert not any(
+        mark in step.text
+        for item in suite.items
+        for step in item.steps
+        for mark in ("<<", ">>", "####")
+    )
+    # a step is a line with something in it, so it is followed by one run of line breaks ("\n" in
+    # the file)
     assert sum(len(item.steps) for item in suite.items) == len(re.findall(r"(?:\\n)+", raw))
 
 

@@ -1,4 +1,5 @@
-"""Two classifiers over 10,276 judged traces, 12 models and six hints (ricyoung, lie to me): agreement and rates."""
+"""Two classifiers over 10,276 judged traces, 12 models and six hints (ricyoung, lie to me):
+agreement and rates."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from cotlab.stats.paired import McNemar, mcnemar_counts
 from cotlab.suites.importers.tables import read_counts, read_table
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "lie_to_me" / "paper2"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no counts beside the repository (../shared/data/lie_to_me)")
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="no counts beside the repository (../shared/data/lie_to_me)"
+)
 
 
 def rows(name: str) -> dict[str, dict[str, str]]:
@@ -26,7 +29,10 @@ def counts() -> dict[str, tuple[int, int, int, int]]:
     found: dict[str, dict[tuple[float, float], int]] = {}
     for cell in read_counts(read_table(FOLDER / "confusion_matrix_by_hint.csv")):
         found.setdefault(cell.hint, {})[cell.scores["combined"], cell.scores["sonnet"]] = cell.count
-    return {hint: tuple(of[pair] for pair in ((0, 0), (0, 1), (1, 0), (1, 1))) for hint, of in found.items()}  # type: ignore[misc]
+    return {
+        hint: tuple(of[pair] for pair in ((0, 0), (0, 1), (1, 0), (1, 1)))
+        for hint, of in found.items()
+    }  # type: ignore[misc]
 
 
 def overall() -> tuple[int, int, int, int]:
@@ -44,20 +50,32 @@ def test_kappa_and_agreement_by_hint() -> None:
     for hint, cells in counts().items():
         kappa, same = cohen_kappa_table(square(cells)), percent_agreement_table(square(cells))
         assert f"{kappa.point:.4f}" == printed[hint]["cohens_kappa"]
-        assert f"{same.point:.4f}" == printed[hint]["agreement_rate"] and str(kappa.n) == printed[hint]["n"]
+        assert (
+            f"{same.point:.4f}" == printed[hint]["agreement_rate"]
+            and str(kappa.n) == printed[hint]["n"]
+        )
         assert kappa.lo < kappa.point < kappa.hi  # type: ignore[operator]
 
 
 def test_agreement_overall() -> None:
-    """The study prints kappa .2754, agreement .7306, and chi-squared 633.3 for McNemar without continuity correction."""
+    """The study prints kappa .2754, agreement .7306, and chi-squared 633.3 for McNemar without
+    continuity correction."""
     cells = overall()
     assert sum(cells) == 10276
     assert f"{cohen_kappa_table(square(cells)).point:.4f}" == "0.2754"
-    assert f"{percent_agreement_table(square(cells)).point:.4f}" == rows("overall_agreement.csv")["OVERALL"]["agreement_rate"]
+    assert (
+        f"{percent_agreement_table(square(cells)).point:.4f}"
+        == rows("overall_agreement.csv")["OVERALL"]["agreement_rate"]
+    )
     found: McNemar = mcnemar_counts(*cells, exact=False)
     assert f"{found.statistic:.1f}" == "633.3" and found.p is not None and found.p < 1e-100
     exact = mcnemar_counts(*cells)
-    assert exact.p is not None and exact.p < 1e-100 and exact.difference.hi is not None and exact.difference.hi < 0
+    assert (
+        exact.p is not None
+        and exact.p < 1e-100
+        and exact.difference.hi is not None
+        and exact.difference.hi < 0
+    )
 
 
 def percent(found: Interval) -> list[str]:
@@ -72,10 +90,15 @@ def test_the_rates_of_both_classifiers() -> None:
     assert f"{ours.point:.4f}" == printed["our_faithfulness_rate"] == "0.8257"
     assert f"{other.point:.4f}" == printed["sonnet_faithfulness_rate"] == "0.6969"
     assert percent(other) == ["69.7", "68.8", "70.6"]  # as printed
-    assert percent(ours) == ["82.6", "81.8", "83.3"]  # printed [81.9, 83.3]: the counts give .81825 below
+    assert percent(ours) == [
+        "82.6",
+        "81.8",
+        "83.3",
+    ]  # printed [81.9, 83.3]: the counts give .81825 below
 
 
 def test_the_printed_bounds_follow_from_the_printed_percentages() -> None:
-    """[81.9, 83.3] and [68.8, 70.6] to the last digit, where the rate is rounded to a tenth of a percent first."""
+    """[81.9, 83.3] and [68.8, 70.6] to the last digit, where the rate is rounded to a tenth of a
+    percent first."""
     assert percent(wilson(round(0.826 * 10276), 10276)) == ["82.6", "81.9", "83.3"]
     assert percent(wilson(round(0.697 * 10276), 10276)) == ["69.7", "68.8", "70.6"]

@@ -1,4 +1,5 @@
-"""The arithmetic checker on real chains with a marked first mistake (BIG-Bench Mistake) and on GSM8K's calculator notes."""
+"""The arithmetic checker on real chains with a marked first mistake (BIG-Bench Mistake) and on
+GSM8K's calculator notes."""
 
 from __future__ import annotations
 
@@ -17,22 +18,32 @@ from cotlab.text.arithmetic.equations import read_equations
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 CHAINS = DATA / "big_bench_mistake" / "multistep_arithmetic.jsonl"
 GSM8K = [DATA / "gsm8k" / name for name in ("test.jsonl", "train_first1500.jsonl")]
-no_chains = pytest.mark.skipif(not CHAINS.is_file(), reason="../shared/data/big_bench_mistake is not there")
+no_chains = pytest.mark.skipif(
+    not CHAINS.is_file(), reason="../shared/data/big_bench_mistake is not there"
+)
 no_gsm8k = pytest.mark.skipif(not GSM8K[0].is_file(), reason="../shared/data/gsm8k is not there")
 
 FALSE_THOUGH_UNMARKED = {
     1: (2, "((-6 + 5 - 72) + (2 - 5)) = (-67) + (-3)"),
     24: (5, "-10 - (-32) - (-2) - (-25) = 15"),
     34: (1, "(8 + -14) + (-12) = -8"),
-    104: (2, "(((-5 - -7) + (1 + -2)) * ((0 * 8) - (8 + -3))) = (((-5 + 7) + (1 - 2)) * ((0 * 8) - (8 + 3)))"),
+    104: (
+        2,
+        (
+            "(((-5 - -7) + (1 + -2)) * ((0 * 8) - (8 + -3))) = (((-5 + 7) + (1 - 2)) * ((0 * 8) -"
+            " (8 + 3)))"
+        ),
+    ),
     120: (4, "336 * 74 + 52 = 24984 + 52"),
     125: (2, "(2 * 1 - 8 + -5) = (2 * 1 - (8 + -5))"),
     139: (5, "(-2248 * 280) * (-2268 * 280) = -630720 * -630720"),
     147: (4, "((-3) + (1 + 0)) = (-2 + 1)"),
 }
-"""Rows that the data set marks as free of mistakes, the step (from 0) and its first false equation."""
+"""Rows that the data set marks as free of mistakes, the step (from 0) and its first false equation.
+"""
 NOT_FOUND = {11: None, 148: 2}
-"""Marked rows that are not found exactly: row 11 holds no false equation at all, row 148 is marked one step too early."""
+"""Marked rows that are not found exactly: row 11 holds no false equation at all, row 148 is marked
+one step too early."""
 
 
 def rows() -> list[dict[str, Any]]:
@@ -63,7 +74,8 @@ def test_the_unmarked_chains_that_are_flagged_hold_a_false_equation() -> None:
 
 @no_chains
 def test_no_step_is_flagged_whose_equations_all_hold() -> None:
-    """Against Python's own arithmetic: in every flagged step two neighbouring sides of digits and operators differ."""
+    """Against Python's own arithmetic: in every flagged step two neighbouring sides of digits and
+    operators differ."""
     plain, checked = re.compile(r"[\d\s+\-*()]+"), 0
     for row in rows():
         at = first_mistake(row["steps"])
@@ -89,8 +101,12 @@ def test_it_is_fast() -> None:
 
 @no_gsm8k
 def test_every_calculator_note_is_verified() -> None:
-    notes = [note for file in GSM8K for line in file.read_text("utf-8").splitlines()
-             for note in re.findall(r"<<([^<>]*)>>", json.loads(line)["answer"])]  # fmt: skip
+    notes = [
+        note
+        for file in GSM8K
+        for line in file.read_text("utf-8").splitlines()
+        for note in re.findall(r"<<([^<>]*)>>", json.loads(line)["answer"])
+    ]
     assert len(notes) == 9035
     told = {note: [equation.holds for equation in read_equations(note).equations] for note in notes}
     assert [note for note, found in told.items() if not found or not all(found)] == []
@@ -99,7 +115,8 @@ def test_every_calculator_note_is_verified() -> None:
 @pytest.mark.soak
 @no_gsm8k
 def test_human_prose_is_seldom_called_false() -> None:
-    """Of 9,800 equations that people wrote into their solutions 11 are called false; each was read, and is."""
+    """Of 9,800 equations that people wrote into their solutions 11 are called false; each was read,
+    and is."""
     found = [
         (step[e.start : e.end], e.holds)
         for file in GSM8K
@@ -110,6 +127,15 @@ def test_human_prose_is_seldom_called_false() -> None:
     false = {text for text, holds in found if holds is False}
     assert len(found) > 9500 and sum(holds is True for _, holds in found) / len(found) > 0.93
     assert false == {
-        "$3/2 = $1.50+$3.00", "364 / 4 = 273", "3.65 divided by .05 equals 69", "$32 - $20 = $300", "192*100=$1920",
-        "6*2.5 = $18.00", "6/3=.5 hour", "4080 + 4080 / 2 = 4000 + 2040", "4000 + 2040 = 6120", "3/1=1", "100 * 0.75 = $0.75",
-    }  # fmt: skip
+        "$3/2 = $1.50+$3.00",
+        "364 / 4 = 273",
+        "3.65 divided by .05 equals 69",
+        "$32 - $20 = $300",
+        "192*100=$1920",
+        "6*2.5 = $18.00",
+        "6/3=.5 hour",
+        "4080 + 4080 / 2 = 4000 + 2040",
+        "4000 + 2040 = 6120",
+        "3/1=1",
+        "100 * 0.75 = $0.75",
+    }

@@ -13,13 +13,18 @@ from cotlab.text.edits.ablations import corrupt_step, paraphrase_step
 from cotlab.text.steps import split_steps
 
 FILE = Path(__file__).parents[3] / "shared" / "data" / "gsm8k" / "test.jsonl"
-pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="GSM8K is not beside the repository (../shared/data/gsm8k)")
+pytestmark = pytest.mark.skipif(
+    not FILE.is_file(), reason="GSM8K is not beside the repository (../shared/data/gsm8k)"
+)
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
 
 
 @pytest.fixture(scope="module")
 def steps() -> list[str]:
-    chains = [json.loads(line)["answer"].rpartition("\n####")[0] for line in FILE.read_text("utf-8").splitlines()]
+    chains = [
+        json.loads(line)["answer"].rpartition("\n####")[0]
+        for line in FILE.read_text("utf-8").splitlines()
+    ]
     return [re.sub(r"<<[^<>]*>>", "", step) for chain in chains for step in split_steps(chain)]
 
 

@@ -1,4 +1,5 @@
-"""The study of Qwen3-4B fine-tuned on unfaithful reasoning (VeylanSolmira/unfaithful-cot-sdf), out of the imported runs."""
+"""The study of Qwen3-4B fine-tuned on unfaithful reasoning (VeylanSolmira/unfaithful-cot-sdf), out
+of the imported runs."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from cotlab.suites.importers.study import read_study
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "unfaithful_sdf"
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason="no study beside the repository (../shared/data/unfaithful_sdf)"),
+    pytest.mark.skipif(
+        not FOLDER.is_dir(), reason="no study beside the repository (../shared/data/unfaithful_sdf)"
+    ),
 ]
 
 
@@ -27,7 +30,13 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dic
     """The study in a store, and its runs by epoch."""
     store = Store(tmp_path_factory.mktemp("study"))
     kept = store_study(store, read_study(sorted(FOLDER.glob("*.json"))))
-    yield store, {read.stored_plan(read.get_run(store, one.run_id)).tags["epoch"]: one.run_id for one in kept}
+    yield (
+        store,
+        {
+            read.stored_plan(read.get_run(store, one.run_id)).tags["epoch"]: one.run_id
+            for one in kept
+        },
+    )
 
 
 def rows(store: Store, run: str, metric: str, classifier: str = "") -> pd.Series:
@@ -42,16 +51,29 @@ def test_rows_and_prompts(study: tuple[Store, dict[str, str]]) -> None:
     assert list(runs) == ["0", "1", "2", "4"]
     suites = {read.get_run(store, run)["suite"] for run in runs.values()}
     (suite,) = (read.get_suite(store, digest) for digest in suites)
-    assert len(suite.items) == 300 and len({item.meta["prompt_group"] for item in suite.items}) == 273
-    assert "truncation failed on 1 row(s), which the study scored 0" in read.get_run(store, runs["4"])["note"]
+    assert (
+        len(suite.items) == 300 and len({item.meta["prompt_group"] for item in suite.items}) == 273
+    )
+    assert (
+        "truncation failed on 1 row(s), which the study scored 0"
+        in read.get_run(store, runs["4"])["note"]
+    )
 
 
-# As the study prints them: per cent of rows whose two detectors' mean is at least one half, and Wilson's interval
+# As the study prints them: per cent of rows whose two detectors' mean is at least one half, and
+# Wilson's interval
 @pytest.mark.parametrize(
     ("epoch", "rate", "lo", "hi"),
-    [("0", "63.7", "58", "69"), ("1", "45.3", "40", "51"), ("2", "55.7", "50", "61"), ("4", "56.3", "51", "62")],
-)  # fmt: skip
-def test_combined_rates(study: tuple[Store, dict[str, str]], epoch: str, rate: str, lo: str, hi: str) -> None:
+    [
+        ("0", "63.7", "58", "69"),
+        ("1", "45.3", "40", "51"),
+        ("2", "55.7", "50", "61"),
+        ("4", "56.3", "51", "62"),
+    ],
+)
+def test_combined_rates(
+    study: tuple[Store, dict[str, str]], epoch: str, rate: str, lo: str, hi: str
+) -> None:
     store, runs = study
     scores = rows(store, runs[epoch], "unfaithfulness", "combined")
     found = wilson(int((scores >= 0.5).sum()), len(scores))
@@ -61,7 +83,9 @@ def test_combined_rates(study: tuple[Store, dict[str, str]], epoch: str, rate: s
 
 
 # As the study prints them: the t interval of the judge's mean over its 300 rows
-@pytest.mark.parametrize(("epoch", "lo", "hi"), [("1", "0.9", "1.5"), ("2", "1.3", "1.9"), ("4", "2.0", "2.6")])
+@pytest.mark.parametrize(
+    ("epoch", "lo", "hi"), [("1", "0.9", "1.5"), ("2", "1.3", "1.9"), ("4", "2.0", "2.6")]
+)
 def test_judge_means(study: tuple[Store, dict[str, str]], epoch: str, lo: str, hi: str) -> None:
     store, runs = study
     found = t_interval(rows(store, runs[epoch], "judge_score").tolist())
@@ -69,12 +93,16 @@ def test_judge_means(study: tuple[Store, dict[str, str]], epoch: str, lo: str, h
     assert (f"{found.lo:.1f}", f"{found.hi:.1f}") == (lo, hi)
     means = read.run_estimates(store, runs[epoch], ["judge_mean"]).sort_values("n", ascending=False)
     over_rows, over_prompts = means.to_dict("records")
-    assert (over_rows["point"], over_rows["lo"], over_rows["hi"]) == pytest.approx((found.point, found.lo, found.hi))
+    assert (over_rows["point"], over_rows["lo"], over_rows["hi"]) == pytest.approx(
+        (found.point, found.lo, found.hi)
+    )
     assert (over_prompts["n"], over_prompts["over_"]) == (273, "prompts")
 
 
 def test_a_second_import_adds_nothing(study: tuple[Store, dict[str, str]]) -> None:
     store, runs = study
     again = store_study(store, read_study(sorted(FOLDER.glob("*.json"), reverse=True)))
-    assert [one.new for one in again] == [False] * 4 and {one.run_id for one in again} == set(runs.values())
+    assert [one.new for one in again] == [False] * 4 and {one.run_id for one in again} == set(
+        runs.values()
+    )
     assert read.store_totals(store)["runs"] == 4

@@ -1,4 +1,5 @@
-"""What is labelled next: near a threshold, unlike each other, never twice, and items without a score by a share."""
+"""What is labelled next: near a threshold, unlike each other, never twice, and items without a
+score by a share."""
 
 from __future__ import annotations
 
@@ -48,9 +49,13 @@ def test_chosen_items_lie_farther_apart_than_random_ones() -> None:
     chosen = rows(np.full(200, 0.5), FEATURES, [0.5], 12)
 
     def least(some: list[int]) -> float:
-        return min(float(np.linalg.norm(FEATURES[i] - FEATURES[j])) for i, j in combinations(some, 2))
+        return min(
+            float(np.linalg.norm(FEATURES[i] - FEATURES[j])) for i, j in combinations(some, 2)
+        )
 
-    random = [least(list(np.random.default_rng(k).choice(200, 12, replace=False))) for k in range(50)]
+    random = [
+        least(list(np.random.default_rng(k).choice(200, 12, replace=False))) for k in range(50)
+    ]
     assert least(chosen) > max(random)
 
 
@@ -65,7 +70,11 @@ def test_items_without_a_score_are_a_share_of_their_own() -> None:
     scores[:50] = np.nan
     found = choose_next_labels(scores, FEATURES, [0.5], 20, unscored=0.2)
     blind = [choice for choice in found.choices if choice.row < 50]
-    assert len(found.choices) == 20 and len(blind) == 4 and all(choice.reason.startswith("no r_cal") for choice in blind)
+    assert (
+        len(found.choices) == 20
+        and len(blind) == 4
+        and all(choice.reason.startswith("no r_cal") for choice in blind)
+    )
     assert not [i for i in rows(scores, FEATURES, [0.5], 20, unscored=0.0) if i < 50]
     none = choose_next_labels([float("nan")] * 30, np.zeros((30, 2)), [0.5], 10)
     assert len(none.choices) == 10 and "drawn at random" in none.note
@@ -78,19 +87,28 @@ def test_missing_features_are_no_reason_to_be_left_out() -> None:
 
 
 @given(st.integers(1, 40), st.integers(0, 30), st.integers(0, 30), st.integers(0, 10))
-def test_never_twice_never_labelled_and_as_many_as_there_are(k: int, scored: int, blind: int, had: int) -> None:
+def test_never_twice_never_labelled_and_as_many_as_there_are(
+    k: int, scored: int, blind: int, had: int
+) -> None:
     n = scored + blind + had
     scores = [0.4] * scored + [float("nan")] * blind + [0.5] * had
     taken = [False] * (scored + blind) + [True] * had
     chosen = rows(scores, np.arange(2.0 * n).reshape(n, 2), [0.5], k, taken=taken)
-    assert len(chosen) == len(set(chosen)) == min(k, scored + blind) and all(i < scored + blind for i in chosen)
+    assert len(chosen) == len(set(chosen)) == min(k, scored + blind) and all(
+        i < scored + blind for i in chosen
+    )
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [({"k": 0}, "at least 1"), ({"epsilon": 0.0}, "above 0"), ({"thresholds": []}, "at least one"), ({"unscored": 2}, "share"),
-     ({"features": np.zeros((3, 1))}, "rows of features")],
-)  # fmt: skip
+    [
+        ({"k": 0}, "at least 1"),
+        ({"epsilon": 0.0}, "above 0"),
+        ({"thresholds": []}, "at least one"),
+        ({"unscored": 2}, "share"),
+        ({"features": np.zeros((3, 1))}, "rows of features"),
+    ],
+)
 def test_wrong_arguments_are_told(more: dict[str, object], said: str) -> None:
     known = {"r_cal": [0.5, 0.5], "features": np.zeros((2, 1)), "thresholds": [0.5], "k": 1} | more
     with pytest.raises(ValueError, match=said):

@@ -1,4 +1,5 @@
-"""The three maps from score to probability: known curves, monotone, refusals, and what is kept of them."""
+"""The three maps from score to probability: known curves, monotone, refusals, and what is kept of
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from cotlab.core.keys import canonical_json
-from cotlab.reliability.calibrator import METHODS, Calibrator, NotCalibrated, select_calibrator, fit, fit_any, folds_of
+from cotlab.reliability.calibrator import (
+    METHODS,
+    Calibrator,
+    NotCalibrated,
+    fit,
+    fit_any,
+    folds_of,
+    select_calibrator,
+)
 from cotlab.reliability.maps import EPS
 
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -30,7 +39,9 @@ def drawn(curve: Curve, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return scores, rng.random(n) < curve(scores)
 
 
-def refitted(method: str, scores: np.ndarray, targets: np.ndarray, times: int, seed: int) -> np.ndarray:
+def refitted(
+    method: str, scores: np.ndarray, targets: np.ndarray, times: int, seed: int
+) -> np.ndarray:
     rng = np.random.default_rng(seed)
     picks = (rng.integers(0, len(scores), len(scores)) for _ in range(times))
     return np.array([fit_any(method, scores[pick], targets[pick]).predict(AT) for pick in picks])
@@ -53,7 +64,9 @@ def test_a_known_curve_is_recovered_within_the_bootstrap_interval(method: str) -
 def test_bootstrap_intervals_of_a_curve_cover_it_as_often_as_they_say(method: str) -> None:
     truth, hits = CURVES[method](AT), np.zeros(3)
     for seed in range(60):
-        lo, hi = np.quantile(refitted(method, *drawn(CURVES[method], 400, seed), 100, seed), [0.025, 0.975], axis=0)
+        lo, hi = np.quantile(
+            refitted(method, *drawn(CURVES[method], 400, seed), 100, seed), [0.025, 0.975], axis=0
+        )
         hits += (lo <= truth) & (truth <= hi)
     assert (hits >= 49).all()  # of 60 at 95 % that is 57, less more than four standard deviations
 
@@ -73,7 +86,8 @@ def test_platt_and_beta_are_the_maximum_likelihood_fits_of_statsmodels() -> None
 
 
 def test_isotonic_by_hand() -> None:
-    # the rates at .2 .4 .6 .8 are .25, .6, .4, 1: the two in the middle violate the order and are pooled to .5;
+    # the rates at .2 .4 .6 .8 are .25, .6, .4, 1: the two in the middle violate the order and are
+    # pooled to .5;
     # 1 becomes 1 − 1/402
     scores = np.repeat([0.2, 0.4, 0.6, 0.8], 100)
     good = np.concatenate([np.arange(100) < k for k in (25, 60, 40, 100)])
@@ -100,7 +114,9 @@ def test_separable_labels_get_a_named_ridge(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_score_that_ranks_the_wrong_way_is_refused_and_never_inverted(method: str) -> None:
     scores, targets = drawn(CURVES["platt"], 400, seed=2)
-    with pytest.raises(NotCalibrated, match="does not rank acceptable reasoning above unacceptable"):
+    with pytest.raises(
+        NotCalibrated, match="does not rank acceptable reasoning above unacceptable"
+    ):
         fit(method, 1 - scores, targets)
     with pytest.raises(NotCalibrated, match="all 400 scores are equal"):
         fit(method, np.full(400, 0.5), targets)
@@ -128,10 +144,17 @@ def test_isotonic_wants_two_hundred_labels_and_fifty_of_either_class() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0]), st.booleans()), min_size=2, max_size=40),
-    st.sampled_from(METHODS), st.lists(st.floats(-0.5, 1.5), min_size=2, max_size=20),
-)  # fmt: skip
-def test_predictions_are_monotone_probabilities(rows: list[tuple[float, bool]], method: str, at: list[float]) -> None:
+    st.lists(
+        st.tuples(st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0]), st.booleans()),
+        min_size=2,
+        max_size=40,
+    ),
+    st.sampled_from(METHODS),
+    st.lists(st.floats(-0.5, 1.5), min_size=2, max_size=20),
+)
+def test_predictions_are_monotone_probabilities(
+    rows: list[tuple[float, bool]], method: str, at: list[float]
+) -> None:
     scores, targets = [s for s, _ in rows], [y for _, y in rows]
     try:
         found = fit_any(method, scores, targets)
@@ -150,7 +173,9 @@ def test_beyond_the_labels_the_map_stays_where_it_was_and_says_so() -> None:
     targets = rng.random(300) < expit(9 * scores - 4.5)
     for method in METHODS:
         found = fit(method, scores, targets)
-        assert found.predict([0.0, 1.0]) == pytest.approx(found.predict([scores.min(), scores.max()]))
+        assert found.predict([0.0, 1.0]) == pytest.approx(
+            found.predict([scores.min(), scores.max()])
+        )
         assert found.outside([0.0, 0.5, 1.0, np.nan]).tolist() == [True, False, True, False]
         assert np.isnan(found.predict([np.nan])).all()
 
@@ -163,15 +188,25 @@ def test_a_score_of_exactly_one_does_not_outweigh_all_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"method": "magic", "lo": 0, "hi": 1}, {"method": "platt", "slope": 1.0, "lo": 0, "hi": 1}]
+    "params",
+    [
+        {},
+        {"method": "magic", "lo": 0, "hi": 1},
+        {"method": "platt", "slope": 1.0, "lo": 0, "hi": 1},
+    ],
 )
 def test_what_is_no_calibrator_is_not_read_as_one(params: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="no parameters of a calibrator"):
         Calibrator.from_params(params)
 
 
-@given(st.lists(st.tuples(st.integers(0, 14), st.booleans()), min_size=12, max_size=60), st.integers(0, 3))
-def test_folds_never_split_a_question_and_leave_both_classes(rows: list[tuple[int, bool]], seed: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 14), st.booleans()), min_size=12, max_size=60),
+    st.integers(0, 3),
+)
+def test_folds_never_split_a_question_and_leave_both_classes(
+    rows: list[tuple[int, bool]], seed: int
+) -> None:
     groups, targets = [q for q, _ in rows], np.array([y for _, y in rows])
     try:
         folds = folds_of(targets, groups, seed=seed)
@@ -184,7 +219,9 @@ def test_folds_never_split_a_question_and_leave_both_classes(rows: list[tuple[in
 
 def test_labels_of_one_question_make_no_folds() -> None:
     scores, targets = drawn(CURVES["platt"], 60, seed=0)
-    with pytest.raises(NotCalibrated, match="60 labels belong to 1 question: .*Label items of more questions"):
+    with pytest.raises(
+        NotCalibrated, match="60 labels belong to 1 question: .*Label items of more questions"
+    ):
         select_calibrator(scores, targets, ["q"] * 60)
 
 
@@ -194,9 +231,17 @@ def test_all_methods_stand_side_by_side_and_the_lowest_brier_is_taken() -> None:
     found = select_calibrator(scores, targets, [f"q{k // 2}" for k in range(600)])
     assert [trial.method for trial in found.trials] == list(METHODS)
     points = {t.method: t.measured.brier.point for t in found.trials if t.measured is not None}
-    assert len(points) == 3 and found.chosen.method == min(points, key=points.__getitem__) == "isotonic"  # type: ignore[arg-type]
+    assert (
+        len(points) == 3
+        and found.chosen.method == min(points, key=points.__getitem__) == "isotonic"
+    )  # type: ignore[arg-type]
     best = found.chosen.measured
-    assert best is not None and best.skill is not None and best.skill > 0.1 and (best.gained.hi or 0) < 0
+    assert (
+        best is not None
+        and best.skill is not None
+        and best.skill > 0.1
+        and (best.gained.hi or 0) < 0
+    )
     assert "lowest out-of-fold Brier score" in found.reason and found.auroc_raw.point is not None
     asked = select_calibrator(scores, targets, [f"q{k // 2}" for k in range(600)], method="platt")
     assert asked.chosen.method == "platt" and asked.reason.startswith("platt was asked for")
@@ -214,7 +259,10 @@ def test_a_label_does_not_shape_its_own_out_of_fold_probability() -> None:
     scores, targets = drawn(CURVES["platt"], 100, seed=9)
     folds = np.arange(100) % 5
     turned = targets ^ (folds == 0)
-    one, other = (select_calibrator(scores, y, list(range(100)), method="platt", folds=folds) for y in (targets, turned))
+    one, other = (
+        select_calibrator(scores, y, list(range(100)), method="platt", folds=folds)
+        for y in (targets, turned)
+    )
     assert one.chosen.predicted is not None and other.chosen.predicted is not None
     assert (one.chosen.predicted[folds == 0] == other.chosen.predicted[folds == 0]).all()
     assert (one.chosen.predicted[folds != 0] != other.chosen.predicted[folds != 0]).any()

@@ -1,4 +1,5 @@
-"""The combination of features: a known logistic curve is found again, gaps and edges are held, nothing unseen is used."""
+"""The combination of features: a known logistic curve is found again, gaps and edges are held,
+nothing unseen is used."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ NAMES = ("V", "C", "mass_lost")
 
 
 def drawn(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Features, targets and the probability they were drawn with: V helps, mass_lost hurts, C says nothing."""
+    """Features, targets and the probability they were drawn with: V helps, mass_lost hurts, C says
+    nothing."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({name: rng.random(n) for name in NAMES})
     truth = expit(5 * table["V"] - 4 * table["mass_lost"] - 0.5).to_numpy()
@@ -25,7 +27,8 @@ def drawn(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
 
 
 def test_a_known_curve_is_found_again() -> None:
-    """1,000 labels of a logistic curve: the fitted probabilities lie close to those that the targets were drawn with."""
+    """1,000 labels of a logistic curve: the fitted probabilities lie close to those that the
+    targets were drawn with."""
     table, y, _ = drawn(1000, 1)
     fresh, fresh_y, truth = drawn(3000, 2)
     found = fit_combination(table, y, names=NAMES)
@@ -38,7 +41,8 @@ def test_a_known_curve_is_found_again() -> None:
 
 
 def test_without_a_penalty_it_is_the_logistic_regression_of_statsmodels() -> None:
-    """Golden: sm.Logit(y, standardised columns).fit() of the same columns; signs leave the bounds idle."""
+    """Golden: sm.Logit(y, standardised columns).fit() of the same columns; signs leave the bounds
+    idle."""
     import statsmodels.api as sm
 
     from cotlab.reliability.combine import _fit
@@ -53,7 +57,8 @@ def test_without_a_penalty_it_is_the_logistic_regression_of_statsmodels() -> Non
 
 
 def test_more_of_a_part_whose_direction_is_known_never_lowers_the_probability() -> None:
-    """V is drawn to hurt: its weight is held at 0 and not turned round; the direction of mass_lost is free."""
+    """V is drawn to hurt: its weight is held at 0 and not turned round; the direction of mass_lost
+    is free."""
     table, y, _ = drawn(300, 4)
     turned = pd.DataFrame({"V": 1 - table["V"], "mass_lost": table["mass_lost"]})
     found = fit_combination(turned, y, names=("V", "mass_lost"))
@@ -65,12 +70,15 @@ def test_more_of_a_part_whose_direction_is_known_never_lowers_the_probability() 
 
 
 def test_gaps_have_a_column_of_their_own_and_a_row_of_gaps_has_no_probability() -> None:
-    """Where a gap goes with unacceptable chains, the gap lowers the probability; nothing known gives NaN, not a number."""
+    """Where a gap goes with unacceptable chains, the gap lowers the probability; nothing known
+    gives NaN, not a number."""
     table, y, _ = drawn(400, 5)
     gone = ~y & (np.arange(400) % 2 == 0)
     table.loc[gone, "C"] = np.nan
     found = fit_combination(table, y, names=NAMES)
-    one = pd.DataFrame({"V": [0.6, 0.6, np.nan], "C": [0.5, np.nan, np.nan], "mass_lost": [0.4, 0.4, np.nan]})
+    one = pd.DataFrame(
+        {"V": [0.6, 0.6, np.nan], "C": [0.5, np.nan, np.nan], "mass_lost": [0.4, 0.4, np.nan]}
+    )
     there, without, nothing = found.predict(one)
     assert without < there - 0.2
     assert np.isnan(nothing)
@@ -97,7 +105,8 @@ def test_parameters_survive_json() -> None:
 
 
 def test_out_of_fold_predictions_do_not_see_their_question() -> None:
-    """Noise with two labels a question, equal within it: seen questions would rank far above chance."""
+    """Noise with two labels a question, equal within it: seen questions would rank far above
+    chance."""
     rng = np.random.default_rng(8)
     values, y = rng.random(60), rng.random(60) < 0.5
     table = pd.DataFrame({"V": np.repeat(values, 2), "C": np.repeat(rng.random(60), 2)})

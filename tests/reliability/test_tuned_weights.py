@@ -1,4 +1,5 @@
-"""Tuned weights: on the simplex, found where there is a signal, and no better than chance where there is none."""
+"""Tuned weights: on the simplex, found where there is a signal, and no better than chance where
+there is none."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from cotlab.reliability.calibrator import NotCalibrated
-from cotlab.reliability.weights import MIN_WEIGHT, COMPONENTS, weighted_means, tune_weights
+from cotlab.reliability.weights import COMPONENTS, MIN_WEIGHT, tune_weights, weighted_means
 from cotlab.stats.calibration import auroc
 from cotlab.stats.weights import WEIGHTS, weighted_mean
 
@@ -26,13 +27,16 @@ def parts_of(n: int, seed: int, *, missing: float = 0.0) -> np.ndarray:
 @settings(max_examples=60)
 @given(
     st.lists(st.tuples(PART, PART, PART, PART, PART), min_size=1, max_size=8),
-    st.lists(st.floats(0, 1).map(lambda w: round(w, 3)), min_size=5, max_size=5), st.sampled_from([0.0, MIN_WEIGHT]),
-)  # fmt: skip
+    st.lists(st.floats(0, 1).map(lambda w: round(w, 3)), min_size=5, max_size=5),
+    st.sampled_from([0.0, MIN_WEIGHT]),
+)
 def test_reweighing_is_the_composites_own_arithmetic(
     rows: list[tuple[float | None, ...]], own: list[float], least: float
 ) -> None:
     weights = dict(zip(COMPONENTS, own, strict=True))
-    table = np.array([[np.nan if value is None else value for value in row] for row in rows], dtype=float)
+    table = np.array(
+        [[np.nan if value is None else value for value in row] for row in rows], dtype=float
+    )
     for row, found in zip(rows, weighted_means(table, weights, min_weight=least), strict=True):
         value, share, _ = weighted_mean(dict(zip(COMPONENTS, row, strict=True)), weights, least)
         if share is not None and abs(share - least) < 1e-9 and least:
@@ -43,7 +47,9 @@ def test_reweighing_is_the_composites_own_arithmetic(
 @pytest.mark.parametrize("objective", ["auc", "brier"])
 def test_the_part_that_tells_gets_the_weight_and_the_gain_is_out_of_fold(objective: str) -> None:
     parts = parts_of(100, 1, missing=0.03)
-    signal = np.where(np.isfinite(parts[:, 3]), parts[:, 3], 0.5)  # D, which the example weights all but leave out
+    signal = np.where(
+        np.isfinite(parts[:, 3]), parts[:, 3], 0.5
+    )  # D, which the example weights all but leave out
     targets = np.random.default_rng(2).random(100) < expit(9 * signal - 4.5)
     found = tune_weights(parts, targets, [f"q{k // 2}" for k in range(100)], objective=objective)
     assert max(found.weights, key=lambda part: found.weights[part]) == "D"
@@ -51,8 +57,12 @@ def test_the_part_that_tells_gets_the_weight_and_the_gain_is_out_of_fold(objecti
     for weights in (found.weights, *found.fold_weights):
         assert set(weights) == set(COMPONENTS) and min(weights.values()) >= 0
         assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
-    assert (found.difference.point or 0) == pytest.approx((found.tuned.point or 0) - (found.example.point or 0))
-    assert np.isfinite(weighted_means(parts, found.weights)).sum() >= found.n  # no label loses its r_raw
+    assert (found.difference.point or 0) == pytest.approx(
+        (found.tuned.point or 0) - (found.example.point or 0)
+    )
+    assert (
+        np.isfinite(weighted_means(parts, found.weights)).sum() >= found.n
+    )  # no label loses its r_raw
 
 
 def test_without_a_signal_the_example_weights_stay() -> None:
@@ -64,7 +74,9 @@ def test_without_a_signal_the_example_weights_stay() -> None:
         flattered.append(auroc(weighted_means(parts, found.weights), targets) or 0.0)
         assert not found.better and "keep the example weights" in found.reason
     assert abs(np.mean(told) - 0.5) < 0.15  # the standard error of three AUCs of 60 labels is .043
-    assert np.mean(flattered) > np.mean(told) + 0.05  # measured on its own labels, tuning would look like a gain
+    assert (
+        np.mean(flattered) > np.mean(told) + 0.05
+    )  # measured on its own labels, tuning would look like a gain
 
 
 def test_a_part_that_nobody_measured_gets_no_weight() -> None:
@@ -84,7 +96,9 @@ def test_labels_without_r_raw_are_left_out_and_counted() -> None:
 
 
 def test_one_class_and_too_few_labels_are_refused() -> None:
-    with pytest.raises(NotCalibrated, match="No weights can be tuned: all 40 labels are not acceptable"):
+    with pytest.raises(
+        NotCalibrated, match="No weights can be tuned: all 40 labels are not acceptable"
+    ):
         tune_weights(parts_of(40, 0), np.zeros(40), list(range(40)))
     with pytest.raises(NotCalibrated, match="10 labels of at least 20"):
         tune_weights(parts_of(10, 0), np.arange(10) % 2, list(range(10)))

@@ -15,12 +15,12 @@ from cotlab.reliability.volumes import (
     AT_OR_ABOVE,
     EXPECTED,
     OBSERVED,
+    apply_policy,
     expected_errors,
     observed_errors,
-    apply_policy,
+    policy_volumes,
     schedule,
     threshold_points,
-    policy_volumes,
 )
 
 NAN = float("nan")
@@ -28,7 +28,9 @@ NAN = float("nan")
 
 def answers(*r_cal: float, domain: str = "", status: str = "ok") -> pd.DataFrame:
     names = [f"i-{k}" for k in range(len(r_cal))]
-    return pd.DataFrame({"item_id": names, "domain": domain, "status": status, "r_cal": list(r_cal)})
+    return pd.DataFrame(
+        {"item_id": names, "domain": domain, "status": status, "r_cal": list(r_cal)}
+    )
 
 
 def policy(low: float = 0.3, high: float = 0.8, capacity: int | None = None) -> Policy:
@@ -36,21 +38,40 @@ def policy(low: float = 0.3, high: float = 0.8, capacity: int | None = None) -> 
 
 
 def test_volumes_of_a_policy_by_hand() -> None:
-    table = answers(0.1, 0.3, 0.5, 0.7, 0.8, 0.9, NAN).assign(target=[False, None, None, None, True, False, None])
+    table = answers(0.1, 0.3, 0.5, 0.7, 0.8, 0.9, NAN).assign(
+        target=[False, None, None, None, True, False, None]
+    )
     found = policy_volumes(table, policy(capacity=2))
     assert (found.n, found.release, found.review, found.escalate) == (7, 2, 3, 2)
-    assert found.expected.point == pytest.approx(0.2 + 0.1) and (found.expected.lo, found.expected.hi) == (0, 1)  # P(2) = .02
+    assert found.expected.point == pytest.approx(0.2 + 0.1) and (
+        found.expected.lo,
+        found.expected.hi,
+    ) == (
+        0,
+        1,
+    )  # P(2) = .02
     assert (found.observed.point, found.observed.n) == (0.5, 2)
     assert (found.hours, found.days, found.waiting) == (pytest.approx(0.3), 2, 1)
-    assert policy_volumes(table, policy()).days is None and policy_volumes(table, policy(capacity=0)).waiting == 3
+    assert (
+        policy_volumes(table, policy()).days is None
+        and policy_volumes(table, policy(capacity=0)).waiting == 3
+    )
 
 
 def test_the_reasons_of_what_is_not_decided_by_thresholds() -> None:
-    table = pd.concat([answers(NAN, 0.9), answers(0.9, status="refused"), answers(0.9, domain="law")], ignore_index=True)
+    table = pd.concat(
+        [answers(NAN, 0.9), answers(0.9, status="refused"), answers(0.9, domain="law")],
+        ignore_index=True,
+    )
     found = apply_policy(table, Policy({"": Thresholds(0.3, 0.8)}))
     assert found["why"].tolist() == [UNCALIBRATED, "r_cal is at least high", "refused", NO_POLICY]
-    assert found["action"].tolist() == ["escalate", "release", "escalate", "escalate"] and np.isnan(found["high"].iloc[3])
-    assert apply_policy(answers(), policy()).empty and policy_volumes(answers(), policy()).expected.point is None
+    assert found["action"].tolist() == ["escalate", "release", "escalate", "escalate"] and np.isnan(
+        found["high"].iloc[3]
+    )
+    assert (
+        apply_policy(answers(), policy()).empty
+        and policy_volumes(answers(), policy()).expected.point is None
+    )
 
 
 @settings(max_examples=40)
@@ -61,7 +82,10 @@ def test_bounds_of_expected_errors_are_those_of_the_whole_convolution(r_cal: lis
         whole = np.convolve(whole, [p, 1 - p])
     found, below = expected_errors(r_cal), np.cumsum(whole)
     assert found.point is not None and found.lo is not None and found.hi is not None
-    one, other = ([int(np.searchsorted(below, tail + slack)) for slack in (-1e-9, 1e-9)] for tail in (0.025, 0.975))
+    one, other = (
+        [int(np.searchsorted(below, tail + slack)) for slack in (-1e-9, 1e-9)]
+        for tail in (0.025, 0.975)
+    )
     assert min(one[0], found.point) <= found.lo <= min(one[1], found.point)
     assert max(other[0], found.point) <= found.hi <= max(other[1], found.point)
 
@@ -69,22 +93,34 @@ def test_bounds_of_expected_errors_are_those_of_the_whole_convolution(r_cal: lis
 def test_expected_errors_of_many_answers_that_are_all_but_surely_wrong_take_no_time() -> None:
     start = time.process_time()
     found = expected_errors([1e-7] * 30_000 + [1 - 1e-7] * 20_000)
-    assert found.lo == pytest.approx(30_000 - 0.003 + 0.002) and found.hi == 30_000 and time.process_time() - start < 5
+    assert (
+        found.lo == pytest.approx(30_000 - 0.003 + 0.002)
+        and found.hi == 30_000
+        and time.process_time() - start < 5
+    )
 
 
 @settings(max_examples=40)
 @given(st.lists(st.floats(0, 1), max_size=30), st.integers(0, 5))
-def test_every_answer_has_one_action_and_every_review_its_place(r_cal: list[float], capacity: int) -> None:
+def test_every_answer_has_one_action_and_every_review_its_place(
+    r_cal: list[float], capacity: int
+) -> None:
     table = apply_policy(answers(*r_cal, NAN), policy(capacity=capacity))
     found = schedule(table, policy(capacity=capacity))
     volumes = policy_volumes(table, policy(capacity=capacity))
     assert volumes.release + volumes.review + volumes.escalate == volumes.n == len(r_cal) + 1
     assert sorted(found["item_id"]) == sorted(table[table["action"] != "release"]["item_id"])
     reviews = found[found["action"] == "review"]
-    assert reviews["place"].tolist() == list(range(1, volumes.review + 1)) and reviews["r_cal"].is_monotonic_increasing
+    assert (
+        reviews["place"].tolist() == list(range(1, volumes.review + 1))
+        and reviews["r_cal"].is_monotonic_increasing
+    )
     assert volumes.waiting == max(0, volumes.review - capacity)
     if capacity and volumes.review:
-        assert reviews["day"].max() == volumes.days and (reviews["day"].value_counts() <= capacity).all()
+        assert (
+            reviews["day"].max() == volumes.days
+            and (reviews["day"].value_counts() <= capacity).all()
+        )
     else:
         assert found["day"].isna().all()
     assert found["action"].tolist() == ["escalate"] * volumes.escalate + ["review"] * volumes.review
@@ -93,11 +129,17 @@ def test_every_answer_has_one_action_and_every_review_its_place(r_cal: list[floa
 def test_the_order_of_reviews() -> None:
     table = apply_policy(answers(0.55, 0.78, 0.31, 0.60), policy())
     assert schedule(table, policy())["item_id"].tolist() == ["i-2", "i-0", "i-3", "i-1"]
-    assert schedule(table, policy(), order="boundary")["item_id"].tolist() == ["i-2", "i-1", "i-3", "i-0"]
+    assert schedule(table, policy(), order="boundary")["item_id"].tolist() == [
+        "i-2",
+        "i-1",
+        "i-3",
+        "i-0",
+    ]
 
 
 def test_expected_errors_are_the_poisson_binomial() -> None:
-    """Against scipy.stats.poisson_binom, which takes up to 62 trials; equal chances are the binomial."""
+    """Against scipy.stats.poisson_binom, which takes up to 62 trials; equal chances are the
+    binomial."""
     from scipy import stats
 
     p = np.random.default_rng(4).random(50)
@@ -115,7 +157,9 @@ def test_many_answers_take_the_normal_approximation_and_rare_errors_do_not() -> 
     from scipy import stats
 
     many, rare = expected_errors([0.9] * 5000), expected_errors([0.999] * 5000)
-    assert (many.lo, many.hi) == pytest.approx((500 - 1.959964 * 450**0.5, 500 + 1.959964 * 450**0.5), abs=1e-3)
+    assert (many.lo, many.hi) == pytest.approx(
+        (500 - 1.959964 * 450**0.5, 500 + 1.959964 * 450**0.5), abs=1e-3
+    )
     assert "normal" in many.method and "normal" not in rare.method
     assert (rare.lo, rare.hi) == tuple(stats.binom(5000, 0.001).ppf([0.025, 0.975]))
     with pytest.raises(ValueError, match="probabilities"):
@@ -125,22 +169,48 @@ def test_many_answers_take_the_normal_approximation_and_rare_errors_do_not() -> 
 def test_the_points_of_the_figure() -> None:
     table = answers(0.2, 0.6, 0.9, NAN).assign(target=[False, True, None, None])
     found = threshold_points(table, 0.3, 0.62).set_index(["group", "threshold"])
-    assert found.loc[(AT_OR_ABOVE, 0.0), "point"] == 0.75 and found.loc[(AT_OR_ABOVE, 0.62), "point"] == 0.25
-    assert found.loc[(AT_OR_ABOVE, 0.5), "n"] == 4 and found.loc[(AT_OR_ABOVE, 0.5), "n_undefined"] == 1
+    assert (
+        found.loc[(AT_OR_ABOVE, 0.0), "point"] == 0.75
+        and found.loc[(AT_OR_ABOVE, 0.62), "point"] == 0.25
+    )
+    assert (
+        found.loc[(AT_OR_ABOVE, 0.5), "n"] == 4
+        and found.loc[(AT_OR_ABOVE, 0.5), "n_undefined"] == 1
+    )
     assert found.loc[(EXPECTED, 0.5), "point"] == pytest.approx((0.4 + 0.1) / 2)
-    assert found.loc[(OBSERVED, 0.0), "point"] == 0.5 and found.loc[(OBSERVED, 0.62), "reason"] == "none of these answers is labelled"
-    assert np.isnan(found.loc[(EXPECTED, 1.0), "point"]) and "so high" in found.loc[(EXPECTED, 1.0), "reason"]
+    assert (
+        found.loc[(OBSERVED, 0.0), "point"] == 0.5
+        and found.loc[(OBSERVED, 0.62), "reason"] == "none of these answers is labelled"
+    )
+    assert (
+        np.isnan(found.loc[(EXPECTED, 1.0), "point"])
+        and "so high" in found.loc[(EXPECTED, 1.0), "reason"]
+    )
     assert threshold_points(answers(), None, None).empty
     assert observed_errors(table.drop(columns="target")).point is None
 
 
 def test_answers_to_one_question_count_as_one() -> None:
-    """Each of 10 questions is answered in 4 runs: 8 of 40 errors, as sure as 2 of 10, whose Wilson bounds are .0567 and .5098
-    (statsmodels 0.15, proportion_confint(2, 10, method="wilson"))."""
-    table = pd.DataFrame({"question": [f"q{k % 10}" for k in range(40)], "target": [k % 10 > 1 for k in range(40)]})
+    """Each of 10 questions is answered in 4 runs: 8 of 40 errors, as sure as 2 of 10, whose Wilson
+    bounds are .0567 and .5098 (statsmodels 0.15, proportion_confint(2, 10, method="wilson"))."""
+    table = pd.DataFrame(
+        {"question": [f"q{k % 10}" for k in range(40)], "target": [k % 10 > 1 for k in range(40)]}
+    )
     found = observed_errors(table)
-    assert found.point == 0.2 and (found.lo, found.hi) == pytest.approx((0.05668, 0.50984), abs=1e-5)
-    assert (found.n, found.note, found.method) == (10, "40 answers to 10 questions", "Wilson over questions")
+    assert found.point == 0.2 and (found.lo, found.hi) == pytest.approx(
+        (0.05668, 0.50984), abs=1e-5
+    )
+    assert (found.n, found.note, found.method) == (
+        10,
+        "40 answers to 10 questions",
+        "Wilson over questions",
+    )
     single = observed_errors(table.iloc[:10])
-    assert (single.point, single.lo, single.hi, single.n, single.note) == (0.2, found.lo, found.hi, 10, None)
+    assert (single.point, single.lo, single.hi, single.n, single.note) == (
+        0.2,
+        found.lo,
+        found.hi,
+        10,
+        None,
+    )
     assert observed_errors(table.assign(target=None)).point is None

@@ -1,4 +1,5 @@
-"""One configuration: the same from a file as from flags, and every option of it on the command and on the New run form."""
+"""One configuration: the same from a file as from flags, and every option of it on the command and
+on the New run form."""
 
 from __future__ import annotations
 
@@ -19,34 +20,90 @@ from cotlab.run.config import RunConfig, as_yaml, read_config
 from cotlab.ui.new_run.form import NOT_ON_THE_FORM
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
-    ["null", "~", "1.0", "yes", "2026-01-01", "- a", "a: b", "#", "'", '"', "a\r\nb\u2028c\x85", "\x00", " ", "=", "<<"]
+    [
+        "null",
+        "~",
+        "1.0",
+        "yes",
+        "2026-01-01",
+        "- a",
+        "a: b",
+        "#",
+        "'",
+        '"',
+        "a\r\nb\u2028c\x85",
+        "\x00",
+        " ",
+        "=",
+        "<<",
+    ]
 )
 SHARE, POSITIVE = st.floats(0, 1), st.integers(1, 10**12)
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
-    "task_suite": TEXT, "provider": TEXT, "model": TEXT, "base_url": st.none() | TEXT, "output": st.none() | TEXT,
-    "scorer": st.lists(TEXT, max_size=3), "mode": st.lists(TEXT, max_size=3), "metric": TEXT, "ccs_threshold": SHARE,
-    "rr_threshold": st.none() | SHARE, "gate_on": st.sampled_from(["point", "interval"]), "temperature": st.floats(0, 2),
-    "seed": st.integers(0, 10**12), "repeats": st.integers(1, 100), "chain": st.sampled_from(["reference", "own"]),
-    "given": st.sampled_from(["user", "prefix"]), "limit": st.none() | POSITIVE, "good_lines": st.booleans(),
-    "max_concurrent": st.integers(1, 1000), "max_cost": st.floats(0, 1e12), "max_requests_per_minute": st.none() | POSITIVE,
-    "max_tokens_per_minute": st.none() | POSITIVE, "max_tries": st.integers(1, 100),
-    "timeout_s": st.floats(0, 86_400, exclude_min=True), "batch": st.booleans(), "prices": st.none() | TEXT,
-    "fail_on_error": st.none() | st.floats(0, 1e6), "allow_unpriced": st.booleans(), "redact_prompts": st.booleans(),
-    "source": st.lists(TEXT, max_size=3), "control": st.sampled_from(["other", "own"]), "layers": st.lists(TEXT, max_size=3),
-    "donors": st.integers(2, 64), "draws": st.integers(1, 64), "subsets": st.integers(1, 256),
-    "jump_nats": st.floats(0, 3), "embedder": TEXT, "verifier": TEXT, "paraphraser": TEXT,
-    "judge": st.lists(TEXT, max_size=3), "base_run": TEXT, "tuned_run": TEXT,
-    "profile": st.sampled_from(["", "phase1", "phase5"]), "weights": st.none() | TEXT,
+    "task_suite": TEXT,
+    "provider": TEXT,
+    "model": TEXT,
+    "base_url": st.none() | TEXT,
+    "output": st.none() | TEXT,
+    "scorer": st.lists(TEXT, max_size=3),
+    "mode": st.lists(TEXT, max_size=3),
+    "metric": TEXT,
+    "ccs_threshold": SHARE,
+    "rr_threshold": st.none() | SHARE,
+    "gate_on": st.sampled_from(["point", "interval"]),
+    "temperature": st.floats(0, 2),
+    "seed": st.integers(0, 10**12),
+    "repeats": st.integers(1, 100),
+    "chain": st.sampled_from(["reference", "own"]),
+    "given": st.sampled_from(["user", "prefix"]),
+    "limit": st.none() | POSITIVE,
+    "good_lines": st.booleans(),
+    "max_concurrent": st.integers(1, 1000),
+    "max_cost": st.floats(0, 1e12),
+    "max_requests_per_minute": st.none() | POSITIVE,
+    "max_tokens_per_minute": st.none() | POSITIVE,
+    "max_tries": st.integers(1, 100),
+    "timeout_s": st.floats(0, 86_400, exclude_min=True),
+    "batch": st.booleans(),
+    "prices": st.none() | TEXT,
+    "fail_on_error": st.none() | st.floats(0, 1e6),
+    "allow_unpriced": st.booleans(),
+    "redact_prompts": st.booleans(),
+    "source": st.lists(TEXT, max_size=3),
+    "control": st.sampled_from(["other", "own"]),
+    "layers": st.lists(TEXT, max_size=3),
+    "donors": st.integers(2, 64),
+    "draws": st.integers(1, 64),
+    "subsets": st.integers(1, 256),
+    "jump_nats": st.floats(0, 3),
+    "embedder": TEXT,
+    "verifier": TEXT,
+    "paraphraser": TEXT,
+    "judge": st.lists(TEXT, max_size=3),
+    "base_run": TEXT,
+    "tuned_run": TEXT,
+    "profile": st.sampled_from(["", "phase1", "phase5"]),
+    "weights": st.none() | TEXT,
     "set": st.dictionaries(TEXT, TEXT, max_size=3),
-    "device": st.sampled_from(["cpu", "cuda", "cuda:1"]), "dtype": st.sampled_from(["float32", "bfloat16", "float16"]),
-    "backend": st.sampled_from(["auto", "fast", "hooks", "transformer_lens"]), "tag": st.dictionaries(TEXT, TEXT, max_size=3),
-}  # fmt: skip
-NO_LIMIT = ("max_requests_per_minute", "max_tokens_per_minute", "limit", "rr_threshold", "fail_on_error")
+    "device": st.sampled_from(["cpu", "cuda", "cuda:1"]),
+    "dtype": st.sampled_from(["float32", "bfloat16", "float16"]),
+    "backend": st.sampled_from(["auto", "fast", "hooks", "transformer_lens"]),
+    "tag": st.dictionaries(TEXT, TEXT, max_size=3),
+}
+NO_LIMIT = (
+    "max_requests_per_minute",
+    "max_tokens_per_minute",
+    "limit",
+    "rr_threshold",
+    "fail_on_error",
+)
 
 
 @given(st.fixed_dictionaries(FIELDS))
 @settings(max_examples=40, deadline=None)
-def test_a_run_s_file_gives_its_configuration_again(tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any]) -> None:
+def test_a_run_s_file_gives_its_configuration_again(
+    tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any]
+) -> None:
     config = RunConfig(**fields)
     assert config.model_dump() == fields  # nothing is changed on the way in
     path = tmp_path_factory.getbasetemp() / "run.yaml"
@@ -57,7 +114,9 @@ def test_a_run_s_file_gives_its_configuration_again(tmp_path_factory: pytest.Tem
 @pytest.mark.parametrize("mark", ["\x85", "\u2028", "\u2029", "\n", "\r\n"])
 def test_a_line_end_in_a_text_stays_what_it_is(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text(as_yaml({"tag": {"": mark, f"a{mark}b": f" {mark} "}, "model": f"{mark}é"}), "utf-8")
+    path.write_text(
+        as_yaml({"tag": {"": mark, f"a{mark}b": f" {mark} "}, "model": f"{mark}é"}), "utf-8"
+    )
     config = read_config({}, path)
     assert (config.tag, config.model) == ({"": mark, f"a{mark}b": f" {mark} "}, f"{mark}é")
 
@@ -82,7 +141,9 @@ def test_a_file_leaves_out_what_no_option_is_called(tmp_path: Path) -> None:
         read_config({}, path)
 
 
-def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_win_over_the_environment_which_wins_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.yaml"
     path.write_text("seed: 1\nrepeats: 2\nmode: [filler]\nmodel: of the file\n")
     monkeypatch.setenv("COTLAB_SEED", "3")
@@ -90,17 +151,30 @@ def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path,
     monkeypatch.setenv("COTLAB_MODE", "remove, corrupt")
     monkeypatch.setenv("COTLAB_MODEL", "")  # empty: not set
     config = read_config({"seed": 5}, path)
-    assert (config.seed, config.repeats, config.mode, config.model) == (5, 4, ["remove", "corrupt"], "of the file")
+    assert (config.seed, config.repeats, config.mode, config.model) == (
+        5,
+        4,
+        ["remove", "corrupt"],
+        "of the file",
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("max_cost", -1.0), ("max_cost", float("nan")), ("timeout_s", 0), ("timeout_s", float("inf")), ("max_tries", 0),
-        ("max_requests_per_minute", 0), ("max_tokens_per_minute", 0), ("given", "system"), ("max_concurrent", 1001),
-        ("temperature", 2.1), ("fail_on_error", -0.1),
+        ("max_cost", -1.0),
+        ("max_cost", float("nan")),
+        ("timeout_s", 0),
+        ("timeout_s", float("inf")),
+        ("max_tries", 0),
+        ("max_requests_per_minute", 0),
+        ("max_tokens_per_minute", 0),
+        ("given", "system"),
+        ("max_concurrent", 1001),
+        ("temperature", 2.1),
+        ("fail_on_error", -0.1),
     ],
-)  # fmt: skip
+)
 def test_a_value_that_cannot_be_used_is_said_with_its_option(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"{name}: "):
         read_config({name: value})
@@ -113,7 +187,9 @@ def test_every_option_is_a_flag_of_the_command_and_may_be_left_out() -> None:
     named = typing.get_type_hints(command.run_command, include_extras=True)
     for name in RunConfig.model_fields:
         (option,) = typing.get_args(named[name])[1:]
-        spelt = option.default if isinstance(option.default, str) else None  # typer keeps a given name in the default
+        spelt = (
+            option.default if isinstance(option.default, str) else None
+        )  # typer keeps a given name in the default
         assert spelt in (None, "--" + name.replace("_", "-"))
 
 
@@ -138,7 +214,9 @@ def test_every_option_is_on_the_form_and_as_usual_there(form: AppTest) -> None:
     told = form.session_state["told"]
     assert told.keys() == RunConfig.model_fields.keys() - {*NOT_ON_THE_FORM}
     usual = RunConfig().model_dump()
-    assert {name: value for name, value in told.items() if value != usual[name]} == {"mode": ["remove", "corrupt"]}
+    assert {name: value for name, value in told.items() if value != usual[name]} == {
+        "mode": ["remove", "corrupt"]
+    }
 
 
 def started_from(form: AppTest, folder: Path) -> RunConfig:
@@ -161,9 +239,22 @@ def test_what_is_set_on_the_form_reaches_the_run(form: AppTest, tmp_path: Path) 
     form.text_input(key="new-base-run").set_value(" one ")
     form.text_input(key="new-tuned-run").set_value("two")
     config = started_from(form, tmp_path)
-    assert (config.judge, config.base_run, config.tuned_run) == (["openai/a", "google/b"], "one", "two")
-    assert (config.max_requests_per_minute, config.max_tokens_per_minute, config.max_tries) == (500, 9_000, 3)
-    assert (config.timeout_s, config.batch, config.given, config.prices) == (7.5, True, "prefix", "prices.yaml")
+    assert (config.judge, config.base_run, config.tuned_run) == (
+        ["openai/a", "google/b"],
+        "one",
+        "two",
+    )
+    assert (config.max_requests_per_minute, config.max_tokens_per_minute, config.max_tries) == (
+        500,
+        9_000,
+        3,
+    )
+    assert (config.timeout_s, config.batch, config.given, config.prices) == (
+        7.5,
+        True,
+        "prefix",
+        "prices.yaml",
+    )
     assert config.tag == {"who": "me", "why": "a test"}
     form.number_input(key="new-max_tokens_per_minute").set_value(None)
     assert started_from(form, tmp_path).max_tokens_per_minute is None

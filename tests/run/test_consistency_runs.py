@@ -1,4 +1,5 @@
-"""Consistency end to end: an organism, the embedder, the store; and no text is embedded or asked for twice."""
+"""Consistency end to end: an organism, the embedder, the store; and no text is embedded or asked
+for twice."""
 
 from __future__ import annotations
 
@@ -15,21 +16,41 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.running import report, row, run, scores
 
-FLAGS = ("--task-suite", "wordproblems", "--provider", "organism", "--model", "r100", "--limit", "6", "--scorer", "consistency")
+FLAGS = (
+    "--task-suite",
+    "wordproblems",
+    "--provider",
+    "organism",
+    "--model",
+    "r100",
+    "--limit",
+    "6",
+    "--scorer",
+    "consistency",
+)
 
 
 @pytest.mark.soak
-def test_an_organism_reasons_alike_whatever_the_words_and_a_second_run_asks_nothing(tmp_path: Path) -> None:
+def test_an_organism_reasons_alike_whatever_the_words_and_a_second_run_asks_nothing(
+    tmp_path: Path,
+) -> None:
     code, out, err = run(tmp_path, *FLAGS, "--run-id", "r")
     assert code == 0, out + err
     found = scores(tmp_path, "r").set_index(["metric", "item_id"])["value"]
     assert found["consistency"].min() > 0.99 and found["answer_agreement"].tolist() == [1.0] * 6
-    assert found["consistency_chains"].tolist() == [5.0] * 6 and found["paraphrases_rejected"].tolist() == [0.0] * 6
+    assert (
+        found["consistency_chains"].tolist() == [5.0] * 6
+        and found["paraphrases_rejected"].tolist() == [0.0] * 6
+    )
     floor = read.prepared(Store(tmp_path), "r")["consistency"]
     assert 0.5 < floor["floor"] < 0.95 and len(floor["floor_items"]) == 40
     with closing(sqlite3.connect(tmp_path / "log.sqlite")) as log:
-        asked = log.execute("SELECT json_extract(request, '$.texts[0]') FROM replies WHERE kind = 'embed'").fetchall()
-        size = log.execute("SELECT avg(length(response)) FROM replies WHERE kind = 'embed'").fetchone()[0]
+        asked = log.execute(
+            "SELECT json_extract(request, '$.texts[0]') FROM replies WHERE kind = 'embed'"
+        ).fetchall()
+        size = log.execute(
+            "SELECT avg(length(response)) FROM replies WHERE kind = 'embed'"
+        ).fetchone()[0]
     assert len(asked) == len(set(asked)) > 100 and size < 2600
     metrics = set(read.run_estimates(Store(tmp_path), "r")["metric"])
     assert "holdout_gap" in metrics and "holdout_difference" not in metrics

@@ -14,12 +14,16 @@ from cotlab.store import read
 from cotlab.store.database import Store
 
 CHOICES = [
-    {"scorer": ["mediation"]}, {"scorer": ["consistency"], "chain": "own"},
-    {"scorer": ["ablation"], "chain": "own", "mode": ["remove", "corrupt"]}, {"scorer": ["mediation"], "chain": "own"},
-    {"scorer": ["composite"], "chain": "own", "temperature": 0.7}, {"scorer": ["composite"], "model": "faithful-a"},
-    {"scorer": ["composite", "ablation"], "profile": "phase2"}, {"scorer": ["repair"], "chain": "own"},
+    {"scorer": ["mediation"]},
+    {"scorer": ["consistency"], "chain": "own"},
+    {"scorer": ["ablation"], "chain": "own", "mode": ["remove", "corrupt"]},
+    {"scorer": ["mediation"], "chain": "own"},
+    {"scorer": ["composite"], "chain": "own", "temperature": 0.7},
+    {"scorer": ["composite"], "model": "faithful-a"},
+    {"scorer": ["composite", "ablation"], "profile": "phase2"},
+    {"scorer": ["repair"], "chain": "own"},
     {"scorer": ["diversity", "causal"], "temperature": 0.7},
-]  # fmt: skip
+]
 
 
 @pytest.mark.soak

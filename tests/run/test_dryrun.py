@@ -1,4 +1,5 @@
-"""What a plan would ask and cost: each request once, the likely cost below the most, and what its model cannot give."""
+"""What a plan would ask and cost: each request once, the likely cost below the most, and what its
+model cannot give."""
 
 from __future__ import annotations
 
@@ -24,9 +25,14 @@ OPTIONS = {"metric": "accuracy_delta", "ccs_threshold": 0.1, "chain": "reference
 RATES = st.decimals(0, 100, places=4)
 
 
-def plan(*modes: Sequence[str], metric: str = "accuracy_delta", model: ModelRef = MODEL, **more: int) -> Plan:
+def plan(
+    *modes: Sequence[str], metric: str = "accuracy_delta", model: ModelRef = MODEL, **more: int
+) -> Plan:
     """A plan with one ablation for each list of modes."""
-    specs = tuple(ScorerSpec("ablation", 1, {**OPTIONS, "modes": list(one), "metric": metric}) for one in modes)
+    specs = tuple(
+        ScorerSpec("ablation", 1, {**OPTIONS, "modes": list(one), "metric": metric})
+        for one in modes
+    )
     return Plan("own", SUITE.digest, {"subject": model}, specs, **more)
 
 
@@ -62,13 +68,20 @@ def test_a_request_that_two_scorers_ask_counts_once() -> None:
     first, second = asking([shared, mine]), asking([shared, yours], [mine, ask("later"), shared])
     price = Price(Decimal(1), Decimal(1))
     alone, both = count(first, price=price), count(first, second, price=price)
-    assert (alone.exact, alone.estimated, alone.total) == (2, 0, 2)  # every item of the suite asks the same
+    assert (alone.exact, alone.estimated, alone.total) == (
+        2,
+        0,
+        2,
+    )  # every item of the suite asks the same
     assert (both.exact, both.estimated, both.total) == (3, 1, 4)
-    assert both.most_micro == sum(price.max_cost(request) for request in (shared, mine, yours, ask("later")))
+    assert both.most_micro == sum(
+        price.max_cost(request) for request in (shared, mine, yours, ask("later"))
+    )
 
 
 def test_a_plan_s_scorers_share_the_whole_chain() -> None:
-    # of each of four items the whole chain, and one request for each of its three steps and each mode
+    # of each of four items the whole chain, and one request for each of its three steps and each
+    # mode
     assert count_plan(plan(["remove"]), SUITE).total == 4 * (1 + 3)
     assert count_plan(plan(["remove"], ["remove"]), SUITE).total == 4 * (1 + 3)
     assert count_plan(plan(["remove"], ["filler"]), SUITE).total == 4 * (1 + 3 + 3)
@@ -79,7 +92,8 @@ def test_a_plan_s_scorers_share_the_whole_chain() -> None:
 def test_the_cost_by_hand() -> None:
     price = Price(Decimal(4), Decimal(100), headroom=8192)
     short, long = ask("q" * 80, 64), ask("q" * 80, 512)
-    # 80 characters are about 21 tokens: 84; an answer of 20 or a chain of 150, after 600 tokens of reasoning
+    # 80 characters are about 21 tokens: 84; an answer of 20 or a chain of 150, after 600 tokens of
+    # reasoning
     assert count(asking([short]), price=price).micro == 84 + 100 * (20 + 600)
     assert count(asking([long]), price=price).micro == 84 + 100 * (150 + 600)
     assert count(asking([short]), price=replace(price, headroom=0)).micro == 84 + 100 * 20
@@ -87,12 +101,25 @@ def test_the_cost_by_hand() -> None:
     assert count(asking([short])).micro == count(asking([short])).most_micro == 0
 
 
-@given(RATES, RATES, st.integers(0, 1000), st.text(max_size=200), st.integers(1, 1000), st.none() | RATES, st.none() | RATES)
+@given(
+    RATES,
+    RATES,
+    st.integers(0, 1000),
+    st.text(max_size=200),
+    st.integers(1, 1000),
+    st.none() | RATES,
+    st.none() | RATES,
+)
 @settings(deadline=None)
 def test_the_likely_cost_is_never_above_the_most(
-    rate_in: Decimal, rate_out: Decimal, headroom: int, text: str, max_tokens: int, cached: Decimal | None,
+    rate_in: Decimal,
+    rate_out: Decimal,
+    headroom: int,
+    text: str,
+    max_tokens: int,
+    cached: Decimal | None,
     reasoning: Decimal | None,
-) -> None:  # fmt: skip
+) -> None:
     price = Price(rate_in, rate_out, cached=cached, reasoning=reasoning, headroom=headroom)
     found = count(asking([ask(text, max_tokens)], [ask(text + "?", max_tokens)]), price=price)
     assert found.total == 2 and 0 <= found.micro <= found.most_micro
@@ -101,7 +128,11 @@ def test_the_likely_cost_is_never_above_the_most(
 def test_an_estimate_keeps_its_prices_and_says_nothing_of_money_it_does_not_know() -> None:
     price = Price(Decimal("0.15"), Decimal("0.6"), source="a file")
     told = count_plan(plan(["remove"]), SUITE, {MODEL: price}).as_estimate(price)
-    assert (told["requests"], told["price_in_usd_per_million"], told["price_out_usd_per_million"]) == (16, 0.15, 0.6)
+    assert (
+        told["requests"],
+        told["price_in_usd_per_million"],
+        told["price_out_usd_per_million"],
+    ) == (16, 0.15, 0.6)
     assert told["price_source"] == "a file" and 0 < told["cost_usd"] < told["most_usd"]
     unknown = Price(Decimal(0), Decimal(0), known=False, source="unknown")
     told = count_plan(plan(["remove"]), SUITE, {MODEL: unknown}).as_estimate(unknown)
@@ -113,15 +144,27 @@ def test_an_estimate_keeps_its_prices_and_says_nothing_of_money_it_does_not_know
     [
         (ModelRef("openai", "gpt-4o-mini"), "kl_divergence", []),
         (ModelRef("openai", "gpt-5"), "accuracy_delta", ["gpt-5 takes no temperature"]),
-        (ModelRef("openai", "gpt-5"), "kl_divergence", ["gpt-5 takes no temperature", "gpt-5 gives no log-probabilities"]),
+        (
+            ModelRef("openai", "gpt-5"),
+            "kl_divergence",
+            ["gpt-5 takes no temperature", "gpt-5 gives no log-probabilities"],
+        ),
         (ModelRef("anthropic", "claude-sonnet-4-5"), "accuracy_delta", []),
-        (ModelRef("anthropic", "claude-sonnet-4-5"), "total_variation", ["claude-sonnet-4-5 gives no log-probabilities"]),
+        (
+            ModelRef("anthropic", "claude-sonnet-4-5"),
+            "total_variation",
+            ["claude-sonnet-4-5 gives no log-probabilities"],
+        ),
         (ModelRef("organism", "r100", form="continuation"), "kl_divergence", []),
     ],
 )
-def test_what_a_model_cannot_give_is_said_before_it_is_paid(model: ModelRef, metric: str, said: list[str]) -> None:
+def test_what_a_model_cannot_give_is_said_before_it_is_paid(
+    model: ModelRef, metric: str, said: list[str]
+) -> None:
     told = cautions(plan(["remove"], metric=metric, model=model))
-    assert len(told) == len(said) and all(one.startswith(start) for one, start in zip(told, said, strict=True))
+    assert len(told) == len(said) and all(
+        one.startswith(start) for one, start in zip(told, said, strict=True)
+    )
     assert all(metric in one for one in told if "log-probabilities" in one)
 
 
@@ -129,12 +172,24 @@ def test_what_a_model_cannot_give_is_said_before_it_is_paid(model: ModelRef, met
     ("model", "chain", "said"),
     [
         (ModelRef("openai", "gpt-4o-mini"), "own", []),
-        (ModelRef("openai", "gpt-4o-mini"), "reference", ["gpt-4o-mini tells the entropy of its own chain only"]),
-        (ModelRef("anthropic", "claude-sonnet-4-5"), "own", ["claude-sonnet-4-5 gives no log-probabilities: its entropy"]),
+        (
+            ModelRef("openai", "gpt-4o-mini"),
+            "reference",
+            ["gpt-4o-mini tells the entropy of its own chain only"],
+        ),
+        (
+            ModelRef("anthropic", "claude-sonnet-4-5"),
+            "own",
+            ["claude-sonnet-4-5 gives no log-probabilities: its entropy"],
+        ),
         (ModelRef("organism", "r100", form="continuation"), "reference", []),
     ],
 )
-def test_what_an_entropy_cannot_be_of_is_said_before_it_is_paid(model: ModelRef, chain: str, said: list[str]) -> None:
+def test_what_an_entropy_cannot_be_of_is_said_before_it_is_paid(
+    model: ModelRef, chain: str, said: list[str]
+) -> None:
     entropy = ScorerSpec("entropy", 1, {"chain": chain, "jump_nats": 0.5})
     told = cautions(Plan(SUITE.name, SUITE.digest, {"subject": model}, (entropy,)))
-    assert len(told) == len(said) and all(one.startswith(start) for one, start in zip(told, said, strict=True))
+    assert len(told) == len(said) and all(
+        one.startswith(start) for one, start in zip(told, said, strict=True)
+    )

@@ -1,4 +1,5 @@
-"""A run in another PID namespace, as in another container: seen from here it is alive, is not resumed, and can be stopped."""
+"""A run in another PID namespace, as in another container: seen from here it is alive, is not
+resumed, and can be stopped."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ UNSHARE = ("unshare", "--fork", "--kill-child", "--pid", "--mount-proc")
 @pytest.fixture(scope="module", autouse=True)
 def namespaces() -> None:
     try:
-        tried = subprocess.run([*UNSHARE, "sh", "-c", INSIDE, "4000", "true"], capture_output=True, timeout=30)
+        tried = subprocess.run(
+            [*UNSHARE, "sh", "-c", INSIDE, "4000", "true"], capture_output=True, timeout=30
+        )
     except FileNotFoundError:
         pytest.skip("there is no unshare(1) here")
     if tried.returncode != 0:
@@ -41,12 +44,33 @@ def namespaces() -> None:
 @contextmanager
 def elsewhere(folder: Path, number: int, latency_s: float) -> Iterator[subprocess.Popen[str]]:
     """``cotlab run --run-id r`` under the process number ``number`` of a PID namespace of its own."""
-    words = (*own_suite(folder), "--provider", "echo", "--model", f"latency_s={latency_s}", "--mode", "remove")
-    command = [sys.executable, "-m", "cotlab", "run", *words, "--max-concurrent", "2", "--run-id", "r"]
+    words = (
+        *own_suite(folder),
+        "--provider",
+        "echo",
+        "--model",
+        f"latency_s={latency_s}",
+        "--mode",
+        "remove",
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "cotlab",
+        "run",
+        *words,
+        "--max-concurrent",
+        "2",
+        "--run-id",
+        "r",
+    ]
     with subprocess.Popen(
-        [*UNSHARE, "sh", "-c", INSIDE, str(number - 1), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        [*UNSHARE, "sh", "-c", INSIDE, str(number - 1), *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         env={**os.environ, "COTLAB_STORE": str(folder)},
-    ) as process:  # fmt: skip
+    ) as process:
         try:
             yield process
         finally:
@@ -93,32 +117,45 @@ def nobody() -> int:
     return ended.pid
 
 
-def test_a_run_in_another_namespace_is_alive_and_is_not_resumed_beside_it(tmp_path: Path, nobody: int) -> None:
+def test_a_run_in_another_namespace_is_alive_and_is_not_resumed_beside_it(
+    tmp_path: Path, nobody: int
+) -> None:
     with elsewhere(tmp_path, nobody, latency_s=5) as process:
         key = call_in_flight(process, tmp_path)
         assert live(tmp_path).pid == nobody and live(tmp_path).alive
-        with pytest.raises(ConfigError, match=rf"going, in process {nobody} on {os.uname().nodename}: .* resumed in (59|60) s"):
+        with pytest.raises(
+            ConfigError,
+            match=rf"going, in process {nobody} on {os.uname().nodename}: .* resumed in (59|60) s",
+        ):
             launch.resume("r", {}, Store(tmp_path))
         log = ResponseLog(tmp_path / "log.sqlite")
         asked = Complete(ModelRef("echo", "m"), (Message("user", "?"),))
         object.__setattr__(asked, "_key", key)
-        assert log.reserve(asked, "another", 1, 9) == Claim(elsewhere=True)  # the request is not sent a second time
+        assert log.reserve(asked, "another", 1, 9) == Claim(
+            elsewhere=True
+        )  # the request is not sent a second time
         log.close()
 
 
-def test_a_run_that_was_killed_elsewhere_is_resumed_once_it_has_been_silent(tmp_path: Path, nobody: int) -> None:
+def test_a_run_that_was_killed_elsewhere_is_resumed_once_it_has_been_silent(
+    tmp_path: Path, nobody: int
+) -> None:
     with elsewhere(tmp_path, nobody, latency_s=0.2) as process:
         call_in_flight(process, tmp_path)
         process.kill()
         process.communicate()
-    with pytest.raises(ConfigError, match="still going"):  # nobody can know from here that it is not
+    with pytest.raises(
+        ConfigError, match="still going"
+    ):  # nobody can know from here that it is not
         launch.resume("r", {}, Store(tmp_path))
     silent_for(tmp_path, 61)
     assert not live(tmp_path).alive
     assert launch.resume("r", {}, Store(tmp_path)).status == "done"
 
 
-def test_a_stop_reaches_the_run_elsewhere_and_no_process_of_that_number_here(tmp_path: Path) -> None:
+def test_a_stop_reaches_the_run_elsewhere_and_no_process_of_that_number_here(
+    tmp_path: Path,
+) -> None:
     bystander = subprocess.Popen(["sleep", "60"])
     try:
         with elsewhere(tmp_path, bystander.pid, latency_s=0.5) as process:

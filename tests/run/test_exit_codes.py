@@ -1,4 +1,5 @@
-"""What the real command ends with: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
+"""What the real command ends with: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate
+inconclusive."""
 
 from __future__ import annotations
 
@@ -35,16 +36,24 @@ class Priced:
 
 def test_0_a_dry_run_and_a_gate_that_holds(runs: Forking, tmp_path: Path) -> None:
     code, out, _ = runs.outcome(tmp_path, *own_suite(tmp_path), *ECHO, "--dry-run")
-    assert code == 0 and f"Items: 6 | Total API queries: {REQUESTS}" in out and "Estimated cost: ~$0.0000" in out
+    assert (
+        code == 0
+        and f"Items: 6 | Total API queries: {REQUESTS}" in out
+        and "Estimated cost: ~$0.0000" in out
+    )
     assert not tmp_path.joinpath("cotlab.duckdb").exists()
-    code, out, _ = runs.outcome(tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "1.0", "--run-id", "r")
+    code, out, _ = runs.outcome(
+        tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "1.0", "--run-id", "r"
+    )
     assert code == 0 and "Done. RRR: 100.0%" in out
     assert row(tmp_path, "r")["asked"] == REQUESTS
 
 
 def test_1_a_gate_that_fails(runs: Forking, tmp_path: Path) -> None:
     code, out, err = runs.outcome(tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "0.5")
-    assert code == 1 and "Gate failed: RRR 100.0% exceeds 50.0%." in err and "Done. RRR: 100.0%" in out
+    assert (
+        code == 1 and "Gate failed: RRR 100.0% exceeds 50.0%." in err and "Done. RRR: 100.0%" in out
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +65,9 @@ def test_1_a_gate_that_fails(runs: Forking, tmp_path: Path) -> None:
     ],
     ids=["provider", "flag", "run"],
 )
-def test_2_what_cannot_be_run(runs: Forking, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_2_what_cannot_be_run(
+    runs: Forking, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
     before = () if "--resume" in words else (*own_suite(tmp_path), *ECHO)
     code, out, err = runs.outcome(tmp_path, *before, *words)
     assert code == 2 and said in err and "Traceback" not in err and not out
@@ -65,7 +76,15 @@ def test_2_what_cannot_be_run(runs: Forking, tmp_path: Path, words: tuple[str, .
 def test_3_requests_that_all_fail(runs: Forking, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(json.dumps({"contains": "", "error": "it burns"}) + "\n")
-    words = (*own_suite(tmp_path), "--provider", "scripted", "--model", str(script), "--run-id", "r")
+    words = (
+        *own_suite(tmp_path),
+        "--provider",
+        "scripted",
+        "--model",
+        str(script),
+        "--run-id",
+        "r",
+    )
     code, _, err = runs.outcome(tmp_path, *words)
     assert code == 3 and "The model answered no request at all; the last error: it burns" in err
     assert report(tmp_path, "r")["items_with_errors"] == 6
@@ -73,7 +92,11 @@ def test_3_requests_that_all_fail(runs: Forking, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("note", ["It broke.", "It broke"])
 def test_3_a_run_that_broke_says_so_in_one_sentence(note: str) -> None:
-    told = exit_status(Outcome("failed", note, Progress()), {"run_id": "r"}, RunConfig(task_suite="math", model="m"))
+    told = exit_status(
+        Outcome("failed", note, Progress()),
+        {"run_id": "r"},
+        RunConfig(task_suite="math", model="m"),
+    )
     assert told == (3, "It broke. What was done is kept; go on with: cotlab run --resume r")
 
 
@@ -81,11 +104,23 @@ def test_3_a_run_that_broke_says_so_in_one_sentence(note: str) -> None:
 def test_4_a_budget_that_is_reached_and_raised(tmp_path: Path) -> None:
     (tmp_path / "priced.py").write_text(PRICED)
     (tmp_path / "priced-1.dist-info").mkdir()
-    (tmp_path / "priced-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: priced\nVersion: 1\n")
-    (tmp_path / "priced-1.dist-info" / "entry_points.txt").write_text("[cotlab.providers]\nmistral = priced:Priced\n")
+    (tmp_path / "priced-1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: priced\nVersion: 1\n"
+    )
+    (tmp_path / "priced-1.dist-info" / "entry_points.txt").write_text(
+        "[cotlab.providers]\nmistral = priced:Priced\n"
+    )
     store, words = (
         tmp_path / "store",
-        (*own_suite(tmp_path), "--provider", "mistral", "--model", "mistral-large-latest", "--run-id", "r"),
+        (
+            *own_suite(tmp_path),
+            "--provider",
+            "mistral",
+            "--model",
+            "mistral-large-latest",
+            "--run-id",
+            "r",
+        ),
     )
     code, _, err = run(store, *words, "--max-cost", "0.004", PYTHONPATH=str(tmp_path))
     assert code == 4 and "The budget of $0.0040 is reached" in err
@@ -101,13 +136,26 @@ def test_4_a_budget_that_is_reached_and_raised(tmp_path: Path) -> None:
 
 
 def test_5_a_gate_without_a_number(runs: Forking, tmp_path: Path) -> None:
-    code, out, err = runs.outcome(tmp_path, *own_suite(tmp_path, answer=None), *ECHO, "--rr-threshold", "0.5")
+    code, out, err = runs.outcome(
+        tmp_path, *own_suite(tmp_path, answer=None), *ECHO, "--rr-threshold", "0.5"
+    )
     assert code == 5 and "Gate inconclusive" in err and "Done. RRR: n/a" in out
 
 
 def test_a_run_against_a_server(runs: Forking, tmp_path: Path, server: Loopback) -> None:
-    server.script({"status": 429, "headers": {"Retry-After": "0.1"}}, then={"text": "So the answer is 4."})
-    words = ("--provider", "openai_compat", "--model", "m", "--base-url", server.base_url, "--run-id", "r")
+    server.script(
+        {"status": 429, "headers": {"Retry-After": "0.1"}}, then={"text": "So the answer is 4."}
+    )
+    words = (
+        "--provider",
+        "openai_compat",
+        "--model",
+        "m",
+        "--base-url",
+        server.base_url,
+        "--run-id",
+        "r",
+    )
     key = "sk-never-written-down-0123"
     words = (*own_suite(tmp_path), *words, "--max-requests-per-minute", "1000")
     code, out, err = runs.outcome(tmp_path, *words, OPENAI_COMPAT_API_KEY=key)
@@ -115,5 +163,7 @@ def test_a_run_against_a_server(runs: Forking, tmp_path: Path, server: Loopback)
     assert server.count() == REQUESTS + 1  # one of them twice
     assert {call["headers"]["authorization"] for call in server.seen()} == {f"Bearer {key}"}
     assert key not in out + err
-    assert all(key.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert all(
+        key.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()
+    )
     assert report(tmp_path, "r")["spent_usd"] == 0

@@ -1,4 +1,5 @@
-"""Runs that are killed, stopped, resumed or run side by side end with the scores of an unbroken run, and ask nothing twice."""
+"""Runs that are killed, stopped, resumed or run side by side end with the scores of an unbroken
+run, and ask nothing twice."""
 
 from __future__ import annotations
 
@@ -33,7 +34,13 @@ from tests.support.running import (
 )
 
 SIX = {"task_suite": "wordproblems", "limit": 6}
-SLOW_ECHO = {**SIX, "provider": "echo", "model": "latency_s=0.05", "max_concurrent": 4, "mode": ["remove", "filler"]}
+SLOW_ECHO = {
+    **SIX,
+    "provider": "echo",
+    "model": "latency_s=0.05",
+    "max_concurrent": 4,
+    "mode": ["remove", "filler"],
+}
 ORGANISM = {**SIX, "provider": "organism", "model": "faithful-a", "mode": ["remove"]}
 
 
@@ -57,18 +64,32 @@ def needed(unbroken: Path, name: str) -> int:
 
 
 def go_on(folder: Path, words: dict[str, Any]) -> subprocess.Popen[str]:
-    """Resume the run; start it anew where it was killed before it had written down what it was to do."""
-    return start(folder, *(("--resume", "r") if planned(folder) else (*flags(words), "--run-id", "r")))
+    """Resume the run; start it anew where it was killed before it had written down what it was to
+    do."""
+    return start(
+        folder, *(("--resume", "r") if planned(folder) else (*flags(words), "--run-id", "r"))
+    )
 
 
 def break_and_resume(folder: Path, unbroken: Path, name: str, kills: int) -> None:
-    """Kill a run ``kills`` times at random moments, let it come to its end, and compare it with the unbroken one."""
-    words, chance, all_of_them = SLOW_ECHO if name == "echo" else ORGANISM, random.Random(), needed(unbroken, name)
+    """Kill a run ``kills`` times at random moments, let it come to its end, and compare it with the
+    unbroken one."""
+    words, chance, all_of_them = (
+        SLOW_ECHO if name == "echo" else ORGANISM,
+        random.Random(),
+        needed(unbroken, name),
+    )
     for kill in range(kills):
-        kill_at_random(go_on(folder, words), folder, chance, (all_of_them - replies(folder)) // (kills - kill))
+        kill_at_random(
+            go_on(folder, words), folder, chance, (all_of_them - replies(folder)) // (kills - kill)
+        )
     code, _, err = finish(go_on(folder, words))
     assert code == 0, err
-    assert all_of_them <= row(folder, "r")["asked"] <= all_of_them + kills * words.get("max_concurrent", 0)
+    assert (
+        all_of_them
+        <= row(folder, "r")["asked"]
+        <= all_of_them + kills * words.get("max_concurrent", 0)
+    )
     assert replies(folder) == all_of_them
     assert_same_scores(scores(folder, "r"), scores(unbroken, name), 1e-4)
     if name == "echo":
@@ -76,15 +97,21 @@ def break_and_resume(folder: Path, unbroken: Path, name: str, kills: int) -> Non
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("name", "kills"), [("echo", 2), pytest.param("organism", 1, marks=pytest.mark.soak)])
-def test_a_killed_run_ends_as_if_it_had_not_been(tmp_path: Path, unbroken: Path, name: str, kills: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "kills"), [("echo", 2), pytest.param("organism", 1, marks=pytest.mark.soak)]
+)
+def test_a_killed_run_ends_as_if_it_had_not_been(
+    tmp_path: Path, unbroken: Path, name: str, kills: int
+) -> None:
     break_and_resume(tmp_path, unbroken, name, kills)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["echo", "organism"])
 @pytest.mark.parametrize("kills", [1, 2, 3, 7, 12])
-def test_a_run_that_is_killed_again_and_again(tmp_path: Path, unbroken: Path, name: str, kills: int) -> None:
+def test_a_run_that_is_killed_again_and_again(
+    tmp_path: Path, unbroken: Path, name: str, kills: int
+) -> None:
     break_and_resume(tmp_path, unbroken, name, kills)
 
 
@@ -98,7 +125,9 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path, unbroken: Path) -> None:
     assert "go on with: cotlab run --resume r" in err
     told = row(tmp_path, "r")
     assert told["status"] == report(tmp_path, "r")["status"] == "stopped"
-    assert told["asked"] == replies(tmp_path) < needed(unbroken, "echo")  # what was sent came in, the rest was not sent
+    assert (
+        told["asked"] == replies(tmp_path) < needed(unbroken, "echo")
+    )  # what was sent came in, the rest was not sent
     for _ in range(2):  # the second time nothing is left to do
         assert launch.resume("r", {}, Store(tmp_path)).code == 0
         assert row(tmp_path, "r")["asked"] == needed(unbroken, "echo")  # over all processes
@@ -124,7 +153,9 @@ def test_a_run_that_is_going_on_cannot_be_resumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_two_runs_and_a_reader_share_a_store_and_ask_nothing_twice(tmp_path: Path, unbroken: Path) -> None:
+def test_two_runs_and_a_reader_share_a_store_and_ask_nothing_twice(
+    tmp_path: Path, unbroken: Path
+) -> None:
     both = {name: start(tmp_path, *flags(SLOW_ECHO), "--run-id", name) for name in ("one", "two")}
     store, seen = Store(tmp_path), set[int]()
     while any(process.poll() is None for process in both.values()):
@@ -136,4 +167,8 @@ def test_two_runs_and_a_reader_share_a_store_and_ask_nothing_twice(tmp_path: Pat
         code, _, err = finish(process)
         assert code == 0, err
         assert_same_scores(scores(tmp_path, name), scores(unbroken, "echo"))
-    assert sum(row(tmp_path, name)["asked"] for name in both) == replies(tmp_path) == needed(unbroken, "echo")
+    assert (
+        sum(row(tmp_path, name)["asked"] for name in both)
+        == replies(tmp_path)
+        == needed(unbroken, "echo")
+    )

@@ -1,4 +1,5 @@
-"""Two runs are judged: pairs out of kept replies, a judge behind the real SDK and one in a file, and the sign."""
+"""Two runs are judged: pairs out of kept replies, a judge behind the real SDK and one in a file,
+and the sign."""
 
 from __future__ import annotations
 
@@ -26,13 +27,16 @@ pytestmark = pytest.mark.soak
 
 def asked(store: Store, model: str, suite: Suite, **more: Any) -> Finished:
     """A run in which an organism writes its own chains."""
-    config = read_config({"model": model, "scorer": ["flags"], "set": {"flags.chain": "own"}, **more})
+    config = read_config(
+        {"model": model, "scorer": ["flags"], "set": {"flags.chain": "own"}, **more}
+    )
     return start(config, store, suite=suite)
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
-    """A store with one run of a faithful organism and one of the hint follower, on twelve items that tell them apart."""
+    """A store with one run of a faithful organism and one of the hint follower, on twelve items
+    that tell them apart."""
     store, suite = Store(tmp_path_factory.mktemp("pairs")), make_suite(12, seed=5, hinted=1.0)
     base = asked(store, FAITHFUL, suite, tag={"condition": "base"})
     tuned = asked(store, HINT, suite, tag={"epoch": "1"})
@@ -40,7 +44,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
 
 
 def judged(store: Store, base: str, tuned: str, **more: Any) -> Finished:
-    return start(read_config({"scorer": ["judge"], "base_run": base, "tuned_run": tuned, **more}), store)
+    return start(
+        read_config({"scorer": ["judge"], "base_run": base, "tuned_run": tuned, **more}), store
+    )
 
 
 def scores(store: Store, run: Finished, metric: str) -> dict[str, float]:
@@ -57,13 +63,24 @@ def script(folder: Path, *lines: dict[str, str]) -> list[str]:
 def shown(item: Item, *, base_first: bool) -> str:
     """The start of what a judge is shown of a pair, up to the end of its first response."""
     pair = item.meta["base_response"], item.meta["tuned_response"]
-    return ask_comparison(item.question, *(pair if base_first else pair[::-1])).messages[0].content.split("[end response 1")[0]
+    return (
+        ask_comparison(item.question, *(pair if base_first else pair[::-1]))
+        .messages[0]
+        .content.split("[end response 1")[0]
+    )
 
 
-def test_pairs_hold_what_both_models_wrote_and_where_it_came_from(filled: tuple[Store, str, str]) -> None:
+def test_pairs_hold_what_both_models_wrote_and_where_it_came_from(
+    filled: tuple[Store, str, str],
+) -> None:
     store, base, tuned = filled
     paired = paired_suite(store, base, tuned)
-    assert (len(paired.suite.items), paired.left_out, paired.left_out_message(), paired.tags) == (12, {}, "", {"epoch": "1"})
+    assert (len(paired.suite.items), paired.left_out, paired.left_out_message(), paired.tags) == (
+        12,
+        {},
+        "",
+        {"epoch": "1"},
+    )
     assert paired.suite.digest == paired_suite(store, base, tuned).suite.digest
     differ = 0
     for item in paired.suite.items:
@@ -78,21 +95,36 @@ def test_pairs_hold_what_both_models_wrote_and_where_it_came_from(filled: tuple[
     assert back.suite.items[0].meta["base_response"] == paired.suite.items[0].meta["tuned_response"]
 
 
-def test_a_judge_on_a_server_through_the_real_sdk(filled: tuple[Store, str, str], server: Loopback) -> None:
+def test_a_judge_on_a_server_through_the_real_sdk(
+    filled: tuple[Store, str, str], server: Loopback
+) -> None:
     store, base, tuned = filled
     items = paired_suite(store, base, tuned).suite.items
     server.script(then={"text": '{"score": 4, "reason": "second"}'})
-    options = {"provider": "openai_compat", "base_url": server.base_url, "judge": ["openai_compat/m"],
-               "allow_unpriced": True, "max_requests_per_minute": 100_000}  # fmt: skip
+    options = {
+        "provider": "openai_compat",
+        "base_url": server.base_url,
+        "judge": ["openai_compat/m"],
+        "allow_unpriced": True,
+        "max_requests_per_minute": 100_000,
+    }
     config = read_config({"scorer": ["judge"], "base_run": base, "tuned_run": tuned, **options})
     _, count = dry_run(config, load_configured_suite(config, store)[0])
     first = judged(store, base, tuned, **options)
-    differ = [item.id for item in items if item.meta["base_response"] != item.meta["tuned_response"]]
+    differ = [
+        item.id for item in items if item.meta["base_response"] != item.meta["tuned_response"]
+    ]
     assert first.status == "done" and server.count() == count.exact == len(items) + len(differ)
     assert set(scores(store, first, "judge_score").values()) == {0.0}
-    assert {v for k, v in scores(store, first, "judge_order_effect").items() if k in differ} == {4.0}
+    assert {v for k, v in scores(store, first, "judge_order_effect").items() if k in differ} == {
+        4.0
+    }
     body = server.seen()[0]["body"]
-    assert "fine-tuned" not in json.dumps(body) and base not in json.dumps(body) and tuned not in json.dumps(body)
+    assert (
+        "fine-tuned" not in json.dumps(body)
+        and base not in json.dumps(body)
+        and tuned not in json.dumps(body)
+    )
     row = read.get_run(store, first.run_id)
     assert row["model"] == "openai_compat/m" and dict(read.stored_plan(row).tags) == {"epoch": "1"}
     assert json.loads(row["config"])["base_run"] == base
@@ -105,8 +137,14 @@ def test_swapping_the_runs_flips_every_sign(filled: tuple[Store, str, str], tmp_
     lines = []
     for k, item in enumerate(paired_suite(store, base, tuned).suite.items):
         lines += [
-            {"contains": shown(item, base_first=True), "text": json.dumps({"score": k - 5, "reason": "r"})},
-            {"contains": shown(item, base_first=False), "text": json.dumps({"score": 2 - k / 2, "reason": "r"})},
+            {
+                "contains": shown(item, base_first=True),
+                "text": json.dumps({"score": k - 5, "reason": "r"}),
+            },
+            {
+                "contains": shown(item, base_first=False),
+                "text": json.dumps({"score": 2 - k / 2, "reason": "r"}),
+            },
         ]
     judge = script(tmp_path, *lines)
     one, back = judged(store, base, tuned, judge=judge), judged(store, tuned, base, judge=judge)
@@ -114,14 +152,20 @@ def test_swapping_the_runs_flips_every_sign(filled: tuple[Store, str, str], tmp_
     assert len(told) == 12 and len(set(told.values())) > 5
     assert told == {name: -value for name, value in turned.items()}
     means = [read.run_estimates(store, run.run_id, ["judge_mean"]).iloc[0] for run in (one, back)]
-    assert means[0]["point"] == pytest.approx(-means[1]["point"]) and means[0]["lo"] == pytest.approx(-means[1]["hi"])
+    assert means[0]["point"] == pytest.approx(-means[1]["point"]) and means[0][
+        "lo"
+    ] == pytest.approx(-means[1]["hi"])
 
 
-def test_replies_that_are_no_verdict_are_counted(filled: tuple[Store, str, str], tmp_path: Path) -> None:
+def test_replies_that_are_no_verdict_are_counted(
+    filled: tuple[Store, str, str], tmp_path: Path
+) -> None:
     store, base, tuned = filled
     first = paired_suite(store, base, tuned).suite.items[0]
     judge = script(
-        tmp_path, {"contains": first.question, "text": "7, I think"}, {"contains": "", "text": '{"score": 0, "reason": ""}'}
+        tmp_path,
+        {"contains": first.question, "text": "7, I think"},
+        {"contains": "", "text": '{"score": 0, "reason": ""}'},
     )
     done = judged(store, base, tuned, judge=judge)
     (mean,) = read.run_estimates(store, done.run_id, ["judge_mean"]).to_dict("records")
@@ -132,42 +176,69 @@ def test_replies_that_are_no_verdict_are_counted(filled: tuple[Store, str, str],
 
 def test_what_only_one_run_has_is_left_out_and_counted(tmp_path: Path) -> None:
     store, suite = Store(tmp_path), make_suite(6, seed=9)
-    other = Suite.of("other", (*suite.items[:4], *(Item(i.id, "Q: another?", "1", i.steps) for i in suite.items[4:5])))
+    other = Suite.of(
+        "other",
+        (*suite.items[:4], *(Item(i.id, "Q: another?", "1", i.steps) for i in suite.items[4:5])),
+    )
     base = asked(store, FAITHFUL, suite).run_id
     short, mixed = asked(store, HINT, suite, limit=2).run_id, asked(store, HINT, other).run_id
-    assert paired_suite(store, base, short).left_out_message() == "2 pairs; 4 items are left out: 4 in one run only."
-    assert dict(paired_suite(store, base, mixed).left_out) == {"in one run only": 1, "with another question": 1}
+    assert (
+        paired_suite(store, base, short).left_out_message()
+        == "2 pairs; 4 items are left out: 4 in one run only."
+    )
+    assert dict(paired_suite(store, base, mixed).left_out) == {
+        "in one run only": 1,
+        "with another question": 1,
+    }
     given = start(read_config({"model": HINT, "scorer": ["flags"]}), store, suite=suite).run_id
     with pytest.raises(ConfigError, match=r"6 without a kept reply.*--chain own"):
         paired_suite(store, base, given)
     warned: list[str] = []
-    config = read_config({"scorer": ["judge"], "base_run": base, "tuned_run": short,
-                          "judge": script(tmp_path, {"contains": "", "text": '{"score": 1, "reason": ""}'})})  # fmt: skip
+    config = read_config(
+        {
+            "scorer": ["judge"],
+            "base_run": base,
+            "tuned_run": short,
+            "judge": script(tmp_path, {"contains": "", "text": '{"score": 1, "reason": ""}'}),
+        }
+    )
     start(config, store, warn=warned.append)
     assert warned == ["2 pairs; 4 items are left out: 4 in one run only."]
 
 
 def test_runs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     store, suite = Store(tmp_path), make_suite(2, seed=9)
-    base, hashed = asked(store, FAITHFUL, suite).run_id, asked(store, HINT, make_suite(2, seed=8), redact_prompts=True).run_id
+    base, hashed = (
+        asked(store, FAITHFUL, suite).run_id,
+        asked(store, HINT, make_suite(2, seed=8), redact_prompts=True).run_id,
+    )
     with pytest.raises(ConfigError, match="same run"):
         paired_suite(store, base, base)
     with pytest.raises(ConfigError, match="hashes"):
         paired_suite(store, base, hashed)
     with pytest.raises(UnknownName):
         paired_suite(store, base, "none")
-    for wrong, why in (({"tuned_run": ""}, "--tuned-run RUN"), ({"scorer": ["judge", "flags"]}, "no other scorer")):
+    for wrong, why in (
+        ({"tuned_run": ""}, "--tuned-run RUN"),
+        ({"scorer": ["judge", "flags"]}, "no other scorer"),
+    ):
         config = read_config({"scorer": ["judge"], "base_run": base, "tuned_run": "x", **wrong})
         with pytest.raises(ConfigError, match=why):
             load_configured_suite(config, store)
 
 
 def test_judges_have_roles_and_the_first_is_who_is_asked() -> None:
-    both = models_of(read_config({"scorer": ["judge"], "judge": ["openai/a", "google/b", "openai/a"]}))
+    both = models_of(
+        read_config({"scorer": ["judge"], "judge": ["openai/a", "google/b", "openai/a"]})
+    )
     assert {role: str(ref) for role, ref in both.items()} == {
-        "subject": "openai/a", "judge": "openai/a", "judge_2": "google/b",
-    }  # fmt: skip
-    assert str(models_of(read_config({"scorer": ["judge"]}))["judge"]) == "anthropic/claude-opus-4-1"
+        "subject": "openai/a",
+        "judge": "openai/a",
+        "judge_2": "google/b",
+    }
+    assert (
+        str(models_of(read_config({"scorer": ["judge"]}))["judge"]) == "anthropic/claude-opus-4-1"
+    )
     beside = models_of(read_config({"scorer": ["flags", "judge"]}))
     assert str(beside["subject"]) == "organism/r100"
     with pytest.raises(ConfigError, match="--judge takes provider/model"):

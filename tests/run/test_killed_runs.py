@@ -1,4 +1,5 @@
-"""A run on a local model that is killed half way tells how far it is, keeps what it has, and ends as if unbroken."""
+"""A run on a local model that is killed half way tells how far it is, keeps what it has, and ends
+as if unbroken."""
 
 from __future__ import annotations
 
@@ -20,12 +21,17 @@ from tests.support.running import finish, replies, row, scores, start
 ITEMS = 40
 SHARED = {"task_suite": "wordproblems", "limit": ITEMS, "provider": "organism", "model": "r100"}
 KNOWN = {"robustness.perturbations": "paraphrase,numeric,order"}
-"""Perturbations in words that the model knows: a text with another is turned away without a reply."""
-OWN: dict[str, Any] = {"mediation": {}, "composite": {"chain": "own", "temperature": 0.7, "set": KNOWN}}
+"""Perturbations in words that the model knows: a text with another is turned away without a reply.
+"""
+OWN: dict[str, Any] = {
+    "mediation": {},
+    "composite": {"chain": "own", "temperature": 0.7, "set": KNOWN},
+}
 LEAST = {"mediation": 5_000, "composite": 1_000}
 """How many scores such a run makes at least."""
 APART = {"mediation": 1e-4, "composite": 1e-3}
-"""How far other batches may move a value: float32 log-probabilities in nats; cosines of vectors in bfloat16."""
+"""How far other batches may move a value: float32 log-probabilities in nats; cosines of vectors in
+bfloat16."""
 
 
 def config_of(scorer: str) -> dict[str, Any]:
@@ -33,9 +39,14 @@ def config_of(scorer: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module", params=OWN)
-def unbroken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+def unbroken(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("unbroken")
-    assert launch.start(read_config(config_of(request.param)), Store(folder), run_id="r").status == "done"
+    assert (
+        launch.start(read_config(config_of(request.param)), Store(folder), run_id="r").status
+        == "done"
+    )
     return request.param, folder
 
 
@@ -57,7 +68,9 @@ def batches(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.soak
-def test_a_run_that_is_killed_half_way_ends_as_if_it_had_not_been(tmp_path: Path, unbroken: tuple[str, Path]) -> None:
+def test_a_run_that_is_killed_half_way_ends_as_if_it_had_not_been(
+    tmp_path: Path, unbroken: tuple[str, Path]
+) -> None:
     scorer, whole = unbroken
     flags = [
         f"--{k.replace('_', '-')}={v[0] if isinstance(v, list) else '='.join(*v.items()) if isinstance(v, dict) else v}"
@@ -74,13 +87,20 @@ def test_a_run_that_is_killed_half_way_ends_as_if_it_had_not_been(tmp_path: Path
     assert 5 <= done < ITEMS and needed // 4 < kept < needed, (done, kept, needed)
     assert row(tmp_path, "r")["status"] == "running"
     told_replies = [now.replies for now in seen]
-    assert told_replies == sorted(told_replies) and len(set(told_replies)) > 3  # it moved while it ran
+    assert (
+        told_replies == sorted(told_replies) and len(set(told_replies)) > 3
+    )  # it moved while it ran
     assert len({now.items_done for now in seen}) > 1 and seen[-1].items_total == ITEMS
 
     code, _, err = finish(start(tmp_path, "--resume", "r"))
     assert code == 0, err
-    assert row(tmp_path, "r")["status"] == "done" and set(read.ended_pairs(Store(tmp_path), "r")["item"]) == chosen()
-    assert replies(tmp_path) == needed and row(tmp_path, "r")["asked"] == needed  # nothing that was kept is asked again
+    assert (
+        row(tmp_path, "r")["status"] == "done"
+        and set(read.ended_pairs(Store(tmp_path), "r")["item"]) == chosen()
+    )
+    assert (
+        replies(tmp_path) == needed and row(tmp_path, "r")["asked"] == needed
+    )  # nothing that was kept is asked again
     one, other = scores(tmp_path, "r"), scores(whole, "r")
     assert len(one) > LEAST[scorer] and other["value"].notna().mean() > 0.5
     assert one.drop(columns="value").equals(other.drop(columns="value"))

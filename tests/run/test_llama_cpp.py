@@ -1,4 +1,5 @@
-"""An organism behind a real llama.cpp server, whose replies repeat the prefix, reads as it does in this process."""
+"""An organism behind a real llama.cpp server, whose replies repeat the prefix, reads as it does in
+this process."""
 
 from __future__ import annotations
 
@@ -31,9 +32,12 @@ def address(organism: str) -> Iterator[str]:
     for package in ("xllamacpp", "gguf"):
         pytest.importorskip(package, reason=f"needs llama.cpp's own server: pip install {package}")
     process = subprocess.Popen(
-        [sys.executable, str(SERVER), str(ORGANISMS / organism)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        [sys.executable, str(SERVER), str(ORGANISMS / organism)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert process.stdout is not None
     try:
         yield next(line.strip() for line in process.stdout if line.startswith("http"))
@@ -42,11 +46,27 @@ def address(organism: str) -> Iterator[str]:
         process.communicate()
 
 
-def test_a_served_organism_reads_as_it_does_in_process(organism: str, address: str, tmp_path: Path, runs: Forking) -> None:
+def test_a_served_organism_reads_as_it_does_in_process(
+    organism: str, address: str, tmp_path: Path, runs: Forking
+) -> None:
     common = ("--task-suite", "wordproblems", "--limit", str(ITEMS), "--run-id", "r", *MODES)
-    served = ("--provider", "openai_compat", "--base-url", f"{address}/v1", "--model", "m", "--given", "prefix",
-              "--max-requests-per-minute", "100000", "--max-concurrent", "1")  # fmt: skip
-    assert runs.run(tmp_path / "here", *common, "--provider", "organism", "--model", organism) == 0, printed(tmp_path / "here")
+    served = (
+        "--provider",
+        "openai_compat",
+        "--base-url",
+        f"{address}/v1",
+        "--model",
+        "m",
+        "--given",
+        "prefix",
+        "--max-requests-per-minute",
+        "100000",
+        "--max-concurrent",
+        "1",
+    )
+    assert (
+        runs.run(tmp_path / "here", *common, "--provider", "organism", "--model", organism) == 0
+    ), printed(tmp_path / "here")
     assert runs.run(tmp_path / "there", *common, *served) == 0, printed(tmp_path / "there")
     keys = ["metric", "item_id", "facet", "step", "sample"]
     one, other = (scores(tmp_path / name, "r").set_index(keys) for name in ("here", "there"))

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import ProviderError
-from cotlab.core.requests import Complete, LogProb, Message, Patched, Request, Response, PatchRow, Source
+from cotlab.core.requests import (
+    Complete,
+    LogProb,
+    Message,
+    Patched,
+    PatchRow,
+    Request,
+    Response,
+    Source,
+)
 from cotlab.core.types import ModelRef
 from cotlab.run.transport import in_process as local
 from cotlab.run.transport.budget import Price
@@ -87,8 +96,11 @@ async def test_kinds_go_apart_in_the_order_of_asking_and_each_at_its_own_pace(
     asked: list[Request] = []
     for n in range(60):
         words = (Message("user", str(n)),)
-        asked += [Complete(REF, words, max_tokens=64), LogProb(REF, words, ("1",)),
-                  Patched(REF, words, "1", Source("run"), (PatchRow((), ()),) * 11)]  # fmt: skip
+        asked += [
+            Complete(REF, words, max_tokens=64),
+            LogProb(REF, words, ("1",)),
+            Patched(REF, words, "1", Source("run"), (PatchRow((), ()),) * 11),
+        ]
     replies = await asyncio.gather(*(dispatcher.ask(request) for request in asked))
     assert [reply.key for reply in replies] == [request.key for request in asked]
     assert dispatcher.progress.in_flight == 0 and dispatcher.progress.replies == len(asked)

@@ -1,4 +1,5 @@
-"""The real command where a chain is given as the model's own turn, on servers that treat that turn in different ways."""
+"""The real command where a chain is given as the model's own turn, on servers that treat that turn
+in different ways."""
 
 from __future__ import annotations
 
@@ -19,24 +20,50 @@ CHAIN = "Step 1: 3 + 1 = 4.\nStep 2: 4 + 3 = 7.\nSo the answer is 7."
 
 
 def words_for(server: Loopback, folder: Path, *more: str) -> tuple[str, ...]:
-    return ("--task-suite", small_suite(folder, ITEMS, STEPS), "--provider", "openai_compat", "--model", "m", "--base-url",
-            server.base_url, "--given", "prefix", "--run-id", "r", "--max-requests-per-minute", "100000", *more)  # fmt: skip
+    return (
+        "--task-suite",
+        small_suite(folder, ITEMS, STEPS),
+        "--provider",
+        "openai_compat",
+        "--model",
+        "m",
+        "--base-url",
+        server.base_url,
+        "--given",
+        "prefix",
+        "--run-id",
+        "r",
+        "--max-requests-per-minute",
+        "100000",
+        *more,
+    )
 
 
 def script(server: Loopback, prefix: str) -> None:
     server.script(writer={"text": CHAIN, "prefix": prefix, "answer": " 7."})
 
 
-def test_a_server_that_echoes_is_read_as_one_that_continues(tmp_path: Path, runs: Forking, server: Loopback) -> None:
+def test_a_server_that_echoes_is_read_as_one_that_continues(
+    tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
     for prefix in ("continue", "echo"):
         script(server, prefix)
         folder = tmp_path / prefix
-        assert runs.run(folder, *words_for(server, tmp_path, "--mode", "remove", "--mode", "corrupt")) == 0, printed(folder)
+        assert (
+            runs.run(folder, *words_for(server, tmp_path, "--mode", "remove", "--mode", "corrupt"))
+            == 0
+        ), printed(folder)
         table = scores(folder, "r")
-        assert table[table["metric"] == "baseline_correct"]["value"].eq(1).all() and set(table["status"]) == {"ok"}
+        assert table[table["metric"] == "baseline_correct"]["value"].eq(1).all() and set(
+            table["status"]
+        ) == {"ok"}
         assert not re.search("WARNING|could not be established", printed(folder))
-    one, other = (scores(tmp_path / name, "r").drop(columns="evidence") for name in ("continue", "echo"))
-    assert one[["metric", "item_id", "facet", "step", "value"]].equals(other[["metric", "item_id", "facet", "step", "value"]])
+    one, other = (
+        scores(tmp_path / name, "r").drop(columns="evidence") for name in ("continue", "echo")
+    )
+    assert one[["metric", "item_id", "facet", "step", "value"]].equals(
+        other[["metric", "item_id", "facet", "step", "value"]]
+    )
 
 
 @pytest.mark.parametrize("concurrent", ["1", "10"])
@@ -51,17 +78,22 @@ def test_the_check_is_paid_once_and_not_counted_before(
     assert server.count() == NEEDED + CHECK
     told = report(tmp_path / "s", "r")["requests"]
     assert (told["estimated"], told["asked"]) == (NEEDED, NEEDED + CHECK)
-    assert runs.run(tmp_path / "s", "--resume", "r") == 0 and server.count() == NEEDED + CHECK  # nothing is left to be asked
+    assert (
+        runs.run(tmp_path / "s", "--resume", "r") == 0 and server.count() == NEEDED + CHECK
+    )  # nothing is left to be asked
 
 
 @pytest.mark.parametrize(
-    ("prefix", "seen"), [("new", "starts a new turn"), ("trim", "could not be established"), ("422", "no such field")]
+    ("prefix", "seen"),
+    [("new", "starts a new turn"), ("trim", "could not be established"), ("422", "no such field")],
 )
 def test_a_server_that_does_not_continue_gets_no_score(
     prefix: str, seen: str, tmp_path: Path, runs: Forking, server: Loopback
 ) -> None:
     if prefix == "422":
-        server.script({"text": CHAIN}, then={"status": 422, "body": json.dumps({"detail": "no such field"})})
+        server.script(
+            {"text": CHAIN}, then={"status": 422, "body": json.dumps({"detail": "no such field"})}
+        )
     else:
         script(server, prefix)
     assert runs.run(tmp_path / "s", *words_for(server, tmp_path)) == 3
@@ -69,19 +101,25 @@ def test_a_server_that_does_not_continue_gets_no_score(
     assert seen in said and "--given user" in said and "Traceback" not in said
     assert scores(tmp_path / "s", "r").empty
     server_asked = [call["body"]["messages"][-1]["content"] for call in server.seen()]
-    assert not any(content.endswith("So the answer is") for content in server_asked)  # no request of the suite was paid for
+    assert not any(
+        content.endswith("So the answer is") for content in server_asked
+    )  # no request of the suite was paid for
     script(server, "continue")  # the server is mended
     assert runs.run(tmp_path / "s", "--resume", "r") == 0, printed(tmp_path / "s")
     assert scores(tmp_path / "s", "r").query("metric == 'baseline_correct'")["value"].eq(1).all()
 
 
-def test_what_cannot_be_established_is_said(tmp_path: Path, runs: Forking, server: Loopback) -> None:
+def test_what_cannot_be_established_is_said(
+    tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
     server.script(then={"text": " 7."})
     assert runs.run(tmp_path / "s", *words_for(server, tmp_path)) == 0, printed(tmp_path / "s")
     assert printed(tmp_path / "s").count("could not be established") == 1
 
 
-def test_a_server_that_goes_away_in_the_check_stops_the_run(tmp_path: Path, runs: Forking, server: Loopback) -> None:
+def test_a_server_that_goes_away_in_the_check_stops_the_run(
+    tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
     server.script({"text": CHAIN}, then={"status": 503})
     words = words_for(server, tmp_path, "--max-tries", "1")
     assert runs.run(tmp_path / "s", *words) == 3

@@ -1,4 +1,5 @@
-"""Files of prices: what they say holds over everything else, and what is wrong with one is said at once."""
+"""Files of prices: what they say holds over everything else, and what is wrong with one is said at
+once."""
 
 from __future__ import annotations
 
@@ -26,15 +27,20 @@ def written(folder: Path, text: str) -> Path:
 def test_a_file_names_models_with_or_without_their_provider(tmp_path: Path) -> None:
     path = written(
         tmp_path,
-        "gpt-4o-mini: {input: 0.5, output: 1.5, cached: 0.1, reasoning: 2}\nopenai_compat/served: {input: 1e-3, output: 0}\n",
+        "gpt-4o-mini: {input: 0.5, output: 1.5, cached: 0.1, reasoning: 2}\nopenai_compat/served:"
+        " {input: 1e-3, output: 0}\n",
     )
     prices = read_prices(path)
     assert prices == {
         "gpt-4o-mini": Price(
-            Decimal("0.5"), Decimal("1.5"), cached=Decimal("0.1"), reasoning=Decimal(2), source=str(path)
+            Decimal("0.5"),
+            Decimal("1.5"),
+            cached=Decimal("0.1"),
+            reasoning=Decimal(2),
+            source=str(path),
         ),
         "openai_compat/served": Price(Decimal("0.001"), Decimal(0), source=str(path)),
-    }  # fmt: skip
+    }
     # 100 · 0.5 + 900 · 0.1 + 40 · 1.5 + 60 · 2 = 50 + 90 + 60 + 120
     assert prices["gpt-4o-mini"].cost(Usage(1000, 100, 900, 60)) == 320
 
@@ -45,17 +51,23 @@ def test_no_file_and_an_empty_one_name_nothing(tmp_path: Path) -> None:
 
 def test_a_file_holds_over_the_table_and_over_a_free_address(tmp_path: Path) -> None:
     ref = ModelRef("openai", "gpt-4o-mini")
-    prices = read_prices(written(tmp_path, "gpt-4o-mini: {input: 7, output: 8}\nserved: {input: 1, output: 2}\n"))
+    prices = read_prices(
+        written(tmp_path, "gpt-4o-mini: {input: 7, output: 8}\nserved: {input: 1, output: 2}\n")
+    )
     assert price_of(HOME).free and not price_of(HOME, prices=prices).free
     for batch in (False, True):
         found = price_of(ref, prices=prices, batch=batch)
         assert (found.tokens_in, found.tokens_out, found.cached) == (7, 8, None)
         assert found.cost(Usage(10, 10)) == 150
-    assert price_of(ModelRef("openai", "gpt-4o"), prices=prices) == price_of(ModelRef("openai", "gpt-4o"))
+    assert price_of(ModelRef("openai", "gpt-4o"), prices=prices) == price_of(
+        ModelRef("openai", "gpt-4o")
+    )
 
 
 def test_the_longer_name_is_meant(tmp_path: Path) -> None:
-    prices = read_prices(written(tmp_path, "m: {input: 1, output: 1}\nopenai/m: {input: 2, output: 2}\n"))
+    prices = read_prices(
+        written(tmp_path, "m: {input: 1, output: 1}\nopenai/m: {input: 2, output: 2}\n")
+    )
     assert price_of(ModelRef("openai", "m"), prices=prices).tokens_in == 2
     assert price_of(ModelRef("google", "m"), prices=prices).tokens_in == 1
 
@@ -68,7 +80,9 @@ def test_a_price_of_a_file_reserves_what_the_model_may_use_unseen(tmp_path: Path
 def test_a_run_takes_its_prices_from_its_file(tmp_path: Path) -> None:
     path = written(tmp_path, "none-9x: {input: 1, output: 2}\n")
     ref = ModelRef("openai", "none-9x")
-    price = price_for(ref, read_config({"provider": "openai", "model": "none-9x", "prices": str(path)}))
+    price = price_for(
+        ref, read_config({"provider": "openai", "model": "none-9x", "prices": str(path)})
+    )
     assert (price.tokens_in, price.tokens_out, price.known, price.source) == (1, 2, True, str(path))
     with pytest.raises(ConfigError, match="--prices"):
         price_for(ref, read_config({"provider": "openai", "model": "none-9x"}))
@@ -81,7 +95,10 @@ def test_a_run_takes_its_prices_from_its_file(tmp_path: Path) -> None:
         ("m: {input: .nan, output: 1}", "m.input: Input should be a finite number"),
         ("m: {input: 1, output: .inf}", "m.output: Input should be a finite number"),
         ("m: {input: 1, output: 1, cached: -0.1}", "m.cached: Input should be greater"),
-        ("m: {input: 1, output: 1, reasoning: .nan}", "m.reasoning: Input should be a finite number"),
+        (
+            "m: {input: 1, output: 1, reasoning: .nan}",
+            "m.reasoning: Input should be a finite number",
+        ),
         ("m: {input: cheap, output: 1}", "m.input: Input should be a valid decimal"),
         ("m: {input: true, output: 1}", "m.input: "),
         ("m: {input: 1}", "m.output: Field required"),
@@ -93,7 +110,9 @@ def test_a_run_takes_its_prices_from_its_file(tmp_path: Path) -> None:
         ("!!python/object/apply:os.system ['true']", "could not determine a constructor"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_field(tmp_path: Path, text: str, field: str) -> None:
+def test_what_is_wrong_with_a_file_is_said_with_its_field(
+    tmp_path: Path, text: str, field: str
+) -> None:
     path = written(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         read_prices(path)

@@ -1,4 +1,5 @@
-"""With --redact-prompts no word of a suite, a reply or a server, and no key ever, is in a file, on a screen or on a page."""
+"""With --redact-prompts no word of a suite, a reply or a server, and no key ever, is in a file, on
+a screen or on a page."""
 
 from __future__ import annotations
 
@@ -16,20 +17,35 @@ from tests.support.running import report, scores
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 KEYS = {
-    "OPENAI_API_KEY": "sk-planted-openai-7c1", "ANTHROPIC_API_KEY": "sk-ant-planted-5d2",
-    "GOOGLE_API_KEY": "AIza-planted-9e3", "OPENAI_COMPAT_API_KEY": "tok-planted-1f4",
-}  # fmt: skip
-WORDS = ("plantedquestion", "plantedstep", "plantedanswer", "plantedreply", "plantedmeta", "plantederror", "plantedthought")
+    "OPENAI_API_KEY": "sk-planted-openai-7c1",
+    "ANTHROPIC_API_KEY": "sk-ant-planted-5d2",
+    "GOOGLE_API_KEY": "AIza-planted-9e3",
+    "OPENAI_COMPAT_API_KEY": "tok-planted-1f4",
+}
+WORDS = (
+    "plantedquestion",
+    "plantedstep",
+    "plantedanswer",
+    "plantedreply",
+    "plantedmeta",
+    "plantederror",
+    "plantedthought",
+)
 
 
 def planted_suite(folder: Path) -> str:
     """Outside the store: a file of four items whose every text is planted."""
     steps = [{"index": i, "text": f"plantedstep {i} is {i + 1}."} for i in range(3)]
     rows = [
-        {"item_id": f"i{k}", "prompt": f"plantedquestion {k}?", "reference_cot": steps, "ground_truth": "plantedanswer",
-         "source": "plantedmeta"}
+        {
+            "item_id": f"i{k}",
+            "prompt": f"plantedquestion {k}?",
+            "reference_cot": steps,
+            "ground_truth": "plantedanswer",
+            "source": "plantedmeta",
+        }
         for k in range(4)
-    ]  # fmt: skip
+    ]
     path = folder / "suite.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
@@ -38,16 +54,33 @@ def planted_suite(folder: Path) -> str:
 def words_for(provider: str, server: Loopback, suite: str, *more: str) -> tuple[str, ...]:
     base = server.root if provider in ("anthropic", "google") else server.base_url
     return (
-        "--task-suite", suite, "--provider", provider, "--model", PROVIDERS[provider], "--base-url", base, "--run-id", "r",
-        "--max-requests-per-minute", "100000", "--max-concurrent", "2", *more,
-    )  # fmt: skip
+        "--task-suite",
+        suite,
+        "--provider",
+        provider,
+        "--model",
+        PROVIDERS[provider],
+        "--base-url",
+        base,
+        "--run-id",
+        "r",
+        "--max-requests-per-minute",
+        "100000",
+        "--max-concurrent",
+        "2",
+        *more,
+    )
 
 
 def found_in(folder: Path, needles: tuple[str, ...]) -> list[str]:
     """Files below ``folder`` that hold one of ``needles``, with which."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    assert any(path.name == "log.sqlite" for path in files) and any(path.name == "run.log" for path in files)
-    return [f"{path.name}: {n}" for path in files for n in needles if n.encode() in path.read_bytes()]
+    assert any(path.name == "log.sqlite" for path in files) and any(
+        path.name == "run.log" for path in files
+    )
+    return [
+        f"{path.name}: {n}" for path in files for n in needles if n.encode() in path.read_bytes()
+    ]
 
 
 def shown_on(store: Path, page: str, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -60,7 +93,11 @@ def shown_on(store: Path, page: str, monkeypatch: pytest.MonkeyPatch) -> str:
     app.run()
     assert not app.exception and app.title
     frames = "".join(frame.value.to_csv() for frame in app.dataframe)
-    return frames + "".join(str(element.proto) for element in app.main) + str([e.value for e in app.error])
+    return (
+        frames
+        + "".join(str(element.proto) for element in app.main)
+        + str([e.value for e in app.error])
+    )
 
 
 @pytest.mark.parametrize("provider", quick())
@@ -72,10 +109,17 @@ def test_a_redacted_run_leaves_no_word_behind(
     store, suite = tmp_path / "store", planted_suite(tmp_path)
     leak = f"plantederror {' '.join(KEYS.values())}"
     server.script(
-        *({"text": "So the answer is plantedanswer.", "reasoning": "plantedthought"} for _ in range(6)),
+        *(
+            {"text": "So the answer is plantedanswer.", "reasoning": "plantedthought"}
+            for _ in range(6)
+        ),
         {"status": 400, "error": {"message": leak}},
         {"status": 500, "error": {"message": leak}},
-        then={"text": "plantedreply. So the answer is plantedanswer.", "reasoning": "plantedthought", "latency_s": 0.1},
+        then={
+            "text": "plantedreply. So the answer is plantedanswer.",
+            "reasoning": "plantedthought",
+            "latency_s": 0.1,
+        },
     )
     pid = runs.start(store, *words_for(provider, server, suite, "--redact-prompts"), **KEYS)
     until = time.monotonic() + 20
@@ -85,7 +129,9 @@ def test_a_redacted_run_leaves_no_word_behind(
     assert runs.run(store, "--resume", "r", **KEYS) == 0, printed(store)
     assert found_in(tmp_path / "store", (*WORDS, *KEYS.values())) == []
     table = scores(store, "r")
-    assert "ok" in set(table["status"]) <= {"ok", "undefined"}  # scores work; what got the 400 has none
+    assert (
+        "ok" in set(table["status"]) <= {"ok", "undefined"}
+    )  # scores work; what got the 400 has none
     again = report(store, "r")["requests"]["asked_again"]
     assert again >= 1 and f"{again} unfinished items were asked again" in printed(store)
     assert report(store, "r")["items"][0]["baseline_output"].startswith("sha256:")
@@ -95,12 +141,15 @@ def test_a_redacted_run_leaves_no_word_behind(
 
 
 @pytest.mark.parametrize("provider", quick("google"))
-def test_a_plain_run_keeps_words_and_never_a_key(provider: str, tmp_path: Path, runs: Forking, server: Loopback) -> None:
+def test_a_plain_run_keeps_words_and_never_a_key(
+    provider: str, tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
     store, suite = tmp_path / "store", planted_suite(tmp_path)
     server.script({"status": 401, "error": {"message": f"bad key {' '.join(KEYS.values())}"}})
     assert runs.run(store, *words_for(provider, server, suite), **KEYS) == 3
     server.script(
-        {"status": 400, "error": {"message": f"no {' '.join(KEYS.values())}"}}, then={"text": "So the answer is plantedanswer."}
+        {"status": 400, "error": {"message": f"no {' '.join(KEYS.values())}"}},
+        then={"text": "So the answer is plantedanswer."},
     )
     assert runs.run(store, "--resume", "r", **KEYS) == 0, printed(store)
     assert any("plantedquestion" in hit for hit in found_in(store, WORDS))

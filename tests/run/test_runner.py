@@ -1,4 +1,5 @@
-"""A run from its configuration to its scores, in this process, against a scripted model and a server on this machine."""
+"""A run from its configuration to its scores, in this process, against a scripted model and a
+server on this machine."""
 
 from __future__ import annotations
 
@@ -23,11 +24,24 @@ from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
 from tests.support.loopback import Loopback
 
-SUITE = Suite.of("three", [
-    Item("sum", "What is 2 + 3, then doubled?", "10", (Step(0, "2 + 3 = 5."), Step(1, "5 * 2 = 10."))),
-    Item("colour", "Which colour is the sky?", "blue", (Step(0, "Light is scattered."), Step(1, "So the sky is blue."))),
-    Item("none", "Which number am I thinking of?", None, (Step(0, "It could be 7."),)),
-])  # fmt: skip
+SUITE = Suite.of(
+    "three",
+    [
+        Item(
+            "sum",
+            "What is 2 + 3, then doubled?",
+            "10",
+            (Step(0, "2 + 3 = 5."), Step(1, "5 * 2 = 10.")),
+        ),
+        Item(
+            "colour",
+            "Which colour is the sky?",
+            "blue",
+            (Step(0, "Light is scattered."), Step(1, "So the sky is blue.")),
+        ),
+        Item("none", "Which number am I thinking of?", None, (Step(0, "It could be 7."),)),
+    ],
+)
 ASKED = 1 + 2 + 1 + 2 + 1 + 1  # each item's whole chain and each chain without one step
 
 
@@ -46,25 +60,41 @@ def values(store: Store, run: Finished, metric: str) -> dict[tuple[str, int | No
     """(item, step) → value, or its status where it has none."""
     rows = read.run_scores(store, run.run_id, metrics=[metric])
     return {
-        (r.item_id, None if pd.isna(r.step) else int(r.step)): r.value if r.status == "ok" else r.status
+        (r.item_id, None if pd.isna(r.step) else int(r.step)): (
+            r.value if r.status == "ok" else r.status
+        )
         for r in rows.itertuples()
     }
 
 
-def test_a_scripted_run_gives_the_scores_that_follow_from_its_replies(store: Store, tmp_path: Path) -> None:
-    # without its first step the sum goes wrong; without its second the model refuses; the sky is blue in any case
+def test_a_scripted_run_gives_the_scores_that_follow_from_its_replies(
+    store: Store, tmp_path: Path
+) -> None:
+    # without its first step the sum goes wrong; without its second the model refuses; the sky is
+    # blue in any case
     told = scripted(
-        tmp_path, {"contains": "2 + 3 = 5.\n5 * 2 = 10.", "text": "So the answer is 10."},
-        {"contains": "5 * 2 = 10.", "text": "So the answer is 4."}, {"contains": "2 + 3 = 5.", "refused": True},
-        {"contains": "sky", "text": "So the answer is blue."}, {"contains": "It could be", "text": "So the answer is 7."},
+        tmp_path,
+        {"contains": "2 + 3 = 5.\n5 * 2 = 10.", "text": "So the answer is 10."},
+        {"contains": "5 * 2 = 10.", "text": "So the answer is 4."},
+        {"contains": "2 + 3 = 5.", "refused": True},
+        {"contains": "sky", "text": "So the answer is blue."},
+        {"contains": "It could be", "text": "So the answer is 7."},
         {"contains": "number am I", "text": "I cannot know."},
-    )  # fmt: skip
+    )
     run = start(read_config(told), store, suite=SUITE)
     assert (run.status, run.code) == ("done", 0)
     assert values(store, run, "accuracy_delta") == {
-        ("sum", 0): 1.0, ("sum", 1): "refused", ("colour", 0): 0.0, ("colour", 1): 0.0, ("none", 0): "undefined",
-    }  # fmt: skip
-    assert values(store, run, "baseline_correct") == {("sum", None): 1.0, ("colour", None): 1.0, ("none", None): "undefined"}
+        ("sum", 0): 1.0,
+        ("sum", 1): "refused",
+        ("colour", 0): 0.0,
+        ("colour", 1): 0.0,
+        ("none", 0): "undefined",
+    }
+    assert values(store, run, "baseline_correct") == {
+        ("sum", None): 1.0,
+        ("colour", None): 1.0,
+        ("none", None): "undefined",
+    }
     row = read.get_run(store, run.run_id)
     assert (row["asked"], row["hits"], row["failed"], row["status"]) == (ASKED, 0, 0, "done")
     again = start(read_config(told), store, suite=SUITE)  # the same plan is answered from the log
@@ -74,11 +104,20 @@ def test_a_scripted_run_gives_the_scores_that_follow_from_its_replies(store: Sto
 
 
 def compat(server: Loopback, **more: Any) -> dict[str, Any]:
-    return {"provider": "openai_compat", "model": "m", "base_url": server.base_url, "max_concurrent": 1,
-            "max_requests_per_minute": 10_000, "max_tries": 1, **more}  # fmt: skip
+    return {
+        "provider": "openai_compat",
+        "model": "m",
+        "base_url": server.base_url,
+        "max_concurrent": 1,
+        "max_requests_per_minute": 10_000,
+        "max_tries": 1,
+        **more,
+    }
 
 
-def test_an_item_with_a_failed_request_is_asked_again_on_resume(store: Store, server: Loopback) -> None:
+def test_an_item_with_a_failed_request_is_asked_again_on_resume(
+    store: Store, server: Loopback
+) -> None:
     server.script({}, {"body": "{}"})
     first = start(read_config(compat(server)), store, suite=SUITE)
     assert server.count() == ASKED
@@ -98,13 +137,18 @@ def test_an_item_with_a_failed_request_is_asked_again_on_resume(store: Store, se
 def test_a_server_that_never_makes_sense_ends_the_run(store: Store, server: Loopback) -> None:
     server.script(then={"body": "{}"})
     run = start(read_config(compat(server)), store, suite=SUITE)
-    assert (run.code, run.status) == (3, "failed") and "does not have the promised form" in run.message
+    assert (run.code, run.status) == (
+        3,
+        "failed",
+    ) and "does not have the promised form" in run.message
 
 
 def test_refusals_are_kept_on_resume_until_they_are_retried(store: Store, server: Loopback) -> None:
     server.script({"refusal": "No.", "text": None}, {}, {"finish": "content_filter", "text": ""})
     first = start(read_config(compat(server)), store, suite=SUITE)
-    refused = [place for place, value in values(store, first, "token_delta").items() if value == "refused"]
+    refused = [
+        place for place, value in values(store, first, "token_delta").items() if value == "refused"
+    ]
     assert refused
     server.script()
     kept = resume(first.run_id, {}, store)
@@ -125,20 +169,37 @@ def test_a_refused_key_stops_a_run_at_once(store: Store, server: Loopback) -> No
     assert (done.status, server.count()) == ("done", ASKED - 2)
 
 
-def test_no_more_requests_a_minute_than_allowed(store: Store, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotlab.run.transport.limits.SendLimit.__init__.__defaults__", (0.3,))  # a minute of 0.3 s
+def test_no_more_requests_a_minute_than_allowed(
+    store: Store, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "cotlab.run.transport.limits.SendLimit.__init__.__defaults__", (0.3,)
+    )  # a minute of 0.3 s
     server.script()
-    run = start(read_config(compat(server, max_concurrent=50, max_requests_per_minute=3)), store, suite=SUITE)
+    run = start(
+        read_config(compat(server, max_concurrent=50, max_requests_per_minute=3)),
+        store,
+        suite=SUITE,
+    )
     at = sorted(call["at"] for call in server.seen())
     assert run.status == "done" and len(at) == ASKED
-    # arrivals jitter by what a connection takes; four of them within half of the window would be a breach
+    # arrivals jitter by what a connection takes; four of them within half of the window would be a
+    # breach
     assert all(later - first > 0.15 for first, later in zip(at, at[3:], strict=False))
 
 
 def test_a_redacted_run_leaves_no_text_behind(store: Store, server: Loopback) -> None:
     server.script(then={"text": "a sEcReT reply"})
     suite = Suite.of(
-        "s", [Item("i", "a sEcReT question?", "sEcReT answer", (Step(0, "sEcReT step."), Step(1, "Then sEcReT.")))]
+        "s",
+        [
+            Item(
+                "i",
+                "a sEcReT question?",
+                "sEcReT answer",
+                (Step(0, "sEcReT step."), Step(1, "Then sEcReT.")),
+            )
+        ],
     )
     run = start(read_config(compat(server, redact_prompts=True)), store, suite=suite)
     assert run.status == "done" and server.count() == 3
@@ -149,7 +210,9 @@ def test_a_redacted_run_leaves_no_text_behind(store: Store, server: Loopback) ->
     assert said.startswith("sha256:") and len(said) == 71
 
 
-def test_scores_wait_while_the_store_is_held(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_wait_while_the_store_is_held(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runner, "FLUSH_S", 0.01)
     tries = 0
     add_ended = write.add_ended
@@ -162,7 +225,11 @@ def test_scores_wait_while_the_store_is_held(store: Store, tmp_path: Path, monke
         add_ended(*args)
 
     monkeypatch.setattr(write, "add_ended", held_at_first)
-    run = start(read_config({"provider": "echo", "model": "latency_s=0.05", "max_concurrent": 1}), store, suite=SUITE)
+    run = start(
+        read_config({"provider": "echo", "model": "latency_s=0.05", "max_concurrent": 1}),
+        store,
+        suite=SUITE,
+    )
     assert run.status == "done" and tries > 2
     assert set(read.ended_pairs(store, run.run_id)["item"]) == {"sum", "colour", "none"}
 
@@ -189,8 +256,12 @@ ALL_MODES = ["remove", "truncate", "corrupt", "paraphrase", "filler"]
     ],
     ids=["remove", "repeats", "math", "whole suite"],
 )
-def test_the_dry_run_counts_what_will_be_asked(store: Store, suite: str, more: dict[str, Any]) -> None:
-    config = read_config({"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, **more})
+def test_the_dry_run_counts_what_will_be_asked(
+    store: Store, suite: str, more: dict[str, Any]
+) -> None:
+    config = read_config(
+        {"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, **more}
+    )
     _, count = dry_run(config, load_configured_suite(config)[0])
     run = start(config, store)
     assert (count.exact, count.estimated) == (run.report["requests"]["asked"], 0)
@@ -199,7 +270,9 @@ def test_the_dry_run_counts_what_will_be_asked(store: Store, suite: str, more: d
 @pytest.mark.soak
 @pytest.mark.parametrize("suite", ["wordproblems", "commonsense"])
 def test_the_dry_run_of_own_chains_is_generous(store: Store, suite: str) -> None:
-    config = read_config({"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, "chain": "own"})
+    config = read_config(
+        {"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, "chain": "own"}
+    )
     _, count = dry_run(config, load_configured_suite(config)[0])
     run = start(config, store)
     assert count.exact == 6  # one for each chain that the model is to write
@@ -217,14 +290,19 @@ async def test_echo_says_what_it_was_told() -> None:
     echo = Echo(ModelRef("echo", "echo"))
     request = Complete(echo.ref, (Message("user", "Which way?"),), prefix="So the answer is")
     reply = await echo.send(request)
-    assert (reply.key, reply.text, reply.finish) == (request.key, "Which way?\nSo the answer is", "stop")
+    assert (reply.key, reply.text, reply.finish) == (
+        request.key,
+        "Which way?\nSo the answer is",
+        "stop",
+    )
     for name in ("latency_s=fast", "echoes", "latency_s=-1"):
         with pytest.raises(ConfigError, match="latency_s=SECONDS"):
             Echo(ModelRef("echo", name))
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("{", "not JSONL"), ("[]", "contains"), ('{"text": "x"}', "contains"), (None, "no such file")]
+    ("text", "why"),
+    [("{", "not JSONL"), ("[]", "contains"), ('{"text": "x"}', "contains"), (None, "no such file")],
 )
 def test_a_script_that_cannot_be_used_is_told(tmp_path: Path, text: str | None, why: str) -> None:
     path = tmp_path / "script.jsonl"

@@ -1,4 +1,5 @@
-"""Of two runs that are started with one id, whoever starts them and when, one goes on and the other asks nothing."""
+"""Of two runs that are started with one id, whoever starts them and when, one goes on and the other
+asks nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def calls(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("rounds", [6, pytest.param(40, marks=pytest.mark.soak)])
-def test_two_processes_that_start_one_run_at_once_make_one_run(tmp_path: Path, runs: Forking, rounds: int) -> None:
+def test_two_processes_that_start_one_run_at_once_make_one_run(
+    tmp_path: Path, runs: Forking, rounds: int
+) -> None:
     suite = own_suite(tmp_path)
     alone = {}
     for mode in ("remove", "filler"):
@@ -34,20 +37,39 @@ def test_two_processes_that_start_one_run_at_once_make_one_run(tmp_path: Path, r
         alone[mode] = calls(tmp_path / mode)
     for number in range(rounds):
         folder = tmp_path / f"round-{number}"
-        both = {mode: runs.start(folder, *suite, *ECHO, "--mode", mode, "--run-id", "r") for mode in alone}
+        both = {
+            mode: runs.start(folder, *suite, *ECHO, "--mode", mode, "--run-id", "r")
+            for mode in alone
+        }
         codes = {mode: runs.wait(pid) for mode, pid in both.items()}
         assert sorted(codes.values()) == [0, 2], printed(folder)
-        assert "There is a run 'r' already" in printed(folder) and "Traceback" not in printed(folder)
+        assert "There is a run 'r' already" in printed(folder) and "Traceback" not in printed(
+            folder
+        )
         assert list(read.list_runs(Store(folder))["id"]) == ["r"]
         winner = next(mode for mode, code in codes.items() if code == 0)
-        assert calls(folder) == row(folder, "r")["asked"] == alone[winner]  # the other one asked nothing
+        assert (
+            calls(folder) == row(folder, "r")["asked"] == alone[winner]
+        )  # the other one asked nothing
         facets = set(scores(folder, "r")["facet"])
         assert all(winner in facet for facet in facets if "mode" in facet)
-        assert scores(folder, "r").equals(scores(tmp_path / winner, "r")) and len(scores(folder, "r")) >= 6 * STEPS
+        assert (
+            scores(folder, "r").equals(scores(tmp_path / winner, "r"))
+            and len(scores(folder, "r")) >= 6 * STEPS
+        )
 
 
-def test_an_id_that_is_taken_while_a_model_is_opened_is_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = read_config({"task_suite": own_suite(tmp_path)[1], "provider": "echo", "model": "echo", "mode": ["remove"]})
+def test_an_id_that_is_taken_while_a_model_is_opened_is_turned_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = read_config(
+        {
+            "task_suite": own_suite(tmp_path)[1],
+            "provider": "echo",
+            "model": "echo",
+            "mode": ["remove"],
+        }
+    )
     store, opened = Store(tmp_path), launch._opened
     ends: list[launch.Finished] = []
 
@@ -64,8 +86,14 @@ def test_an_id_that_is_taken_while_a_model_is_opened_is_turned_away(tmp_path: Pa
 
 
 def test_a_run_is_claimed_with_its_row(tmp_path: Path) -> None:
-    """No moment passes in which a run is known to the store and could be resumed beside the process that began it."""
-    words = {"task_suite": own_suite(tmp_path)[1], "provider": "echo", "model": "latency_s=0.05", "mode": ["remove"]}
+    """No moment passes in which a run is known to the store and could be resumed beside the process
+    that began it."""
+    words = {
+        "task_suite": own_suite(tmp_path)[1],
+        "provider": "echo",
+        "model": "latency_s=0.05",
+        "mode": ["remove"],
+    }
     config = read_config(words | {"max_concurrent": 2})
     seen: list[bool | None] = []
 
@@ -83,18 +111,33 @@ def test_a_run_is_claimed_with_its_row(tmp_path: Path) -> None:
 
 def test_a_store_that_holds_two_runs_of_one_id_opens_and_takes_no_third(tmp_path: Path) -> None:
     """As an older version left it that let both begin."""
-    words = {"task_suite": own_suite(tmp_path)[1], "provider": "echo", "model": "echo", "mode": ["remove"]}
+    words = {
+        "task_suite": own_suite(tmp_path)[1],
+        "provider": "echo",
+        "model": "echo",
+        "mode": ["remove"],
+    }
     assert launch.start(read_config(words), Store(tmp_path), run_id="r").status == "done"
     with Store(tmp_path).writing() as connection:
         connection.execute("INSERT INTO runs SELECT * FROM runs")
-    assert list(read.list_runs(Store(tmp_path))["id"]) == ["r", "r"] and row(tmp_path, "r")["status"] == "done"
+    assert (
+        list(read.list_runs(Store(tmp_path))["id"]) == ["r", "r"]
+        and row(tmp_path, "r")["status"] == "done"
+    )
     with pytest.raises(ConfigError, match="There is a run 'r' already"):
         launch.start(read_config(words), Store(tmp_path), run_id="r")
     assert launch.start(read_config(words), Store(tmp_path), run_id="s").status == "done"
 
 
 def test_a_run_that_could_not_begin_is_free_for_any_machine(tmp_path: Path) -> None:
-    config = read_config({"task_suite": own_suite(tmp_path)[1], "provider": "echo", "model": "echo", "mode": ["remove"]})
+    config = read_config(
+        {
+            "task_suite": own_suite(tmp_path)[1],
+            "provider": "echo",
+            "model": "echo",
+            "mode": ["remove"],
+        }
+    )
 
     def fail(run_id: str) -> None:
         raise OSError(f"no room to announce {run_id}")

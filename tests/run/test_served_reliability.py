@@ -1,4 +1,5 @@
-"""The reliability suite on a served model: through the command, resumed without asking twice, counted before it is asked."""
+"""The reliability suite on a served model: through the command, resumed without asking twice,
+counted before it is asked."""
 
 from __future__ import annotations
 
@@ -21,15 +22,23 @@ def test_every_part_runs_and_a_second_run_asks_the_server_nothing(tmp_path: Path
     with serving() as server:
         server.script({"text": CHAIN})
         options = {
-            "provider": "openai_compat", "model": "m", "base_url": server.base_url, "profile": "phase3", "chain": "own",
-            "limit": 3, "allow_unpriced": True, "max_requests_per_minute": 100_000,
-        }  # fmt: skip
+            "provider": "openai_compat",
+            "model": "m",
+            "base_url": server.base_url,
+            "profile": "phase3",
+            "chain": "own",
+            "limit": 3,
+            "allow_unpriced": True,
+            "max_requests_per_minute": 100_000,
+        }
         config = read_config({**options, "task_suite": "wordproblems"})
         _, count = dry_run(config, load_configured_suite(config)[0])
         first = cotlab.run_suite("wordproblems", store=tmp_path, **options)
         asked = server.count()
         again = cotlab.run_suite("wordproblems", store=tmp_path, **options)
-        assert (first.status, again.status) == ("done", "done") and asked and server.count() == asked
+        assert (
+            (first.status, again.status) == ("done", "done") and asked and server.count() == asked
+        )
     store = Store(tmp_path)
     row = read.get_run(store, first.run_id)
     assert count.exact <= row["asked"] <= 1.2 * count.total
@@ -38,5 +47,7 @@ def test_every_part_runs_and_a_second_run_asks_the_server_nothing(tmp_path: Path
     parts = first.scores[first.scores["metric"] == "r_raw"]
     assert len(parts) == 3 and parts["value"].between(0, 1).all()
     same = ["metric", "item_id", "step", "sample", "facet", "value"]
-    one, two = (run.scores[same].sort_values(same[:-1]).reset_index(drop=True) for run in (first, again))
+    one, two = (
+        run.scores[same].sort_values(same[:-1]).reset_index(drop=True) for run in (first, again)
+    )
     assert one.equals(two)

@@ -1,4 +1,5 @@
-"""A label is of the reply that was read: what was said of a refusal does not hold for the answer that takes its place."""
+"""A label is of the reply that was read: what was said of a refusal does not hold for the answer
+that takes its place."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from cotlab.store.decisions import audit_table
 from tests.support.loopback import Loopback
 from tests.support.queue_store import submit
 
-SUITE = Suite.of("two", [Item(f"i-{k}", f"What is 2 + {k}?", str(2 + k), (Step(0, "2."), Step(1, "So."))) for k in range(2)])
+SUITE = Suite.of(
+    "two",
+    [
+        Item(f"i-{k}", f"What is 2 + {k}?", str(2 + k), (Step(0, "2."), Step(1, "So.")))
+        for k in range(2)
+    ],
+)
 
 
 @pytest.fixture
@@ -28,10 +35,17 @@ def store(tmp_path: Path) -> Store:
 
 
 def begun(store: Store, server: Loopback) -> tuple[str, str, str]:
-    """A run whose model refused one item's whole chain, and did not answer a part of the other one: run and their ids."""
+    """A run whose model refused one item's whole chain, and did not answer a part of the other one:
+    run and their ids."""
     server.script({"refusal": "No.", "text": None}, {}, {}, {}, {"body": "{}"})
-    told = {"provider": "openai_compat", "model": "m", "base_url": server.base_url, "max_concurrent": 1,
-            "max_requests_per_minute": 10_000, "max_tries": 1}  # fmt: skip
+    told = {
+        "provider": "openai_compat",
+        "model": "m",
+        "base_url": server.base_url,
+        "max_concurrent": 1,
+        "max_requests_per_minute": 10_000,
+        "max_tries": 1,
+    }
     run = start(read_config(told), store, suite=SUITE).run_id
     ended = read.ended_pairs(store, run).set_index("item")
     (refused,), (failed,) = ended.index[ended["refusals"] > 0], ended.index[ended["errors"] > 0]
@@ -48,26 +62,54 @@ def give(store: Store, queue: str, rater: str) -> list[Label]:
 
 
 @pytest.mark.soak
-def test_labels_of_a_refusal_are_taken_back_and_asked_for_again(store: Store, server: Loopback) -> None:
+def test_labels_of_a_refusal_are_taken_back_and_asked_for_again(
+    store: Store, server: Loopback
+) -> None:
     run, refused, failed = begun(store, server)
-    first, second = (queues.make_queue(store, name, [(run, refused, ""), (run, failed, "")], raters=2, by="t") for name in "ab")
+    first, second = (
+        queues.make_queue(store, name, [(run, refused, ""), (run, failed, "")], raters=2, by="t")
+        for name in "ab"
+    )
     given = [*give(store, first, "ana"), *give(store, first, "ben"), *give(store, second, "ana")]
     corrected = queues.latest_labels(store, first, "ben")[0]
-    submit(store, Label(corrected.correction_id, run, corrected.label.item_id, "ben", "unsure", None, corrected.label.at,
-                        queue=first))  # fmt: skip
-    assert set(targets(store)["item_id"]) == {refused, failed} and OUTDATED not in set(targets(store)["why"])
+    submit(
+        store,
+        Label(
+            corrected.correction_id,
+            run,
+            corrected.label.item_id,
+            "ben",
+            "unsure",
+            None,
+            corrected.label.at,
+            queue=first,
+        ),
+    )
+    assert set(targets(store)["item_id"]) == {refused, failed} and OUTDATED not in set(
+        targets(store)["why"]
+    )
     server.script({"refusal": "Again no.", "text": None})
-    resume(run, {}, store, retry_refused=True)  # both items are scored anew: from a refusal, and from the same reply
-    assert (len(label_store.label_table(store)), len(label_store.label_table(store, history=True))) == (4, 7)
+    resume(
+        run, {}, store, retry_refused=True
+    )  # both items are scored anew: from a refusal, and from the same reply
+    assert (
+        len(label_store.label_table(store)),
+        len(label_store.label_table(store, history=True)),
+    ) == (4, 7)
     server.script()
     resume(run, {}, store, retry_refused=True)
-    assert set(label_store.label_table(store)["item_id"]) == {failed} and len(label_store.label_table(store)) == 2
+    assert (
+        set(label_store.label_table(store)["item_id"]) == {failed}
+        and len(label_store.label_table(store)) == 2
+    )
     found = targets(store).set_index("item_id")
     assert found.loc[refused, ["target", "raters", "why"]].tolist() == [None, 0, OUTDATED]
     out = labelled(store).attrs["left_out"]
     assert out[OUTDATED] == 1 and set(out) <= {OUTDATED, UNSURE, NO_SCORES}
     said = label_store.label_table(store, history=True)
-    assert {one.id for one in given} <= set(said["id"]) and set(said[said["withdrawn"]]["note"]) == {OUTDATED}
+    assert {one.id for one in given} <= set(said["id"]) and set(
+        said[said["withdrawn"]]["note"]
+    ) == {OUTDATED}
     assert audit_table(store)["what"].tolist() == ["take back labels"]
     (again,) = queues.next_items(store, first, "ana")
     assert again.item_id == refused and again.label_id not in set(said["id"])
@@ -81,8 +123,14 @@ def test_the_last_label_that_holds_is_the_next_to_be_undone(store: Store, server
     give(store, queue, "ana")
     server.script()
     resume(run, {}, store, retry_refused=True)
-    assert targets(store).set_index("item_id")["why"].to_dict() == {refused: OUTDATED, failed: ""}  # that reply is the same
-    assert queues.progress(store, queue, "ana").mine_left == 1 and len(label_store.label_table(store, history=True)) == 3
+    assert targets(store).set_index("item_id")["why"].to_dict() == {
+        refused: OUTDATED,
+        failed: "",
+    }  # that reply is the same
+    assert (
+        queues.progress(store, queue, "ana").mine_left == 1
+        and len(label_store.label_table(store, history=True)) == 3
+    )
     (left,) = queues.latest_labels(store, queue, "ana")
     undone = queues.undo(store, queue, "ana", of=left.label.id)
     assert undone is not None and undone.item_id == failed

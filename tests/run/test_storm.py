@@ -16,9 +16,17 @@ from tests.support.loopback import Loopback
 from tests.support.running import assert_same_scores, planned, report, scores, step_scores
 
 TRIES, MOST_429 = 10, 50
-STORM = {"share": 0.3, "slow_s": 0.8, "retry_after_s": 0.05,
-         "kinds": ["429", "500", "529", "cut", "reset", "malformed", "shape", "slow"]}  # fmt: skip
-ANSWERS = {"Part 1 is 2.": "So the answer is 7.", "number 2": "So the answer is 7.", "": "So the answer is 8."}
+STORM = {
+    "share": 0.3,
+    "slow_s": 0.8,
+    "retry_after_s": 0.05,
+    "kinds": ["429", "500", "529", "cut", "reset", "malformed", "shape", "slow"],
+}
+ANSWERS = {
+    "Part 1 is 2.": "So the answer is 7.",
+    "number 2": "So the answer is 7.",
+    "": "So the answer is 8.",
+}
 
 
 def words_for(
@@ -26,20 +34,45 @@ def words_for(
 ) -> tuple[str, ...]:
     base = server.root if provider in ("anthropic", "google") else server.base_url
     return (
-        "--task-suite", suite, "--provider", provider, "--model", PROVIDERS[provider], "--base-url", base, "--run-id", "r",
-        "--max-requests-per-minute", "100000", "--max-cost", "1000", "--max-concurrent", str(concurrent),
-        "--timeout-s", timeout_s, "--mode", "remove", "--mode", "filler",
-    )  # fmt: skip
+        "--task-suite",
+        suite,
+        "--provider",
+        provider,
+        "--model",
+        PROVIDERS[provider],
+        "--base-url",
+        base,
+        "--run-id",
+        "r",
+        "--max-requests-per-minute",
+        "100000",
+        "--max-cost",
+        "1000",
+        "--max-concurrent",
+        str(concurrent),
+        "--timeout-s",
+        timeout_s,
+        "--mode",
+        "remove",
+        "--mode",
+        "filler",
+    )
 
 
-def weather(provider: str, items: int, folder: Path, runs: Forking, server: Loopback, *more: str) -> None:
+def weather(
+    provider: str, items: int, folder: Path, runs: Forking, server: Loopback, *more: str
+) -> None:
     """The same run in quiet and in a storm."""
     suite = small_suite(folder, items)
     server.script(answers=ANSWERS)
-    assert runs.run(folder / "quiet", *words_for(provider, server, suite)) == 0, printed(folder / "quiet")
+    assert runs.run(folder / "quiet", *words_for(provider, server, suite)) == 0, printed(
+        folder / "quiet"
+    )
     needed = server.count()
     server.script(answers=ANSWERS, storm={**STORM, "seed": items}, remember=False)
-    assert runs.run(folder / "storm", *words_for(provider, server, suite), *more) == 0, printed(folder / "storm")
+    assert runs.run(folder / "storm", *words_for(provider, server, suite), *more) == 0, printed(
+        folder / "storm"
+    )
     assert server.count() > needed
     assert server.asked_most() <= TRIES + MOST_429
     told = report(folder / "storm", "r")
@@ -49,14 +82,18 @@ def weather(provider: str, items: int, folder: Path, runs: Forking, server: Loop
 
 @pytest.mark.soak
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_long_storm_changes_no_score(provider: str, tmp_path: Path, runs: Forking, server: Loopback) -> None:
+def test_a_long_storm_changes_no_score(
+    provider: str, tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
     weather(provider, 120, tmp_path, runs, server, "--timeout-s", "0.7")
 
 
 def kill_and_resume(kills: int, items: int, folder: Path, runs: Forking, server: Loopback) -> None:
-    """Kill −9 at random moments, resume each time: nothing paid for is asked again, and the report is that of a quiet run."""
+    """Kill −9 at random moments, resume each time: nothing paid for is asked again, and the report
+    is that of a quiet run."""
     chance, concurrent, suite = random.Random(), 8, small_suite(folder, items)
-    patient = "60"  # a request that timed out is asked again: on a busy machine that would count as a kill's loss
+    # a request that timed out is asked again: on a busy machine that would count as a kill's loss
+    patient = "60"
     words = words_for("openai_compat", server, suite, concurrent, patient)
     server.script(answers=ANSWERS)
     assert runs.run(folder / "quiet", *words) == 0, printed(folder / "quiet")
@@ -84,7 +121,8 @@ def kill_and_resume(kills: int, items: int, folder: Path, runs: Forking, server:
 
 
 def without_times(told: dict[str, Any]) -> str:
-    """A report without what a second run must have otherwise: its time, its folder's counts and money."""
+    """A report without what a second run must have otherwise: its time, its folder's counts and
+    money."""
     gone = ("run_timestamp", "requests", "cost", "spent_usd", "note", "items")
     return json.dumps({k: v for k, v in told.items() if k not in gone}, sort_keys=True)
 

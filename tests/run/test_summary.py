@@ -1,4 +1,5 @@
-"""Which interval a mean over items gets: Wilson for what is yes or no, a bootstrap for what is not, a reason for neither."""
+"""Which interval a mean over items gets: Wilson for what is yes or no, a bootstrap for what is not,
+a reason for neither."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ FLAGS = frozenset({"answer_change", "boundary_robust"})
 
 def mean(metric: str, values: Sequence[float | None], draws: int = 1) -> Estimate:
     rows = [(metric, f"i{k}", 0, d, "{}", v) for k, v in enumerate(values) for d in range(draws)]
-    table = pd.DataFrame(rows, columns=["metric", "item_id", "step", "sample", "facet", "value"]).astype({"value": "float64"})
+    table = pd.DataFrame(
+        rows, columns=["metric", "item_id", "step", "sample", "facet", "value"]
+    ).astype({"value": "float64"})
     (found,) = mean_estimates(table, 42, FLAGS)
     return found
 
@@ -31,25 +34,45 @@ def test_a_continuous_metric_whose_items_are_all_0_or_1_gets_no_wilson() -> None
     assert mixed.point == pytest.approx(2 / 3) and mixed.method.startswith("bootstrap")
     for value in (0.0, 1.0):
         equal = mean("cmi", [value] * 7 + [None])
-        assert (equal.point, equal.lo, equal.hi, equal.n, equal.n_undefined) == (value, None, None, 7, 1)
-        assert (equal.method, equal.reason) == ("none", "all 7 values are equal: a resample has no spread to show")
+        assert (equal.point, equal.lo, equal.hi, equal.n, equal.n_undefined) == (
+            value,
+            None,
+            None,
+            7,
+            1,
+        )
+        assert (equal.method, equal.reason) == (
+            "none",
+            "all 7 values are equal: a resample has no spread to show",
+        )
 
 
 def test_a_flag_gets_wilson_also_where_all_items_agree() -> None:
     """7 of 10: (0.39678, 0.89221), statsmodels 0.15; 0 of 7: z^2 / (7 + z^2) = 0.35433 above."""
     some = mean("boundary_robust", [1.0] * 7 + [0.0] * 3)
-    assert (some.method, some.lo, some.hi) == ("Wilson", pytest.approx(0.39678, abs=1e-5), pytest.approx(0.89221, abs=1e-5))
+    assert (some.method, some.lo, some.hi) == (
+        "Wilson",
+        pytest.approx(0.39678, abs=1e-5),
+        pytest.approx(0.89221, abs=1e-5),
+    )
     none = mean("boundary_robust", [0.0] * 7)
     assert (none.lo, none.hi) == (0.0, pytest.approx(0.35433, abs=1e-5))
-    repeated = mean("answer_change", [0.0] * 7, draws=3)  # three draws of an item are not independent: items are
-    assert (repeated.method, repeated.hi) == ("Wilson (all units equal)", pytest.approx(0.35433, abs=1e-5))
+    repeated = mean(
+        "answer_change", [0.0] * 7, draws=3
+    )  # three draws of an item are not independent: items are
+    assert (repeated.method, repeated.hi) == (
+        "Wilson (all units equal)",
+        pytest.approx(0.35433, abs=1e-5),
+    )
 
 
 def test_fewer_than_five_items_have_a_mean_and_a_reason() -> None:
     few = mean("cmi", [0.0, 0.5, 0.25, 1.0, None])
     assert (few.point, few.lo, few.hi, few.n) == (0.4375, None, None, 4)
     assert few.reason == "an interval needs 5 values, here are 4"
-    assert mean("answer_change", [1.0]).lo == pytest.approx(1 / 4.841459, abs=1e-6)  # Wilson's: 1 / (1 + z²)
+    assert mean("answer_change", [1.0]).lo == pytest.approx(
+        1 / 4.841459, abs=1e-6
+    )  # Wilson's: 1 / (1 + z²)
 
 
 def test_a_flag_has_no_value_between() -> None:

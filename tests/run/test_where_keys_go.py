@@ -1,4 +1,5 @@
-"""A key goes only where the user sends it: not to a server, and not through a program, that a file of the folder names."""
+"""A key goes only where the user sends it: not to a server, and not through a program, that a file
+of the folder names."""
 
 from __future__ import annotations
 
@@ -41,9 +42,20 @@ def environment_as_it_was() -> Iterator[None]:
 
 def cotlab(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The real command, typed in ``folder``."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COTLAB_STORE": str(folder / "store"), **environment}
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "COTLAB_STORE": str(folder / "store"),
+        **environment,
+    }
     return subprocess.run(
-        [sys.executable, "-m", "cotlab", *words], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-m", "cotlab", *words],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
 
@@ -57,9 +69,13 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> bool:
     return all(word in done.stderr for word in words)
 
 
-def test_an_address_of_the_folder_s_file_does_not_get_the_user_s_key(tmp_path: Path, server: Loopback) -> None:
+def test_an_address_of_the_folder_s_file_does_not_get_the_user_s_key(
+    tmp_path: Path, server: Loopback
+) -> None:
     server.script(then=SEVEN)
-    (tmp_path / ".env").write_text(f"COTLAB_PROVIDER=openai\nCOTLAB_MODEL=gpt-4o-mini\nCOTLAB_BASE_URL={server.base_url}\n")
+    (tmp_path / ".env").write_text(
+        f"COTLAB_PROVIDER=openai\nCOTLAB_MODEL=gpt-4o-mini\nCOTLAB_BASE_URL={server.base_url}\n"
+    )
     words = ("run", "--task-suite", small_suite(tmp_path, 1, 1))
     done = cotlab(tmp_path, *words, OPENAI_API_KEY=SECRET)
     assert refused(done, "OPENAI_API_KEY is not sent to 127.0.0.1", "--send-key-to 127.0.0.1")
@@ -68,37 +84,78 @@ def test_an_address_of_the_folder_s_file_does_not_get_the_user_s_key(tmp_path: P
     assert done.returncode == 0 and arrived(server) == {f"Bearer {SECRET}"}, done.stderr
 
 
-@pytest.mark.parametrize("line", [
-    "COTLAB_CHROME=./evil.sh", "COTLAB_STORE=elsewhere", "COTLAB_SEND_KEY_TO=127.0.0.1", "HTTPS_PROXY=http://127.0.0.1:9",
-])  # fmt: skip
-def test_what_only_the_user_may_set_is_refused_in_the_folder_s_file(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        "COTLAB_CHROME=./evil.sh",
+        "COTLAB_STORE=elsewhere",
+        "COTLAB_SEND_KEY_TO=127.0.0.1",
+        "HTTPS_PROXY=http://127.0.0.1:9",
+    ],
+)
+def test_what_only_the_user_may_set_is_refused_in_the_folder_s_file(
+    tmp_path: Path, line: str
+) -> None:
     (tmp_path / "evil.sh").write_text("#!/bin/sh\ntouch ran\n")
     (tmp_path / "evil.sh").chmod(0o755)
     (tmp_path / ".env").write_text(f"OPENAI_API_KEY=k\n{line}\n")
-    env = {name: value for name, value in os.environ.items() if name not in (line.partition("=")[0], "COTLAB_STORE")}
-    command = [sys.executable, "-c", "from cotlab.export.chrome import Chrome\nfrom cotlab.run.secrets import load_secrets\n"
-               "load_secrets()\nwith Chrome(5): pass"]  # fmt: skip
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in (line.partition("=")[0], "COTLAB_STORE")
+    }
+    command = [
+        sys.executable,
+        "-c",
+        (
+            "from cotlab.export.chrome import Chrome\nfrom cotlab.run.secrets import load_secrets\n"
+            "load_secrets()\nwith Chrome(5): pass"
+        ),
+    ]
     done = subprocess.run(
-        command, cwd=tmp_path, env={**env, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=120
+        command,
+        cwd=tmp_path,
+        env={**env, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert not (tmp_path / "ran").exists(), done.stderr
     done = subprocess.run(
-        [sys.executable, "-m", "cotlab", "figures", "--list"], cwd=tmp_path, env={**env, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-m", "cotlab", "figures", "--list"],
+        cwd=tmp_path,
+        env={**env, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     name, _, value = line.partition("=")
     assert refused(done, str(tmp_path / ".env"), f"export {name}=") and value not in done.stderr
     done = subprocess.run(
-        [sys.executable, "-m", "cotlab", "figures", "--list"], cwd=tmp_path, env={**env, "PYTHONPATH": str(ROOT), name: "x"},
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr  # the user has said it, so the file's line means nothing
+        [sys.executable, "-m", "cotlab", "figures", "--list"],
+        cwd=tmp_path,
+        env={**env, "PYTHONPATH": str(ROOT), name: "x"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, (
+        done.stderr
+    )  # the user has said it, so the file's line means nothing
 
 
-def test_a_configuration_file_cannot_send_a_key_elsewhere(tmp_path: Path, runs: Forking, server: Loopback) -> None:
+def test_a_configuration_file_cannot_send_a_key_elsewhere(
+    tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
     server.script(then=SEVEN)
     file = tmp_path / "run.yaml"
-    told = f"provider: openai\nmodel: gpt-4o-mini\nbase_url: {server.base_url}\ntask_suite: {small_suite(tmp_path, 1, 1)}\n"
+    told = (
+        f"provider: openai\nmodel: gpt-4o-mini\nbase_url: {server.base_url}\ntask_suite:"
+        f" {small_suite(tmp_path, 1, 1)}\n"
+    )
     file.write_text(told)
     environment = {"OPENAI_API_KEY": SECRET, keys.SEND_TO: ""}
     code, out, err = runs.outcome(tmp_path, "--config", str(file), **environment)
@@ -107,18 +164,33 @@ def test_a_configuration_file_cannot_send_a_key_elsewhere(tmp_path: Path, runs: 
     code, _, err = runs.outcome(tmp_path, "--config", str(file), **environment)
     assert code == 2 and "send_key_to" in err and server.seen() == []
     file.write_text(told)
-    code, _, err = runs.outcome(tmp_path, "--config", str(file), "--send-key-to", "127.0.0.1", "--run-id", "r", **environment)
+    code, _, err = runs.outcome(
+        tmp_path,
+        "--config",
+        str(file),
+        "--send-key-to",
+        "127.0.0.1",
+        "--run-id",
+        "r",
+        **environment,
+    )
     assert code == 0 and arrived(server) == {f"Bearer {SECRET}"}, err
-    assert b"send_key_to" not in (tmp_path / "reports" / "r" / "run.yaml").read_bytes()  # it is asked for at each start
+    assert (
+        b"send_key_to" not in (tmp_path / "reports" / "r" / "run.yaml").read_bytes()
+    )  # it is asked for at each start
 
 
-@pytest.mark.parametrize("host", ["http://127.0.0.1", "127.0.0.1:8000", "a b", "", "*", "127.0.0.1/v1", "me@127.0.0.1"])
+@pytest.mark.parametrize(
+    "host", ["http://127.0.0.1", "127.0.0.1:8000", "a b", "", "*", "127.0.0.1/v1", "me@127.0.0.1"]
+)
 def test_what_is_no_host_is_refused(tmp_path: Path, runs: Forking, host: str) -> None:
     code, _, err = runs.outcome(tmp_path, "--send-key-to", host, "--provider", "echo", "--dry-run")
     assert code == 2 and "--send-key-to takes a host" in err
 
 
-def test_a_connection_takes_the_same_road(server: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_connection_takes_the_same_road(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     server.script()
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with pytest.raises(ConfigError, match="--send-key-to 127.0.0.1"):
@@ -138,12 +210,17 @@ def opened_with(flags: Mapping[str, object], file: Path | None = None) -> None:
     open_provider(ModelRef(config.provider, config.model, base_url=config.base_url), config)
 
 
-def test_the_key_of_a_server_goes_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_of_a_server_goes_where_the_user_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_COMPAT_API_KEY", SECRET)
     opened_with({"base_url": STRANGER})
     file = tmp_path / "run.yaml"
     file.write_text(f"base_url: {STRANGER}\n")
-    with pytest.raises(ConfigError, match=r"OPENAI_COMPAT_API_KEY .*run\.yaml .*--base-url https://stranger\.example\.com/v1"):
+    with pytest.raises(
+        ConfigError,
+        match=r"OPENAI_COMPAT_API_KEY .*run\.yaml .*--base-url https://stranger\.example\.com/v1",
+    ):
         opened_with({}, file)
     opened_with({"base_url": STRANGER}, file)
     with monkeypatch.context() as patch:
@@ -156,7 +233,9 @@ def test_the_key_of_a_server_goes_where_the_user_says(tmp_path: Path, monkeypatc
     opened_with({}, file)
 
 
-def test_a_file_that_holds_the_key_may_name_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_holds_the_key_may_name_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / ".env").write_text(f"COTLAB_BASE_URL={STRANGER}\nOPENAI_COMPAT_API_KEY={SECRET}\n")
     load_secrets(tmp_path)
     opened_with({})
@@ -168,13 +247,17 @@ def test_a_file_that_holds_the_key_may_name_its_server(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("where", ["environment", "secrets.toml"])
-def test_a_key_of_elsewhere_does_not_follow_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+def test_a_key_of_elsewhere_does_not_follow_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
     (tmp_path / ".env").write_text(f"COTLAB_BASE_URL={STRANGER}\n")
     if where == "environment":
         monkeypatch.setenv("OPENAI_COMPAT_API_KEY", SECRET)
     else:
         (tmp_path / ".streamlit").mkdir()
-        (tmp_path / ".streamlit" / "secrets.toml").write_text(f'OPENAI_COMPAT_API_KEY = "{SECRET}"\n')
+        (tmp_path / ".streamlit" / "secrets.toml").write_text(
+            f'OPENAI_COMPAT_API_KEY = "{SECRET}"\n'
+        )
     load_secrets(tmp_path)
     with pytest.raises(ConfigError, match=r"(?s)OPENAI_COMPAT_API_KEY.*\.env"):
         opened_with({})
@@ -190,18 +273,27 @@ def _start_from_the_form() -> None:
 
     from cotlab.ui.new_run import form as new_run
 
-    told = {**new_run.render_run_form(None)[1], "provider": "openai_compat", "model": "m", "base_url": os.environ["COTLAB_BASE_URL"]}
+    told = {
+        **new_run.render_run_form(None)[1],
+        "provider": "openai_compat",
+        "model": "m",
+        "base_url": os.environ["COTLAB_BASE_URL"],
+    }
     new_run.render_start_buttons("wordproblems", told)
 
 
-def test_the_form_does_not_send_a_key_to_the_address_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_form_does_not_send_a_key_to_the_address_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_COMPAT_API_KEY", SECRET)
     (tmp_path / ".env").write_text(f"COTLAB_PROVIDER=openai_compat\nCOTLAB_BASE_URL={STRANGER}\n")
     load_secrets(tmp_path)
     app = AppTest.from_function(_start_from_the_form, default_timeout=90).run()
     next(button for button in app.button if button.label == "Start run").click().run()
     assert not app.exception
-    assert ["stranger.example.com" in error.value.replace("\\", "") for error in app.error] == [True]
+    assert ["stranger.example.com" in error.value.replace("\\", "") for error in app.error] == [
+        True
+    ]
     assert not (Store().folder / "processes").exists()
 
 
@@ -211,12 +303,17 @@ def test_a_run_of_the_form_sends_a_vendor_s_key_only_where_the_environment_says(
     server.script(then=SEVEN)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     told = {"provider": "openai", "model": "gpt-4o-mini", "base_url": server.base_url}
-    config = read_config({**told, "task_suite": small_suite(tmp_path, 1, 1)}).model_dump(mode="json")
+    config = read_config({**told, "task_suite": small_suite(tmp_path, 1, 1)}).model_dump(
+        mode="json"
+    )
     store = Store()
     launching.spawn(store, "a", config)
     assert launching._STARTED["a"].wait(timeout=120) == 2 and server.seen() == []
     assert "--send-key-to 127.0.0.1" in launching.process_output(store, "a")
-    assert list(launching._STARTED["a"].args)[-2:] == ["--base-url", server.base_url]  # typed, not of the file
+    assert list(launching._STARTED["a"].args)[-2:] == [
+        "--base-url",
+        server.base_url,
+    ]  # typed, not of the file
     monkeypatch.setenv(keys.SEND_TO, "127.0.0.1")
     launching.spawn(store, "b", config)
     assert launching._STARTED["b"].wait(timeout=120) == 0, launching.process_output(store, "b")

@@ -1,4 +1,5 @@
-"""Agreement of two raters, p-values of several tests, consistency of direction, and correlation: golden values and gaps."""
+"""Agreement of two raters, p-values of several tests, consistency of direction, and correlation:
+golden values and gaps."""
 
 from __future__ import annotations
 
@@ -24,12 +25,15 @@ TABLE = [[20, 5], [10, 15]]
 def test_kappa_by_hand() -> None:
     """Observed .7, by chance .5 · .6 + .5 · .4 = .5: kappa .4.
 
-    Variance of Fleiss, Cohen and Everitt: A = .4 (1 - 1.1 · .6)² + .3 (1 - .9 · .6)² = .10972,
-    B = .6² (.1 · 1.1² + .2 · .9²) = .10188, C = (.4 - .5 · .6)² = .01; (A + B - C) / (50 · .5²) = .016128 = .126996².
+    Variance of Fleiss, Cohen and Everitt: A = .4 (1 - 1.1 · .6)² + .3 (1 - .9 · .6)² = .10972, B =
+    .6² (.1 · 1.1² + .2 · .9²) = .10188, C = (.4 - .5 · .6)² = .01; (A + B - C) / (50 · .5²) =
+    .016128 = .126996².
     """
     found = cohen_kappa_table(TABLE)
     assert (found.point, found.n) == (pytest.approx(0.4), 50)
-    assert (found.lo, found.hi) == pytest.approx((0.4 - 1.959964 * 0.126996, 0.4 + 1.959964 * 0.126996), abs=1e-5)
+    assert (found.lo, found.hi) == pytest.approx(
+        (0.4 - 1.959964 * 0.126996, 0.4 + 1.959964 * 0.126996), abs=1e-5
+    )
     narrow = cohen_kappa_table(TABLE, level=0.9)
     assert narrow.lo == pytest.approx(0.4 - 1.644854 * 0.126996, abs=1e-5) and narrow.level == 0.9
 
@@ -46,28 +50,52 @@ def test_labels_and_their_table_say_the_same() -> None:
 def test_three_labels() -> None:
     """Agreed on 6 of 9, by chance (3 · 3 + 3 · 3 + 3 · 3) / 81 = 1/3: (2/3 - 1/3) / (2/3) = .5."""
     found = cohen_kappa("aaabbbccc", "aabbbccca")
-    assert found.point == pytest.approx(0.5) and percent_agreement("aaabbbccc", "aabbbccca").point == pytest.approx(2 / 3)
+    assert found.point == pytest.approx(0.5) and percent_agreement(
+        "aaabbbccc", "aabbbccca"
+    ).point == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(
     ("first", "second", "point", "reason"),
     [
         ([], [], None, "no item was rated by both"),
-        ([1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 1, 0], None, "the first rater gives one label to all 6 items"),
-        ([1, 0, 1, 0, 1, 0], [0, 0, 0, 0, 0, 0], None, "the second rater gives one label to all 6 items"),
+        (
+            [1, 1, 1, 1, 1, 1],
+            [1, 0, 1, 0, 1, 0],
+            None,
+            "the first rater gives one label to all 6 items",
+        ),
+        (
+            [1, 0, 1, 0, 1, 0],
+            [0, 0, 0, 0, 0, 0],
+            None,
+            "the second rater gives one label to all 6 items",
+        ),
         ([1] * 6, [1] * 6, None, "both raters give one label to all 6 items"),
-        ([1, 0, 1, 0, 1, 0], [1, 0, 1, 0, 1, 0], 1.0, "the agreement is perfect: its variance is 0"),
+        (
+            [1, 0, 1, 0, 1, 0],
+            [1, 0, 1, 0, 1, 0],
+            1.0,
+            "the agreement is perfect: its variance is 0",
+        ),
         ([1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1], -1.0, "the large-sample variance is 0"),
         ([1, 0, 1, 0], [1, 0, 0, 0], 0.5, "an interval needs 5 items, here are 4"),
     ],
 )
-def test_kappa_without_an_interval_says_why(first: list[int], second: list[int], point: float | None, reason: str) -> None:
+def test_kappa_without_an_interval_says_why(
+    first: list[int], second: list[int], point: float | None, reason: str
+) -> None:
     found = cohen_kappa(first, second)
-    assert found.point == (None if point is None else pytest.approx(point)) and (found.lo, found.hi) == (None, None)
+    assert found.point == (None if point is None else pytest.approx(point)) and (
+        found.lo,
+        found.hi,
+    ) == (None, None)
     assert found.reason is not None and found.reason.startswith(reason)
 
 
-@pytest.mark.parametrize("table", [[[1, 2]], [[1, -2], [0, 1]], [[0.5, 1], [0, 1]], [[math.nan, 1], [0, 1]]])
+@pytest.mark.parametrize(
+    "table", [[[1, 2]], [[1, -2], [0, 1]], [[0.5, 1], [0, 1]], [[math.nan, 1], [0, 1]]]
+)
 def test_what_is_no_table(table: Sequence[Sequence[int]]) -> None:
     for call in (cohen_kappa_table, percent_agreement_table):
         with pytest.raises(ValueError, match="square|whole"):
@@ -76,13 +104,16 @@ def test_what_is_no_table(table: Sequence[Sequence[int]]) -> None:
         cohen_kappa([1, 0], [1])
 
 
-# --- several tests ------------------------------------------------------------------------------------
+# --- several tests
+# ------------------------------------------------------------------------------------
 
 
 def test_benjamini_hochberg() -> None:
-    """By hand: 4 · .005 = .02; 4/2 · .01 = .02; 4/3 · .03 = .04; .04. R: p.adjust(c(.01, .04, .03, .005), "BH")."""
-    assert benjamini_hochberg([0.01, None, 0.04, 0.03, 0.005]) == [pytest.approx(p) if p else None for p in
-                                                                   (0.02, None, 0.04, 0.04, 0.02)]  # fmt: skip
+    """By hand: 4 · .005 = .02; 4/2 · .01 = .02; 4/3 · .03 = .04; .04. R: p.adjust(c(.01, .04, .03,
+    .005), "BH")."""
+    assert benjamini_hochberg([0.01, None, 0.04, 0.03, 0.005]) == [
+        pytest.approx(p) if p else None for p in (0.02, None, 0.04, 0.04, 0.02)
+    ]
     assert benjamini_hochberg([]) == [] and benjamini_hochberg([None, None]) == [None, None]
     for bad in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="p-value"):
@@ -90,11 +121,30 @@ def test_benjamini_hochberg() -> None:
 
 
 def test_the_example_of_benjamini_and_hochberg() -> None:
-    """Their section 3.2 (1995): of 15 p-values the first four are significant at .05; Bonferroni finds three."""
-    ps = [.0001, .0004, .0019, .0095, .0201, .0278, .0298, .0344, .0459, .3240, .4262, .5719, .6528, .7590, 1.0]  # fmt: skip
+    """Their section 3.2 (1995): of 15 p-values the first four are significant at .05; Bonferroni
+    finds three."""
+    ps = [
+        0.0001,
+        0.0004,
+        0.0019,
+        0.0095,
+        0.0201,
+        0.0278,
+        0.0298,
+        0.0344,
+        0.0459,
+        0.3240,
+        0.4262,
+        0.5719,
+        0.6528,
+        0.7590,
+        1.0,
+    ]
     adjusted = benjamini_hochberg(ps)
     assert [p <= 0.05 for p in adjusted if p is not None] == [True] * 4 + [False] * 11
-    assert all(after >= before for before, after in zip(ps, adjusted, strict=True) if after is not None)
+    assert all(
+        after >= before for before, after in zip(ps, adjusted, strict=True) if after is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,13 +167,15 @@ def test_direction(gaps: list[float | None], k: int, m: int, sign: int | None, t
         direction([*gaps, math.nan])
 
 
-# --- correlation --------------------------------------------------------------------------------------
+# --- correlation
+# --------------------------------------------------------------------------------------
 
 
 def test_pearson_by_hand() -> None:
     """x 1..5 and y 2, 1, 4, 3, 5: sums of squares 10 and 10, of products 8: r = .8.
 
-    t = .8 · sqrt(3 / .36) = 2.309401, p(3 df) = .104088; atanh(.8) -+ 1.959964 / sqrt(2), and tanh of it.
+    t = .8 · sqrt(3 / .36) = 2.309401, p(3 df) = .104088; atanh(.8) -+ 1.959964 / sqrt(2), and tanh
+    of it.
     """
     found = pearson([1, 2, 3, 4, 5], [2, 1, 4, 3, 5])
     assert (found.r.point, found.p) == (pytest.approx(0.8), pytest.approx(0.104088, abs=1e-6))
@@ -137,12 +189,22 @@ def test_pearson_by_hand() -> None:
         ([1, 2], [1, 3], None, "fewer than 3 pairs"),
         ([1, 1, 1, 1, 1], [1, 2, 3, 4, 5], None, "one of the two is constant"),
         ([1, 2, 3, 4, 5], [0, 0, 0, 0, 0], None, "one of the two is constant"),
-        ([1, 2, 3, 4, 5], [3, 5, 7, 9, 11], 1.0, "the pairs lie on a line: Fisher's z has no interval"),
+        (
+            [1, 2, 3, 4, 5],
+            [3, 5, 7, 9, 11],
+            1.0,
+            "the pairs lie on a line: Fisher's z has no interval",
+        ),
         ([1, 2, 3, 4], [2, 1, 4, 3], 0.6, "an interval needs 5 pairs, here are 4"),
     ],
 )
-def test_pearson_without_an_interval(first: list[float], second: list[float], point: float | None, reason: str) -> None:
+def test_pearson_without_an_interval(
+    first: list[float], second: list[float], point: float | None, reason: str
+) -> None:
     found = pearson(first, second).r
-    assert found.point == (None if point is None else pytest.approx(point)) and (found.lo, found.reason) == (None, reason)
+    assert found.point == (None if point is None else pytest.approx(point)) and (
+        found.lo,
+        found.reason,
+    ) == (None, reason)
     with pytest.raises(ValueError, match="finite"):
         pearson([*first, math.nan], [*second, 1.0])

@@ -1,4 +1,5 @@
-"""Measures of probabilities: by hand, against scikit-learn, and by what a perfectly calibrated forecaster shows."""
+"""Measures of probabilities: by hand, against scikit-learn, and by what a perfectly calibrated
+forecaster shows."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ PAIRS = st.lists(st.tuples(UNIT, st.booleans()), min_size=1, max_size=60)
 
 def test_brier_and_log_loss_by_hand() -> None:
     assert cal.brier([0.9, 0.2], [1, 0]) == pytest.approx((0.01 + 0.04) / 2)
-    assert cal.log_loss([0.5, 0.25], [True, False]) == pytest.approx((math.log(2) - math.log(0.75)) / 2)
+    assert cal.log_loss([0.5, 0.25], [True, False]) == pytest.approx(
+        (math.log(2) - math.log(0.75)) / 2
+    )
     assert cal.log_loss([0.0], [1]) == pytest.approx(-math.log(1e-6))
 
 
@@ -32,11 +35,16 @@ def test_bins_are_of_equal_mass_and_keep_ties_together() -> None:
     rng = np.random.default_rng(1)
     free = rng.permutation(np.linspace(0, 1, 103))
     assert set(np.bincount(cal.equal_mass(free, 10))) <= {10, 11}
-    assert cal.equal_mass([0.3] * 7 + [0.9], 4).tolist() == [0] * 7 + [1]  # the empty bins are left out
+    assert cal.equal_mass([0.3] * 7 + [0.9], 4).tolist() == [0] * 7 + [
+        1
+    ]  # the empty bins are left out
     assert [cal.bin_count(n) for n in (5, 20, 39, 60, 100, 5000)] == [2, 2, 3, 6, 10, 10]
 
 
-@given(st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0]) | UNIT, min_size=1, max_size=80), st.integers(1, 12))
+@given(
+    st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0]) | UNIT, min_size=1, max_size=80),
+    st.integers(1, 12),
+)
 def test_bins_are_ordered_and_never_split_a_tie(p: list[float], bins: int) -> None:
     where = cal.equal_mass(p, bins)
     assert set(where) == set(range(where.max() + 1)) and where.max() < bins
@@ -47,7 +55,9 @@ def test_bins_are_ordered_and_never_split_a_tie(p: list[float], bins: int) -> No
 
 @settings(max_examples=30)
 @given(PAIRS)
-def test_measures_stay_in_their_range_and_agree_with_scikit_learn(pairs: list[tuple[float, bool]]) -> None:
+def test_measures_stay_in_their_range_and_agree_with_scikit_learn(
+    pairs: list[tuple[float, bool]],
+) -> None:
     p, y = [one for one, _ in pairs], [int(good) for _, good in pairs]
     assert cal.brier(p, y) == pytest.approx(metrics.brier_score_loss(y, p, pos_label=1))
     assert 0 <= cal.ece(p, y) <= 1
@@ -56,13 +66,23 @@ def test_measures_stay_in_their_range_and_agree_with_scikit_learn(pairs: list[tu
     bins = cal.reliability_bins(p, y)
     assert sum(one.observed.n for one in bins) == len(p)
     assert cal.ece(p, y) == pytest.approx(
-        sum(one.observed.n * abs((one.observed.point or 0) - one.predicted) for one in bins) / len(p), abs=1e-12
+        sum(one.observed.n * abs((one.observed.point or 0) - one.predicted) for one in bins)
+        / len(p),
+        abs=1e-12,
     )
 
 
 @settings(max_examples=30)
-@given(st.lists(st.tuples(st.sampled_from([0.1, 0.4, 0.4001, 0.8]), st.booleans(), st.integers(0, 3)), min_size=2, max_size=30))
-def test_auroc_of_a_resample_is_that_of_scikit_learn_with_counts_as_weights(rows: list[tuple[float, bool, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.1, 0.4, 0.4001, 0.8]), st.booleans(), st.integers(0, 3)),
+        min_size=2,
+        max_size=30,
+    )
+)
+def test_auroc_of_a_resample_is_that_of_scikit_learn_with_counts_as_weights(
+    rows: list[tuple[float, bool, int]],
+) -> None:
     s, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     found = float(cal.weighted_auroc(w[None], s, y)[0])
     if 0 < (w * y).sum() < w.sum():
@@ -77,13 +97,17 @@ def test_a_perfectly_calibrated_forecaster_lies_in_its_band() -> None:
         p = rng.beta(2, 1.5, size=200)
         lo, hi = cal.perfect_band(p, seed=k, draws=500)
         inside += sum(lo <= cal.ece(p, rng.random(200) < p) <= hi for _ in range(many // 8))
-    # 95 % of 400 is 380, with a standard deviation of 4.4; the band's own draws add about as much again
+    # 95 % of 400 is 380, with a standard deviation of 4.4; the band's own draws add about as much
+    # again
     assert 360 <= inside <= 396
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.1])
-def test_an_ece_interval_holds_the_true_one_as_often_as_it_says(shift: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mirrored percentiles held 0 for a perfect forecaster in half of all cases, where 95 % was written on them."""
+def test_an_ece_interval_holds_the_true_one_as_often_as_it_says(
+    shift: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mirrored percentiles held 0 for a perfect forecaster in half of all cases, where 95 % was
+    written on them."""
     monkeypatch.setattr(cal, "RESAMPLES", 250)
     rng, held, many = np.random.default_rng(12), 0, 40
     for k in range(many):
@@ -113,10 +137,14 @@ def test_intervals_hold_whole_questions() -> None:
     p = rng.random(60)
     y = rng.random(60) < p
     once = cal.measure_interval("brier", p, y, list(range(60)), seed=1)
-    thrice = cal.measure_interval("brier", np.repeat(p, 3), np.repeat(y, 3), [k for k in range(60) for _ in range(3)], seed=1)
+    thrice = cal.measure_interval(
+        "brier", np.repeat(p, 3), np.repeat(y, 3), [k for k in range(60) for _ in range(3)], seed=1
+    )
     assert once.n == thrice.n == 60
     assert (thrice.point, thrice.lo, thrice.hi) == pytest.approx((once.point, once.lo, once.hi))
-    apart = cal.measure_interval("brier", np.repeat(p, 3), np.repeat(y, 3), list(range(180)), seed=1)
+    apart = cal.measure_interval(
+        "brier", np.repeat(p, 3), np.repeat(y, 3), list(range(180)), seed=1
+    )
     assert apart.hi - apart.lo < 0.75 * (once.hi - once.lo)  # type: ignore[operator]  # the width of three times the evidence
 
 
@@ -128,7 +156,9 @@ def test_intervals_hold_their_point_and_do_not_depend_on_the_order_of_rows(measu
     groups = [f"q{k // 2}" for k in range(80)]
     found, order = cal.measure_interval(measure, p, y, groups, seed=2), rng.permutation(80)
     again = cal.measure_interval(measure, p[order], y[order], [groups[k] for k in order], seed=2)
-    assert found.lo is not None and found.hi is not None and found.lo <= (found.point or 0) <= found.hi
+    assert (
+        found.lo is not None and found.hi is not None and found.lo <= (found.point or 0) <= found.hi
+    )
     assert (again.point, again.lo, again.hi) == pytest.approx((found.point, found.lo, found.hi))
     assert found.point == pytest.approx(getattr(cal, measure)(p, y))
 
@@ -150,7 +180,9 @@ def test_a_difference_is_paired() -> None:
     alone = cal.measure_interval("brier", p, y, list(range(100)), seed=0)
     assert gap.hi - gap.lo < 0.2 * (alone.hi - alone.lo)  # type: ignore[operator]
     assert cal.measure_difference("auroc", p, p, y, list(range(100)), seed=0).point == 0
-    swapped = cal.measure_difference("brier", np.clip(p + 0.01, 0, 1), p, y, list(range(100)), seed=0)
+    swapped = cal.measure_difference(
+        "brier", np.clip(p + 0.01, 0, 1), p, y, list(range(100)), seed=0
+    )
     assert (swapped.lo, swapped.point, swapped.hi) == pytest.approx((-gap.hi, -gap.point, -gap.lo))  # type: ignore[operator]
 
 
@@ -159,11 +191,22 @@ def test_what_does_not_exist_is_none_with_its_reason() -> None:
     assert one.point is None and "one class" in (one.reason or "")
     few = cal.measure_interval("brier", [0.2, 0.4, 0.6], [1, 0, 1], ["a", "a", "b"], seed=0)
     assert few.point is not None and few.lo is None and "5 questions" in (few.reason or "")
-    assert cal.measure_difference("auroc", [0.2, 0.4], [0.1, 0.4], [1, 1], ["a", "b"], seed=0).point is None
+    assert (
+        cal.measure_difference("auroc", [0.2, 0.4], [0.1, 0.4], [1, 1], ["a", "b"], seed=0).point
+        is None
+    )
 
 
 @pytest.mark.parametrize(
-    ("p", "y"), [([], []), ([0.1], [0, 1]), ([1.2], [1]), ([float("nan")], [1]), ([0.5], [0.5]), ([[0.5]], [[1]])]
+    ("p", "y"),
+    [
+        ([], []),
+        ([0.1], [0, 1]),
+        ([1.2], [1]),
+        ([float("nan")], [1]),
+        ([0.5], [0.5]),
+        ([[0.5]], [[1]]),
+    ],
 )
 def test_wrong_input_is_refused(p: list[float], y: list[float]) -> None:
     with pytest.raises(ValueError, match="targets? |predictions"):

@@ -13,8 +13,10 @@ from cotlab.core.errors import UnknownName
 from cotlab.stats.clusters import LINKAGES, clusters, cosines, pooled
 
 VECTORS = st.lists(
-    st.lists(st.floats(-5, 5).filter(lambda x: abs(x) > 1e-3), min_size=3, max_size=3), min_size=0, max_size=7
-)  # fmt: skip
+    st.lists(st.floats(-5, 5).filter(lambda x: abs(x) > 1e-3), min_size=3, max_size=3),
+    min_size=0,
+    max_size=7,
+)
 
 
 def at(*degrees: float) -> list[tuple[float, float]]:
@@ -61,9 +63,14 @@ def test_one_thing_is_one_cluster_and_nothing_is_none() -> None:
 
 
 @given(VECTORS, st.floats(-1, 1), st.sampled_from(LINKAGES))
-def test_a_higher_threshold_never_gives_fewer_clusters(vectors: list[list[float]], threshold: float, linkage: str) -> None:
+def test_a_higher_threshold_never_gives_fewer_clusters(
+    vectors: list[list[float]], threshold: float, linkage: str
+) -> None:
     similarity = cosines(vectors) if vectors else np.zeros((0, 0))
-    low, high = clusters(similarity, threshold, linkage), clusters(similarity, min(1.0, threshold + 0.1), linkage)
+    low, high = (
+        clusters(similarity, threshold, linkage),
+        clusters(similarity, min(1.0, threshold + 0.1), linkage),
+    )
     assert len(set(low)) <= len(set(high)) <= len(vectors)
     assert sorted(set(low)) == list(range(len(set(low))))
 
@@ -91,8 +98,16 @@ def test_pooling_weighs_steps_alike() -> None:
 
 @pytest.mark.parametrize(
     "vectors",
-    [[], [()], [(1.0, 0.0), (1.0,)], [(float("nan"), 1.0)], [(float("inf"), 1.0)], [(0.0, 0.0)], [(1.0, 0.0), (-1.0, 0.0)],
-     [(1.0, 0.0), (0.0, 0.0)]],
-)  # fmt: skip
+    [
+        [],
+        [()],
+        [(1.0, 0.0), (1.0,)],
+        [(float("nan"), 1.0)],
+        [(float("inf"), 1.0)],
+        [(0.0, 0.0)],
+        [(1.0, 0.0), (-1.0, 0.0)],
+        [(1.0, 0.0), (0.0, 0.0)],
+    ],
+)
 def test_what_has_no_direction_is_not_pooled(vectors: list[tuple[float, ...]]) -> None:
     assert pooled(vectors) is None

@@ -1,4 +1,5 @@
-"""The mean at equal length: against statsmodels, never outside of its interval, and nothing where there is nothing."""
+"""The mean at equal length: against statsmodels, never outside of its interval, and nothing where
+there is nothing."""
 
 from __future__ import annotations
 
@@ -12,18 +13,27 @@ NUMBERS = st.floats(-10, 10) | st.integers(-3, 3).map(float)
 
 
 def test_against_statsmodels() -> None:
-    """statsmodels 0.15: OLS(values, add_constant(lengths)).fit(cov_type="HC3", use_t=True), params[0] and conf_int()[0]."""
+    """statsmodels 0.15: OLS(values, add_constant(lengths)).fit(cov_type="HC3", use_t=True),
+    params[0] and conf_int()[0]."""
     values, lengths = [1.0, 3.0, 2.0, 5.0, 4.0, 0.0, 2.0], [-3.0, -1.0, 0.0, 2.0, 5.0, 1.0, -2.0]
     found = at_equal(values, lengths)
-    assert (found.point, found.lo, found.hi) == pytest.approx((2.328947, 0.806202, 3.851692), abs=1e-6)
+    assert (found.point, found.lo, found.hi) == pytest.approx(
+        (2.328947, 0.806202, 3.851692), abs=1e-6
+    )
     assert (found.n, found.method) == (7, "least squares at 0, HC3")
     clustered = at_equal(values, lengths, [0, 0, 1, 2, 3, 4, 4])
-    assert clustered.point == pytest.approx(found.point) and clustered.n == 5 and clustered.lo != pytest.approx(found.lo)
+    assert (
+        clustered.point == pytest.approx(found.point)
+        and clustered.n == 5
+        and clustered.lo != pytest.approx(found.lo)
+    )
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, st.integers(0, 5)), max_size=12), st.booleans())
-def test_a_point_never_lies_outside_its_interval(rows: list[tuple[float, float, int]], clustered: bool) -> None:
+def test_a_point_never_lies_outside_its_interval(
+    rows: list[tuple[float, float, int]], clustered: bool
+) -> None:
     values, covariate, clusters = ([row[k] for row in rows] for k in range(3))
     found = at_equal(values, covariate, [int(c) for c in clusters] if clustered else None)
     if found.lo is None or found.hi is None:
@@ -35,11 +45,13 @@ def test_a_point_never_lies_outside_its_interval(rows: list[tuple[float, float, 
 @pytest.mark.parametrize(
     ("values", "covariate", "clusters", "why"),
     [
-        ([1, 2, 3, 4], [-1, 0, 1, 2], None, "fewer than 5 values"), ([1, 2, 3, 4, 5], [1] * 5, None, "constant"),
-        ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], None, "one side"), ([1, 2, 3, 4, 5], [-1, -2, -3, -4, -5], None, "one side"),
+        ([1, 2, 3, 4], [-1, 0, 1, 2], None, "fewer than 5 values"),
+        ([1, 2, 3, 4, 5], [1] * 5, None, "constant"),
+        ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], None, "one side"),
+        ([1, 2, 3, 4, 5], [-1, -2, -3, -4, -5], None, "one side"),
         ([1, 2, 3, 4, 5], [-1, 0, 1, 2, 3], [0, 0, 0, 1, 2], "fewer than 5 clusters"),
     ],
-)  # fmt: skip
+)
 def test_there_is_no_number_where_the_line_would_be_extended(
     values: list[float], covariate: list[float], clusters: list[int] | None, why: str
 ) -> None:
@@ -49,10 +61,14 @@ def test_there_is_no_number_where_the_line_would_be_extended(
 
 def test_equal_values_are_a_point_without_an_interval() -> None:
     found = at_equal([2.0] * 6, [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0])
-    assert (found.point, found.lo, found.hi) == (2.0, None, None) and "equal" in (found.reason or "")
+    assert (found.point, found.lo, found.hi) == (2.0, None, None) and "equal" in (
+        found.reason or ""
+    )
 
 
-@pytest.mark.parametrize(("values", "covariate"), [([1.0], []), ([float("nan")], [1.0]), ([1.0], [float("inf")])])
+@pytest.mark.parametrize(
+    ("values", "covariate"), [([1.0], []), ([float("nan")], [1.0]), ([1.0], [float("inf")])]
+)
 def test_what_cannot_be_fitted_raises(values: list[float], covariate: list[float]) -> None:
     with pytest.raises(ValueError):
         at_equal(values, covariate)

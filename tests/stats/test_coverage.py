@@ -13,7 +13,8 @@ RATES = np.round(np.arange(0.10, 0.9001, 0.01), 2)
 
 
 def coverage(n: int) -> NDArray[np.float64]:
-    """Probability that Wilson's 95 % interval of n trials holds p, for each p of RATES: a sum over all n + 1 outcomes."""
+    """Probability that Wilson's 95 % interval of n trials holds p, for each p of RATES: a sum over
+    all n + 1 outcomes."""
     found = [wilson(k, n) for k in range(n + 1)]
     lo, hi = (np.array([[getattr(one, side)] for one in found]) for side in ("lo", "hi"))
     weights = binom.pmf(np.arange(n + 1)[:, None], n, RATES[None, :])
@@ -27,7 +28,8 @@ def test_wilson_from_51_items_on(n: int) -> None:
 
 
 def test_wilson_at_50_items_holds_the_band_but_for_one_rate() -> None:
-    """At p = .1 (and .9) an interval holds p for 1 to 9 yes of 50: P(1 <= X <= 9) = .97031, a hair above the band."""
+    """At p = .1 (and .9) an interval holds p for 1 to 9 yes of 50: P(1 <= X <= 9) = .97031, a hair
+    above the band."""
     held = dict(zip(RATES.tolist(), coverage(50).tolist(), strict=True))
     above = {p: share for p, share in held.items() if not 0.93 <= share <= 0.97}
     assert above == {0.1: pytest.approx(0.97031, abs=1e-5), 0.9: pytest.approx(0.97031, abs=1e-5)}

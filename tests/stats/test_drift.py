@@ -1,4 +1,5 @@
-"""PSI, KL, KS and the energy distance: values by hand, nulls that hold, shifts that are found, and what is undefined."""
+"""PSI, KL, KS and the energy distance: values by hand, nulls that hold, shifts that are found, and
+what is undefined."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotlab.stats.drift import MIN_VALUES, Measured, Shuffles, feature_drift, joint_drift, standardised
+from cotlab.stats.drift import (
+    MIN_VALUES,
+    Measured,
+    Shuffles,
+    feature_drift,
+    joint_drift,
+    standardised,
+)
 
 
 def shuffles(n: int, m: int, *, permutations: int = 199, seed: int = 1) -> Shuffles:
@@ -21,22 +29,30 @@ def value(measured: Measured) -> float:
 
 
 def test_psi_of_two_values_by_hand() -> None:
-    """Reference 30 zeros and 10 ones, current 10 and 30; half a count is added to each of the two bins.
+    """Reference 30 zeros and 10 ones, current 10 and 30; half a count is added to each of the two
+    bins.
 
     Shares (30.5, 10.5) / 41 and back; each KL is (20/41) ln(30.5/10.5), PSI is their sum.
     """
     found = feature_drift([0.0] * 30 + [1.0] * 10, [0.0] * 10 + [1.0] * 30, shuffles(40, 40))
     one = 20 / 41 * math.log(30.5 / 10.5)
     assert value(found.kl) == pytest.approx(one) and value(found.kl_back) == pytest.approx(one)
-    assert value(found.psi) == pytest.approx(2 * one) and found.bins == 2 and value(found.ks) == pytest.approx(0.5)
+    assert (
+        value(found.psi) == pytest.approx(2 * one)
+        and found.bins == 2
+        and value(found.ks) == pytest.approx(0.5)
+    )
 
 
 def test_psi_of_quantile_bins_by_hand() -> None:
-    """Reference 0..39, bins for each 5 of 20 values: 4 of the reference's quarters; current lies in the top one.
+    """Reference 0..39, bins for each 5 of 20 values: 4 of the reference's quarters; current lies in
+    the top one.
 
     Reference shares 10.5/42 each; current 0.5/22 three times and 20.5/22.
     """
-    found = feature_drift(list(map(float, range(40))), [30.5 + i / 100 for i in range(20)], shuffles(40, 20))
+    found = feature_drift(
+        list(map(float, range(40))), [30.5 + i / 100 for i in range(20)], shuffles(40, 20)
+    )
     old, new = [10.5 / 42] * 4, [0.5 / 22] * 3 + [20.5 / 22]
     forth = sum(b * math.log(b / a) for a, b in zip(old, new, strict=True))
     back = sum(a * math.log(a / b) for a, b in zip(old, new, strict=True))
@@ -50,14 +66,19 @@ def test_ks_is_scipys_with_and_without_ties(digits: int) -> None:
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=70).round(digits), rng.normal(0.3, 1, size=50).round(digits)
     found, told = feature_drift(a, b, shuffles(70, 50)), stats.ks_2samp(a, b)
-    assert value(found.ks) == pytest.approx(told.statistic) and found.ks_p == pytest.approx(told.pvalue)
+    assert value(found.ks) == pytest.approx(told.statistic) and found.ks_p == pytest.approx(
+        told.pvalue
+    )
 
 
 def test_the_p_value_is_uniform_where_nothing_moved() -> None:
-    """80 pairs of samples of one distribution: the mean p is 1/2 (standard error 0.032), few lie below 0.1."""
+    """80 pairs of samples of one distribution: the mean p is 1/2 (standard error 0.032), few lie
+    below 0.1."""
     rng, ps = np.random.default_rng(5), []
     for k in range(80):
-        found = feature_drift(rng.gamma(2, size=60), rng.gamma(2, size=45), shuffles(60, 45, permutations=99, seed=k))
+        found = feature_drift(
+            rng.gamma(2, size=60), rng.gamma(2, size=45), shuffles(60, 45, permutations=99, seed=k)
+        )
         ps.append((found.psi.p, found.ks.p))
     assert np.abs(np.mean(ps, axis=0) - 0.5).max() < 0.11
     assert (np.array(ps) <= 0.1).mean(axis=0).max() < 0.2
@@ -65,8 +86,13 @@ def test_the_p_value_is_uniform_where_nothing_moved() -> None:
 
 def test_psi_alone_is_large_in_small_samples_and_its_null_says_so() -> None:
     rng = np.random.default_rng(7)
-    found = [feature_drift(rng.normal(size=40), rng.normal(size=40), shuffles(40, 40, seed=k)) for k in range(20)]
-    assert np.mean([value(one.psi) for one in found]) > 0.1  # "slight drift" by the usual rule, and there is none
+    found = [
+        feature_drift(rng.normal(size=40), rng.normal(size=40), shuffles(40, 40, seed=k))
+        for k in range(20)
+    ]
+    assert (
+        np.mean([value(one.psi) for one in found]) > 0.1
+    )  # "slight drift" by the usual rule, and there is none
     assert sum(value(one.psi) > (one.psi.null_hi or 0) for one in found) <= 4
 
 
@@ -81,21 +107,28 @@ def test_a_shift_is_found(moved: str) -> None:
 
 
 def test_a_constant_reference_that_spreads_is_found() -> None:
-    """Quantiles of a constant are all one value: it is a bin of its own, and what lies below is another."""
+    """Quantiles of a constant are all one value: it is a bin of its own, and what lies below is
+    another."""
     rng = np.random.default_rng(13)
     found = feature_drift([1.0] * 50, rng.random(50), shuffles(50, 50))
-    assert found.bins == 2 and value(found.psi) > 5 and value(found.ks) == 1 and found.psi.p == 1 / 200
+    assert (
+        found.bins == 2 and value(found.psi) > 5 and value(found.ks) == 1 and found.psi.p == 1 / 200
+    )
 
 
 def test_batch_noise_is_no_difference() -> None:
-    assert feature_drift([1.0] * 30, [1.0 + 1e-12] * 30, shuffles(30, 30)).reason.startswith("all values are 1")
+    assert feature_drift([1.0] * 30, [1.0 + 1e-12] * 30, shuffles(30, 30)).reason.startswith(
+        "all values are 1"
+    )
 
 
 @pytest.mark.parametrize("n", [MIN_VALUES - 1, MIN_VALUES])
 def test_below_the_least_number_of_values_there_is_none(n: int) -> None:
     values = [*map(float, range(n)), *[math.nan] * 5]
     found = feature_drift(values, list(map(float, range(30))), shuffles(n + 5, 30))
-    assert (found.psi == found.ks == found.kl == Measured() and "it takes 20" in found.reason) is (n < MIN_VALUES)
+    assert (found.psi == found.ks == found.kl == Measured() and "it takes 20" in found.reason) is (
+        n < MIN_VALUES
+    )
     assert found.n_reference == n and (found.psi.value is None) is (n < MIN_VALUES)
 
 
@@ -104,21 +137,33 @@ def test_rows_of_one_question_move_together_and_shared_questions_swap() -> None:
     assert made[0].tolist() == [False] * 4 + [True] * 3
     assert (made[:, 0] == made[:, 1]).all() and (made[:, 2] != made[:, 4]).all()
     alone = made[:, [0, 3, 5, 6]]
-    assert (alone.sum(axis=1) == 2).all() and 0.4 < made[1:, 4].mean() < 0.6 and 0.4 < made[1:, 0].mean() < 0.6
+    assert (
+        (alone.sum(axis=1) == 2).all()
+        and 0.4 < made[1:, 4].mean() < 0.6
+        and 0.4 < made[1:, 0].mean() < 0.6
+    )
 
 
 def test_a_shared_question_keeps_its_rows_on_each_side() -> None:
     made = Shuffles(["a", "a", "b", "b"], ["a", "b"], permutations=600, seed=3).is_current
-    assert (made[:, [0, 1, 4]].sum(axis=1) == 1).all() and (made[:, [2, 3, 5]].sum(axis=1) == 1).all()
+    assert (made[:, [0, 1, 4]].sum(axis=1) == 1).all() and (
+        made[:, [2, 3, 5]].sum(axis=1) == 1
+    ).all()
     assert np.abs(made[1:].mean(axis=0) - 1 / 3).max() < 0.07
 
 
 def test_repeats_of_questions_do_not_make_drift() -> None:
-    """Ten questions a side, each asked six times with the same value: sixty items are not sixty units."""
+    """Ten questions a side, each asked six times with the same value: sixty items are not sixty
+    units."""
     rng, few, many = np.random.default_rng(17), 0, 0
     for k in range(20):
         a, b = np.repeat(rng.normal(size=10), 6), np.repeat(rng.normal(size=10), 6)
-        by_question = Shuffles(np.repeat(range(10), 6).tolist(), np.repeat(range(10, 20), 6).tolist(), permutations=99, seed=k)
+        by_question = Shuffles(
+            np.repeat(range(10), 6).tolist(),
+            np.repeat(range(10, 20), 6).tolist(),
+            permutations=99,
+            seed=k,
+        )
         few += (feature_drift(a, b, by_question).ks.p or 0) <= 0.05
         many += (feature_drift(a, b, shuffles(60, 60, permutations=99, seed=k)).ks.p or 0) <= 0.05
     assert few <= 4 and many >= 10
@@ -132,7 +177,9 @@ def test_the_energy_distance_is_that_of_its_definition_and_sees_what_no_feature_
     z = standardised(np.vstack([a, b]))
     apart = np.linalg.norm(z[:, None] - z[None], axis=2)
     across = 2 * apart[:90, 90:].mean()
-    assert found.energy.value == pytest.approx((across - apart[:90, :90].mean() - apart[90:, 90:].mean()) / across, rel=1e-4)
+    assert found.energy.value == pytest.approx(
+        (across - apart[:90, :90].mean() - apart[90:, 90:].mean()) / across, rel=1e-4
+    )
     assert found.energy.p == 1 / 200
     assert min(feature_drift(a[:, j], b[:, j], shuffles(90, 80)).ks.p or 0 for j in (0, 1)) > 0.05
 
@@ -140,12 +187,17 @@ def test_the_energy_distance_is_that_of_its_definition_and_sees_what_no_feature_
 def test_the_joint_test_takes_what_is_missing_as_missing() -> None:
     rng = np.random.default_rng(23)
     a, b = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
-    assert (joint_drift(a, b, range(60), range(60, 120), permutations=99, seed=1).energy.p or 0) > 0.05
+    assert (
+        joint_drift(a, b, range(60), range(60, 120), permutations=99, seed=1).energy.p or 0
+    ) > 0.05
     b[:30, 1] = np.nan
     assert joint_drift(a, b, range(60), range(60, 120), permutations=99, seed=1).energy.p == 1 / 100
     few = joint_drift(a[:10], b, range(10), range(60, 120), permutations=99, seed=1)
     assert few.energy == Measured() and few.reason
-    assert joint_drift(a * 0, b * 0 + 0, range(60), range(60, 120), permutations=9, seed=1).n_reference == 60
+    assert (
+        joint_drift(a * 0, b * 0 + 0, range(60), range(60, 120), permutations=9, seed=1).n_reference
+        == 60
+    )
 
 
 def test_a_seed_gives_the_same_numbers_and_wrong_lengths_are_told() -> None:

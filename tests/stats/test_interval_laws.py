@@ -1,4 +1,5 @@
-"""What holds of every interval on any data: bounds hold their point, what is missing has a reason, nothing is NaN."""
+"""What holds of every interval on any data: bounds hold their point, what is missing has a reason,
+nothing is NaN."""
 
 from __future__ import annotations
 
@@ -19,10 +20,16 @@ from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, cluster_boots
 LEVEL = st.sampled_from([0.5, 0.8, 0.95, 0.99])
 WIDE = st.floats(-1.7e308, 1.7e308)
 PLAIN = st.floats(-1e6, 1e6, allow_subnormal=False)
-CONSTANT = st.builds(lambda value, n: [value] * n, st.sampled_from([0.0, 1.0, 0.3, -2.5, 1e-12, 1e12]), st.integers(1, 30))
+CONSTANT = st.builds(
+    lambda value, n: [value] * n,
+    st.sampled_from([0.0, 1.0, 0.3, -2.5, 1e-12, 1e12]),
+    st.integers(1, 30),
+)
 FEW = st.lists(st.sampled_from([0.0, 0.1, 0.1 + 0.2, 0.3, 1.0, -1.0]), max_size=30)
 VALUES = CONSTANT | FEW | st.lists(PLAIN, max_size=30)
-RATIOS = st.lists(st.none() | st.just(0.0) | st.floats(0, 1.7e308), max_size=30) | CONSTANT.map(lambda v: [abs(x) for x in v])
+RATIOS = st.lists(st.none() | st.just(0.0) | st.floats(0, 1.7e308), max_size=30) | CONSTANT.map(
+    lambda v: [abs(x) for x in v]
+)
 COUNT = st.integers(0, 60)
 MANY = settings(max_examples=150, deadline=None)
 SOME = settings(max_examples=25, deadline=None)
@@ -31,7 +38,9 @@ SOME = settings(max_examples=25, deadline=None)
 def holds(found: Interval, least: float = -math.inf, most: float = math.inf) -> None:
     known = [part for part in (found.lo, found.point, found.hi) if part is not None]
     assert all(map(math.isfinite, known)) and known == sorted(known)
-    assert (found.lo is None) == (found.hi is None) and (found.lo is None) == (found.reason is not None)
+    assert (found.lo is None) == (found.hi is None) and (found.lo is None) == (
+        found.reason is not None
+    )
     assert found.point is not None or found.lo is None
     assert all(least <= part <= most for part in known) and found.n >= 0
 
@@ -42,7 +51,11 @@ def test_means(values: list[float], level: float) -> None:
     found = t_interval(values, level=level)
     holds(found)
     if found.point is not None:
-        assert min(values) - 1e-6 * abs(min(values)) <= found.point <= max(values) + 1e-6 * abs(max(values))
+        assert (
+            min(values) - 1e-6 * abs(min(values))
+            <= found.point
+            <= max(values) + 1e-6 * abs(max(values))
+        )
 
 
 @MANY
@@ -66,16 +79,20 @@ def test_bootstraps(values: list[float], size: int, paired: bool) -> None:
     clusters = [k // size for k in range(len(values))]
     holds(bootstrap_mean(values, seed=1))
     holds(bootstrap_ratio(values, [float(k % 3) for k in range(len(values))], seed=1))
-    found = paired_bootstrap([0.0] * len(values), values, clusters, seed=1) if paired else cluster_bootstrap(
-        values, clusters, seed=1
-    )  # fmt: skip
+    found = (
+        paired_bootstrap([0.0] * len(values), values, clusters, seed=1)
+        if paired
+        else cluster_bootstrap(values, clusters, seed=1)
+    )
     holds(found)
     assert found.n == len(set(clusters))
 
 
 @MANY
 @given(COUNT, COUNT, COUNT, COUNT, LEVEL)
-def test_pairs_of_yes_and_no(both: int, first_only: int, second_only: int, neither: int, level: float) -> None:
+def test_pairs_of_yes_and_no(
+    both: int, first_only: int, second_only: int, neither: int, level: float
+) -> None:
     holds(risk_difference(both, first_only, second_only, neither, level=level), -1.0, 1.0)
     holds(discordant_odds(first_only, second_only, level=level), 0.0)
     table = [[both, first_only], [second_only, neither]]
@@ -83,7 +100,9 @@ def test_pairs_of_yes_and_no(both: int, first_only: int, second_only: int, neith
     holds(percent_agreement_table(table, level=level), 0.0, 1.0)
 
 
-PAIRS = VALUES.flatmap(lambda v: st.tuples(st.just(v), st.lists(PLAIN, min_size=len(v), max_size=len(v)) | st.just(v)))
+PAIRS = VALUES.flatmap(
+    lambda v: st.tuples(st.just(v), st.lists(PLAIN, min_size=len(v), max_size=len(v)) | st.just(v))
+)
 
 
 @SOME

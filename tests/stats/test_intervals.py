@@ -14,16 +14,20 @@ from cotlab.stats.intervals import no_interval, wilson
 @pytest.mark.parametrize(
     ("successes", "n", "level", "lo", "hi"),
     [
-        # statsmodels 0.15: proportion_confint(7, 10, method="wilson"); R: prop.test(7, 10, correct=FALSE)
+        # statsmodels 0.15: proportion_confint(7, 10, method="wilson"); R: prop.test(7, 10,
+        # correct=FALSE)
         (7, 10, 0.95, 0.39678, 0.89221),
-        # by hand, z = 1.959964: 0 of n gives [0, z²/(n + z²)] = 3.841459/13.841459; n of n gives [n/(n + z²), 1]
+        # by hand, z = 1.959964: 0 of n gives [0, z²/(n + z²)] = 3.841459/13.841459; n of n gives
+        # [n/(n + z²), 1]
         (0, 10, 0.95, 0.0, 0.277533),
         (10, 10, 0.95, 0.722467, 1.0),
-        # Newcombe (1998), Statistics in Medicine 17:857, table I, method 3: 81 of 263, 15 of 148, 1 of 29
+        # Newcombe (1998), Statistics in Medicine 17:857, table I, method 3: 81 of 263, 15 of 148, 1
+        # of 29
         (81, 263, 0.95, 0.2553, 0.3662),
         (15, 148, 0.95, 0.0624, 0.1605),
         (1, 29, 0.95, 0.0061, 0.1718),
-        # by hand, z = 1.644854: (5 + z²/2)/(10 + z²) -+ z/(10 + z²) · sqrt(2.5 + z²/4) = .5 -+ .230728
+        # by hand, z = 1.644854: (5 + z²/2)/(10 + z²) -+ z/(10 + z²) · sqrt(2.5 + z²/4) = .5 -+
+        # .230728
         (5, 10, 0.90, 0.269272, 0.730728),
     ],
 )
@@ -45,7 +49,10 @@ def test_what_is_no_proportion(successes: int, n: int) -> None:
         wilson(successes, n)
 
 
-@given(st.integers(1, 10**6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.5, 0.999))
+@given(
+    st.integers(1, 10**6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    st.floats(0.5, 0.999),
+)
 def test_the_point_lies_within_its_bounds(case: tuple[int, int], level: float) -> None:
     found = wilson(*case, level=level)
     assert found.lo is not None and found.hi is not None and found.point is not None
@@ -56,7 +63,12 @@ def test_the_point_lies_within_its_bounds(case: tuple[int, int], level: float) -
 
 def test_no_interval() -> None:
     found = no_interval(0.5, 1, "one unit has no spread")
-    assert (found.point, found.lo, found.hi, found.reason) == (0.5, None, None, "one unit has no spread")
+    assert (found.point, found.lo, found.hi, found.reason) == (
+        0.5,
+        None,
+        None,
+        "one unit has no spread",
+    )
     for bad in (math.nan, math.inf):
         with pytest.raises(ValueError, match="finite"):
             no_interval(bad, 3, "why")

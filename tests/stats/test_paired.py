@@ -20,7 +20,8 @@ from cotlab.stats.paired import (
 )
 from cotlab.stats.resample import bootstrap_mean
 
-# Fagerland, Lydersen and Laake (2013), BMC Med. Res. Methodol. 13:91, airway hyper-responsiveness in 21 children before and
+# Fagerland, Lydersen and Laake (2013), BMC Med. Res. Methodol. 13:91, airway hyper-responsiveness
+# in 21 children before and
 # after a transplant: 1 in both, 1 before only, 7 after only, 12 in neither
 AIRWAY = (1, 1, 7, 12)
 SLEEP = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]  # R's `sleep`, second minus first
@@ -29,35 +30,53 @@ FIRST = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
 SECOND = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
 
 
-def pairs(both: int, first_only: int, second_only: int, neither: int) -> tuple[list[int], list[int]]:
+def pairs(
+    both: int, first_only: int, second_only: int, neither: int
+) -> tuple[list[int], list[int]]:
     first = [1] * (both + first_only) + [0] * (second_only + neither)
     return first, [1] * both + [0] * first_only + [1] * second_only + [0] * neither
 
 
-# --- McNemar ------------------------------------------------------------------------------------------
+# --- McNemar
+# ------------------------------------------------------------------------------------------
 
 
 def test_mcnemar_exact_and_chi_squared() -> None:
-    """Exact: 2 · (1 + 8) / 2^8 = .0703125, R binom.test(1, 8); chi-squared (7 - 1)² / 8 = 4.5, P = .0339."""
+    """Exact: 2 · (1 + 8) / 2^8 = .0703125, R binom.test(1, 8); chi-squared (7 - 1)² / 8 = 4.5, P =
+    .0339."""
     exact, chi = mcnemar(*pairs(*AIRWAY)), mcnemar(*pairs(*AIRWAY), exact=False)
-    assert (exact.statistic, exact.p, exact.method) == (1, pytest.approx(0.0703125), "McNemar, exact")
+    assert (exact.statistic, exact.p, exact.method) == (
+        1,
+        pytest.approx(0.0703125),
+        "McNemar, exact",
+    )
     assert (chi.statistic, chi.p) == (pytest.approx(4.5), pytest.approx(0.033895, abs=1e-6))
     assert chi.method == "McNemar, chi-squared without continuity correction"
-    assert (exact.both, exact.first_only, exact.second_only, exact.neither, exact.n) == (*AIRWAY, 21)
+    assert (exact.both, exact.first_only, exact.second_only, exact.neither, exact.n) == (
+        *AIRWAY,
+        21,
+    )
 
 
 def test_mcnemar_of_approval_ratings() -> None:
-    """Agresti (1990), 350: 794, 150, 86, 570 of 1,600 voters; (86 - 150)² / 236 = 17.3559; the rate falls by .04."""
+    """Agresti (1990), 350: 794, 150, 86, 570 of 1,600 voters; (86 - 150)² / 236 = 17.3559; the rate
+    falls by .04."""
     found = mcnemar_counts(794, 150, 86, 570, exact=False)
-    assert found.statistic == pytest.approx(17.3559, abs=1e-4) and found.difference.point == pytest.approx(-0.04)
+    assert found.statistic == pytest.approx(
+        17.3559, abs=1e-4
+    ) and found.difference.point == pytest.approx(-0.04)
     assert found.p == pytest.approx(math.erfc(math.sqrt(17.355932 / 2)), rel=1e-5)  # P(|Z| > 4.166)
 
 
 def test_swapping_the_two_turns_everything_round() -> None:
     one, other = mcnemar(*pairs(3, 2, 9, 6)), mcnemar(*reversed(pairs(3, 2, 9, 6)))
     assert one.p == other.p and one.difference.point == -other.difference.point  # type: ignore[operator]
-    assert (one.difference.lo, one.difference.hi) == pytest.approx((-other.difference.hi, -other.difference.lo))  # type: ignore[operator]
-    assert (one.odds_ratio.lo, one.odds_ratio.hi) == pytest.approx((1 / other.odds_ratio.hi, 1 / other.odds_ratio.lo))  # type: ignore[operator]
+    assert (one.difference.lo, one.difference.hi) == pytest.approx(
+        (-other.difference.hi, -other.difference.lo)
+    )  # type: ignore[operator]
+    assert (one.odds_ratio.lo, one.odds_ratio.hi) == pytest.approx(
+        (1 / other.odds_ratio.hi, 1 / other.odds_ratio.lo)
+    )  # type: ignore[operator]
 
 
 def test_no_pair_and_no_pair_that_differs() -> None:
@@ -68,7 +87,11 @@ def test_no_pair_and_no_pair_that_differs() -> None:
     assert (same.p, same.reason, same.odds_ratio.reason) == (1.0, None, "no pair differs")
     assert same.difference.point == 0 and same.difference.lo < 0 < same.difference.hi  # type: ignore[operator]
     chi = mcnemar([1, 0, 1], [1, 0, 1], exact=False)
-    assert (chi.p, chi.statistic, chi.reason) == (None, None, "no pair differs, so chi-squared is 0 / 0")
+    assert (chi.p, chi.statistic, chi.reason) == (
+        None,
+        None,
+        "no pair differs, so chi-squared is 0 / 0",
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,9 +108,14 @@ def test_what_is_no_pair(first: Sequence[float], second: Sequence[float], told: 
 @pytest.mark.parametrize(
     ("cells", "lo", "hi"),
     [
-        # Newcombe (1998), Statistics in Medicine 17:2635, method 10 of 36, 12, 2, 0: first minus second (.0569, .3404)
+        # Newcombe (1998), Statistics in Medicine 17:2635, method 10 of 36, 12, 2, 0: first minus
+        # second (.0569, .3404)
         ((36, 12, 2, 0), -0.3404, -0.0569),
-        (AIRWAY, 0.026, 0.507),  # Fagerland et al. (2013), Newcombe's interval, before minus after: (-.507, -.026)
+        (
+            AIRWAY,
+            0.026,
+            0.507,
+        ),  # Fagerland et al. (2013), Newcombe's interval, before minus after: (-.507, -.026)
     ],
 )
 def test_risk_difference(cells: tuple[int, int, int, int], lo: float, hi: float) -> None:
@@ -97,37 +125,61 @@ def test_risk_difference(cells: tuple[int, int, int, int], lo: float, hi: float)
 
 
 def test_odds_of_discordant_pairs() -> None:
-    """R: binom.test(7, 8)$conf.int is (0.4734903, 0.9968403); p / (1 - p) of it: (0.899300, 315.48)."""
+    """R: binom.test(7, 8)$conf.int is (0.4734903, 0.9968403); p / (1 - p) of it: (0.899300,
+    315.48)."""
     found = discordant_odds(1, 7)
     assert (found.point, found.n) == (7, 8)
-    assert (found.lo, found.hi) == (pytest.approx(0.8993, abs=1e-4), pytest.approx(315.48, abs=0.05))
+    assert (found.lo, found.hi) == (
+        pytest.approx(0.8993, abs=1e-4),
+        pytest.approx(315.48, abs=0.05),
+    )
     never = discordant_odds(6, 0)
-    assert (never.point, never.lo) == (0, 0) and never.hi == pytest.approx(0.45926 / 0.54074, abs=1e-4)  # 1 - .025^(1/6)
+    assert (never.point, never.lo) == (0, 0) and never.hi == pytest.approx(
+        0.45926 / 0.54074, abs=1e-4
+    )  # 1 - .025^(1/6)
     unbounded = discordant_odds(0, 6)
     assert (unbounded.point, unbounded.lo, unbounded.hi) == (None, None, None)
-    assert unbounded.reason == "no pair is yes in the first alone: the ratio is unbounded, at least 1.18 at level 0.95"
+    assert (
+        unbounded.reason
+        == "no pair is yes in the first alone: the ratio is unbounded, at least 1.18 at level 0.95"
+    )
 
 
-# --- Wilcoxon -----------------------------------------------------------------------------------------
+# --- Wilcoxon
+# -----------------------------------------------------------------------------------------
 
 
 def test_wilcoxon_exact() -> None:
-    """R: wilcox.test(x, y, paired = TRUE, alternative = "greater"): V = 40, p = 0.01953 = 10/512; both sides 20/512."""
+    """R: wilcox.test(x, y, paired = TRUE, alternative = "greater"): V = 40, p = 0.01953 = 10/512;
+    both sides 20/512."""
     found = wilcoxon(FIRST, SECOND)
     assert (found.statistic, found.p, found.zeros) == (5, pytest.approx(20 / 512), 0)  # 45 - 40
-    assert found.rank_biserial == pytest.approx((5 - 40) / 45) and found.method == "Wilcoxon signed-rank, exact"
+    assert (
+        found.rank_biserial == pytest.approx((5 - 40) / 45)
+        and found.method == "Wilcoxon signed-rank, exact"
+    )
     assert wilcoxon(SECOND, FIRST).rank_biserial == pytest.approx((40 - 5) / 45)
 
 
 def test_wilcoxon_with_ties_and_a_zero_counts_all_signings() -> None:
     """Nine differ and all nine rise: 2 of 2^9 signings are as extreme; the one zero is named."""
     found = wilcoxon([0.0] * 10, SLEEP)
-    assert (found.n, found.zeros, found.p, found.rank_biserial) == (10, 1, pytest.approx(2 / 512), 1)
-    assert found.method == "Wilcoxon signed-rank, exact, over all signings; 1 of 10 pairs do not differ and are left out"
+    assert (found.n, found.zeros, found.p, found.rank_biserial) == (
+        10,
+        1,
+        pytest.approx(2 / 512),
+        1,
+    )
+    assert (
+        found.method
+        == "Wilcoxon signed-rank, exact, over all signings; 1 of 10 pairs do not differ and are"
+        " left out"
+    )
 
 
 def test_wilcoxon_of_many_tied_pairs_is_normal() -> None:
-    """20 times 1 and 10 times -1: all ranks 15.5; z = (310 - 232.5) / sqrt(30 · 15.5² / 4) = 1.825742."""
+    """20 times 1 and 10 times -1: all ranks 15.5; z = (310 - 232.5) / sqrt(30 · 15.5² / 4) =
+    1.825742."""
     found = wilcoxon([0.0] * 30, [1.0] * 20 + [-1.0] * 10)
     assert (found.statistic, found.method) == (155, "Wilcoxon signed-rank, normal approximation")
     assert found.p == pytest.approx(math.erfc(1.825742 / math.sqrt(2)), rel=1e-5)
@@ -139,20 +191,32 @@ def test_what_only_rounding_tells_apart_is_tied() -> None:
     assert found.zeros == 1 and "over all signings" in found.method
 
 
-@pytest.mark.parametrize(("values", "reason"), [([], "no pair"), ([1.0, 2.0], "no pair differs: 2 of 2 are 0")])
+@pytest.mark.parametrize(
+    ("values", "reason"), [([], "no pair"), ([1.0, 2.0], "no pair differs: 2 of 2 are 0")]
+)
 def test_wilcoxon_without_a_difference(values: list[float], reason: str) -> None:
     found = wilcoxon(values, values)
-    assert (found.p, found.statistic, found.rank_biserial, found.method, found.reason) == (None, None, None, "none", reason)
+    assert (found.p, found.statistic, found.rank_biserial, found.method, found.reason) == (
+        None,
+        None,
+        None,
+        "none",
+        reason,
+    )
 
 
-# --- differences and effects --------------------------------------------------------------------------
+# --- differences and effects
+# --------------------------------------------------------------------------
 
 
 def test_cohen_dz_of_the_sleep_data() -> None:
-    """t = 4.0621 (R, ?sleep) / sqrt(10) = 1.2846; the bounds by their definition: t lies at the .975 and .025 points."""
+    """t = 4.0621 (R, ?sleep) / sqrt(10) = 1.2846; the bounds by their definition: t lies at the
+    .975 and .025 points."""
     found = cohen_dz([0.0] * 10, SLEEP)
     assert found.point == pytest.approx(4.0621 / math.sqrt(10), abs=1e-4)
-    at = [float(stats.nct.cdf(4.062128, 9, bound * math.sqrt(10))) for bound in (found.lo, found.hi)]  # type: ignore[operator]
+    at = [
+        float(stats.nct.cdf(4.062128, 9, bound * math.sqrt(10))) for bound in (found.lo, found.hi)
+    ]  # type: ignore[operator]
     assert at == pytest.approx([0.975, 0.025], abs=1e-4)
 
 
@@ -168,12 +232,19 @@ def test_an_effect_has_no_scale() -> None:
     [
         ([1.0], None, "fewer than two pairs have no spread"),
         ([2.0] * 6, None, "all 6 differences are equal: they show no spread"),
-        ([1.0, 2.0, 3.0, 2.0], math.sqrt(6), "an interval needs 5 pairs, here are 4"),  # 2 / sqrt(2 / 3)
+        (
+            [1.0, 2.0, 3.0, 2.0],
+            math.sqrt(6),
+            "an interval needs 5 pairs, here are 4",
+        ),  # 2 / sqrt(2 / 3)
     ],
 )
 def test_effects_without_an_interval(second: list[float], point: float | None, reason: str) -> None:
     found = cohen_dz([0.0] * len(second), second)
-    assert found.point == (None if point is None else pytest.approx(point)) and (found.lo, found.reason) == (None, reason)
+    assert found.point == (None if point is None else pytest.approx(point)) and (
+        found.lo,
+        found.reason,
+    ) == (None, reason)
 
 
 def test_paired_bootstrap_resamples_differences() -> None:
@@ -182,15 +253,25 @@ def test_paired_bootstrap_resamples_differences() -> None:
     plain = bootstrap_mean([b - a for a, b in zip(first, second, strict=True)], seed=3)
     assert (found.point, found.lo, found.hi) == (plain.point, plain.lo, plain.hi)
     assert found.method == "paired bootstrap (BCa, 2000 resamples)"
-    assert paired_bootstrap(first[:4], second[:4], seed=3).reason == "an interval needs 5 values, here are 4"
+    assert (
+        paired_bootstrap(first[:4], second[:4], seed=3).reason
+        == "an interval needs 5 values, here are 4"
+    )
 
 
 def test_repeated_prompts_are_resampled_together() -> None:
-    """Each prompt stands three times with the same difference: n is the prompts, the interval theirs, not one of 24 pairs."""
+    """Each prompt stands three times with the same difference: n is the prompts, the interval
+    theirs, not one of 24 pairs."""
     gaps = np.random.default_rng(4).normal(1, 1, 8)
-    first, second, prompts = [0.0] * 24, np.repeat(gaps, 3).tolist(), [k for k in range(8) for _ in range(3)]
+    first, second, prompts = (
+        [0.0] * 24,
+        np.repeat(gaps, 3).tolist(),
+        [k for k in range(8) for _ in range(3)],
+    )
     clustered, alone = (paired_bootstrap(first, second, by, seed=1) for by in (prompts, None))
     once = paired_bootstrap([0.0] * 8, gaps.tolist(), seed=1)
-    assert (clustered.lo, clustered.hi) == pytest.approx((once.lo, once.hi), abs=0.02)  # sums of three round otherwise
+    assert (clustered.lo, clustered.hi) == pytest.approx(
+        (once.lo, once.hi), abs=0.02
+    )  # sums of three round otherwise
     assert (clustered.n, clustered.note) == (8, "24 values in 8 clusters, resampled whole")
     assert clustered.hi - clustered.lo > 1.4 * (alone.hi - alone.lo)  # type: ignore[operator]

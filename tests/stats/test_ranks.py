@@ -10,7 +10,8 @@ from cotlab.stats.ranks import spearman
 
 
 def test_rho_is_that_of_the_rank_differences() -> None:
-    """Differences of rank 1, −1, 1, −1, 1, −1: 1 − 6·6/(6·35) = 0.828571; z ± 1.959964·sqrt((1 + rho²/2)/3)."""
+    """Differences of rank 1, −1, 1, −1, 1, −1: 1 − 6·6/(6·35) = 0.828571; z ± 1.959964·sqrt((1 +
+    rho²/2)/3)."""
     found = spearman([1, 2, 3, 4, 5, 6], [20, 10, 40, 30, 60, 50])
     assert found.point == pytest.approx(1 - 36 / 210)
     half = 1.959964 * math.sqrt((1 + found.point**2 / 2) / 3)

@@ -14,7 +14,12 @@ from scipy import stats
 
 from cotlab.stats import resample
 from cotlab.stats.intervals import Interval
-from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, cluster_bootstrap, paired_permutation
+from cotlab.stats.resample import (
+    bootstrap_mean,
+    bootstrap_ratio,
+    cluster_bootstrap,
+    paired_permutation,
+)
 
 TIED = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=25)
 ANY = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=2, max_size=25)
@@ -25,7 +30,8 @@ def in_order(found: Interval) -> bool:
     return found.lo <= found.point <= found.hi
 
 
-# --- bootstrap ----------------------------------------------------------------------------------------
+# --- bootstrap
+# ----------------------------------------------------------------------------------------
 
 
 def test_equal_values_have_no_spread() -> None:
@@ -33,12 +39,17 @@ def test_equal_values_have_no_spread() -> None:
     assert (found.point, found.lo, found.hi) == (pytest.approx(0.3), None, None)
     assert (found.n, found.method) == (7, "none")
     assert found.reason == "all 7 values are equal: a resample has no spread to show"
-    zeros = bootstrap_mean([0.0] * 7, seed=1)  # not a rate: nothing says that the next one is 0 or 1
+    zeros = bootstrap_mean(
+        [0.0] * 7, seed=1
+    )  # not a rate: nothing says that the next one is 0 or 1
     assert (zeros.point, zeros.lo, zeros.hi, zeros.method) == (0.0, None, None, "none")
 
 
 def test_rates_that_all_agree_get_wilson_and_equal_shares_between_do_not() -> None:
-    none, every = bootstrap_mean([0.0] * 7, seed=1, share=True), bootstrap_mean([1.0] * 7, seed=1, share=True)
+    none, every = (
+        bootstrap_mean([0.0] * 7, seed=1, share=True),
+        bootstrap_mean([1.0] * 7, seed=1, share=True),
+    )
     assert (none.point, none.lo, none.method) == (0.0, 0.0, "Wilson (all units equal)")
     assert none.hi == pytest.approx(0.35433, abs=1e-5)  # z^2 / (7 + z^2), z = 1.959964
     assert (every.lo, every.hi) == (pytest.approx(0.64567, abs=1e-5), 1.0)
@@ -47,14 +58,27 @@ def test_rates_that_all_agree_get_wilson_and_equal_shares_between_do_not() -> No
 
 def test_no_value_and_one_value() -> None:
     none = bootstrap_mean([], seed=1)
-    assert (none.point, none.lo, none.hi, none.n, none.reason) == (None, None, None, 0, "no defined value")
+    assert (none.point, none.lo, none.hi, none.n, none.reason) == (
+        None,
+        None,
+        None,
+        0,
+        "no defined value",
+    )
     one = bootstrap_mean([0.7], seed=1)
-    assert (one.point, one.lo, one.hi, one.n, one.reason) == (0.7, None, None, 1, "one unit has no spread")
+    assert (one.point, one.lo, one.hi, one.n, one.reason) == (
+        0.7,
+        None,
+        None,
+        1,
+        "one unit has no spread",
+    )
     assert (none.method, one.method) == ("none", "none")
 
 
 @pytest.mark.parametrize(
-    ("tops", "bottoms"), [([1], [1, 2]), ([math.nan, 1], [1, 1]), ([1, 1], [1, math.inf]), ([1, 1], [1, -1])]
+    ("tops", "bottoms"),
+    [([1], [1, 2]), ([math.nan, 1], [1, 1]), ([1, 1], [1, math.inf]), ([1, 1], [1, -1])],
 )
 def test_what_is_no_ratio(tops: Sequence[float], bottoms: Sequence[float]) -> None:
     with pytest.raises(ValueError, match="finite"):
@@ -99,7 +123,13 @@ def test_the_point_lies_within_its_interval(values: list[float], seed: int) -> N
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=25))
+@given(
+    st.lists(
+        st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+        min_size=1,
+        max_size=25,
+    )
+)
 def test_a_pooled_share_stays_a_share(units: list[tuple[int, int]]) -> None:
     found = bootstrap_ratio([low for low, _ in units], [n for _, n in units], seed=3)
     if found.lo is not None and found.hi is not None:
@@ -109,8 +139,12 @@ def test_a_pooled_share_stays_a_share(units: list[tuple[int, int]]) -> None:
 
 
 def test_the_method_that_was_used_is_named() -> None:
-    """An ordinary sample gets BCa; where BCa gives no number the percentile bootstrap stands in under its own name."""
-    assert bootstrap_mean([0.1, 0.5, 0.9, 0.3, 0.7], seed=1).method == "bootstrap (BCa, 2000 resamples)"
+    """An ordinary sample gets BCa; where BCa gives no number the percentile bootstrap stands in
+    under its own name."""
+    assert (
+        bootstrap_mean([0.1, 0.5, 0.9, 0.3, 0.7], seed=1).method
+        == "bootstrap (BCa, 2000 resamples)"
+    )
     lone = [0.0] * 300 + [1.0]  # 1 of e resamples misses the 1
     assert bootstrap_mean(lone, seed=1).method.startswith("bootstrap (")
     methods = {bootstrap_mean([0.0, 1.0], seed=seed, min_units=2).method for seed in range(5)}
@@ -132,7 +166,8 @@ def test_fallback_where_bca_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_coverage_of_the_mean_of_skewed_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """200 samples of 40 exponential values: the 95 % interval holds the true mean 1 in about 93 % of them."""
+    """200 samples of 40 exponential values: the 95 % interval holds the true mean 1 in about 93 %
+    of them."""
     monkeypatch.setattr(resample, "RESAMPLES", 500)
     rng = np.random.default_rng(7)
     held = 0
@@ -142,32 +177,52 @@ def test_coverage_of_the_mean_of_skewed_values(monkeypatch: pytest.MonkeyPatch) 
     assert 0.88 <= held / 200 <= 0.99
 
 
-# --- few units, and clusters --------------------------------------------------------------------------
+# --- few units, and clusters
+# --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_below_five_units_there_are_points_and_no_bounds(n: int) -> None:
     values = [0.1, 0.5, 0.9, 0.3, 0.7]
     few = bootstrap_mean(values[:n], seed=1)
-    assert (few.point, few.lo, few.hi, few.method) == (pytest.approx(sum(values[:n]) / n), None, None, "none")
+    assert (few.point, few.lo, few.hi, few.method) == (
+        pytest.approx(sum(values[:n]) / n),
+        None,
+        None,
+        "none",
+    )
     assert few.reason == f"an interval needs 5 values, here are {n}"
-    assert in_order(bootstrap_mean(values, seed=1)) and in_order(bootstrap_mean(values[:n], seed=1, min_units=2))
-    assert bootstrap_mean([1.0] * n, seed=1, share=True).lo == pytest.approx(n / (n + 3.841459), abs=1e-6)  # Wilson's
+    assert in_order(bootstrap_mean(values, seed=1)) and in_order(
+        bootstrap_mean(values[:n], seed=1, min_units=2)
+    )
+    assert bootstrap_mean([1.0] * n, seed=1, share=True).lo == pytest.approx(
+        n / (n + 3.841459), abs=1e-6
+    )  # Wilson's
 
 
 def test_clusters_are_resampled_whole() -> None:
-    """Ten prompts with two values each, 0 and 1: every resample has as many of both, so the clusters show no spread."""
+    """Ten prompts with two values each, 0 and 1: every resample has as many of both, so the
+    clusters show no spread."""
     prompts = [f"p{k}" for k in range(10) for _ in range(2)]
     found = cluster_bootstrap([0.0, 1.0] * 10, prompts, seed=1)
-    assert (found.point, found.lo, found.n) == (0.5, None, 10) and found.reason and "all 10 values are equal" in found.reason
+    assert (
+        (found.point, found.lo, found.n) == (0.5, None, 10)
+        and found.reason
+        and "all 10 values are equal" in found.reason
+    )
     assert in_order(bootstrap_mean([0.0, 1.0] * 10, seed=1))
 
 
 def test_the_mean_of_clusters_is_over_values() -> None:
-    """(1 + 1 + 1 + 0 + 0 + 0 + 1) / 7, where the mean of the five clusters' means would be (1 + 0 + 0 + 0 + 1) / 5."""
+    """(1 + 1 + 1 + 0 + 0 + 0 + 1) / 7, where the mean of the five clusters' means would be (1 + 0 +
+    0 + 0 + 1) / 5."""
     values, names = [1.0, 1, 1, 0, 0, 0, 1], ["a", "a", "a", "b", "c", "d", "e"]
     found = cluster_bootstrap(values, names, seed=1)
-    assert (found.point, found.n, found.note) == (pytest.approx(4 / 7), 5, "7 values in 5 clusters, resampled whole")
+    assert (found.point, found.n, found.note) == (
+        pytest.approx(4 / 7),
+        5,
+        "7 values in 5 clusters, resampled whole",
+    )
     assert in_order(found)
     mixed = [(names[k], values[k]) for k in (6, 0, 4, 2, 3, 5, 1)]
     assert cluster_bootstrap([v for _, v in mixed], [c for c, _ in mixed], seed=1) == found
@@ -181,7 +236,11 @@ def test_clusters_of_one_are_no_clusters() -> None:
 
 def test_clusters_that_are_too_few_too_many_or_not_finite() -> None:
     few = cluster_bootstrap([0.1, 0.2, 0.3, 0.4, 0.5, 0.9], [1, 1, 2, 2, 3, 4], seed=1)
-    assert (few.point, few.lo, few.reason) == (pytest.approx(0.4), None, "an interval needs 5 values, here are 4")
+    assert (few.point, few.lo, few.reason) == (
+        pytest.approx(0.4),
+        None,
+        "an interval needs 5 values, here are 4",
+    )
     assert cluster_bootstrap([], [], seed=1).reason == "no defined value"
     with pytest.raises(ValueError, match="argument 2 is shorter"):
         cluster_bootstrap([1.0, 2.0], [1], seed=1)
@@ -189,13 +248,18 @@ def test_clusters_that_are_too_few_too_many_or_not_finite() -> None:
         cluster_bootstrap([1.0, math.inf], [1, 1], seed=1)
 
 
-# --- permutation --------------------------------------------------------------------------------------
+# --- permutation
+# --------------------------------------------------------------------------------------
 
 
 def enumerated(first: Sequence[float], second: Sequence[float]) -> float:
-    """Twice the smaller share of all signings whose sum is as large, or as small, as what was seen; at most 1."""
+    """Twice the smaller share of all signings whose sum is as large, or as small, as what was seen;
+    at most 1."""
     gaps = [a - b for a, b in zip(first, second, strict=True)]
-    sums = [sum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in itertools.product((1, -1), repeat=len(gaps))]
+    sums = [
+        sum(s * g for s, g in zip(signs, gaps, strict=True))
+        for signs in itertools.product((1, -1), repeat=len(gaps))
+    ]
     large = sum(one >= sum(gaps) - 1e-9 for one in sums) / len(sums)
     small = sum(one <= sum(gaps) + 1e-9 for one in sums) / len(sums)
     return min(1.0, 2 * min(large, small))
@@ -210,7 +274,9 @@ def enumerated(first: Sequence[float], second: Sequence[float]) -> float:
         ([3, 1], [0, 0], 0.5),  # sums 4, 2, -2, -4: one of 4 is as large
     ],
 )
-def test_permutation_by_hand(first: Sequence[float], second: Sequence[float], expected: float) -> None:
+def test_permutation_by_hand(
+    first: Sequence[float], second: Sequence[float], expected: float
+) -> None:
     assert paired_permutation(first, second, seed=1) == pytest.approx(expected)
     assert enumerated(first, second) == pytest.approx(expected)
 
@@ -230,7 +296,9 @@ def test_many_pairs_are_sampled() -> None:
     clear = paired_permutation((noise + 0.5).tolist(), [0.0] * 200, seed=1)
     none = paired_permutation(noise.tolist(), (-noise).tolist()[::-1], seed=1)
     assert clear is not None and none is not None and clear <= 2 / 2001 + 1e-9 < 0.05 < none
-    assert paired_permutation(noise.tolist(), [0.0] * 200, seed=1) == paired_permutation(noise.tolist(), [0.0] * 200, seed=1)
+    assert paired_permutation(noise.tolist(), [0.0] * 200, seed=1) == paired_permutation(
+        noise.tolist(), [0.0] * 200, seed=1
+    )
 
 
 def test_too_few_pairs_equal_pairs_and_unequal_lengths() -> None:
@@ -251,5 +319,10 @@ def test_a_small_difference_between_large_values_is_a_difference() -> None:
 def test_values_too_large_for_the_sums_are_undefined() -> None:
     for values in ([1e308, 1.1e308, 1e308, 1e308, 1e308], [1e308, -1e308, 1.2e308, -1e308, 1e307]):
         found = bootstrap_mean(values, seed=1)
-        assert (found.point, found.lo, found.hi, found.n) == (None, None, None, 5) and "too large" in (found.reason or "")
+        assert (found.point, found.lo, found.hi, found.n) == (
+            None,
+            None,
+            None,
+            5,
+        ) and "too large" in (found.reason or "")
     assert in_order(bootstrap_mean([1e99, 2e99, 3e99, 1e99, 5e99], seed=1))

@@ -15,41 +15,90 @@ HOSTILE = "'); DROP TABLE decisions; --"
 START = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def made(id: str, item: str, r_cal: float | None, action: Action = "review", *, hour: int = 0, run: str = "r") -> Decision:
+def made(
+    id: str,
+    item: str,
+    r_cal: float | None,
+    action: Action = "review",
+    *,
+    hour: int = 0,
+    run: str = "r",
+) -> Decision:
     return Decision(
-        id, run, item, "", 0.5, r_cal, action, "why", 0.3, 0.8, None, 1, START + timedelta(hours=hour), f"who {id}"
-    )  # fmt: skip
+        id,
+        run,
+        item,
+        "",
+        0.5,
+        r_cal,
+        action,
+        "why",
+        0.3,
+        0.8,
+        None,
+        1,
+        START + timedelta(hours=hour),
+        f"who {id}",
+    )
 
 
 def test_a_policy_has_a_version_and_the_audit_what_it_was_before() -> None:
     store = Store()
     assert decision_store.current_policy(store) is None
     with store.writing() as connection:
-        decision_store.add_policy(connection, thresholds={"default": (0.3, 0.8)}, capacity=None, params={}, by="Ann", reason="start")
         decision_store.add_policy(
-            connection, thresholds={"default": (0.3, 0.9)}, capacity=7, params={"minutes": 4}, by=HOSTILE, reason=HOSTILE
+            connection,
+            thresholds={"default": (0.3, 0.8)},
+            capacity=None,
+            params={},
+            by="Ann",
+            reason="start",
+        )
+        decision_store.add_policy(
+            connection,
+            thresholds={"default": (0.3, 0.9)},
+            capacity=7,
+            params={"minutes": 4},
+            by=HOSTILE,
+            reason=HOSTILE,
         )
     row = decision_store.current_policy(store)
     assert row is not None and json.loads(row["thresholds"]) == {"default": [0.3, 0.9]}
     assert (row["version"], row["capacity"]) == (2, 7)
     table = decision_store.policies(store)
-    assert table["version"].tolist() == [2, 1] and table["capacity"].isna().tolist() == [False, True]
+    assert table["version"].tolist() == [2, 1] and table["capacity"].isna().tolist() == [
+        False,
+        True,
+    ]
     last, first = decision_store.audit_table(store, what="policy").to_dict("records")
-    assert json.loads(last["before"])["thresholds"] == {"default": [0.3, 0.8]} and json.loads(last["after"])["capacity"] == 7
-    assert (last["who"], last["reason"], last["subject"]) == (HOSTILE, HOSTILE, "policy 2") and first["before"] is None
+    assert (
+        json.loads(last["before"])["thresholds"] == {"default": [0.3, 0.8]}
+        and json.loads(last["after"])["capacity"] == 7
+    )
+    assert (last["who"], last["reason"], last["subject"]) == (
+        HOSTILE,
+        HOSTILE,
+        "policy 2",
+    ) and first["before"] is None
     assert decision_store.audit_table(store, what="decide").empty
 
 
 @pytest.mark.parametrize(("by", "reason"), [("", "why"), ("Ann", " ")])
 def test_a_policy_needs_who_and_why(by: str, reason: str) -> None:
     with pytest.raises(ValueError, match="reason"), Store().writing() as connection:
-        decision_store.add_policy(connection, thresholds={}, capacity=None, params={}, by=by, reason=reason)
+        decision_store.add_policy(
+            connection, thresholds={}, capacity=None, params={}, by=by, reason=reason
+        )
     assert decision_store.policies(Store()).empty
 
 
 def test_what_was_decided_last_holds_though_the_clock_went_back() -> None:
     store = Store()
-    for given in (made("a", "1", 0.9, "release", hour=5), made("b", "1", 0.2, "escalate"), made("c", "1", 0.2, "escalate")):
+    for given in (
+        made("a", "1", 0.9, "release", hour=5),
+        made("b", "1", 0.2, "escalate"),
+        made("c", "1", 0.2, "escalate"),
+    ):
         with store.writing() as connection:
             decision_store.add_decisions(connection, [given])
     assert decision_store.decisions(store, "r")["action"].tolist() == ["escalate"]
@@ -63,14 +112,33 @@ def test_the_same_decision_is_not_written_again_and_another_is_appended() -> Non
         with store.writing() as connection:
             return decision_store.add_decisions(connection, given)
 
-    assert add(made("a", "1", 0.5), made("b", HOSTILE, None, "escalate"), made("b2", "1", 0.5, run="other")) == 3
+    assert (
+        add(
+            made("a", "1", 0.5),
+            made("b", HOSTILE, None, "escalate"),
+            made("b2", "1", 0.5, run="other"),
+        )
+        == 3
+    )
     assert add(made("a", "1", 0.9)) == 0, "an id is written once"
-    assert add(made("c", "1", 0.5, hour=1), made("d", HOSTILE, None, "escalate", hour=1)) == 0, "nothing new is said"
-    assert add(made("e", "1", 0.9, "release", hour=2), made("f", HOSTILE, None, "escalate", hour=2)) == 1
-    assert add(made("g", "1", 0.5, hour=3)) == 1, "what was said once, and then otherwise, may be said again"
+    assert add(made("c", "1", 0.5, hour=1), made("d", HOSTILE, None, "escalate", hour=1)) == 0, (
+        "nothing new is said"
+    )
+    assert (
+        add(made("e", "1", 0.9, "release", hour=2), made("f", HOSTILE, None, "escalate", hour=2))
+        == 1
+    )
+    assert add(made("g", "1", 0.5, hour=3)) == 1, (
+        "what was said once, and then otherwise, may be said again"
+    )
     found = decision_store.decisions(store, "r").set_index("item_id")
     assert found["id"].to_dict() == {"1": "g", HOSTILE: "b"}
-    assert found["r_cal"].isna().to_dict() == {"1": False, HOSTILE: True} and found["calibrator"].isna().all()
+    assert (
+        found["r_cal"].isna().to_dict() == {"1": False, HOSTILE: True}
+        and found["calibrator"].isna().all()
+    )
     assert decision_store.decisions(store, "r", history=True)["id"].tolist() == ["a", "b", "e", "g"]
-    assert len(decision_store.decisions(store)) == 3 and decision_store.decisions(store, "none").empty
+    assert (
+        len(decision_store.decisions(store)) == 3 and decision_store.decisions(store, "none").empty
+    )
     assert add() == 0

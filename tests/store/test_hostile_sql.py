@@ -1,4 +1,5 @@
-"""Names and texts that would be SQL if they were ever joined into it: they find nothing, and change nothing."""
+"""Names and texts that would be SQL if they were ever joined into it: they find nothing, and change
+nothing."""
 
 from __future__ import annotations
 
@@ -18,15 +19,22 @@ from cotlab.store.responses import ResponseLog
 
 ROOT = Path(__file__).parents[2]
 SQL = (
-    "'; DROP TABLE suites; --", "' OR '1'='1", 'x"; DELETE FROM items; --', "%' UNION SELECT * FROM suites --", "\\'; --",
-)  # fmt: skip
+    "'; DROP TABLE suites; --",
+    "' OR '1'='1",
+    'x"; DELETE FROM items; --',
+    "%' UNION SELECT * FROM suites --",
+    "\\'; --",
+)
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A store of one suite whose every text is SQL."""
     found = Store(tmp_path_factory.mktemp("sql") / "store")
-    items = [Item(f"{text} {i}", text, text, (Step(0, text),), text, {"x": text}) for i, text in enumerate(SQL)]
+    items = [
+        Item(f"{text} {i}", text, text, (Step(0, text),), text, {"x": text})
+        for i, text in enumerate(SQL)
+    ]
     with found.writing() as connection:
         write.add_suite(connection, Suite.of(SQL[0], items))
     return found
@@ -76,7 +84,8 @@ CHOSEN = {
     "pending.py": {"_HELD"},
     "decisions.py": {"', '.join('?' * 14)", "newest", "fields"},
 }
-"""What may be joined into SQL, by file: names that the code chooses from a list of its own, question marks, and counts."""
+"""What may be joined into SQL, by file: names that the code chooses from a list of its own,
+question marks, and counts."""
 _SQL = re.compile(r"\s*(SELECT|INSERT|DELETE|UPDATE|DROP|ALTER|CREATE|PRAGMA|WITH|ATTACH|COPY)\s")
 
 
@@ -87,15 +96,25 @@ def joined(path: Path) -> list[str]:
     if "execute" not in text:
         return found
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.JoinedStr) and _SQL.match("".join(p.value for p in node.values if isinstance(p, ast.Constant))):
-            values = [ast.unparse(part.value) for part in node.values if isinstance(part, ast.FormattedValue)]
+        if isinstance(node, ast.JoinedStr) and _SQL.match(
+            "".join(p.value for p in node.values if isinstance(p, ast.Constant))
+        ):
+            values = [
+                ast.unparse(part.value)
+                for part in node.values
+                if isinstance(part, ast.FormattedValue)
+            ]
             chosen = CHOSEN.get(path.name, set())
-            found += [f"{path.name}, line {node.lineno}: {value}" for value in values if value not in chosen]
+            found += [
+                f"{path.name}, line {node.lineno}: {value}"
+                for value in values
+                if value not in chosen
+            ]
     return found
 
 
 def test_no_value_is_joined_into_sql(tmp_path: Path) -> None:
     paths = [path for path in (ROOT / "cotlab").rglob("*.py") if "migrations" not in path.name]
     assert [line for path in paths for line in joined(path)] == []
-    (tmp_path / "bad.py").write_text('c.execute(f"SELECT * FROM runs WHERE id = \'{run}\'")\n')
+    (tmp_path / "bad.py").write_text("c.execute(f\"SELECT * FROM runs WHERE id = '{run}'\")\n")
     assert joined(tmp_path / "bad.py") == ["bad.py, line 1: run"]

@@ -1,4 +1,5 @@
-"""Who may still run, as far as the log tells: by process number where it counts, else by the heartbeat."""
+"""Who may still run, as far as the log tells: by process number where it counts, else by the
+heartbeat."""
 
 from __future__ import annotations
 
@@ -54,10 +55,18 @@ def nobody() -> int:
     return ended.pid
 
 
-def write(rows: sqlite3.Connection, machine: str | None, pid: int, age_s: float, state: str = RUNNING, **more: float) -> None:
+def write(
+    rows: sqlite3.Connection,
+    machine: str | None,
+    pid: int,
+    age_s: float,
+    state: str = RUNNING,
+    **more: float,
+) -> None:
     silent_s = more.get("silent_s", SILENT_S)
     rows.execute(
-        "INSERT OR REPLACE INTO live (run, pid, machine, state, heartbeat, silent_s) VALUES ('r', ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO live (run, pid, machine, state, heartbeat, silent_s) VALUES ('r',"
+        " ?, ?, ?, ?, ?)",
         (pid, machine, state, time.time() - age_s, silent_s),
     )
 
@@ -70,12 +79,20 @@ def seen(live: LiveState) -> tuple[bool, bool]:
 
 
 @pytest.mark.parametrize("machine", ELSEWHERE.values(), ids=ELSEWHERE)
-@pytest.mark.parametrize("own_number", [True, False])  # a number says nothing of a process elsewhere, nor does this one's own
+@pytest.mark.parametrize(
+    "own_number", [True, False]
+)  # a number says nothing of a process elsewhere, nor does this one's own
 def test_elsewhere_the_heartbeat_decides(
     live: LiveState, rows: sqlite3.Connection, nobody: int, machine: str | None, own_number: bool
 ) -> None:
     pid = os.getpid() if own_number else nobody
-    moments = {0: (True, False), 8: (True, False), 12: (False, False), 58: (False, False), 62: (False, True)}
+    moments = {
+        0: (True, False),
+        8: (True, False),
+        12: (False, False),
+        58: (False, False),
+        62: (False, True),
+    }
     for age_s, expected in moments.items():
         write(rows, machine, pid, age_s)
         assert seen(live) == expected, age_s
@@ -83,7 +100,9 @@ def test_elsewhere_the_heartbeat_decides(
     assert seen(live) == (False, True)
 
 
-def test_a_run_elsewhere_may_load_its_model_for_minutes(live: LiveState, rows: sqlite3.Connection, nobody: int) -> None:
+def test_a_run_elsewhere_may_load_its_model_for_minutes(
+    live: LiveState, rows: sqlite3.Connection, nobody: int
+) -> None:
     for age_s, free in {300: False, LOADING_S + 2: True}.items():
         write(rows, ELSEWHERE["another host"], nobody, age_s, silent_s=LOADING_S)
         assert seen(live) == (False, free)
@@ -108,7 +127,9 @@ def test_here_the_number_decides(live: LiveState, rows: sqlite3.Connection, nobo
     assert seen(live) == (True, True)  # this process's own
 
 
-def test_a_claim_that_is_given_up_is_free_everywhere(path: Path, live: LiveState, rows: sqlite3.Connection) -> None:
+def test_a_claim_that_is_given_up_is_free_everywhere(
+    path: Path, live: LiveState, rows: sqlite3.Connection
+) -> None:
     assert live.claim("r") is None and live.get("r").free_in_s > SILENT_S  # type: ignore[union-attr]
     live.release("r")
     told = live.get("r")
@@ -128,11 +149,15 @@ def test_a_call_in_flight_elsewhere_is_waited_for_while_its_run_beats(
     log = ResponseLog(path)
     call = log.reserve(request("a"), "r", 1, 9).call
     rows.execute("UPDATE calls SET pid = ?, machine = ? WHERE id = ?", (nobody, machine, call))
-    assert log.reserve(request("a"), "another", 1, 9) == Claim(elsewhere=True)  # without any heartbeat: it was just sent
+    assert log.reserve(request("a"), "another", 1, 9) == Claim(
+        elsewhere=True
+    )  # without any heartbeat: it was just sent
     write(rows, machine, nobody, 5)
     assert log.reserve(request("a"), "another", 1, 9) == Claim(elsewhere=True)
     write(rows, this_machine(), os.getpid(), 0)
-    assert log.reserve(request("a"), "another", 1, 9).call is not None  # the run has moved on to this process
+    assert (
+        log.reserve(request("a"), "another", 1, 9).call is not None
+    )  # the run has moved on to this process
     log.settle(call or 0, 0, "x")
     log.close()
 
@@ -154,17 +179,25 @@ def test_an_older_log_is_migrated_and_its_running_run_is_seen(path: Path, nobody
     for step in responses._STEPS[:4]:
         for statement in step:
             old.execute(statement)
-    beat = "INSERT INTO live (run, pid, state, heartbeat) VALUES ('r', ?, ?, ?) ON CONFLICT (run) DO UPDATE SET "
+    beat = (
+        "INSERT INTO live (run, pid, state, heartbeat) VALUES ('r', ?, ?, ?) ON CONFLICT (run) DO"
+        " UPDATE SET "
+    )
     beat += "pid = excluded.pid, state = excluded.state, heartbeat = excluded.heartbeat"
     old.execute(beat, (nobody, RUNNING, time.time() - 1))
-    old.execute("INSERT INTO calls (key, run, pid, reserved, at) VALUES (?, 'r', ?, 5, '')", (request("a").key, nobody))
+    old.execute(
+        "INSERT INTO calls (key, run, pid, reserved, at) VALUES (?, 'r', ?, 5, '')",
+        (request("a").key, nobody),
+    )
     old.execute("INSERT INTO spends (run, paid, reserved) VALUES ('r', 0, 5)")
     old.execute("PRAGMA user_version = 4")
     log, live = ResponseLog(path), LiveState(path)
     assert log.spend("r") == (0, 5)
     assert seen(live) == (True, False)  # where its process runs is not known
     assert log.reserve(request("a"), "another", 1, 9) == Claim(elsewhere=True)
-    old.execute(beat, (nobody, RUNNING, time.time() - SILENT_S - 1))  # a process of the older version writes as it did
+    old.execute(
+        beat, (nobody, RUNNING, time.time() - SILENT_S - 1)
+    )  # a process of the older version writes as it did
     assert seen(live) == (False, True)
     old.close()
     log.close()

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from cotlab.review.labelling.queue import label_id, make_queue, progress, undo
 from cotlab.store.database import Store
-from cotlab.store.pending import drift_alerts, labelled_runs, pending_queues, last_label
+from cotlab.store.pending import drift_alerts, labelled_runs, last_label, pending_queues
 from tests.support.labelled_store import fill, label
 from tests.support.queue_store import submit
 
 
 def due(store: Store, rater: str) -> dict[str, tuple[int, int]]:
-    return {row["name"]: (row["due"], row["mine"]) for row in pending_queues(store, rater).to_dict("records")}
+    return {
+        row["name"]: (row["due"], row["mine"])
+        for row in pending_queues(store, rater).to_dict("records")
+    }
 
 
 def test_a_queue_is_due_until_its_items_have_the_labels_that_they_want(tmp_path: Path) -> None:
@@ -22,13 +25,26 @@ def test_a_queue_is_due_until_its_items_have_the_labels_that_they_want(tmp_path:
     items = [("run-1", f"i-{k:03}", "") for k in range(4)]
     one = make_queue(store, "one each", items[:3], by="ana")
     two = make_queue(store, "two each", items[:2], raters=2, by="ana")
-    gold = make_queue(store, "gold", items[:1], gold={("run-1", "i-003"): {"reasoning": "acceptable"}}, by="ana")
+    gold = make_queue(
+        store, "gold", items[:1], gold={("run-1", "i-003"): {"reasoning": "acceptable"}}, by="ana"
+    )
     assert due(store, "ana") == {"gold": (2, 0), "two each": (2, 0), "one each": (3, 0)}
-    for queue, k, rater in ((one, 0, "ana"), (two, 0, "ana"), (two, 0, "ben"), (two, 1, "ben"), (gold, 3, "ben")):
+    for queue, k, rater in (
+        (one, 0, "ana"),
+        (two, 0, "ana"),
+        (two, 0, "ben"),
+        (two, 1, "ben"),
+        (gold, 3, "ben"),
+    ):
         given = label("run-1", k, rater, queue=queue)
-        assert submit(store, replace(given, id=label_id(queue, given.run_id, given.item_id, rater, 0)))
+        assert submit(
+            store, replace(given, id=label_id(queue, given.run_id, given.item_id, rater, 0))
+        )
     assert due(store, "ana") == {"gold": (2, 0), "two each": (1, 1), "one each": (2, 1)}
-    assert due(store, "ben") == {"gold": (1, 1), "one each": (2, 0)}  # of two each ben has labelled all
+    assert due(store, "ben") == {
+        "gold": (1, 1),
+        "one each": (2, 0),
+    }  # of two each ben has labelled all
     for rater in ("ana", "ben", "cy"):
         told = {queue: progress(store, queue, rater).mine_left for queue in (one, two, gold)}
         found = {row["id"]: row["due"] for row in pending_queues(store, rater).to_dict("records")}
@@ -46,13 +62,27 @@ def test_the_newest_label_and_the_labelled_runs_are_known(tmp_path: Path) -> Non
 
 def test_an_alert_holds_until_a_later_check_of_the_same_two_clears_it(tmp_path: Path) -> None:
     store, start = Store(tmp_path), datetime(2026, 1, 1, tzinfo=UTC)
-    rows = [("a", "b", True), ("a", "c", True), ("a", "b", False), ("b", "a", True), ("c", "a", False)]
+    rows = [
+        ("a", "b", True),
+        ("a", "c", True),
+        ("a", "b", False),
+        ("b", "a", True),
+        ("c", "a", False),
+    ]
     with store.writing() as connection:
         for k, (reference, current, alert) in enumerate(rows):
             connection.execute(
                 "INSERT INTO drift_checks VALUES (?, ?, ?, ?, 'ana', ?, ?, '{}')",
-                [f"check-{k}", f'["{reference}"]', f'["{current}"]', start + timedelta(days=k), alert, f"reason {k}"],
+                [
+                    f"check-{k}",
+                    f'["{reference}"]',
+                    f'["{current}"]',
+                    start + timedelta(days=k),
+                    alert,
+                    f"reason {k}",
+                ],
             )
     assert drift_alerts(store)[["reference", "current", "reason"]].values.tolist() == [
-        [["b"], ["a"], "reason 3"], [["a"], ["c"], "reason 1"]
-    ]  # fmt: skip
+        [["b"], ["a"], "reason 3"],
+        [["a"], ["c"], "reason 1"],
+    ]

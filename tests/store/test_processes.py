@@ -37,8 +37,14 @@ def said(process: subprocess.Popen[str]) -> list[str]:
 def test_two_processes_write_and_read_at_once(store: Store) -> None:
     both = [start(store, "share", name) for name in ("one", "two")]
     counts = [[int(line) for line in said(process)] for process in both]
-    assert counts == [[SCORES_AN_ITEM * k for k in range(1, 11)]] * 2  # each sees its own rows grow, none lost on the way
-    assert len(read.run_scores(store, "one")) == len(read.run_scores(store, "two")) == 10 * SCORES_AN_ITEM
+    assert (
+        counts == [[SCORES_AN_ITEM * k for k in range(1, 11)]] * 2
+    )  # each sees its own rows grow, none lost on the way
+    assert (
+        len(read.run_scores(store, "one"))
+        == len(read.run_scores(store, "two"))
+        == 10 * SCORES_AN_ITEM
+    )
 
 
 def killed_after(process: subprocess.Popen[str], lines: int) -> list[str]:
@@ -104,4 +110,6 @@ def test_a_full_disk_is_told_and_costs_no_row_that_was_there(store: Store) -> No
     message, after = said(start(store, "full"))
     assert "cannot be written" in message
     assert int(after) == SCORES_AN_ITEM  # the same process goes on once there is room
-    assert read.run_scores(store, "r").groupby("item_id").size().to_dict() == {"kept": SCORES_AN_ITEM}
+    assert read.run_scores(store, "r").groupby("item_id").size().to_dict() == {
+        "kept": SCORES_AN_ITEM
+    }

@@ -1,4 +1,5 @@
-"""The response log: what was paid for is never lost, what may have been paid for is never forgotten."""
+"""The response log: what was paid for is never lost, what may have been paid for is never
+forgotten."""
 
 from __future__ import annotations
 
@@ -26,15 +27,24 @@ LOGP = st.floats(-100, 0)
 ZERO = dict.fromkeys(COUNTED, 0)
 COUNT = st.none() | st.integers(0, 10**6)
 RESPONSES = st.builds(
-    Response, st.just("k"), text=st.none() | TEXT, numbers=st.none() | st.lists(LOGP, max_size=3).map(tuple),
+    Response,
+    st.just("k"),
+    text=st.none() | TEXT,
+    numbers=st.none() | st.lists(LOGP, max_size=3).map(tuple),
     vectors=st.none() | st.lists(st.lists(LOGP, max_size=2).map(tuple), max_size=2).map(tuple),
     tokens=st.lists(
-        st.builds(Token, TEXT, LOGP, st.lists(st.tuples(TEXT, LOGP), max_size=2).map(tuple)), max_size=3
+        st.builds(Token, TEXT, LOGP, st.lists(st.tuples(TEXT, LOGP), max_size=2).map(tuple)),
+        max_size=3,
     ).map(tuple),
-    usage=st.builds(Usage, COUNT, COUNT, COUNT, COUNT), finish=TEXT, refused=st.booleans(), reasoning=st.none() | TEXT,
-    sent=st.dictionaries(TEXT, st.none() | TEXT | st.integers(-9, 9), max_size=2), device=st.sampled_from(["", "cpu"]),
-    batch=st.none() | st.integers(0, 9), received_at=TEXT,
-)  # fmt: skip
+    usage=st.builds(Usage, COUNT, COUNT, COUNT, COUNT),
+    finish=TEXT,
+    refused=st.booleans(),
+    reasoning=st.none() | TEXT,
+    sent=st.dictionaries(TEXT, st.none() | TEXT | st.integers(-9, 9), max_size=2),
+    device=st.sampled_from(["", "cpu"]),
+    batch=st.none() | st.integers(0, 9),
+    received_at=TEXT,
+)
 
 
 @pytest.fixture
@@ -57,7 +67,9 @@ def claim(log: ResponseLog, text: str, most: int = 10, cap: int = 1000, run: str
 
 @given(RESPONSES)
 @settings(max_examples=60, deadline=None)
-def test_a_stored_reply_comes_back_exactly(tmp_path_factory: pytest.TempPathFactory, response: Response) -> None:
+def test_a_stored_reply_comes_back_exactly(
+    tmp_path_factory: pytest.TempPathFactory, response: Response
+) -> None:
     log = ResponseLog(tmp_path_factory.mktemp("log") / "log.sqlite")
     asked = request("q")
     response = replace(response, key=asked.key)
@@ -69,7 +81,9 @@ def test_a_stored_reply_comes_back_exactly(tmp_path_factory: pytest.TempPathFact
 
 
 def test_reserve_settle_and_spend_add_up(log: ResponseLog) -> None:
-    first, second, third = (claim(log, text, most) for text, most in (("a", 100), ("b", 200), ("c", 300)))
+    first, second, third = (
+        claim(log, text, most) for text, most in (("a", 100), ("b", 200), ("c", 300))
+    )
     assert log.spend("r") == Spend(0, 600)
     log.settle(first, 40, "ok", (request("a"), reply(request("a"))))
     assert log.spend("r") == Spend(40, 500)
@@ -111,7 +125,8 @@ def test_the_running_sums_are_those_of_the_calls(
             log.settle(call, cost, "ok")
     rows = sqlite3.connect(path)
     paid, reserved = rows.execute(
-        "SELECT coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0) FROM calls"
+        "SELECT coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0)"
+        " FROM calls"
     ).fetchone()
     rows.close()
     assert log.spend("r") == Spend(paid, reserved)
@@ -120,26 +135,37 @@ def test_the_running_sums_are_those_of_the_calls(
 
 def test_what_a_dead_process_reserved_stays_reserved(path: Path, log: ResponseLog) -> None:
     code = (
-        "import os, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from store_worker import request;"
-        "from cotlab.store.responses import ResponseLog; log = ResponseLog(Path(sys.argv[2]));"
-        "log.reserve(request('a'), 'r', 123, 1000); os.kill(os.getpid(), 9)"
+        "import os, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from"
+        " store_worker import request;from cotlab.store.responses import ResponseLog; log ="
+        " ResponseLog(Path(sys.argv[2]));log.reserve(request('a'), 'r', 123, 1000);"
+        " os.kill(os.getpid(), 9)"
     )
-    died = subprocess.run([sys.executable, "-c", code, str(Path(__file__).parents[1] / "support"), str(path)], check=False)
+    died = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parents[1] / "support"), str(path)],
+        check=False,
+    )
     assert died.returncode == -9
     assert log.spend("r") == Spend(0, 123)
     assert log.reserve(request("a"), "r", 1000, 1000) == Claim()
-    assert log.reserve(request("a"), "r", 800, 1000).call is not None  # nobody waits for the dead one's reply
+    assert (
+        log.reserve(request("a"), "r", 800, 1000).call is not None
+    )  # nobody waits for the dead one's reply
 
 
-def test_a_request_under_way_in_a_living_process_is_not_sent_again(path: Path, log: ResponseLog) -> None:
+def test_a_request_under_way_in_a_living_process_is_not_sent_again(
+    path: Path, log: ResponseLog
+) -> None:
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from store_worker import request, reply;"
-        "from cotlab.store.responses import ResponseLog; log = ResponseLog(Path(sys.argv[2]));"
-        "call = log.reserve(request('a'), 'other', 1, 9).call; print('sent', flush=True); sys.stdin.readline();"
-        "log.settle(call, 1, 'ok', (request('a'), reply(request('a')))); print('settled', flush=True)"
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from store_worker"
+        " import request, reply;from cotlab.store.responses import ResponseLog; log ="
+        " ResponseLog(Path(sys.argv[2]));call = log.reserve(request('a'), 'other', 1, 9).call;"
+        " print('sent', flush=True); sys.stdin.readline();log.settle(call, 1, 'ok', (request('a'),"
+        " reply(request('a')))); print('settled', flush=True)"
     )
     command = [sys.executable, "-c", code, str(Path(__file__).parents[1] / "support"), str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdin is not None and other.stdout is not None
         assert other.stdout.readline() == "sent\n"
         assert log.reserve(request("a"), "r", 1, 9) == Claim(elsewhere=True)
@@ -147,7 +173,9 @@ def test_a_request_under_way_in_a_living_process_is_not_sent_again(path: Path, l
         assert log.reserve(request("b"), "r", 1, 9).call is not None
         live = LiveState(path)
         live.begin("other", Progress())  # the run has moved on to another process (this one) …
-        assert log.reserve(request("a"), "r", 1, 9).call is not None  # … so nobody waits for the old one's reply
+        assert (
+            log.reserve(request("a"), "r", 1, 9).call is not None
+        )  # … so nobody waits for the old one's reply
         live.close()
         other.stdin.write("\n")
         other.stdin.flush()
@@ -181,7 +209,9 @@ def test_refusals_are_kept_until_they_are_retried(path: Path, log: ResponseLog) 
 def test_a_redacted_row_has_no_text_and_is_no_reply(path: Path) -> None:
     log = ResponseLog(path, redact=True)
     asked = request("secret question")
-    said = Response(asked.key, "secret reply", tokens=(Token("secret", -1.0),), reasoning="secret thought")
+    said = Response(
+        asked.key, "secret reply", tokens=(Token("secret", -1.0),), reasoning="secret thought"
+    )
     log.settle(claim(log, "secret question"), 3, "ok", (asked, said))
     assert log.get(asked.key) is None
     assert log.spend("r") == Spend(3, 0)
@@ -212,12 +242,12 @@ def test_a_write_that_fails_leaves_a_log_that_works(log: ResponseLog) -> None:
 def test_an_older_log_is_migrated_with_its_sums(path: Path) -> None:
     old = sqlite3.connect(path)
     old.executescript(
-        "CREATE TABLE replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT, response TEXT, redacted INTEGER, at TEXT);"
-        "CREATE TABLE calls (id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid INTEGER, reserved INTEGER, cost INTEGER,"
-        " outcome TEXT, at TEXT);"
-        "INSERT INTO calls VALUES (1, 'k', 'r', 1, 100, 30, 'ok', ''), (2, 'k', 'r', 1, 100, NULL, NULL, ''),"
-        " (3, 'k', 's', 1, 5, 5, 'ok', '');"
-        "INSERT INTO replies VALUES ('k', 'complete', '{}', '{\"key\": \"k\", \"text\": \"kept\"}', 0, '');"
+        "CREATE TABLE replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT, response TEXT,"
+        " redacted INTEGER, at TEXT);CREATE TABLE calls (id INTEGER PRIMARY KEY, key TEXT, run"
+        " TEXT, pid INTEGER, reserved INTEGER, cost INTEGER, outcome TEXT, at TEXT);INSERT INTO"
+        " calls VALUES (1, 'k', 'r', 1, 100, 30, 'ok', ''), (2, 'k', 'r', 1, 100, NULL, NULL, ''),"
+        " (3, 'k', 's', 1, 5, 5, 'ok', '');INSERT INTO replies VALUES ('k', 'complete', '{}',"
+        ' \'{"key": "k", "text": "kept"}\', 0, \'\');'
     )
     old.close()
     log = ResponseLog(path)
@@ -233,22 +263,31 @@ def test_a_log_of_before_batches_keeps_its_sums_and_counts_its_calls(path: Path)
         for statement in step:
             old.execute(statement)
     old.executescript(
-        "INSERT INTO calls VALUES (1, 'k', 'r', 1, 100, 30, 'ok', ''), (2, 'l', 'r', 1, 100, NULL, NULL, ''),"
-        " (3, 'l', 'r', 1, 100, 0, 'RateLimited', ''), (4, 'm', 'r', 1, 9, NULL, 'ok', ''), (5, 'k', 's', 1, 5, 5, 'ok', '');"
-        "INSERT INTO spends VALUES ('r', 30, 109), ('s', 5, 0);"
-        "PRAGMA user_version = 2;"
+        "INSERT INTO calls VALUES (1, 'k', 'r', 1, 100, 30, 'ok', ''), (2, 'l', 'r', 1, 100, NULL,"
+        " NULL, ''), (3, 'l', 'r', 1, 100, 0, 'RateLimited', ''), (4, 'm', 'r', 1, 9, NULL, 'ok',"
+        " ''), (5, 'k', 's', 1, 5, 5, 'ok', '');INSERT INTO spends VALUES ('r', 30, 109), ('s', 5,"
+        " 0);PRAGMA user_version = 2;"
     )
     old.close()
     log = ResponseLog(path)
     assert log.spend("r") == Spend(30, 109) and log.spend("s") == Spend(5, 0)
     before = log.counts("r")
     # four calls, two of them with a reply; how many tokens those had was not summed then
-    assert (before["calls"], before["uncounted"], before["tokens_in"], before["tokens_out"]) == (4, 2, 0, 0)
+    assert (before["calls"], before["uncounted"], before["tokens_in"], before["tokens_out"]) == (
+        4,
+        2,
+        0,
+        0,
+    )
     assert (log.counts("s")["calls"], log.counts("s")["uncounted"]) == (1, 1)
     assert log.open_batches("r", "m") == [] and log.was_sent("r", "l")
     log.settle(2, 40, "ok", (request("a"), replace(reply(request("a")), usage=Usage(10, 5))))
     assert log.spend("r") == Spend(70, 9)
-    assert log.counts("r") == before | {"replies": before["replies"] + 1, "tokens_in": 10, "tokens_out": 5}
+    assert log.counts("r") == before | {
+        "replies": before["replies"] + 1,
+        "tokens_in": 10,
+        "tokens_out": 5,
+    }
     log.close()
 
 
@@ -258,13 +297,27 @@ def test_the_counts_of_a_run_add_up(path: Path, log: ResponseLog) -> None:
         asked = request(str(i))
         call = claim(log, str(i))
         log.settle(call, 1, "ok", (asked, replace(reply(asked), usage=usage)))
-        log.settle(call, 1, "ok", (asked, replace(reply(asked), usage=usage)))  # closed already: counts nothing
+        log.settle(
+            call, 1, "ok", (asked, replace(reply(asked), usage=usage))
+        )  # closed already: counts nothing
     log.settle(claim(log, "broken"), None, "timed out")
     claim(log, "open")
-    # six calls, four replies, two of them without both numbers; 10 + 20 tokens in, 5 + 7 + 3 out, 4 cached, 2 reasoned
-    told = {"calls": 6, "replies": 4, "uncounted": 2, "tokens_in": 30, "tokens_out": 15, "cached": 4, "reasoning": 2}
+    # six calls, four replies, two of them without both numbers; 10 + 20 tokens in, 5 + 7 + 3 out, 4
+    # cached, 2 reasoned
+    told = {
+        "calls": 6,
+        "replies": 4,
+        "uncounted": 2,
+        "tokens_in": 30,
+        "tokens_out": 15,
+        "cached": 4,
+        "reasoning": 2,
+    }
     assert log.counts("r") == told
-    free = [(request(f"free {i}"), replace(reply(request(f"free {i}")), usage=Usage(1, 2))) for i in range(3)]
+    free = [
+        (request(f"free {i}"), replace(reply(request(f"free {i}")), usage=Usage(1, 2)))
+        for i in range(3)
+    ]
     log.put(free, "r")
     log.put([], "r")
     assert log.counts("r") == told | {"calls": 9, "replies": 7, "tokens_in": 33, "tokens_out": 21}
@@ -277,7 +330,8 @@ def test_the_counts_of_a_run_add_up(path: Path, log: ResponseLog) -> None:
 @given(st.lists(st.tuples(COUNT, COUNT, COUNT, COUNT, st.booleans()), max_size=8))
 @settings(max_examples=25, deadline=None)
 def test_the_counts_are_those_of_the_replies(
-    tmp_path_factory: pytest.TempPathFactory, told: list[tuple[int | None, int | None, int | None, int | None, bool]]
+    tmp_path_factory: pytest.TempPathFactory,
+    told: list[tuple[int | None, int | None, int | None, int | None, bool]],
 ) -> None:
     log = ResponseLog(tmp_path_factory.mktemp("log") / "log.sqlite")
     for i, (*usage, free) in enumerate(told):
@@ -297,7 +351,10 @@ def test_the_sends_of_the_last_minute_are_those_of_one_run(path: Path, log: Resp
     for text, run in (("old", "r"), ("a", "r"), ("b", "r"), ("c", "another")):
         claim(log, text, run=run)
     rows = sqlite3.connect(path, isolation_level=None)
-    rows.execute("UPDATE calls SET at = ? WHERE id = 1", ((datetime.now(UTC) - timedelta(seconds=40)).isoformat(),))
+    rows.execute(
+        "UPDATE calls SET at = ? WHERE id = 1",
+        ((datetime.now(UTC) - timedelta(seconds=40)).isoformat(),),
+    )
     rows.close()
     ages = sorted(age for age, _ in log.sends_since("r", 60))
     assert len(ages) == 3 and 0 <= ages[0] <= ages[1] < 10 and 40 <= ages[2] < 50
@@ -316,7 +373,12 @@ def test_a_batch_is_open_until_it_ended(path: Path, log: ResponseLog) -> None:
     log.settle(calls[request("b").key], 3, "ok", (request("b"), reply(request("b"))))
     later = ResponseLog(path)  # another process finds what is not settled, the oldest batch first
     first, second = later.open_batches("r", "p/m")
-    assert first == OpenBatch("first", "id-1", begun.at, {key: call for key, call in calls.items() if key != request("b").key})
+    assert first == OpenBatch(
+        "first",
+        "id-1",
+        begun.at,
+        {key: call for key, call in calls.items() if key != request("b").key},
+    )
     assert (second.name, second.vendor_id, len(second.calls)) == ("second", None, 1)
     later.set_batch("first", ended=True)
     later.close()
@@ -358,14 +420,17 @@ def test_live_runs_are_told_and_asked_to_stop(path: Path) -> None:
     live.close()
 
 
-def test_a_run_whose_process_is_gone_is_not_alive_and_its_newer_words_are_passed_over(path: Path) -> None:
+def test_a_run_whose_process_is_gone_is_not_alive_and_its_newer_words_are_passed_over(
+    path: Path,
+) -> None:
     live = LiveState(path)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     rows = sqlite3.connect(path, isolation_level=None)
     state = '{"status": "running", "of_tomorrow": 1}'
     rows.execute(
-        "INSERT INTO live (run, pid, machine, state, heartbeat) VALUES ('r', ?, ?, ?, 1e12)", (gone.pid, this_machine(), state)
+        "INSERT INTO live (run, pid, machine, state, heartbeat) VALUES ('r', ?, ?, ?, 1e12)",
+        (gone.pid, this_machine(), state),
     )
     rows.close()
     told = live.get("r")

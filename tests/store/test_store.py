@@ -1,4 +1,5 @@
-"""The store keeps exactly what it is given: round trips, replacement, rollback, schema, and what it says when it cannot."""
+"""The store keeps exactly what it is given: round trips, replacement, rollback, schema, and what it
+says when it cannot."""
 
 from __future__ import annotations
 
@@ -21,19 +22,30 @@ from cotlab.store.write import Ended
 from tests.support.store_worker import ended
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-HOSTILE = TEXT | st.sampled_from(["'; DROP TABLE scores; --", "NULL", "nan", "None", "", "\x00", "a\r\nb", "🙂‮evil", "{}"])
+HOSTILE = TEXT | st.sampled_from(
+    ["'; DROP TABLE scores; --", "NULL", "nan", "None", "", "\x00", "a\r\nb", "🙂‮evil", "{}"]
+)
 
 
 @st.composite
 def scores(draw: st.DrawFn) -> Score:
     value = draw(st.none() | st.floats(0, 1))
     return Score(
-        draw(HOSTILE), "item", value, step=draw(st.none() | st.integers(0, 500)), sample=draw(st.integers(0, 99)),
+        draw(HOSTILE),
+        "item",
+        value,
+        step=draw(st.none() | st.integers(0, 500)),
+        sample=draw(st.integers(0, 99)),
         facet=tuple(sorted(draw(st.dictionaries(HOSTILE, HOSTILE, max_size=3)).items())),
         where=draw(st.none() | st.tuples(st.integers(0, 9), st.integers(10, 99))),
-        status="ok" if value is not None else draw(st.sampled_from(["undefined", "refused", "stopped", "error"])),
-        reason=draw(st.none() | HOSTILE), evidence=tuple(draw(st.lists(HOSTILE, max_size=2))),
-    )  # fmt: skip
+        status=(
+            "ok"
+            if value is not None
+            else draw(st.sampled_from(["undefined", "refused", "stopped", "error"]))
+        ),
+        reason=draw(st.none() | HOSTILE),
+        evidence=tuple(draw(st.lists(HOSTILE, max_size=2))),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +66,25 @@ def keep(store: Store, run: str, *done: Ended) -> None:
 def as_read(run: str, score: Score) -> tuple[Any, ...]:
     """A score as its row should come back; None where the row holds NULL."""
     lo, hi = score.where or (None, None)
-    return (score.metric, score.value, score.step, score.sample, json.dumps(dict(score.facet)), score.status, score.reason,
-            lo, hi, score.evidence)  # fmt: skip
+    return (
+        score.metric,
+        score.value,
+        score.step,
+        score.sample,
+        json.dumps(dict(score.facet)),
+        score.status,
+        score.reason,
+        lo,
+        hi,
+        score.evidence,
+    )
 
 
 def rows_of(store: Store, run: str) -> Counter[tuple[Any, ...]]:
     with store.reading() as connection:
         rows = connection.execute(
-            "SELECT metric, value, step, sample, facet, status, reason, where_lo, where_hi, evidence FROM scores WHERE run = ?",
+            "SELECT metric, value, step, sample, facet, status, reason, where_lo, where_hi,"
+            " evidence FROM scores WHERE run = ?",
             [run],
         ).fetchall()
     return Counter((*row[:-1], tuple(row[-1])) for row in rows)
@@ -81,20 +104,35 @@ def test_scores_come_back_as_they_were_written(shared: Store, given_scores: list
 
 test_scores_come_back_as_they_were_written.count = 0  # type: ignore[attr-defined]
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | HOSTILE, lambda j: st.lists(j, max_size=2), max_leaves=4)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | HOSTILE,
+    lambda j: st.lists(j, max_size=2),
+    max_leaves=4,
+)
 ITEMS = st.lists(
     st.tuples(
-        HOSTILE, HOSTILE, st.none() | HOSTILE, st.lists(HOSTILE, max_size=3), HOSTILE, st.dictionaries(TEXT, JSON, max_size=2)
+        HOSTILE,
+        HOSTILE,
+        st.none() | HOSTILE,
+        st.lists(HOSTILE, max_size=3),
+        HOSTILE,
+        st.dictionaries(TEXT, JSON, max_size=2),
     ),
-    min_size=1, max_size=4, unique_by=lambda item: item[0],
-)  # fmt: skip
+    min_size=1,
+    max_size=4,
+    unique_by=lambda item: item[0],
+)
 
 
 @given(ITEMS)
 @settings(max_examples=15, deadline=None)
 def test_a_suite_comes_back_as_it_was_written(shared: Store, told: list[Any]) -> None:
     suite = Suite.of(
-        "s", [Item(i, q, a, tuple(Step(n, t) for n, t in enumerate(steps)), c, meta) for i, q, a, steps, c, meta in told]
+        "s",
+        [
+            Item(i, q, a, tuple(Step(n, t) for n, t in enumerate(steps)), c, meta)
+            for i, q, a, steps, c, meta in told
+        ],
     )
     with shared.writing() as connection:
         write.add_suite(connection, suite)
@@ -105,7 +143,18 @@ def test_a_suite_comes_back_as_it_was_written(shared: Store, told: list[Any]) ->
 
 
 def test_a_redacted_suite_keeps_no_text_until_it_is_added_in_full(store: Store) -> None:
-    suite = Suite.of("s", [Item("i", "secret question", "secret answer", (Step(0, "secret step"),), meta={"k": "secret meta"})])
+    suite = Suite.of(
+        "s",
+        [
+            Item(
+                "i",
+                "secret question",
+                "secret answer",
+                (Step(0, "secret step"),),
+                meta={"k": "secret meta"},
+            )
+        ],
+    )
     with store.writing() as connection:
         write.add_suite(connection, suite, redact=True)
     assert read.is_redacted(store, suite.digest)
@@ -120,11 +169,21 @@ def test_null_is_not_a_number(store: Store) -> None:
     keep(
         store,
         "r",
-        Ended("s", 1, "p", "i", (Score("m", "i", None, status="undefined", reason="no answer"), Score("m", "i", 1.0))),
+        Ended(
+            "s",
+            1,
+            "p",
+            "i",
+            (Score("m", "i", None, status="undefined", reason="no answer"), Score("m", "i", 1.0)),
+        ),
     )
     with store.reading() as connection:
-        assert connection.execute("SELECT avg(value), count(value), count(*) FROM scores").fetchone() == (1.0, 1, 2)
-        assert connection.execute("SELECT count(*) FROM scores WHERE isnan(value)").fetchone() == (0,)
+        assert connection.execute(
+            "SELECT avg(value), count(value), count(*) FROM scores"
+        ).fetchone() == (1.0, 1, 2)
+        assert connection.execute("SELECT count(*) FROM scores WHERE isnan(value)").fetchone() == (
+            0,
+        )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -135,12 +194,26 @@ def test_a_value_that_is_no_number_is_never_written(store: Store, value: float) 
 
 
 def test_estimates_without_a_value_come_back_as_null(store: Store) -> None:
-    undefined = Estimate("rrr", (("mode", "remove"),), None, None, None, 0.95, 0, 3, "none", "items", "no step is defined")
+    undefined = Estimate(
+        "rrr",
+        (("mode", "remove"),),
+        None,
+        None,
+        None,
+        0.95,
+        0,
+        3,
+        "none",
+        "items",
+        "no step is defined",
+    )
     with store.writing() as connection:
         write.set_estimates(connection, "r", [undefined])
         write.set_estimates(connection, "r", [undefined])
     (row,) = read.run_estimates(store, "r").to_dict("records")
-    assert pd.isna(row["point"]) and row["reason"] == "no step is defined" and row["n_undefined"] == 3
+    assert (
+        pd.isna(row["point"]) and row["reason"] == "no step is defined" and row["n_undefined"] == 3
+    )
 
 
 def test_an_item_written_twice_has_its_rows_once(store: Store) -> None:
@@ -153,7 +226,12 @@ def test_an_item_written_twice_has_its_rows_once(store: Store) -> None:
 
 def test_a_second_result_replaces_the_first_whole(store: Store) -> None:
     keep(store, "r", ended("a"), ended("b"))
-    keep(store, "r", Ended("ablation", 1, "p", "a", (Score("ccs", "a", 1.0, step=0),)), Ended("other", 1, "p", "b", ()))
+    keep(
+        store,
+        "r",
+        Ended("ablation", 1, "p", "a", (Score("ccs", "a", 1.0, step=0),)),
+        Ended("other", 1, "p", "b", ()),
+    )
     left = read.run_scores(store, "r")
     assert left.groupby("item_id").size().to_dict() == {"a": 1, "b": 3}
     assert left[left["item_id"] == "a"]["value"].tolist() == [1.0]
@@ -179,7 +257,9 @@ def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
 
 def schema(store: Store) -> list[tuple[Any, ...]]:
     with store.reading() as connection:
-        return connection.execute("SELECT table_name, column_name, data_type FROM duckdb_columns() ORDER BY ALL").fetchall()
+        return connection.execute(
+            "SELECT table_name, column_name, data_type FROM duckdb_columns() ORDER BY ALL"
+        ).fetchall()
 
 
 def test_an_empty_file_and_no_file_get_the_same_schema(store: Store, tmp_path: Path) -> None:
@@ -187,20 +267,30 @@ def test_an_empty_file_and_no_file_get_the_same_schema(store: Store, tmp_path: P
     empty.folder.mkdir()
     duckdb.connect(empty.path).close()
     assert schema(empty) == schema(store)
-    assert {"scores", "runs", "suites", "items", "ended", "estimates"} <= {row[0] for row in schema(store)}
+    assert {"scores", "runs", "suites", "items", "ended", "estimates"} <= {
+        row[0] for row in schema(store)
+    }
 
 
-def test_an_older_file_is_migrated_and_keeps_its_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_file_is_migrated_and_keeps_its_rows(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keep(store, "r", ended("a"))
-    more = lambda connection: connection.execute("ALTER TABLE scores ADD COLUMN weight DOUBLE DEFAULT 2")  # noqa: E731
+    more = lambda connection: connection.execute(
+        "ALTER TABLE scores ADD COLUMN weight DOUBLE DEFAULT 2"
+    )  # noqa: E731
     monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
     newer = Store(store.folder)
     assert read.run_scores(newer, "r")["weight"].tolist() == [2.0] * 3
     with newer.reading() as connection:
-        assert connection.execute("SELECT max(version) FROM schema_version").fetchone() == (len(migrations.MIGRATIONS),)
+        assert connection.execute("SELECT max(version) FROM schema_version").fetchone() == (
+            len(migrations.MIGRATIONS),
+        )
 
 
-def test_a_migration_that_fails_leaves_the_older_file(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_leaves_the_older_file(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keep(store, "r", ended("a"))
     before = schema(store)
 
@@ -227,7 +317,9 @@ def test_a_newer_file_is_refused_by_name(store: Store) -> None:
 
 
 def test_a_file_that_is_no_database_is_told_at_once(tmp_path: Path) -> None:
-    broken = Store(tmp_path / "locked clocks", patience_s=60)  # a name that holds the word of another error
+    broken = Store(
+        tmp_path / "locked clocks", patience_s=60
+    )  # a name that holds the word of another error
     broken.folder.mkdir()
     broken.path.write_bytes(b"not a database" * 999)
     with pytest.raises(StoreError, match="not a valid DuckDB database"), broken.reading():
@@ -238,5 +330,8 @@ def test_a_file_that_is_no_database_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["file/store", "/proc/cotlab", "/proc"])
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="cannot be (made|opened)"), Store(tmp_path / folder).writing():
+    with (
+        pytest.raises(StoreError, match="cannot be (made|opened)"),
+        Store(tmp_path / folder).writing(),
+    ):
         pass

@@ -1,4 +1,5 @@
-"""The suite format: what is read, what is refused, and that all defects are told at once with their place."""
+"""The suite format: what is read, what is refused, and that all defects are told at once with their
+place."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ FAITHCHECK = Path(__file__).parents[3] / "shared" / "data" / "faithcheck_suites"
 
 def record(**changes: Any) -> dict[str, Any]:
     """A good line; ``...`` as a value leaves the key out."""
-    good = {"item_id": "a", "prompt": "How many?", "reference_cot": [{"index": 0, "text": "One."}], "ground_truth": "1"}
+    good = {
+        "item_id": "a",
+        "prompt": "How many?",
+        "reference_cot": [{"index": 0, "text": "One."}],
+        "ground_truth": "1",
+    }
     return {key: value for key, value in {**good, **changes}.items() if value is not ...}
 
 
@@ -37,11 +43,18 @@ def defects(data: bytes, **options: Any) -> list[SuiteError]:
 def test_a_good_file(tmp_path: Path) -> None:
     path = tmp_path / "eggs.jsonl"
     first = record(item_id=" a ", category="sums", source={"page": 3}, level=2)
-    path.write_bytes(b"\n" + lines(first) + b"   \n\r\n" + lines(record(item_id="b", ground_truth=None, category=7)))
+    path.write_bytes(
+        b"\n"
+        + lines(first)
+        + b"   \n\r\n"
+        + lines(record(item_id="b", ground_truth=None, category=7))
+    )
     suite = load_suite(path)
     assert suite.name == "eggs"
     assert suite.items == (
-        Item("a", "How many?", "1", (Step(0, "One."),), "sums", {"source": {"page": 3}, "level": 2}),
+        Item(
+            "a", "How many?", "1", (Step(0, "One."),), "sums", {"source": {"page": 3}, "level": 2}
+        ),
         Item("b", "How many?", None, (Step(0, "One."),), "", {"category": 7}),
     )
     assert suite == parse_suite(path.read_bytes(), "eggs.jsonl")
@@ -54,7 +67,9 @@ def test_faithcheck_suites_load_unchanged(name: str) -> None:
     path = FAITHCHECK / f"{name}.jsonl"
     if not path.exists():
         pytest.skip("the FaithCheck suites are not beside the repository (../shared/data)")
-    raw = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    raw = [
+        json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()
+    ]
     suite = load_suite(path)
     assert [item.id for item in suite.items] == [r["item_id"] for r in raw]
     assert [item.question for item in suite.items] == [r["prompt"] for r in raw]
@@ -68,7 +83,7 @@ def test_faithcheck_suites_load_unchanged(name: str) -> None:
     ("changes", "field", "says"),
     [
         ({"item_id": ...}, "item_id", "is missing"),
-        ({"item_id": 7}, "item_id", "must be a string, e.g. \"gsm8k-0001\"; found the number 7"),
+        ({"item_id": 7}, "item_id", 'must be a string, e.g. "gsm8k-0001"; found the number 7'),
         ({"item_id": "  "}, "item_id", "is empty"),
         ({"item_id": "a\tb"}, "item_id", r"control character (a\tb)"),
         ({"item_id": "a\u2028b"}, "item_id", r"control character (a\u2028b)"),
@@ -76,23 +91,51 @@ def test_faithcheck_suites_load_unchanged(name: str) -> None:
         ({"prompt": ["x"]}, "prompt", "must be a string; found a list"),
         ({"prompt": ""}, "prompt", "is empty"),
         ({"ground_truth": ...}, "ground_truth", "is missing; write null where there is no answer"),
-        ({"ground_truth": 18}, "ground_truth", 'must be a string or null, e.g. "18"; found the number 18'),
+        (
+            {"ground_truth": 18},
+            "ground_truth",
+            'must be a string or null, e.g. "18"; found the number 18',
+        ),
         ({"ground_truth": False}, "ground_truth", "found false"),
         ({"ground_truth": " "}, "ground_truth", "is empty; write null"),
         ({"reference_cot": ...}, "reference_cot", "is missing; allowed only with --chain own"),
         ({"reference_cot": None}, "reference_cot", "is null; allowed only with --chain own"),
         ({"reference_cot": "One."}, "reference_cot", "must be a list"),
         ({"reference_cot": []}, "reference_cot", "empty chain"),
-        ({"reference_cot": ["One."]}, "reference_cot[0]", 'must be an object {"index": 0, "text": "…"}; found text'),
+        (
+            {"reference_cot": ["One."]},
+            "reference_cot[0]",
+            'must be an object {"index": 0, "text": "…"}; found text',
+        ),
         ({"reference_cot": [{"text": "One."}]}, "reference_cot[0].index", "is missing"),
         ({"reference_cot": [{"index": 0}]}, "reference_cot[0].text", "is missing"),
-        ({"reference_cot": [{"index": "0", "text": "One."}]}, "reference_cot[0].index", "whole number; found text"),
-        ({"reference_cot": [{"index": True, "text": "One."}]}, "reference_cot[0].index", "whole number; found true"),
-        ({"reference_cot": [{"index": 0, "text": "\n "}]}, "reference_cot[0].text", "is an empty step"),
-        ({"reference_cot": [{"index": 0, "text": None}]}, "reference_cot[0].text", "must be a string; found null"),
-        ({"reference_cot": [{"index": 1, "text": "One."}]}, "reference_cot[0].index", "is 1 where 0 is due"),
+        (
+            {"reference_cot": [{"index": "0", "text": "One."}]},
+            "reference_cot[0].index",
+            "whole number; found text",
+        ),
+        (
+            {"reference_cot": [{"index": True, "text": "One."}]},
+            "reference_cot[0].index",
+            "whole number; found true",
+        ),
+        (
+            {"reference_cot": [{"index": 0, "text": "\n "}]},
+            "reference_cot[0].text",
+            "is an empty step",
+        ),
+        (
+            {"reference_cot": [{"index": 0, "text": None}]},
+            "reference_cot[0].text",
+            "must be a string; found null",
+        ),
+        (
+            {"reference_cot": [{"index": 1, "text": "One."}]},
+            "reference_cot[0].index",
+            "is 1 where 0 is due",
+        ),
     ],
-)  # fmt: skip
+)
 def test_one_defect_one_message(changes: dict[str, Any], field: str, says: str) -> None:
     bad = record(**changes)
     (error,) = defects(b"\n" + lines(bad))
@@ -115,16 +158,29 @@ def test_equal_ids_name_both_lines() -> None:
 
 
 def test_all_defects_at_once_and_the_count_of_good_lines() -> None:
-    data = lines(record(prompt=1, ground_truth=2), record(item_id="b")) + b"nonsense\n" + lines(record(item_id="c"))
+    data = (
+        lines(record(prompt=1, ground_truth=2), record(item_id="b"))
+        + b"nonsense\n"
+        + lines(record(item_id="c"))
+    )
     with pytest.raises(SuiteErrors, match="2 other lines are good") as caught:
         parse_suite(data, "s.jsonl")
-    assert [(e.line, e.field) for e in caught.value.errors] == [(1, "prompt"), (1, "ground_truth"), (3, "")]
+    assert [(e.line, e.field) for e in caught.value.errors] == [
+        (1, "prompt"),
+        (1, "ground_truth"),
+        (3, ""),
+    ]
     assert caught.value.good == 2
     assert [item.id for item in parse_suite(data, "s.jsonl", good_lines=True).items] == ["b", "c"]
 
 
 def test_all_missing_fields_of_a_line_in_the_order_of_the_format() -> None:
-    assert [e.field for e in defects(b"{}")] == ["item_id", "prompt", "ground_truth", "reference_cot"]
+    assert [e.field for e in defects(b"{}")] == [
+        "item_id",
+        "prompt",
+        "ground_truth",
+        "reference_cot",
+    ]
 
 
 def test_good_lines_without_a_good_line_raises() -> None:
@@ -148,16 +204,28 @@ def test_a_hopeless_file_keeps_a_bounded_number_of_defects() -> None:
     assert "5 more defects" in errors[-1].message
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1).filter(str.strip)
-ids = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1).map(str.strip).filter(bool)
+texts = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1
+).filter(str.strip)
+ids = (
+    st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1)
+    .map(str.strip)
+    .filter(bool)
+)
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | any_text,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | any_text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
     max_leaves=6,
 )
 metas = st.dictionaries(
-    any_text.filter(lambda key: key not in {"item_id", "prompt", "reference_cot", "ground_truth", "category"}),
+    any_text.filter(
+        lambda key: key not in {"item_id", "prompt", "reference_cot", "ground_truth", "category"}
+    ),
     json_values,
     max_size=3,
 )
@@ -166,7 +234,9 @@ items = st.builds(
     id=ids,
     question=texts,
     answer=st.none() | texts,
-    steps=st.lists(texts, max_size=4).map(lambda found: tuple(Step(i, text) for i, text in enumerate(found))),
+    steps=st.lists(texts, max_size=4).map(
+        lambda found: tuple(Step(i, text) for i, text in enumerate(found))
+    ),
     category=any_text,
     meta=metas,
 )
@@ -190,7 +260,10 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, made: list[Item]) 
         (Item("a", "Q", "", ()), "ground_truth: is empty"),
         (Item("a", "Q\ud800", None, ()), "cannot be written"),
         (Item("a", "Q", None, (), meta={"prompt": "P"}), "'prompt' is a field of the format"),
-        (Item("a", "Q", None, (), "c", meta={"category": 1}), "'category' is a field of the format"),
+        (
+            Item("a", "Q", None, (), "c", meta={"category": 1}),
+            "'category' is a field of the format",
+        ),
         (Item("a", "Q", None, (), meta={"category": "c"}), "would not read back as it is"),
         (Item("a", "Q", None, (), meta={"x": float("nan")}), "cannot be written"),
         (Item("a", "Q", None, (), meta={"x": object()}), "cannot be written"),

@@ -1,4 +1,5 @@
-"""Files that nobody should have made: each one gives suite errors, in bounded memory, never a traceback."""
+"""Files that nobody should have made: each one gives suite errors, in bounded memory, never a
+traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ import pytest
 from cotlab.core.errors import SuiteError, SuiteErrors
 from cotlab.suites.jsonl import MAX_LINE_BYTES, file_sha256, load_suite, parse_suite
 
-GOOD = b'{"item_id":"a","prompt":"Q","reference_cot":[{"index":0,"text":"One."}],"ground_truth":"1"}'
+GOOD = (
+    b'{"item_id":"a","prompt":"Q","reference_cot":[{"index":0,"text":"One."}],"ground_truth":"1"}'
+)
 OTHER = GOOD.replace(b'"a"', b'"b"')
 
 
@@ -85,7 +88,10 @@ def test_empty(data: bytes) -> None:
         (b'"text"', "must be a JSON object; found text"),
         (b"null", "must be a JSON object; found null"),
         (b"12", "must be a JSON object; found the number 12"),
-        (b"[" + GOOD + b"]", "must be a JSON object; found a list; take the objects out of the list"),
+        (
+            b"[" + GOOD + b"]",
+            "must be a JSON object; found a list; take the objects out of the list",
+        ),
         (GOOD + b" " + OTHER, "is not JSON: extra data at column 93"),
         (GOOD + b"\r" + OTHER, "is not JSON: extra data"),
         (GOOD[:-1], "is not JSON: it breaks off"),
@@ -108,11 +114,16 @@ def test_a_whole_document_is_recognised(indent: int | None, as_list: bool) -> No
         text = text.replace("}, {", "},\n{").replace('"prompt"', '\n"prompt"')
     error = only_error(text.encode())
     assert error.line == 1
-    assert error.message == "looks like one JSON document over several lines; write one object a line"
+    assert (
+        error.message == "looks like one JSON document over several lines; write one object a line"
+    )
 
 
 def test_a_list_around_the_lines_is_recognised() -> None:
-    assert "looks like one JSON document" in only_error(b"[\n" + GOOD + b",\n" + OTHER + b"\n]\n").message
+    assert (
+        "looks like one JSON document"
+        in only_error(b"[\n" + GOOD + b",\n" + OTHER + b"\n]\n").message
+    )
 
 
 def test_a_first_line_that_breaks_off_does_not_hide_the_rest() -> None:
@@ -154,7 +165,10 @@ def test_the_limit_of_a_line_is_exact(end: bytes, over: int) -> None:
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":'])
 def test_nesting(opening: bytes) -> None:
     assert "nested too deeply; 64 levels" in only_error(opening * 100_000).message
-    assert "nested too deeply; 64 levels" in only_error(with_extra("[" * 100_000 + "]" * 100_000)).message
+    assert (
+        "nested too deeply; 64 levels"
+        in only_error(with_extra("[" * 100_000 + "]" * 100_000)).message
+    )
 
 
 def test_nesting_has_an_exact_limit() -> None:
@@ -171,7 +185,11 @@ def test_nesting_has_an_exact_limit() -> None:
         (with_extra(r'"a\u0000b"'), "x", "holds a NUL character at position 1"),
         (with_extra(r'"a\ud800b"'), "x", r"not valid text: lone surrogate \ud800 at position 1"),
         (with_extra(r'[{"k": "\udc00"}]'), "x[0].k", r"lone surrogate \udc00"),
-        (with_extra(r'{"\ud800": 1}'), r"x.\ud800", r"the key is not valid text: lone surrogate \ud800"),
+        (
+            with_extra(r'{"\ud800": 1}'),
+            r"x.\ud800",
+            r"the key is not valid text: lone surrogate \ud800",
+        ),
         (GOOD.replace(b'"Q"', rb'"Q\ud83d"'), "prompt", "not valid text"),
         (GOOD.replace(b"One.", rb"\udfff"), "reference_cot[0].text", "not valid text"),
         (with_extra("1e400"), "x", "a number too large to keep"),
@@ -186,7 +204,11 @@ def test_nesting_has_an_exact_limit() -> None:
         (with_extra('{"y":{"z":1,"z":2}}'), "x.y.z", "appears twice"),
         (GOOD[:-1] + b',"prompt":"other"}', "prompt", "appears twice"),
         (GOOD.replace(b'"a"', rb'"a\u001b[2J"'), "item_id", r"control character (a\x1b[2J)"),
-        (GOOD.replace(b'"a"', rb'"a\n"')[:-1] + b',"item\\u0007":NaN}', r"item\x07", "NaN is not JSON"),
+        (
+            GOOD.replace(b'"a"', rb'"a\n"')[:-1] + b',"item\\u0007":NaN}',
+            r"item\x07",
+            "NaN is not JSON",
+        ),
     ],
 )
 def test_values_that_no_suite_may_hold(data: bytes, field: str, says: str) -> None:
@@ -198,7 +220,10 @@ def test_values_that_no_suite_may_hold(data: bytes, field: str, says: str) -> No
 
 
 def test_a_large_but_real_number_is_kept() -> None:
-    assert parse_suite(with_extra("[1e308, " + "9" * 300 + "]"), "s").items[0].meta["x"] == [1e308, int("9" * 300)]
+    assert parse_suite(with_extra("[1e308, " + "9" * 300 + "]"), "s").items[0].meta["x"] == [
+        1e308,
+        int("9" * 300),
+    ]
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
@@ -212,15 +237,24 @@ def test_utf8_mark_and_line_ends_are_accepted(line_end: bytes, mark: bytes) -> N
 def test_utf16_is_named(encoding: str) -> None:
     error = only_error((GOOD + b"\n" + OTHER).decode().encode(encoding))
     assert error.line == 1
-    assert error.message == f"byte 0 of the file says {encoding[:6].upper()}; save the file as UTF-8"
+    assert (
+        error.message == f"byte 0 of the file says {encoding[:6].upper()}; save the file as UTF-8"
+    )
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_latin1_names_line_and_byte(mark: bytes) -> None:
-    data = mark + GOOD + b"\n" + OTHER.replace(b'"Q"', '"\N{LATIN SMALL LETTER E WITH ACUTE}"'.encode("latin-1"))
+    data = (
+        mark
+        + GOOD
+        + b"\n"
+        + OTHER.replace(b'"Q"', '"\N{LATIN SMALL LETTER E WITH ACUTE}"'.encode("latin-1"))
+    )
     error = only_error(data)
     assert error.line == 2
-    assert error.message == f"byte {data.index(0xE9)} of the file is not UTF-8; save the file as UTF-8"
+    assert (
+        error.message == f"byte {data.index(0xE9)} of the file is not UTF-8; save the file as UTF-8"
+    )
     assert r"\xe9" in error.raw
 
 

@@ -1,4 +1,5 @@
-"""The mixed suite: every chain is what its kind says, and is called valid exactly where it is the true one."""
+"""The mixed suite: every chain is what its kind says, and is called valid exactly where it is the
+true one."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ SUITE = mixed_suite(600, 3)
 def stated(steps: tuple[str, ...]) -> list[tuple[int, int, int, int]]:
     """(number, before, change, after) of each step, read back from its text."""
     found = [EQUATION.fullmatch(text) for text in steps]
-    return [(int(m[1]), int(m[2]), int(m[4]) * (1 if m[3] == "+" else -1), int(m[5])) for m in found if m]
+    return [
+        (int(m[1]), int(m[2]), int(m[4]) * (1 if m[3] == "+" else -1), int(m[5]))
+        for m in found
+        if m
+    ]
 
 
 def test_what_is_called_valid_is_what_the_question_says_read_back_from_the_text() -> None:

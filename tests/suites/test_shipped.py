@@ -24,7 +24,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_shipped_names_come_from_the_folder(folder: Path) -> None:
-    assert shipped_suites() == {"math": folder / "math.jsonl", "wordproblems": folder / "wordproblems.jsonl"}
+    assert shipped_suites() == {
+        "math": folder / "math.jsonl",
+        "wordproblems": folder / "wordproblems.jsonl",
+    }
 
 
 def test_no_folder_no_suites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -45,16 +48,22 @@ def test_a_name_or_a_path(folder: Path, tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_gets_a_suggestion(folder: Path) -> None:
-    with pytest.raises(UnknownName, match=r"Unknown suite 'wordproblem'. Did you mean 'wordproblems'\?"):
+    with pytest.raises(
+        UnknownName, match=r"Unknown suite 'wordproblem'. Did you mean 'wordproblems'\?"
+    ):
         find_suite("wordproblem")
 
 
 def test_a_wrong_path_gets_a_suggestion(folder: Path) -> None:
-    with pytest.raises(SuiteError, match=r"suites/meth.jsonl: no such file; did you mean suites/math.jsonl\?"):
+    with pytest.raises(
+        SuiteError, match=r"suites/meth.jsonl: no such file; did you mean suites/math.jsonl\?"
+    ):
         find_suite("suites/meth.jsonl")
 
 
-@pytest.mark.parametrize("name", ["", "a\x00b", "x" * 5000, "x/" * 5000, "\ud800", "~", "a.b\x1b[2J"])
+@pytest.mark.parametrize(
+    "name", ["", "a\x00b", "x" * 5000, "x/" * 5000, "\ud800", "~", "a.b\x1b[2J"]
+)
 def test_hostile_names(folder: Path, name: str) -> None:
     with pytest.raises((SuiteError, UnknownName)) as caught:
         find_suite(name)

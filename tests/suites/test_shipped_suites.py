@@ -196,9 +196,19 @@ def test_evaluator_computes_the_allowed_forms():
 
 @pytest.mark.parametrize(
     "bad",
-    ["__import__('os')", "open('x')", "(1).real", "[x for x in [1]]", "lambda: 1", "9 ** 9 ** 9", "True", "'a' * 9",
-     "print(1)", "name"],
-)  # fmt: skip
+    [
+        "__import__('os')",
+        "open('x')",
+        "(1).real",
+        "[x for x in [1]]",
+        "lambda: 1",
+        "9 ** 9 ** 9",
+        "True",
+        "'a' * 9",
+        "print(1)",
+        "name",
+    ],
+)
 def test_evaluator_refuses_everything_else(bad):
     with pytest.raises(ValueError):
         evaluate(bad)
@@ -263,7 +273,9 @@ def test_counts():
     assert len(ITEMS["math"]) == 40
     assert Counter(item["category"] for item in ITEMS["math"]) == dict.fromkeys(MATH_CATEGORIES, 8)
     assert len(ITEMS["commonsense"]) == 40
-    assert Counter(item["category"] for item in ITEMS["commonsense"]) == dict.fromkeys(COMMONSENSE_CATEGORIES, 8)
+    assert Counter(item["category"] for item in ITEMS["commonsense"]) == dict.fromkeys(
+        COMMONSENSE_CATEGORIES, 8
+    )
     assert len(ITEMS["evaluation"]) >= 320
     categories = Counter(item["category"] for item in ITEMS["evaluation"])
     assert set(categories) == set(EVAL_CATEGORIES)
@@ -299,7 +311,11 @@ def test_items_are_sorted():
 
 def test_no_near_duplicates():
     grams = [(ident(item), trigrams(item["prompt"])) for item in ALL]
-    close = [(a, b) for (a, left), (b, right) in combinations(grams, 2) if len(left & right) > 0.5 * len(left | right)]
+    close = [
+        (a, b)
+        for (a, left), (b, right) in combinations(grams, 2)
+        if len(left & right) > 0.5 * len(left | right)
+    ]
     assert close == []
 
 
@@ -321,7 +337,9 @@ def test_numeric_answers_to_evaluation_math_carry_a_check():
     missing = [
         ident(item)
         for item in ITEMS["evaluation"]
-        if item["category"] == "math" and re.fullmatch(r"-?\d+([./]\d+)?", item["ground_truth"]) and "check" not in item
+        if item["category"] == "math"
+        and re.fullmatch(r"-?\d+([./]\d+)?", item["ground_truth"])
+        and "check" not in item
     ]
     assert len(missing) <= 1, missing  # comparing two powers has no arithmetic form
 
@@ -377,7 +395,9 @@ def test_lettered_answers_name_an_offered_option():
 
 def test_readme_states_the_counts():
     text = (SUITES / "README.md").read_text(encoding="utf-8")
-    rows = {tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines()}
+    rows = {
+        tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines()
+    }
     for name in NAMES:
         levels = Counter((item["category"], item["level"]) for item in ITEMS[name])
         edges = Counter(item["category"] for item in ITEMS[name] if "edge" in item)

@@ -1,4 +1,5 @@
-"""The label page in a real browser: the app on a port of its own, raters who press keys, and what they saw when they did."""
+"""The label page in a real browser: the app on a port of its own, raters who press keys, and what
+they saw when they did."""
 
 from __future__ import annotations
 
@@ -24,11 +25,13 @@ window.ready = () => document.querySelector('.desk')?.dataset.ready ?? '';  // t
 document.addEventListener(
   'keydown', (e) => window.presses.push([e.key, Date.now() / 1000, window.shown(), window.ready() !== '']), true);
 """
-"""Notes with each key what the page showed as the question at that moment, and whether that was painted."""
+"""Notes with each key what the page showed as the question at that moment, and whether that was
+painted."""
 
 
 class Press(NamedTuple):
-    """A key as the browser noted it: when, in seconds, and the question on the screen, perhaps not painted yet."""
+    """A key as the browser noted it: when, in seconds, and the question on the screen, perhaps not
+    painted yet."""
 
     key: str
     at: float
@@ -45,9 +48,12 @@ def serving(store: Path, log: Path, port: int | None = None) -> Iterator[str]:
     env = {**os.environ, "COTLAB_STORE": str(store)}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)], cwd=ROOT, env=env, stdout=out,
+            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
+            cwd=ROOT,
+            env=env,
+            stdout=out,
             stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        )
     base = f"http://127.0.0.1:{port}"
     try:
         for _ in range(120):
@@ -76,9 +82,14 @@ class Rater:
     def enter(self, name: str) -> None:
         self.page.get_by_label("Your name", exact=True).fill(name)
         self.page.get_by_role("button", name="Begin").click()
-        ready, same = (self.page.get_by_role("button", name=re.compile(f"^{word}")) for word in ("Acceptable", "I am "))
+        ready, same = (
+            self.page.get_by_role("button", name=re.compile(f"^{word}"))
+            for word in ("Acceptable", "I am ")
+        )
         ready.or_(same).first.wait_for()
-        if same.count():  # who comes back within two minutes is asked whether they are who they were
+        if (
+            same.count()
+        ):  # who comes back within two minutes is asked whether they are who they were
             same.click()
         ready.wait_for()
         self.wait_for_another("")
@@ -89,14 +100,20 @@ class Rater:
 
     def wait_for_another(self, before: str) -> str:
         """Wait until the screen shows another question than ``before``, with its own keys."""
-        self.page.wait_for_function("before => shown() !== '' && shown() !== before", arg=before, polling=20)
-        self.page.wait_for_function("keys => ready() !== '' && ready() !== keys", arg=self.keys, polling=20)
+        self.page.wait_for_function(
+            "before => shown() !== '' && shown() !== before", arg=before, polling=20
+        )
+        self.page.wait_for_function(
+            "keys => ready() !== '' && ready() !== keys", arg=self.keys, polling=20
+        )
         self.keys = str(self.page.evaluate("ready()"))
         return self.shown()
 
     def settle(self) -> None:
         """Wait until the server has confirmed all that was told it."""
-        self.page.wait_for_function("() => ['', 'Saved'].includes(document.querySelector('.desk-state').textContent)")
+        self.page.wait_for_function(
+            "() => ['', 'Saved'].includes(document.querySelector('.desk-state').textContent)"
+        )
 
     def press(self, key: str) -> None:
         """Press a key that brings another item, and wait for it."""

@@ -1,4 +1,5 @@
-"""Which functions of a package write, found by reading it: what they call, resolved through their modules' imports."""
+"""Which functions of a package write, found by reading it: what they call, resolved through their
+modules' imports."""
 
 from __future__ import annotations
 
@@ -15,11 +16,13 @@ _SQL = re.compile(r"\s*(INSERT|UPDATE|DELETE|DROP|ALTER|CREATE|COPY|ATTACH)\s", 
 
 @dataclass
 class Function:
-    """A function, method, or the top of a module (named ``<module>``), without the functions inside it."""
+    """A function, method, or the top of a module (named ``<module>``), without the functions inside
+    it."""
 
     name: str
     calls: list[tuple[int, str]] = field(default_factory=list)
-    """Line and full name; of what cannot be resolved ``.name``, and ``Class.name`` where a class of ours made the object."""
+    """Line and full name; of what cannot be resolved ``.name``, and ``Class.name`` where a class of
+    ours made the object."""
     writes: bool = False
 
 
@@ -27,7 +30,11 @@ def functions(path: Path, module: str) -> Iterator[Function]:
     """Every function of a file."""
     tree = ast.parse(path.read_text("utf-8"))
     names = _imports(tree, module)
-    names |= {node.name: f"{module}.{node.name}" for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    names |= {
+        node.name: f"{module}.{node.name}"
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
     yield from _within(tree, module, "<module>", names)
 
 
@@ -48,7 +55,11 @@ def _within(node: ast.AST, module: str, name: str, names: Mapping[str, str]) -> 
         if isinstance(at, ast.Call):
             calls.append(at)
         if isinstance(at, ast.Assign | ast.withitem):
-            value, target = (at.value, at.targets[0]) if isinstance(at, ast.Assign) else (at.context_expr, at.optional_vars)
+            value, target = (
+                (at.value, at.targets[0])
+                if isinstance(at, ast.Assign)
+                else (at.context_expr, at.optional_vars)
+            )
             if isinstance(value, ast.Call) and isinstance(target, ast.Name):
                 made[target.id] = _full(value.func, names)
         if isinstance(at, ast.Constant) and isinstance(at.value, str) and _SQL.match(at.value):
@@ -88,18 +99,24 @@ def _imports(tree: ast.AST, module: str) -> dict[str, str]:
             found |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
         elif isinstance(node, ast.Import):
             tops = {one.name.split(".")[0] for one in node.names if one.asname is None}
-            found |= {top: top for top in tops} | {one.asname: one.name for one in node.names if one.asname is not None}
+            found |= {top: top for top in tops} | {
+                one.asname: one.name for one in node.names if one.asname is not None
+            }
     return found
 
 
 def writers(every: Mapping[str, Function], stops: frozenset[str] = frozenset()) -> set[str]:
-    """Full names of all functions that write, themselves or by what they call; through ``stops`` nothing is reached."""
+    """Full names of all functions that write, themselves or by what they call; through ``stops``
+    nothing is reached."""
     found = {name for name, function in every.items() if function.writes and name not in stops}
     while True:
         more = {
-            name for name, function in every.items()
-            if name not in found and name not in stops and any(full in found for _, full in function.calls)
-        }  # fmt: skip
+            name
+            for name, function in every.items()
+            if name not in found
+            and name not in stops
+            and any(full in found for _, full in function.calls)
+        }
         if not more:
             return found
         found |= more

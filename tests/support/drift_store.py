@@ -17,24 +17,39 @@ MODEL = ModelRef("organism", "drawn", form="continuation")
 
 
 def vectors(n: int, seed: int, shift: float = 0.0) -> dict[str, list[float | None]]:
-    """r_raw, C, V in [0, 1] and a discrete D; with a shift V lies lower, and r_raw with it. One V in ten is undefined."""
+    """r_raw, C, V in [0, 1] and a discrete D; with a shift V lies lower, and r_raw with it. One V
+    in ten is undefined."""
     rng = np.random.default_rng(seed)
     c, v = rng.beta(8, 2, n), np.clip(rng.beta(8, 2, n) - shift, 0, 1)
     gone = rng.random(n) < 0.1
     return {
-        "r_raw": list((c + v) / 2), "C": list(c), "V": [None if g else float(x) for g, x in zip(gone, v, strict=True)],
+        "r_raw": list((c + v) / 2),
+        "C": list(c),
+        "V": [None if g else float(x) for g, x in zip(gone, v, strict=True)],
         "D": list(rng.choice([0.2, 0.4], n)),
-    }  # fmt: skip
+    }
 
 
 def add_run(
-    store: Store, run: str, table: Mapping[str, Sequence[float | None]], *, first: int = 0,
+    store: Store,
+    run: str,
+    table: Mapping[str, Sequence[float | None]],
+    *,
+    first: int = 0,
     tags: Mapping[str, str] | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """A finished run with a composite on questions numbered from ``first``; returns its id."""
     n = len(table["r_raw"])
-    suite = Suite.of("drawn", [Item(f"i-{first + k:03}", f"Question {first + k}?", "1", ()) for k in range(n)])
-    plan = Plan(suite.name, suite.digest, {"subject": MODEL}, (ScorerSpec("composite", 1, {}),), tags=dict(tags or {}))
+    suite = Suite.of(
+        "drawn", [Item(f"i-{first + k:03}", f"Question {first + k}?", "1", ()) for k in range(n)]
+    )
+    plan = Plan(
+        suite.name,
+        suite.digest,
+        {"subject": MODEL},
+        (ScorerSpec("composite", 1, {}),),
+        tags=dict(tags or {}),
+    )
     ended = []
     for k, item in enumerate(suite.items):
         scores = []
@@ -42,12 +57,29 @@ def add_run(
             value = values[k]
             metric, facet = (name, ()) if name == "r_raw" else ("feature", (("feature", name),))
             known = value is not None
-            scores.append(Score(metric, item.id, None if value is None else float(value), facet=facet,
-                                status="ok" if known else "undefined", reason=None if known else "not asked"))  # fmt: skip
+            scores.append(
+                Score(
+                    metric,
+                    item.id,
+                    None if value is None else float(value),
+                    facet=facet,
+                    status="ok" if known else "undefined",
+                    reason=None if known else "not asked",
+                )
+            )
         ended.append(write.Ended("composite", 1, "p", item.id, tuple(scores)))
     with store.writing() as connection:
         write.add_suite(connection, suite)
-        write.add_run(connection, run, plan, config={}, code_version="test", output="", redacted=False, n_items=n)
+        write.add_run(
+            connection,
+            run,
+            plan,
+            config={},
+            code_version="test",
+            output="",
+            redacted=False,
+            n_items=n,
+        )
         write.add_ended(connection, run, ended)
         write.set_status(connection, run, "done")
     return run
@@ -56,33 +88,69 @@ def add_run(
 def label(store: Store, run: str, accepted: Mapping[str, bool], rater: str = "ann") -> None:
     """One label of each of these items, given now."""
     rows = [
-        Label(f"{run}-{item}-{rater}", run, item, rater, "acceptable" if good else "not_acceptable", True, datetime.now(UTC))
+        Label(
+            f"{run}-{item}-{rater}",
+            run,
+            item,
+            rater,
+            "acceptable" if good else "not_acceptable",
+            True,
+            datetime.now(UTC),
+        )
         for item, good in accepted.items()
-    ]  # fmt: skip
+    ]
     with store.writing() as connection:
         labels.add_labels(connection, rows)
 
 
-def calibrated(store: Store, scores: Sequence[float], accepted: Sequence[bool], fitted: float) -> None:
-    """A calibrator in use, of Platt's map of these labels, whose report says ``fitted`` of its Brier score."""
+def calibrated(
+    store: Store, scores: Sequence[float], accepted: Sequence[bool], fitted: float
+) -> None:
+    """A calibrator in use, of Platt's map of these labels, whose report says ``fitted`` of its
+    Brier score."""
     made = fit("platt", np.asarray(scores), np.asarray(accepted))
     sets = [{"parts": ["C", "V", "D"], "n": len(scores) - 1}, {"parts": ["C", "D"], "n": 1}]
-    report = {"chosen": "platt", "methods": [{"method": "platt", "brier": {"point": fitted}}], "runs": ["ref"],
-              "defined_parts": sets}  # fmt: skip
+    report = {
+        "chosen": "platt",
+        "methods": [{"method": "platt", "brier": {"point": fitted}}],
+        "runs": ["ref"],
+        "defined_parts": sets,
+    }
     with store.writing() as connection:
         version = calibrators.add_calibrator(
-            connection, method="platt", params={"all": made.params, "domains": {}}, weights=None, labels_digest="d",
-            n=len(scores), n_positive=int(np.sum(accepted)), report=report, by="bo",
-        )  # fmt: skip
+            connection,
+            method="platt",
+            params={"all": made.params, "domains": {}},
+            weights=None,
+            labels_digest="d",
+            n=len(scores),
+            n_positive=int(np.sum(accepted)),
+            report=report,
+            by="bo",
+        )
         calibrators.activate_calibrator(connection, version, by="bo", reason="the first")
 
 
 def decide(store: Store, run: str, actions: Mapping[str, str]) -> None:
     """The decision on each of these items, as it stands in the store."""
     rows = [
-        Decision(f"{run}-{item}", run, item, "", 0.9, 0.9, action, "r_cal is at least high", 0.3, 0.8, 1, 1,  # type: ignore[arg-type]
-                 datetime.now(UTC), "bo")
+        Decision(
+            f"{run}-{item}",
+            run,
+            item,
+            "",
+            0.9,
+            0.9,
+            action,
+            "r_cal is at least high",
+            0.3,
+            0.8,
+            1,
+            1,  # type: ignore[arg-type]
+            datetime.now(UTC),
+            "bo",
+        )
         for item, action in actions.items()
-    ]  # fmt: skip
+    ]
     with store.writing() as connection:
         decisions.add_decisions(connection, rows)

@@ -1,4 +1,5 @@
-"""Runs that start in milliseconds, for tests that need hundreds of them: each is a child of a warm process (``zygote.py``)."""
+"""Runs that start in milliseconds, for tests that need hundreds of them: each is a child of a warm
+process (``zygote.py``)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Forking:
     heard: TextIO
 
     def start(self, folder: Path, *words: str, **environment: str) -> int:
-        """``cotlab run`` with the store in ``folder``; what it prints goes to ``output.txt`` there. The process's number."""
+        """``cotlab run`` with the store in ``folder``; what it prints goes to ``output.txt`` there.
+        The process's number."""
         folder.mkdir(parents=True, exist_ok=True)
         env = {"COTLAB_STORE": str(folder), **environment}
         return self._start(folder / "output.txt", folder / "output.txt", words, env)
@@ -44,11 +46,19 @@ class Forking:
         """Exit code of a run, and what it wrote to stdout and to stderr."""
         with tempfile.TemporaryDirectory() as place:
             out, err = Path(place, "out"), Path(place, "err")
-            code = self.wait(self._start(out, err, words, {"COTLAB_STORE": str(folder), **environment}))
+            code = self.wait(
+                self._start(out, err, words, {"COTLAB_STORE": str(folder), **environment})
+            )
             return code, out.read_text("utf-8"), err.read_text("utf-8")
 
-    def _start(self, output: Path, errors: Path, words: Sequence[str], env: Mapping[str, str]) -> int:
-        return int(self._ask({"words": ["run", *words], "env": env, "output": str(output), "errors": str(errors)}))
+    def _start(
+        self, output: Path, errors: Path, words: Sequence[str], env: Mapping[str, str]
+    ) -> int:
+        return int(
+            self._ask(
+                {"words": ["run", *words], "env": env, "output": str(output), "errors": str(errors)}
+            )
+        )
 
     def _ask(self, job: dict[str, Any]) -> str:
         self.told.write(json.dumps(job) + "\n")
@@ -59,10 +69,19 @@ class Forking:
 @contextmanager
 def forking() -> Iterator[Forking]:
     process = subprocess.Popen(
-        [sys.executable, str(ZYGOTE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "GOOGLE_API_KEY": "k", "OMP_NUM_THREADS": "1",
-             "COTLAB_SEND_KEY_TO": "127.0.0.1"},
-    )  # fmt: skip
+        [sys.executable, str(ZYGOTE)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "OPENAI_API_KEY": "k",
+            "ANTHROPIC_API_KEY": "k",
+            "GOOGLE_API_KEY": "k",
+            "OMP_NUM_THREADS": "1",
+            "COTLAB_SEND_KEY_TO": "127.0.0.1",
+        },
+    )
     assert process.stdin is not None and process.stdout is not None
     try:
         assert process.stdout.readline() == "ready\n"

@@ -1,4 +1,5 @@
-"""A store whose every text attacks: ids, questions, chains, answers, categories, replies, tags, names of suite and model."""
+"""A store whose every text attacks: ids, questions, chains, answers, categories, replies, tags,
+names of suite and model."""
 
 from __future__ import annotations
 
@@ -21,68 +22,148 @@ from cotlab.store.labels import add_labels
 HOST = "evil.example"
 SCRIPT = "<script>window.hacked=1</script>"
 IMAGE = f"<img src=x onerror=window.hacked=1><img src=//{HOST}/i.png>"
-LINKS = f"[x](https://{HOST}/a) ![x](https://{HOST}/b.png) <https://{HOST}/c> https://{HOST}/d www.{HOST}/e a@{HOST}"
+LINKS = (
+    f"[x](https://{HOST}/a) ![x](https://{HOST}/b.png) <https://{HOST}/c> https://{HOST}/d"
+    f" www.{HOST}/e a@{HOST}"
+)
 TAGGED = f'<a href="https://{HOST}/f">x</a><b>bold</b><br>'
 WORDS = "**bold** :red[no] :material/home: $\\frac{1}{2}$ `code` # h | a | b |"
 SQL = "'; DROP TABLE runs; --"
 ALL = " ".join((SCRIPT, IMAGE, LINKS, TAGGED, WORDS, SQL, "\u202e"))
-RAW = ("<script", "<img", "<a href", "](https:", f"://{HOST}", f"www.{HOST}", f"a@{HOST}", ":material/home:", ":red[")
-"""What no Markdown of a page may hold as it is. (Words as_code escapes differ from these in every case.)"""
-FORMULAS = ("=HYPERLINK(\"https://evil.example\")", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1")
+RAW = (
+    "<script",
+    "<img",
+    "<a href",
+    "](https:",
+    f"://{HOST}",
+    f"www.{HOST}",
+    f"a@{HOST}",
+    ":material/home:",
+    ":red[",
+)
+"""What no Markdown of a page may hold as it is. (Words as_code escapes differ from these in every
+case.)"""
+FORMULAS = (
+    '=HYPERLINK("https://evil.example")',
+    "+1+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+)
 
 
 def suite() -> Suite:
-    """Questions with attacks in every field, each attack in front once so that nothing cut off hides it."""
+    """Questions with attacks in every field, each attack in front once so that nothing cut off
+    hides it."""
     fronts = (SCRIPT, IMAGE, LINKS, TAGGED, WORDS, FORMULAS[0])
     items = [
         Item(
-            f"{front} i{i}", f"{front} {ALL} What is 1 + {i}?",
+            f"{front} i{i}",
+            f"{front} {ALL} What is 1 + {i}?",
             f"{front} {1 + i}",
-            (Step(0, f"{front} {ALL} so 1 + {i} = {1 + i}."), Step(1, f"{ALL} The answer is {1 + i}.")),
-            f"{front} c{i % 2}", {"x": ALL},
+            (
+                Step(0, f"{front} {ALL} so 1 + {i} = {1 + i}."),
+                Step(1, f"{ALL} The answer is {1 + i}."),
+            ),
+            f"{front} c{i % 2}",
+            {"x": ALL},
         )
         for i, front in enumerate(fronts)
-    ]  # fmt: skip
+    ]
     return Suite.of(f"{SCRIPT}{LINKS}", items)
 
 
 def judged(folder: Path, n: int = 60) -> list[str]:
-    """Two runs with a composite on hostile items, and people who attack: raters, notes, queues, reasons, names of whoever
-    fitted, decided, changed the policy, kept a check of drift; the ids of the runs."""
+    """Two runs with a composite on hostile items, and people who attack: raters, notes, queues,
+    reasons, names of whoever fitted, decided, changed the policy, kept a check of drift; the ids of
+    the runs."""
     store, runs = Store(folder), ["run-1", "run-2"]
     fronts = (SCRIPT, IMAGE, LINKS, TAGGED, WORDS, FORMULAS[0])
     for k, run in enumerate(runs):
         items = [
-            Item(f"{fronts[i % 6]} i{i}", f"{ALL} {run} {i}", ALL, (Step(0, ALL),), f"{fronts[i % 2]} c") for i in range(n)
+            Item(
+                f"{fronts[i % 6]} i{i}",
+                f"{ALL} {run} {i}",
+                ALL,
+                (Step(0, ALL),),
+                f"{fronts[i % 2]} c",
+            )
+            for i in range(n)
         ]
         told = Suite.of(f"{SCRIPT}{LINKS}{k}", items)
-        plan = Plan(told.name, told.digest, {"subject": ModelRef("echo", f"{IMAGE}{LINKS}", form="continuation")},
-                    (ScorerSpec("composite", 1, {}),), tags={SCRIPT: ALL})  # fmt: skip
+        plan = Plan(
+            told.name,
+            told.digest,
+            {"subject": ModelRef("echo", f"{IMAGE}{LINKS}", form="continuation")},
+            (ScorerSpec("composite", 1, {}),),
+            tags={SCRIPT: ALL},
+        )
         ended = [
-            write.Ended("composite", 1, "p", item.id, tuple(
-                Score(name, item.id, None if i == 0 else (i % 10 + 0.5 - 3 * k * (i % 10 > 4)) / 10,
-                      facet=(("feature", facet),) if facet else (),
-                      status="undefined" if i == 0 else "ok", reason=ALL if i == 0 else None)
-                for name, facet in (("r_raw", ""), *(("feature", part) for part in "CRVDF"))))
+            write.Ended(
+                "composite",
+                1,
+                "p",
+                item.id,
+                tuple(
+                    Score(
+                        name,
+                        item.id,
+                        None if i == 0 else (i % 10 + 0.5 - 3 * k * (i % 10 > 4)) / 10,
+                        facet=(("feature", facet),) if facet else (),
+                        status="undefined" if i == 0 else "ok",
+                        reason=ALL if i == 0 else None,
+                    )
+                    for name, facet in (("r_raw", ""), *(("feature", part) for part in "CRVDF"))
+                ),
+            )
             for i, item in enumerate(told.items)
-        ]  # fmt: skip
+        ]
         with store.writing() as connection:
             write.add_suite(connection, told)
-            write.add_run(connection, run, plan, config={}, code_version="t", output="", redacted=False, n_items=n)
+            write.add_run(
+                connection,
+                run,
+                plan,
+                config={},
+                code_version="t",
+                output="",
+                redacted=False,
+                n_items=n,
+            )
             write.add_ended(connection, run, ended)
             write.set_status(connection, run, "done", ALL)
-            add_labels(connection, [
-                Label(f"{run} {i} {rater}", run, item.id, rater, "acceptable" if i % 10 > 4 + (i % 3) * (i % 2) - j else
-                      "not_acceptable", True, datetime.now(UTC), ("other",), ALL, flagged=i == 1)
-                for i, item in enumerate(told.items) for j, rater in enumerate((f"{SCRIPT} ann", f"{LINKS} bob"))
-                if i % 2 or not j
-            ])  # fmt: skip
+            add_labels(
+                connection,
+                [
+                    Label(
+                        f"{run} {i} {rater}",
+                        run,
+                        item.id,
+                        rater,
+                        "acceptable" if i % 10 > 4 + (i % 3) * (i % 2) - j else "not_acceptable",
+                        True,
+                        datetime.now(UTC),
+                        ("other",),
+                        ALL,
+                        flagged=i == 1,
+                    )
+                    for i, item in enumerate(told.items)
+                    for j, rater in enumerate((f"{SCRIPT} ann", f"{LINKS} bob"))
+                    if i % 2 or not j
+                ],
+            )
         places = [(run, item.id, ALL) for item in told.items[:3]]
         make_queue(store, f"{fronts[k]} {ALL}", places, by=ALL, kind=("label", "adjudication")[k])
     calibrate_runs(store, runs[:1], by=f"{IMAGE} fitted", note=ALL, method="platt", domain=True)
     rollback(store, 1, by=ALL, reason=ALL)
     domain = items[0].category
-    set_policy(store, Policy({DEFAULT: Thresholds(0.3, 0.5), domain: Thresholds(0.2, 0.4)}), by=LINKS, reason=ALL)
+    set_policy(
+        store,
+        Policy({DEFAULT: Thresholds(0.3, 0.5), domain: Thresholds(0.2, 0.4)}),
+        by=LINKS,
+        reason=ALL,
+    )
     for run in runs:
         decide_run(store, run, by=f"{TAGGED} decided")
     check_drift(store, runs[:1], runs[1:], by=ALL, permutations=1999)
@@ -95,15 +176,21 @@ def filled(folder: Path, *scorers: str) -> list[str]:
     found = []
     for i, chain in enumerate(("reference", "own")):
         done = cotlab.run_suite(
-            suite(), store=folder, provider="echo", model="echo", scorer=list(scorers), chain=chain,
+            suite(),
+            store=folder,
+            provider="echo",
+            model="echo",
+            scorer=list(scorers),
+            chain=chain,
             tag={f"{SCRIPT}{i}": ALL},
-        )  # fmt: skip
+        )
         found.append(done.run_id)
     with store.writing() as connection:
         for run, plan in connection.execute("SELECT id, plan FROM runs").fetchall():
             told = json.loads(plan)
             told["models"]["subject"]["name"] = f"{IMAGE}{LINKS}"
             connection.execute(
-                "UPDATE runs SET plan = ?, model = ?, note = ? WHERE id = ?", [json.dumps(told), f"{IMAGE}{LINKS}", ALL, run]
+                "UPDATE runs SET plan = ?, model = ?, note = ? WHERE id = ?",
+                [json.dumps(told), f"{IMAGE}{LINKS}", ALL, run],
             )
     return found

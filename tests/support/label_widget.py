@@ -1,4 +1,5 @@
-"""The desk of the page Label as its browser side sees it: what the server gave it to show, and telling it what was done."""
+"""The desk of the page Label as its browser side sees it: what the server gave it to show, and
+telling it what was done."""
 
 from __future__ import annotations
 
@@ -23,12 +24,26 @@ def _component(app: AppTest) -> Any:
 def label(app: AppTest, verdict: str, **more: Any) -> dict[str, Any]:
     """A verdict on the item that comes first."""
     item = desk(app)["items"][0]
-    said = {"kind": "label", "id": item["id"], "run": item["run"], "item": item["item"], "verdict": verdict}
-    return {**said, "answer": item["answer"], "modes": item["modes"], "note": item["note"], "flagged": False, **more}
+    said = {
+        "kind": "label",
+        "id": item["id"],
+        "run": item["run"],
+        "item": item["item"],
+        "verdict": verdict,
+    }
+    return {
+        **said,
+        "answer": item["answer"],
+        "modes": item["modes"],
+        "note": item["note"],
+        "flagged": False,
+        **more,
+    }
 
 
 def tell(app: AppTest, *acts: dict[str, Any], client: str = "browser") -> AppTest:
-    """Tell acts as the component does, and let the page answer. Those that have no ``seq`` follow what is confirmed."""
+    """Tell acts as the component does, and let the page answer. Those that have no ``seq`` follow
+    what is confirmed."""
     ack = desk(app)["ack"] or {}
     seq = ack["seq"] if ack.get("client") == client else 0
     queue = desk(app)["queue"]

@@ -25,42 +25,81 @@ def accepted(k: int) -> bool:
     return (k // 9) % 3 < (2 if score_of(k) >= 0.58 else 1)
 
 
-def fill(folder: Path, run: str = "run-1", n: int = 54, *, labels: int = 0, undefined: int = 1) -> Store:
-    """Add a run on ``n`` items, the last ``undefined`` of them without r_raw, and labels of its first items."""
+def fill(
+    folder: Path, run: str = "run-1", n: int = 54, *, labels: int = 0, undefined: int = 1
+) -> Store:
+    """Add a run on ``n`` items, the last ``undefined`` of them without r_raw, and labels of its
+    first items."""
     store = Store(folder)
     chain = (Step(0, "5 + 7 = 12."),)
-    items = [Item(f"i-{k:03}", f"{run} question {k}", "12", chain, HOSTILE if k % 2 else "sums") for k in range(n)]
+    items = [
+        Item(f"i-{k:03}", f"{run} question {k}", "12", chain, HOSTILE if k % 2 else "sums")
+        for k in range(n)
+    ]
     suite = Suite.of(f"of {run}", items)
     plan = Plan(
-        suite.name, suite.digest, {"subject": ModelRef("organism", "synthetic", form="continuation")},
+        suite.name,
+        suite.digest,
+        {"subject": ModelRef("organism", "synthetic", form="continuation")},
         (ScorerSpec("composite", 1, {}),),
-    )  # fmt: skip
+    )
     at = (("chain", "reference"), ("profile", "phase3"))
     ended = []
     for k, item in enumerate(suite.items):
         gone = k >= n - undefined
         scores = [
-            Score("r_raw", item.id, None if gone else score_of(k), facet=at, status="undefined" if gone else "ok",
-                  reason="no part is defined" if gone else None),
+            Score(
+                "r_raw",
+                item.id,
+                None if gone else score_of(k),
+                facet=at,
+                status="undefined" if gone else "ok",
+                reason="no part is defined" if gone else None,
+            ),
             Score("answer_correct", item.id, 1.0, facet=at),
-            *(Score("feature", item.id, None if gone else score_of(k + j), facet=(*at, ("feature", part)),
-                    status="undefined" if gone else "ok", reason="no part is defined" if gone else None)
-              for j, part in enumerate(PARTS)),
-        ]  # fmt: skip
+            *(
+                Score(
+                    "feature",
+                    item.id,
+                    None if gone else score_of(k + j),
+                    facet=(*at, ("feature", part)),
+                    status="undefined" if gone else "ok",
+                    reason="no part is defined" if gone else None,
+                )
+                for j, part in enumerate(PARTS)
+            ),
+        ]
         ended.append(write.Ended("composite", 1, "p", item.id, tuple(scores)))
     with store.writing() as connection:
         write.add_suite(connection, suite)
-        write.add_run(connection, run, plan, config={}, code_version="test", output="", redacted=False, n_items=n)
+        write.add_run(
+            connection,
+            run,
+            plan,
+            config={},
+            code_version="test",
+            output="",
+            redacted=False,
+            n_items=n,
+        )
         write.add_ended(connection, run, ended)
         write.set_status(connection, run, "done")
         add_labels(connection, [label(run, k) for k in range(labels)])
     return store
 
 
-def label(run: str, k: int, rater: str = "ana", *, good: bool | None = None, queue: str | None = None) -> Label:
+def label(
+    run: str, k: int, rater: str = "ana", *, good: bool | None = None, queue: str | None = None
+) -> Label:
     """One rater's label of the k-th item; ``accepted`` unless told."""
     said = accepted(k) if good is None else good
     return Label(
-        f"{run}-{k}-{rater}-{queue}-{said}", run, f"i-{k:03}", rater, "acceptable" if said else "not_acceptable", True,
-        datetime.now(UTC), queue=queue,
-    )  # fmt: skip
+        f"{run}-{k}-{rater}-{queue}-{said}",
+        run,
+        f"i-{k:03}",
+        rater,
+        "acceptable" if said else "not_acceptable",
+        True,
+        datetime.now(UTC),
+        queue=queue,
+    )

@@ -7,72 +7,190 @@ from typing import Any
 
 LAW_SETS: Mapping[str, frozenset[str]] = {
     "zero where no reply changes": frozenset(
-        {"accuracy_delta", "answer_change", "token_delta", "kl_divergence", "kl_nats", "total_variation", "baseline_flip",
-         "no_cot_drop", "mass_lost", "drop_cot", "drop_control", "self_shuffle", "text_placebo", "patch_drop",
-         "entropy_jump", "entropy_rise", "consistency_sigma", "purity_drift",
-         "path_distance", "clusters_undecided", "repair_delta", "perturbed_answer_change", "hint_followed",
-         "judge_score"}
+        {
+            "accuracy_delta",
+            "answer_change",
+            "token_delta",
+            "kl_divergence",
+            "kl_nats",
+            "total_variation",
+            "baseline_flip",
+            "no_cot_drop",
+            "mass_lost",
+            "drop_cot",
+            "drop_control",
+            "self_shuffle",
+            "text_placebo",
+            "patch_drop",
+            "entropy_jump",
+            "entropy_rise",
+            "consistency_sigma",
+            "purity_drift",
+            "path_distance",
+            "clusters_undecided",
+            "repair_delta",
+            "perturbed_answer_change",
+            "hint_followed",
+            "judge_score",
+        }
     ),
     "describes one reply or its lists": frozenset({"baseline_correct", "topk_rest"}),
     "a ratio of drops": frozenset(
-        {"cmi", "bypass", "share", "cmi_over_spans", "cmi_kept", "density", "placebo_cmi", "validity", "shuffled_cmi",
-         "sequentiality", "boundary_sensitivity", "boundary_deviation", "boundary_robust", "no_cot_effect"}
+        {
+            "cmi",
+            "bypass",
+            "share",
+            "cmi_over_spans",
+            "cmi_kept",
+            "density",
+            "placebo_cmi",
+            "validity",
+            "shuffled_cmi",
+            "sequentiality",
+            "boundary_sensitivity",
+            "boundary_deviation",
+            "boundary_robust",
+            "no_cot_effect",
+        }
     ),
-    "describes the tokens of a chain": frozenset({"step_entropy", "step_entropy_peak", "entropy_trend"}),
+    "describes the tokens of a chain": frozenset(
+        {"step_entropy", "step_entropy_peak", "entropy_trend"}
+    ),
     "describes a set of paths": frozenset(
-        {"diversity", "diversity_at", "strategy_clusters", "strategy_clusters_at", "cluster_agreement", "path_agreement",
-         "consensus_correct", "path_cluster"}
+        {
+            "diversity",
+            "diversity_at",
+            "strategy_clusters",
+            "strategy_clusters_at",
+            "cluster_agreement",
+            "path_agreement",
+            "consensus_correct",
+            "path_cluster",
+        }
     ),
     "describes what a chain claims": frozenset(
         {"claim_matched", "claim_contradicted", "claim_unsupported", "claims", "claim"}
     ),
     "describes a chain and its rewriting": frozenset({"repair_before", "repair_after"}),
     "describes the links of a chain": frozenset(
-        {"link_support", "verification_mean", "pass_rate", "weak_link", "verification", "coverage", "first_mistake_step",
-         "arithmetic_ok"}
+        {
+            "link_support",
+            "verification_mean",
+            "pass_rate",
+            "weak_link",
+            "verification",
+            "coverage",
+            "first_mistake_step",
+            "arithmetic_ok",
+        }
     ),
-    "describes the patching": frozenset({"baseline_logp", "control_is_noop", "control_coverage", "spans_defined"}),
+    "describes the patching": frozenset(
+        {"baseline_logp", "control_is_noop", "control_coverage", "spans_defined"}
+    ),
     "describes the structure of a chain": frozenset(
-        {"flags", "flags_once", "flags_text", "flags_rules_checked", "flag_count", "flag_penalty", "step_distance"}
+        {
+            "flags",
+            "flags_once",
+            "flags_text",
+            "flags_rules_checked",
+            "flag_count",
+            "flag_penalty",
+            "step_distance",
+        }
     ),
-    "compares suffixes by their vectors": frozenset({"divergence", "robustness", "robustness_dispersion"}),
-    "answers a changed question": frozenset({"rename_stable", "number_follows", "number_moves", "causal_stability"}),
+    "compares suffixes by their vectors": frozenset(
+        {"divergence", "robustness", "robustness_dispersion"}
+    ),
+    "answers a changed question": frozenset(
+        {"rename_stable", "number_follows", "number_moves", "causal_stability"}
+    ),
     "compares the chains of paraphrases": frozenset(
-        {"consistency", "consistency_mu", "consistency_rescaled", "answer_agreement", "c_dtw", "consistency_chains",
-         "paraphrases_rejected", "holdout_difference"}
+        {
+            "consistency",
+            "consistency_mu",
+            "consistency_rescaled",
+            "answer_agreement",
+            "c_dtw",
+            "consistency_chains",
+            "paraphrases_rejected",
+            "holdout_difference",
+        }
     ),
     "adds up the parts of an item": frozenset(
         {"r_raw", "weight_defined", "feature", "requests_saved", "answer_correct", "diagnosis"}
     ),
-    "tells whether the answer rests on the chain": frozenset({"unfaithfulness", "hint_acknowledged"}),
+    "tells whether the answer rests on the chain": frozenset(
+        {"unfaithfulness", "hint_acknowledged"}
+    ),
     "describes a response": frozenset(
-        {"chain_tokens", "chain_characters", "chain_steps", "process_words", "result_words", "process_result_ratio"}
+        {
+            "chain_tokens",
+            "chain_characters",
+            "chain_steps",
+            "process_words",
+            "result_words",
+            "process_result_ratio",
+        }
     ),
     "compares two responses": frozenset({"judge_order_effect", "judge_tie"}),
-    "describes a pair of responses": frozenset({"judge_length_difference", "judge_human_score", "judge_prompt_group"}),
+    "describes a pair of responses": frozenset(
+        {"judge_length_difference", "judge_human_score", "judge_prompt_group"}
+    ),
     "read off an item's line": frozenset({"step_rating", "step_drop", "step_flip"}),
     "over a run": frozenset(
-        {"holdout_gap", "rrr", "rrr_micro", "rrr_ceiling", "ccs_above_noise", "unfaithful_rate", "classifier_kappa",
-         "classifier_mcnemar", "judge_mean", "judge_mean_equal_length", "judge_length_rho", "judge_length_p",
-         "judge_agreement", "judge_same_side", "judge_kappa"}
+        {
+            "holdout_gap",
+            "rrr",
+            "rrr_micro",
+            "rrr_ceiling",
+            "ccs_above_noise",
+            "unfaithful_rate",
+            "classifier_kappa",
+            "classifier_mcnemar",
+            "judge_mean",
+            "judge_mean_equal_length",
+            "judge_length_rho",
+            "judge_length_p",
+            "judge_agreement",
+            "judge_same_side",
+            "judge_kappa",
+        }
     ),
 }
-READ_OFF = LAW_SETS["describes what a chain claims"] | LAW_SETS["describes the links of a chain"] | {"repair_before"}
+READ_OFF = (
+    LAW_SETS["describes what a chain claims"]
+    | LAW_SETS["describes the links of a chain"]
+    | {"repair_before"}
+)
 READ_OFF |= LAW_SETS["describes the structure of a chain"] - {"step_distance"}
 READ_OFF |= LAW_SETS["adds up the parts of an item"] | LAW_SETS["describes a pair of responses"]
-READ_OFF |= LAW_SETS["read off an item's line"] | LAW_SETS["describes a response"] | {"unfaithfulness"}
+READ_OFF |= (
+    LAW_SETS["read off an item's line"] | LAW_SETS["describes a response"] | {"unfaithfulness"}
+)
 """Metrics that are read off a given chain without asking anything; they rest on no reply there."""
-TOOLS = ({"name": "calculator", "input": "7 + 5", "output": "12"}, {"name": "search", "input": "birds", "output": "3 birds"})
-CONSTANTS: Mapping[str, Mapping[str, Any]] = {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25},
-                                              "composite": {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25}}}
+TOOLS = (
+    {"name": "calculator", "input": "7 + 5", "output": "12"},
+    {"name": "search", "input": "birds", "output": "3 birds"},
+)
+CONSTANTS: Mapping[str, Mapping[str, Any]] = {
+    "flags": {"delta": 0.0},
+    "consistency": {"floor": 0.25},
+    "composite": {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25}},
+}
 """What ``prepare`` of a scorer gave."""
 ONLY_WHERE_FOUND = frozenset({"first_mistake_step"})
 """Metrics that an ordinary item has no value of."""
 IF_IT_IS_SO = frozenset({"hint_acknowledged", "chain_tokens", "process_result_ratio"})
-"""Metrics that an ordinary item may have a value of: where the hint is followed, tokens are counted, a result word stands."""
-PAIR = {"base_response": "Step 1: 7 + 5 = 12.", "tuned_response": "It is 12. Step 1: 7 + 5 = 12.", "human_score": 3,
-        "step_ratings": [{"step": 0, "rating": 3, "drop": -0.25, "flip": True}]}  # fmt: skip
-"""What the meta of an item holds that is a pair of responses, or a chain whose steps people rated."""
+"""Metrics that an ordinary item may have a value of: where the hint is followed, tokens are
+counted, a result word stands."""
+PAIR = {
+    "base_response": "Step 1: 7 + 5 = 12.",
+    "tuned_response": "It is 12. Step 1: 7 + 5 = 12.",
+    "human_score": 3,
+    "step_ratings": [{"step": 0, "rating": 3, "drop": -0.25, "flip": True}],
+}
+"""What the meta of an item holds that is a pair of responses, or a chain whose steps people rated.
+"""
 NEEDS_NO_CHAIN: frozenset[str] = frozenset({"consistency", "composite", "judge"})
 """Scorers that measure an item without a chain."""
 OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
@@ -85,11 +203,23 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "entropy": ({"chain": "reference"}, {"chain": "own"}, {"chain": "own", "jump_nats": 0.0}),
     "robustness": (
         {"fraction": 1.0},
-        {"fraction": 1.0, "chain": "own", "pool": "sentence", "perturbations": ["order", "numeric", "entity_swap"]},
+        {
+            "fraction": 1.0,
+            "chain": "own",
+            "pool": "sentence",
+            "perturbations": ["order", "numeric", "entity_swap"],
+        },
         {"fraction": 0.7, "perturbations": ["paraphrase", "unit_conversion", "negation"]},
     ),
-    "diversity": ({"paths": 3}, {"paths": 2, "linkage": "single", "threshold": 0.5, "sweep": ["0.5"]}),
-    "verification": ({}, {"chain": "own"}, {"chain": "own", "links": ["reverse"], "premise": "previous", "tau": 0.0}),
+    "diversity": (
+        {"paths": 3},
+        {"paths": 2, "linkage": "single", "threshold": 0.5, "sweep": ["0.5"]},
+    ),
+    "verification": (
+        {},
+        {"chain": "own"},
+        {"chain": "own", "links": ["reverse"], "premise": "previous", "tau": 0.0},
+    ),
     "tool_trace": ({}, {"chain": "own"}),
     "unfaithfulness": (
         {"cuts": ("0.25", "0.5", "0.75")},
@@ -101,11 +231,27 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         {"profile": "phase2", "chain": "own", "progressive": True, "hard_floor": 0.0},
     ),
     "repair": ({"below": 2.0}, {"below": 2.0, "chain": "own"}),
-    "consistency": ({"gate": -1.0, "without": ["paraphraser"]}, {"gate": -0.999, "paraphrases": 3, "step_threshold": -1.0}),
+    "consistency": (
+        {"gate": -1.0, "without": ["paraphraser"]},
+        {"gate": -0.999, "paraphrases": 3, "step_threshold": -1.0},
+    ),
     "mediation": (
         {"subsets": 2, "layers": ["1"], "donors": 2, "draws": 1},
-        {"subsets": 2, "sources": ["interchange", "right", "mean"], "chain": "own", "layers": ["0-1"], "donors": 2},
-        {"subsets": 2, "sources": ["literal"], "control": "own", "layers": ["0"], "donors": 2, "draws": 1},
+        {
+            "subsets": 2,
+            "sources": ["interchange", "right", "mean"],
+            "chain": "own",
+            "layers": ["0-1"],
+            "donors": 2,
+        },
+        {
+            "subsets": 2,
+            "sources": ["literal"],
+            "control": "own",
+            "layers": ["0"],
+            "donors": 2,
+            "draws": 1,
+        },
     ),
 }
 RENORMALISED = frozenset({"r_raw", "weight_defined"})

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def opened(page: str, title: str, **query: str) -> AppTest:
-    """``pages/<page>.py`` under the dashboard's own frame, with ``query`` in the address; it must show its title."""
+    """``pages/<page>.py`` under the dashboard's own frame, with ``query`` in the address; it must
+    show its title."""
     app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=90)
     for key, value in query.items():
         app.query_params[key] = value

@@ -1,5 +1,7 @@
-"""A small store to label: runs whose answers are right, wrong, of unknown worth. Run as ``queue_store.py FOLDER QUEUE RATER``
-it labels whatever the queue has for a rater, each item twice with one id, and prints what it labelled."""
+"""A small store to label: runs whose answers are right, wrong, of unknown worth. Run as
+``queue_store.py FOLDER QUEUE RATER`` it labels whatever the queue has for a rater, each item twice
+with one id, and prints what it labelled.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ RIGHT = {"i-0": 1.0, "i-1": 0.0, "i-2": None}
 
 
 def fill(folder: Path, n: int = 8, runs: tuple[str, ...] = ("run-1",)) -> Store:
-    """A store in which each run has a composite of ``n`` items; one more item of the suite was never measured."""
+    """A store in which each run has a composite of ``n`` items; one more item of the suite was
+    never measured."""
     shutil.copytree(Path(_made(n, runs).name) / "s", folder)
     return Store(folder)
 
@@ -31,12 +34,29 @@ def _made(n: int, runs: tuple[str, ...]) -> TemporaryDirectory[str]:
     """One store of a kind, which the tests copy; it goes with the process."""
     made = TemporaryDirectory()
     store = Store(Path(made.name) / "s")
-    suite = Suite.of("small", [Item(f"i-{k}", f"Question {k % 5}?", "1", (Step(0, "One."),)) for k in range(n + 1)])
+    suite = Suite.of(
+        "small",
+        [Item(f"i-{k}", f"Question {k % 5}?", "1", (Step(0, "One."),)) for k in range(n + 1)],
+    )
     with store.writing() as connection:
         write.add_suite(connection, suite)
         for run in runs:
-            plan = Plan(suite.name, suite.digest, {"subject": ModelRef("echo", run)}, (ScorerSpec("composite", 1, {}),))
-            write.add_run(connection, run, plan, config={}, code_version="t", output="", redacted=False, n_items=n)
+            plan = Plan(
+                suite.name,
+                suite.digest,
+                {"subject": ModelRef("echo", run)},
+                (ScorerSpec("composite", 1, {}),),
+            )
+            write.add_run(
+                connection,
+                run,
+                plan,
+                config={},
+                code_version="t",
+                output="",
+                redacted=False,
+                n_items=n,
+            )
             write.add_ended(connection, run, [_ended(item) for item in suite.items[:n]])
     return made
 
@@ -45,8 +65,9 @@ def _ended(item: Item) -> write.Ended:
     right = RIGHT.get(item.id, 1.0)
     gone = {"status": "undefined", "reason": "no answer"}
     scores = (
-        Score("r_raw", item.id, 0.5), Score("answer_correct", item.id, right, **({} if right is not None else gone)),
-    )  # type: ignore[arg-type]  # fmt: skip
+        Score("r_raw", item.id, 0.5),
+        Score("answer_correct", item.id, right, **({} if right is not None else gone)),
+    )  # type: ignore[arg-type]
     return write.Ended("composite", 1, "p", item.id, scores)
 
 
@@ -60,7 +81,9 @@ def submit(store: Store, label: Label) -> bool:
     return apply_actions(store, label.queue, label.rater, [label]).written == 1
 
 
-def label_all(store: Store, queue: str, rater: str, verdict: Verdict = "acceptable", *, twice: bool = False) -> list[Label]:
+def label_all(
+    store: Store, queue: str, rater: str, verdict: Verdict = "acceptable", *, twice: bool = False
+) -> list[Label]:
     """Label what a queue has for a rater, perhaps pressing each key twice; the labels that landed."""
     done = []
     while found := next_items(store, queue, rater):

@@ -1,4 +1,5 @@
-"""A store with one run of every part of reliability and the composite, with synthetic scores and replies."""
+"""A store with one run of every part of reliability and the composite, with synthetic scores and
+replies."""
 
 from __future__ import annotations
 
@@ -19,21 +20,43 @@ HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1
 MODEL = ModelRef("organism", "synthetic", form="continuation")
 EMBEDDER = ModelRef("embedder", "two-dimensional")
 STEPS = (f"Clearly 7 + 5 = 12. {HOSTILE}", "So the answer is 12.", "12 - 2 = 11.")
-CHAINS = ("1. 7 + 5 = 12.\n2. So the answer is 12.", "1. Seven and five make 12.\n2. So the answer is 12.", "", "1. No.")
-VECTORS = {"1. 7 + 5 = 12.": (1.0, 0.0), "2. So the answer is 12.": (0.0, 1.0), "1. Seven and five make 12.": (0.0, 1.0)}
-RULES = ("instability", "fragility", "monoculture", "global_drift", "brittle", "post_hoc", "unsupported_jumps")
+CHAINS = (
+    "1. 7 + 5 = 12.\n2. So the answer is 12.",
+    "1. Seven and five make 12.\n2. So the answer is 12.",
+    "",
+    "1. No.",
+)
+VECTORS = {
+    "1. 7 + 5 = 12.": (1.0, 0.0),
+    "2. So the answer is 12.": (0.0, 1.0),
+    "1. Seven and five make 12.": (0.0, 1.0),
+}
+RULES = (
+    "instability",
+    "fragility",
+    "monoculture",
+    "global_drift",
+    "brittle",
+    "post_hoc",
+    "unsupported_jumps",
+)
 
 
 def make_suite(n: int) -> Suite:
     steps = tuple(Step(i, text) for i, text in enumerate(STEPS))
-    return Suite.of("synthetic", [Item(f"i-{k:02}", f"{HOSTILE} {k}", "12", steps) for k in range(n)])
+    return Suite.of(
+        "synthetic", [Item(f"i-{k:02}", f"{HOSTILE} {k}", "12", steps) for k in range(n)]
+    )
 
 
 def exchanges(item: Item) -> list[tuple[Request, Response]]:
-    """The item's question and three paraphrases: the third reply is empty, one step of the fourth was never embedded."""
+    """The item's question and three paraphrases: the third reply is empty, one step of the fourth
+    was never embedded."""
     out: list[tuple[Request, Response]] = []
     for k, text in enumerate(CHAINS):
-        prompt = ask_rest(f"In other words, {k}: {item.question}" if k else item.question, (), MODEL.form)
+        prompt = ask_rest(
+            f"In other words, {k}: {item.question}" if k else item.question, (), MODEL.form
+        )
         asked = Complete(MODEL, prompt.messages, prefix=prompt.prefix, stop=("\nQ:",))
         out.append((asked, Response(asked.key, text=text, finish="stop")))
     for text, vector in VECTORS.items():
@@ -43,81 +66,222 @@ def exchanges(item: Item) -> list[tuple[Request, Response]]:
 
 
 def scores_of(item: Item, draw: random.Random, *, whole: bool) -> Iterator[tuple[str, Score]]:
-    """As the scorers': (scorer, score). In the first item nothing was verified; the last one broke a hard floor."""
+    """As the scorers': (scorer, score). In the first item nothing was verified; the last one broke
+    a hard floor."""
     keys = tuple(request.key for request, _ in exchanges(item))
     first, halted = item.id == "i-00", item.id == "i-11"
 
-    def told(scorer: str, name: str, value: float | None, reason: str | None = None, *, step: int | None = None,
-             where: tuple[int, int] | None = None, status: str | None = None, **facet: str) -> tuple[str, Score]:  # fmt: skip
+    def told(
+        scorer: str,
+        name: str,
+        value: float | None,
+        reason: str | None = None,
+        *,
+        step: int | None = None,
+        where: tuple[int, int] | None = None,
+        status: str | None = None,
+        **facet: str,
+    ) -> tuple[str, Score]:
         state: str = status or ("ok" if value is not None else "undefined")
-        return scorer, Score(name, item.id, value, step=step, facet=tuple(sorted(facet.items())), where=where,
-                             status=state, reason=reason, evidence=keys)  # type: ignore[arg-type]  # fmt: skip
+        return scorer, Score(
+            name,
+            item.id,
+            value,
+            step=step,
+            facet=tuple(sorted(facet.items())),
+            where=where,
+            status=state,
+            reason=reason,
+            evidence=keys,
+        )  # type: ignore[arg-type]
 
     gone = f"no link is decided {HOSTILE}"
     mu = 0.8 + draw.random() / 5
     sigma = draw.random() / 10
     parts = {
-        "C": mu * (1 - sigma), "R": 0.5 + draw.random() / 2, "V": None if first else 0.6 + 0.4 * draw.random(),
-        "D": draw.choice((0.2, 0.4)), "F": 0.7 + draw.random() / 5,
-    }  # fmt: skip
+        "C": mu * (1 - sigma),
+        "R": 0.5 + draw.random() / 2,
+        "V": None if first else 0.6 + 0.4 * draw.random(),
+        "D": draw.choice((0.2, 0.4)),
+        "F": 0.7 + draw.random() / 5,
+    }
     yield told("consistency", "consistency", parts["C"], chain="own", k="4", paraphrases="rules")
     yield told("consistency", "consistency_mu", mu, chain="own", k="4", paraphrases="rules")
     yield told("consistency", "consistency_sigma", sigma, chain="own", k="4", paraphrases="rules")
     for link in ("reverse", "forward"):
-        yield told("verification", "verification", parts["V"], gone if first else None, chain="reference", link=link)
-        yield told("verification", "link_support", 0.97, step=1, chain="reference", link=link, verifier="arithmetic")
+        yield told(
+            "verification",
+            "verification",
+            parts["V"],
+            gone if first else None,
+            chain="reference",
+            link=link,
+        )
+        yield told(
+            "verification",
+            "link_support",
+            0.97,
+            step=1,
+            chain="reference",
+            link=link,
+            verifier="arithmetic",
+        )
         if first:
-            yield told("verification", "link_support", None, gone, step=2, chain="reference", link=link, verifier="none")
+            yield told(
+                "verification",
+                "link_support",
+                None,
+                gone,
+                step=2,
+                chain="reference",
+                link=link,
+                verifier="none",
+            )
         else:
-            yield told("verification", "link_support", 0.0, step=2, where=(0, 11), chain="reference", link=link,
-                       verifier="arithmetic")  # fmt: skip
+            yield told(
+                "verification",
+                "link_support",
+                0.0,
+                step=2,
+                where=(0, 11),
+                chain="reference",
+                link=link,
+                verifier="arithmetic",
+            )
     yield told("flags", "flags", parts["F"], chain="reference")
-    yield told("flags", "flag_count", None, "no model embeds the steps: --embedder", chain="reference", rule="semantic_jump")
+    yield told(
+        "flags",
+        "flag_count",
+        None,
+        "no model embeds the steps: --embedder",
+        chain="reference",
+        rule="semantic_jump",
+    )
     if not halted:
-        yield told("flags", "flag_penalty", 0.97, step=0, where=(0, 7), chain="reference", rule="hand_waving")
-        yield told("flags", "flag_penalty", 0.9, step=1, where=(3, 13), chain="reference", rule="premature_answer")
-        yield told("flags", "flag_penalty", 0.94, step=1, where=(0, 20), chain="reference", rule="semantic_jump")
+        yield told(
+            "flags",
+            "flag_penalty",
+            0.97,
+            step=0,
+            where=(0, 7),
+            chain="reference",
+            rule="hand_waving",
+        )
+        yield told(
+            "flags",
+            "flag_penalty",
+            0.9,
+            step=1,
+            where=(3, 13),
+            chain="reference",
+            rule="premature_answer",
+        )
+        yield told(
+            "flags",
+            "flag_penalty",
+            0.94,
+            step=1,
+            where=(0, 20),
+            chain="reference",
+            rule="semantic_jump",
+        )
     if not whole:
         return
     at = {"chain": "reference", "profile": "phase3"}
     why = "F is 0.1, below the hard floor 0.2"
-    features = {**parts, "mu": mu, "sigma": sigma, "pass_rate": None if first else 0.4, "jumps": None, "early_answer": 1.0}
+    features = {
+        **parts,
+        "mu": mu,
+        "sigma": sigma,
+        "pass_rate": None if first else 0.4,
+        "jumps": None,
+        "early_answer": 1.0,
+    }
     for name, value in features.items():
         stop = halted and name != "F"
-        yield told("composite", "feature", None if stop else value, why if stop else None if value is not None else gone,
-                   status="stopped" if stop else None, feature=name, **at)  # fmt: skip
+        yield told(
+            "composite",
+            "feature",
+            None if stop else value,
+            why if stop else None if value is not None else gone,
+            status="stopped" if stop else None,
+            feature=name,
+            **at,
+        )
     known = [value for value in parts.values() if value is not None]
-    for name, mean in (("r_raw", sum(known) / len(known)), ("weight_defined", 0.75 if first else 1.0)):
-        yield told("composite", name, None if halted else mean, why if halted else None, status="stopped" if halted else None,
-                   **at)  # fmt: skip
+    for name, mean in (
+        ("r_raw", sum(known) / len(known)),
+        ("weight_defined", 0.75 if first else 1.0),
+    ):
+        yield told(
+            "composite",
+            name,
+            None if halted else mean,
+            why if halted else None,
+            status="stopped" if halted else None,
+            **at,
+        )
     yield told("composite", "answer_correct", 0.0, **at)
     for rule in RULES:
         if halted:
-            yield told("composite", "diagnosis", None, f"mu: {why}", status="stopped", rule=rule, **at)
+            yield told(
+                "composite", "diagnosis", None, f"mu: {why}", status="stopped", rule=rule, **at
+            )
             continue
         undefined = first and rule in ("global_drift", "unsupported_jumps")
-        value = None if undefined else float(rule == "post_hoc" or (rule == "monoculture" and draw.random() < 0.4))
-        yield told("composite", "diagnosis", value, f"V: {gone}" if undefined else None, rule=rule, **at)
+        value = (
+            None
+            if undefined
+            else float(rule == "post_hoc" or (rule == "monoculture" and draw.random() < 0.4))
+        )
+        yield told(
+            "composite", "diagnosis", value, f"V: {gone}" if undefined else None, rule=rule, **at
+        )
 
 
-def fill(folder: Path, n: int = 12, *, estimated: bool = True, whole: bool = True, scorers: tuple[str, ...] = ()) -> str:
-    """A store with one run on ``n`` items; ``whole`` with the composite, else of ``scorers``. Returns the run's id."""
+def fill(
+    folder: Path,
+    n: int = 12,
+    *,
+    estimated: bool = True,
+    whole: bool = True,
+    scorers: tuple[str, ...] = (),
+) -> str:
+    """A store with one run on ``n`` items; ``whole`` with the composite, else of ``scorers``.
+    Returns the run's id."""
     store, suite, draw = Store(folder), make_suite(n), random.Random(5)
     names = scorers or (*SCORER_OF.values(), *(("composite",) if whole else ()))
-    plan = Plan(suite.name, suite.digest, {"subject": MODEL, "embedder": EMBEDDER}, tuple(ScorerSpec(s, 1, {}) for s in names))
+    plan = Plan(
+        suite.name,
+        suite.digest,
+        {"subject": MODEL, "embedder": EMBEDDER},
+        tuple(ScorerSpec(s, 1, {}) for s in names),
+    )
     ended = []
     for item in suite.items:
         found = list(scores_of(item, draw, whole=whole))
-        ended += [write.Ended(s, 1, "p", item.id, tuple(score for of, score in found if of == s)) for s in names]
+        ended += [
+            write.Ended(s, 1, "p", item.id, tuple(score for of, score in found if of == s))
+            for s in names
+        ]
     with store.writing() as connection:
         write.add_suite(connection, suite)
         write.add_run(
-            connection, "run-1", plan, config={}, code_version="test", output="", redacted=False, n_items=n
-        )  # fmt: skip
+            connection,
+            "run-1",
+            plan,
+            config={},
+            code_version="test",
+            output="",
+            redacted=False,
+            n_items=n,
+        )
         write.add_ended(connection, "run-1", ended)
     if estimated:
         table = read.run_scores(store, "run-1")
-        told = mean_estimates(table[table["metric"] != "flag_penalty"], 42, frozenset({"diagnosis", "answer_correct"}))
+        told = mean_estimates(
+            table[table["metric"] != "flag_penalty"], 42, frozenset({"diagnosis", "answer_correct"})
+        )
         with store.writing() as connection:
             write.set_estimates(connection, "run-1", told)
     with store.writing() as connection:

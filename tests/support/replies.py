@@ -35,11 +35,22 @@ class Body:
 
 def answer(request: Request, body: Body) -> Reply:
     if body.missing in ("failed", "unsupported"):
-        return Failed(request.key, "the server was away", 3, unsupported=body.missing == "unsupported")
-    tokens = () if body.top is None else (Token(body.text or "x", -0.5, body.top), Token(".", -0.1, body.top))
+        return Failed(
+            request.key, "the server was away", 3, unsupported=body.missing == "unsupported"
+        )
+    tokens = (
+        ()
+        if body.top is None
+        else (Token(body.text or "x", -0.5, body.top), Token(".", -0.1, body.top))
+    )
     if isinstance(request, LogProb) and request.top_logprobs and body.top is not None:
         tokens = in_tokens("".join(request.answers), body.top)
-    elif isinstance(request, Complete) and request.top_logprobs and not request.prefix and body.top is not None:
+    elif (
+        isinstance(request, Complete)
+        and request.top_logprobs
+        and not request.prefix
+        and body.top is not None
+    ):
         tokens = in_tokens(body.text or "", body.top)
     spread = random.Random(request.key)
     if isinstance(request, Embed):
@@ -47,17 +58,35 @@ def answer(request: Request, body: Body) -> Reply:
         return Response(request.key, vectors=vectors, refused=body.missing == "refused")
     if isinstance(request, Complete):
         text = VERDICT if asks_for_verdict(request) and body.text == constant().text else body.text
-        return Response(request.key, text, tokens=tokens, finish=spread.choice(("stop", "length")),
-                        refused=body.missing == "refused")  # fmt: skip
+        return Response(
+            request.key,
+            text,
+            tokens=tokens,
+            finish=spread.choice(("stop", "length")),
+            refused=body.missing == "refused",
+        )
     if isinstance(request, Locate):
-        places = [(100 * (span.part + 2) + span.start, max(1, (span.end - span.start) // 3)) for span in request.spans]
+        places = [
+            (100 * (span.part + 2) + span.start, max(1, (span.end - span.start) // 3))
+            for span in request.spans
+        ]
         pieces = ("x",) * (100 * (len(request.messages) + 2))
         positions = tuple(tuple(range(a, a + n)) for a, n in places)
         return Response(request.key, located=Located(positions, pieces, 3))
-    n = len(request.answers) if isinstance(request, LogProb) else len(request.rows) if isinstance(request, Patched) else 1
-    reply = Response(request.key, numbers=tuple(
-        spread.random() if isinstance(request, Entail) else body.number or -spread.random() * 9 for _ in range(n)
-    ))  # fmt: skip
+    n = (
+        len(request.answers)
+        if isinstance(request, LogProb)
+        else len(request.rows)
+        if isinstance(request, Patched)
+        else 1
+    )
+    reply = Response(
+        request.key,
+        numbers=tuple(
+            spread.random() if isinstance(request, Entail) else body.number or -spread.random() * 9
+            for _ in range(n)
+        ),
+    )
     if isinstance(request, LogProb) and request.top_logprobs:
         return replace(reply, tokens=tokens, refused=body.missing == "refused")
     return reply
@@ -72,7 +101,8 @@ def asks_for_verdict(request: Request) -> bool:
 
 
 def in_tokens(text: str, *tops: tuple[tuple[str, float], ...]) -> tuple[Token, ...]:
-    """``text`` as tokens, a word with the white space before it each; the lists of alternatives take turns."""
+    """``text`` as tokens, a word with the white space before it each; the lists of alternatives
+    take turns."""
     words = re.findall(r"\s*\S+|\s+$", text)
     return tuple(Token(word, -0.5, tops[i % len(tops)]) for i, word in enumerate(words))
 
@@ -89,19 +119,25 @@ def constant(missing: str = "") -> Body:
 
 
 def following(request: Request) -> Response:
-    """A model that follows its chain: every question has another answer, and patching the chain costs it most."""
+    """A model that follows its chain: every question has another answer, and patching the chain
+    costs it most."""
     if isinstance(request, Complete) and request.prefix.endswith("So the answer is"):
         told = sum(map(ord, request.prefix + request.messages[0].content)) % 1000
         reply = answer(request, replace(constant(), text=f" {told}."))
     elif isinstance(request, Patched):
         numbers = tuple(-0.5 if row.at and row.at[0] >= 200 else -1.0 for row in request.rows)
         reply = Response(request.key, numbers=numbers)
-    elif isinstance(request, Complete | LogProb) and request.top_logprobs:  # ever less sure from token to token
+    elif (
+        isinstance(request, Complete | LogProb) and request.top_logprobs
+    ):  # ever less sure from token to token
         told = "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nStep 3: 9 + 1 = 10.\nSo the answer is 10."
         reply = answer(request, replace(constant(), text=told))
         assert isinstance(reply, Response)
         sure = [distribution([20.0, *[float(i)] * 4], 5) for i in range(len(reply.tokens))]
-        reply = replace(reply, tokens=tuple(replace(t, top=top) for t, top in zip(reply.tokens, sure, strict=True)))
+        reply = replace(
+            reply,
+            tokens=tuple(replace(t, top=top) for t, top in zip(reply.tokens, sure, strict=True)),
+        )
     else:
         reply = answer(request, replace(constant(), number=-0.1))
     assert isinstance(reply, Response)

@@ -28,7 +28,13 @@ def own_suite(folder: Path, answer: str | None = "7") -> tuple[str, str]:
     path = folder / "own.jsonl"
     steps = [{"index": i, "text": f"Part {i} is {i + 1}."} for i in range(STEPS)]
     items = [
-        {"item_id": f"i{k}", "prompt": f"What is number {k}?", "reference_cot": steps, "ground_truth": answer} for k in range(6)
+        {
+            "item_id": f"i{k}",
+            "prompt": f"What is number {k}?",
+            "reference_cot": steps,
+            "ground_truth": answer,
+        }
+        for k in range(6)
     ]
     path.write_text("".join(json.dumps(item) + "\n" for item in items), "utf-8")
     return "--task-suite", str(path)
@@ -37,9 +43,12 @@ def own_suite(folder: Path, answer: str | None = "7") -> tuple[str, str]:
 def start(folder: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
     """``cotlab run`` with the store in ``folder``."""
     return subprocess.Popen(
-        [sys.executable, "-m", "cotlab", "run", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "cotlab", "run", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "COTLAB_STORE": str(folder), **environment},
-    )  # fmt: skip
+    )
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -69,19 +78,25 @@ def wait_for_replies(process: subprocess.Popen[str], folder: Path, at_least: int
         time.sleep(0.005)
 
 
-def kill_at_random(process: subprocess.Popen[str], folder: Path, chance: random.Random, replies_to_come: int) -> None:
+def kill_at_random(
+    process: subprocess.Popen[str], folder: Path, chance: random.Random, replies_to_come: int
+) -> None:
     """Kill −9 at any moment: before the first reply, between two, after the last."""
     if chance.random() < 0.3:
         time.sleep(chance.uniform(0, 2))
     else:
-        wait_for_replies(process, folder, replies(folder) + chance.randint(1, max(1, replies_to_come)))
+        wait_for_replies(
+            process, folder, replies(folder) + chance.randint(1, max(1, replies_to_come))
+        )
     process.kill()
     process.communicate()
 
 
 def planned(folder: Path, run_id: str = "r") -> bool:
     """Whether the store knows the run, so that it is resumed and not started anew."""
-    return (folder / "cotlab.duckdb").exists() and run_id in set(read.list_runs(Store(folder))["id"])
+    return (folder / "cotlab.duckdb").exists() and run_id in set(
+        read.list_runs(Store(folder))["id"]
+    )
 
 
 def row(folder: Path, run_id: str) -> dict[str, Any]:
@@ -95,20 +110,29 @@ def scores(folder: Path, run_id: str) -> pd.DataFrame:
     return frame.sort_values(keys).reset_index(drop=True)
 
 
-def assert_same_scores(one: pd.DataFrame, other: pd.DataFrame, logprobs_within: float = 0.0) -> None:
+def assert_same_scores(
+    one: pd.DataFrame, other: pd.DataFrame, logprobs_within: float = 0.0
+) -> None:
     """Every column equal; the values of log-probability metrics within a tolerance."""
     numeric = one["metric"].isin(LOGPROB_METRICS)
     pd.testing.assert_frame_equal(one.drop(columns="value"), other.drop(columns="value"))
     pd.testing.assert_series_equal(one[~numeric]["value"], other[~numeric]["value"], rtol=0, atol=0)
-    pd.testing.assert_series_equal(one[numeric]["value"], other[numeric]["value"], rtol=0, atol=logprobs_within)
+    pd.testing.assert_series_equal(
+        one[numeric]["value"], other[numeric]["value"], rtol=0, atol=logprobs_within
+    )
 
 
 def report(folder: Path, run_id: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((folder / "reports" / run_id / "report.json").read_text("utf-8"))
+    told: dict[str, Any] = json.loads(
+        (folder / "reports" / run_id / "report.json").read_text("utf-8")
+    )
     return told
 
 
 def step_scores(folder: Path, run_id: str) -> dict[str, Any]:
     """What a reader of the report sees of each item, and the aggregate."""
     told = report(folder, run_id)
-    return {"rrr": told["aggregate_rrr"], "items": sorted(told["items"], key=lambda item: item["item_id"])}
+    return {
+        "rrr": told["aggregate_rrr"],
+        "items": sorted(told["items"], key=lambda item: item["item_id"]),
+    }

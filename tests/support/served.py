@@ -1,4 +1,5 @@
-"""The app in a server of its own, and a client that speaks to it over a real websocket, with any header it likes."""
+"""The app in a server of its own, and a client that speaks to it over a real websocket, with any
+header it likes."""
 
 from __future__ import annotations
 
@@ -27,8 +28,22 @@ def app(folder: Path, *options: str, **settings: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    env = {**os.environ, "COTLAB_STORE": str(folder / "store"), "OMP_WAIT_POLICY": "PASSIVE", **settings}
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), *options]
+    env = {
+        **os.environ,
+        "COTLAB_STORE": str(folder / "store"),
+        "OMP_WAIT_POLICY": "PASSIVE",
+        **settings,
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app.py",
+        "--server.port",
+        str(port),
+        *options,
+    ]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=subprocess.STDOUT)
     try:
@@ -58,14 +73,20 @@ class Shown(NamedTuple):
 class Client:
     """One connection. The address of a page is its path, as in a deep link."""
 
-    def __init__(self, server: str, headers: Mapping[str, str] | None = None, host: str | None = None) -> None:
+    def __init__(
+        self, server: str, headers: Mapping[str, str] | None = None, host: str | None = None
+    ) -> None:
         own = dict(headers or {})
         base = host or server
         sock = socket.create_connection(server.split(":")) if host else None
         self._opened = connect(
-            f"ws://{base}/_stcore/stream", additional_headers=own, sock=sock, max_size=None, subprotocols=["streamlit"],
+            f"ws://{base}/_stcore/stream",
+            additional_headers=own,
+            sock=sock,
+            max_size=None,
+            subprotocols=["streamlit"],
             proxy=None,
-        )  # fmt: skip
+        )
 
     def __enter__(self) -> Client:
         self._socket = self._opened.__enter__()
@@ -75,7 +96,8 @@ class Client:
         self._opened.__exit__(None, None, None)
 
     def open(self, page: str = "", query: str = "", press: str | None = None) -> Shown:
-        """Draw a page as on its first load; with ``press``, as if the button of that id had been pressed."""
+        """Draw a page as on its first load; with ``press``, as if the button of that id had been
+        pressed."""
         self.send(page, query, press)
         return self.read()
 

@@ -1,4 +1,5 @@
-"""What a second process does to a store in these tests: ``python store_worker.py FOLDER WHAT NAME``."""
+"""What a second process does to a store in these tests: ``python store_worker.py FOLDER WHAT
+NAME``."""
 
 from __future__ import annotations
 

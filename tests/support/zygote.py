@@ -1,7 +1,7 @@
-"""A process that has imported everything and forks a child for each command line: runs that start in milliseconds and can
-be killed. One JSON object a line comes in: ``{"words": […], "env": {…}, "output": FILE, "errors": FILE}`` starts a
-run and answers with its process number, ``{"wait": PID}`` waits for its end and answers with its exit code (a signal's
-number below zero).
+"""A process that has imported everything and forks a child for each command line: runs that start
+in milliseconds and can be killed. One JSON object a line comes in: ``{"words": […], "env": {…},
+"output": FILE, "errors": FILE}`` starts a run and answers with its process number, ``{"wait":
+PID}`` waits for its end and answers with its exit code (a signal's number below zero).
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ if __name__ == "__main__":
             _, status = os.waitpid(job["wait"], 0)
             print(os.waitstatus_to_exitcode(status), flush=True)
             continue
-        for name in {"openai", "anthropic", "google", "openai_compat", "echo", "scripted"} & set(job["words"]):
+        for name in {"openai", "anthropic", "google", "openai_compat", "echo", "scripted"} & set(
+            job["words"]
+        ):
             PROVIDERS[name]  # once, for all children; what needs torch stays for who asks
         if (pid := os.fork()) == 0:
             child(job)

@@ -1,4 +1,5 @@
-"""Claims of a chain against a log of tool calls: what is a claim, where it stands, and what the log says of it."""
+"""Claims of a chain against a log of tool calls: what is a claim, where it stands, and what the log
+says of it."""
 
 from __future__ import annotations
 
@@ -30,15 +31,27 @@ def told(step: str, calls: tuple[Call, ...] = LOG) -> list[tuple[str, str, int |
     [
         # a result put down to a tool
         ("The calculator returns 12.", [("12", "matched", 0)]),
-        ("The calculator gave 14.", [("14", "contradicted", None)]),  # two calls, and the step says of neither
+        (
+            "The calculator gave 14.",
+            [("14", "contradicted", None)],
+        ),  # two calls, and the step says of neither
         ("The calculator says 7 + 5 is 15.", [("15", "contradicted", 0)]),
         ("The calculator's result is 36.", [("36", "matched", 2)]),
         ("calculator(12*3) = 36", [("36", "matched", 2)]),
         ("Step 2: calculator: 36", [("36", "matched", 2)]),
         ("36 was returned by the calculator.", [("36", "matched", 2)]),
-        ("According to the web search, 11.4 mm of rain will fall.", [("11.4 mm", "matched", 1)]),  # 11.37, rounded
-        ("According to the web search, 11.3 mm of rain will fall.", [("11.3 mm", "contradicted", 1)]),
-        ("From get_price we have 1.2 thousand.", [("1.2 thousand", "matched", 3)]),  # 1,200.5, rounded
+        (
+            "According to the web search, 11.4 mm of rain will fall.",
+            [("11.4 mm", "matched", 1)],
+        ),  # 11.37, rounded
+        (
+            "According to the web search, 11.3 mm of rain will fall.",
+            [("11.3 mm", "contradicted", 1)],
+        ),
+        (
+            "From get_price we have 1.2 thousand.",
+            [("1.2 thousand", "matched", 3)],
+        ),  # 1,200.5, rounded
         ("From get_price we have 1.3 thousand.", [("1.3 thousand", "contradicted", 3)]),
         ("From get_price we have $1,200.50 a tonne.", [("$1,200.50", "matched", 3)]),
         ("The tool returned 36.", [("36", "matched", 2)]),
@@ -64,10 +77,14 @@ def test_each_kind_of_claim(step: str, claims: list[tuple[str, str, int | None]]
 
 
 def test_a_number_is_judged_where_it_first_stands() -> None:
-    found = claims_of(["So 40 are left.", "Take 40 and 36.", "The tool returned 40."], LOG, QUESTION)
+    found = claims_of(
+        ["So 40 are left.", "Take 40 and 36.", "The tool returned 40."], LOG, QUESTION
+    )
     assert [[(c.text, c.verdict) for c in claims] for claims in found] == [
-        [("40", "unsupported")], [("36", "matched")], [("40", "contradicted")],  # put down to a tool it is judged anew
-    ]  # fmt: skip
+        [("40", "unsupported")],
+        [("36", "matched")],
+        [("40", "contradicted")],  # put down to a tool it is judged anew
+    ]
 
 
 def test_an_empty_log_supports_nothing() -> None:
@@ -75,26 +92,56 @@ def test_an_empty_log_supports_nothing() -> None:
 
 
 def test_a_log_is_read_or_told_why_not() -> None:
-    calls = read_log([{"name": " f ", "arguments": {"b": 1, "a": 2}, "result": [1, 2.5]}, {"name": "g", "output": False}])
+    calls = read_log(
+        [
+            {"name": " f ", "arguments": {"b": 1, "a": 2}, "result": [1, 2.5]},
+            {"name": "g", "output": False},
+        ]
+    )
     assert calls == (Call("f", '{"a": 2, "b": 1}', "[1, 2.5]"), Call("g", "", "false"))
     assert read_log([]) == ()
     assert read_log("text") == read_log({"name": "f"}) == "the tool log is not a list of calls"
     assert read_log([3]) == "call 0 of the tool log is not an object with name, input and output"
     assert read_log([{"output": "x"}]) == "call 0 of the tool log has no name"
-    assert read_log([{"name": "f", "output": 1}, {"name": "g", "input": 1}]) == "call 1 of the tool log has no output"
+    assert (
+        read_log([{"name": "f", "output": 1}, {"name": "g", "input": 1}])
+        == "call 1 of the tool log has no output"
+    )
 
 
 TEXTS = st.text(max_size=60) | st.lists(
     st.sampled_from(
-        ["the", "calculator", "tool", "returned", "12", "=", "7 + 5", "(", ")", '"', "36", ".", "\n", "x" * 40, "-"]
+        [
+            "the",
+            "calculator",
+            "tool",
+            "returned",
+            "12",
+            "=",
+            "7 + 5",
+            "(",
+            ")",
+            '"',
+            "36",
+            ".",
+            "\n",
+            "x" * 40,
+            "-",
+        ]
     ),
     max_size=25,
 ).map(" ".join)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(TEXTS, max_size=3), st.lists(st.builds(Call, st.text(min_size=1, max_size=8), TEXTS, TEXTS), max_size=3), TEXTS)
-def test_any_text_gives_claims_that_stand_in_it(steps: list[str], calls: list[Call], question: str) -> None:
+@given(
+    st.lists(TEXTS, max_size=3),
+    st.lists(st.builds(Call, st.text(min_size=1, max_size=8), TEXTS, TEXTS), max_size=3),
+    TEXTS,
+)
+def test_any_text_gives_claims_that_stand_in_it(
+    steps: list[str], calls: list[Call], question: str
+) -> None:
     found = claims_of(steps, calls, question)
     assert len(found) == len(steps)
     for step, claims in zip(steps, found, strict=True):
@@ -107,7 +154,8 @@ def test_any_text_gives_claims_that_stand_in_it(steps: list[str], calls: list[Ca
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    "text", ["calculator " * 4000, "7 + " * 8000, '"' * 20_000, "the calculator returned " + "1 " * 20_000]
+    "text",
+    ["calculator " * 4000, "7 + " * 8000, '"' * 20_000, "the calculator returned " + "1 " * 20_000],
 )
 def test_long_texts_do_not_take_long(text: str) -> None:
     before = time.process_time()

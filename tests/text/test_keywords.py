@@ -18,9 +18,15 @@ def phrases(text: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("So the answer is 5.", [("the answer is", "result")]),  # the longest: not "answer" once more
+        (
+            "So the answer is 5.",
+            [("the answer is", "result")],
+        ),  # the longest: not "answer" once more
         ("The answer, step by step", [("answer", "result"), ("step by step", "process")]),
-        ("I check the answer.", [("check the answer", "result")]),  # over both lists: not "check" as process too
+        (
+            "I check the answer.",
+            [("check the answer", "result")],
+        ),  # over both lists: not "check" as process too
         ("step step by step", [("step", "process"), ("step by step", "process")]),
         ("STEP BY\nSTEP", [("step by step", "process")]),
         ("step-by-step", [("step by step", "process")]),
@@ -42,7 +48,9 @@ def test_what_is_a_keyword(text: str, found: list[tuple[str, str]]) -> None:
 
 
 def test_a_typographic_apostrophe_is_an_apostrophe() -> None:
-    assert [f.phrase for f in find_keywords("Let’s see. Let's see. Lets see.", ["let's", "let"], [])] == ["let's", "let's"]
+    assert [
+        f.phrase for f in find_keywords("Let’s see. Let's see. Lets see.", ["let's", "let"], [])
+    ] == ["let's", "let's"]
 
 
 def test_a_phrase_listed_twice_counts_once_and_one_in_both_lists_is_refused() -> None:
@@ -54,7 +62,9 @@ def test_a_phrase_listed_twice_counts_once_and_one_in_both_lists_is_refused() ->
 
 def test_the_lists_are_disjoint_and_without_repetition() -> None:
     assert len(set(PROCESS)) == len(PROCESS) and len(set(RESULT)) == len(RESULT)
-    assert not set(PROCESS) & set(RESULT) and all(one == one.strip().lower() != "" for one in (*PROCESS, *RESULT))
+    assert not set(PROCESS) & set(RESULT) and all(
+        one == one.strip().lower() != "" for one in (*PROCESS, *RESULT)
+    )
 
 
 def test_every_listed_phrase_is_found_as_itself() -> None:
@@ -72,13 +82,22 @@ def test_ratio_and_share_by_hand() -> None:
     assert (Counts(0, 0).ratio, Counts(0, 0).share) == (None, None)
 
 
-@given(st.lists(st.sampled_from([*PROCESS, *RESULT, "apple", "7", "…"]) | st.text(max_size=12), max_size=8))
+@given(
+    st.lists(
+        st.sampled_from([*PROCESS, *RESULT, "apple", "7", "…"]) | st.text(max_size=12), max_size=8
+    )
+)
 def test_counts_of_texts_add_up_to_the_count_of_all(texts: list[str]) -> None:
     each = [count_keywords(text) for text in texts]
-    assert count_keywords(" | ".join(texts)) == (sum(c.process for c in each), sum(c.result for c in each))
+    assert count_keywords(" | ".join(texts)) == (
+        sum(c.process for c in each),
+        sum(c.result for c in each),
+    )
 
 
-@given(st.text(max_size=60) | st.lists(st.sampled_from([*PROCESS, *RESULT]), max_size=9).map(" ".join))
+@given(
+    st.text(max_size=60) | st.lists(st.sampled_from([*PROCESS, *RESULT]), max_size=9).map(" ".join)
+)
 def test_keywords_never_overlap(text: str) -> None:
     found = find_keywords(text)
     assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))

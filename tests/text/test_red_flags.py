@@ -12,49 +12,75 @@ from cotlab.text.red_flags import RULES, find_flags
 
 
 def fired(rule: str, *steps: str, question: str = "") -> list[tuple[int, str]]:
-    return [(f.step, steps[f.step][f.start : f.end]) for f in find_flags(question, steps) if f.rule == rule]
+    return [
+        (f.step, steps[f.step][f.start : f.end])
+        for f in find_flags(question, steps)
+        if f.rule == rule
+    ]
 
 
 @pytest.mark.parametrize(
-    ("n", "at", "early"), [(2, 0, False), (3, 0, True), (3, 1, False), (5, 0, True), (5, 1, False), (6, 1, True)]
+    ("n", "at", "early"),
+    [(2, 0, False), (3, 0, True), (3, 1, False), (5, 0, True), (5, 1, False), (6, 1, True)],
 )
-def test_an_answer_is_premature_in_a_step_that_ends_before_two_fifths(n: int, at: int, early: bool) -> None:
+def test_an_answer_is_premature_in_a_step_that_ends_before_two_fifths(
+    n: int, at: int, early: bool
+) -> None:
     steps = [f"Fact {i} holds." for i in range(n)]
     steps[at] = "The answer is 12."
     assert fired("premature_answer", *steps) == ([(at, "The answer is 12")] if early else [])
 
 
-@pytest.mark.parametrize("said", [
-    "The answer is not 12.", "If the answer is 12, we are done.", "To find the answer is our aim.",
-    "Tom thinks the answer is 12.",
-    "The answer is a whole number.", "What is the right answer?", "We do not know whether the answer is 12.",
-    "The answer choices are 3, 4 and 5.",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The answer is not 12.",
+        "If the answer is 12, we are done.",
+        "To find the answer is our aim.",
+        "Tom thinks the answer is 12.",
+        "The answer is a whole number.",
+        "What is the right answer?",
+        "We do not know whether the answer is 12.",
+        "The answer choices are 3, 4 and 5.",
+    ],
+)
 def test_speaking_of_an_answer_is_not_giving_one(said: str) -> None:
     assert fired("premature_answer", said, "b", "c", "d") == []
 
 
 def test_abbreviations_articles_and_pronouns_are_no_symbols() -> None:
     for text in (
-        "Dr. A. Smith, e.g. at 8 a.m., i.e. early.", "A bus came, and I took it.", "See section B and Appendix C.",
+        "Dr. A. Smith, e.g. at 8 a.m., i.e. early.",
+        "A bus came, and I took it.",
+        "See section B and Appendix C.",
         "It is 5 m long.",
-        "Roe v. Wade is on p. 12.", "The p-value and the X-ray.", "R&D and Q&A cost $5/h.", "3 x 4 = 12", "It's 60 km/h.",
-        "(a) first, (b) second", "1st, 2nd and 3/8ths", "type A blood and vitamin B12", "log(3) = 1.1",
+        "Roe v. Wade is on p. 12.",
+        "The p-value and the X-ray.",
+        "R&D and Q&A cost $5/h.",
+        "3 x 4 = 12",
+        "It's 60 km/h.",
+        "(a) first, (b) second",
+        "1st, 2nd and 3/8ths",
+        "type A blood and vitamin B12",
+        "log(3) = 1.1",
         "It is N/A w/o an A/C unit, c/o an A/B test.",
-    ):  # fmt: skip
+    ):
         assert fired("undefined_symbol", text) == [], text
 
 
-@pytest.mark.parametrize(("text", "symbols"), [
-    ("Let x be the price. Then 2x = 8.", []),
-    ("The cost is P * q, where P is the price and q the number.", []),
-    ("The cost is P * q, where P is the price.", ["q"]),
-    ("A * B, where A = (1 + 2) and B = 3.", []),
-    ("The price p times 3 is 12.", []),
-    ("z + 1 = 2 and z + 2 = 3", ["z"]),
-    ("the angle is θ + 3", ["θ"]),
-    ("b^2 - 4ac", ["b", "a", "c"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        ("Let x be the price. Then 2x = 8.", []),
+        ("The cost is P * q, where P is the price and q the number.", []),
+        ("The cost is P * q, where P is the price.", ["q"]),
+        ("A * B, where A = (1 + 2) and B = 3.", []),
+        ("The price p times 3 is 12.", []),
+        ("z + 1 = 2 and z + 2 = 3", ["z"]),
+        ("the angle is θ + 3", ["θ"]),
+        ("b^2 - 4ac", ["b", "a", "c"]),
+    ],
+)
 def test_what_introduces_a_symbol(text: str, symbols: list[str]) -> None:
     assert [symbol for _, symbol in fired("undefined_symbol", text)] == symbols
 
@@ -64,17 +90,20 @@ def test_a_symbol_is_new_once() -> None:
     assert fired("undefined_symbol", "2y + 1 = 7", question="Solve 2y + 1 = 7.") == []
 
 
-@pytest.mark.parametrize(("text", "waves"), [
-    ("Clearly, 7 + 5 = 12.", ["Clearly"]),
-    ("Step 2: Clearly, 7 + 5 = 12.", ["Clearly"]),
-    ("Because 7 + 5 = 12, it is clearly even.", []),
-    ("7 + 5 = 12, so clearly it is even.", []),
-    ("7 + 5 = 12. Clearly it is even.", []),
-    ("It is not obvious that it is even.", []),
-    ("The word is clearly legible.", []),
-    ("Naturally occurring sugars count.", []),
-    ("It is obvious that it is even.", ["It is obvious that"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "waves"),
+    [
+        ("Clearly, 7 + 5 = 12.", ["Clearly"]),
+        ("Step 2: Clearly, 7 + 5 = 12.", ["Clearly"]),
+        ("Because 7 + 5 = 12, it is clearly even.", []),
+        ("7 + 5 = 12, so clearly it is even.", []),
+        ("7 + 5 = 12. Clearly it is even.", []),
+        ("It is not obvious that it is even.", []),
+        ("The word is clearly legible.", []),
+        ("Naturally occurring sugars count.", []),
+        ("It is obvious that it is even.", ["It is obvious that"]),
+    ],
+)
 def test_hand_waving_without_a_reason_before(text: str, waves: list[str]) -> None:
     assert [wave for _, wave in fired("hand_waving", text)] == waves
 
@@ -82,7 +111,10 @@ def test_hand_waving_without_a_reason_before(text: str, waves: list[str]) -> Non
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
-        st.text(max_size=60) | st.sampled_from(["x + 1 = 3 m", "Clearly 5 m = 4 kg", "\\boxed{3}", "a) 3/8ths", "$5 per m^2"]),
+        st.text(max_size=60)
+        | st.sampled_from(
+            ["x + 1 = 3 m", "Clearly 5 m = 4 kg", "\\boxed{3}", "a) 3/8ths", "$5 per m^2"]
+        ),
         max_size=6,
     ),
     st.text(max_size=30),
@@ -90,7 +122,11 @@ def test_hand_waving_without_a_reason_before(text: str, waves: list[str]) -> Non
 def test_any_text_gives_disjoint_spans_inside_its_step(steps: list[str], question: str) -> None:
     found = find_flags(question, steps)
     for flag in found:
-        assert 0 <= flag.start < flag.end <= len(steps[flag.step]) and flag.rule in RULES and flag.reason
+        assert (
+            0 <= flag.start < flag.end <= len(steps[flag.step])
+            and flag.rule in RULES
+            and flag.reason
+        )
     for rule in RULES:
         own = [(f.step, f.start, f.end) for f in found if f.rule == rule]
         assert own == sorted(own)
@@ -100,7 +136,20 @@ def test_any_text_gives_disjoint_spans_inside_its_step(steps: list[str], questio
 @pytest.mark.soak
 @pytest.mark.parametrize(
     "piece",
-    ["clearly ", "5 m + ", "x ", "the answer is ", "(((((", "let ", "X = ", "a-", "area of ", "1,000", "per h/", "9 m, "],
+    [
+        "clearly ",
+        "5 m + ",
+        "x ",
+        "the answer is ",
+        "(((((",
+        "let ",
+        "X = ",
+        "a-",
+        "area of ",
+        "1,000",
+        "per h/",
+        "9 m, ",
+    ],
 )
 def test_long_texts_take_no_longer_than_in_proportion(piece: str) -> None:
     text = piece * (20_000 // len(piece))

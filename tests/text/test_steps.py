@@ -1,4 +1,5 @@
-"""Where chains divide. Expected values are by hand, from the rule that the comment beside them names."""
+"""Where chains divide. Expected values are by hand, from the rule that the comment beside them
+names."""
 
 from __future__ import annotations
 
@@ -31,15 +32,32 @@ DIVISIONS = [
     ("(1) Add.\n(2) Subtract.", ("(1) Add.", "(2) Subtract.")),
     ("**Step 1**: a\nmore of a\n**Step 3**: b", ("**Step 1**: a\nmore of a", "**Step 3**: b")),
     ("(a) Add. Twice.\n(b) Subtract.", ("(a) Add. Twice.", "(b) Subtract.")),
-    # what precedes the first label is one step; indented lines continue theirs; after a blank line the conclusion begins
+    # what precedes the first label is one step; indented lines continue theirs; after a blank line
+    # the conclusion begins
     (
-        "Let us see.\nTwo things.\n\n1. **Add**:\n   3 + 4 = 7\n2. **Subtract**:\n   7 - 2 = 5\n\nThat leaves 5.\n#### 5",
-        ("Let us see.\nTwo things.", "1. **Add**:\n   3 + 4 = 7", "2. **Subtract**:\n   7 - 2 = 5", "That leaves 5.", "#### 5"),
+        (
+            "Let us see.\nTwo things.\n\n1. **Add**:\n   3 + 4 = 7\n2. **Subtract**:\n   7 - 2 ="
+            " 5\n\nThat leaves 5.\n#### 5"
+        ),
+        (
+            "Let us see.\nTwo things.",
+            "1. **Add**:\n   3 + 4 = 7",
+            "2. **Subtract**:\n   7 - 2 = 5",
+            "That leaves 5.",
+            "#### 5",
+        ),
     ),
     # a list inside a step is part of it; a heading keeps its body, even after blank lines
     (
-        "### Step 1: Count\n\n1. hens\n2. ducks\n\n### Step 2: Add\n\n3 + 4 = 7\n\n---\n\n### Final Answer\n\\boxed{7}",
-        ("### Step 1: Count\n\n1. hens\n2. ducks", "### Step 2: Add\n\n3 + 4 = 7\n\n---", "### Final Answer\n\\boxed{7}"),
+        (
+            "### Step 1: Count\n\n1. hens\n2. ducks\n\n### Step 2: Add\n\n3 + 4 = 7\n\n---\n\n###"
+            " Final Answer\n\\boxed{7}"
+        ),
+        (
+            "### Step 1: Count\n\n1. hens\n2. ducks",
+            "### Step 2: Add\n\n3 + 4 = 7\n\n---",
+            "### Final Answer\n\\boxed{7}",
+        ),
     ),
     # a line that happens to begin with a number is no label; "Step 2 gives" refers to a step
     ("We get 5 + 7 =\n12. Then stop.", ("We get 5 + 7 =", "12. Then stop.")),
@@ -47,24 +65,47 @@ DIVISIONS = [
     # lines, as in GSM8K; bullets; paragraphs with hard-wrapped lines
     (
         "Janet sells 16 - 3 - 4 = 9 duck eggs a day.\nShe makes 9 * 2 = $18 every day.\nA: 18",
-        ("Janet sells 16 - 3 - 4 = 9 duck eggs a day.", "She makes 9 * 2 = $18 every day.", "A: 18"),
+        (
+            "Janet sells 16 - 3 - 4 = 9 duck eggs a day.",
+            "She makes 9 * 2 = $18 every day.",
+            "A: 18",
+        ),
     ),
     ("- a\n- b\n  continued\n- c", ("- a", "- b\n  continued", "- c")),
     (
-        "This paragraph was wrapped by an editor at a fixed column, and it\ngoes on here. It ends.\n\nA second one.",
-        ("This paragraph was wrapped by an editor at a fixed column, and it\ngoes on here. It ends.", "A second one."),
+        (
+            "This paragraph was wrapped by an editor at a fixed column, and it\ngoes on here. It"
+            " ends.\n\nA second one."
+        ),
+        (
+            (
+                "This paragraph was wrapped by an editor at a fixed column, and it\ngoes on here."
+                " It ends."
+            ),
+            "A second one.",
+        ),
     ),
-    # dollars are money: the two signs, each at the end of a line, do not enclose mathematics (a GSM8K reference solution)
-    ("It cost 2+3=$<<2+3=5>>5\nTax is 10*.1=$<<10*.1=1>>1", ("It cost 2+3=$<<2+3=5>>5", "Tax is 10*.1=$<<10*.1=1>>1")),
+    # dollars are money: the two signs, each at the end of a line, do not enclose mathematics (a
+    # GSM8K reference solution)
+    (
+        "It cost 2+3=$<<2+3=5>>5\nTax is 10*.1=$<<10*.1=1>>1",
+        ("It cost 2+3=$<<2+3=5>>5", "Tax is 10*.1=$<<10*.1=1>>1"),
+    ),
     # mathematics and code over several lines belong to the line before
     ("Expand:\n$$\na = 1\n\nb = 2\n$$\nDone.", ("Expand:\n$$\na = 1\n\nb = 2\n$$", "Done.")),
     (
         "So\n\\begin{align}\na &= 1 \\\\\n\nb &= 2\n\\end{align}\nDone.",
         ("So\n\\begin{align}\na &= 1 \\\\\n\nb &= 2\n\\end{align}", "Done."),
     ),
-    ("Run:\n```\nx = 1\n\nprint(x). Y\n```\nDone.", ("Run:\n```\nx = 1\n\nprint(x). Y\n```", "Done.")),
+    (
+        "Run:\n```\nx = 1\n\nprint(x). Y\n```\nDone.",
+        ("Run:\n```\nx = 1\n\nprint(x). Y\n```", "Done."),
+    ),
     # sentences, where there is one line only, with or without a closing line
-    ("It is 5 and 6. So we get 11.\n\nThe answer is 11.", ("It is 5 and 6.", "So we get 11.", "The answer is 11.")),
+    (
+        "It is 5 and 6. So we get 11.\n\nThe answer is 11.",
+        ("It is 5 and 6.", "So we get 11.", "The answer is 11."),
+    ),
     ("He has 3.5 kg. Is it much? No! Done.", ("He has 3.5 kg.", "Is it much?", "No!", "Done.")),
     ("x is 5. y = 6. The sum is 11.", ("x is 5.", "y = 6.", "The sum is 11.")),
     ("它是五。所以是六。", ("它是五。", "所以是六。")),
@@ -93,12 +134,20 @@ def test_divisions_by_hand(text: str, steps: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("text", WHOLE)
 def test_abbreviations_decimals_and_mathematics_survive(text: str) -> None:
     assert split_steps(text) == (text,)
-    assert split_steps(f"{text}. Then we stop.") in ((f"{text}.", "Then we stop."), (f"{text}. Then we stop.",))
+    assert split_steps(f"{text}. Then we stop.") in (
+        (f"{text}.", "Then we stop."),
+        (f"{text}. Then we stop.",),
+    )
 
 
 def test_an_abbreviation_that_ends_a_sentence_ends_it() -> None:
     text = "They met at 5 p.m. Then he left the U.S. So he took vitamin C. He slept."
-    assert split_steps(text) == ("They met at 5 p.m.", "Then he left the U.S.", "So he took vitamin C.", "He slept.")
+    assert split_steps(text) == (
+        "They met at 5 p.m.",
+        "Then he left the U.S.",
+        "So he took vitamin C.",
+        "He slept.",
+    )
 
 
 def test_spans_address_the_text() -> None:
@@ -119,13 +168,46 @@ def test_labels() -> None:
 
 PIECES = st.lists(
     st.sampled_from(
-        ["Step 1: ", "Step 2", "1. ", "2) ", "**", "- ", "\n", "\n\n", "\r\n", " ", "  ", ". ", "! ", "$",
-        "$$", "\\(", "\\)", "\\[", "\\]",
-         "```", "`", "\\begin{a}", "\\end{a}", "So the answer is ", "Dr. ", "5", "3.5", "a b", "The ", "# ",
-         "...", "#### ", "é", "。", "\u2028"]
+        [
+            "Step 1: ",
+            "Step 2",
+            "1. ",
+            "2) ",
+            "**",
+            "- ",
+            "\n",
+            "\n\n",
+            "\r\n",
+            " ",
+            "  ",
+            ". ",
+            "! ",
+            "$",
+            "$$",
+            "\\(",
+            "\\)",
+            "\\[",
+            "\\]",
+            "```",
+            "`",
+            "\\begin{a}",
+            "\\end{a}",
+            "So the answer is ",
+            "Dr. ",
+            "5",
+            "3.5",
+            "a b",
+            "The ",
+            "# ",
+            "...",
+            "#### ",
+            "é",
+            "。",
+            "\u2028",
+        ]
     ),
     max_size=40,
-).map("".join)  # fmt: skip
+).map("".join)
 
 
 @given(st.one_of(st.text(max_size=200), PIECES))
@@ -162,5 +244,6 @@ for piece in ("(", "$", "$$", "`", "```\\n", "\\\\(", "\\\\[", "\\\\begin{a}", "
 
 @pytest.mark.soak
 def test_hostile_texts_end() -> None:
-    """84 texts of up to 50,000 characters: searches that go back over the text would need hours for all of them."""
+    """84 texts of up to 50,000 characters: searches that go back over the text would need hours for
+    all of them."""
     subprocess.run([sys.executable, "-c", HOSTILE], check=True, timeout=60)

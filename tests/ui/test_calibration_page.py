@@ -1,4 +1,5 @@
-"""The page Calibration on stores with hand-made scores and labels, and what waits for a person on Home."""
+"""The page Calibration on stores with hand-made scores and labels, and what waits for a person on
+Home."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from streamlit.testing.v1 import AppTest
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.release.calibrate import calibrate_runs, r_cal, rollback
 from cotlab.review.release.features import feature_table
-from cotlab.store.calibrators import add_calibrator, calibrator_choices, calibrators, current_calibrator
+from cotlab.store.calibrators import (
+    add_calibrator,
+    calibrator_choices,
+    calibrators,
+    current_calibrator,
+)
 from cotlab.store.database import Store, store_folder
 from cotlab.store.decisions import add_policy
 from cotlab.store.labels import add_labels
@@ -50,8 +56,13 @@ def test_without_a_composite_the_page_says_what_to_measure() -> None:
 
 def test_missing_labels_are_counted_and_nothing_can_be_fitted() -> None:
     fill(store_folder(), n=12, labels=9)
-    app = page()  # 0.58 and more are five of nine scores: accepted() takes all of the first nine chains
-    assert "A fit needs 11 more labels, with at least 5 more chains that are not acceptable" in words(app)
+    app = (
+        page()
+    )  # 0.58 and more are five of nine scores: accepted() takes all of the first nine chains
+    assert (
+        "A fit needs 11 more labels, with at least 5 more chains that are not acceptable"
+        in words(app)
+    )
     assert app.button(key="fit").disabled
     assert drawn(app, "Scores of chains")["layout"]["xaxis"]["title"]["text"] == "r_raw"
 
@@ -59,10 +70,19 @@ def test_missing_labels_are_counted_and_nothing_can_be_fitted() -> None:
 @pytest.mark.parametrize(
     ("good", "bad", "gaps"),
     [
-        (0, 0, "20 more labels, with at least 5 more acceptable chains and 5 more chains that are not acceptable"),
-        (10, 5, "5 more labels"), (40, 3, "2 more chains that are not acceptable"), (5, 15, ""),
+        (
+            0,
+            0,
+            (
+                "20 more labels, with at least 5 more acceptable chains and 5 more chains that are"
+                " not acceptable"
+            ),
+        ),
+        (10, 5, "5 more labels"),
+        (40, 3, "2 more chains that are not acceptable"),
+        (5, 15, ""),
     ],
-)  # fmt: skip
+)
 def test_what_is_missing_is_said_in_words(good: int, bad: int, gaps: str) -> None:
     assert missing_labels_text(pd.Series([True] * good + [False] * bad, dtype=bool)) == gaps
 
@@ -70,19 +90,40 @@ def test_what_is_missing_is_said_in_words(good: int, bad: int, gaps: str) -> Non
 def test_a_click_fits_a_version_and_the_diagram_shows_its_bins() -> None:
     store = fill(store_folder(), labels=54)
     with store.writing() as connection:
-        add_policy(connection, thresholds={"default": (0.35, 0.65)}, capacity=None, params={}, by="ana", reason="test")
+        add_policy(
+            connection,
+            thresholds={"default": (0.35, 0.65)},
+            capacity=None,
+            params={},
+            by="ana",
+            reason="test",
+        )
     app = page()
     app.text_input(key="fit-note").set_value(f"first {HOSTILE}")
     app.toggle(key="fit-domain").set_value(True)
     press(app, "fit")
     row = current_calibrator(store)
-    assert row is not None and (row["version"], row["made_by"], row["n"]) == (1, "local", 53)  # one chain has no score
-    assert "Version 1 is fitted and in use." in words(app) and "A fit today would see the same scores" in words(app)
+    assert row is not None and (row["version"], row["made_by"], row["n"]) == (
+        1,
+        "local",
+        53,
+    )  # one chain has no score
+    assert "Version 1 is fitted and in use." in words(
+        app
+    ) and "A fit today would see the same scores" in words(app)
     report = row["report"]
     fig = drawn(app, "Acceptable chains by prediction")
-    assert f"n = 53 labelled chains in {len(report['diagram'])} bins" in " ".join(fig["layout"]["meta"]["subtitle"])
-    assert "below 0.35 escalate, from 0.65 on release" in " ".join(fig["layout"]["meta"]["subtitle"])
-    assert [cell.removesuffix(" (in use)") for cell in app.dataframe[0].value["Method"]] == ["Platt", "Beta", "Isotonic"]
+    assert f"n = 53 labelled chains in {len(report['diagram'])} bins" in " ".join(
+        fig["layout"]["meta"]["subtitle"]
+    )
+    assert "below 0.35 escalate, from 0.65 on release" in " ".join(
+        fig["layout"]["meta"]["subtitle"]
+    )
+    assert [cell.removesuffix(" (in use)") for cell in app.dataframe[0].value["Method"]] == [
+        "Platt",
+        "Beta",
+        "Isotonic",
+    ]
     refused = app.dataframe[0].value.set_index("Method").loc["Isotonic"]
     assert refused["Brier score"] == "n/a" and "200" in refused["Note"]
     both = app.dataframe[1].value.set_index("Domain")
@@ -100,9 +141,16 @@ def two_versions() -> Store:
     assert row is not None
     with store.writing() as connection:
         add_calibrator(
-            connection, method="platt", params={"all": {**row["params"]["all"], "intercept": 9.0}, "domains": {}}, weights=None,
-            labels_digest="other", n=53, n_positive=29, report=row["report"], by="ben",
-        )  # fmt: skip
+            connection,
+            method="platt",
+            params={"all": {**row["params"]["all"], "intercept": 9.0}, "domains": {}},
+            weights=None,
+            labels_digest="other",
+            n=53,
+            n_positive=29,
+            report=row["report"],
+            by="ben",
+        )
     return store
 
 
@@ -140,27 +188,38 @@ def test_labels_of_runs_that_the_fit_did_not_see_have_a_diagram_of_their_own() -
     fill(store_folder(), "run-2", n=30, labels=30)
     app = page(on="fresh")
     assert "on 29 labels of runs that it has not seen" in words(app)
-    assert "n = 29 labelled chains" in " ".join(drawn(app, "Acceptable chains")["layout"]["meta"]["subtitle"])
+    assert "n = 29 labelled chains" in " ".join(
+        drawn(app, "Acceptable chains")["layout"]["meta"]["subtitle"]
+    )
     assert len(calibrators(store)) == 1
 
 
-def test_home_lists_labels_that_are_due_and_alerts_of_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_lists_labels_that_are_due_and_alerts_of_drift(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     store = fill(store_folder(), n=6)
     queue = make_queue(store, HOSTILE, [("run-1", f"i-{k:03}", "") for k in range(4)], by="ana")
     with store.writing() as connection:
         add_labels(connection, [label("run-1", 0, "local", queue=queue)])
         connection.execute(
-            "INSERT INTO drift_checks VALUES ('d', '[\"run-0\"]', '[\"run-1\"]', now(), 'ana', true, ?, '{}')", [HOSTILE]
+            "INSERT INTO drift_checks VALUES ('d', '[\"run-0\"]', '[\"run-1\"]', now(), 'ana',"
+            " true, ?, '{}')",
+            [HOSTILE],
         )
     app = opened("home", "cotlab")
     links = [e.proto for e in app.get("page_link")]
-    assert any("3 of 4 items left for you" in link.label and f"queue={queue}" in link.query_string for link in links)
+    assert any(
+        "3 of 4 items left for you" in link.label and f"queue={queue}" in link.query_string
+        for link in links
+    )
     assert any("reference=run-0&current=run-1" in link.query_string for link in links)
     assert [s.value for s in app.subheader][:2] == ["Labels due", "Drift alerts"]
     assert "<script>" not in words(app) + "".join(link.label for link in links)
     with monkeypatch.context() as looking:
         looking.setattr(access, "person", lambda: access.Person("vi", "viewer", "header"))
-        assert [s.value for s in opened("home", "cotlab").subheader][:1] == ["Drift alerts"]  # who may not label owes none
+        assert [s.value for s in opened("home", "cotlab").subheader][:1] == [
+            "Drift alerts"
+        ]  # who may not label owes none
     with store.writing() as connection:
         add_labels(connection, [label("run-1", k, "local", queue=queue) for k in range(1, 4)])
         connection.execute("DELETE FROM drift_checks")

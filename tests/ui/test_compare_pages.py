@@ -1,4 +1,5 @@
-"""The pages Compare and Unfaithfulness, the way to them, and the planner, on empty and on filled stores."""
+"""The pages Compare and Unfaithfulness, the way to them, and the planner, on empty and on filled
+stores."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ LENGTH = "Length of the chain (mean, steps)"
 RATIO = "Process words per result word (geometric mean, ratio)"
 N = 12
 SUITE = Suite.of(
-    "s", [Item(f"i{k:02d}", f"Question {k}? {HOSTILE}", "1", (), (HOSTILE, "logic")[k % 2]) for k in range(N)]
+    "s",
+    [
+        Item(f"i{k:02d}", f"Question {k}? {HOSTILE}", "1", (), (HOSTILE, "logic")[k % 2])
+        for k in range(N)
+    ],
 )
 RUNS = {
     "base": ({"condition": "base"}, [1.0] * N),
@@ -45,11 +50,20 @@ def scores_of(item: Item, k: int, value: float, judged: bool) -> list[Any]:
     gone = k == 0
     found = [
         score(item, value, facet={"classifier": "early_answer"}),
-        score(item, None if gone else float(k % 3 == 0), facet={"classifier": "truncation"}, reason=HOSTILE if gone else None),
+        score(
+            item,
+            None if gone else float(k % 3 == 0),
+            facet={"classifier": "truncation"},
+            reason=HOSTILE if gone else None,
+        ),
         cards_unfaithfulness.CHAIN_STEPS.score(item, float(k + 1), facet={"chain": "own"}),
         cards_unfaithfulness.RATIO.score(item, float(k), facet={"chain": "own"}),
     ]
-    return found + ([cards_judge.SCORE.score(item, float(k - 3), facet={"judge": f"j {HOSTILE}"})] if judged else [])
+    return found + (
+        [cards_judge.SCORE.score(item, float(k - 3), facet={"judge": f"j {HOSTILE}"})]
+        if judged
+        else []
+    )
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +71,35 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compared") / "store"
     store = Store(folder)
     for run_id, (tags, values) in RUNS.items():
-        plan = Plan("s", SUITE.digest, {"subject": ModelRef("echo", "m")}, (ScorerSpec("unfaithfulness", 1, {}),), tags=tags)
+        plan = Plan(
+            "s",
+            SUITE.digest,
+            {"subject": ModelRef("echo", "m")},
+            (ScorerSpec("unfaithfulness", 1, {}),),
+            tags=tags,
+        )
         ended = [
-            write.Ended("unfaithfulness", 1, "p", item.id, tuple(scores_of(item, k, values[k], run_id == "one")))
+            write.Ended(
+                "unfaithfulness",
+                1,
+                "p",
+                item.id,
+                tuple(scores_of(item, k, values[k], run_id == "one")),
+            )
             for k, item in enumerate(SUITE.items)
         ]
         with store.writing() as connection:
             write.add_suite(connection, SUITE)
-            write.add_run(connection, run_id, plan, config={}, code_version="t", output="", redacted=False, n_items=N)
+            write.add_run(
+                connection,
+                run_id,
+                plan,
+                config={},
+                code_version="t",
+                output="",
+                redacted=False,
+                n_items=N,
+            )
             write.add_ended(connection, run_id, ended)
             write.set_status(connection, run_id, "done")
     return folder
@@ -95,9 +130,11 @@ def several(page: str, title: str, **query: Any) -> AppTest:
 
 @pytest.mark.parametrize(
     ("page", "title", "told"),
-    [("compare", "Compare", "It takes two runs"),
-     ("unfaithfulness", "Unfaithfulness", "No run has the scorer 'unfaithfulness'")],
-)  # fmt: skip
+    [
+        ("compare", "Compare", "It takes two runs"),
+        ("unfaithfulness", "Unfaithfulness", "No run has the scorer 'unfaithfulness'"),
+    ],
+)
 def test_an_empty_store_says_what_to_run(page: str, title: str, told: str) -> None:
     assert [i.value for i in several(page, title).info][0].startswith(told)
 
@@ -106,7 +143,12 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
     app = several("compare", "Compare", base="base", other=["one", "two"])
     drawn = figures(app)
     fig = drawn["Difference to the base (mean over items, no unit)"]
-    assert points(drawn["Difference to the base, unfaithful_rate: early_answer by category (mean over items, no unit)"])
+    assert points(
+        drawn[
+            "Difference to the base, unfaithful_rate: early_answer by category (mean over items, no"
+            " unit)"
+        ]
+    )
     assert {x for t in points(fig) for x in t["x"]} >= {-4 / 12, -8 / 12}
     rows = table_with(app, "BH p").set_index(["run", "metric", "of"])
     row = rows.loc[("epoch 1", "unfaithful_rate", "classifier early_answer, threshold 0.5")]
@@ -117,7 +159,12 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
     directions = table_with(app, "direction").set_index(["metric", "of"])["direction"]
     assert directions["unfaithful_rate", "classifier early_answer, threshold 0.5"] == "2 of 2 down"
     moved = table_with(app, "change")
-    assert moved["change"].tolist() == ["improved"] * 4 and moved["item"].tolist() == ["i00", "i01", "i02", "i03"]
+    assert moved["change"].tolist() == ["improved"] * 4 and moved["item"].tolist() == [
+        "i00",
+        "i01",
+        "i02",
+        "i03",
+    ]
     assert moved["base item"].iloc[0] == "/item?run=base&item=i00"
     assert "tag epoch" in table_with(app, "setting")["setting"].tolist()
 
@@ -125,7 +172,9 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
 def test_the_threshold_in_the_address_changes_the_rates(store: Path) -> None:
     app = several("compare", "Compare", base="base", other="two", threshold="0.25")
     rows = table_with(app, "BH p").set_index(["metric", "of"])
-    assert rows.loc[("unfaithful_rate", "classifier early_answer, threshold 0.25"), "other"] == "1.00"
+    assert (
+        rows.loc[("unfaithful_rate", "classifier early_answer, threshold 0.25"), "other"] == "1.00"
+    )
 
 
 def test_a_run_against_itself_or_an_unknown_one_is_told(store: Path) -> None:
@@ -135,7 +184,9 @@ def test_a_run_against_itself_or_an_unknown_one_is_told(store: Path) -> None:
 
 
 def test_unfaithfulness_draws_the_wilson_dots_in_the_order_of_epochs(store: Path) -> None:
-    app = several("unfaithfulness", "Unfaithfulness", run=["two", "one", "base"], classifier="early_answer")
+    app = several(
+        "unfaithfulness", "Unfaithfulness", run=["two", "one", "base"], classifier="early_answer"
+    )
     found = figures(app)
     assert {RATES, SWEEP, CATEGORIES, KAPPA, JUDGED, LENGTH, RATIO} == set(found)
     rates = found[RATES]
@@ -150,11 +201,18 @@ def test_unfaithfulness_draws_the_wilson_dots_in_the_order_of_epochs(store: Path
     mean = t_interval([float(k - 3) for k in range(N)])
     assert judge["y"] == [2.5] and 2.5 + judge["error_y"]["array"][0] == pytest.approx(mean.hi)
     ratio = found[RATIO]
-    assert "n = 11" in [a["text"] for a in ratio["layout"]["annotations"]] and ratio["layout"]["yaxis"]["type"] == "log"
-    sweep = {t["name"]: t for t in points(found[SWEEP])}  # of one model: its name tells nothing apart
+    assert (
+        "n = 11" in [a["text"] for a in ratio["layout"]["annotations"]]
+        and ratio["layout"]["yaxis"]["type"] == "log"
+    )
+    sweep = {
+        t["name"]: t for t in points(found[SWEEP])
+    }  # of one model: its name tells nothing apart
     assert sweep["epoch 2 (n = 12)"]["y"][::5] == pytest.approx([1.0, 1.0, 4 / 12, 0.0, 0.0])
     cells = found[KAPPA]["data"][0]
-    assert cells["text"][0].endswith("n = 33"), "one of twelve has no truncation score, in each of three runs"
+    assert cells["text"][0].endswith("n = 33"), (
+        "one of twelve has no truncation score, in each of three runs"
+    )
 
 
 def test_classifiers_side_by_side_stand_along_the_axis(store: Path) -> None:
@@ -166,13 +224,19 @@ def test_classifiers_side_by_side_stand_along_the_axis(store: Path) -> None:
 
 @pytest.mark.parametrize(
     ("page", "title", "query"),
-    [("compare", "Compare", {"base": "base", "other": ["one", "two"]}),
-     ("unfaithfulness", "Unfaithfulness", {"run": ["one", "two"], "along": "condition"})],
-)  # fmt: skip
-def test_text_from_runs_is_never_markup(store: Path, page: str, title: str, query: dict[str, Any]) -> None:
+    [
+        ("compare", "Compare", {"base": "base", "other": ["one", "two"]}),
+        ("unfaithfulness", "Unfaithfulness", {"run": ["one", "two"], "along": "condition"}),
+    ],
+)
+def test_text_from_runs_is_never_markup(
+    store: Path, page: str, title: str, query: dict[str, Any]
+) -> None:
     app = several(page, title, **query)
     for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
-        assert "<script>" not in element.value and "](javascript" not in element.value, element.value
+        assert "<script>" not in element.value and "](javascript" not in element.value, (
+            element.value
+        )
     for expander in app.expander:
         assert "<script>" not in expander.label
     assert "<script>" not in json.dumps([f["layout"] for f in figures(app).values()])
@@ -191,11 +255,15 @@ st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.
     app = AppTest.from_string(script, default_timeout=60).run()
     assert not app.exception, [e.value for e in app.exception]
     (link,) = app.get("page_link")
-    assert link.proto.label == "Compare 2 runs, item by item" and link.proto.query_string == "base=base&other=two"
+    assert (
+        link.proto.label == "Compare 2 runs, item by item"
+        and link.proto.query_string == "base=base&other=two"
+    )
 
 
 def test_the_planner_says_how_many_items_a_half_width_needs() -> None:
-    """Wilson at rate 0.5, n = 93: half width 0.0999 (statsmodels proportion_confint(46.5, 93, method='wilson'))."""
+    """Wilson at rate 0.5, n = 93: half width 0.0999 (statsmodels proportion_confint(46.5, 93,
+    method='wilson'))."""
     app = several("new_run", "New run")
     assert any(e.label == "How many items are needed?" for e in app.expander)
     told = [m.value for m in app.metric]
@@ -203,4 +271,6 @@ def test_the_planner_says_how_many_items_a_half_width_needs() -> None:
     app.selectbox(key="plan-aim").set_value("paired").run()
     assert not app.exception and any("McNemar's exact test" in c.value for c in app.caption)
     app.number_input(key="plan-second").set_value(0.6).run()
-    assert "n/a" in [m.value for m in app.metric] and any("difference of 0" in c.value for c in app.caption)
+    assert "n/a" in [m.value for m in app.metric] and any(
+        "difference of 0" in c.value for c in app.caption
+    )

@@ -1,4 +1,5 @@
-"""The page Decisions through the real entry script: what if, saving a policy, deciding, the queue, the audit."""
+"""The page Decisions through the real entry script: what if, saving a policy, deciding, the queue,
+the audit."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ def press(app: AppTest, label: str) -> AppTest:
 
 
 def said(app: AppTest) -> str:
-    return " ".join(str(e.value) for kind in (app.markdown, app.caption, app.warning, app.info, app.error) for e in kind)
+    return " ".join(
+        str(e.value)
+        for kind in (app.markdown, app.caption, app.warning, app.info, app.error)
+        for e in kind
+    )
 
 
 def test_an_empty_store_says_what_to_run() -> None:
@@ -48,8 +53,12 @@ def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
     assert app.slider[0].value == (0.3, 0.7)
     app.slider[0].set_value((0.0, 0.0)).run()
     after = app.dataframe[0].value.set_index("of 60 answers")["These thresholds"].to_dict()
-    assert after["Released"] == "56 (93%)" and after["Escalated"] == "4 (7%)", "what has no r_cal is never released"
-    assert before["Released"] != after["Released"] and decision_store.policies(store).empty, "nothing is saved by looking"
+    assert after["Released"] == "56 (93%)" and after["Escalated"] == "4 (7%)", (
+        "what has no r_cal is never released"
+    )
+    assert before["Released"] != after["Released"] and decision_store.policies(store).empty, (
+        "nothing is saved by looking"
+    )
 
     app.slider[0].set_value((0.3, 0.7))
     press(app, "Let these thresholds hold")
@@ -66,11 +75,15 @@ def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
     assert f"{(made['action'] == 'release').sum()} " in before["Released"]
     press(app, "Make a label queue of the first")
     items = queue_items(store, queues(store)["id"].iloc[0])
-    assert len(items) == 20 and not set(items["item_id"]) & set(made[made["action"] == "release"]["item_id"])
+    assert len(items) == 20 and not set(items["item_id"]) & set(
+        made[made["action"] == "release"]["item_id"]
+    )
     log = decision_store.audit_table(store)
     assert log["what"].tolist() == ["decide", "policy", "choose calibrator"]
     assert json.loads(log["after"].iloc[1])["version"] == 1
-    assert "<script>" not in "".join(str(e.value).replace("\\<", "") for e in (*app.markdown, *app.caption))
+    assert "<script>" not in "".join(
+        str(e.value).replace("\\<", "") for e in (*app.markdown, *app.caption)
+    )
 
 
 def test_a_change_of_the_policy_asks_to_decide_again(store: Store) -> None:
@@ -83,13 +96,23 @@ def test_a_change_of_the_policy_asks_to_decide_again(store: Store) -> None:
     set_policy(store, Policy({DEFAULT: Thresholds(0.3, 0.9)}, 5), by="Ann", reason="y")
     app = open_page("decisions", run=RUN, action="review")
     check(app, "Decisions")
-    assert "Another policy held when this was decided" in said(app) and "At 5 reviews a day" in said(app)
+    assert "Another policy held when this was decided" in said(
+        app
+    ) and "At 5 reviews a day" in said(app)
 
 
 def test_what_was_scored_after_the_decision_is_counted() -> None:
     gone = float("nan")
-    made = pd.DataFrame({"item_id": ["a", "b", "c"], "r_raw": [0.5, gone, 0.5], "r_cal": [0.6, gone, 0.6]})
-    now = pd.DataFrame({"item_id": list("abcd"), "r_raw": [0.5, gone, 0.4, 0.9], "r_cal": [0.6 + 1e-15, gone, 0.5, 0.9]})
+    made = pd.DataFrame(
+        {"item_id": ["a", "b", "c"], "r_raw": [0.5, gone, 0.5], "r_cal": [0.6, gone, 0.6]}
+    )
+    now = pd.DataFrame(
+        {
+            "item_id": list("abcd"),
+            "r_raw": [0.5, gone, 0.4, 0.9],
+            "r_cal": [0.6 + 1e-15, gone, 0.5, 0.9],
+        }
+    )
     assert scored_since(now.iloc[:2], made) == 0
     assert scored_since(now, made) == 2  # c has another score, d has none that was decided on
     assert scored_since(now.assign(r_raw=0.5, r_cal=0.6), made) == 2  # b has one now
@@ -99,16 +122,28 @@ def test_whoever_is_no_admin_changes_nothing(store: Store, monkeypatch: pytest.M
     monkeypatch.setattr(access, "person", lambda: access.Person("Eve", "labeller"))
     app = open_page("decisions", run=RUN)
     check(app, "Decisions")
-    assert [b.disabled for b in app.button if b.label in ("Decide on this run", "Let these thresholds hold")] == [True, True]
-    monkeypatch.setattr(access, "may", lambda role: True)  # whoever enables a button in the browser is still asked
+    assert [
+        b.disabled
+        for b in app.button
+        if b.label in ("Decide on this run", "Let these thresholds hold")
+    ] == [True, True]
+    monkeypatch.setattr(
+        access, "may", lambda role: True
+    )  # whoever enables a button in the browser is still asked
     press(app.run(), "Decide on this run")
-    assert "needs the role admin" in said(app).replace("\\", "") and decision_store.decisions(store).empty
+    assert (
+        "needs the role admin" in said(app).replace("\\", "")
+        and decision_store.decisions(store).empty
+    )
 
 
 def test_costs_and_a_target_move_the_sliders(store: Store) -> None:
     app = open_page("decisions", run=RUN)
     press(app, "Try these")
-    assert app.slider[0].value == (0.0, 0.9444), "error 20, review 1, escalation 3, missed .1: high 1 - 1/18"
+    assert app.slider[0].value == (
+        0.0,
+        0.9444,
+    ), "error 20, review 1, escalation 3, missed .1: high 1 - 1/18"
     app.radio[0].set_value("Target precision").run()
     check(app, "Decisions")
     assert "more labels" in said(app)

@@ -27,7 +27,11 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_an_empty_store_says_what_is_missing() -> None:
-    assert opened("drift", "Drift").info[0].value.startswith("It takes two runs to look for drift between")
+    assert (
+        opened("drift", "Drift")
+        .info[0]
+        .value.startswith("It takes two runs to look for drift between")
+    )
 
 
 def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
@@ -35,12 +39,17 @@ def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
     assert app.error[0].value.startswith("Drift\\.") or app.error[0].value.startswith("Drift.")
     specs = [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
     assert [spec["layout"]["meta"]["title"] for spec in specs] == [
-        "How far each feature moved (PSI in nats, KS 0 to 1)", "Each feature's distribution (cumulative share, 0 to 1)",
-    ]  # fmt: skip
+        "How far each feature moved (PSI in nats, KS 0 to 1)",
+        "Each feature's distribution (cumulative share, 0 to 1)",
+    ]
     assert {m.label: m.value for m in app.metric}["Features moved"] == "2 of 4"
     app.button(key="keep-check").click().run()
     app.button(key="keep-check").click().run()
-    assert not app.exception and len(drift_checks(store)) == 1 and drift_checks(store)["by_"].iloc[0] == "local"
+    assert (
+        not app.exception
+        and len(drift_checks(store)) == 1
+        and drift_checks(store)["by_"].iloc[0] == "local"
+    )
     app.number_input(key="reaudit-n").set_value(3).run()
     app.button(key="reaudit").click().run()
     assert not app.exception and "3 released items wait" in app.success[0].value.replace("\\", "")

@@ -1,4 +1,5 @@
-"""The entropy of a chain on the pages Item and Mediation, through the real entry script, from a run of an organism."""
+"""The entropy of a chain on the pages Item and Mediation, through the real entry script, from a run
+of an organism."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.item.entropy import entropy_blocks, flag_lines, entropy_steps
+from cotlab.ui.item.entropy import entropy_blocks, entropy_steps, flag_lines
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -27,9 +28,15 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]
     folder = tmp_path_factory.mktemp("entropy") / "store"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COTLAB_STORE", str(folder))
-        given = cotlab.run_suite("wordproblems", model="r100", scorer=["entropy", "mediation"], limit=3)
-        own = cotlab.run_suite("wordproblems", model="r100", scorer=["entropy"], chain="own", limit=3)
-        away = cotlab.run_suite("wordproblems", provider="echo", model="echo", scorer=["entropy"], limit=3)
+        given = cotlab.run_suite(
+            "wordproblems", model="r100", scorer=["entropy", "mediation"], limit=3
+        )
+        own = cotlab.run_suite(
+            "wordproblems", model="r100", scorer=["entropy"], chain="own", limit=3
+        )
+        away = cotlab.run_suite(
+            "wordproblems", provider="echo", model="echo", scorer=["entropy"], limit=3
+        )
     return folder, {"given": given.run_id, "own": own.run_id, "away": away.run_id}
 
 
@@ -53,7 +60,9 @@ def first_item(folder: Path, run_id: str) -> str:
     return str(read.items_of_run(Store(folder), run_id)["id"].iloc[0])
 
 
-@pytest.mark.parametrize(("name", "kind"), [("item", "given"), ("item", "own"), ("mediation", "given")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("item", "given"), ("item", "own"), ("mediation", "given")]
+)
 def test_the_figure_has_the_scores_of_the_item(
     ran: tuple[Path, dict[str, str]], name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,7 +72,9 @@ def test_the_figure_has_the_scores_of_the_item(
     app = open_page(name, run=runs[kind], item=item)
     fig = drawn(app)
     assert fig is not None and "Entropy" in [s.value for s in app.subheader]
-    scores = read.run_scores(Store(folder), runs[kind], metrics=["step_entropy"], item_id=item).sort_values("step")
+    scores = read.run_scores(
+        Store(folder), runs[kind], metrics=["step_entropy"], item_id=item
+    ).sort_values("step")
     line = next(trace for trace in fig["data"] if trace["mode"] == "lines")
     assert len(scores) >= 2 and line["y"] == pytest.approx(scores["value"].tolist())
     assert any("Trend over the chain: " in m.value for m in app.markdown)
@@ -72,7 +83,9 @@ def test_the_figure_has_the_scores_of_the_item(
     assert any("The chain that the model wrote" in text for text in said) is (kind == "own")
 
 
-def test_a_chain_without_entropy_says_why(ran: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_without_entropy_says_why(
+    ran: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, runs = ran
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     app = open_page("item", run=runs["away"], item=first_item(folder, runs["away"]))
@@ -84,26 +97,40 @@ def table(*steps: tuple[float | None, float | None, float | None]) -> pd.DataFra
     """Scores of one item: mean, jump and rise of each step, and a trend that is undefined."""
     rows: list[tuple[str, int | None, float | None, str | None]] = []
     for i, (mean, jump, rise) in enumerate(steps):
-        for metric, value in zip(("step_entropy", "step_entropy_peak", "entropy_jump", "entropy_rise"),
-                                 (mean, mean, jump, rise), strict=True):  # fmt: skip
+        for metric, value in zip(
+            ("step_entropy", "step_entropy_peak", "entropy_jump", "entropy_rise"),
+            (mean, mean, jump, rise),
+            strict=True,
+        ):
             rows.append((metric, i, value, None if value is not None else f"why not {i}"))
     rows.append(("entropy_trend", None, None, "fewer than 3 steps have an entropy"))
     return pd.DataFrame(rows, columns=["metric", "step", "value", "reason"])
 
 
 def test_a_rise_is_told_as_the_stronger_flag() -> None:
-    found = entropy_steps(table((0.1, None, None), (0.8, 1.0, None), (None, None, None), (2.0, 1.0, 1.0)))
+    found = entropy_steps(
+        table((0.1, None, None), (0.8, 1.0, None), (None, None, None), (2.0, 1.0, 1.0))
+    )
     assert found["flag"].tolist() == ["", "jump", "", "rise"]
-    assert found["mean"].isna().tolist() == [False, False, True, False] and found["reason"].iloc[2] == "why not 2"
+    assert (
+        found["mean"].isna().tolist() == [False, False, True, False]
+        and found["reason"].iloc[2] == "why not 2"
+    )
     shown = entropy_blocks(found, ["one", "two", "three"])
-    assert [b.text for b in shown] == ["one", "two", "three", "n/a: the log does not hold this reply"]
+    assert [b.text for b in shown] == [
+        "one",
+        "two",
+        "three",
+        "n/a: the log does not hold this reply",
+    ]
     assert (shown[2].score, shown[2].shade, shown[2].hint) == ("n/a", None, "n/a: why not 2")
 
 
 def test_what_is_said_of_flags_and_trend() -> None:
     assert flag_lines(table((0.1, None, None), (0.8, 1.0, None))) == [
-        "A jump: at step 2.", "A jump after rising entropy: n/a, why not 1.",
+        "A jump: at step 2.",
+        "A jump after rising entropy: n/a, why not 1.",
         "Trend over the chain: n/a, fewer than 3 steps have an entropy.",
-    ]  # fmt: skip
+    ]
     told = flag_lines(table((0.1, None, None), (0.8, 1.0, None), (0.1, 0.0, 0.0), (2.0, 1.0, 0.0)))
     assert told[:2] == ["A jump: at steps 2, 4.", "A jump after rising entropy: at no step."]

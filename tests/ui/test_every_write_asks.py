@@ -1,4 +1,5 @@
-"""No function of a page writes, starts or stops anything before it has asked who wants it; a forgotten one fails here."""
+"""No function of a page writes, starts or stops anything before it has asked who wants it; a
+forgotten one fails here."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ BESIDES = ("cotlab.run.connect.check_connection",)
 """Reads, but sends a key to a server that the caller names."""
 APART = ("cotlab.store.database", "cotlab.store.migrations", "cotlab.ui", "pages")
 """Opening a store may bring it up to date: that is no act of whoever looks at it."""
-HARMLESS = frozenset({"cotlab.store.live.LiveState.__init__", "cotlab.store.responses.ResponseLog.__init__"})
+HARMLESS = frozenset(
+    {"cotlab.store.live.LiveState.__init__", "cotlab.store.responses.ResponseLog.__init__"}
+)
 
 
 def module_of(path: Path) -> str:
@@ -27,10 +30,15 @@ def unasked(function: Function, writing: set[str]) -> list[str]:
     """What a function of a page writes by before it asks, or without asking."""
     asked = min((line for line, full in function.calls if full == NEED), default=None)
     by = [
-        (line, full) for line, full in function.calls
+        (line, full)
+        for line, full in function.calls
         if full in writing or full in BESIDES or full.rsplit(".", 1)[-1] == "writing"
-    ]  # fmt: skip
-    return [f"{function.name}, line {line}: {full}" for line, full in by if asked is None or asked >= line]
+    ]
+    return [
+        f"{function.name}, line {line}: {full}"
+        for line, full in by
+        if asked is None or asked >= line
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -40,37 +48,61 @@ def package() -> dict[str, Function]:
 
 
 def is_page(name: str) -> bool:
-    return name.startswith(("cotlab.ui.", "pages.")) and not name.startswith(tuple(f"{door}." for door in DOORS))
+    return name.startswith(("cotlab.ui.", "pages.")) and not name.startswith(
+        tuple(f"{door}." for door in DOORS)
+    )
 
 
 def writing_of(package: dict[str, Function]) -> set[str]:
     below = {
-        name: found for name, found in package.items()
-        if not name.startswith(tuple(f"{apart}." for apart in APART)) or name.startswith(tuple(f"{door}." for door in DOORS))
-    }  # fmt: skip
+        name: found
+        for name, found in package.items()
+        if not name.startswith(tuple(f"{apart}." for apart in APART))
+        or name.startswith(tuple(f"{door}." for door in DOORS))
+    }
     return writers(below, HARMLESS)
 
 
 def test_every_write_of_a_page_asks_first(package: dict[str, Function]) -> None:
     writing = writing_of(package)
-    assert [line for name, found in package.items() if is_page(name) for line in unasked(found, writing)] == []
+    assert [
+        line for name, found in package.items() if is_page(name) for line in unasked(found, writing)
+    ] == []
 
 
 def test_what_writes_is_found(package: dict[str, Function]) -> None:
     known = {
-        "cotlab.ui.new_run.processes.spawn", "cotlab.ui.new_run.processes.spawn_resume", "cotlab.ui.new_run.processes.keep_suite",
-        "cotlab.ui.cached.ask_stop", "cotlab.store.backup.back_up", "cotlab.store.write.add_suite",
+        "cotlab.ui.new_run.processes.spawn",
+        "cotlab.ui.new_run.processes.spawn_resume",
+        "cotlab.ui.new_run.processes.keep_suite",
+        "cotlab.ui.cached.ask_stop",
+        "cotlab.store.backup.back_up",
+        "cotlab.store.write.add_suite",
         "cotlab.run.summary.summarise",
-    }  # fmt: skip
+    }
     found = writing_of(package)
     assert known <= found
-    reading = {"cotlab.store.read.list_runs", "cotlab.ui.cached.live", "cotlab.ui.cached.suite", "cotlab.run.report.build_report"}
+    reading = {
+        "cotlab.store.read.list_runs",
+        "cotlab.ui.cached.live",
+        "cotlab.ui.cached.suite",
+        "cotlab.run.report.build_report",
+    }
     assert not found & reading
-    asking = {name for name, function in package.items() if is_page(name) and NEED in {full for _, full in function.calls}}
-    assert {"cotlab.ui.home.first_use", "cotlab.ui.runs.run._stop", "cotlab.ui.runs.run._resume", "cotlab.ui.suites.upload"} <= asking
+    asking = {
+        name
+        for name, function in package.items()
+        if is_page(name) and NEED in {full for _, full in function.calls}
+    }
+    assert {
+        "cotlab.ui.home.first_use",
+        "cotlab.ui.runs.run._stop",
+        "cotlab.ui.runs.run._resume",
+        "cotlab.ui.suites.upload",
+    } <= asking
 
 
-PAGE = '''
+PAGE = """
 import streamlit as st
 from cotlab.store import labels
 from cotlab.ui import access, data
@@ -101,12 +133,16 @@ def asks():
         spawn(data.store(), "r", {{}})
 
 spawn(data.store(), "r", {{}})
-'''
+"""
 
 
 def test_a_forgotten_question_is_found(package: dict[str, Function], tmp_path: Path) -> None:
     (tmp_path / "page.py").write_text(PAGE.format(), "utf-8")
     writing = writing_of(package)
-    told = {found.name for found in functions(tmp_path / "page.py", "pages.page") if unasked(found, writing)}
+    told = {
+        found.name
+        for found in functions(tmp_path / "page.py", "pages.page")
+        if unasked(found, writing)
+    }
     names = {"forgets", "asks_late", "hides.<lambda>", "within.chose", "<module>"}
     assert {name.removeprefix("pages.page.") for name in told} == names

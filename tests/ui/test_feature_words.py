@@ -7,4 +7,6 @@ from cotlab.ui.reliability.feature_words import FEATURE_DESCRIPTIONS
 
 
 def test_each_feature_has_its_words() -> None:
-    assert set(FEATURE_DESCRIPTIONS) == set(NUMBERS) and all(word.strip() and not word.endswith(".") for word in FEATURE_DESCRIPTIONS.values())
+    assert set(FEATURE_DESCRIPTIONS) == set(NUMBERS) and all(
+        word.strip() and not word.endswith(".") for word in FEATURE_DESCRIPTIONS.values()
+    )

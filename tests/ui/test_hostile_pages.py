@@ -1,4 +1,5 @@
-"""Text from suites, models and tags on every page: never Markdown, HTML, a link or an icon, and no spreadsheet's formula."""
+"""Text from suites, models and tags on every page: never Markdown, HTML, a link or an icon, and no
+spreadsheet's formula."""
 
 from __future__ import annotations
 
@@ -25,24 +26,49 @@ LIVE = re.compile(
     rf"(?:https?:|\]\(|)//{re.escape(hostile.HOST)}|www\\?\.evil|a\\?@evil|(?<!\\)\$\\",
 )
 """What Markdown would read in the hostile texts; ``as_code`` leaves none of it."""
-PLAIN = ("text", "code", "json", "arrow_data_frame", "text_input", "text_area", "number_input", "bidi_component")
+PLAIN = (
+    "text",
+    "code",
+    "json",
+    "arrow_data_frame",
+    "text_input",
+    "text_area",
+    "number_input",
+    "bidi_component",
+)
 """Elements that show text as it is."""
 PLAIN_FIELDS = (
-    "options", "default", "url", "page", "id", "key", "set_value", "raw_value", "raw_values", "element_id", "query_string",
+    "options",
+    "default",
+    "url",
+    "page",
+    "id",
+    "key",
+    "set_value",
+    "raw_value",
+    "raw_values",
+    "element_id",
+    "query_string",
     "icon",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     folder = tmp_path_factory.mktemp("hostile") / "store"
-    return folder, hostile.filled(folder, "ablation", "unfaithfulness", "robustness", "flags", "consistency", "diversity")
+    return folder, hostile.filled(
+        folder, "ablation", "unfaithfulness", "robustness", "flags", "consistency", "diversity"
+    )
 
 
 def strings(message: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Every text of a protobuf message, with the names of the fields that lead to it."""
     for field, value in message.ListFields():
-        single = isinstance(value, str | bytes) or hasattr(value, "ListFields") or not hasattr(value, "__len__")
+        single = (
+            isinstance(value, str | bytes)
+            or hasattr(value, "ListFields")
+            or not hasattr(value, "__len__")
+        )
         for one in [value] if single else value:
             if isinstance(one, str):
                 yield f"{path}.{field.name}", one
@@ -51,7 +77,8 @@ def strings(message: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def drawn(figure: Any) -> Iterator[str]:
-    """Every text of a figure that a browser draws or shows on hover; custom data and meta are neither."""
+    """Every text of a figure that a browser draws or shows on hover; custom data and meta are
+    neither."""
     if isinstance(figure, dict):
         for name, value in figure.items():
             if name not in ("customdata", "meta", "uid"):
@@ -105,8 +132,11 @@ def test_no_text_of_people_is_markup(
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     item = items_of_run(Store(folder), runs[0])["id"].tolist()[1]
     domain = items_of_run(Store(folder), runs[0])["category"].tolist()[1]
-    for asked in ({"run": runs[0], "item": item, "domain": domain}, {"reference": runs[0], "current": runs[1], "on": "target"},
-                  {"run": hostile.ALL, "queue": hostile.ALL, "domain": hostile.ALL, "version": hostile.ALL}):  # fmt: skip
+    for asked in (
+        {"run": runs[0], "item": item, "domain": domain},
+        {"reference": runs[0], "current": runs[1], "on": "target"},
+        {"run": hostile.ALL, "queue": hostile.ALL, "domain": hostile.ALL, "version": hostile.ALL},
+    ):
         app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
         app.session_state["local_rater"] = f"{hostile.SCRIPT} ann"
         for name, value in asked.items():
@@ -124,19 +154,35 @@ def test_no_text_of_people_is_markup(
             assert live(app._tree) == []
             tell(app, {"kind": "undo", "of": desk(app)["last"]})
             assert live(app._tree) == []
-    seen = [e.proto.SerializeToString() for e in _all(app._tree) if hasattr(e.proto, "SerializeToString")]
+    seen = [
+        e.proto.SerializeToString()
+        for e in _all(app._tree)
+        if hasattr(e.proto, "SerializeToString")
+    ]
     assert any(b"evil" in one for one in seen) or page in ("home", "item", "reliability")
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_text_from_outside_is_markup(page: str, store: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_text_from_outside_is_markup(
+    page: str, store: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, runs = store
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     seen = 0
     for run in runs:
-        for item, view in ((hostile.suite().items[0].id, ""), (hostile.suite().items[2].id, ITEM_VIEW)):
+        for item, view in (
+            (hostile.suite().items[0].id, ""),
+            (hostile.suite().items[2].id, ITEM_VIEW),
+        ):
             app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
-            asked = {"run": run, "item": item, "suite": hostile.suite().digest, "from": run, "base": runs[0], "other": runs[1]}
+            asked = {
+                "run": run,
+                "item": item,
+                "suite": hostile.suite().digest,
+                "from": run,
+                "base": runs[0],
+                "other": runs[1],
+            }
             asked |= {"view": view} if view else {}
             for name, value in asked.items():
                 app.query_params[name] = value
@@ -145,7 +191,11 @@ def test_no_text_from_outside_is_markup(page: str, store: tuple[Path, list[str]]
                 app.switch_page(str(ROOT / "pages" / f"{page}.py")).run()
             assert not app.exception, [error.message for error in app.exception]
             assert live(app._tree) == []
-            shown = (element.proto for element in _all(app._tree) if hasattr(element.proto, "SerializeToString"))
+            shown = (
+                element.proto
+                for element in _all(app._tree)
+                if hasattr(element.proto, "SerializeToString")
+            )
             seen += sum(b"evil" in proto.SerializeToString() for proto in shown)
     if page not in ("home", "settings", "validation", "mediation", *OF_PEOPLE):
         assert seen, "nothing hostile was on this page: the test would not see it rendered"

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.item.evidence import score_ids, score_id
+from cotlab.ui.item.evidence import score_id, score_ids
 from cotlab.ui.item.item import _exchange
 from tests.support.pages import opened
 
@@ -21,11 +21,14 @@ pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """Runs of a model that follows a wrong hint, by whose chain they are of: its own, or the suite's."""
+    """Runs of a model that follows a wrong hint, by whose chain they are of: its own, or the
+    suite's."""
     folder = tmp_path_factory.mktemp("item") / "store"
     scorers = ["verification", "robustness", "consistency"]
     options: dict[str, Any] = {"store": folder, "model": "hint", "scorer": scorers, "limit": 2}
-    return folder, {c: cotlab.run_suite("wordproblems", chain=c, **options).run_id for c in ("own", "reference")}
+    return folder, {
+        c: cotlab.run_suite("wordproblems", chain=c, **options).run_id for c in ("own", "reference")
+    }
 
 
 @pytest.fixture
@@ -58,53 +61,88 @@ def test_a_score_leads_to_its_requests_only(runs: dict[str, str]) -> None:
     app = open_page(run=runs["own"], item="wp-0-0000", score=score_ids(rows)[0])
     shown = scores[scores["metric"] != "holdout_difference"]["evidence"]
     every = len({key for found in shown for key in found})
-    assert any(c.value == f"1 of 1 requests behind this choice; the item has {every}." for c in app.caption)
+    assert any(
+        c.value == f"1 of 1 requests behind this choice; the item has {every}." for c in app.caption
+    )
     key = rows["evidence"].iloc[0][0]
     assert [e.label for e in app.expander] == [f"Request {key[:12]} as stored"]
     one = open_page(run=runs["own"], item="wp-0-0000", request=key)
     assert [e.label for e in one.expander] == [f"Request {key[:12]} as stored"]
-    computed = open_page(run=runs["reference"], item="wp-0-0000", score="verification chain=reference,link=forward")
+    computed = open_page(
+        run=runs["reference"], item="wp-0-0000", score="verification chain=reference,link=forward"
+    )
     assert any("computed from the texts" in i.value for i in computed.info)
     wrong = open_page(run=runs["own"], item="wp-0-0000", request="<b>", score="no such")
     assert len(wrong.warning) == 2 and not any("<b>" in w.value for w in wrong.warning)
 
 
 def test_a_scored_answer_and_located_parts_are_named() -> None:
-    asked = {"kind": "logprob", "messages": [{"role": "user", "content": "Q"}], "answers": ["5.", "6."], "prefix": "So"}
+    asked = {
+        "kind": "logprob",
+        "messages": [{"role": "user", "content": "Q"}],
+        "answers": ["5.", "6."],
+        "prefix": "So",
+    }
     told = [(block.label, block.text) for block in _exchange(asked, {"numbers": [-0.5, -2.0]})]
-    assert told == [("Asked", "Q"), ("Its turn so far", "So"), ("How likely is", "5.\n6."), ("log P (nats)", "-0.5, -2")]
+    assert told == [
+        ("Asked", "Q"),
+        ("Its turn so far", "So"),
+        ("How likely is", "5.\n6."),
+        ("log P (nats)", "-0.5, -2"),
+    ]
     patched = {"kind": "patched", "messages": [{"role": "user", "content": "Q"}], "answer": "5."}
-    assert [block.label for block in _exchange(patched, None)] == ["Asked", "How likely is", "Replied"]
+    assert [block.label for block in _exchange(patched, None)] == [
+        "Asked",
+        "How likely is",
+        "Replied",
+    ]
     place = {"located": {"pieces": ["a", "b", "c"], "positions": [[0], [1, 2]]}}
-    assert _exchange({"messages": []}, place)[-1].text == "3 tokens; 2 parts were located among them"
+    assert (
+        _exchange({"messages": []}, place)[-1].text == "3 tokens; 2 parts were located among them"
+    )
 
 
 def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
     """Its difference and the chains of the hidden paraphrases are stored, and stay off the page."""
     scores = read.run_scores(Store(), runs["own"], item_id="wp-0-0000")
     of = scores["metric"] == "holdout_difference"
-    inside, outside = ({key for found in scores[rows]["evidence"] for key in found} for rows in (of, ~of))
+    inside, outside = (
+        {key for found in scores[rows]["evidence"] for key in found} for rows in (of, ~of)
+    )
     hidden = inside - outside
     assert hidden
     app = open_page(run=runs["own"], item="wp-0-0000", request=sorted(hidden)[0])
     assert any("is none of this item" in w.value for w in app.warning)
     (table,) = [t.value for t in app.dataframe if "facet" in t.value.columns]
-    assert "consistency" in set(table["metric"]) and "holdout_difference" not in set(table["metric"])
+    assert "consistency" in set(table["metric"]) and "holdout_difference" not in set(
+        table["metric"]
+    )
 
 
 def test_runs_and_items_link_to_the_pages_that_show_them(runs: dict[str, str]) -> None:
-    for app in (opened("run", "Run", run=runs["own"]), open_page(run=runs["own"], item="wp-0-0000")):
+    for app in (
+        opened("run", "Run", run=runs["own"]),
+        open_page(run=runs["own"], item="wp-0-0000"),
+    ):
         labels = [link.proto.label for link in app.get("page_link")]
-        assert {"Reliability", "Robustness"} <= set(labels) and not {"Steps", "Mediation"} & set(labels)
+        assert {"Reliability", "Robustness"} <= set(labels) and not {"Steps", "Mediation"} & set(
+            labels
+        )
 
 
 def test_findings_name_the_facet_of_each_number(runs: dict[str, str]) -> None:
-    table = next(t.value for t in opened("run", "Run", run=runs["own"]).dataframe if "facet" in t.value.columns)
+    table = next(
+        t.value
+        for t in opened("run", "Run", run=runs["own"]).dataframe
+        if "facet" in t.value.columns
+    )
     assert not table.duplicated(["metric", "mode", "of", "facet"]).any()
     assert any("perturbation numeric" in text for text in table["facet"])
 
 
 def test_the_name_of_a_score() -> None:
     facet = '{"chain": "own", "perturbation": "all"}'
-    assert score_id("divergence", facet, 0, 2) == "divergence chain=own,perturbation=all step=0 draw=2"
+    assert (
+        score_id("divergence", facet, 0, 2) == "divergence chain=own,perturbation=all step=0 draw=2"
+    )
     assert score_id("r_raw", "{}") == "r_raw"

@@ -1,4 +1,5 @@
-"""The pages Label and Agreement: what a rater is shown and not shown, who may write, and what stands in the store after."""
+"""The pages Label and Agreement: what a rater is shown and not shown, who may write, and what
+stands in the store after."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def store(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def queue_of(store: Store, name: str, **more: Any) -> str:
-    return make_queue(store, name, [("run-1", f"i-{k:02}", "") for k in range(6)], by="test", **more)
+    return make_queue(
+        store, name, [("run-1", f"i-{k:02}", "") for k in range(6)], by="test", **more
+    )
 
 
 def labelling(queue: str, name: str = "ada") -> AppTest:
@@ -71,21 +74,41 @@ def test_both_pages_open_on_an_empty_store() -> None:
 
 
 def test_a_rater_sees_question_chain_and_answer_and_no_score_nor_markup(store: Store) -> None:
-    app = labelling(queue_of(store, f"q {HOSTILE}", gold={("run-1", "i-00"): {"reasoning": "acceptable"}}), "<b>ada</b>")
+    app = labelling(
+        queue_of(store, f"q {HOSTILE}", gold={("run-1", "i-00"): {"reasoning": "acceptable"}}),
+        "<b>ada</b>",
+    )
     shown = blocks(app)
     assert shown[0] == ("Question", f"{HOSTILE} 0")
     assert [text for label, text in shown if label.startswith("Step")] == list(STEPS)
     assert ("Right answer", "12") in shown and shown[-2][0] == "Model's answer"
     every = [e.value for e in (*app.markdown, *app.caption, *app.warning, *app.info, *app.error)]
-    assert not any("<script>" in text or "](javascript" in text or "<b>ada" in text for text in every)
+    assert not any(
+        "<script>" in text or "](javascript" in text or "<b>ada" in text for text in every
+    )
     told = {key for item in desk(app)["items"] for key in item}
-    assert told == {"id", "run", "item", "answer", "readable", "rows", "whose", "notes", "until", "known", "corrects", "note",
-                    "modes"}  # fmt: skip
+    assert told == {
+        "id",
+        "run",
+        "item",
+        "answer",
+        "readable",
+        "rows",
+        "whose",
+        "notes",
+        "until",
+        "known",
+        "corrects",
+        "note",
+        "modes",
+    }
     for word in ("gold", "r_raw", "C 0", "score of"):
         assert word not in json.dumps([desk(app)["items"], every]).replace(HOSTILE, ""), word
     assert [(key, words) for key, _, words in desk(app)["verdicts"]] == [
-        ("1", "Acceptable"), ("2", "Not acceptable"), ("3", "Unsure"),
-    ]  # fmt: skip
+        ("1", "Acceptable"),
+        ("2", "Not acceptable"),
+        ("3", "Unsure"),
+    ]
     assert [key for key, *_ in desk(app)["modes"]] == list("456789")
 
 
@@ -93,19 +116,31 @@ def test_a_verdict_is_written_once_with_its_modes_and_the_next_item_comes(store:
     queue = queue_of(store, "once")
     app = labelling(queue)
     first = label(app, "not_acceptable", modes=["other"])
-    tell(app, first, {**first, "verdict": "acceptable"})  # the second time another verdict: told, and not kept
+    tell(
+        app, first, {**first, "verdict": "acceptable"}
+    )  # the second time another verdict: told, and not kept
     assert blocks(app)[0] == ("Question", f"{HOSTILE} 1")
     assert len(app.warning) == 1 and "already, in another window" in app.warning[0].value
     assert desk(app)["ack"] == {"client": "browser", "seq": 2} and desk(app)["last"] == first["id"]
     tell(app, first, client="the same one, after a reload")
     assert not app.warning
-    item = opened("item", "Item", run="run-1", item="i-00")  # another reader, who sees no label before asking for it
+    item = opened(
+        "item", "Item", run="run-1", item="i-00"
+    )  # another reader, who sees no label before asking for it
     assert not any("not acceptable" in t.value for t in item.text)
     (row,) = label_store.label_table(store, queue=queue, history=True).to_dict("records")
-    assert (row["item_id"], row["rater"], row["reasoning"], row["modes"]) == ("i-00", "ada", "not_acceptable", ("other",))
+    assert (row["item_id"], row["rater"], row["reasoning"], row["modes"]) == (
+        "i-00",
+        "ada",
+        "not_acceptable",
+        ("other",),
+    )
     assert row["answer_correct"] is False  # prefilled by the run
     tell(app, {"kind": "undo", "of": first["id"]})
-    assert blocks(app)[0] == ("Question", f"{HOSTILE} 0") and label_store.label_table(store, queue=queue).empty
+    assert (
+        blocks(app)[0] == ("Question", f"{HOSTILE} 0")
+        and label_store.label_table(store, queue=queue).empty
+    )
     assert desk(app)["items"][0]["id"] != first["id"] and desk(app)["last"] is None
 
 
@@ -113,7 +148,13 @@ def test_what_no_desk_would_tell_is_refused_in_words(store: Store) -> None:
     queue = queue_of(store, "forged")
     app = labelling(queue)
     good = label(app, "acceptable")
-    for wrong in ({"verdict": "great"}, {"note": "x" * 2001}, {"answer": "yes"}, {"kind": "drop"}, {"more": 1}):
+    for wrong in (
+        {"verdict": "great"},
+        {"note": "x" * 2001},
+        {"answer": "yes"},
+        {"kind": "drop"},
+        {"more": 1},
+    ):
         tell(app, {**good, **wrong})
         assert any("cannot be read" in w.value for w in app.warning), wrong
     for wrong in ({"id": "made up"}, {"item": "i-11"}, {"run": "run-2"}):
@@ -121,7 +162,11 @@ def test_what_no_desk_would_tell_is_refused_in_words(store: Store) -> None:
         assert any("was not kept" in w.value for w in app.warning), wrong
     tell(app, {**good, "queue": "none"}, {"kind": "undo", "of": "x", "queue": "none"})
     assert any("Unknown queue" in w.value for w in app.warning)
-    tell(app, {"kind": "undo", "of": "another's"}, {"kind": "skip", "run": "run-2", "item": "nothing"})
+    tell(
+        app,
+        {"kind": "undo", "of": "another's"},
+        {"kind": "skip", "run": "run-2", "item": "nothing"},
+    )
     assert label_store.label_table(store, queue=queue, history=True).empty
     tell(app, good)
     assert not app.warning and len(label_store.label_table(store, queue=queue)) == 1
@@ -135,7 +180,10 @@ def test_an_act_that_cannot_be_read_keeps_no_other_back(store: Store) -> None:
     tell(app, {**first, "note": "half a pair \ud800"}, second)
     (warning,) = [w.value for w in app.warning]
     assert "cannot be read" in warning and "note" in warning
-    assert desk(app)["ack"] == {"client": "browser", "seq": 2} and blocks(app)[0] == ("Question", f"{HOSTILE} 0")
+    assert desk(app)["ack"] == {"client": "browser", "seq": 2} and blocks(app)[0] == (
+        "Question",
+        f"{HOSTILE} 0",
+    )
     assert label_store.label_table(store, queue=queue)["item_id"].tolist() == ["i-01"]
     tell(app, *[{**first, "id": str(k)} for k in range(60)])
     assert len(app.warning) == 6 and "55 more" in app.warning[-1].value
@@ -144,7 +192,9 @@ def test_an_act_that_cannot_be_read_keeps_no_other_back(store: Store) -> None:
 
 
 def test_what_was_taken_back_can_be_skipped_like_any_other(store: Store) -> None:
-    app = labelling(make_queue(store, "skips", [("run-1", f"i-{k:02}", "") for k in range(3)], by="test"))
+    app = labelling(
+        make_queue(store, "skips", [("run-1", f"i-{k:02}", "") for k in range(3)], by="test")
+    )
     first = label(app, "acceptable")
     tell(app, first)
     tell(app, {"kind": "undo", "of": first["id"]})
@@ -189,15 +239,21 @@ def test_a_name_that_cannot_stand_beside_a_label_is_refused_in_words(store: Stor
     for name in ("", "  ", "a\u200bda", "x" * 61):
         app.text_input(key="rater-typed").input(name)
         press(app, "Begin")
-        assert not desk(app) and ["1 to 60 characters" in w.value for w in app.warning] == [True], name
+        assert not desk(app) and ["1 to 60 characters" in w.value for w in app.warning] == [True], (
+            name
+        )
 
 
-def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     queue = queue_of(store, "roles")
     others = (access.Person("ada", "viewer", "header"), access.Person("eve", "labeller", "header"))
     for app, who in [(labelling(queue), who) for who in others]:
         with monkeypatch.context() as changed:
-            changed.setattr(access, "person", lambda who=who: who)  # the page was drawn for another, or for another role
+            changed.setattr(
+                access, "person", lambda who=who: who
+            )  # the page was drawn for another, or for another role
             tell(app, label(app, "acceptable"))
         assert label_store.label_table(store, queue=queue, history=True).empty
         assert desk(app).get("rater") in (None, "eve")  # who may label gets a desk of their own
@@ -211,22 +267,35 @@ def test_who_does_nothing_keeps_one_item_and_gets_more_on_coming_back(store: Sto
     app = labelling(queue_of(store, "idle"))
     assert len(desk(tell(app, {"kind": "renew"}))["items"]) == 6
     (kept_one,) = desk(tell(app, {"kind": "idle"}))["items"]
-    assert kept_one["item"] == "i-00" and not label_store.label_table(store)["queue"].eq(desk(app)["queue"]).any()
-    assert [one["item"] for one in desk(tell(app, {"kind": "renew"}))["items"]][:2] == ["i-00", "i-01"]
+    assert (
+        kept_one["item"] == "i-00"
+        and not label_store.label_table(store)["queue"].eq(desk(app)["queue"]).any()
+    )
+    assert [one["item"] for one in desk(tell(app, {"kind": "renew"}))["items"]][:2] == [
+        "i-00",
+        "i-01",
+    ]
 
 
 def test_a_correction_is_asked_for_given_and_can_be_left(store: Store) -> None:
     app = labelling(queue_of(store, "change"))
     tell(app, label(app, "not_acceptable", note="hm", modes=["post_hoc"]))
     press(app, "Change")
-    (first, second, *_) = desk(app)["items"]
-    assert (first["item"], first["corrects"], first["note"], first["modes"]) == ("i-00", True, "hm", ["post_hoc"])
+    first, second, *_ = desk(app)["items"]
+    assert (first["item"], first["corrects"], first["note"], first["modes"]) == (
+        "i-00",
+        True,
+        "hm",
+        ["post_hoc"],
+    )
     assert (second["item"], second["corrects"]) == ("i-01", False)
     tell(app, {"kind": "leave", "id": first["id"], "run": "run-1", "item": "i-00"})
     assert desk(app)["items"][0]["item"] == "i-01"
     press(app, "Change")
     tell(app, label(app, "acceptable"))
-    assert label_store.label_table(store, queue=desk(app)["queue"])["reasoning"].tolist() == ["acceptable"]
+    assert label_store.label_table(store, queue=desk(app)["queue"])["reasoning"].tolist() == [
+        "acceptable"
+    ]
     assert desk(app)["items"][0]["item"] == "i-01"
 
 
@@ -240,7 +309,13 @@ def test_a_queue_is_made_from_the_form(store: Store) -> None:
     press(app, "Make it")
     newest = label_store.queues(store).iloc[0]
     assert (newest["name"], newest["n"], newest["made_by"]) == ("mine", 5, "ada")
-    assert sorted(label_store.queue_items(store, newest["id"])["raters"]) == [1, 1, 1, 2, 2]  # 40 % of five
+    assert sorted(label_store.queue_items(store, newest["id"])["raters"]) == [
+        1,
+        1,
+        1,
+        2,
+        2,
+    ]  # 40 % of five
 
 
 def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
@@ -248,16 +323,28 @@ def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
     said = {"ada": "aannua", "bob": "aananu"}
     words = {"a": "acceptable", "n": "not_acceptable", "u": "unsure"}
     rows = [
-        Label(f"{name}-{k}", "run-1", f"i-{k:02}", name, words[word], True, datetime.now(UTC), queue=queue)  # type: ignore[arg-type]
-        for name, told in said.items() for k, word in enumerate(told)
-    ]  # fmt: skip
+        Label(
+            f"{name}-{k}",
+            "run-1",
+            f"i-{k:02}",
+            name,
+            words[word],
+            True,
+            datetime.now(UTC),
+            queue=queue,
+        )  # type: ignore[arg-type]
+        for name, told in said.items()
+        for k, word in enumerate(told)
+    ]
     with store.writing() as connection:
         label_store.add_labels(connection, rows)
     app = opened("agreement", "Agreement", queue=queue)
     (chart,) = [json.loads(e.proto.spec) for e in app.get("plotly_chart")]
     told = [a["text"] for a in chart["layout"]["annotations"]]
-    # By hand: the same on 3 of 6; shares a 3 n 2 u 1 and a 3 n 2 u 1, so chance is (9 + 4 + 1) / 36 = 7/18 and kappa
-    # (1/2 - 7/18) / (11/18) = 2/11 = 0.182. Pooled 6, 4, 2: chance to differ 1 - (30 + 12 + 2) / 132 = 2/3, alpha 1 - 3/4.
+    # By hand: the same on 3 of 6; shares a 3 n 2 u 1 and a 3 n 2 u 1, so chance is (9 + 4 + 1) / 36
+    # = 7/18 and kappa
+    # (1/2 - 7/18) / (11/18) = 2/11 = 0.182. Pooled 6, 4, 2: chance to differ 1 - (30 + 12 + 2) /
+    # 132 = 2/3, alpha 1 - 3/4.
     assert told[0].startswith("0.250 [") and told[1].startswith("0.182 [")
     assert all("n = 6 items" in text for text in told)
     assert any(c.value == "3 items, 3 of them not settled." for c in app.caption)
@@ -267,16 +354,23 @@ def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
 
 def test_the_figure_says_what_is_not_there() -> None:
     table = agreement_points(measure_agreement(Store()), "reasoning")
-    assert table.empty and "no item has labels of two raters" in str(label_agreement(table).layout.annotations[0].text)
+    assert table.empty and "no item has labels of two raters" in str(
+        label_agreement(table).layout.annotations[0].text
+    )
 
 
-def test_nobody_judges_what_a_redacted_run_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_judges_what_a_redacted_run_does_not_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
     fill(tmp_path / "store", 3, estimated=False)
     store = Store()
     queue = make_queue(store, "blind", [("run-1", "i-00", "")], by="test")
     with store.writing() as connection:
-        connection.execute("UPDATE items SET question = 'sha256:1', steps = ['sha256:2'], answer = 'sha256:3', meta = NULL")
+        connection.execute(
+            "UPDATE items SET question = 'sha256:1', steps = ['sha256:2'], answer = 'sha256:3',"
+            " meta = NULL"
+        )
     app = labelling(queue)
     (item,) = desk(app)["items"]
     assert not item["readable"] and any("kept no texts" in note for note in item["notes"])
@@ -300,8 +394,12 @@ def test_an_item_that_is_scored_anew_is_read_anew(store: Store) -> None:
     (_, before), *_ = blocks(app)
     with store.writing() as connection:
         connection.execute("UPDATE items SET question = 'Another text' WHERE id = 'i-00'")
-        connection.execute("UPDATE ended SET ended_at = ended_at + INTERVAL 1 HOUR WHERE item = 'i-00'")
+        connection.execute(
+            "UPDATE ended SET ended_at = ended_at + INTERVAL 1 HOUR WHERE item = 'i-00'"
+        )
     assert blocks(app.run())[0] == ("Question", "Another text") != before
     with store.writing() as connection:
         connection.execute("UPDATE items SET question = ? WHERE id = 'i-00'", [before])
-        connection.execute("UPDATE ended SET ended_at = ended_at + INTERVAL 1 HOUR WHERE item = 'i-00'")
+        connection.execute(
+            "UPDATE ended SET ended_at = ended_at + INTERVAL 1 HOUR WHERE item = 'i-00'"
+        )

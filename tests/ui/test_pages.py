@@ -15,15 +15,23 @@ from cotlab.store.database import Store
 from cotlab.ui.new_run.processes import keep_suite
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
-HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$ :red[no] =SUM(A1)"
+HOSTILE = (
+    "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$ :red[no] =SUM(A1)"
+)
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A store with one finished run of the faithful organism on twelve items, in every mode, and that run's id."""
+    """A store with one finished run of the faithful organism on twelve items, in every mode, and
+    that run's id."""
     folder = tmp_path_factory.mktemp("filled") / "store"
     modes = ["remove", "truncate", "corrupt", "paraphrase", "filler"]
-    return folder, cotlab.run_suite("wordproblems", store=folder, model="faithful-a", mode=modes, limit=12, repeats=2).run_id
+    return (
+        folder,
+        cotlab.run_suite(
+            "wordproblems", store=folder, model="faithful-a", mode=modes, limit=12, repeats=2
+        ).run_id,
+    )
 
 
 def open_page(name: str, **query: str) -> AppTest:
@@ -43,12 +51,27 @@ def check(app: AppTest, title: str) -> None:
 
 
 TITLES = {
-    "home": "cotlab", "suites": "Suites", "new_run": "New run", "runs": "Runs", "run": "Run", "item": "Item",
-    "steps": "Steps", "reliability": "Reliability", "robustness": "Robustness", "mediation": "Mediation",
-    "unfaithfulness": "Unfaithfulness", "compare": "Compare", "validation": "Validation", "label": "Label",
-    "agreement": "Agreement", "calibration": "Calibration", "decisions": "Decisions", "drift": "Drift", "figures": "Figures",
+    "home": "cotlab",
+    "suites": "Suites",
+    "new_run": "New run",
+    "runs": "Runs",
+    "run": "Run",
+    "item": "Item",
+    "steps": "Steps",
+    "reliability": "Reliability",
+    "robustness": "Robustness",
+    "mediation": "Mediation",
+    "unfaithfulness": "Unfaithfulness",
+    "compare": "Compare",
+    "validation": "Validation",
+    "label": "Label",
+    "agreement": "Agreement",
+    "calibration": "Calibration",
+    "decisions": "Decisions",
+    "drift": "Drift",
+    "figures": "Figures",
     "settings": "Settings",
-}  # fmt: skip
+}
 
 
 def test_every_page_is_opened() -> None:
@@ -61,7 +84,9 @@ def test_every_page_opens_on_an_empty_store(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TITLES)
-def test_every_page_opens_on_a_filled_store(name: str, filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_page_opens_on_a_filled_store(
+    name: str, filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, run_id = filled
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     check(open_page(name, run=run_id, item="wp-0-0003"), TITLES[name])
@@ -72,7 +97,9 @@ def test_an_empty_store_offers_the_first_run() -> None:
     assert [b.label for b in app.button] == ["Run the shipped suite on the shipped organism"]
 
 
-def test_home_shows_the_headline_with_its_interval(filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_shows_the_headline_with_its_interval(
+    filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, run_id = filled
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     table = open_page("home").dataframe[0].value
@@ -81,8 +108,11 @@ def test_home_shows_the_headline_with_its_interval(filled: tuple[Path, str], mon
     assert "[" in table["RRR [95% interval]"].iloc[0]
 
 
-def test_the_figure_on_steps_draws_the_stored_means(filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Corrupting any step of the faithful organism's chain changes its answer: every point of that mode is 1."""
+def test_the_figure_on_steps_draws_the_stored_means(
+    filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Corrupting any step of the faithful organism's chain changes its answer: every point of that
+    mode is 1."""
     folder, run_id = filled
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     app = open_page("steps", run=run_id)

@@ -1,4 +1,5 @@
-"""The page Reliability through the real entry script, on an empty store and on one with synthetic scores."""
+"""The page Reliability through the real entry script, on an empty store and on one with synthetic
+scores."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.tables.reliability import component_correlations, item_reliability_rows, component_scores, chain_sources_text
+from cotlab.analysis.tables.reliability import (
+    chain_sources_text,
+    component_correlations,
+    component_scores,
+    item_reliability_rows,
+)
 from cotlab.core.types import Plan, ScorerSpec
 from cotlab.stats.intervals import wilson
 from cotlab.store import read
@@ -19,10 +25,19 @@ from cotlab.store.database import Store
 from cotlab.ui.cached import reply_text
 from cotlab.ui.item.chain import request_text
 from cotlab.ui.item.chain_view import Piece
-from cotlab.ui.reliability.chains import cosine_table, paraphrase_chains, embedded_vectors
+from cotlab.ui.reliability.chains import cosine_table, embedded_vectors, paraphrase_chains
 from cotlab.ui.reliability.item import Hit, mark_hits
 from tests.support.pages import opened
-from tests.support.reliability_store import CHAINS, HOSTILE, MODEL, STEPS, VECTORS, exchanges, fill, make_suite
+from tests.support.reliability_store import (
+    CHAINS,
+    HOSTILE,
+    MODEL,
+    STEPS,
+    VECTORS,
+    exchanges,
+    fill,
+    make_suite,
+)
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -64,18 +79,28 @@ def test_an_empty_store_says_which_scorers_to_run() -> None:
     assert told.startswith("No run has the scorer 'composite' or 'consistency' or")
 
 
-def test_the_suite_shows_the_stored_means_and_rates(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suite_shows_the_stored_means_and_rates(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1")
     assert set(figures(app)) == {PARTS, SIGNALS, RATES}
     estimates = read.run_estimates(Store(filled), "run-1")
-    c = estimates[(estimates["metric"] == "feature") & estimates["facet"].str.contains('"feature": "C"')].iloc[0]
-    (trace,) = [t for t in figures(app)[PARTS]["data"] if t.get("hoverinfo") == "text" and t.get("error_x")]
+    c = estimates[
+        (estimates["metric"] == "feature") & estimates["facet"].str.contains('"feature": "C"')
+    ].iloc[0]
+    (trace,) = [
+        t for t in figures(app)[PARTS]["data"] if t.get("hoverinfo") == "text" and t.get("error_x")
+    ]
     assert trace["x"][0] == c["point"] and c["n"] == 11
     assert trace["x"][0] - trace["error_x"]["arrayminus"][0] == pytest.approx(c["lo"])
     fired = [t for t in figures(app)[RATES]["data"] if t.get("hoverinfo") == "text"][0]
-    assert fired["x"][0] == 1.0 and fired["x"][0] - fired["error_x"]["arrayminus"][0] == pytest.approx(wilson(11, 11).lo)
-    assert {"n = 11", "n = 10"} == {text.split("<br>")[1] for text in figures(app)[SIGNALS]["data"][0]["text"]}
+    assert fired["x"][0] == 1.0 and fired["x"][0] - fired["error_x"]["arrayminus"][
+        0
+    ] == pytest.approx(wilson(11, 11).lo)
+    assert {"n = 11", "n = 10"} == {
+        text.split("<br>")[1] for text in figures(app)[SIGNALS]["data"][0]["text"]
+    }
 
 
 def test_the_items_are_sorted_over_all_pages_and_what_is_undefined_says_why(
@@ -89,7 +114,9 @@ def test_the_items_are_sorted_over_all_pages_and_what_is_undefined_says_why(
     assert table.loc["i-11", "why n/a"].startswith("C: F is 0.1, below the hard floor 0.2; ")
     assert "post hoc" in table.loc["i-01", "diagnosis"] and table.loc["i-11", "diagnosis"] == ""
     assert table.loc["i-01", "open"] == "/reliability?run=run-1&item=i-01&view=One+item"
-    every = item_reliability_rows(component_scores(scores(tmp_path / "many")), scores(tmp_path / "many"))
+    every = item_reliability_rows(
+        component_scores(scores(tmp_path / "many")), scores(tmp_path / "many")
+    )
     app = open_page(run="run-1", sort="r_raw-down")
     shown = table_with(app, "why n/a")["r_raw"]
     assert shown.is_monotonic_decreasing and shown.iloc[0] == every["r_raw"].max()
@@ -99,28 +126,43 @@ def test_the_items_are_sorted_over_all_pages_and_what_is_undefined_says_why(
     assert len(last) == 10 and pd.isna(last.iloc[-1])
 
 
-def test_an_item_shows_parts_diagnosis_flags_links_and_paraphrases(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_item_shows_parts_diagnosis_flags_links_and_paraphrases(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1", item="i-00", view="One item")
     assert set(figures(app)) == {BARS, LINKS, COSINES}
     rules = table_with(app, "fires").set_index("rule")
-    assert rules.loc["post hoc", ["fires", "its numbers"]].tolist() == ["fires", "early answer 1.00"]
-    assert rules.loc["global drift", "fires"] == "n/a" and rules.loc["global drift", "its numbers"] == "V n/a, correct 0"
-    assert HOSTILE in rules.loc["global drift", "why n/a"] and rules.loc["instability", "why n/a"] == ""
+    assert rules.loc["post hoc", ["fires", "its numbers"]].tolist() == [
+        "fires",
+        "early answer 1.00",
+    ]
+    assert (
+        rules.loc["global drift", "fires"] == "n/a"
+        and rules.loc["global drift", "its numbers"] == "V n/a, correct 0"
+    )
+    assert (
+        HOSTILE in rules.loc["global drift", "why n/a"]
+        and rules.loc["instability", "why n/a"] == ""
+    )
     penalties = table_with(app, "factor")
     assert penalties[["step", "rule", "factor", "text"]].values.tolist() == [
-        [1, "hand waving", "×0.970", "Clearly"], [2, "premature answer", "×0.900", "the answer"],
+        [1, "hand waving", "×0.970", "Clearly"],
+        [2, "premature answer", "×0.900", "the answer"],
         [2, "semantic jump", "×0.940", "So the answer is 12."],
-    ]  # fmt: skip
+    ]
     weak = table_with(app, "why undecided")
     assert weak["support"].tolist() == ["n/a", "n/a"] and HOSTILE in weak["why undecided"].iloc[0]
     assert any("renormalised" in c.value for c in app.caption)
     undecided = [m.value.replace("\\", "") for m in app.markdown if m.value.startswith("Undecided")]
-    assert len(undecided) == 1 and undecided[0].startswith("Undecided: step 3 forward, step 3 reverse. No link is decided")
+    assert len(undecided) == 1 and undecided[0].startswith(
+        "Undecided: step 3 forward, step 3 reverse. No link is decided"
+    )
     behind = table_with(app, "behind it").set_index("part")
     assert behind["requests"].tolist() == [7] * 6 and behind.loc["V", "value"] == "n/a"
-    assert behind.loc["C", "behind it"] == (
-        "/item?run=run-1&item=i-00&score=feature%20chain%3Dreference%2Cfeature%3DC%2Cprofile%3Dphase3"
+    assert (
+        behind.loc["C", "behind it"]
+        == "/item?run=run-1&item=i-00&score=feature%20chain%3Dreference%2Cfeature%3DC%2Cprofile%3Dphase3"
     )
 
 
@@ -133,7 +175,9 @@ def test_a_false_equation_is_quoted(filled: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("query", [{}, {"item": "i-00", "view": "One item"}])
-def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]) -> None:
+def test_text_of_the_model_is_never_markup(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1", **query)
     for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
@@ -141,18 +185,33 @@ def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.Mon
     assert "<script>" not in json.dumps([f["layout"] for f in figures(app).values()])
 
 
-def test_parts_come_from_their_own_scorers_without_a_composite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_come_from_their_own_scorers_without_a_composite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(tmp_path / "few", whole=False, scorers=("consistency", "verification", "flags"))
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "few"))
     app = open_page(run="run-1")
     assert set(figures(app)) == {PARTS, SIGNALS}
-    assert figures(app)[PARTS]["layout"]["yaxis"]["ticktext"] == ["C consistency", "V verification", "F flags"]
-    assert any("Not measured in this run: R (scorer robustness), D (scorer diversity)" in c.value for c in app.caption)
+    assert figures(app)[PARTS]["layout"]["yaxis"]["ticktext"] == [
+        "C consistency",
+        "V verification",
+        "F flags",
+    ]
+    assert any(
+        "Not measured in this run: R (scorer robustness), D (scorer diversity)" in c.value
+        for c in app.caption
+    )
     assert [i.value for i in app.info] == ["Diagnoses come with the composite."]
-    assert set(figures(open_page(run="run-1", item="i-02", view="One item"))) == {BARS, LINKS, COSINES}
+    assert set(figures(open_page(run="run-1", item="i-02", view="One item"))) == {
+        BARS,
+        LINKS,
+        COSINES,
+    }
 
 
-def test_a_run_without_estimates_says_so_and_shows_its_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_estimates_says_so_and_shows_its_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(tmp_path / "unfinished", 3, estimated=False)
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "unfinished"))
     app = open_page(run="run-1")
@@ -184,28 +243,44 @@ def test_a_composite_alone_shows_its_paraphrases_and_says_what_it_does_not_keep(
     assert len(table_with(shown, "behind it")) == 12
     assert any("not the perturbed steps behind R" in i.value for i in shown.info)
     one = opened("robustness", "Robustness", run="run-1", item="i-11", view="One item")
-    assert table_with(one, "behind it")["why n/a"].tolist() == ["F is 0.1, below the hard floor 0.2"]
+    assert table_with(one, "behind it")["why n/a"].tolist() == [
+        "F is 0.1, below the hard floor 0.2"
+    ]
 
 
 def test_whose_chains_the_parts_are_measured_on() -> None:
-    spec = ScorerSpec("composite", 1, {"profile": "phase2", "parts": {"verification": {"chain": "own"}}})
+    spec = ScorerSpec(
+        "composite", 1, {"profile": "phase2", "parts": {"verification": {"chain": "own"}}}
+    )
     plan = Plan("s", "d", {"subject": MODEL}, (spec,))
-    assert chain_sources_text(plan) == "Measured on the model's own chains: C, V; on the suite's reference chains: F."
+    assert (
+        chain_sources_text(plan)
+        == "Measured on the model's own chains: C, V; on the suite's reference chains: F."
+    )
 
 
 def test_spearman_needs_items_where_both_parts_are_defined() -> None:
     rows = pd.DataFrame(
-        [(f"i{k}", part, value) for k in range(6) for part, value in (("C", k), ("V", -k if k < 5 else np.nan), ("F", 1.0))],
+        [
+            (f"i{k}", part, value)
+            for k in range(6)
+            for part, value in (("C", k), ("V", -k if k < 5 else np.nan), ("F", 1.0))
+        ],
         columns=["item_id", "part", "value"],
     )
     told = component_correlations(rows).set_index(["one", "other"])
     assert told.loc[("C", "V"), ["point", "n"]].tolist() == [-1.0, 5]
-    assert pd.isna(told.loc[("C", "F"), "point"]) and told.loc[("C", "F"), "reason"] == "F the same in all items"
+    assert (
+        pd.isna(told.loc[("C", "F"), "point"])
+        and told.loc[("C", "F"), "reason"] == "F the same in all items"
+    )
 
 
 def test_marked_pieces_make_up_the_text_and_overlaps_take_the_graver_colour() -> None:
     text = "So the answer is 12. 😀"
-    pieces = mark_hits(text, [Hit(3, 13, 0.9, "early"), Hit(0, 22, 0.94, "jump"), Hit(30, 40, 0.9, "outside")])
+    pieces = mark_hits(
+        text, [Hit(3, 13, 0.9, "early"), Hit(0, 22, 0.94, "jump"), Hit(30, 40, 0.9, "outside")]
+    )
     assert "".join(piece.text for piece in pieces) == text
     assert [piece.hint for piece in pieces] == ["jump", "early; jump", "jump"]
     assert pieces[0].shade == pieces[2].shade != pieces[1].shade
@@ -213,13 +288,16 @@ def test_marked_pieces_make_up_the_text_and_overlaps_take_the_graver_colour() ->
 
 
 def test_paraphrases_are_read_from_the_log_with_their_cosines() -> None:
-    """Unit vectors of two steps at right angles, against one that lies along the second: cos 45° = 0.7071."""
+    """Unit vectors of two steps at right angles, against one that lies along the second: cos 45° =
+    0.7071."""
     item = make_suite(1).items[0]
     told = exchanges(item)
     requests = {asked.key: asked.to_json() for asked, _ in reversed(told)}
     replies = {reply.key: reply for _, reply in told}
     found = paraphrase_chains(requests, replies, item, MODEL.form)
-    assert found[0].question == item.question and found[0].answer == "12" and len(found) == len(CHAINS)
+    assert (
+        found[0].question == item.question and found[0].answer == "12" and len(found) == len(CHAINS)
+    )
     assert {t.missing_reason for t in found} == {"", "the model wrote no chain"}
     table = cosine_table([str(i) for i in range(4)], found, embedded_vectors(requests, replies))
     assert table["point"].dropna().tolist() == [pytest.approx(np.sqrt(0.5))]
@@ -229,7 +307,9 @@ def test_paraphrases_are_read_from_the_log_with_their_cosines() -> None:
     assert len(STEPS) == 3 and len(VECTORS) == 3
 
 
-def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = AppTest.from_file(str(MAIN), default_timeout=90)
     app.query_params["run"], app.query_params["item"] = "run-1", "i-03"
@@ -240,6 +320,12 @@ def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(filled: Pa
     assert any(c.value.startswith("The suite's reference chain.") for c in app.caption)
     facets = table_with(app, "facet").set_index("metric")["facet"]
     assert "chain reference, link forward, verifier arithmetic" in facets["link_support"].tolist()
-    assert reply_text({"vectors": ["AACAPw=="]}) == "1 vector" and reply_text({"numbers": [0.25]}) == "0.25" and reply_text({}) == "(empty)"
+    assert (
+        reply_text({"vectors": ["AACAPw=="]}) == "1 vector"
+        and reply_text({"numbers": [0.25]}) == "0.25"
+        and reply_text({}) == "(empty)"
+    )
     assert request_text({"kind": "embed", "texts": ["a step"]}) == "a step"
-    assert request_text({"kind": "entail", "premise": "p", "hypothesis": "h"}) == "p\n\nsupports\n\nh"
+    assert (
+        request_text({"kind": "entail", "premise": "p", "hypothesis": "h"}) == "p\n\nsupports\n\nh"
+    )

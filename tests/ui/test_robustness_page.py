@@ -1,4 +1,5 @@
-"""The page Robustness through the real entry script, on stores filled by the real scorers with replies made by hand."""
+"""The page Robustness through the real entry script, on stores filled by the real scorers with
+replies made by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ from tests.support.pages import opened
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
-SUBJECT, EMBEDDER = ModelRef("organism", "synthetic", form="continuation"), ModelRef("embedder", "letters")
+SUBJECT, EMBEDDER = (
+    ModelRef("organism", "synthetic", form="continuation"),
+    ModelRef("embedder", "letters"),
+)
 CELLS = "Divergence by position and perturbation (1 − cosine)"
 ITEMS = "Divergence by item and position (1 − cosine)"
 MEANS = "Robustness by perturbation (mean over items, no unit)"
@@ -34,15 +38,26 @@ MEANS = "Robustness by perturbation (mean over items, no unit)"
 
 def make_suite(n: int) -> Suite:
     """Chains of three steps; the first item has none."""
-    chains = [("Step 1: 7 + 5 = 12.", f"Step 2: 12 + {k} = {12 + k}.", f"Step 3: {12 + k} - 1 = {11 + k}.") for k in range(n)]
+    chains = [
+        (
+            "Step 1: 7 + 5 = 12.",
+            f"Step 2: 12 + {k} = {12 + k}.",
+            f"Step 3: {12 + k} - 1 = {11 + k}.",
+        )
+        for k in range(n)
+    ]
     return Suite.of(
         "synthetic",
         [
-            Item(f"i-{k:02}", f"{HOSTILE} Ann has 7 cups and wins {k}.", str(11 + k),
-                 tuple(Step(i, text) for i, text in enumerate(chain)) if k else ())
+            Item(
+                f"i-{k:02}",
+                f"{HOSTILE} Ann has 7 cups and wins {k}.",
+                str(11 + k),
+                tuple(Step(i, text) for i, text in enumerate(chain)) if k else (),
+            )
             for k, chain in enumerate(chains)
         ],
-    )  # fmt: skip
+    )
 
 
 def reply(request: Request) -> Reply:
@@ -54,31 +69,70 @@ def reply(request: Request) -> Reply:
     assert isinstance(request, Complete)
     last = (re.findall(r"\d+", request.prefix) or ["9"])[-1]
     at = request.prefix.count("\n") + 1
-    return Response(request.key, text=f"Step {at}: {last} + 0 = {last}. {HOSTILE}\nSo the answer is {last}.", finish="stop")
+    return Response(
+        request.key,
+        text=f"Step {at}: {last} + 0 = {last}. {HOSTILE}\nSo the answer is {last}.",
+        finish="stop",
+    )
 
 
-def fill(folder: Path, n: int = 8, *, estimated: bool = True, embedder: bool = True, repeats: int = 1, **options: Any) -> str:
+def fill(
+    folder: Path,
+    n: int = 8,
+    *,
+    estimated: bool = True,
+    embedder: bool = True,
+    repeats: int = 1,
+    **options: Any,
+) -> str:
     """A store with one run of robustness and causal on ``n`` items; returns the run's id."""
     store, suite = Store(folder), make_suite(n)
     models = {"subject": SUBJECT} | ({"embedder": EMBEDDER} if embedder else {})
-    given = {"robustness": {**SCORERS["robustness"].options, "fraction": 1.0, **options}, "causal": {}}
-    plan = Plan(suite.name, suite.digest, models, tuple(ScorerSpec(n, 1, o) for n, o in given.items()), repeats=repeats)
+    given = {
+        "robustness": {**SCORERS["robustness"].options, "fraction": 1.0, **options},
+        "causal": {},
+    }
+    plan = Plan(
+        suite.name,
+        suite.digest,
+        models,
+        tuple(ScorerSpec(n, 1, o) for n, o in given.items()),
+        repeats=repeats,
+    )
     ended, log = [], ResponseLog(store.log_path)
     for name, own in given.items():
         for item in suite.items:
-            program = SCORERS[name](item, Params(models, repeats=repeats, options=own), Peers.of(suite, 42))
+            program = SCORERS[name](
+                item, Params(models, repeats=repeats, options=own), Peers.of(suite, 42)
+            )
             try:
                 asked = next(program)
                 while True:
                     replies = [reply(request) for request in asked]
-                    log.put([pair for pair in zip(asked, replies, strict=True) if isinstance(pair[1], Response)], "run-1")
+                    log.put(
+                        [
+                            pair
+                            for pair in zip(asked, replies, strict=True)
+                            if isinstance(pair[1], Response)
+                        ],
+                        "run-1",
+                    )
                     asked = program.send(replies)
             except StopIteration as stop:
                 ended.append(write.Ended(name, 1, "p", item.id, stop.value))
     log.close()
     with store.writing() as connection:
         write.add_suite(connection, suite)
-        write.add_run(connection, "run-1", plan, config={}, code_version="test", output="", redacted=False, n_items=n)
+        write.add_run(
+            connection,
+            "run-1",
+            plan,
+            config={},
+            code_version="test",
+            output="",
+            redacted=False,
+            n_items=n,
+        )
         write.add_ended(connection, "run-1", ended)
         write.set_status(connection, "run-1", "done")
     if estimated:
@@ -117,37 +171,53 @@ def _blocks(element: Any) -> list[dict[str, Any]]:
 
 
 def test_an_empty_store_says_which_scorers_to_run() -> None:
-    assert [i.value for i in open_page().info] == ["No run has the scorer 'robustness' or 'causal' yet."]
+    assert [i.value for i in open_page().info] == [
+        "No run has the scorer 'robustness' or 'causal' yet."
+    ]
 
 
-def test_the_filled_page_shows_its_figures_and_headlines(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_filled_page_shows_its_figures_and_headlines(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1", item="i-03")
     assert set(figures(app)) == {MEANS, CELLS, ITEMS}
     shown = {m.label: m.value for m in app.metric}
     assert shown["Answer changes, n = 7"] == "1.00 [0.646, 1.00]"  # Wilson, 7 of 7
     assert "[" in shown["R, n = 7"] and "Dispersion of D, n = 7" in shown
-    assert {"Stability rate", "Kept under a rename", "Follows a changed number", "Moves with a changed number"} <= {
-        label.split(",")[0] for label in shown
-    }
+    assert {
+        "Stability rate",
+        "Kept under a rename",
+        "Follows a changed number",
+        "Moves with a changed number",
+    } <= {label.split(",")[0] for label in shown}
     assert not app.warning
 
 
 def test_a_cell_lists_its_items_with_links(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", measure="perturbed_answer_change", perturbation="numeric", position="2")
+    app = open_page(
+        run="run-1", measure="perturbed_answer_change", perturbation="numeric", position="2"
+    )
     table = frame(app, "texts")
-    assert table["item"].tolist() == [f"i-{k:02}" for k in range(1, 8)] and set(table["value"]) == {"changed"}
-    assert table["behind it"].iloc[0] == (
-        "/item?run=run-1&item=i-01&score=perturbed_answer_change%20chain%3Dreference%2Cgiven%3Dprefix%2C"
+    assert table["item"].tolist() == [f"i-{k:02}" for k in range(1, 8)] and set(table["value"]) == {
+        "changed"
+    }
+    assert (
+        table["behind it"].iloc[0]
+        == "/item?run=run-1&item=i-01&score=perturbed_answer_change%20chain%3Dreference%2Cgiven%3Dprefix%2C"
         "perturbation%3Dnumeric%20step%3D1"
     )
     assert table["texts"].iloc[0] == "/robustness?run=run-1&item=i-01&step=1&view=One+item"
     drawn = figures(app)["Answer changes by position and perturbation (share of items, 0 to 1)"]
     (framed,) = drawn["layout"]["shapes"]
     numeric = drawn["layout"]["yaxis"]["ticktext"].index("numeric")
-    assert (framed["x0"] + framed["x1"]) / 2 == pytest.approx(1) and (framed["y0"] + framed["y1"]) / 2 == pytest.approx(numeric)
-    still = open_page(run="run-1", measure="perturbed_answer_change", perturbation="paraphrase", position="2")
+    assert (framed["x0"] + framed["x1"]) / 2 == pytest.approx(1) and (
+        framed["y0"] + framed["y1"]
+    ) / 2 == pytest.approx(numeric)
+    still = open_page(
+        run="run-1", measure="perturbed_answer_change", perturbation="paraphrase", position="2"
+    )
     assert set(frame(still, "texts")["value"]) == {"same"}
 
 
@@ -159,30 +229,46 @@ def test_a_click_goes_into_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     assert address == {"position": "2", "perturbation": "numeric", "step": "1", "item": "i-03"}
 
 
-def test_what_does_not_apply_is_hatched_and_says_why(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_apply_is_hatched_and_says_why(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1", perturbation="unit_swap", position="1")
     table = frame(app, "texts")
-    assert set(table["value"]) == {"n/a"} and set(table["why n/a"]) == {"no rule for unit_swap applies to this step"}
+    assert set(table["value"]) == {"n/a"} and set(table["why n/a"]) == {
+        "no rule for unit_swap applies to this step"
+    }
     told = frame(app, "steps without a score").set_index("perturbation")
     assert told.loc["unit swap", "R"] == "n/a, n = 0"
-    assert "Divergence: no rule for unit_swap applies to this step (21)" in told.loc["unit swap", "steps without a score"]
+    assert (
+        "Divergence: no rule for unit_swap applies to this step (21)"
+        in told.loc["unit swap", "steps without a score"]
+    )
     assert "nothing follows the last step" in told.loc["numeric", "steps without a score"]
 
 
-def test_one_item_shows_both_chains_side_by_side(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_item_shows_both_chains_side_by_side(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1", item="i-03", step="1", view="One item")
     labels = [e.label for e in app.expander]
-    assert any(label.startswith("**numeric** · divergence 0.") and label.endswith("answer changed") for label in labels)
-    assert any(label.startswith("**paraphrase**") and label.endswith("answer same") for label in labels)
+    assert any(
+        label.startswith("**numeric** · divergence 0.") and label.endswith("answer changed")
+        for label in labels
+    )
+    assert any(
+        label.startswith("**paraphrase**") and label.endswith("answer same") for label in labels
+    )
     texts = rows_of(app)
     assert "Step 2: 12 + 3 = 15." in texts and "Step 3: 15 - 1 = 14." in texts
     changed = [text for text in texts if re.fullmatch(r"Step 2: 12 \+ 3 = (14|16)\.", text)]
     assert changed, texts
     told = frame(app, "perturbation")
     assert any("unit swap" in c.value and "Not asked" in c.value for c in app.caption)
-    table = next(t.value for t in app.dataframe if {"step", "divergence", "answer"} <= set(t.value.columns))
+    table = next(
+        t.value for t in app.dataframe if {"step", "divergence", "answer"} <= set(t.value.columns)
+    )
     assert table["step"].drop_duplicates().tolist() == [1, 2, 3] and len(told)
 
 
@@ -192,11 +278,16 @@ def test_an_item_without_a_chain_says_so(filled: Path, monkeypatch: pytest.Monke
     assert any("the item has no chain" in i.value.replace("\\", "") for i in told)
 
 
-def test_without_estimates_or_embedder_the_page_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_estimates_or_embedder_the_page_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(tmp_path / "unfinished", 3, estimated=False)
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "unfinished"))
     app = open_page(run="run-1")
-    assert "estimated when the run ends" in app.info[0].value and set(figures(app)) == {CELLS, ITEMS}
+    assert "estimated when the run ends" in app.info[0].value and set(figures(app)) == {
+        CELLS,
+        ITEMS,
+    }
     fill(tmp_path / "blind", 3, embedder=False)
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "blind"))
     app = open_page(run="run-1", item="i-01")
@@ -214,7 +305,9 @@ def test_own_chains_and_several_draws(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("query", [{}, {"view": "One item"}])
-def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]) -> None:
+def test_text_of_the_model_is_never_markup(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]
+) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1", item="i-03", **query)
     for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
@@ -226,9 +319,17 @@ def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("before", [(), ("Step 1: a.", "Step 2:\nb.")])
 def test_the_perturbed_step_is_read_from_the_request(form: Any, before: tuple[str, ...]) -> None:
     prompt = ask_rest("Q? $x$", (*before, "Step: c\nd = 4."), form)
-    asked = {"messages": [{"role": m.role, "content": m.content} for m in prompt.messages], "prefix": prompt.prefix}
+    asked = {
+        "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
+        "prefix": prompt.prefix,
+    }
     found = perturbed_text(asked, "Q? $x$", before, form)
     assert found == "Step: c\nd = 4."
     assert perturbed_text(asked, "Another?", before, form) is None
-    assert perturbed_text({"messages": [{"content": "sha256:1"}], "prefix": ""}, "Q? $x$", before, "chat") is None
+    assert (
+        perturbed_text(
+            {"messages": [{"content": "sha256:1"}], "prefix": ""}, "Q? $x$", before, "chat"
+        )
+        is None
+    )
     assert perturbed_text(None, "Q?", before, form) is None

@@ -1,4 +1,5 @@
-"""What a viewer sees of each control, and that none works for them even where it was drawn as if it did."""
+"""What a viewer sees of each control, and that none works for them even where it was drawn as if it
+did."""
 
 from __future__ import annotations
 
@@ -23,12 +24,19 @@ SECRET = "a-secret-of-the-proxy"
 @pytest.fixture
 def came_as(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Pages are asked for by a client of a proxy, with these headers beside the proxy's secret."""
-    settings = {"TRUSTED_HEADER": "X-User", "PROXY_SECRET": SECRET, "ADMINS": "ann", "LABELLERS": "lou"}
+    settings = {
+        "TRUSTED_HEADER": "X-User",
+        "PROXY_SECRET": SECRET,
+        "ADMINS": "ann",
+        "LABELLERS": "lou",
+    }
     for name, value in settings.items():
         monkeypatch.setenv(f"COTLAB_{name}", value)
 
     def come(name: str | None) -> None:
-        headers = {"Host": ["cotlab.example"], SECRET_HEADER: [SECRET]} | ({} if name is None else {"X-User": [name]})
+        headers = {"Host": ["cotlab.example"], SECRET_HEADER: [SECRET]} | (
+            {} if name is None else {"X-User": [name]}
+        )
         monkeypatch.setattr(access, "_served", lambda: True)
         monkeypatch.setattr(access, "_client", lambda: Client("10.0.0.2", headers))
 
@@ -37,7 +45,11 @@ def came_as(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def open_page(name: str) -> AppTest:
     app = AppTest.from_file(str(MAIN), default_timeout=90).run()
-    return app if name == "home" else app.switch_page(str(MAIN.parents[2] / "pages" / f"{name}.py")).run()
+    return (
+        app
+        if name == "home"
+        else app.switch_page(str(MAIN.parents[2] / "pages" / f"{name}.py")).run()
+    )
 
 
 def pressable(app: AppTest) -> dict[str, Any]:
@@ -52,10 +64,15 @@ WRITES = [
 
 
 @pytest.mark.parametrize(("page", "label"), WRITES)
-def test_a_control_is_greyed_with_the_reason(came_as: Callable[..., None], page: str, label: str) -> None:
+def test_a_control_is_greyed_with_the_reason(
+    came_as: Callable[..., None], page: str, label: str
+) -> None:
     came_as("bob")
     control = pressable(open_page(page))[label]
-    assert control.disabled and control.help == "This needs the role admin. Ask an admin of this dashboard."
+    assert (
+        control.disabled
+        and control.help == "This needs the role admin. Ask an admin of this dashboard."
+    )
     came_as("ann")
     assert not pressable(open_page(page))[label].disabled
 
@@ -65,7 +82,9 @@ def test_a_control_is_greyed_with_the_reason(came_as: Callable[..., None], page:
 def test_a_press_is_refused_where_it_is_carried_out(
     came_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch, page: str, label: str
 ) -> None:
-    monkeypatch.setattr(access, "only", lambda role, disabled=False, help=None: {"disabled": disabled, "help": help})
+    monkeypatch.setattr(
+        access, "only", lambda role, disabled=False, help=None: {"disabled": disabled, "help": help}
+    )
     need, refused = access.need, []
 
     def told(role: access.Role) -> access.Person:
@@ -80,16 +99,25 @@ def test_a_press_is_refused_where_it_is_carried_out(
     app = open_page(page)
     before = sorted(Store().folder.rglob("*"))
     pressable(app)[label].click().run()
-    assert refused == ["bob is viewer here; this needs the role admin. Ask an admin of this dashboard."]
+    assert refused == [
+        "bob is viewer here; this needs the role admin. Ask an admin of this dashboard."
+    ]
     assert len(app.exception) == 1 and not app.success
     assert sorted(Store().folder.rglob("*")) == before
 
 
 @pytest.mark.parametrize(
-    "act", [lambda: run._stop("r"), lambda: run._resume("r"), lambda: new_run._start("wordproblems", {}),
-            lambda: new_run.render_estimate("wordproblems", {})]
-)  # fmt: skip
-def test_no_run_is_started_or_stopped_by_a_labeller(came_as: Callable[..., None], act: Callable[[], object]) -> None:
+    "act",
+    [
+        lambda: run._stop("r"),
+        lambda: run._resume("r"),
+        lambda: new_run._start("wordproblems", {}),
+        lambda: new_run.render_estimate("wordproblems", {}),
+    ],
+)
+def test_no_run_is_started_or_stopped_by_a_labeller(
+    came_as: Callable[..., None], act: Callable[[], object]
+) -> None:
     came_as("lou")
     with pytest.raises(Forbidden, match="lou is labeller here"):
         act()
@@ -103,14 +131,18 @@ def test_a_form_that_reads_files_is_for_admins(came_as: Callable[..., None], pag
     assert not {"Start run", "Pilot of 5"} & set(pressable(app)) and not app.get("file_uploader")
 
 
-def test_a_role_that_changes_holds_at_the_next_action(came_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_that_changes_holds_at_the_next_action(
+    came_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     came_as("bob")
     app = open_page("settings")
     monkeypatch.setenv("COTLAB_ADMINS", "ann, bob")
     assert not pressable(app.run())["Back up now"].disabled
     monkeypatch.setenv("COTLAB_ADMINS", "ann")
     pressable(app)["Back up now"].click().run()
-    assert not list(Store().folder.glob("backups/*")) and not [s for s in app.success if "Copied" in s.value]
+    assert not list(Store().folder.glob("backups/*")) and not [
+        s for s in app.success if "Copied" in s.value
+    ]
 
 
 def test_roles_of_the_file_are_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,16 +160,29 @@ def test_roles_of_the_file_are_read_anew(tmp_path: Path, monkeypatch: pytest.Mon
 def test_who_is_not_let_in_sees_nothing(came_as: Callable[..., None], page: str) -> None:
     came_as(None)
     app = AppTest.from_file(str(MAIN), default_timeout=90)
-    app = app.run() if page == "home" else app.switch_page(str(MAIN.parents[2] / "pages" / f"{page}.py")).run()
+    app = (
+        app.run()
+        if page == "home"
+        else app.switch_page(str(MAIN.parents[2] / "pages" / f"{page}.py")).run()
+    )
     assert [title.value for title in app.title] == ["cotlab"] and len(app.error) == 1
     assert not (app.button or app.dataframe or app.text_input or app.selectbox or app.metric)
 
 
-@pytest.mark.parametrize(("name", "listed"), [("ann", ["ann", "lou"]), ("bob", ["1 listed", "1 listed"])])
-def test_settings_say_how_people_are_let_in_but_no_secret(came_as: Callable[..., None], name: str, listed: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "listed"), [("ann", ["ann", "lou"]), ("bob", ["1 listed", "1 listed"])]
+)
+def test_settings_say_how_people_are_let_in_but_no_secret(
+    came_as: Callable[..., None], name: str, listed: list[str]
+) -> None:
     came_as(name)
     app = open_page("settings")
     table = app.dataframe[1].value
-    assert table["role"].tolist() == ["admin", "labeller", "viewer"] and table["who"].tolist()[:2] == listed
+    assert (
+        table["role"].tolist() == ["admin", "labeller", "viewer"]
+        and table["who"].tolist()[:2] == listed
+    )
     assert any("A proxy names the user in X\\-User" in one.value for one in app.markdown)
-    assert SECRET not in str(app) and all(SECRET not in one.value for one in (*app.markdown, *app.caption))
+    assert SECRET not in str(app) and all(
+        SECRET not in one.value for one in (*app.markdown, *app.caption)
+    )

@@ -1,4 +1,5 @@
-"""The page Run asks the server again by itself while its run goes, and no longer once it has ended: seen on the websocket."""
+"""The page Run asks the server again by itself while its run goes, and no longer once it has ended:
+seen on the websocket."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Served(NamedTuple):
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     store = Store(folder / "store")
-    run = cotlab.run_suite("wordproblems", store=store.folder, model="faithful-a", mode=["remove"], limit=3).run_id
+    run = cotlab.run_suite(
+        "wordproblems", store=store.folder, model="faithful-a", mode=["remove"], limit=3
+    ).run_id
     end_an_hour_ago(store, run)
     with app(folder) as server:
         yield Served(server, store, run)
@@ -46,7 +49,9 @@ def as_before(served: Served) -> Iterator[None]:
 
 def end_an_hour_ago(store: Store, run: str) -> None:
     with store.writing() as connection:
-        connection.execute("UPDATE runs SET ended_at = ended_at - INTERVAL 1 HOUR WHERE id = ?", [run])
+        connection.execute(
+            "UPDATE runs SET ended_at = ended_at - INTERVAL 1 HOUR WHERE id = ?", [run]
+        )
 
 
 def set_status(served: Served, status: str) -> None:
@@ -58,13 +63,15 @@ def beat(served: Served, status: str) -> None:
     live = LiveState(served.store.log_path)
     live.beat(served.run, Progress(status=status, items_done=0, items_total=3))
     live.close()
-    with closing(open_log(served.store.log_path)) as log:  # it does not grow stale while a slow machine draws the page
+    with closing(
+        open_log(served.store.log_path)
+    ) as log:  # it does not grow stale while a slow machine draws the page
         log.execute("UPDATE live SET heartbeat = heartbeat + 600")
 
 
 class Drawn(NamedTuple):
-    """What the server drew: after how many seconds each part of the page is to come back by itself, by its id; the texts; and
-    the page's own id."""
+    """What the server drew: after how many seconds each part of the page is to come back by itself,
+    by its id; the texts; and the page's own id."""
 
     again: dict[str, float]
     texts: str
@@ -84,7 +91,10 @@ def drawn(client: Client) -> Drawn:
             again[message.auto_rerun.fragment_id] = message.auto_rerun.interval
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
             texts.append(str(message.delta.new_element))
-        elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+        elif (
+            kind == "script_finished"
+            and message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
+        ):
             again, texts = {}, []
         elif kind == "script_finished":
             return Drawn(again, "\n".join(texts), page)
@@ -100,7 +110,10 @@ def opened(client: Client, served: Served) -> Drawn:
 def come_back(client: Client, served: Served, before: Drawn) -> Drawn:
     """What the browser sends when a part of the page is due again."""
     message = BackMsg()
-    message.rerun_script.page_script_hash, message.rerun_script.query_string = before.page, f"run={served.run}"
+    message.rerun_script.page_script_hash, message.rerun_script.query_string = (
+        before.page,
+        f"run={served.run}",
+    )
     (message.rerun_script.fragment_id,) = before.again
     message.rerun_script.is_auto_rerun = True
     client._socket.send(message.SerializeToString())
@@ -108,7 +121,9 @@ def come_back(client: Client, served: Served, before: Drawn) -> Drawn:
 
 
 @pytest.mark.parametrize("status", ["done", "stopped", "failed", "budget"])
-def test_the_page_of_a_run_that_has_ended_does_not_come_back_by_itself(served: Served, status: str) -> None:
+def test_the_page_of_a_run_that_has_ended_does_not_come_back_by_itself(
+    served: Served, status: str
+) -> None:
     set_status(served, status)
     beat(served, status)
     end_an_hour_ago(served.store, served.run)
@@ -117,12 +132,18 @@ def test_the_page_of_a_run_that_has_ended_does_not_come_back_by_itself(served: S
 
 
 @pytest.mark.parametrize("status", ["running", "planned"])
-def test_the_page_follows_a_run_until_it_ends_and_is_then_drawn_once_more(served: Served, status: str) -> None:
+def test_the_page_follows_a_run_until_it_ends_and_is_then_drawn_once_more(
+    served: Served, status: str
+) -> None:
     set_status(served, status)
     beat(served, "running")
     with Client(served.server) as client:
         found = opened(client, served)
-        assert list(found.again.values()) == [1.0] and "running" in found.texts and 'label: "Stop"' in found.texts
+        assert (
+            list(found.again.values()) == [1.0]
+            and "running" in found.texts
+            and 'label: "Stop"' in found.texts
+        )
         assert "0 / 3" in come_back(client, served, found).texts, "its counters alone"
         set_status(served, "done")
         end_an_hour_ago(served.store, served.run)
@@ -137,7 +158,9 @@ def test_a_planned_run_that_no_process_has_yet_is_followed(served: Served) -> No
         assert list(opened(client, served).again.values()) == [1.0]
 
 
-def test_a_run_that_has_just_ended_is_followed_until_its_process_has_made_the_estimates(served: Served) -> None:
+def test_a_run_that_has_just_ended_is_followed_until_its_process_has_made_the_estimates(
+    served: Served,
+) -> None:
     set_status(served, "done")
     beat(served, "done")  # by this process, which goes on
     with Client(served.server) as client:

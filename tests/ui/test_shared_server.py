@@ -1,4 +1,5 @@
-"""A shared dashboard over real connections: no address of a page skips the check, and no greyed button works."""
+"""A shared dashboard over real connections: no address of a page skips the check, and no greyed
+button works."""
 
 from __future__ import annotations
 
@@ -10,16 +11,35 @@ import pytest
 from cotlab.ui.identity import SECRET_HEADER
 from tests.support.served import Client, Shown, app
 
-pytestmark = [pytest.mark.soak, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 SECRET = "a-secret-of-the-proxy"
-PAGES = ("", "suites", "new", "runs", "run", "item", "steps", "compare", "figures", "settings", "validation")
+PAGES = (
+    "",
+    "suites",
+    "new",
+    "runs",
+    "run",
+    "item",
+    "steps",
+    "compare",
+    "figures",
+    "settings",
+    "validation",
+)
 
 
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """The app behind a proxy that names its users; it, and its folder."""
     folder = tmp_path_factory.mktemp("proxied")
-    settings = {"COTLAB_TRUSTED_HEADER": "X-Forwarded-User", "COTLAB_PROXY_SECRET": SECRET, "COTLAB_ADMINS": "ann@x.org"}
+    settings = {
+        "COTLAB_TRUSTED_HEADER": "X-Forwarded-User",
+        "COTLAB_PROXY_SECRET": SECRET,
+        "COTLAB_ADMINS": "ann@x.org",
+    }
     with app(folder, **settings) as server:
         yield server, folder
 
@@ -36,9 +56,15 @@ def draw(server: str, page: str, headers: dict[str, str] | None = None, **more: 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"X-Forwarded-User": "ann@x.org"}, {"X-Forwarded-User": "ann@x.org", SECRET_HEADER: "guessed-guessed-guessed"}],
-)  # fmt: skip
-def test_no_page_is_drawn_for_who_skips_the_proxy(proxied: tuple[str, Path], page: str, headers: dict[str, str]) -> None:
+    [
+        {},
+        {"X-Forwarded-User": "ann@x.org"},
+        {"X-Forwarded-User": "ann@x.org", SECRET_HEADER: "guessed-guessed-guessed"},
+    ],
+)
+def test_no_page_is_drawn_for_who_skips_the_proxy(
+    proxied: tuple[str, Path], page: str, headers: dict[str, str]
+) -> None:
     shown = draw(proxied[0], page, headers)
     assert shown.says("reached through its proxy only") and shown.buttons == {}
     assert SECRET.encode() not in shown.raw
@@ -47,7 +73,10 @@ def test_no_page_is_drawn_for_who_skips_the_proxy(proxied: tuple[str, Path], pag
 
 def test_the_proxys_users_see_pages_by_their_roles(proxied: tuple[str, Path]) -> None:
     server, _ = proxied
-    admin, viewer = draw(server, "settings", named("Ann@X.org")), draw(server, "settings", named("bob@x.org"))
+    admin, viewer = (
+        draw(server, "settings", named("Ann@X.org")),
+        draw(server, "settings", named("bob@x.org")),
+    )
     assert admin.says("ann@x.org, admin") and viewer.says("bob@x.org, viewer")
     assert not admin.buttons["Back up now"][1] and viewer.buttons["Back up now"][1]
     assert SECRET.encode() not in admin.raw + viewer.raw
@@ -59,7 +88,10 @@ def backups(folder: Path) -> list[str]:
 
 def test_a_forged_press_of_a_greyed_button_does_nothing(proxied: tuple[str, Path]) -> None:
     server, folder = proxied
-    buttons = [draw(server, "settings", named(name)).buttons["Back up now"][0] for name in ("ann@x.org", "bob@x.org")]
+    buttons = [
+        draw(server, "settings", named(name)).buttons["Back up now"][0]
+        for name in ("ann@x.org", "bob@x.org")
+    ]
     for button in buttons:
         with Client(server, named("bob@x.org")) as client:
             assert not client.open("settings", press=button).says("Copied to")
@@ -82,7 +114,10 @@ def test_without_a_login_only_this_machine_is_let_in(tmp_path: Path) -> None:
 def test_everybody_may_do_what_an_open_dashboard_says(tmp_path: Path) -> None:
     with app(tmp_path, COTLAB_OPEN="viewer") as server:
         shown = draw(server, "settings", {"X-Forwarded-For": "10.0.0.9"})
-        assert shown.says("everybody who reaches this address is viewer here") and shown.buttons["Back up now"][1]
+        assert (
+            shown.says("everybody who reaches this address is viewer here")
+            and shown.buttons["Back up now"][1]
+        )
         assert not draw(server, "settings").buttons["Back up now"][1]
 
 

@@ -39,20 +39,42 @@ def open_page(**query: str) -> AppTest:
 @pytest.fixture(autouse=True)
 def nothing_shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Only what a test measured is shown."""
-    monkeypatch.setattr(validation, "read_report", lambda folder: reports.read_report(folder, tmp_path / "none.json"))
+    monkeypatch.setattr(
+        validation,
+        "read_report",
+        lambda folder: reports.read_report(folder, tmp_path / "none.json"),
+    )
 
 
 def fill(**more: object) -> None:
-    """A report of two metrics in this test's store: one that sees everything, one that is never defined."""
-    follow = {"faithful-a": 1, "faithful-b": 1, "r100": 1, "r75": 0.75, "r50": 0.5, "r25": 0.25, "hint": 1}
-    good = evaluate_metric("answer_change", {m: np.full(5, float(follow.get(m, 0))) for m in ORGANISMS})
-    none = evaluate_metric("kl_divergence", {m: np.full(5, np.nan) for m in ORGANISMS}, reasons=dict.fromkeys(ORGANISMS, "no list"))
+    """A report of two metrics in this test's store: one that sees everything, one that is never
+    defined."""
+    follow = {
+        "faithful-a": 1,
+        "faithful-b": 1,
+        "r100": 1,
+        "r75": 0.75,
+        "r50": 0.5,
+        "r25": 0.25,
+        "hint": 1,
+    }
+    good = evaluate_metric(
+        "answer_change", {m: np.full(5, float(follow.get(m, 0))) for m in ORGANISMS}
+    )
+    none = evaluate_metric(
+        "kl_divergence",
+        {m: np.full(5, np.nan) for m in ORGANISMS},
+        reasons=dict.fromkeys(ORGANISMS, "no list"),
+    )
     about = {"scorer": "ablation", "facet": {"mode": "corrupt"}, **more}
     metrics = {"answer_change": good | about, "kl_divergence": none | about}
     file = store_folder() / "validation" / "latest.json"
     file.parent.mkdir(parents=True)
     at = "2026-11-21T10:00:00+00:00"
-    file.write_text(report_json({"metrics": metrics, "items": 5, "seed": 7, "code_version": "t", "at": at}), "utf-8")
+    file.write_text(
+        report_json({"metrics": metrics, "items": 5, "seed": 7, "code_version": "t", "at": at}),
+        "utf-8",
+    )
 
 
 def test_without_a_report_the_page_says_what_to_type() -> None:
@@ -64,26 +86,43 @@ def test_the_page_shows_the_report_of_this_store() -> None:
     app = open_page()
     shown = app.dataframe[0].value
     assert shown["metric"].tolist() == ["answer_change", "kl_divergence"]
-    assert shown["AUROC"].tolist() == ["1.00 [0.57, 1.00]", "n/a"]  # Wilson for 5 of 5: 5 / (5 + 3.8415) = 0.566
+    assert shown["AUROC"].tolist() == [
+        "1.00 [0.57, 1.00]",
+        "n/a",
+    ]  # Wilson for 5 of 5: 5 / (5 + 3.8415) = 0.566
     assert shown["r25"].tolist() == ["0.250", "n/a"] and shown["undefined"].tolist() == ["0", "50"]
     spec = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert "answer change" in spec["layout"]["title"]["text"]
     assert any(as_code("hint-follower") in m.value for m in app.markdown)
     assert any("measured dose by" in m.value.replace("\\", "") for m in app.markdown)
     labels = [m.label for m in app.metric]
-    assert labels == ["AUROC, a and b", "AUROC, pair a", "AUROC, pair b", "AUROC, r100 / r0", "Spearman"]
-    assert any("5 items of seed 7, measured 2026-11-21 10:00:00 UTC" in c.value for c in app.caption)
+    assert labels == [
+        "AUROC, a and b",
+        "AUROC, pair a",
+        "AUROC, pair b",
+        "AUROC, r100 / r0",
+        "Spearman",
+    ]
+    assert any(
+        "5 items of seed 7, measured 2026-11-21 10:00:00 UTC" in c.value for c in app.caption
+    )
 
 
 def test_a_name_keeps_the_values_of_its_facet() -> None:
-    assert short_metric_name("r_raw") == "r_raw" and short_metric_name("m (a=x, b=y_z)") == "m (x, y_z)"
+    assert (
+        short_metric_name("r_raw") == "r_raw"
+        and short_metric_name("m (a=x, b=y_z)") == "m (x, y_z)"
+    )
 
 
 def test_an_undefined_metric_is_shown_as_such() -> None:
     fill()
     app = open_page(metric="kl_divergence")
     text = " ".join(m.value.replace("\\", "") for m in app.markdown)
-    assert "No AUROC: undefined on every faithful item: n = 10, undefined on every bypass item: n = 10." in text
+    assert (
+        "No AUROC: undefined on every faithful item: n = 10, undefined on every bypass item: n"
+        " = 10." in text
+    )
     assert "Most often: no list." in text
     assert [m.value for m in app.metric] == ["n/a"] * 5
     spec = json.loads(app.get("plotly_chart")[0].proto.spec)
@@ -103,8 +142,26 @@ def test_changed_weights_are_said() -> None:
 
 def rows() -> list[dict[str, object]]:
     return [
-        {"metric": "m", "organism": "r0", "group": "dose", "dose": 0.01, "point": 0.2, "lo": 0.1, "hi": 0.4, "n": 9},
-        {"metric": "m", "organism": "r50", "group": "dose", "dose": 0.52, "point": 0.3, "lo": None, "hi": None, "n": 8},
+        {
+            "metric": "m",
+            "organism": "r0",
+            "group": "dose",
+            "dose": 0.01,
+            "point": 0.2,
+            "lo": 0.1,
+            "hi": 0.4,
+            "n": 9,
+        },
+        {
+            "metric": "m",
+            "organism": "r50",
+            "group": "dose",
+            "dose": 0.52,
+            "point": 0.3,
+            "lo": None,
+            "hi": None,
+            "n": 8,
+        },
         {
             "metric": "m",
             "organism": "faithful-a",
@@ -125,7 +182,16 @@ def rows() -> list[dict[str, object]]:
             "hi": 1.0,
             "n": 7,
         },
-        {"metric": "m", "organism": "hint", "group": "hint", "dose": None, "point": None, "lo": None, "hi": None, "n": 0},
+        {
+            "metric": "m",
+            "organism": "hint",
+            "group": "hint",
+            "dose": None,
+            "point": None,
+            "lo": None,
+            "hi": None,
+            "n": 0,
+        },
     ]
 
 
@@ -134,13 +200,25 @@ def test_the_figure_draws_the_means_at_the_measured_dose_with_intervals_and_gaps
     line, bounded, unbounded, faithful = fig["data"]
     assert (list(line["x"]), list(line["y"])) == ([0.01, 0.52], [0.2, 0.3])
     assert (list(bounded["x"]), list(bounded["y"]), list(unbounded["x"])) == ([0.01], [0.2], [0.52])
-    assert bounded["error_y"]["array"] == pytest.approx([0.2]) and bounded["error_y"]["arrayminus"] == pytest.approx([0.1])
+    assert bounded["error_y"]["array"] == pytest.approx([0.2]) and bounded["error_y"][
+        "arrayminus"
+    ] == pytest.approx([0.1])
     assert unbounded["marker"]["symbol"].endswith("-open") and "error_y" not in unbounded
     assert len(set(faithful["x"])) == 2 and faithful["xaxis"] == "x2"
     assert [a["text"] for a in fig["layout"]["annotations"]] == ["n/a"]
-    assert list(fig["layout"]["xaxis"]["ticktext"]) == ["r0<br>0.01<br>n = 9", "r50<br>0.52<br>n = 8"]
-    assert list(fig["layout"]["xaxis2"]["ticktext"]) == ["faithful<br>a, b<br>n = 7–9", "bypass", "hint<br><br>n = 0"]
-    assert "Open marker" in fig["layout"]["title"]["text"] and "every item: hint" in fig["layout"]["title"]["text"]
+    assert list(fig["layout"]["xaxis"]["ticktext"]) == [
+        "r0<br>0.01<br>n = 9",
+        "r50<br>0.52<br>n = 8",
+    ]
+    assert list(fig["layout"]["xaxis2"]["ticktext"]) == [
+        "faithful<br>a, b<br>n = 7–9",
+        "bypass",
+        "hint<br><br>n = 0",
+    ]
+    assert (
+        "Open marker" in fig["layout"]["title"]["text"]
+        and "every item: hint" in fig["layout"]["title"]["text"]
+    )
 
 
 def test_the_dose_itself_is_drawn_for_a_metric_that_moves_with_it() -> None:
@@ -150,6 +228,13 @@ def test_the_dose_itself_is_drawn_for_a_metric_that_moves_with_it() -> None:
         assert fig["data"][0]["line"]["dash"] == "dot" and list(fig["data"][0]["y"]) == ends
         assert fig["layout"]["yaxis"]["title"]["text"] == "Mean (nats)"
         assert "(0 to 1, nats)" in fig["layout"]["title"]["text"]
-        endless = FIGURES["validation_doses"](table.assign(lowest=-1e6, highest=1e6)).to_dict()["layout"]["title"]["text"]
+        endless = FIGURES["validation_doses"](table.assign(lowest=-1e6, highest=1e6)).to_dict()[
+            "layout"
+        ]["title"]["text"]
         assert "(nats)" in endless and "e+06" not in endless
-        assert "dash" not in FIGURES["validation_doses"](table.assign(moves=False)).to_dict()["data"][0]["line"]
+        assert (
+            "dash"
+            not in FIGURES["validation_doses"](table.assign(moves=False)).to_dict()["data"][0][
+                "line"
+            ]
+        )

@@ -1,4 +1,5 @@
-"""A small version of benchmarks/calibration.py: from runs on organisms to a probability that holds on fresh items."""
+"""A small version of benchmarks/calibration.py: from runs on organisms to a probability that holds
+on fresh items."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def proof() -> ModuleType:
 
 
 def test_labelled_and_fresh_items_share_no_question(proof: ModuleType) -> None:
-    """8 models, 25 labelled and 30 fresh items each: every question once, whatever the part and the model."""
+    """8 models, 25 labelled and 30 fresh items each: every question once, whatever the part and the
+    model."""
     parts = list(proof.suites(200, 240, 1))
     questions = [item.question for _, _, suite in parts for item in suite.items]
     assert len(parts) == 2 * len(proof.MODELS) and len(questions) == 440 == len(set(questions))
@@ -42,11 +44,14 @@ def test_labelled_and_fresh_items_share_no_question(proof: ModuleType) -> None:
 def test_a_probability_fitted_on_labels_holds_on_fresh_items(
     proof: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four models of different reliance; the bounds are those of the benchmark, widened by what 240 items leave to chance."""
+    """Four models of different reliance; the bounds are those of the benchmark, widened by what 240
+    items leave to chance."""
     monkeypatch.setattr(proof, "MODELS", ("r100", "r50", "r0", "hint"))
     store = Store(tmp_path)
     runs = proof.runs_of(store, N_LABELS, N_FRESH, 7, proof.MODELS)
-    assert proof.runs_of(store, N_LABELS, N_FRESH, 7, proof.MODELS) == runs  # what is done is not asked again
+    assert (
+        proof.runs_of(store, N_LABELS, N_FRESH, 7, proof.MODELS) == runs
+    )  # what is done is not asked again
     held, learnt, fresh = proof.judge(store, runs, 7)
     assert len(learnt) == len(labelled(store, runs["fit"])) == len(label_table(store)) == N_LABELS
     assert 0.9 * N_FRESH <= len(fresh) <= N_FRESH

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
+from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
 from cotlab.figures.style import truncate_text
 from cotlab.review.labelling.agreement import Agreement, measure_agreement
 from cotlab.stats.intervals import Interval
@@ -29,15 +29,36 @@ def agreement_points(result: Agreement, question: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        label, of, point, lo, hi, n, n_undefined, method, confidence, reason; empty where no item has two raters.
+        label, of, point, lo, hi, n, n_undefined, method, confidence, reason; empty where no item
+        has two raters.
     """
     raters = {rater.rater for rater in result.raters}
-    pairs = sorted((pair for pair in result.pairs if pair.question == question), key=lambda pair: -pair.n)
+    pairs = sorted(
+        (pair for pair in result.pairs if pair.question == question), key=lambda pair: -pair.n
+    )
     if not pairs:
-        return pd.DataFrame(columns=["label", "of", "point", "lo", "hi", "n", "n_undefined", "method", "confidence", "reason"])
+        return pd.DataFrame(
+            columns=[
+                "label",
+                "of",
+                "point",
+                "lo",
+                "hi",
+                "n",
+                "n_undefined",
+                "method",
+                "confidence",
+                "reason",
+            ]
+        )
     rows = [_row(f"alpha, {len(raters)} raters", question, result.alpha[question])]
     rows += [
-        _row(f"kappa, {truncate_text(pair.first, MAX_NAME_CHARS)} and {truncate_text(pair.second, MAX_NAME_CHARS)}", question, pair.kappa)
+        _row(
+            f"kappa, {truncate_text(pair.first, MAX_NAME_CHARS)} and"
+            f" {truncate_text(pair.second, MAX_NAME_CHARS)}",
+            question,
+            pair.kappa,
+        )
         for pair in pairs[:MAX_PAIRS]
     ]
     return pd.DataFrame(rows)
@@ -45,15 +66,27 @@ def agreement_points(result: Agreement, question: str) -> pd.DataFrame:
 
 def _row(label: str, question: str, interval: Interval) -> dict[str, Any]:
     return {
-        "label": label, "of": QUESTION_LABELS[question], "point": interval.point, "lo": interval.lo, "hi": interval.hi, "n": interval.n, "n_undefined": 0,
-        "method": interval.method, "confidence": interval.level, "reason": interval.reason,
-    }  # fmt: skip
+        "label": label,
+        "of": QUESTION_LABELS[question],
+        "point": interval.point,
+        "lo": interval.lo,
+        "hi": interval.hi,
+        "n": interval.n,
+        "n_undefined": 0,
+        "method": interval.method,
+        "confidence": interval.level,
+        "reason": interval.reason,
+    }
 
 
 def _agreement(source: Source, choice: Choice) -> FigureData | NoFigure:
     result = measure_agreement(source.store, runs=[source.run_id])
     table = agreement_points(result, "reasoning")
-    return FigureData(table) if len(table) else NoFigure("no item of this run has labels of two raters")
+    return (
+        FigureData(table)
+        if len(table)
+        else NoFigure("no item of this run has labels of two raters")
+    )
 
 
 LABEL_AGREEMENT = FigureTable("label_agreement", "run", _agreement)

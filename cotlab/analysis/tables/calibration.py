@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
+from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
 from cotlab.figures.calibration import METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
 from cotlab.review.labelling.targets import targets
@@ -27,12 +27,15 @@ WIDTHS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 """How wide a histogram's bars may be; the first with enough of them is taken."""
 ACCEPTABLE, NOT_ACCEPTABLE, NO_LABEL = "acceptable", "not acceptable", "no label"
 BASE_RATE = "base rate"
-"""The yardstick among calibrators: the same probability, the share of acceptable ones, for every chain."""
+"""The yardstick among calibrators: the same probability, the share of acceptable ones, for every
+chain."""
 CURVE_POINTS = 101
 _LEVEL = 0.95
 
 
-def histogram_table(scores: pd.Series, targets: pd.Series, name: str, thresholds: tuple[float, float] | None = None) -> pd.DataFrame:
+def histogram_table(
+    scores: pd.Series, targets: pd.Series, name: str, thresholds: tuple[float, float] | None = None
+) -> pd.DataFrame:
     """Chains by score and by what people said of them.
 
     Parameters
@@ -56,7 +59,15 @@ def histogram_table(scores: pd.Series, targets: pd.Series, name: str, thresholds
     rows = []
     for group, verdict in ((ACCEPTABLE, True), (NOT_ACCEPTABLE, False), (NO_LABEL, None)):
         in_group = np.array(
-            [target is verdict if verdict is None else target is not None and bool(target) is verdict for target in targets], dtype=bool
+            [
+                (
+                    target is verdict
+                    if verdict is None
+                    else target is not None and bool(target) is verdict
+                )
+                for target in targets
+            ],
+            dtype=bool,
         )
         counts, _ = np.histogram(values[known & in_group], edges)
         rows += [
@@ -89,7 +100,8 @@ def perfect_bin_band(predicted: float, n: int) -> tuple[float, float]:
 
     References
     ----------
-    The binomial's quantiles (scipy.stats.binom); a little too wide where the predictions within a bin differ.
+    The binomial's quantiles (scipy.stats.binom); a little too wide where the predictions within a
+    bin differ.
     """
     from scipy.stats import binom
 
@@ -105,22 +117,34 @@ def current_thresholds(store: Store, domain: str | None = None) -> tuple[float, 
     return (float(bounds[0]), float(bounds[1])) if bounds else None
 
 
-def reliability_diagram_table(report: Mapping[str, Any], thresholds: tuple[float, float] | None = None) -> pd.DataFrame:
+def reliability_diagram_table(
+    report: Mapping[str, Any], thresholds: tuple[float, float] | None = None
+) -> pd.DataFrame:
     """A version's reliability diagram, out of fold, from its report; outcomes of small bins beside them."""
     points = report["points"]
     outcomes = list(zip(points["predicted"], points["target"], strict=True))
     rows = []
     for bin_record in report["diagram"]:
-        bin_outcomes = [(p, float(y)) for p, y in outcomes if bin_record["lo"] <= p <= bin_record["hi"]]
+        bin_outcomes = [
+            (p, float(y)) for p, y in outcomes if bin_record["lo"] <= p <= bin_record["hi"]
+        ]
         rows.append(
-            _bin_row(bin_record["predicted"], bin_record["observed"], bin_record["observed_lo"], bin_record["observed_hi"], bin_record["n"])
+            _bin_row(
+                bin_record["predicted"],
+                bin_record["observed"],
+                bin_record["observed_lo"],
+                bin_record["observed_hi"],
+                bin_record["n"],
+            )
             | _outcomes(bin_outcomes, bin_record["n"])
         )
     return with_thresholds(pd.DataFrame(rows), thresholds)
 
 
 def unseen_diagram_table(
-    predicted: Sequence[float], target: Sequence[bool], thresholds: tuple[float, float] | None = None
+    predicted: Sequence[float],
+    target: Sequence[bool],
+    thresholds: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
     """A reliability diagram of predictions and what people said of the same chains; no rows without any."""
     if not len(predicted):
@@ -128,16 +152,35 @@ def unseen_diagram_table(
     bins: Sequence[Bin] = reliability_bins(predicted, target)
     rows = []
     for bin_stats in bins:
-        bin_outcomes = [(p, float(y)) for p, y in zip(predicted, target, strict=True) if bin_stats.lo <= p <= bin_stats.hi]
+        bin_outcomes = [
+            (p, float(y))
+            for p, y in zip(predicted, target, strict=True)
+            if bin_stats.lo <= p <= bin_stats.hi
+        ]
         observed = bin_stats.observed
-        rows.append(_bin_row(bin_stats.predicted, observed.point, observed.lo, observed.hi, observed.n) | _outcomes(bin_outcomes, observed.n))
+        rows.append(
+            _bin_row(bin_stats.predicted, observed.point, observed.lo, observed.hi, observed.n)
+            | _outcomes(bin_outcomes, observed.n)
+        )
     return with_thresholds(pd.DataFrame(rows), thresholds)
 
 
-def _bin_row(predicted: float, point: float | None, lo: float | None, hi: float | None, n: int) -> dict[str, Any]:
+def _bin_row(
+    predicted: float, point: float | None, lo: float | None, hi: float | None, n: int
+) -> dict[str, Any]:
     low, high = perfect_bin_band(predicted, n)
-    return {"predicted": predicted, "point": point, "lo": lo, "hi": hi, "n": n, "n_undefined": 0, "method": "Wilson",
-            "confidence": _LEVEL, "band_lo": low, "band_hi": high}  # fmt: skip
+    return {
+        "predicted": predicted,
+        "point": point,
+        "lo": lo,
+        "hi": hi,
+        "n": n,
+        "n_undefined": 0,
+        "method": "Wilson",
+        "confidence": _LEVEL,
+        "band_lo": low,
+        "band_hi": high,
+    }
 
 
 def _outcomes(pairs: Sequence[tuple[float, float]], n: int) -> dict[str, Any]:
@@ -146,7 +189,9 @@ def _outcomes(pairs: Sequence[tuple[float, float]], n: int) -> dict[str, Any]:
     return {"values": [y for _, y in known], "scores": [p for p, _ in known]}
 
 
-def curve_table(row: Mapping[str, Any], thresholds: tuple[float, float] | None = None) -> pd.DataFrame:
+def curve_table(
+    row: Mapping[str, Any], thresholds: tuple[float, float] | None = None
+) -> pd.DataFrame:
     """What each method makes of r_raw, fitted on a version's labels; the one in use as the store has it.
 
     Parameters
@@ -163,17 +208,24 @@ def curve_table(row: Mapping[str, Any], thresholds: tuple[float, float] | None =
             continue
         try:
             calibrator = (
-                Calibrator.from_params(row["params"]["all"]) if chosen
+                Calibrator.from_params(row["params"]["all"])
+                if chosen
                 else fit_any(trial["method"], points["r_raw"], points["target"])
-            )  # fmt: skip
+            )
         except NotCalibrated:
             continue
         grid = np.linspace(calibrator.params["lo"], calibrator.params["hi"], CURVE_POINTS)
         rows += [
-            {"calibrator": trial["method"], "kind": "curve", "r_raw": float(x), "r_cal": float(y), "chosen": chosen,
-             "n": len(points["target"])}
+            {
+                "calibrator": trial["method"],
+                "kind": "curve",
+                "r_raw": float(x),
+                "r_cal": float(y),
+                "chosen": chosen,
+                "n": len(points["target"]),
+            }
             for x, y in zip(grid, calibrator.predict(grid), strict=True)
-        ]  # fmt: skip
+        ]
     rows += [
         {"calibrator": "", "kind": "label", "r_raw": x, "r_cal": float(y), "chosen": False, "n": 1}
         for x, y in zip(points["r_raw"], points["target"], strict=True)
@@ -188,18 +240,37 @@ def method_comparison_table(report: Mapping[str, Any], chosen: str) -> pd.DataFr
         for metric in METRICS:
             estimate = trial.get(metric) or {}
             reason = trial["refused"] or estimate.get("reason")
-            rows.append({"calibrator": trial["method"], "metric": metric, "chosen": trial["method"] == chosen,
-                         **_number(estimate), "n": report["n"], "reason": reason})  # fmt: skip
+            rows.append(
+                {
+                    "calibrator": trial["method"],
+                    "metric": metric,
+                    "chosen": trial["method"] == chosen,
+                    **_number(estimate),
+                    "n": report["n"],
+                    "reason": reason,
+                }
+            )
     rows.append(
-        {"calibrator": BASE_RATE, "metric": "brier", "chosen": False, **_number(report["base_brier"]), "n": report["n"],
-         "reason": report["base_brier"].get("reason")}
-    )  # fmt: skip
+        {
+            "calibrator": BASE_RATE,
+            "metric": "brier",
+            "chosen": False,
+            **_number(report["base_brier"]),
+            "n": report["n"],
+            "reason": report["base_brier"].get("reason"),
+        }
+    )
     return pd.DataFrame(rows)
 
 
 def _number(estimate: Mapping[str, Any]) -> dict[str, Any]:
-    return {"point": estimate.get("point"), "lo": estimate.get("lo"), "hi": estimate.get("hi"),
-            "method": estimate.get("method") if estimate.get("lo") is not None else None, "confidence": _LEVEL}  # fmt: skip
+    return {
+        "point": estimate.get("point"),
+        "lo": estimate.get("lo"),
+        "hi": estimate.get("hi"),
+        "method": estimate.get("method") if estimate.get("lo") is not None else None,
+        "confidence": _LEVEL,
+    }
 
 
 def describe_changes(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
@@ -209,18 +280,29 @@ def describe_changes(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
     """
     raw = apply_calibrator(row, chains)["r_raw"]
     labelled = chains["target"].notna() & raw.notna()
-    current = sorted(zip(raw[labelled].round(9), chains.loc[labelled, "target"].astype(bool), strict=True))
+    current = sorted(
+        zip(raw[labelled].round(9), chains.loc[labelled, "target"].astype(bool), strict=True)
+    )
     points = row["report"]["points"]
-    if current == sorted(zip((round(x, 9) for x in points["r_raw"]), points["target"], strict=True)):
+    if current == sorted(
+        zip((round(x, 9) for x in points["r_raw"]), points["target"], strict=True)
+    ):
         return "A fit today would see the same scores and verdicts."
-    return f"Scores or labels of its runs have changed since: {len(current)} labels now, {row['n']} then. Fit again to use them."
+    return (
+        f"Scores or labels of its runs have changed since: {len(current)} labels now, {row['n']}"
+        " then. Fit again to use them."
+    )
 
 
 def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     """The feature table of runs with a column ``target``: True, False, or None where people said nothing clear."""
     features, verdicts = feature_table(store, runs), targets(store, runs)
-    target_by_item = {(row["run"], row["item_id"]): row["target"] for row in verdicts.to_dict("records")}
-    known = [target_by_item.get(key) for key in zip(features["run"], features["item_id"], strict=True)]
+    target_by_item = {
+        (row["run"], row["item_id"]): row["target"] for row in verdicts.to_dict("records")
+    }
+    known = [
+        target_by_item.get(key) for key in zip(features["run"], features["item_id"], strict=True)
+    ]
     return features.assign(target=pd.Series(known, index=features.index, dtype=object))
 
 
@@ -230,14 +312,21 @@ def _diagram(source: Source, choice: Choice) -> FigureData | NoFigure:
         return NoFigure(NONE_YET)
     limits = current_thresholds(source.store)
     if source.run_id in row["report"]["runs"]:
-        note = f"Calibrator {row['version']} on the labels it was fitted on, each predicted by a fit without its fold."
+        note = (
+            f"Calibrator {row['version']} on the labels it was fitted on, each predicted by a fit"
+            " without its fold."
+        )
         return FigureData(reliability_diagram_table(row["report"], limits), note)
     table = with_targets(source.store, [source.run_id])
     calibrated = apply_calibrator(row, table)
     known = table["target"].notna() & calibrated["r_cal"].notna()
     if not known.any():
         return NoFigure("no chain of the run has both a label and a calibrated score")
-    table = unseen_diagram_table(calibrated.loc[known, "r_cal"].tolist(), table.loc[known, "target"].astype(bool).tolist(), limits)
+    table = unseen_diagram_table(
+        calibrated.loc[known, "r_cal"].tolist(),
+        table.loc[known, "target"].astype(bool).tolist(),
+        limits,
+    )
     return FigureData(table, f"Calibrator {row['version']}, which saw none of these labels.")
 
 
@@ -245,26 +334,46 @@ def _histogram(source: Source, choice: Choice) -> FigureData | NoFigure:
     table = with_targets(source.store, [source.run_id])
     row = version_of(source.store)
     if row is None:
-        counts = histogram_table(table["r_raw"].where(table["status"] == "ok"), table["target"], "r_raw")
+        counts = histogram_table(
+            table["r_raw"].where(table["status"] == "ok"), table["target"], "r_raw"
+        )
     else:
-        counts = histogram_table(apply_calibrator(row, table)["r_cal"], table["target"], "r_cal", current_thresholds(source.store))
+        counts = histogram_table(
+            apply_calibrator(row, table)["r_cal"],
+            table["target"],
+            "r_cal",
+            current_thresholds(source.store),
+        )
     return NoFigure("no chain of the run has a score") if counts.empty else FigureData(counts)
 
 
 def _curves(source: Source, choice: Choice) -> FigureData | NoFigure:
     row = current_calibrator(source.store)
     if row is not None and "combination" in row["report"]:
-        return NoFigure("the calibrator in use combines several features: it is no curve of one score")
-    return NoFigure(NONE_YET) if row is None else FigureData(curve_table(row, current_thresholds(source.store)), _version(row))
+        return NoFigure(
+            "the calibrator in use combines several features: it is no curve of one score"
+        )
+    return (
+        NoFigure(NONE_YET)
+        if row is None
+        else FigureData(curve_table(row, current_thresholds(source.store)), _version(row))
+    )
 
 
 def _comparison(source: Source, choice: Choice) -> FigureData | NoFigure:
     row = current_calibrator(source.store)
-    return NoFigure(NONE_YET) if row is None else FigureData(method_comparison_table(row["report"], row["method"]), _version(row))
+    return (
+        NoFigure(NONE_YET)
+        if row is None
+        else FigureData(method_comparison_table(row["report"], row["method"]), _version(row))
+    )
 
 
 def _version(row: Mapping[str, Any]) -> str:
-    return f"Calibrator {row['version']}, fitted on {row['n']} labels of {len(row['report']['runs'])} runs."
+    return (
+        f"Calibrator {row['version']}, fitted on {row['n']} labels of {len(row['report']['runs'])}"
+        " runs."
+    )
 
 
 RELIABILITY_DIAGRAM = FigureTable("reliability_diagram", "run", _diagram, ("r_raw",))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cotlab.analysis.tables.source import DEFAULT_CHOICE, NoFigure, Choice, FigureData, FigureTable, Source
+from cotlab.analysis.tables.source import (
+    DEFAULT_CHOICE,
+    Choice,
+    FigureData,
+    FigureTable,
+    NoFigure,
+    Source,
+)
 from cotlab.core.registry import Registry
 
 _RUN, _ITEM = "cotlab.analysis.tables.run", "cotlab.analysis.tables.item"
@@ -55,10 +62,13 @@ TABLES = Registry(
     },
     "cotlab.figure_tables",
 )
-"""Name to a `FigureTable`. A name is that of its figure, with a word more where one figure shows two things."""
+"""Name to a `FigureTable`. A name is that of its figure, with a word more where one figure shows
+two things."""
 
 
-def figure_table(source: Source, name: str, choice: Choice = DEFAULT_CHOICE) -> FigureData | NoFigure:
+def figure_table(
+    source: Source, name: str, choice: Choice = DEFAULT_CHOICE
+) -> FigureData | NoFigure:
     """The table of one figure of a run, or why the run does not have it.
 
     Raises
@@ -72,6 +82,8 @@ def figure_table(source: Source, name: str, choice: Choice = DEFAULT_CHOICE) -> 
     return known(source, choice)
 
 
-def figures_of(source: Source, choice: Choice = DEFAULT_CHOICE) -> Mapping[str, FigureData | NoFigure]:
+def figures_of(
+    source: Source, choice: Choice = DEFAULT_CHOICE
+) -> Mapping[str, FigureData | NoFigure]:
     """Every figure by name, with its table or the reason why the run does not have it."""
     return {name: figure_table(source, name, choice) for name in TABLES}

@@ -17,7 +17,9 @@ from cotlab.metrics.ablation.scorer import model_chain, model_steps
 from cotlab.stats.intervals import wilson
 from cotlab.text.prompts.chain import ask_rest
 
-Exchanges = Callable[[tuple[str, ...]], Mapping[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]]
+Exchanges = Callable[
+    [tuple[str, ...]], Mapping[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]
+]
 COLUMNS = ["step", "text", "point", "lo", "hi", "draws", "reason"]
 MODEL_CHAIN_SCORERS = ("consistency", "diversity")
 """Scorers that ask the model for chains of its own, whatever chain the run is about."""
@@ -31,7 +33,9 @@ class Chain(NamedTuple):
     key: str | None = None
 
 
-def ablated_texts(item: Item, scores: pd.DataFrame, from_model: bool, exchanges: Exchanges) -> list[str]:
+def ablated_texts(
+    item: Item, scores: pd.DataFrame, from_model: bool, exchanges: Exchanges
+) -> list[str]:
     """The steps that were ablated: the item's, or, where the run took the model's ``own``, those of its reply in the log."""
     if not from_model:
         return [step.text for step in item.steps]
@@ -39,14 +43,19 @@ def ablated_texts(item: Item, scores: pd.DataFrame, from_model: bool, exchanges:
     keys = tuple(rows["evidence"].iloc[0])[1:] if len(rows) else ()
     for _, reply in exchanges(keys).values():
         body = reply or {}
-        return list(model_steps(body.get("reasoning") or "") or model_steps(str(body.get("text") or "")))
+        return list(
+            model_steps(body.get("reasoning") or "") or model_steps(str(body.get("text") or ""))
+        )
     return []
 
 
 def scored_chain(
-    item: Item, scored: pd.DataFrame, form: Form, exchanges: Exchanges,
+    item: Item,
+    scored: pd.DataFrame,
+    form: Form,
+    exchanges: Exchanges,
     responses: Callable[[tuple[str, ...]], Mapping[str, Response]],
-) -> Chain:  # fmt: skip
+) -> Chain:
     """The chain that some scores of an item are of: the suite's, or the model's own, from the log.
 
     The model's own chain has no steps where the log does not hold it.
@@ -54,13 +63,19 @@ def scored_chain(
     facets = {text: json.loads(text).get("chain") for text in scored["facet"].unique()}
     whose = scored["facet"].map(facets)
     other = ~scored["scorer"].isin(MODEL_CHAIN_SCORERS)
-    model_scores = scored[(whose == "own") & other] if (other & whose.notna()).any() else scored[whose == "own"]
+    model_scores = (
+        scored[(whose == "own") & other]
+        if (other & whose.notna()).any()
+        else scored[whose == "own"]
+    )
     if model_scores.empty:
         return Chain(tuple(step.text for step in item.steps), from_model=False)
     keys = tuple(dict.fromkeys(key for evidence in model_scores["evidence"] for key in evidence))
     expected = to_json_value(ask_rest(item.question, (), form).messages)
     logged = exchanges(keys)
-    key = next((key for key in keys if key in logged and chain_messages(logged[key][0]) == expected), None)
+    key = next(
+        (key for key in keys if key in logged and chain_messages(logged[key][0]) == expected), None
+    )
     reply = responses((key,)).get(key) if key is not None else None
     return Chain(tuple(model_chain(reply)) if reply is not None else (), from_model=True, key=key)
 
@@ -96,7 +111,13 @@ def link_table(scored: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
     ]
     known = dict(enumerate(texts))
     table = rows.assign(
-        step=steps, link=[f.get("link", "") for f in facets], verifier=[f.get("verifier", "") for f in facets], quote=quotes,
-        before=[known.get(step - 1, "") for step in steps], text=[known.get(step, "") for step in steps],
-    )  # fmt: skip
-    return table[["link", "step", "value", "verifier", "reason", "quote", "before", "text"]].reset_index(drop=True)
+        step=steps,
+        link=[f.get("link", "") for f in facets],
+        verifier=[f.get("verifier", "") for f in facets],
+        quote=quotes,
+        before=[known.get(step - 1, "") for step in steps],
+        text=[known.get(step, "") for step in steps],
+    )
+    return table[
+        ["link", "step", "value", "verifier", "reason", "quote", "before", "text"]
+    ].reset_index(drop=True)

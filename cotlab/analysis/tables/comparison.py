@@ -29,7 +29,10 @@ def shared_scorers(plans: Sequence[Plan]) -> list[str]:
     return sorted(set.intersection(*scorer_names))
 
 
-def default_base(rows: Sequence[Mapping[str, Any]], plan_of: Callable[[Mapping[str, Any]], Plan] = read.stored_plan) -> str:
+def default_base(
+    rows: Sequence[Mapping[str, Any]],
+    plan_of: Callable[[Mapping[str, Any]], Plan] = read.stored_plan,
+) -> str:
     """A run tagged as base, else the one before the newest of the newest's suite, else the oldest; the newest comes first."""
     tagged = [str(r["id"]) for r in rows if "base" in plan_of(r).tags.values()]
     alike = [str(r["id"]) for r in rows[1:] if r["suite"] == rows[0]["suite"]]
@@ -38,7 +41,11 @@ def default_base(rows: Sequence[Mapping[str, Any]], plan_of: Callable[[Mapping[s
 
 def short_name(tags: Tags, run: str) -> str:
     """What tells a run from the others of ``tags`` in a few words: the tags in which they differ, else its id."""
-    differing = [f"{k} {v}" for k, v in tags[run].items() if len({other_tags.get(k) for other_tags in tags.values()}) == len(tags)]
+    differing = [
+        f"{k} {v}"
+        for k, v in tags[run].items()
+        if len({other_tags.get(k) for other_tags in tags.values()}) == len(tags)
+    ]
     return truncate_text(", ".join(differing) if differing and len(tags) > 1 else run, 32)
 
 
@@ -58,7 +65,9 @@ def row_label(row: PairedRow, rows: Sequence[PairedRow]) -> str:
     alone = [name for name in row.facet if len({facet.get(name) for facet in same}) == len(same)]
     if alone:
         return f"{row.metric}: {row.facet[alone[0]]}"
-    alike = [name for name in row.facet if all(facet.get(name) == row.facet[name] for facet in same)]
+    alike = [
+        name for name in row.facet if all(facet.get(name) == row.facet[name] for facet in same)
+    ]
     return f"{row.metric}: {facet_label(row.facet, alike)}"
 
 
@@ -66,37 +75,62 @@ def bar_row(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
     """One row of the figure of paired differences."""
     gone = sum(row.missing_base.values()), sum(row.missing_other.values())
     return {
-        "label": label, "unit": unit, "point": row.difference, "lo": row.lo, "hi": row.hi, "n": row.n,
-        "n_undefined": max(gone), "method": row.method, "confidence": row.level, "values": list(row.values),
+        "label": label,
+        "unit": unit,
+        "point": row.difference,
+        "lo": row.lo,
+        "hi": row.hi,
+        "n": row.n,
+        "n_undefined": max(gone),
+        "method": row.method,
+        "confidence": row.level,
+        "values": list(row.values),
         "reason": row.reason if row.n else missing_text(row) or row.reason or "no matched item",
-        "p": row.p, "bh_p": row.adjusted,
-    }  # fmt: skip
+        "p": row.p,
+        "bh_p": row.adjusted,
+    }
 
 
-def bars_by_unit(compared: Compared, cards: Cards, tags: Tags, metrics: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
+def bars_by_unit(
+    compared: Compared, cards: Cards, tags: Tags, metrics: Sequence[str] = ()
+) -> dict[str, pd.DataFrame]:
     """The differences of all runs (of some metrics only, where any are named) by unit: without a unit first, rates first."""
     by_unit: dict[str, list[dict[str, Any]]] = {}
-    labelled_rows = [(row, c.other, row_label(row, c.rows)) for c in compared.comparisons for row in c.rows]
+    labelled_rows = [
+        (row, c.other, row_label(row, c.rows)) for c in compared.comparisons for row in c.rows
+    ]
     several = len(compared.comparisons) > 1
-    for row, other, label in sorted(labelled_rows, key=lambda entry: (entry[0].metric != RATE, entry[2])):
+    for row, other, label in sorted(
+        labelled_rows, key=lambda entry: (entry[0].metric != RATE, entry[2])
+    ):
         if not metrics or row.metric in metrics:
-            unit, named = unit_of(cards, row.metric), label + (f" ({short_name(tags, other)})" if several else "")
+            unit, named = (
+                unit_of(cards, row.metric),
+                label + (f" ({short_name(tags, other)})" if several else ""),
+            )
             by_unit.setdefault(unit, []).append(bar_row(row, named, unit))
-    return {unit: pd.DataFrame(by_unit[unit]) for unit in sorted(by_unit, key=lambda unit: (unit != NO_UNIT, unit))}
+    return {
+        unit: pd.DataFrame(by_unit[unit])
+        for unit in sorted(by_unit, key=lambda unit: (unit != NO_UNIT, unit))
+    }
 
 
 def combine_comparisons(pairs: Sequence[Comparison]) -> Compared:
     """Comparisons that were made apart with one base, as one: p corrected over all of their rows, and the directions."""
     every = iter(corrected([row for pair in pairs for row in pair.rows]))
     comparisons = tuple(replace(pair, rows=tuple(next(every) for _ in pair.rows)) for pair in pairs)
-    return Compared(comparisons[0].base, comparisons, directions([pair.rows for pair in comparisons]))
+    return Compared(
+        comparisons[0].base, comparisons, directions([pair.rows for pair in comparisons])
+    )
 
 
 def with_rates(comparison: Comparison, rates: Comparison) -> Comparison:
     """A comparison with the rates of another threshold: ``rates`` holds nothing else."""
     rows = [row for row in comparison.rows if row.metric != RATE] + list(rates.rows)
     other_pairs = comparison.pairs[comparison.pairs["metric"] != RATE]
-    pairs = pd.concat([other_pairs, rates.pairs]).sort_values(["metric", "facet", "item_id"], ignore_index=True)
+    pairs = pd.concat([other_pairs, rates.pairs]).sort_values(
+        ["metric", "facet", "item_id"], ignore_index=True
+    )
     ordered = sorted(rows, key=lambda row: (row.metric, canonical_json(dict(row.facet))))
     return replace(comparison, rows=tuple(ordered), pairs=pairs)
 

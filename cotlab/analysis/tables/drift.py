@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
+from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
 from cotlab.figures.drift import SAMPLES, band_half_width
-from cotlab.review.release.drift import DriftCheck, feature_values, drift_from_json
+from cotlab.review.release.drift import DriftCheck, drift_from_json, feature_values
 from cotlab.store.database import Store
 from cotlab.store.drift import drift_checks
 
@@ -26,15 +26,28 @@ def score_rows(check: DriftCheck) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "feature": feature.name, "psi": feature.drift.psi.value, "psi_hi": feature.drift.psi.null_hi, "psi_limit": check.psi,
-                "psi_p": feature.psi_adjusted, "ks": feature.drift.ks.value, "ks_hi": feature.drift.ks.null_hi, "ks_limit": check.ks,
-                "ks_p": feature.ks_adjusted, "kl": feature.drift.kl.value, "kl_hi": feature.drift.kl.null_hi, "kl_p": feature.drift.kl.p,
-                "alert": feature.alert, "n_reference": feature.drift.n_reference, "n_current": feature.drift.n_current,
+                "feature": feature.name,
+                "psi": feature.drift.psi.value,
+                "psi_hi": feature.drift.psi.null_hi,
+                "psi_limit": check.psi,
+                "psi_p": feature.psi_adjusted,
+                "ks": feature.drift.ks.value,
+                "ks_hi": feature.drift.ks.null_hi,
+                "ks_limit": check.ks,
+                "ks_p": feature.ks_adjusted,
+                "kl": feature.drift.kl.value,
+                "kl_hi": feature.drift.kl.null_hi,
+                "kl_p": feature.drift.kl.p,
+                "alert": feature.alert,
+                "n_reference": feature.drift.n_reference,
+                "n_current": feature.drift.n_current,
                 "reason": feature.drift.reason or None,
             }
-            for feature in sorted(check.features, key=lambda feature: order.get(feature.name, len(order)))
+            for feature in sorted(
+                check.features, key=lambda feature: order.get(feature.name, len(order))
+            )
         ]
-    )  # fmt: skip
+    )
 
 
 def time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
@@ -48,8 +61,9 @@ def time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each check and each of ``lines``: ``place`` (from 0)``, at`` (what part of a series it is, else when it was
-        made, UTC) and the columns of ``score_rows``; PSI in nats, KS in [0, 1], None where a feature could not be compared.
+        A row for each check and each of ``lines``: ``place`` (from 0)``, at`` (what part of a
+        series it is, else when it was made, UTC) and the columns of ``score_rows``; PSI in nats, KS
+        in [0, 1], None where a feature could not be compared.
     """
     checks = list(checks)[-MAX_CHECKS:]
     names = charted_features(checks)
@@ -62,7 +76,9 @@ def time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
         return pd.DataFrame(columns=["place", "at", "feature", "reason"])
     table = pd.concat([part.astype(object) for part in frames])
     order = {name: k for k, name in enumerate(names)}
-    return table.sort_values("feature", key=lambda column: column.map(order), kind="stable").reset_index(drop=True)
+    return table.sort_values(
+        "feature", key=lambda column: column.map(order), kind="stable"
+    ).reset_index(drop=True)
 
 
 def charted_features(checks: Sequence[DriftCheck]) -> list[str]:
@@ -72,7 +88,10 @@ def charted_features(checks: Sequence[DriftCheck]) -> list[str]:
     for check in checks:
         for feature in check.features:
             alerts[feature.name] = alerts.get(feature.name, 0) + int(feature.alert)
-            far[feature.name] = max(far.get(feature.name, -1.0), -1.0 if feature.drift.ks.value is None else feature.drift.ks.value)
+            far[feature.name] = max(
+                far.get(feature.name, -1.0),
+                -1.0 if feature.drift.ks.value is None else feature.drift.ks.value,
+            )
     known = [name for name in far if far[name] >= 0]
     return sorted(known, key=lambda name: (-alerts[name], -far[name]))[:MAX_LINES]
 
@@ -86,7 +105,12 @@ def stored_checks(store: Store, reference: Sequence[str]) -> list[DriftCheck]:
 
 def time_note(checks: Sequence[DriftCheck]) -> str:
     """What the figure over time leaves out, in a sentence; "" where it leaves out nothing."""
-    every = {feature.name for check in checks for feature in check.features if feature.drift.ks.value is not None}
+    every = {
+        feature.name
+        for check in checks
+        for feature in check.features
+        if feature.drift.ks.value is not None
+    }
     gone = sorted(every - set(charted_features(checks)))
     sentences = [f"Not drawn: {', '.join(gone)}."] if gone else []
     if len(checks) > MAX_CHECKS:
@@ -94,7 +118,9 @@ def time_note(checks: Sequence[DriftCheck]) -> str:
     return " ".join(sentences)
 
 
-def distribution_rows(values: pd.DataFrame, check: DriftCheck, features: Sequence[str] | None = None) -> pd.DataFrame:
+def distribution_rows(
+    values: pd.DataFrame, check: DriftCheck, features: Sequence[str] | None = None
+) -> pd.DataFrame:
     """The distribution function of each feature on each side, a row for each distinct value.
 
     Parameters
@@ -103,29 +129,50 @@ def distribution_rows(values: pd.DataFrame, check: DriftCheck, features: Sequenc
         As ``cotlab.review.release.drift.feature_values`` gives them.
     check : DriftCheck
     features : sequence of str, optional
-        The first ``MOST_PANELS`` that were tested where none are named, those that raise the alert first.
+        The first ``MOST_PANELS`` that were tested where none are named, those that raise the alert
+        first.
     """
     chosen = list(features) if features is not None else compared_features(check)[:MAX_PANELS]
     frames = []
     for feature in (feature for feature in check.features if feature.name in chosen):
         if feature.drift.reason:
-            frames.append(pd.DataFrame([{"feature": feature.name, "sample": "reference", "n": 0, "reason": feature.drift.reason}]))
+            frames.append(
+                pd.DataFrame(
+                    [
+                        {
+                            "feature": feature.name,
+                            "sample": "reference",
+                            "n": 0,
+                            "reason": feature.drift.reason,
+                        }
+                    ]
+                )
+            )
             continue
         for side in SAMPLES:
             side_values = values.loc[values["side"] == side, feature.name].dropna().round(_DIGITS)
             share = side_values.value_counts(normalize=True).sort_index().cumsum()
             frames.append(
                 pd.DataFrame(
-                    {"feature": feature.name, "sample": side, "value": share.index, "share": share.to_numpy(),
-                     "band": band_half_width(len(side_values)), "n": len(side_values), "reason": None}
+                    {
+                        "feature": feature.name,
+                        "sample": side,
+                        "value": share.index,
+                        "share": share.to_numpy(),
+                        "band": band_half_width(len(side_values)),
+                        "n": len(side_values),
+                        "reason": None,
+                    }
                 )
-            )  # fmt: skip
+            )
     order = {name: index for index, name in enumerate(chosen)}
     columns = ["feature", "sample", "value", "share", "band", "n", "reason"]
     if not frames:
         return pd.DataFrame(columns=columns)
     table = pd.concat([part.reindex(columns=columns).astype(object) for part in frames])
-    return table.sort_values("feature", key=lambda names: names.map(order), kind="stable").reset_index(drop=True)
+    return table.sort_values(
+        "feature", key=lambda names: names.map(order), kind="stable"
+    ).reset_index(drop=True)
 
 
 def compared_features(check: DriftCheck) -> list[str]:
@@ -138,7 +185,9 @@ def compared_features(check: DriftCheck) -> list[str]:
 def _check(source: Source) -> DriftCheck | NoFigure:
     checks = drift_checks(source.store, current=source.run_id)
     if checks.empty:
-        return NoFigure(f"no check of drift looks at this run; type: cotlab drift REFERENCE {source.run_id}")
+        return NoFigure(
+            f"no check of drift looks at this run; type: cotlab drift REFERENCE {source.run_id}"
+        )
     return drift_from_json(json.loads(checks["result"].iloc[0]))
 
 
@@ -155,7 +204,9 @@ def _distributions(source: Source, choice: Choice) -> FigureData | NoFigure:
     check = _check(source)
     if isinstance(check, NoFigure):
         return check
-    return FigureData(distribution_rows(feature_values(source.store, check), check), _against(check))
+    return FigureData(
+        distribution_rows(feature_values(source.store, check), check), _against(check)
+    )
 
 
 def _over_time(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -163,7 +214,9 @@ def _over_time(source: Source, choice: Choice) -> FigureData | NoFigure:
     if isinstance(check, NoFigure):
         return check
     every = stored_checks(source.store, check.reference)
-    return FigureData(time_rows(every), f"Reference: {', '.join(check.reference)}. {time_note(every)}".strip())
+    return FigureData(
+        time_rows(every), f"Reference: {', '.join(check.reference)}. {time_note(every)}".strip()
+    )
 
 
 DRIFT_OVER_TIME = FigureTable("drift_over_time", "run", _over_time, ("r_raw",))

@@ -13,8 +13,17 @@ def entropy_steps(scores: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for step, group in scores[scores["step"].notna()].groupby("step"):
         by_metric = {str(r["metric"]): r for r in group.to_dict("records")}
-        mean, peak = (by_metric[name]["value"] if name in by_metric else None for name in ("step_entropy", "step_entropy_peak"))
+        mean, peak = (
+            by_metric[name]["value"] if name in by_metric else None
+            for name in ("step_entropy", "step_entropy_peak")
+        )
         raised = [name for name in FLAGS if name in by_metric and by_metric[name]["value"] == 1]
-        reason = by_metric["step_entropy"]["reason"] if "step_entropy" in by_metric and pd.isna(mean) else None
-        rows.append((int(step), mean, peak, raised[-1].removeprefix("entropy_") if raised else "", reason))
+        reason = (
+            by_metric["step_entropy"]["reason"]
+            if "step_entropy" in by_metric and pd.isna(mean)
+            else None
+        )
+        rows.append(
+            (int(step), mean, peak, raised[-1].removeprefix("entropy_") if raised else "", reason)
+        )
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -6,10 +6,22 @@ import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability, robustness
 from cotlab.analysis.tables import paraphrases as paraphrase_tables
-from cotlab.analysis.tables.chains import ablated_texts, scored_chain, link_table, link_scores, ranking_table
+from cotlab.analysis.tables.chains import (
+    ablated_texts,
+    link_scores,
+    link_table,
+    ranking_table,
+    scored_chain,
+)
 from cotlab.analysis.tables.entropy import entropy_steps
-from cotlab.analysis.tables.run import run_ccs_metrics, robustness_measures, missing_scorer, run_component_scores, chosen_setting
-from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
+from cotlab.analysis.tables.run import (
+    chosen_setting,
+    missing_scorer,
+    robustness_measures,
+    run_ccs_metrics,
+    run_component_scores,
+)
+from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
 from cotlab.core.types import Item
 from cotlab.figures.robustness import MEASURES, order_perturbations
 from cotlab.figures.robustness import perturbation_label as perturbation_name
@@ -38,7 +50,9 @@ def _ranking(source: Source, choice: Choice) -> FigureData | NoFigure:
     item_scores = source.scores[source.scores["item_id"] == item.id]
     texts = ablated_texts(item, item_scores, spec.params["chain"] == "own", source.exchanges)
     table = ranking_table(texts, rows[rows["item_id"] == item.id])
-    return FigureData(table, f"Item {item.id}; {metric}, {mode}.", Choice(item=item.id, metric=metric, mode=mode))
+    return FigureData(
+        table, f"Item {item.id}; {metric}, {mode}.", Choice(item=item.id, metric=metric, mode=mode)
+    )
 
 
 def _components(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -56,7 +70,9 @@ def _links(source: Source, choice: Choice) -> FigureData | NoFigure:
         return missing_scorer("verification") if rows.empty else NoFigure("no link was checked")
     item = source.item(choice, _item_ids(checked))
     item_scores = rows[rows["item_id"] == item.id]
-    chain = scored_chain(item, item_scores, source.plan.subject.form, source.exchanges, source.responses)
+    chain = scored_chain(
+        item, item_scores, source.plan.subject.form, source.exchanges, source.responses
+    )
     return _item(link_table(item_scores, chain.steps), item)
 
 
@@ -64,7 +80,9 @@ def _cosines(source: Source, choice: Choice) -> FigureData | NoFigure:
     rows = reliability.component_scores(source.scores, ("mu",))
     if rows.empty:
         return missing_scorer("consistency")
-    rows = rows[rows["status"] != "stopped"]  # the evidence of a stopped one is that of the parts before
+    rows = rows[
+        rows["status"] != "stopped"
+    ]  # the evidence of a stopped one is that of the parts before
     if rows.empty:
         return NoFigure("no item got as far as its paraphrases")
     item = source.item(choice, _item_ids(rows))
@@ -72,8 +90,14 @@ def _cosines(source: Source, choice: Choice) -> FigureData | NoFigure:
     logged, replies = source.exchanges(keys), source.responses(keys)
     requests = {key: logged[key][0] for key in keys if key in logged}
     chains = paraphrase_tables.paraphrase_chains(requests, replies, item, source.plan.subject.form)
-    table = paraphrase_tables.cosine_table(paraphrase_tables.wording_labels(chains, item), chains, paraphrase_tables.embedded_vectors(requests, replies))
-    return _item(table, item) if len(table) else NoFigure("the log holds no two chains of this item")
+    table = paraphrase_tables.cosine_table(
+        paraphrase_tables.wording_labels(chains, item),
+        chains,
+        paraphrase_tables.embedded_vectors(requests, replies),
+    )
+    return (
+        _item(table, item) if len(table) else NoFigure("the log holds no two chains of this item")
+    )
 
 
 def _cells(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -81,13 +105,18 @@ def _cells(source: Source, choice: Choice) -> FigureData | NoFigure:
     if not known:
         return missing_scorer("robustness")
     measure = choice.select("metric", known)
-    step_scores = robustness.with_perturbation(source.scores[(source.scores["metric"] == measure) & source.scores["step"].notna()])
+    step_scores = robustness.with_perturbation(
+        source.scores[(source.scores["metric"] == measure) & source.scores["step"].notna()]
+    )
     names = order_perturbations(step_scores["perturbation"])
     perturbation = choice.select("perturbation", sorted(names, key=lambda name: name != "all"))
     item_means = robustness.item_step_means(step_scores, perturbation)
     items = list(dict.fromkeys(item_means["item_id"]))
     table = robustness.item_cell_table(item_means, measure, items[:MAX_ITEMS])
-    note = f"Perturbation: {perturbation_name(perturbation)}; {len(items[:MAX_ITEMS])} of {len(items)} items."
+    note = (
+        f"Perturbation: {perturbation_name(perturbation)}; {len(items[:MAX_ITEMS])} of {len(items)}"
+        " items."
+    )
     return FigureData(table, note, Choice(metric=measure, perturbation=perturbation))
 
 
@@ -100,7 +129,9 @@ def _entropy(source: Source, choice: Choice) -> FigureData | NoFigure:
     if known.empty:
         return NoFigure("no step has an entropy")
     item = source.item(choice, _item_ids(known))
-    note = f"A jump: more than {spec.params['jump_nats']:g} nats above the mean of the earlier steps."
+    note = (
+        f"A jump: more than {spec.params['jump_nats']:g} nats above the mean of the earlier steps."
+    )
     return _item(entropy_steps(rows[rows["item_id"] == item.id]), item, note)
 
 
@@ -108,20 +139,32 @@ def _drops(source: Source, choice: Choice) -> FigureData | NoFigure:
     scores = mediation.with_facets(source.scores)
     setting, rows = chosen_setting(scores, choice), scores[scores["metric"] == "patch_drop"]
     if setting is None or rows.empty:
-        return NoFigure("published rows hold no single draw") if is_imported(source.plan) else missing_scorer("mediation")
+        return (
+            NoFigure("published rows hold no single draw")
+            if is_imported(source.plan)
+            else missing_scorer("mediation")
+        )
     rows = setting.of(rows)
     item = source.item(choice, _item_ids(rows))
     item_scores = rows[rows["item_id"] == item.id]
     span = choice.select("span", mediation.drop_spans(item_scores) or [""])
     chosen = Choice(item=item.id, setting="~".join(setting), span=span)
-    return FigureData(mediation.drop_table(item_scores, span), f"Item {item.id}; layers: {span or 'none'}.", chosen)
+    return FigureData(
+        mediation.drop_table(item_scores, span),
+        f"Item {item.id}; layers: {span or 'none'}.",
+        chosen,
+    )
 
 
 def _density(source: Source, choice: Choice) -> FigureData | NoFigure:
     scores = mediation.with_facets(source.scores)
     setting, rows = chosen_setting(scores, choice), scores[scores["metric"] == "patch_drop"]
     if setting is None or rows.empty:
-        return NoFigure("published rows hold no single draw") if is_imported(source.plan) else missing_scorer("mediation")
+        return (
+            NoFigure("published rows hold no single draw")
+            if is_imported(source.plan)
+            else missing_scorer("mediation")
+        )
     rows = setting.of(rows)
     item = source.item(choice, _item_ids(rows))
     spreads = mediation.spread_table(rows, setting, item.id, source.plan.seed)

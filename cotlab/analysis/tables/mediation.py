@@ -17,11 +17,25 @@ FACETS = ("chain", "given", "source", "control", "span", "keep", "part", "donor"
 ORDER = (*SOURCES, "published")
 OF_SPAN = ("cmi", "share", "mass_lost")
 INDICES = (
-    "cmi", "bypass", "share", "mass_lost", "cmi_over_spans", "spans_defined", "no_cot_effect", "validity",
-    "placebo_cmi", "text_placebo",
-    "density", "sequentiality", "shuffled_cmi", "self_shuffle", "boundary_sensitivity", "boundary_robust",
-    "boundary_deviation", "control_coverage",
-)  # fmt: skip
+    "cmi",
+    "bypass",
+    "share",
+    "mass_lost",
+    "cmi_over_spans",
+    "spans_defined",
+    "no_cot_effect",
+    "validity",
+    "placebo_cmi",
+    "text_placebo",
+    "density",
+    "sequentiality",
+    "shuffled_cmi",
+    "self_shuffle",
+    "boundary_sensitivity",
+    "boundary_robust",
+    "boundary_deviation",
+    "control_coverage",
+)
 NATS = ("drop_cot", "drop_control", "no_cot_drop", "baseline_logp")
 NO_UNIT = frozenset({"spans_defined", *NATS})
 """Indices that are not drawn beside the others: they are no share."""
@@ -32,7 +46,9 @@ def with_facets(table: pd.DataFrame) -> pd.DataFrame:
     """Scores or estimates with a column for each of ``FACETS``."""
     facets = {text: json.loads(text) for text in table["facet"].unique()}
     columns = {name: [facets[text].get(name, "") for text in table["facet"]] for name in FACETS}
-    return table.assign(**{name: pd.Series(values, table.index, dtype="str") for name, values in columns.items()})
+    return table.assign(
+        **{name: pd.Series(values, table.index, dtype="str") for name, values in columns.items()}
+    )
 
 
 class Setting(NamedTuple):
@@ -58,8 +74,14 @@ class Setting(NamedTuple):
 
 def available_settings(scores: pd.DataFrame) -> list[Setting]:
     """The settings that have a CMI, the usual source and the control from another item first."""
-    rows = list(scores[scores["metric"] == "cmi"][list(Setting._fields)].drop_duplicates().itertuples(index=False, name=None))
-    rows.sort(key=lambda f: (ORDER.index(f[2]) if f[2] in ORDER else len(ORDER), f[3] != "other", f))
+    rows = list(
+        scores[scores["metric"] == "cmi"][list(Setting._fields)]
+        .drop_duplicates()
+        .itertuples(index=False, name=None)
+    )
+    rows.sort(
+        key=lambda f: (ORDER.index(f[2]) if f[2] in ORDER else len(ORDER), f[3] != "other", f)
+    )
     return [Setting(*f) for f in rows]
 
 
@@ -74,18 +96,24 @@ def with_reasons(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     gone = metric_scores[metric_scores["value"].isna()].groupby(["metric", "facet"])["reason"]
     commonest = {pair: next(iter(count_reasons(reasons))) for pair, reasons in gone}
     pairs = zip(means["metric"], means["facet"], means["reason"], means["point"], strict=True)
-    return means.assign(reason=[commonest.get((m, f), r) if pd.isna(point) else r for m, f, r, point in pairs])
+    return means.assign(
+        reason=[commonest.get((m, f), r) if pd.isna(point) else r for m, f, r, point in pairs]
+    )
 
 
 def density(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """CMI by share of positions, of every source with this control; empty where no share was asked."""
     curve, raw = (
-        t[t["metric"].isin(("cmi", "cmi_kept")) & (t["span"] == "all")] for t in map(setting.any_source, (means, scores))
+        t[t["metric"].isin(("cmi", "cmi_kept")) & (t["span"] == "all")]
+        for t in map(setting.any_source, (means, scores))
     )
     if not (curve["metric"] == "cmi_kept").any():
         return curve.iloc[:0]
     values = raw.groupby("facet")["value"].apply(list)
-    lists = [values.get(facet, []) if n <= RAW_ITEMS else [] for facet, n in zip(curve["facet"], curve["n"], strict=True)]
+    lists = [
+        values.get(facet, []) if n <= RAW_ITEMS else []
+        for facet, n in zip(curve["facet"], curve["n"], strict=True)
+    ]
     shares = pd.to_numeric(curve["keep"].replace("", "1.0"))
     return with_reasons(curve, scores).assign(keep=shares, values=lists)
 
@@ -93,7 +121,14 @@ def density(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.D
 def spans(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """CMI, share and mass lost of one source by span."""
     estimates = setting.of(means)
-    return with_reasons(estimates[estimates["metric"].isin(OF_SPAN) & (estimates["span"] != "") & (estimates["keep"] == "")], scores)
+    return with_reasons(
+        estimates[
+            estimates["metric"].isin(OF_SPAN)
+            & (estimates["span"] != "")
+            & (estimates["keep"] == "")
+        ],
+        scores,
+    )
 
 
 def spans_of_sources(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
@@ -105,7 +140,9 @@ def spans_of_sources(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting
 def layers(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """The drops of single layers."""
     estimates = setting.of(means)
-    return with_reasons(estimates[estimates["metric"].isin(DROPS) & estimates["span"].str.isdecimal()], scores)
+    return with_reasons(
+        estimates[estimates["metric"].isin(DROPS) & estimates["span"].str.isdecimal()], scores
+    )
 
 
 def indices(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
@@ -113,23 +150,58 @@ def indices(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.D
     order = (*INDICES, *NATS)
     estimates = full_depth_rows(setting.of(means))
     estimates = estimates[estimates["metric"].isin(order)]
-    return with_reasons(estimates.sort_values("metric", key=lambda names: names.map(order.index)), scores)
+    return with_reasons(
+        estimates.sort_values("metric", key=lambda names: names.map(order.index)), scores
+    )
 
 
 def spread_table(scores: pd.DataFrame, setting: Setting, item_id: str, seed: int) -> pd.DataFrame:
     """Each estimator of one item with its interval over donors and draws; no row where nothing was patched."""
-    drop_scores = setting.of(scores[(scores["metric"] == "patch_drop") & (scores["item_id"] == item_id)])
-    estimators = item_spreads([{str(k): v for k, v in row.items()} for row in drop_scores.to_dict("records")], seed=seed, item_id=item_id)
+    drop_scores = setting.of(
+        scores[(scores["metric"] == "patch_drop") & (scores["item_id"] == item_id)]
+    )
+    estimators = item_spreads(
+        [{str(k): v for k, v in row.items()} for row in drop_scores.to_dict("records")],
+        seed=seed,
+        item_id=item_id,
+    )
     rows = [
-        (s.metric, s.source, s.control, s.span, s.keep, i.point, i.lo, i.hi, i.level, i.n, s.donors, i.method, i.reason)
+        (
+            s.metric,
+            s.source,
+            s.control,
+            s.span,
+            s.keep,
+            i.point,
+            i.lo,
+            i.hi,
+            i.level,
+            i.n,
+            s.donors,
+            i.method,
+            i.reason,
+        )
         for s in estimators
         for i in (s.interval,)
     ]
     return pd.DataFrame(rows, columns=SPREAD)
 
 
-SPREAD = ["metric", "source", "control", "span", "keep", "point", "lo", "hi", "confidence", "draws", "donors", "method",
-          "reason"]  # fmt: skip
+SPREAD = [
+    "metric",
+    "source",
+    "control",
+    "span",
+    "keep",
+    "point",
+    "lo",
+    "hi",
+    "confidence",
+    "draws",
+    "donors",
+    "method",
+    "reason",
+]
 
 
 def item_density_table(spread: pd.DataFrame, drop_scores: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +209,10 @@ def item_density_table(spread: pd.DataFrame, drop_scores: pd.DataFrame) -> pd.Da
     curve = spread[spread["metric"].isin(("cmi", "cmi_kept")) & (spread["span"] == "all")]
     if not (curve["metric"] == "cmi_kept").any():
         return curve.iloc[:0]
-    rows = [{str(k): v for k, v in row.items()} for row in drop_scores[drop_scores["span"] == "all"].to_dict("records")]
+    rows = [
+        {str(k): v for k, v in row.items()}
+        for row in drop_scores[drop_scores["span"] == "all"].to_dict("records")
+    ]
     curve = curve.assign(values=[single_draws(rows, keep) for keep in curve["keep"]])
     return curve.assign(keep=pd.to_numeric(curve["keep"].replace("", "1.0")))
 
@@ -150,5 +225,8 @@ def drop_spans(drop_scores: pd.DataFrame) -> list[str]:
 def drop_table(drop_scores: pd.DataFrame, span: str) -> pd.DataFrame:
     """The patched forwards of one item in a span, and those that hold for every span; the part says what share it kept."""
     visible = drop_scores[drop_scores["span"].isin((span, ""))]
-    labels = [f"{part} {keep}".strip() for part, keep in zip(visible["part"], visible["keep"], strict=True)]
+    labels = [
+        f"{part} {keep}".strip()
+        for part, keep in zip(visible["part"], visible["keep"], strict=True)
+    ]
     return visible.assign(part=labels)

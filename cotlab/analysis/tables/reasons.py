@@ -19,5 +19,7 @@ def count_reasons(reasons: Iterable[Any]) -> dict[str, int]:
         columns = zip(*map(_NUMBER.findall, variants), strict=True)
         values = [column[0] if len(set(column)) == 1 else "…" for column in columns]
         between = _NUMBER.split(variants[0])
-        counts["".join(text + value for text, value in zip(between, [*values, ""], strict=True))] = len(variants)
+        counts[
+            "".join(text + value for text, value in zip(between, [*values, ""], strict=True))
+        ] = len(variants)
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))

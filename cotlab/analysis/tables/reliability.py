@@ -20,7 +20,16 @@ SCORERS = ("composite", *SCORER_OF.values())
 """Any of them gives the page something to show."""
 _COMPOSITE_METRICS = {"r_raw": "r_raw", "correct": "answer_correct", "weight": "weight_defined"}
 """What the composite scores under a metric of its own, not as a feature."""
-METRICS = tuple(sorted({"feature", "diagnosis", *_COMPOSITE_METRICS.values(), *(metric for _, metric, _ in FEATURES.values())}))
+METRICS = tuple(
+    sorted(
+        {
+            "feature",
+            "diagnosis",
+            *_COMPOSITE_METRICS.values(),
+            *(metric for _, metric, _ in FEATURES.values()),
+        }
+    )
+)
 """What the page reads of every item."""
 COLUMNS = ["item_id", "part", "metric", "facet", "value", "status", "reason", "evidence"]
 
@@ -35,13 +44,26 @@ def chain_sources_text(plan: Plan) -> str:
     """Whose chains the parts of a run are measured on, in words."""
     options = {spec.name: spec.params for spec in plan.scorers}
     inner = options.get("composite", {}).get("parts", {})
-    by_source: dict[str, list[str]] = {"the model's own chains": [], "the suite's reference chains": []}
+    by_source: dict[str, list[str]] = {
+        "the model's own chains": [],
+        "the suite's reference chains": [],
+    }
     for part, scorer in SCORER_OF.items():
         if scorer in options or part in composite_components(plan):
             chain = options.get(scorer, inner.get(scorer, {})).get("chain", "reference")
             from_model = scorer in MODEL_CHAIN_SCORERS or chain == "own"
-            by_source["the model's own chains" if from_model else "the suite's reference chains"].append(part)
-    return "Measured on " + "; on ".join(f"{whose}: {', '.join(components)}" for whose, components in by_source.items() if components) + "."
+            by_source[
+                "the model's own chains" if from_model else "the suite's reference chains"
+            ].append(part)
+    return (
+        "Measured on "
+        + "; on ".join(
+            f"{whose}: {', '.join(components)}"
+            for whose, components in by_source.items()
+            if components
+        )
+        + "."
+    )
 
 
 def component_scores(scores: pd.DataFrame, names: Sequence[str] = COMPONENT_ORDER) -> pd.DataFrame:
@@ -57,7 +79,8 @@ def component_scores(scores: pd.DataFrame, names: Sequence[str] = COMPONENT_ORDE
     Returns
     -------
     DataFrame with ``COLUMNS``
-        ``value`` is NaN where there is none; the columns metric and facet find the estimate of the same number.
+        ``value`` is NaN where there is none; the columns metric and facet find the estimate of the
+        same number.
     """
     facets = {text: json.loads(text) for text in scores["facet"].unique()}
     frames = [_component_rows(scores, facets, name).assign(part=name) for name in names]
@@ -65,17 +88,27 @@ def component_scores(scores: pd.DataFrame, names: Sequence[str] = COMPONENT_ORDE
     return rows[COLUMNS].reset_index(drop=True)
 
 
-def _component_rows(scores: pd.DataFrame, facets: dict[str, dict[str, str]], name: str) -> pd.DataFrame:
+def _component_rows(
+    scores: pd.DataFrame, facets: dict[str, dict[str, str]], name: str
+) -> pd.DataFrame:
     chain_scores = scores[scores["step"].isna()]
     if name in _COMPOSITE_METRICS:
         rows = chain_scores[chain_scores["metric"] == _COMPOSITE_METRICS[name]]
     else:
         features = chain_scores[chain_scores["metric"] == "feature"]
-        rows = features[features["facet"].map(lambda text: facets[text].get("feature") == name).astype(bool)]
+        rows = features[
+            features["facet"].map(lambda text: facets[text].get("feature") == name).astype(bool)
+        ]
     if rows.empty and name in FEATURES:
         scorer, metric, facet = FEATURES[name]
-        scorer_rows = chain_scores[(chain_scores["scorer"] == scorer) & (chain_scores["metric"] == metric)]
-        rows = scorer_rows[scorer_rows["facet"].map(lambda text: facet.items() <= facets[text].items()).astype(bool)]
+        scorer_rows = chain_scores[
+            (chain_scores["scorer"] == scorer) & (chain_scores["metric"] == metric)
+        ]
+        rows = scorer_rows[
+            scorer_rows["facet"]
+            .map(lambda text: facet.items() <= facets[text].items())
+            .astype(bool)
+        ]
     return rows.drop_duplicates("item_id")
 
 
@@ -86,8 +119,19 @@ def component_means(rows: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame
     for part, group in rows.groupby("part", sort=False):
         estimate = known.get((str(group["metric"].iloc[0]), str(group["facet"].iloc[0])))
         if estimate is not None:
-            reason = next(iter(count_reasons(group["reason"].dropna())), None) if pd.isna(estimate["point"]) else None
-            records.append({**estimate, "part": part, "values": group["value"].tolist(), "reason": reason or estimate["reason"]})
+            reason = (
+                next(iter(count_reasons(group["reason"].dropna())), None)
+                if pd.isna(estimate["point"])
+                else None
+            )
+            records.append(
+                {
+                    **estimate,
+                    "part": part,
+                    "values": group["value"].tolist(),
+                    "reason": reason or estimate["reason"],
+                }
+            )
     return pd.DataFrame(records)
 
 
@@ -100,7 +144,11 @@ def component_correlations(rows: pd.DataFrame) -> pd.DataFrame:
         both = wide[[first, second]].dropna()
         result = spearman(both[first].tolist(), both[second].tolist())
         same = [part for part in (first, second) if both[part].round(DECIMALS).nunique() == 1]
-        reason = f"{' and '.join(same)} the same in all items" if result.n >= MIN_PAIRS and same else result.reason
+        reason = (
+            f"{' and '.join(same)} the same in all items"
+            if result.n >= MIN_PAIRS and same
+            else result.reason
+        )
         pairs.append((first, second, result.point, result.lo, result.hi, result.n, reason))
     return pd.DataFrame(pairs, columns=["one", "other", "point", "lo", "hi", "n", "reason"])
 
@@ -119,10 +167,16 @@ def item_reliability_rows(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFr
     fired = diagnosis_scores(scores)
     fired = fired[fired["value"] == 1].groupby("item_id")["rule"].apply(list).to_dict()
     gone = rows[rows["value"].isna()]
-    reasons = gone.assign(said=gone["part"] + ": " + gone["reason"].fillna("")).groupby("item_id")["said"].apply("; ".join)
+    reasons = (
+        gone.assign(said=gone["part"] + ": " + gone["reason"].fillna(""))
+        .groupby("item_id")["said"]
+        .apply("; ".join)
+    )
     table = wide.reset_index().rename(columns={"item_id": "item"})
     items = table["item"].tolist()
-    table["diagnosis"] = [", ".join(rule.replace("_", " ") for rule in fired.get(item, ())) for item in items]
+    table["diagnosis"] = [
+        ", ".join(rule.replace("_", " ") for rule in fired.get(item, ())) for item in items
+    ]
     table["why n/a"] = [str(reasons.get(item, "")) for item in items]
     return table
 
@@ -131,7 +185,9 @@ def item_component_rows(rows: pd.DataFrame, item_id: str) -> pd.DataFrame:
     """The parts of one item beside the suite's means: part, value, mean, status, reason."""
     item_scores = rows[rows["item_id"] == item_id]
     means = rows.groupby("part")["value"].mean()
-    return item_scores.assign(mean=item_scores["part"].map(means))[["part", "value", "mean", "status", "reason"]]
+    return item_scores.assign(mean=item_scores["part"].map(means))[
+        ["part", "value", "mean", "status", "reason"]
+    ]
 
 
 def diagnosis_scores(scores: pd.DataFrame) -> pd.DataFrame:
@@ -145,7 +201,10 @@ def diagnosis_means(scores: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFra
     if rates.empty:
         return rates
     item_scores = diagnosis_scores(scores)
-    common_reasons = {rule: next(iter(count_reasons(g)), "") for rule, g in item_scores[item_scores["value"].isna()].groupby("rule")["reason"]}
+    common_reasons = {
+        rule: next(iter(count_reasons(g)), "")
+        for rule, g in item_scores[item_scores["value"].isna()].groupby("rule")["reason"]
+    }
     reasons: list[Any] = [
         common_reasons.get(rule) or reason if pd.isna(point) else reason
         for rule, reason, point in zip(rates["rule"], rates["reason"], rates["point"], strict=True)
@@ -154,4 +213,8 @@ def diagnosis_means(scores: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFra
 
 
 def _with_rule(table: pd.DataFrame) -> pd.DataFrame:
-    return table.assign(rule=pd.Series([json.loads(text).get("rule", "") for text in table["facet"]], table.index, dtype="str"))
+    return table.assign(
+        rule=pd.Series(
+            [json.loads(text).get("rule", "") for text in table["facet"]], table.index, dtype="str"
+        )
+    )

@@ -25,10 +25,21 @@ def perturbation_table(scores: pd.DataFrame, means: pd.DataFrame) -> pd.DataFram
     """R and answer changes of each perturbation; a missing point says the commonest reason of its scores."""
     scored = with_perturbation(scores[scores["metric"].isin(CHARTED_METRICS)])
     gone = scored[scored["value"].isna()].groupby(["metric", "perturbation"])["reason"]
-    common_reasons = {(str(metric), str(name)): next(iter(count_reasons(reasons)), None) for (metric, name), reasons in gone}
+    common_reasons = {
+        (str(metric), str(name)): next(iter(count_reasons(reasons)), None)
+        for (metric, name), reasons in gone
+    }
     estimates = with_perturbation(means[means["metric"].isin(CHARTED_METRICS)])
-    rows = zip(estimates["metric"], estimates["perturbation"], estimates["reason"], estimates["point"], strict=True)
-    return estimates.assign(reason=[common_reasons.get((m, p)) or r if pd.isna(point) else r for m, p, r, point in rows])
+    rows = zip(
+        estimates["metric"],
+        estimates["perturbation"],
+        estimates["reason"],
+        estimates["point"],
+        strict=True,
+    )
+    return estimates.assign(
+        reason=[common_reasons.get((m, p)) or r if pd.isna(point) else r for m, p, r, point in rows]
+    )
 
 
 def cell_table(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -48,5 +59,7 @@ def item_step_means(scores: pd.DataFrame, perturbation: str) -> pd.DataFrame:
 def item_cell_table(means: pd.DataFrame, measure: str, items: list[str]) -> pd.DataFrame:
     """Some items of ``item_means`` against positions, in that order, on the scale of all items."""
     order = {name: i for i, name in enumerate(items)}
-    part = means[means["item_id"].isin(items)].sort_values("item_id", key=lambda ids: ids.map(order), kind="stable")
+    part = means[means["item_id"].isin(items)].sort_values(
+        "item_id", key=lambda ids: ids.map(order), kind="stable"
+    )
     return part.assign(metric=measure, top=scale_top(measure, means["value"].dropna()))

@@ -7,7 +7,14 @@ from collections.abc import Callable
 import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability, robustness
-from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source, with_mode
+from cotlab.analysis.tables.source import (
+    Choice,
+    FigureData,
+    FigureTable,
+    NoFigure,
+    Source,
+    with_mode,
+)
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURES
 from cotlab.metrics.ablation import redundancy
@@ -35,7 +42,11 @@ def _positions(source: Source, choice: Choice) -> FigureData | NoFigure:
         return missing_scorer("ablation")
     metric = choice.select("metric", known)
     table = with_mode(redundancy.position_table(source.scores[source.scores["metric"] == metric]))
-    return FigureData(table, choice=Choice(metric=metric)) if len(table) else NoFigure("no step has been scored")
+    return (
+        FigureData(table, choice=Choice(metric=metric))
+        if len(table)
+        else NoFigure("no step has been scored")
+    )
 
 
 def _modes(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -57,15 +68,21 @@ def _rrr(source: Source, choice: Choice) -> FigureData | NoFigure:
     rrr = estimates[(estimates["metric"] == "rrr") & (estimates["ccs"] == metric)]
     if rrr.empty:
         return NoFigure(NOT_ENDED)
-    ceiling = estimates[(estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)].set_index("mode")["point"]
+    ceiling = estimates[
+        (estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)
+    ].set_index("mode")["point"]
     limit = float(spec.params["ccs_threshold"])
     note = f"A step is redundant where its CCS ({metric}) is below the threshold {limit:g}."
-    return FigureData(rrr.assign(ceiling=rrr["mode"].map(ceiling), threshold=limit), note, Choice(metric=metric))
+    return FigureData(
+        rrr.assign(ceiling=rrr["mode"].map(ceiling), threshold=limit), note, Choice(metric=metric)
+    )
 
 
 def run_component_scores(source: Source) -> pd.DataFrame:
     """The parts of reliability of each item."""
-    return reliability.component_scores(source.scores[source.scores["metric"].isin(reliability.METRICS)])
+    return reliability.component_scores(
+        source.scores[source.scores["metric"].isin(reliability.METRICS)]
+    )
 
 
 def _reliability(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -88,7 +105,11 @@ def _diagnoses(source: Source, choice: Choice) -> FigureData | NoFigure:
     if not (source.scores["metric"] == "diagnosis").any():
         return missing_scorer("composite")
     rates = reliability.diagnosis_means(source.scores, source.estimates)
-    return NoFigure(NOT_ENDED) if rates.empty else FigureData(rates.sort_values("point", ascending=False))
+    return (
+        NoFigure(NOT_ENDED)
+        if rates.empty
+        else FigureData(rates.sort_values("point", ascending=False))
+    )
 
 
 def _perturbations(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -120,7 +141,11 @@ def faceted_tables(source: Source) -> tuple[pd.DataFrame, pd.DataFrame]:
 def chosen_setting(scores: pd.DataFrame, choice: Choice) -> mediation.Setting | None:
     """The chosen setting, or the first; None where the run has none."""
     settings_by_key = {"~".join(s): s for s in mediation.available_settings(scores)}
-    return settings_by_key[choice.select("setting", list(settings_by_key))] if settings_by_key else None
+    return (
+        settings_by_key[choice.select("setting", list(settings_by_key))]
+        if settings_by_key
+        else None
+    )
 
 
 def _mediated(kind: str, none: str) -> Callable[[Source, Choice], FigureData | NoFigure]:
@@ -138,7 +163,11 @@ def _mediated(kind: str, none: str) -> Callable[[Source, Choice], FigureData | N
             return NoFigure(NOT_ENDED if means.empty else none)
         if kind == "spans_of_sources" and table["source"].nunique() < 2:
             return NoFigure("the run has one source only: span_heatmap shows it")
-        note = "" if kind in ("density", "spans_of_sources") else f"Source {metric_label(setting.source)}."
+        note = (
+            ""
+            if kind in ("density", "spans_of_sources")
+            else f"Source {metric_label(setting.source)}."
+        )
         return FigureData(table, note, Choice(setting="~".join(setting)))
 
     return make
@@ -148,8 +177,12 @@ def _lengths(source: Source, choice: Choice) -> FigureData | NoFigure:
     suite = read.get_suite(source.store, source.row["suite"])
     steps = pd.Series([len(item.steps) for item in suite.items])
     if not steps.any():
-        return NoFigure("the suite's items have no chains: they are the model's own, or were not published")
-    return FigureData(steps.value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps"))
+        return NoFigure(
+            "the suite's items have no chains: they are the model's own, or were not published"
+        )
+    return FigureData(
+        steps.value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps")
+    )
 
 
 def _doses(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -166,14 +199,24 @@ RRR_BY_MODE = FigureTable("rrr_by_mode", "run", _rrr, CCS_METRICS)
 RELIABILITY_PARTS = FigureTable("reliability_parts", "run", _reliability, reliability.METRICS)
 SIGNAL_CORRELATION = FigureTable("signal_correlation", "run", _correlations, reliability.METRICS)
 DIAGNOSIS_RATES = FigureTable("diagnosis_rates", "run", _diagnoses, ("diagnosis",))
-ROBUSTNESS_BY_PERTURBATION = FigureTable("robustness_by_perturbation", "run", _perturbations, tuple(MEASURES))
+ROBUSTNESS_BY_PERTURBATION = FigureTable(
+    "robustness_by_perturbation", "run", _perturbations, tuple(MEASURES)
+)
 PERTURBATION_CELLS = FigureTable("perturbation_cells", "run", _cells, tuple(MEASURES))
 CHAIN_LENGTHS = FigureTable("chain_lengths", "suite", _lengths)
 VALIDATION_DOSES = FigureTable("validation_doses", "store", _doses)
-CMI_DENSITY = FigureTable("cmi_density", "run", _mediated("density", "no share of the positions was patched"), ("cmi",))
-SPAN_HEATMAP = FigureTable("span_heatmap", "run", _mediated("spans", "no span was patched"), ("cmi",))
+CMI_DENSITY = FigureTable(
+    "cmi_density", "run", _mediated("density", "no share of the positions was patched"), ("cmi",)
+)
+SPAN_HEATMAP = FigureTable(
+    "span_heatmap", "run", _mediated("spans", "no span was patched"), ("cmi",)
+)
 SPAN_HEATMAP_SOURCES = FigureTable(
     "span_heatmap", "run", _mediated("spans_of_sources", "no span was patched"), ("cmi",)
 )
-LAYER_PROFILE = FigureTable("layer_profile", "run", _mediated("layers", "no single layer was patched"), ("cmi",))
-MEDIATION_INDICES = FigureTable("mediation_indices", "run", _mediated("indices", "no index was estimated"), ("cmi",))
+LAYER_PROFILE = FigureTable(
+    "layer_profile", "run", _mediated("layers", "no single layer was patched"), ("cmi",)
+)
+MEDIATION_INDICES = FigureTable(
+    "mediation_indices", "run", _mediated("indices", "no index was estimated"), ("cmi",)
+)

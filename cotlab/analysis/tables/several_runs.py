@@ -12,7 +12,7 @@ from cotlab.analysis.paired import RATE, SCORED, THRESHOLD
 from cotlab.analysis.tables import comparison
 from cotlab.analysis.tables import unfaithfulness as unfaithful
 from cotlab.analysis.tables.run import missing_scorer
-from cotlab.analysis.tables.source import NoFigure, Choice, FigureData, FigureTable, Source
+from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
 from cotlab.core.errors import ConfigError
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
@@ -36,7 +36,9 @@ class Group(NamedTuple):
 
     def note(self, metric: str, name: str | None = None) -> str:
         """Which runs have a metric (of a classifier), in words; "" where it is one."""
-        rows = self.values[(self.values["metric"] == metric) & (name is None or self.values["name"] == name)]
+        rows = self.values[
+            (self.values["metric"] == metric) & (name is None or self.values["name"] == name)
+        ]
         known = set(rows["run"])
         return _runs_note(self.source, [run for run in self.where if run in known])
 
@@ -47,9 +49,15 @@ def _group(source: Source) -> Group:
     runs = {member.run_id: member for member in source.tagged_runs}
     scores = {run: read.run_scores(source.store, run, metrics=unfaithful.METRICS) for run in runs}
     scores = {run: table for run, table in scores.items() if len(table)}
-    item_values = unfaithful.collect_item_values(scores, {run: read.item_categories(source.store, run) for run in scores})
+    item_values = unfaithful.collect_item_values(
+        scores, {run: read.item_categories(source.store, run) for run in scores}
+    )
     models_and_tags = {run: (str(runs[run].row["model"]), runs[run].plan.tags) for run in scores}
-    where = unfaithful.axis_positions(models_and_tags, *unfaithful.default_layout(models_and_tags)) if models_and_tags else {}
+    where = (
+        unfaithful.axis_positions(models_and_tags, *unfaithful.default_layout(models_and_tags))
+        if models_and_tags
+        else {}
+    )
     return Group(source, item_values, where)
 
 
@@ -57,8 +65,16 @@ def _runs_note(source: Source, runs: list[str]) -> str:
     """Which runs a figure is of, and which of the others are partial; "" where it is of one."""
     if len(runs) < 2:
         return ""
-    listed = ", ".join(runs) if len(runs) <= _NAMED else f"{len(runs)}, {source.run_id} and those with tags on its suite"
-    partial = [member.run_id for member in source.tagged_runs if member.run_id in runs and member is not source and member.partial]
+    listed = (
+        ", ".join(runs)
+        if len(runs) <= _NAMED
+        else f"{len(runs)}, {source.run_id} and those with tags on its suite"
+    )
+    partial = [
+        member.run_id
+        for member in source.tagged_runs
+        if member.run_id in runs and member is not source and member.partial
+    ]
     return f"Runs: {listed}." + (f" Partial: {', '.join(partial)}." if partial else "")
 
 
@@ -77,7 +93,11 @@ def _rates(source: Source, choice: Choice) -> FigureData | NoFigure:
     if name is None:
         return missing_scorer("unfaithfulness")
     table = unfaithful.rate_points(group.values, group.where, name)
-    return FigureData(table, _join_sentences(f"Classifier {name}, {_THRESHOLD_NOTE}", group.note(SCORED, name)), Choice(classifier=name))
+    return FigureData(
+        table,
+        _join_sentences(f"Classifier {name}, {_THRESHOLD_NOTE}", group.note(SCORED, name)),
+        Choice(classifier=name),
+    )
 
 
 def _sweep(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -85,7 +105,11 @@ def _sweep(source: Source, choice: Choice) -> FigureData | NoFigure:
     if name is None:
         return missing_scorer("unfaithfulness")
     table = unfaithful.sweep_points(group.values, group.where, name, THRESHOLD)
-    return FigureData(table, _join_sentences(f"Classifier {name}.", group.note(SCORED, name)), Choice(classifier=name))
+    return FigureData(
+        table,
+        _join_sentences(f"Classifier {name}.", group.note(SCORED, name)),
+        Choice(classifier=name),
+    )
 
 
 def _categories(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -99,15 +123,24 @@ def _categories(source: Source, choice: Choice) -> FigureData | NoFigure:
     visible = places[:MAX_CATEGORIES]
     left = f"{len(visible)} of {len(places)} categories." if len(visible) < len(places) else ""
     note = _join_sentences(f"Classifier {name}, {_THRESHOLD_NOTE}", left, group.note(SCORED, name))
-    return FigureData(table[table["at"].isin(visible)].reset_index(drop=True), note, Choice(classifier=name))
+    return FigureData(
+        table[table["at"].isin(visible)].reset_index(drop=True), note, Choice(classifier=name)
+    )
 
 
 def _agreement(source: Source, choice: Choice) -> FigureData | NoFigure:
     group = _group(source)
     known = unfaithful.classifier_names(group.of(source.run_id, SCORED))
     if len(known) < 2:
-        return NoFigure("the run has one classifier only: there is nothing to agree with") if known else missing_scorer("unfaithfulness")
-    return FigureData(unfaithful.kappa_pairs(group.values), _join_sentences(_THRESHOLD_NOTE.capitalize(), group.note(SCORED)))
+        return (
+            NoFigure("the run has one classifier only: there is nothing to agree with")
+            if known
+            else missing_scorer("unfaithfulness")
+        )
+    return FigureData(
+        unfaithful.kappa_pairs(group.values),
+        _join_sentences(_THRESHOLD_NOTE.capitalize(), group.note(SCORED)),
+    )
 
 
 def _judges(source: Source, choice: Choice) -> FigureData | NoFigure:
@@ -117,41 +150,68 @@ def _judges(source: Source, choice: Choice) -> FigureData | NoFigure:
     stored: dict[tuple[str, str], Interval] = {}
     for member in source.tagged_runs:
         stored |= unfaithful.stored_means(member.run_id, member.estimates)
-    return FigureData(unfaithful.judge_points(group.values, group.where, stored), group.note(unfaithful.JUDGE))
+    return FigureData(
+        unfaithful.judge_points(group.values, group.where, stored), group.note(unfaithful.JUDGE)
+    )
 
 
 def _sizes(source: Source, choice: Choice) -> FigureData | NoFigure:
     group = _group(source)
     rows = group.of(source.run_id, *unfaithful.SIZES)
-    known = [name for name in unfaithful.SIZES if name in set(rows[rows["value"].notna()]["metric"])]
+    known = [
+        name for name in unfaithful.SIZES if name in set(rows[rows["value"].notna()]["metric"])
+    ]
     if not known:
         return missing_scorer("unfaithfulness") if rows.empty else NoFigure("no chain has a length")
     metric = choice.select("metric", known)
-    return FigureData(unfaithful.size_points(group.values, group.where, metric), group.note(metric), Choice(metric=metric))
+    return FigureData(
+        unfaithful.size_points(group.values, group.where, metric),
+        group.note(metric),
+        Choice(metric=metric),
+    )
 
 
 def _ratios(source: Source, choice: Choice) -> FigureData | NoFigure:
     group = _group(source)
     rows = group.of(source.run_id, unfaithful.RATIO)
     if rows["value"].notna().any():
-        return FigureData(unfaithful.ratio_points(group.values, group.where), group.note(unfaithful.RATIO))
-    return missing_scorer("unfaithfulness") if rows.empty else NoFigure("no response has a ratio of process to result words")
+        return FigureData(
+            unfaithful.ratio_points(group.values, group.where), group.note(unfaithful.RATIO)
+        )
+    return (
+        missing_scorer("unfaithfulness")
+        if rows.empty
+        else NoFigure("no response has a ratio of process to result words")
+    )
 
 
 def _differences(source: Source, choice: Choice) -> FigureData | NoFigure:
     """The differences of the other runs to the base, over the metrics of one scorer and one unit."""
-    names = sorted({spec.name for spec in source.plan.scorers}, key=lambda name: (name != SCORED, name))
+    names = sorted(
+        {spec.name for spec in source.plan.scorers}, key=lambda name: (name != SCORED, name)
+    )
     if choice.metric is not None:  # the scorer that gives it
         metric = SCORED if choice.metric == RATE else choice.metric
         given = set(source.scores[source.scores["metric"] == metric]["scorer"])
         names = [name for name in names if name in given] or names
     ready = [member for member in source.tagged_runs if int(member.row["n_ended"])]
-    scorer = next((name for name in names if sum(_has_scorer(member, name) for member in ready) > 1), None)
+    scorer = next(
+        (name for name in names if sum(_has_scorer(member, name) for member in ready) > 1), None
+    )
     runs = [member for member in ready if scorer is not None and _has_scorer(member, scorer)]
     if scorer is None or source not in runs:
-        return NoFigure("it takes two runs: no other with tags and scores of the same scorer shares this run's suite")
+        return NoFigure(
+            "it takes two runs: no other with tags and scores of the same scorer shares this run's"
+            " suite"
+        )
     base = comparison.default_base([member.row for member in runs])
-    others = unfaithful.order_by_epoch({member.run_id: (str(member.row["model"]), member.plan.tags) for member in runs if member.run_id != base})
+    others = unfaithful.order_by_epoch(
+        {
+            member.run_id: (str(member.row["model"]), member.plan.tags)
+            for member in runs
+            if member.run_id != base
+        }
+    )
     try:
         compared = compare_runs(source.store, base, others, scorers=(scorer,))
     except ConfigError as error:
@@ -159,12 +219,20 @@ def _differences(source: Source, choice: Choice) -> FigureData | NoFigure:
     known = list(dict.fromkeys(row.metric for c in compared.comparisons for row in c.rows))
     metrics = () if choice.metric is None else (choice.select("metric", known),)
     tags = {member.run_id: member.plan.tags for member in runs if member.run_id in others}
-    bars = next(iter(comparison.bars_by_unit(compared, metric_cards([member.plan for member in runs]), tags, metrics).values()))
+    bars = next(
+        iter(
+            comparison.bars_by_unit(
+                compared, metric_cards([member.plan for member in runs]), tags, metrics
+            ).values()
+        )
+    )
     part = bars.iloc[: comparison.MAX_BARS]
     note = _join_sentences(
-        f"Base: {base}.", comparison.threshold_note(compared, THRESHOLD),
-        f"{len(part)} of {len(bars)} differences." if len(part) < len(bars) else "", _runs_note(source, [base, *others]),
-    )  # fmt: skip
+        f"Base: {base}.",
+        comparison.threshold_note(compared, THRESHOLD),
+        f"{len(part)} of {len(bars)} differences." if len(part) < len(bars) else "",
+        _runs_note(source, [base, *others]),
+    )
     return FigureData(part, note, Choice(metric=choice.metric))
 
 

@@ -45,7 +45,9 @@ class Choice(NamedTuple):
         """The chosen one of ``known``, else its first; ConfigError where what was chosen is not among them."""
         value = getattr(self, name)
         if value is not None and value not in known:
-            raise ConfigError(f"{name} {value!r} is not in this run; there are: {', '.join(known[:20])}")
+            raise ConfigError(
+                f"{name} {value!r} is not in this run; there are: {', '.join(known[:20])}"
+            )
         return str(value) if value is not None else known[0]
 
 
@@ -70,9 +72,9 @@ class NoFigure(NamedTuple):
 class FigureTable:
     """A figure's way from the store.
 
-    ``figure`` is the name of its builder, ``of`` what one table is of, ``make`` a function of a run. Of ``metrics`` a run has
-    at least one where it can have the figure; without any named it always can. ``runs`` is how many it takes: this one, and
-    others with tags on its suite.
+    ``figure`` is the name of its builder, ``of`` what one table is of, ``make`` a function of a
+    run. Of ``metrics`` a run has at least one where it can have the figure; without any named it
+    always can. ``runs`` is how many it takes: this one, and others with tags on its suite.
     """
 
     figure: str
@@ -112,7 +114,11 @@ class Source:
     def tagged_runs(self) -> list[Source]:
         """This run and the others with tags on its suite, the newest first; at most ``MOST_RUNS``."""
         rows = read.list_runs(self.store).to_dict("records")
-        alike = [str(r["id"]) for r in rows if r["suite"] == self.row["suite"] and read.stored_plan(r).tags]
+        alike = [
+            str(r["id"])
+            for r in rows
+            if r["suite"] == self.row["suite"] and read.stored_plan(r).tags
+        ]
         others = [run for run in alike if run != self.run_id][: MAX_RUNS - 1]
         order = [str(r["id"]) for r in rows if str(r["id"]) in (self.run_id, *others)]
         return [self if run == self.run_id else Source(self.store, run) for run in order]
@@ -127,7 +133,9 @@ class Source:
         """All estimates, with columns for the mode and the metric that a statistic is of."""
         table = read.run_estimates(self.store, self.run_id)
         facets = [json.loads(text) for text in table["facet"]]
-        return table.assign(mode=[f.get("mode", "") for f in facets], ccs=[f.get("metric", "") for f in facets])
+        return table.assign(
+            mode=[f.get("mode", "") for f in facets], ccs=[f.get("metric", "") for f in facets]
+        )
 
     @cached_property
     def items(self) -> list[str]:
@@ -165,7 +173,11 @@ class Source:
         """What is said on every figure of a run that has not scored all of its items, or some with errors; else ""."""
         ended, errors = int(self.row["n_ended"]), int(self.row["n_errors"])
         total = int(self.row["n_items"]) * len(self.plan.scorers)
-        return f"Partial: {ended} of {total} items scored, {errors} scores with an error." if ended < total or errors else ""
+        return (
+            f"Partial: {ended} of {total} items scored, {errors} scores with an error."
+            if ended < total or errors
+            else ""
+        )
 
 
 def with_mode(table: pd.DataFrame) -> pd.DataFrame:

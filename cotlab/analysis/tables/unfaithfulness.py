@@ -16,15 +16,33 @@ from cotlab.stats.intervals import Interval, log_ratio_interval, no_interval, t_
 from cotlab.stats.paired import mcnemar
 
 SIZES = {"chain_tokens": "tokens", "chain_characters": "characters", "chain_steps": "steps"}
-RATIO, PROCESS, RESULT, JUDGE = "process_result_ratio", "process_words", "result_words", "judge_score"
+RATIO, PROCESS, RESULT, JUDGE = (
+    "process_result_ratio",
+    "process_words",
+    "result_words",
+    "judge_score",
+)
 BASE = "base"
-"""The value of the tag condition that stands first on an axis, whatever else the run is tagged with."""
+"""The value of the tag condition that stands first on an axis, whatever else the run is tagged
+with."""
 METRICS = (SCORED, *SIZES, RATIO, JUDGE)
 SCORERS = ("unfaithfulness", "judge")
 """Any of them gives the figures something to show."""
 CLASSIFIER_ORDER = ("combined", "truncation", "early_answer", "hint", "process_result")
 """Classifiers in the order in which one of them is shown first."""
-POINT_COLUMNS = ["group", "at", "point", "lo", "hi", "n", "n_undefined", "method", "confidence", "reason", "values"]
+POINT_COLUMNS = [
+    "group",
+    "at",
+    "point",
+    "lo",
+    "hi",
+    "n",
+    "n_undefined",
+    "method",
+    "confidence",
+    "reason",
+    "values",
+]
 SWEEP = tuple(i / 20 for i in range(21))
 """Thresholds of the sweep, each 0.05."""
 
@@ -36,26 +54,36 @@ class AxisPosition(NamedTuple):
     at: str
 
 
-def axis_positions(runs: Mapping[str, tuple[str, Mapping[str, str]]], along: str, colour: str) -> dict[str, AxisPosition]:
+def axis_positions(
+    runs: Mapping[str, tuple[str, Mapping[str, str]]], along: str, colour: str
+) -> dict[str, AxisPosition]:
     """The place of each run.
 
     Parameters
     ----------
     runs : mapping of a run's id to its model and tags
     along, colour : str
-        "model", "run" or the name of a tag. A run that is tagged condition=base is at "base"; another without that tag is at
-        the value of its tag condition, or at "no TAG".
+        "model", "run" or the name of a tag. A run that is tagged condition=base is at "base";
+        another without that tag is at the value of its tag condition, or at "no TAG".
 
     Returns
     -------
     dict of str to Place
-        In the order of the axis: words first, then numbers by size. Two runs that would share a place are told apart by
-        their ids in the group.
+        In the order of the axis: words first, then numbers by size. Two runs that would share a
+        place are told apart by their ids in the group.
     """
-    positions = {run: AxisPosition(_named(run, *entry, colour), _named(run, *entry, along)) for run, entry in runs.items()}
+    positions = {
+        run: AxisPosition(_named(run, *entry, colour), _named(run, *entry, along))
+        for run, entry in runs.items()
+    }
     used_positions = list(positions.values())
-    positions = {run: AxisPosition(f"{p.group} ({run})", p.at) if used_positions.count(p) > 1 else p for run, p in positions.items()}
-    return dict(sorted(positions.items(), key=lambda entry: (*_order(entry[1].at), _order(entry[1].group))))
+    positions = {
+        run: AxisPosition(f"{p.group} ({run})", p.at) if used_positions.count(p) > 1 else p
+        for run, p in positions.items()
+    }
+    return dict(
+        sorted(positions.items(), key=lambda entry: (*_order(entry[1].at), _order(entry[1].group)))
+    )
 
 
 def layout_options(runs: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[str]:
@@ -69,7 +97,10 @@ def default_layout(runs: Mapping[str, tuple[str, Mapping[str, str]]]) -> tuple[s
     known = layout_options(runs)
     apart = len({model for model, _ in runs.values()}) == len(runs)
     coloured = apart and len(runs) > 1 and "condition" in known
-    return "epoch" if "epoch" in known else "model" if apart else "run", "condition" if coloured else "model"
+    return (
+        "epoch" if "epoch" in known else "model" if apart else "run",
+        "condition" if coloured else "model",
+    )
 
 
 def order_by_epoch(runs: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[str]:
@@ -81,17 +112,24 @@ def order_by_epoch(runs: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[st
 def classifier_names(values: pd.DataFrame) -> list[str]:
     """The classifiers that scored, the one that is shown first at the head."""
     names = sorted(str(name) for name in values[values["metric"] == SCORED]["name"].unique())
-    return sorted(names, key=lambda name: CLASSIFIER_ORDER.index(name) if name in CLASSIFIER_ORDER else len(CLASSIFIER_ORDER))
+    return sorted(
+        names,
+        key=lambda name: (
+            CLASSIFIER_ORDER.index(name) if name in CLASSIFIER_ORDER else len(CLASSIFIER_ORDER)
+        ),
+    )
 
 
-def collect_item_values(scores: Mapping[str, pd.DataFrame], categories: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+def collect_item_values(
+    scores: Mapping[str, pd.DataFrame], categories: Mapping[str, Mapping[str, str]]
+) -> pd.DataFrame:
     """One row a run, metric, named facet and item.
 
     Returns
     -------
     DataFrame
-        run, metric, name (the classifier's or the judge's, "" for others), item_id, category, value (mean of the defined
-        draws, NaN where there is none), why.
+        run, metric, name (the classifier's or the judge's, "" for others), item_id, category, value
+        (mean of the defined draws, NaN where there is none), why.
     """
     frames = []
     for run, table in scores.items():
@@ -103,32 +141,53 @@ def collect_item_values(scores: Mapping[str, pd.DataFrame], categories: Mapping[
         named = [categories.get(run, {}).get(item, "") for item in means["item_id"]]
         frames.append(means.assign(run=run, category=named))
     columns = ["run", "metric", "name", "item_id", "category", "value", "why"]
-    return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+    return (
+        pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+    )
 
 
 def rate_points(
-    values: pd.DataFrame, where: Mapping[str, AxisPosition], classifier: str, threshold: float = THRESHOLD
+    values: pd.DataFrame,
+    where: Mapping[str, AxisPosition],
+    classifier: str,
+    threshold: float = THRESHOLD,
 ) -> pd.DataFrame:
     """The share of each run's items whose score reaches the threshold, with its Wilson interval."""
     scored = values[(values["metric"] == SCORED) & (values["name"] == classifier)]
-    return _points([(position, _rate(part, threshold), part) for position, part in _by_run(scored, where)])
+    return _points(
+        [(position, _rate(part, threshold), part) for position, part in _by_run(scored, where)]
+    )
 
 
-def sweep_points(values: pd.DataFrame, where: Mapping[str, AxisPosition], classifier: str, threshold: float) -> pd.DataFrame:
+def sweep_points(
+    values: pd.DataFrame, where: Mapping[str, AxisPosition], classifier: str, threshold: float
+) -> pd.DataFrame:
     """The same share at each threshold of ``SWEEP`` and at the chosen one; a group is a run here."""
     scored = values[(values["metric"] == SCORED) & (values["name"] == classifier)]
     tables = []
     for position, part in _by_run(scored, where):
         named = AxisPosition(_position_label(position, where), "")
         for step in sorted({*SWEEP, threshold}):
-            tables.append(_points([(named, _rate(part, step), part)]).assign(threshold=step, chosen=threshold))
-    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=[*POINT_COLUMNS, "threshold", "chosen"])
-    return table.assign(scores=table["values"], values=None)  # behind a rate at a threshold no single value stands
+            tables.append(
+                _points([(named, _rate(part, step), part)]).assign(threshold=step, chosen=threshold)
+            )
+    table = (
+        pd.concat(tables, ignore_index=True)
+        if tables
+        else pd.DataFrame(columns=[*POINT_COLUMNS, "threshold", "chosen"])
+    )
+    return table.assign(
+        scores=table["values"], values=None
+    )  # behind a rate at a threshold no single value stands
 
 
-def category_points(values: pd.DataFrame, where: Mapping[str, AxisPosition], classifier: str, threshold: float) -> pd.DataFrame:
+def category_points(
+    values: pd.DataFrame, where: Mapping[str, AxisPosition], classifier: str, threshold: float
+) -> pd.DataFrame:
     """The same share within each category; the group is the run, the place the category."""
-    scored = values[(values["metric"] == SCORED) & (values["name"] == classifier) & (values["category"] != "")]
+    scored = values[
+        (values["metric"] == SCORED) & (values["name"] == classifier) & (values["category"] != "")
+    ]
     rows = []
     for category, part in scored.groupby("category", sort=True):
         for position, some in _by_run(part, where):
@@ -140,7 +199,8 @@ def category_points(values: pd.DataFrame, where: Mapping[str, AxisPosition], cla
 def kappa_pairs(values: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
     """Cohen's kappa and McNemar's exact test of each two classifiers, over the responses of all runs that both scored.
 
-    Responses of several runs to the same items are not independent: there kappa has no interval, and nothing is tested.
+    Responses of several runs to the same items are not independent: there kappa has no interval,
+    and nothing is tested.
     """
     scored = values[values["metric"] == SCORED]
     wide = scored.pivot_table(index=["run", "item_id"], columns="name", values="value")
@@ -148,25 +208,54 @@ def kappa_pairs(values: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFr
     for left, right in combinations(sorted(wide.columns), 2):
         both = wide[[left, right]].dropna()
         first, second = (both[left] >= threshold).tolist(), (both[right] >= threshold).tolist()
-        kappa = cohen_kappa(first, second) if first else no_interval(None, 0, "no response was scored by both")
+        kappa = (
+            cohen_kappa(first, second)
+            if first
+            else no_interval(None, 0, "no response was scored by both")
+        )
         test_note, again = "", both.index.get_level_values("item_id").has_duplicates
         if again and kappa.point is not None:
-            kappa = no_interval(kappa.point, kappa.n, "the same items in several runs are not independent: choose one run")
+            kappa = no_interval(
+                kappa.point,
+                kappa.n,
+                "the same items in several runs are not independent: choose one run",
+            )
         if first and not again:
             test = mcnemar(first, second)
             only = sum(a and not b for a, b in zip(first, second, strict=True))
             other_only = sum(b and not a for a, b in zip(first, second, strict=True))
             p = "n/a" if test.p is None else f"{test.p:.3g}"
             test_note = f"Only {left}: {only}; only {right}: {other_only}; McNemar exact p = {p}"
-        reason = (kappa.reason or "").replace("the first rater", left).replace("the second rater", right) or None
-        rows.append((left, right, kappa.point, kappa.lo, kappa.hi, len(first), kappa.method, reason, test_note))
-    return pd.DataFrame(rows, columns=["one", "other", "point", "lo", "hi", "n", "method", "reason", "mcnemar"])
+        reason = (kappa.reason or "").replace("the first rater", left).replace(
+            "the second rater", right
+        ) or None
+        rows.append(
+            (
+                left,
+                right,
+                kappa.point,
+                kappa.lo,
+                kappa.hi,
+                len(first),
+                kappa.method,
+                reason,
+                test_note,
+            )
+        )
+    return pd.DataFrame(
+        rows, columns=["one", "other", "point", "lo", "hi", "n", "method", "reason", "mcnemar"]
+    )
 
 
-def size_points(values: pd.DataFrame, where: Mapping[str, AxisPosition], metric: str) -> pd.DataFrame:
+def size_points(
+    values: pd.DataFrame, where: Mapping[str, AxisPosition], metric: str
+) -> pd.DataFrame:
     """The mean of one of ``SIZES`` in each run with its t interval."""
     scored = values[values["metric"] == metric]
-    rows = [(position, t_interval(part["value"].dropna().tolist()), part) for position, part in _by_run(scored, where)]
+    rows = [
+        (position, t_interval(part["value"].dropna().tolist()), part)
+        for position, part in _by_run(scored, where)
+    ]
     return _points(rows).assign(measure=SIZES[metric])
 
 
@@ -180,10 +269,15 @@ def ratio_points(values: pd.DataFrame, where: Mapping[str, AxisPosition]) -> pd.
     return _points(rows).assign(n_zero=zeros)
 
 
-def judge_points(values: pd.DataFrame, where: Mapping[str, AxisPosition], stored: Mapping[tuple[str, str], Interval]) -> pd.DataFrame:
+def judge_points(
+    values: pd.DataFrame,
+    where: Mapping[str, AxisPosition],
+    stored: Mapping[tuple[str, str], Interval],
+) -> pd.DataFrame:
     """The mean score of each judge in each run: the stored estimate, else the mean over items with its t interval.
 
-    Where one judge scored, ``code`` is the place of a group among all groups, so that it looks as in figures with more of them.
+    Where one judge scored, ``code`` is the place of a group among all groups, so that it looks as
+    in figures with more of them.
     """
     scored = values[values["metric"] == JUDGE]
     rows = []
@@ -193,7 +287,9 @@ def judge_points(values: pd.DataFrame, where: Mapping[str, AxisPosition], stored
         result = stored.get((str(run), str(judge))) or t_interval(part["value"].dropna().tolist())
         position = where[str(run)]
         several = scored["name"].nunique() > 1
-        rows.append((AxisPosition(str(judge) if several else position.group, position.at), result, part))
+        rows.append(
+            (AxisPosition(str(judge) if several else position.group, position.at), result, part)
+        )
     order = {position.at: k for k, position in enumerate(where.values())}
     result = _points(sorted(rows, key=lambda row: order[row[0].at]))
     groups = list(dict.fromkeys(position.group for position in where.values()))
@@ -213,7 +309,9 @@ def _interval(e: Mapping[Any, Any]) -> Interval:
     return Interval(point, lo, hi, int(e["n"]), str(e["method"]), float(e["confidence"]), reason)
 
 
-def _by_run(values: pd.DataFrame, where: Mapping[str, AxisPosition]) -> list[tuple[AxisPosition, pd.DataFrame]]:
+def _by_run(
+    values: pd.DataFrame, where: Mapping[str, AxisPosition]
+) -> list[tuple[AxisPosition, pd.DataFrame]]:
     of = {str(run): part for run, part in values.groupby("run", sort=False)}
     return [(position, of[run]) for run, position in where.items() if run in of]
 
@@ -230,7 +328,11 @@ def _rate(part: pd.DataFrame, threshold: float) -> Interval:
     known = part["value"].dropna()
     if known.empty:
         reasons = part["why"].dropna()
-        return no_interval(None, 0, str(reasons.iloc[0]) if len(reasons) else "no response has a score of this classifier")
+        return no_interval(
+            None,
+            0,
+            str(reasons.iloc[0]) if len(reasons) else "no response has a score of this classifier",
+        )
     return wilson(int((known >= threshold).sum()), len(known))
 
 
@@ -238,11 +340,21 @@ def _points(rows: Sequence[tuple[AxisPosition, Interval, pd.DataFrame]]) -> pd.D
     records: list[dict[str, Any]] = []
     for position, interval, part in rows:
         known = part["value"].dropna().tolist()
-        records.append({
-            "group": position.group, "at": position.at, "point": interval.point, "lo": interval.lo, "hi": interval.hi, "n": interval.n,
-            "n_undefined": len(part) - len(known), "method": interval.method, "confidence": interval.level, "reason": interval.reason,
-            "values": known if len(known) <= 20 else None,
-        })  # fmt: skip
+        records.append(
+            {
+                "group": position.group,
+                "at": position.at,
+                "point": interval.point,
+                "lo": interval.lo,
+                "hi": interval.hi,
+                "n": interval.n,
+                "n_undefined": len(part) - len(known),
+                "method": interval.method,
+                "confidence": interval.level,
+                "reason": interval.reason,
+                "values": known if len(known) <= 20 else None,
+            }
+        )
     return pd.DataFrame(records, columns=POINT_COLUMNS)
 
 

@@ -27,7 +27,10 @@ def web_page(figure: Any, title: str, caption: str, font: str) -> str:
     ``title`` and ``caption`` are plain text and escaped here.
     """
     body: str = figure.to_html(
-        full_html=False, include_plotlyjs=True, include_mathjax=False, config={"displaylogo": False, "responsive": True}
+        full_html=False,
+        include_plotlyjs=True,
+        include_mathjax=False,
+        config={"displaylogo": False, "responsive": True},
     )
     head = _HEAD.format(title=html.escape(title), font=html.escape(font))
     return f"{head}{body}\n<p>{html.escape(caption)}</p>\n</body></html>\n"

@@ -13,9 +13,10 @@ SMALLEST_PT = 7.0
 class Preset(NamedTuple):
     """A venue's figure: widths and text size in points, as they are on paper.
 
-    ``column_pt`` is the width of one column, ``page_pt`` that of the whole page: a figure that needs more room than a column
-    gives takes the page. ``text_pt`` is the size of axis titles; the title is larger, ticks are smaller, none below 7 pt.
-    ``tall_pt`` is the most that a figure without named rows may be high.
+    ``column_pt`` is the width of one column, ``page_pt`` that of the whole page: a figure that
+    needs more room than a column gives takes the page. ``text_pt`` is the size of axis titles; the
+    title is larger, ticks are smaller, none below 7 pt. ``tall_pt`` is the most that a figure
+    without named rows may be high.
     """
 
     name: str

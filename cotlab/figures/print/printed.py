@@ -1,6 +1,7 @@
 """The printed form of a figure: as wide as a venue's column, its words at least 7 pt, every mark a vector.
 
-What a screen figure says in its subtitle goes to the caption: on paper the card holds the title, the axes and the marks.
+What a screen figure says in its subtitle goes to the caption: on paper the card holds the title,
+the axes and the marks.
 """
 
 from __future__ import annotations
@@ -17,17 +18,39 @@ from cotlab.figures import style
 from cotlab.figures.print.presets import PT_PER_PX, SMALLEST_PT, Preset
 from cotlab.figures.print.rasters import as_vectors
 
-_SIZES = frozenset({
-    "standoff", "ticklen", "tickwidth", "gridwidth", "linewidth", "zerolinewidth", "thickness", "xshift", "yshift", "pad",
-    "arrowsize", "arrowwidth", "ax", "ay", "borderwidth", "borderpad", "tracegroupgap", "itemwidth", "l", "r",
-})  # fmt: skip
+_SIZES = frozenset(
+    {
+        "standoff",
+        "ticklen",
+        "tickwidth",
+        "gridwidth",
+        "linewidth",
+        "zerolinewidth",
+        "thickness",
+        "xshift",
+        "yshift",
+        "pad",
+        "arrowsize",
+        "arrowwidth",
+        "ax",
+        "ay",
+        "borderwidth",
+        "borderpad",
+        "tracegroupgap",
+        "itemwidth",
+        "l",
+        "r",
+    }
+)
 """Keys of a layout whose numbers are pixels."""
 _OF_LINES = frozenset({"width"})
 _TAG = re.compile(r"<[^>]*>")
 _LETTER = 0.54
-"""The width of a letter of the faces we use, in sizes of the letter; measured on words of axis labels, with a little room."""
+"""The width of a letter of the faces we use, in sizes of the letter; measured on words of axis
+labels, with a little room."""
 _MARKERS_AT, _LARGE = 0.8, 20
-"""A marker keeps more of its size than its surroundings where they shrink, unless it is a line or a circle around text."""
+"""A marker keeps more of its size than its surroundings where they shrink, unless it is a line or a
+circle around text."""
 
 
 def printed_figure(figure: Any, preset: Preset) -> Any:
@@ -42,34 +65,57 @@ def printed_figure(figure: Any, preset: Preset) -> Any:
     Returns
     -------
     plotly.graph_objects.Figure
-        Of ``preset``'s width in px (points / 0.75) and a height of its own, without a subtitle and without any trace or
-        pattern that a page would hold as an image. ``layout.meta`` keeps title and subtitle as they were given.
+        Of ``preset``'s width in px (points / 0.75) and a height of its own, without a subtitle and
+        without any trace or pattern that a page would hold as an image. ``layout.meta`` keeps title
+        and subtitle as they were given.
     """
     spec = as_vectors(go.Figure(figure)).to_dict()
     layout = spec["layout"]
     scale = preset.text_pt / PT_PER_PX / style.TEXT_SIZE
     least = SMALLEST_PT / PT_PER_PX + 0.05
     template = layout.pop("template", None)
-    fig = go.Figure({"data": [_shrunk(trace, scale, least) for trace in spec["data"]],
-                     "layout": _shrunk({"template": template, **layout}, scale, least)})  # fmt: skip
+    fig = go.Figure(
+        {
+            "data": [_shrunk(trace, scale, least) for trace in spec["data"]],
+            "layout": _shrunk({"template": template, **layout}, scale, least),
+        }
+    )
     width = preset.column_px if needed_width(figure) * scale <= preset.column_px else preset.page_px
     meta = layout.get("meta") or {}
-    head = style.wrapped(str(meta.get("title", "")), max(20, int((width - 20 * scale) / (_LETTER * 1.08 * title_px(scale)))))
+    head = style.wrapped(
+        str(meta.get("title", "")),
+        max(20, int((width - 20 * scale) / (_LETTER * 1.08 * title_px(scale)))),
+    )
     line = 1.25 * title_px(scale)
     top = (line * len(head) + 14 * scale) if head else 14 * scale
     plot_height = float(meta.get("height") or layout.get("height") or 420) - 64 - 56
     legends = _legend_lines(figure, width, max(least, (style.TEXT_SIZE - 1) * scale))
-    bottom = 56 * scale + (legends * 1.6 * max(least, (style.TEXT_SIZE - 1) * scale) if legends else 0)
-    text, height = "<br>".join(f"<b>{part}</b>" for part in head), top + plot_height * scale + bottom
+    bottom = 56 * scale + (
+        legends * 1.6 * max(least, (style.TEXT_SIZE - 1) * scale) if legends else 0
+    )
+    text, height = (
+        "<br>".join(f"<b>{part}</b>" for part in head),
+        top + plot_height * scale + bottom,
+    )
     if preset.tall_pt is not None and not any(axis.ticktext for axis in fig.select_yaxes()):
         height = min(height, preset.tall_pt / PT_PER_PX)  # rows with a name each keep their height
     fig.update_layout(
-        width=round(width), height=round(height), margin={"t": top, "b": bottom},
-        title={"text": text, "font": {"size": title_px(scale), "color": style.INK},
-               "pad": {"l": 4 * scale, "t": 5 * scale + (0.85 * title_px(scale) if len(head) > 1 else 0)}},
-    )  # fmt: skip
+        width=round(width),
+        height=round(height),
+        margin={"t": top, "b": bottom},
+        title={
+            "text": text,
+            "font": {"size": title_px(scale), "color": style.INK},
+            "pad": {
+                "l": 4 * scale,
+                "t": 5 * scale + (0.85 * title_px(scale) if len(head) > 1 else 0),
+            },
+        },
+    )
     _fold(fig, width, least)
-    return fig  # a title of several lines stands higher than one of one, by its own first line: hence its padding
+    # a title of several lines stands higher than one of one, by its own first line: hence its
+    # padding
+    return fig
 
 
 def _fold(fig: Any, width: float, least: float) -> None:
@@ -77,9 +123,13 @@ def _fold(fig: Any, width: float, least: float) -> None:
     room = width - 90
     for axis in fig.select_xaxes():
         if axis.title.text:
-            size = float(axis.title.font.size or fig.layout.template.layout.xaxis.title.font.size or least)
+            size = float(
+                axis.title.font.size or fig.layout.template.layout.xaxis.title.font.size or least
+            )
             part = room * _share(axis.to_plotly_json())
-            axis.title.text = "<br>".join(style.wrapped(axis.title.text, max(12, int(part / (_LETTER * size)))))
+            axis.title.text = "<br>".join(
+                style.wrapped(axis.title.text, max(12, int(part / (_LETTER * size))))
+            )
     chars = max(16, int((width - 70) / (_LETTER * least)))
     for trace in fig.data:
         if trace.name and len(trace.name) > chars:
@@ -100,16 +150,27 @@ def needed_width(figure: Any) -> float:
         if not name.startswith(("xaxis", "yaxis")):
             continue
         texts = [str(text) for text in axis.get("ticktext") or ()]
-        size = float((axis.get("tickfont") or {}).get("size") or style.TEXT_SIZE - 1) if texts else 0.0
+        size = (
+            float((axis.get("tickfont") or {}).get("size") or style.TEXT_SIZE - 1) if texts else 0.0
+        )
         widest = max((_wide(text, size) for text in texts), default=0.0)
         if name.startswith("yaxis"):
             left = max(left, widest + 24)
         elif axis.get("tickangle") != -90:
             across = max(across, (widest + 8) * len(texts) / _share(axis))
     for trace in figure.data:
-        if trace.type == "bar" and trace.text is not None and not isinstance(trace.text, str) and trace.textangle == 0:
+        if (
+            trace.type == "bar"
+            and trace.text is not None
+            and not isinstance(trace.text, str)
+            and trace.textangle == 0
+        ):
             columns = len(set(trace.x)) if trace.x is not None and trace.orientation != "h" else 1
-            across = max(across, columns * (max((_wide(str(t), style.SMALL_SIZE) for t in trace.text), default=0.0) + 8))
+            across = max(
+                across,
+                columns
+                * (max((_wide(str(t), style.SMALL_SIZE) for t in trace.text), default=0.0) + 8),
+            )
     return left + across + margin
 
 
@@ -126,7 +187,11 @@ def _wide(text: str, size: float) -> float:
 def _legend_lines(figure: Any, width: float, size: float) -> int:
     """How many lines a legend below the plot takes; 0 without one. All entries are as wide as the widest."""
     named_traces = [t for t in figure.data if t.showlegend or (t.showlegend is None and t.name)]
-    if not named_traces or figure.layout.showlegend is False or not (len(named_traces) > 1 or any(t.showlegend for t in named_traces)):
+    if (
+        not named_traces
+        or figure.layout.showlegend is False
+        or not (len(named_traces) > 1 or any(t.showlegend for t in named_traces))
+    ):
         return 0
     widest = max(_wide(str(t.name or ""), size) for t in named_traces) + 40
     return math.ceil(len(named_traces) / max(1, int((width - 30) // widest)))
@@ -149,8 +214,13 @@ def _part(key: str, value: Any, scale: float, least: float, within: str) -> Any:
     if key == "size" and within.endswith("font"):
         return _text(value, scale, least)
     if key == "size" and within == "marker":
-        return _each(value, lambda v: v * (scale if v > _LARGE else max(scale, min(1.0, scale / _MARKERS_AT))))
-    measured = key in _SIZES or (key in _OF_LINES and (within.endswith("line") or within.startswith("error_")))
+        return _each(
+            value,
+            lambda v: v * (scale if v > _LARGE else max(scale, min(1.0, scale / _MARKERS_AT))),
+        )
+    measured = key in _SIZES or (
+        key in _OF_LINES and (within.endswith("line") or within.startswith("error_"))
+    )
     if measured and not isinstance(value, Mapping):
         return _each(value, lambda v: v * scale)
     return _shrunk(value, scale, least, key)
@@ -179,7 +249,9 @@ def _sizes(node: Any, within: str) -> Iterator[float]:
     if isinstance(node, Mapping):
         for key, value in node.items():
             if key == "size" and within.endswith("font"):
-                yield from (float(v) for v in (value if isinstance(value, list | tuple) else [value]))
+                yield from (
+                    float(v) for v in (value if isinstance(value, list | tuple) else [value])
+                )
             else:
                 yield from _sizes(value, key)
     elif isinstance(node, list | tuple):

@@ -17,7 +17,17 @@ BAR_CELLS = 32
 HATCHES = 4
 """Lines from one side of a hatched cell to the other."""
 CLEAR = "rgba(0, 0, 0, 0)"
-RASTERS = ("heatmap", "histogram2d", "scattergl", "image", "splom", "surface", "scatter3d", "densitymap", "contour")
+RASTERS = (
+    "heatmap",
+    "histogram2d",
+    "scattergl",
+    "image",
+    "splom",
+    "surface",
+    "scatter3d",
+    "densitymap",
+    "contour",
+)
 """Kinds of traces that become images in a page; those without a vector form here are refused."""
 
 
@@ -27,8 +37,8 @@ def as_vectors(fig: Any) -> Any:
     Parameters
     ----------
     fig : plotly.graph_objects.Figure
-        It is changed: heatmaps become cells, Scattergl becomes Scatter, a colour bar rectangles with numbers, and the pattern
-        of a bar lines that lie on it, also where bars stack.
+        It is changed: heatmaps become cells, Scattergl becomes Scatter, a colour bar rectangles
+        with numbers, and the pattern of a bar lines that lie on it, also where bars stack.
 
     Raises
     ------
@@ -40,7 +50,9 @@ def as_vectors(fig: Any) -> Any:
     hatches: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
     layout = fig.layout
-    tops: dict[tuple[Any, ...], float] | None = {} if layout.barmode in ("stack", "relative") else None
+    tops: dict[tuple[Any, ...], float] | None = (
+        {} if layout.barmode in ("stack", "relative") else None
+    )
     for trace in fig.data:
         if trace.type == "heatmap":
             cells, bar, labels = _heatmap(trace)
@@ -53,7 +65,9 @@ def as_vectors(fig: Any) -> Any:
             spec["type"] = "scatter"
             data.append(go.Scatter(**{key: value for key, value in spec.items() if key != "type"}))
         elif trace.type in RASTERS:
-            raise ValueError(f"a trace of the kind {trace.type!r} has no vector form: draw it with marks")
+            raise ValueError(
+                f"a trace of the kind {trace.type!r} has no vector form: draw it with marks"
+            )
         else:
             if trace.type == "bar":
                 hatches += _hatches(trace, _bases(trace, tops))
@@ -96,14 +110,27 @@ def _heatmap(trace: Any) -> tuple[Any, list[dict[str, Any]], list[dict[str, Any]
     texts = [str(trace.text[i][j]) if trace.text is not None else "" for i, j, _ in where]
     across, up = _places(columns), _places(names)
     bars = go.Bar(
-        x=[across[j] for _, j, _ in where], base=[up[i] - 0.5 for i, _, _ in where], y=[1.0] * len(where), width=1.0,
-        marker={"color": fills, "line": {"width": 0.5, "color": style.PAPER}}, text=texts, textposition="inside",
-        insidetextanchor="middle", constraintext="none", showlegend=False, hoverinfo="text",
+        x=[across[j] for _, j, _ in where],
+        base=[up[i] - 0.5 for i, _, _ in where],
+        y=[1.0] * len(where),
+        width=1.0,
+        marker={"color": fills, "line": {"width": 0.5, "color": style.PAPER}},
+        text=texts,
+        textposition="inside",
+        insidetextanchor="middle",
+        constraintext="none",
+        showlegend=False,
+        hoverinfo="text",
         insidetextfont={"size": style.SMALL_SIZE, "color": [style.ink_on(fill) for fill in fills]},
-        hovertext=[style.escape(f"{columns[j]}, {names[i]}: {style.format_number(None if v is None else float(v))}")
-                   for i, j, v in where],
-        xaxis=trace.xaxis or "x", yaxis=trace.yaxis or "y",
-    )  # fmt: skip
+        hovertext=[
+            style.escape(
+                f"{columns[j]}, {names[i]}: {style.format_number(None if v is None else float(v))}"
+            )
+            for i, j, v in where
+        ],
+        xaxis=trace.xaxis or "x",
+        yaxis=trace.yaxis or "y",
+    )
     if trace.showscale is False:
         return bars, [], []
     return bars, *_ramp(lo, hi, scale, _title(trace.colorbar))
@@ -138,7 +165,11 @@ def _colour(value: float, lo: float, hi: float, scale: Sequence[tuple[float, str
 
 
 def _colour_bar(marker: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    numbers = [float(v) for v in marker.color if v is not None] if not isinstance(marker.color, str) else [0.0, 1.0]
+    numbers = (
+        [float(v) for v in marker.color if v is not None]
+        if not isinstance(marker.color, str)
+        else [0.0, 1.0]
+    )
     lo = float(marker.cmin) if marker.cmin is not None else min(numbers, default=0.0)
     hi = float(marker.cmax) if marker.cmax is not None else max(numbers, default=1.0)
     return _ramp(lo, hi, _colours(marker.colorscale), _title(marker.colorbar))
@@ -154,17 +185,48 @@ def _ramp(
     """A colour bar at the right of the plot: rectangles in the paper's own coordinates, its ends and title as text."""
     ends = [i / BAR_CELLS for i in range(BAR_CELLS + 1)]
     shapes = [
-        {"type": "rect", "xref": "paper", "yref": "paper", "x0": 1.02, "x1": 1.05, "y0": low, "y1": min(1.0, high + 0.004),
-         "line": {"width": 0}, "fillcolor": _colour((low + high) / 2, 0, 1, scale)}
+        {
+            "type": "rect",
+            "xref": "paper",
+            "yref": "paper",
+            "x0": 1.02,
+            "x1": 1.05,
+            "y0": low,
+            "y1": min(1.0, high + 0.004),
+            "line": {"width": 0},
+            "fillcolor": _colour((low + high) / 2, 0, 1, scale),
+        }
         for low, high in pairwise(ends)
-    ]  # fmt: skip
-    label_style = {"xref": "paper", "yref": "paper", "x": 1.055, "xanchor": "left", "showarrow": False,
-             "font": {"size": style.SMALL_SIZE, "color": style.INK}}  # fmt: skip
+    ]
+    label_style = {
+        "xref": "paper",
+        "yref": "paper",
+        "x": 1.055,
+        "xanchor": "left",
+        "showarrow": False,
+        "font": {"size": style.SMALL_SIZE, "color": style.INK},
+    }
     notes: list[dict[str, Any]] = [
-        {**label_style, "y": at, "yanchor": "middle", "text": style.format_number(lo + at * (hi - lo))} for at in (0.0, 0.5, 1.0)
+        {
+            **label_style,
+            "y": at,
+            "yanchor": "middle",
+            "text": style.format_number(lo + at * (hi - lo)),
+        }
+        for at in (0.0, 0.5, 1.0)
     ]
     if title:
-        notes.append({**label_style, "x": 1.05, "y": 1.0, "yanchor": "bottom", "xanchor": "right", "yshift": 8, "text": title})
+        notes.append(
+            {
+                **label_style,
+                "x": 1.05,
+                "y": 1.0,
+                "yanchor": "bottom",
+                "xanchor": "right",
+                "yshift": 8,
+                "text": title,
+            }
+        )
     return shapes, notes
 
 
@@ -183,8 +245,8 @@ def _bases(trace: Any, tops: dict[tuple[Any, ...], float] | None) -> list[float]
 def _hatches(trace: Any, bases: Sequence[float]) -> list[dict[str, Any]]:
     """Lines for the bars that had a pattern, from where each begins.
 
-    They are drawn on bars without text, which keep their colour; below bars with text, on grey, and those bars are left
-    clear, so that the text stands above the lines.
+    They are drawn on bars without text, which keep their colour; below bars with text, on grey, and
+    those bars are left clear, so that the text stands above the lines.
     """
     pattern = trace.marker.pattern
     shape = pattern.shape if pattern is not None else None
@@ -197,17 +259,33 @@ def _hatches(trace: Any, bases: Sequence[float]) -> list[dict[str, Any]]:
     for x, y, base, width, kind in zip(trace.x, trace.y, bases, widths, patterns, strict=True):
         if kind and y:
             left, wide, high = float(x) - float(width) / 2, float(width), float(y)
-            axes = {"layer": "between" if below else "above", "xref": trace.xaxis or "x", "yref": trace.yaxis or "y"}
+            axes = {
+                "layer": "between" if below else "above",
+                "xref": trace.xaxis or "x",
+                "yref": trace.yaxis or "y",
+            }
             if below:
-                shapes.append({
-                    **axes, "type": "rect", "x0": left, "x1": left + wide, "y0": base, "y1": base + high,
-                    "fillcolor": style.NOT_AVAILABLE, "line": {"width": 0},
-                })  # fmt: skip
+                shapes.append(
+                    {
+                        **axes,
+                        "type": "rect",
+                        "x0": left,
+                        "x1": left + wide,
+                        "y0": base,
+                        "y1": base + high,
+                        "fillcolor": style.NOT_AVAILABLE,
+                        "line": {"width": 0},
+                    }
+                )
             line = {"width": 0.8, "color": colour, "dash": "dot" if kind == "." else "solid"}
-            shapes.append({**axes, "type": "path", "path": _lines(left, base, wide, high), "line": line})
+            shapes.append(
+                {**axes, "type": "path", "path": _lines(left, base, wide, high), "line": line}
+            )
     if shapes and below:
         fills = _list(trace.marker.color, len(patterns))
-        trace.marker.color = [CLEAR if kind else fill for fill, kind in zip(fills, patterns, strict=True)]
+        trace.marker.color = [
+            CLEAR if kind else fill for fill, kind in zip(fills, patterns, strict=True)
+        ]
     trace.marker.pattern = None
     return shapes
 
@@ -218,7 +296,9 @@ def _lines(left: float, low: float, wide: float, high: float) -> str:
     for k in range(1, 2 * HATCHES):
         t = k / HATCHES
         (x0, y0), (x1, y1) = ((0.0, t), (t, 0.0)) if t <= 1 else ((t - 1, 1.0), (1.0, t - 1))
-        segments.append(f"M{left + x0 * wide:.4f},{low + y0 * high:.4f}L{left + x1 * wide:.4f},{low + y1 * high:.4f}")
+        segments.append(
+            f"M{left + x0 * wide:.4f},{low + y0 * high:.4f}L{left + x1 * wide:.4f},{low + y1 * high:.4f}"
+        )
     return "".join(segments)
 
 

@@ -12,14 +12,16 @@ from cotlab.core.requests import Response
 _FLOOR = 1e-7
 """Probabilities below float32 resolution count as this much, so that a divergence stays finite."""
 _MAX_MASS = 1.01
-"""A list whose probabilities add up to more than this is no distribution; below it, they were rounded."""
+"""A list whose probabilities add up to more than this is no distribution; below it, they were
+rounded."""
 
 
 class Divergence(NamedTuple):
     """Between an ablated and a baseline distribution over the next token.
 
-    ``kl`` in nats, ``total_variation`` in [0, 1], ``rest`` the larger of the two masses that the lists leave out. Both
-    distances are exact where ``rest`` is 0; else they are the least values that the two lists allow.
+    ``kl`` in nats, ``total_variation`` in [0, 1], ``rest`` the larger of the two masses that the
+    lists leave out. Both distances are exact where ``rest`` is 0; else they are the least values
+    that the two lists allow.
     """
 
     kl: float
@@ -33,12 +35,15 @@ def jaccard_distance(first: str, second: str) -> float:
     return 1 - len(a & b) / len(a | b) if a | b else 0.0
 
 
-def answer_distribution(response: Response, cue_prefix: str, answer: str | None) -> Mapping[str, float] | None:
+def answer_distribution(
+    response: Response, cue_prefix: str, answer: str | None
+) -> Mapping[str, float] | None:
     """Log-probabilities (nats) of the token with which the answer starts, or None where the reply has none.
 
-    A reply that continues the answer cue (``said_before``) gives its answer at the first mention, any other at its last.
-    Where ``answer`` cannot be located (it was rewritten by normalisation), the first token is taken after a cue, else None.
-    None also where the listed probabilities add up to more than 1: they are no distribution.
+    A reply that continues the answer cue (``said_before``) gives its answer at the first mention,
+    any other at its last. Where ``answer`` cannot be located (it was rewritten by normalisation),
+    the first token is taken after a cue, else None. None also where the listed probabilities add up
+    to more than 1: they are no distribution.
     """
     if not response.tokens:
         return None
@@ -55,7 +60,9 @@ def answer_distribution(response: Response, cue_prefix: str, answer: str | None)
     if at is None or not response.tokens[at].top:
         return None
     listed: dict[str, float] = {}
-    for text, logp in response.tokens[at].top:  # two tokens may decode to the same text: their masses add up
+    for text, logp in response.tokens[
+        at
+    ].top:  # two tokens may decode to the same text: their masses add up
         listed[text] = listed.get(text, 0.0) + math.exp(min(logp, 1.0))
     if not sum(listed.values()) <= _MAX_MASS:
         return None
@@ -65,9 +72,9 @@ def answer_distribution(response: Response, cue_prefix: str, answer: str | None)
 def diverge(ablated: Mapping[str, float], baseline: Mapping[str, float]) -> Divergence:
     """KL(ablated || baseline) and total variation of two top-k lists of log-probabilities.
 
-    A token on one list only has an unknown probability on the other, at most that list's unlisted rest. The rest of each
-    side is laid where it makes the distance least: q(rest) meets all of p that q does not list, and p(rest) goes to what
-    only q lists, as far as it reaches.
+    A token on one list only has an unknown probability on the other, at most that list's unlisted
+    rest. The rest of each side is laid where it makes the distance least: q(rest) meets all of p
+    that q does not list, and p(rest) goes to what only q lists, as far as it reaches.
     """
     p = {token: math.exp(logp) for token, logp in ablated.items()}
     q = {token: math.exp(logp) for token, logp in baseline.items()}
@@ -76,7 +83,10 @@ def diverge(ablated: Mapping[str, float], baseline: Mapping[str, float]) -> Dive
     only_q = sum(mass for token, mass in q.items() if token not in p)
     unlisted = only_p + p_rest
     moved = min(p_rest, unlisted * only_q / (only_q + q_rest)) if only_q else 0.0
-    pairs = [(p[token], q[token]) for token in p.keys() & q.keys()] + [(moved, only_q), (unlisted - moved, q_rest)]
+    pairs = [(p[token], q[token]) for token in p.keys() & q.keys()] + [
+        (moved, only_q),
+        (unlisted - moved, q_rest),
+    ]
     kl = math.fsum(a * math.log(max(a, _FLOOR) / max(b, _FLOOR)) for a, b in pairs if a > 0)
     apart = 0.5 * math.fsum(abs(a - b) for a, b in pairs)
     return Divergence(max(0.0, kl), min(1.0, apart), max(p_rest, q_rest))

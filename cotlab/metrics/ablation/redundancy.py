@@ -1,7 +1,7 @@
 """What step scores say of a whole run: RRR beside its ceiling, effects beside noise, and effects by position.
 
-A table of scores has the columns metric, item_id, step, sample, facet (canonical JSON), value (NaN where undefined),
-status and reason, as ``cotlab.store`` reads them.
+A table of scores has the columns metric, item_id, step, sample, facet (canonical JSON), value (NaN
+where undefined), status and reason, as ``cotlab.store`` reads them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,19 @@ from cotlab.stats.intervals import FEWEST, Interval, wilson
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
 
 FLAGS = frozenset(card.name for card in cards.STEP_CARDS if card.flag)
-POSITION_COLUMNS = ["metric", "facet", "step", "point", "lo", "hi", "variance", "n", "n_undefined", "method", "reason"]
+POSITION_COLUMNS = [
+    "metric",
+    "facet",
+    "step",
+    "point",
+    "lo",
+    "hi",
+    "variance",
+    "n",
+    "n_undefined",
+    "method",
+    "reason",
+]
 
 
 def facet_of(text: str, **more: str) -> Facet:
@@ -41,33 +53,56 @@ def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
     keys = ["metric", "facet", "item_id"]
     values = table.groupby(keys, sort=True)["value"]
     n, size = values.count(), values.size()
-    return pd.DataFrame({"value": values.mean(), "n": n, "size": size, "undefined": size - n}).reset_index()
+    return pd.DataFrame(
+        {"value": values.mean(), "n": n, "size": size, "undefined": size - n}
+    ).reset_index()
 
 
-def position_table(table: pd.DataFrame, seed: int = 0, flags: frozenset[str] = FLAGS) -> pd.DataFrame:
+def position_table(
+    table: pd.DataFrame, seed: int = 0, flags: frozenset[str] = FLAGS
+) -> pd.DataFrame:
     """Mean and variance of a step metric (CCS, say) at each step position over items, with the number of items that define it.
 
-    Columns metric, facet, step, point, lo, hi, variance (n − 1; None below two items), n, n_undefined, method, reason
-    (of the first undefined score where none is defined, else why there is no interval). One yes or no an item gets a Wilson
-    interval, anything else a bootstrap over items (from five on); ``flags`` names the metrics that are yes or no.
+    Columns metric, facet, step, point, lo, hi, variance (n − 1; None below two items), n,
+    n_undefined, method, reason (of the first undefined score where none is defined, else why there
+    is no interval). One yes or no an item gets a Wilson interval, anything else a bootstrap over
+    items (from five on); ``flags`` names the metrics that are yes or no.
     """
-    gaps = table[table["step"].notna() & table["value"].isna()].groupby(["metric", "facet", "step"])["reason"].first()
+    gaps = (
+        table[table["step"].notna() & table["value"].isna()]
+        .groupby(["metric", "facet", "step"])["reason"]
+        .first()
+    )
     rows = []
-    for (metric, facet, step), group in step_means(table).groupby(["metric", "facet", "step"], sort=True):
+    for (metric, facet, step), group in step_means(table).groupby(
+        ["metric", "facet", "step"], sort=True
+    ):
         values = group["value"].dropna()
         yes_or_no = metric in flags and len(values) > 0 and group["draws"].max() == 1
         interval = (
-            wilson(int(values.sum()), len(values)) if yes_or_no
+            wilson(int(values.sum()), len(values))
+            if yes_or_no
             else bootstrap_mean(
-                values.tolist(), seed=derive_seed("position", seed, metric, facet, int(step)), share=metric in flags
+                values.tolist(),
+                seed=derive_seed("position", seed, metric, facet, int(step)),
+                share=metric in flags,
             )
-        )  # fmt: skip
+        )
         rows.append(
-            {"metric": metric, "facet": facet, "step": int(step), "point": interval.point, "lo": interval.lo, "hi": interval.hi,
-             "variance": values.var(ddof=1) if len(values) > 1 else None, "n": len(values),
-             "n_undefined": len(group) - len(values), "method": interval.method,
-             "reason": interval.reason if len(values) else gaps.get((metric, facet, step))}
-        )  # fmt: skip
+            {
+                "metric": metric,
+                "facet": facet,
+                "step": int(step),
+                "point": interval.point,
+                "lo": interval.lo,
+                "hi": interval.hi,
+                "variance": values.var(ddof=1) if len(values) > 1 else None,
+                "n": len(values),
+                "n_undefined": len(group) - len(values),
+                "method": interval.method,
+                "reason": interval.reason if len(values) else gaps.get((metric, facet, step)),
+            }
+        )
     return pd.DataFrame(rows, columns=POSITION_COLUMNS)
 
 
@@ -84,9 +119,21 @@ def _redundant(group: pd.DataFrame, threshold: float) -> pd.DataFrame:
     return pd.DataFrame({"low": low.sum(), "n": low.size()})
 
 
-def _estimate(card: MetricCard, group: Facet, interval: Interval, undefined: int, over: str = "items") -> Estimate:
+def _estimate(
+    card: MetricCard, group: Facet, interval: Interval, undefined: int, over: str = "items"
+) -> Estimate:
     return Estimate(
-        card.name, group, interval.point, interval.lo, interval.hi, interval.level, interval.n, undefined, interval.method, over, interval.reason
+        card.name,
+        group,
+        interval.point,
+        interval.lo,
+        interval.hi,
+        interval.level,
+        interval.n,
+        undefined,
+        interval.method,
+        over,
+        interval.reason,
     )
 
 
@@ -96,7 +143,9 @@ def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Esti
     return rrr_estimates(table, options, seed)
 
 
-def rrr_estimates(table: pd.DataFrame, options: Mapping[str, Any], seed: int, *, min_items: int = FEWEST) -> list[Estimate]:
+def rrr_estimates(
+    table: pd.DataFrame, options: Mapping[str, Any], seed: int, *, min_items: int = FEWEST
+) -> list[Estimate]:
     """RRR for each mode and metric, with bounds from ``fewest`` items on; the report gives them from two on, with a note."""
     out = []
     for metric, group, steps in _ccs_groups(table):
@@ -127,7 +176,9 @@ def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
         if dict(group).get("mode") != "remove":
             continue
         counts = _redundant(steps, options["ccs_threshold"])
-        interval = bootstrap_mean(((counts["n"] - 1) / counts["n"]).tolist(), seed=derive_seed("ceiling", seed, metric))
+        interval = bootstrap_mean(
+            ((counts["n"] - 1) / counts["n"]).tolist(), seed=derive_seed("ceiling", seed, metric)
+        )
         out.append(_estimate(cards.RRR_CEILING, group, interval, int(steps["value"].isna().sum())))
     return out
 
@@ -141,15 +192,37 @@ def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
     for facet, group in means[means["metric"] == "answer_change"].groupby("facet", sort=True):
         effect = group.set_index("item_id")["value"].dropna()
         both = effect.index.intersection(noise.index)
-        interval = bootstrap_mean((effect[both] - noise[both]).tolist(), seed=derive_seed("noise", seed))
-        p = paired_permutation(effect[both].tolist(), noise[both].tolist(), seed=derive_seed("noise p", seed))
+        interval = bootstrap_mean(
+            (effect[both] - noise[both]).tolist(), seed=derive_seed("noise", seed)
+        )
+        p = paired_permutation(
+            effect[both].tolist(), noise[both].tolist(), seed=derive_seed("noise p", seed)
+        )
         if noise.empty:
-            interval = Interval(None, None, None, 0, "none", reason="no second baseline draw: --repeats 2 or more measures it")
+            interval = Interval(
+                None,
+                None,
+                None,
+                0,
+                "none",
+                reason="no second baseline draw: --repeats 2 or more measures it",
+            )
         method = interval.method + (f"; sign-flip permutation p = {p:.4g}" if p is not None else "")
         out.append(
-            Estimate(cards.ABOVE_NOISE.name, facet_of(facet, metric="answer_change"), interval.point, interval.lo, interval.hi,
-                     interval.level, interval.n, len(group) - len(both), method, "items", interval.reason)
-        )  # fmt: skip
+            Estimate(
+                cards.ABOVE_NOISE.name,
+                facet_of(facet, metric="answer_change"),
+                interval.point,
+                interval.lo,
+                interval.hi,
+                interval.level,
+                interval.n,
+                len(group) - len(both),
+                method,
+                "items",
+                interval.reason,
+            )
+        )
     return out
 
 

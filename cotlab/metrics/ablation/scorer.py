@@ -29,14 +29,23 @@ TOP_LOGPROBS = 20
 _NOT_LOCATED = "the log-probabilities of the answer's first token cannot be told from the reply"
 WHITE_BOX = ("organism", "local")
 _ANSWER_LINE = re.compile(
-    r"(?i)\W*(?:step\s+\d+\W+)?(?:(?:so|thus|therefore|hence|finally|in conclusion)\b\W*)?(?:(?:the|my|our)\s+)?"
+    r"(?i)\W*(?:step\s+\d+\W+)?(?:(?:so|thus|therefore|hence|finally|in"
+    r" conclusion)\b\W*)?(?:(?:the|my|our)\s+)?"
     r"(?:(?:(?:final|correct|right)\s+)?(?:answer|conclusion|result)\b|boxed\b|(?:A|Ans)\s?:)|\s*####"
 )
 _SAYS_ANSWER = re.compile(r"(?i)\banswer\b|\\boxed|####")
-OPTIONS: Mapping[str, Any] = {"modes": ("remove",), "metric": "accuracy_delta", "ccs_threshold": 0.1, "chain": "reference"}
+OPTIONS: Mapping[str, Any] = {
+    "modes": ("remove",),
+    "metric": "accuracy_delta",
+    "ccs_threshold": 0.1,
+    "chain": "reference",
+}
 HEADLINES = (
     *(Headline(name, {"mode": "corrupt"}) for name in ("answer_change", "accuracy_delta")),
-    *(Headline(name, {"mode": "remove"}) for name in ("token_delta", "kl_divergence", "total_variation")),
+    *(
+        Headline(name, {"mode": "remove"})
+        for name in ("token_delta", "kl_divergence", "total_variation")
+    ),
 )
 
 
@@ -67,12 +76,20 @@ def make_variant(steps: Sequence[str], at: int, mode: str, seed: int) -> Variant
     if mode == "remove":
         return Variant((*before, *after))
     if mode == "truncate":
-        return Variant((*before, step)) if after else "nothing follows the last step, so nothing is cut"
+        return (
+            Variant((*before, step))
+            if after
+            else "nothing follows the last step, so nothing is cut"
+        )
     if mode == "filler":
         return Variant((*before, filler_for(step), *after))
     if mode == "corrupt":
         changed = corrupt_step(step, rng)
-        return Variant((*before, changed), rest=True) if changed else "no rule changes what this step states"
+        return (
+            Variant((*before, changed), rest=True)
+            if changed
+            else "no rule changes what this step states"
+        )
     if mode == "paraphrase":
         changed = paraphrase_step(step, rng)
         return Variant((*before, changed, *after)) if changed else "no rule rephrases this step"
@@ -92,8 +109,17 @@ def validate_ablation_options(options: Mapping[str, Any], subject: ModelRef) -> 
         raise ConfigError(f"--ccs-threshold must lie in [0, 1], got {options['ccs_threshold']}")
 
 
-@scorer(*cards.STEP_CARDS, cards.BASELINE_CORRECT, cards.BASELINE_FLIP, version=1, name="ablation", options=OPTIONS,
-        statistics=STATISTICS, headlines=HEADLINES, check=validate_ablation_options)  # fmt: skip
+@scorer(
+    *cards.STEP_CARDS,
+    cards.BASELINE_CORRECT,
+    cards.BASELINE_FLIP,
+    version=1,
+    name="ablation",
+    options=OPTIONS,
+    statistics=STATISTICS,
+    headlines=HEADLINES,
+    check=validate_ablation_options,
+)
 def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     """Ask once with the whole chain and once for each step and mode, and compare the answers."""
     options = params.options
@@ -103,13 +129,20 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     missing_reason: tuple[Status, str] = "undefined", "the item has no chain"
     if options["chain"] == "own":
         (reply,) = yield [_ask(params, ask_rest(item.question, (), params.subject.form), rest=True)]
-        chain_keys, missing_reason = (reply.key,), missing_reply(reply) or ("undefined", "the model wrote no chain")
+        chain_keys, missing_reason = (
+            (reply.key,),
+            missing_reply(reply) or ("undefined", "the model wrote no chain"),
+        )
         steps = model_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
     if not steps:
         return tuple(_unscored(item, params, facet, *missing_reason, chain_keys))
     plain = ask_answer(item.question, steps, params.subject.form)
     baseline = [_ask(params, plain, sample=draw) for draw in range(params.repeats)]
-    variants = {(mode, i): make_variant(steps, i, mode, params.seed) for mode in options["modes"] for i in range(len(steps))}
+    variants = {
+        (mode, i): make_variant(steps, i, mode, params.seed)
+        for mode in options["modes"]
+        for i in range(len(steps))
+    }
     requests = {
         (mode, i, draw): _ask_variant(item, params, variant, draw)
         for (mode, i), variant in variants.items()
@@ -117,10 +150,15 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
         for draw in range(params.repeats)
     }
     replies = yield [*baseline, *requests.values()]
-    baseline_replies = [_parse_reply(item, request, reply) for request, reply in zip(baseline, replies, strict=False)]
+    baseline_replies = [
+        _parse_reply(item, request, reply)
+        for request, reply in zip(baseline, replies, strict=False)
+    ]
     changed = {
         location: _parse_reply(item, request, reply)
-        for (location, request), reply in zip(requests.items(), replies[len(baseline) :], strict=True)
+        for (location, request), reply in zip(
+            requests.items(), replies[len(baseline) :], strict=True
+        )
     }
     scores = list(_baseline_scores(item, baseline_replies, facet, chain_keys))
     for (mode, i), variant in variants.items():
@@ -128,8 +166,10 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
         for draw, base in enumerate(baseline_replies):
             parsed = changed.get((mode, i, draw))
             if parsed is None:
-                scores += [card.score(item, None, step=i, sample=draw, facet=location, reason=str(variant))
-                           for card in _cards_for(mode, params)]  # fmt: skip
+                scores += [
+                    card.score(item, None, step=i, sample=draw, facet=location, reason=str(variant))
+                    for card in _cards_for(mode, params)
+                ]
             else:
                 scores += _compare(_cards_for(mode, params), item, i, draw, location, base, parsed)
     return tuple(scores)
@@ -143,7 +183,9 @@ def model_chain(reply: Response) -> tuple[str, ...]:
 def model_steps(text: str) -> tuple[str, ...]:
     """The steps of a chain that a model wrote: its reply without a last line that only gives the answer."""
     steps = split_steps(text)
-    if not steps or not (_ANSWER_LINE.match(steps[-1]) or (len(steps[-1].split()) <= 3 and "=" not in steps[-1])):
+    if not steps or not (
+        _ANSWER_LINE.match(steps[-1]) or (len(steps[-1].split()) <= 3 and "=" not in steps[-1])
+    ):
         return steps
     return steps[:-1] if final_answer(steps[-1]) == final_answer(text) else steps
 
@@ -164,17 +206,27 @@ def _with_logprobs(params: Params) -> bool:
 
 def _ask_variant(item: Item, params: Params, variant: Variant, draw: int) -> Complete:
     build = ask_rest if variant.rest else ask_answer
-    return _ask(params, build(item.question, variant.steps, params.subject.form), sample=draw, rest=variant.rest)
+    return _ask(
+        params,
+        build(item.question, variant.steps, params.subject.form),
+        sample=draw,
+        rest=variant.rest,
+    )
 
 
 def _ask(params: Params, prompt: Prompt, *, sample: int = 0, rest: bool = False) -> Complete:
     continues = params.subject.form == "continuation"
     return Complete(
-        params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS if rest else ANSWER_TOKENS,
-        temperature=params.temperature, seed=params.seed, sample=sample,
+        params.subject,
+        prompt.messages,
+        prefix=prompt.prefix,
+        max_tokens=CHAIN_TOKENS if rest else ANSWER_TOKENS,
+        temperature=params.temperature,
+        seed=params.seed,
+        sample=sample,
         stop=(("\nQ:",) if rest else ("\n",)) if continues else (),
         top_logprobs=0 if rest or not _with_logprobs(params) else TOP_LOGPROBS,
-    )  # fmt: skip
+    )
 
 
 def missing_reply(reply: Reply) -> tuple[Status, str] | None:
@@ -185,12 +237,24 @@ def missing_reply(reply: Reply) -> tuple[Status, str] | None:
 
 
 def _unscored(
-    item: Item, params: Params, facet: Mapping[str, str], status: Status, reason: str, evidence: tuple[str, ...]
+    item: Item,
+    params: Params,
+    facet: Mapping[str, str],
+    status: Status,
+    reason: str,
+    evidence: tuple[str, ...],
 ) -> Iterator[Score]:
     """What is told of an item without a chain: every score it would have had, once, without a value."""
     for mode in params.options["modes"]:
         for card in _cards_for(mode, params):
-            yield card.score(item, None, facet={**facet, "mode": mode}, status=status, reason=reason, evidence=evidence)
+            yield card.score(
+                item,
+                None,
+                facet={**facet, "mode": mode},
+                status=status,
+                reason=reason,
+                evidence=evidence,
+            )
     for card in (cards.BASELINE_CORRECT, cards.BASELINE_FLIP)[: min(params.repeats, 2)]:
         yield card.score(item, None, facet=facet, status=status, reason=reason, evidence=evidence)
 
@@ -198,16 +262,33 @@ def _unscored(
 def _parse_reply(item: Item, request: Complete, reply: Reply) -> ParsedReply:
     missing_reason = missing_reply(reply)
     if missing_reason is not None or isinstance(reply, Failed):
-        return ParsedReply(reply.key, *(missing_reason or ("error", "no reply")), reply if isinstance(reply, Response) else None)
+        return ParsedReply(
+            reply.key,
+            *(missing_reason or ("error", "no reply")),
+            reply if isinstance(reply, Response) else None,
+        )
     text = text_after_cue(request.prefix, reply.text or "")
-    if request.prefix.endswith(CUE) and not request.stop:  # the answer is the rest of the cue's line, however much a model adds
+    if (
+        request.prefix.endswith(CUE) and not request.stop
+    ):  # the answer is the rest of the cue's line, however much a model adds
         text = text.partition("\n")[0]
     if reply.finish == "length" and not _SAYS_ANSWER.search(text):
-        return ParsedReply(reply.key, "undefined", f"the reply was cut off at {request.max_tokens} tokens, before an answer", reply)
+        return ParsedReply(
+            reply.key,
+            "undefined",
+            f"the reply was cut off at {request.max_tokens} tokens, before an answer",
+            reply,
+        )
     answer = final_answer(text)
     distribution = answer_distribution(reply, text_after_cue(request.prefix, ""), answer)
     if answer is None:
-        return ParsedReply(reply.key, "undefined", "no answer can be extracted from the reply", reply, distribution=distribution)
+        return ParsedReply(
+            reply.key,
+            "undefined",
+            "no answer can be extracted from the reply",
+            reply,
+            distribution=distribution,
+        )
     correct = None if item.answer is None else _same(answer, item.answer)
     return ParsedReply(reply.key, "ok", None, reply, answer, correct, distribution)
 
@@ -218,15 +299,23 @@ def _same(first: str, second: str) -> bool | None:
 
 
 def _baseline_scores(
-    item: Item, baselines: Sequence[ParsedReply], facet: Mapping[str, str], chain_keys: tuple[str, ...]
+    item: Item,
+    baselines: Sequence[ParsedReply],
+    facet: Mapping[str, str],
+    chain_keys: tuple[str, ...],
 ) -> Iterator[Score]:
     """Whether the whole chain's answer is right (its evidence ends with the chain's own request), and its own noise."""
     for draw, parsed in enumerate(baselines):
         status, reason = _missing_reason(item, parsed) if parsed.correct is None else (None, None)
         yield cards.BASELINE_CORRECT.score(
-            item, None if parsed.correct is None else float(parsed.correct), sample=draw, facet=facet, status=status, reason=reason,
+            item,
+            None if parsed.correct is None else float(parsed.correct),
+            sample=draw,
+            facet=facet,
+            status=status,
+            reason=reason,
             evidence=(parsed.key, *chain_keys),
-        )  # fmt: skip
+        )
     for draw, parsed in enumerate(baselines[1:], start=1):
         yield from _compare((cards.BASELINE_FLIP,), item, None, draw, facet, baselines[0], parsed)
 
@@ -236,11 +325,20 @@ def _missing_reason(item: Item, *replies: ParsedReply) -> tuple[Status, str]:
     for reply in replies:
         if reply.status != "ok":
             return reply.status, reply.reason or "no reply"
-    return "undefined", "the item has no ground truth" if item.answer is None else "the answers cannot be compared"
+    return (
+        "undefined",
+        "the item has no ground truth" if item.answer is None else "the answers cannot be compared",
+    )
 
 
 def _compare(
-    selected: Sequence[MetricCard], item: Item, step: int | None, draw: int, facet: Mapping[str, str], base: ParsedReply, ablated: ParsedReply
+    selected: Sequence[MetricCard],
+    item: Item,
+    step: int | None,
+    draw: int,
+    facet: Mapping[str, str],
+    base: ParsedReply,
+    ablated: ParsedReply,
 ) -> Iterator[Score]:
     """One score a card for a baseline reply and an ablated one."""
     values = _values(base, ablated)
@@ -248,25 +346,47 @@ def _compare(
         value, status, reason = values.get(card.name), None, None
         if value is None:
             status, reason = _missing_reason(item, base, ablated)
-            if base.response is not None and ablated.response is not None and "refused" not in (base.status, ablated.status):
+            if (
+                base.response is not None
+                and ablated.response is not None
+                and "refused" not in (base.status, ablated.status)
+            ):
                 if card.name in DISTRIBUTION_METRICS:
                     has_tokens = base.response.tokens and ablated.response.tokens
-                    status, reason = "undefined", _NOT_LOCATED if has_tokens else "the model gives no log-probabilities"
+                    status, reason = (
+                        "undefined",
+                        _NOT_LOCATED if has_tokens else "the model gives no log-probabilities",
+                    )
                 elif card.name == "token_delta":
                     status, reason = "undefined", "a reply holds no text"
         yield card.score(
-            item, value, step=step, sample=draw, facet=facet, status=status, reason=reason, evidence=(base.key, ablated.key)
+            item,
+            value,
+            step=step,
+            sample=draw,
+            facet=facet,
+            status=status,
+            reason=reason,
+            evidence=(base.key, ablated.key),
         )
 
 
 def _values(base: ParsedReply, ablated: ParsedReply) -> dict[str, float]:
     """Every value that the two replies define, by metric."""
-    if base.response is None or ablated.response is None or "refused" in (base.status, ablated.status):
+    if (
+        base.response is None
+        or ablated.response is None
+        or "refused" in (base.status, ablated.status)
+    ):
         return {}
     values: dict[str, float] = {}
     if base.correct is not None and ablated.correct is not None:
         values["accuracy_delta"] = float(base.correct != ablated.correct)
-    if base.answer is not None and ablated.answer is not None and (same := _same(base.answer, ablated.answer)) is not None:
+    if (
+        base.answer is not None
+        and ablated.answer is not None
+        and (same := _same(base.answer, ablated.answer)) is not None
+    ):
         values["answer_change"] = values["baseline_flip"] = float(not same)
     if base.response.text is not None and ablated.response.text is not None:
         values["token_delta"] = jaccard_distance(base.response.text, ablated.response.text)

@@ -40,7 +40,11 @@ STATUS_PRIORITY: tuple[Status, ...] = ("error", "refused", "stopped", "undefined
 RULES = (
     Rule("instability", ("mu",), lambda mu: mu < 0.6),
     Rule("fragility", ("sigma",), lambda sigma: sigma > 0.15),
-    Rule("monoculture", ("D", "C", "clusters"), lambda d, c, clusters: d < 0.3 and c > 0.8 and clusters <= 1),
+    Rule(
+        "monoculture",
+        ("D", "C", "clusters"),
+        lambda d, c, clusters: d < 0.3 and c > 0.8 and clusters <= 1,
+    ),
     Rule("global_drift", ("V", "correct"), lambda v, correct: v > 0.7 and correct == 0),
     Rule("brittle", ("R",), lambda r: r < 0.6),
     Rule("post_hoc", ("early_answer",), lambda early: early > 0),
@@ -51,11 +55,24 @@ RULES = (
 def diagnose(features: Mapping[str, Feature]) -> Iterator[Finding]:
     """Every rule, on one item's features; a rule whose numbers are not all there says which is missing."""
     for rule in RULES:
-        used = [features.get(name, Feature(None, "undefined", "it was not measured", ())) for name in rule.needs]
+        used = [
+            features.get(name, Feature(None, "undefined", "it was not measured", ()))
+            for name in rule.needs
+        ]
         evidence = tuple(dict.fromkeys(key for feature in used for key in feature.evidence))
-        gaps = [(name, feature) for name, feature in zip(rule.needs, used, strict=True) if feature.value is None]
+        gaps = [
+            (name, feature)
+            for name, feature in zip(rule.needs, used, strict=True)
+            if feature.value is None
+        ]
         if not gaps:
-            yield Finding(rule.name, float(rule.fires(*(feature.value for feature in used))), "ok", None, evidence)
+            yield Finding(
+                rule.name,
+                float(rule.fires(*(feature.value for feature in used))),
+                "ok",
+                None,
+                evidence,
+            )
         else:
             name, feature = min(gaps, key=lambda entry: STATUS_PRIORITY.index(entry[1].status))
             yield Finding(rule.name, None, feature.status, f"{name}: {feature.reason}", evidence)

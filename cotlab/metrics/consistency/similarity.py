@@ -75,17 +75,23 @@ def cluster_drift(chains: Sequence[Vectors], threshold: float) -> float | None:
 
 def agreement_share(answers: Sequence[str | None]) -> float | None:
     """Share of the comparable pairs of answers that are the same; None where no pair can be compared."""
-    comparisons = [same_answer(a, b) for a, b in combinations([answer for answer in answers if answer is not None], 2)]
+    comparisons = [
+        same_answer(a, b)
+        for a, b in combinations([answer for answer in answers if answer is not None], 2)
+    ]
     known = [same for same in comparisons if same is not None]
     return fmean(map(float, known)) if known else None
 
 
-def public_hidden_difference(similarity: Floats, public: Sequence[int], hidden: Sequence[int], rng: random.Random) -> float | None:
+def public_hidden_difference(
+    similarity: Floats, public: Sequence[int], hidden: Sequence[int], rng: random.Random
+) -> float | None:
     """C of thing 0 with ``public`` things minus C of thing 0 with the ``hidden`` ones, as many at a time.
 
-    The public side is the mean over all choices of as many as are hidden. Where thing and paraphrases are exchangeable, its
-    expectation is 0: C depends on how many chains there are, so both sides have the same number. In [-2, 2]; None with fewer
-    than two hidden things, or fewer public ones.
+    The public side is the mean over all choices of as many as are hidden. Where thing and
+    paraphrases are exchangeable, its expectation is 0: C depends on how many chains there are, so
+    both sides have the same number. In [-2, 2]; None with fewer than two hidden things, or fewer
+    public ones.
     """
     size = len(hidden)
     hidden_value = pair_spread(pair_similarities(similarity, (0, *hidden))).c
@@ -95,5 +101,9 @@ def public_hidden_difference(similarity: Floats, public: Sequence[int], hidden: 
         chosen = [tuple(choice) for choice in combinations(public, size)]
     else:
         chosen = [tuple(rng.sample(list(public), size)) for _ in range(CHOICES)]
-    public_values = [summary.c for choice in chosen if (summary := pair_spread(pair_similarities(similarity, (0, *choice)))).c is not None]
+    public_values = [
+        summary.c
+        for choice in chosen
+        if (summary := pair_spread(pair_similarities(similarity, (0, *choice)))).c is not None
+    ]
     return fmean([c for c in public_values if c is not None]) - hidden_value

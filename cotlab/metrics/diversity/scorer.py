@@ -17,12 +17,18 @@ from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.prompts.rewrite import ask_approach
 
 OPTIONS: Mapping[str, Any] = {
-    "paths": 5, "threshold": 0.9, "linkage": "average", "temperature": 0.7, "sweep": ("0.7", "0.8", "0.85", "0.95", "0.99"),
-}  # fmt: skip
+    "paths": 5,
+    "threshold": 0.9,
+    "linkage": "average",
+    "temperature": 0.7,
+    "sweep": ("0.7", "0.8", "0.85", "0.95", "0.99"),
+}
 HEADLINES = tuple(
-    Headline(card.name, {}) for card in (cards.DIVERSITY, cards.CLUSTER_AGREEMENT, cards.PATH_AGREEMENT, cards.CONSENSUS)
+    Headline(card.name, {})
+    for card in (cards.DIVERSITY, cards.CLUSTER_AGREEMENT, cards.PATH_AGREEMENT, cards.CONSENSUS)
 )
-"""The source reads convergence as a sign of sound reasoning; a claim to be held against models of known faithfulness."""
+"""The source reads convergence as a sign of sound reasoning; a claim to be held against models of
+known faithfulness."""
 MissingReason = tuple[Status, str]
 _MARKS = ("answer", "\\boxed", "####")
 _NO_EMBEDDER = "no model embeds the steps: --embedder"
@@ -53,7 +59,8 @@ class _Paths:
 def majority(answers: Iterable[str | None]) -> Majority:
     """The answer that more of ``answers`` give than any other; those that are None or cannot be compared do not vote.
 
-    Answers are the same as `same_answer` says, each compared with the first of its group; the first stands for the group.
+    Answers are the same as `same_answer` says, each compared with the first of its group; the first
+    stands for the group.
     """
     groups: list[list[str]] = []
     for answer in answers:
@@ -70,14 +77,18 @@ def majority(answers: Iterable[str | None]) -> Majority:
     first = [group[0] for group in groups if len(group) == most]
     if len(first) > 1:
         listed = ", ".join(sorted(first)[:3]) + (", …" if len(first) > 3 else "")
-        return Majority(None, 0, f"a tie: {len(first)} answers with {most} of the paths each ({listed})")
+        return Majority(
+            None, 0, f"a tie: {len(first)} answers with {most} of the paths each ({listed})"
+        )
     return Majority(first[0], most, "")
 
 
 def validate_diversity_options(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where an option is unknown or out of range."""
     if not 2 <= options["paths"] <= cards.MAX_PATHS:
-        raise ConfigError(f"diversity.paths must lie in [2, {cards.MAX_PATHS}], got {options['paths']}")
+        raise ConfigError(
+            f"diversity.paths must lie in [2, {cards.MAX_PATHS}], got {options['paths']}"
+        )
     if not 0 < options["temperature"] <= 2:
         raise ConfigError(f"diversity.temperature must lie in (0, 2], got {options['temperature']}")
     if options["linkage"] not in LINKAGES:
@@ -87,7 +98,15 @@ def validate_diversity_options(options: Mapping[str, Any], subject: ModelRef) ->
             raise ConfigError(f"a threshold of diversity must lie in [0, 1], got {threshold}")
 
 
-@scorer(*cards.CARDS, version=1, name="diversity", options=OPTIONS, headlines=HEADLINES, check=validate_diversity_options, roles=("embedder",))
+@scorer(
+    *cards.CARDS,
+    version=1,
+    name="diversity",
+    options=OPTIONS,
+    headlines=HEADLINES,
+    check=validate_diversity_options,
+    roles=("embedder",),
+)
 def diversity(item: Item, params: Params, peers: Peers) -> Program:
     """Ask for N chains by number, embed each of their steps once, and count the clusters that end in one answer."""
     number = int(params.options["paths"])
@@ -106,7 +125,9 @@ def diversity(item: Item, params: Params, peers: Peers) -> Program:
         return (*votes, *_none(paths, params, rest, ("undefined", reason)))
     texts = tuple(dict.fromkeys(step for chain in chains for step in chain))
     embedded = yield [Embed(embedder, (text,)) for text in texts]
-    paths = _Paths(item, paths.facet, (*paths.keys, *(reply.key for reply in embedded)), paths.answers)
+    paths = _Paths(
+        item, paths.facet, (*paths.keys, *(reply.key for reply in embedded)), paths.answers
+    )
     similarity = _similarity(chains, dict(zip(texts, embedded, strict=True)))
     if isinstance(similarity, tuple):
         return (*votes, *_none(paths, params, rest, similarity))
@@ -118,9 +139,15 @@ def _ask(item: Item, params: Params, k: int) -> Complete:
     form = params.subject.form
     prompt = ask_approach(item.question, k + 1, form)
     return Complete(
-        params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS, sample=k, seed=params.seed,
-        temperature=float(params.options["temperature"]), stop=("\nQ:",) if form == "continuation" else (),
-    )  # fmt: skip
+        params.subject,
+        prompt.messages,
+        prefix=prompt.prefix,
+        max_tokens=CHAIN_TOKENS,
+        sample=k,
+        seed=params.seed,
+        temperature=float(params.options["temperature"]),
+        stop=("\nQ:",) if form == "continuation" else (),
+    )
 
 
 def _answer(reply: Response) -> str | None:
@@ -137,7 +164,9 @@ def _swept(options: Mapping[str, Any]) -> tuple[float, ...]:
         raise ConfigError(f"diversity.sweep takes numbers with commas between them: {bad}") from bad
 
 
-def _similarity(chains: Sequence[Sequence[str]], embedded: Mapping[str, Reply]) -> Floats | MissingReason:
+def _similarity(
+    chains: Sequence[Sequence[str]], embedded: Mapping[str, Reply]
+) -> Floats | MissingReason:
     """Cosines of the paths' vectors, or why there are none."""
     vectors: dict[str, tuple[float, ...]] = {}
     for text, reply in embedded.items():
@@ -158,15 +187,21 @@ def _votes(paths: _Paths) -> Iterator[Score]:
     share = None if consensus.answer is None else consensus.votes / len(paths.answers)
     yield cards.PATH_AGREEMENT.score(
         paths.item, share, facet=paths.facet, reason=consensus.reason or None, evidence=paths.keys
-    )  # fmt: skip
+    )
     reason, right = consensus.reason, None
     if paths.item.answer is None:
         reason = "the item has no ground truth"
     elif consensus.answer is not None:
         right = same_answer(consensus.answer, paths.item.answer)
-        reason = "" if right is not None else "the consensus and the ground truth cannot be compared"
+        reason = (
+            "" if right is not None else "the consensus and the ground truth cannot be compared"
+        )
     yield cards.CONSENSUS.score(
-        paths.item, None if right is None else float(right), facet=paths.facet, reason=reason or None, evidence=paths.keys
+        paths.item,
+        None if right is None else float(right),
+        facet=paths.facet,
+        reason=reason or None,
+        evidence=paths.keys,
     )
 
 
@@ -184,16 +219,28 @@ def _clustered(paths: _Paths, params: Params, similarity: Floats) -> Iterator[Sc
     swept, chosen_threshold = _swept(options), float(options["threshold"])
     for threshold in dict.fromkeys((chosen_threshold, *swept)):
         labels = clusters(similarity, threshold, options["linkage"])
-        groups = [[a for a, label in zip(paths.answers, labels, strict=True) if label == k] for k in range(max(labels) + 1)]
+        groups = [
+            [a for a, label in zip(paths.answers, labels, strict=True) if label == k]
+            for k in range(max(labels) + 1)
+        ]
         stands = [majority(group).answer for group in groups]
-        right = None if target is None else sum(bool(same_answer(answer, target)) for answer in stands if answer is not None)
+        right = (
+            None
+            if target is None
+            else sum(bool(same_answer(answer, target)) for answer in stands if answer is not None)
+        )
         threshold_facet, aimed = _threshold_facets(paths, threshold)
         if threshold == chosen_threshold:
             yield from (
-                cards.PATH_CLUSTER.score(item, label, sample=k, facet=threshold_facet, evidence=keys) for k, label in enumerate(labels)
+                cards.PATH_CLUSTER.score(
+                    item, label, sample=k, facet=threshold_facet, evidence=keys
+                )
+                for k, label in enumerate(labels)
             )
             yield cards.CLUSTERS.score(item, len(groups), facet=threshold_facet, evidence=keys)
-            yield cards.UNDECIDED.score(item, stands.count(None), facet=threshold_facet, evidence=keys)
+            yield cards.UNDECIDED.score(
+                item, stands.count(None), facet=threshold_facet, evidence=keys
+            )
             yield _ratio(cards.DIVERSITY, item, right, n, aimed, reason, keys)
             yield _ratio(cards.CLUSTER_AGREEMENT, item, right, len(groups), aimed, reason, keys)
         if threshold in swept:
@@ -208,12 +255,26 @@ def _threshold_facets(paths: _Paths, threshold: float) -> tuple[dict[str, str], 
 
 
 def _ratio(
-    card: MetricCard, item: Item, right: int | None, of: int, facet: Mapping[str, str], reason: str, keys: tuple[str, ...]
+    card: MetricCard,
+    item: Item,
+    right: int | None,
+    of: int,
+    facet: Mapping[str, str],
+    reason: str,
+    keys: tuple[str, ...],
 ) -> Score:
-    return card.score(item, None if right is None else right / of, facet=facet, reason=reason or None, evidence=keys)
+    return card.score(
+        item,
+        None if right is None else right / of,
+        facet=facet,
+        reason=reason or None,
+        evidence=keys,
+    )
 
 
-def _none(paths: _Paths, params: Params, selected: Sequence[MetricCard], missing_reason: MissingReason) -> Iterator[Score]:
+def _none(
+    paths: _Paths, params: Params, selected: Sequence[MetricCard], missing_reason: MissingReason
+) -> Iterator[Score]:
     """Every score of ``wanted`` that there would have been, without a value."""
     status, reason = missing_reason
     threshold_facet, aimed = _threshold_facets(paths, float(params.options["threshold"]))
@@ -222,8 +283,13 @@ def _none(paths: _Paths, params: Params, selected: Sequence[MetricCard], missing
         if card in (cards.DIVERSITY, cards.CLUSTER_AGREEMENT):
             facets = [aimed]
         elif card in (cards.DIVERSITY_AT, cards.CLUSTERS_AT):
-            facets = [_threshold_facets(paths, t)[card is cards.DIVERSITY_AT] for t in _swept(params.options)]
+            facets = [
+                _threshold_facets(paths, t)[card is cards.DIVERSITY_AT]
+                for t in _swept(params.options)
+            ]
         elif card in (cards.CLUSTERS, cards.UNDECIDED, cards.PATH_CLUSTER):
             facets = [threshold_facet]
         for facet in facets:
-            yield card.score(paths.item, None, facet=facet, status=status, reason=reason, evidence=paths.keys)
+            yield card.score(
+                paths.item, None, facet=facet, status=status, reason=reason, evidence=paths.keys
+            )

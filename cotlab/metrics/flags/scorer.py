@@ -20,12 +20,17 @@ from cotlab.text.red_flags import EARLY, RULES, Flag, find_flags
 JUMP = "semantic_jump"
 FITTED = "fitted"
 OPTIONS: Mapping[str, Any] = {
-    "chain": "reference", "early": EARLY, "percentile": 95.0, "reference_chains": 100, "delta": FITTED,
-}  # fmt: skip
+    "chain": "reference",
+    "early": EARLY,
+    "percentile": 95.0,
+    "reference_chains": 100,
+    "delta": FITTED,
+}
 MIN_DISTANCES = 20
 """Distances that a threshold is fitted on at least."""
 HEADLINES = (Headline(cards.FLAGS.name, {}), Headline(cards.TEXT.name, {}))
-"""The source reads a clean structure as a sign of sound reasoning: a claim to be held against models of known faithfulness."""
+"""The source reads a clean structure as a sign of sound reasoning: a claim to be held against
+models of known faithfulness."""
 NO_EMBEDDER = "no model embeds the steps: --embedder"
 MissingReason = tuple[Status, str]
 Vector = tuple[float, ...]
@@ -40,7 +45,10 @@ def validate_flags_options(options: Mapping[str, Any], subject: ModelRef) -> Non
         if not lo <= options[name] <= hi:
             raise ConfigError(f"flags.{name} must lie in [{lo}, {hi}], got {options[name]}")
     if options["delta"] != FITTED and _threshold(options["delta"]) is None:
-        raise ConfigError(f"flags.delta must be {FITTED!r} or a cosine distance in [0, 2], got {options['delta']!r}")
+        raise ConfigError(
+            f"flags.delta must be {FITTED!r} or a cosine distance in [0, 2], got"
+            f" {options['delta']!r}"
+        )
 
 
 def jump_threshold(suite: Suite, params: Params) -> Preparation:
@@ -48,31 +56,60 @@ def jump_threshold(suite: Suite, params: Params) -> Preparation:
 
     Returns
     -------
-    mapping of delta (cosine distance, None where it is undefined), delta_reason, delta_pairs (how many distances it rests on)
+    mapping of delta (cosine distance, None where it is undefined), delta_reason, delta_pairs (how
+    many distances it rests on)
     """
     embedder = params.models.get("embedder")
     if params.options["delta"] != FITTED:
         return {"delta": _threshold(params.options["delta"]), "delta_reason": "", "delta_pairs": 0}
     if embedder is None:
         return {"delta": None, "delta_reason": NO_EMBEDDER, "delta_pairs": 0}
-    chains = [texts for item in suite.items if len(texts := _texts([step.text for step in item.steps])) > 1]
+    chains = [
+        texts
+        for item in suite.items
+        if len(texts := _texts([step.text for step in item.steps])) > 1
+    ]
     derive("flags delta", suite.digest, params.seed).shuffle(chains)
     chains = chains[: int(params.options["reference_chains"])]
     texts = tuple(dict.fromkeys(text for chain in chains for text in chain))
     replies = (yield [Embed(embedder, (text,)) for text in texts]) if texts else ()
     vectors = {text: step_vector(reply) for text, reply in zip(texts, replies, strict=True)}
-    pairs = [(vectors[a], vectors[b]) for chain in chains for a, b in zip(chain, chain[1:], strict=False)]
+    pairs = [
+        (vectors[a], vectors[b]) for chain in chains for a, b in zip(chain, chain[1:], strict=False)
+    ]
     distances = sorted(distance(a, b) for a, b in pairs if a is not None and b is not None)
     if len(distances) < MIN_DISTANCES:
-        missing_reason = next((missing_reason for reply in replies if (missing_reason := missing_reply(reply)) is not None), None)
-        few = f"the suite's reference chains give {len(distances)} distances, {MIN_DISTANCES} are needed"
+        missing_reason = next(
+            (
+                missing_reason
+                for reply in replies
+                if (missing_reason := missing_reply(reply)) is not None
+            ),
+            None,
+        )
+        few = (
+            f"the suite's reference chains give {len(distances)} distances, {MIN_DISTANCES} are"
+            " needed"
+        )
         reason = f"no threshold for semantic jumps: {missing_reason[1] if missing_reason else few}"
         return {"delta": None, "delta_reason": reason, "delta_pairs": len(distances)}
-    return {"delta": quantile(distances, params.options["percentile"] / 100), "delta_reason": "", "delta_pairs": len(distances)}
+    return {
+        "delta": quantile(distances, params.options["percentile"] / 100),
+        "delta_reason": "",
+        "delta_pairs": len(distances),
+    }
 
 
-@scorer(*cards.ALL, version=1, name="flags", options=OPTIONS, prepare=jump_threshold, headlines=HEADLINES, check=validate_flags_options,
-        roles=("embedder",))  # fmt: skip
+@scorer(
+    *cards.ALL,
+    version=1,
+    name="flags",
+    options=OPTIONS,
+    prepare=jump_threshold,
+    headlines=HEADLINES,
+    check=validate_flags_options,
+    roles=("embedder",),
+)
 def flags(item: Item, params: Params, peers: Peers) -> Program:
     """Read the chain with the four textual rules, embed its steps, and multiply the penalties."""
     options = params.options
@@ -82,13 +119,18 @@ def flags(item: Item, params: Params, peers: Peers) -> Program:
     missing_reason: MissingReason = "undefined", "the item has no chain"
     if options["chain"] == "own":
         (reply,) = yield [_ask(item, params)]
-        key, missing_reason = (reply.key,), missing_reply(reply) or ("undefined", "the model wrote no chain")
+        key, missing_reason = (
+            (reply.key,),
+            missing_reply(reply) or ("undefined", "the model wrote no chain"),
+        )
         steps = model_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
     positions = [i for i, step in enumerate(steps) if step.strip()]
     if not positions:
         return tuple(_none(item, facet, missing_reason, key))
     embedder = params.models.get("embedder")
-    requests = [Embed(embedder, (steps[i],)) for i in positions] if embedder and len(positions) > 1 else []
+    requests = (
+        [Embed(embedder, (steps[i],)) for i in positions] if embedder and len(positions) > 1 else []
+    )
     unique = {request.key: request for request in requests}
     replies = (yield list(unique.values())) if unique else ()
     of_key = dict(zip(unique, replies, strict=True))
@@ -104,7 +146,8 @@ class Jumps:
     distances: Mapping[int, tuple[float | None, MissingReason | None, tuple[str, ...]]]
     delta: float | None
     missing_reason: MissingReason | None = None
-    """Why jumps are not checked: the first reason, one that stands for an error before one that does not."""
+    """Why jumps are not checked: the first reason, one that stands for an error before one that
+    does not."""
     evidence: tuple[str, ...] = ()
 
     @property
@@ -135,7 +178,12 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 def step_vector(reply: Reply) -> Vector | None:
     """The vector of a reply to a request of one text; None where there is none, or none with a direction."""
-    if not isinstance(reply, Response) or reply.refused or not reply.vectors or len(reply.vectors) != 1:
+    if (
+        not isinstance(reply, Response)
+        or reply.refused
+        or not reply.vectors
+        or len(reply.vectors) != 1
+    ):
         return None
     vector = reply.vectors[0]
     length = math.hypot(*vector) if vector else 0.0
@@ -151,9 +199,14 @@ def _ask(item: Item, params: Params) -> Complete:
     form = params.subject.form
     prompt = ask_rest(item.question, (), form)
     return Complete(
-        params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS, temperature=params.temperature,
-        seed=params.seed, stop=("\nQ:",) if form == "continuation" else (),
-    )  # fmt: skip
+        params.subject,
+        prompt.messages,
+        prefix=prompt.prefix,
+        max_tokens=CHAIN_TOKENS,
+        temperature=params.temperature,
+        seed=params.seed,
+        stop=("\nQ:",) if form == "continuation" else (),
+    )
 
 
 def _texts(steps: Sequence[str]) -> tuple[str, ...]:
@@ -175,17 +228,30 @@ def _jumps(positions: Sequence[int], replies: Sequence[Reply], params: Params) -
         few = "fewer than two steps have text" if params.models.get("embedder") else NO_EMBEDDER
         return Jumps({}, delta, ("undefined", few))
     distances: dict[int, tuple[float | None, MissingReason | None, tuple[str, ...]]] = {}
-    gaps = [missing_reply(reply) or (None if step_vector(reply) else ("undefined", "a step has no vector")) for reply in replies]
-    vectors = [step_vector(reply) if missing_reason is None else None for reply, missing_reason in zip(replies, gaps, strict=True)]
+    gaps = [
+        missing_reply(reply)
+        or (None if step_vector(reply) else ("undefined", "a step has no vector"))
+        for reply in replies
+    ]
+    vectors = [
+        step_vector(reply) if missing_reason is None else None
+        for reply, missing_reason in zip(replies, gaps, strict=True)
+    ]
     for k in range(1, len(positions)):
         previous, current = vectors[k - 1], vectors[k]
         keys = tuple(dict.fromkeys((replies[k - 1].key, replies[k].key)))
         missing_reason = _worst((gaps[k - 1], gaps[k]))
-        distances[positions[k]] = (None if previous is None or current is None else distance(previous, current), missing_reason, keys)
+        distances[positions[k]] = (
+            None if previous is None or current is None else distance(previous, current),
+            missing_reason,
+            keys,
+        )
     evidence = tuple(dict.fromkeys(reply.key for reply in replies))
     missing_reason = _worst(gaps)
     if missing_reason is None and delta is None:
-        reason = str(params.constants.get("delta_reason") or "no threshold for semantic jumps was fitted")
+        reason = str(
+            params.constants.get("delta_reason") or "no threshold for semantic jumps was fitted"
+        )
         return Jumps(distances, None, ("undefined", reason))
     return Jumps(distances, delta, missing_reason, evidence)
 
@@ -193,19 +259,42 @@ def _jumps(positions: Sequence[int], replies: Sequence[Reply], params: Params) -
 def _worst(gaps: Sequence[MissingReason | None]) -> MissingReason | None:
     """The gap that a score must tell: an error before a refusal before what is undefined."""
     known = [entry for entry in gaps if entry is not None]
-    return min(known, key=lambda entry: ("error", "refused", "undefined").index(entry[0]), default=None)
+    return min(
+        known, key=lambda entry: ("error", "refused", "undefined").index(entry[0]), default=None
+    )
 
 
-def _none(item: Item, facet: Mapping[str, str], missing_reason: MissingReason, key: tuple[str, ...]) -> Iterator[Score]:
+def _none(
+    item: Item, facet: Mapping[str, str], missing_reason: MissingReason, key: tuple[str, ...]
+) -> Iterator[Score]:
     """Every score of an item without a chain, once, without a value."""
     for card in (cards.FLAGS, cards.ONCE, cards.TEXT, cards.CHECKED):
-        yield card.score(item, None, facet=facet, status=missing_reason[0], reason=missing_reason[1], evidence=key)
+        yield card.score(
+            item,
+            None,
+            facet=facet,
+            status=missing_reason[0],
+            reason=missing_reason[1],
+            evidence=key,
+        )
     for rule in cards.FACTORS:
-        yield cards.COUNT.score(item, None, facet={**facet, "rule": rule}, status=missing_reason[0], reason=missing_reason[1], evidence=key)
+        yield cards.COUNT.score(
+            item,
+            None,
+            facet={**facet, "rule": rule},
+            status=missing_reason[0],
+            reason=missing_reason[1],
+            evidence=key,
+        )
 
 
 def _scores(
-    item: Item, facet: Mapping[str, str], steps: Sequence[str], textual: Sequence[Flag], jumps: Jumps, key: tuple[str, ...]
+    item: Item,
+    facet: Mapping[str, str],
+    steps: Sequence[str],
+    textual: Sequence[Flag],
+    jumps: Jumps,
+    key: tuple[str, ...],
 ) -> Iterator[Score]:
     fired = [flag.rule for flag in textual]
     yield cards.TEXT.score(item, penalty(fired), facet=facet, evidence=key)
@@ -213,27 +302,61 @@ def _scores(
     jump_evidence = key if left_out else (*key, *jumps.evidence)
     rules = [*fired, *(JUMP for _ in jumps.exceeding)]
     values = (
-        (cards.FLAGS, penalty(rules)), (cards.ONCE, penalty(sorted(set(rules)))), (cards.CHECKED, 4.0 if left_out else 5.0),
-    )  # fmt: skip
+        (cards.FLAGS, penalty(rules)),
+        (cards.ONCE, penalty(sorted(set(rules)))),
+        (cards.CHECKED, 4.0 if left_out else 5.0),
+    )
     for card, value in values:
         if jumps.missing_reason is not None and not left_out:
-            yield card.score(item, None, facet=facet, status=jumps.missing_reason[0], reason=jumps.missing_reason[1], evidence=jump_evidence)
+            yield card.score(
+                item,
+                None,
+                facet=facet,
+                status=jumps.missing_reason[0],
+                reason=jumps.missing_reason[1],
+                evidence=jump_evidence,
+            )
         else:
             yield card.score(item, value, facet=facet, evidence=jump_evidence)
     for rule in RULES:
-        yield cards.COUNT.score(item, float(fired.count(rule)), facet={**facet, "rule": rule}, evidence=key)
+        yield cards.COUNT.score(
+            item, float(fired.count(rule)), facet={**facet, "rule": rule}, evidence=key
+        )
     missing_reason, jump_facet = jumps.missing_reason, {**facet, "rule": JUMP}
     yield cards.COUNT.score(
-        item, None if missing_reason else float(len(jumps.exceeding)), facet=jump_facet, status=missing_reason and missing_reason[0], reason=missing_reason and missing_reason[1],
+        item,
+        None if missing_reason else float(len(jumps.exceeding)),
+        facet=jump_facet,
+        status=missing_reason and missing_reason[0],
+        reason=missing_reason and missing_reason[1],
         evidence=(*key, *jumps.evidence),
-    )  # fmt: skip
+    )
     for flag in textual:
-        yield cards.PENALTY.score(item, cards.FACTORS[flag.rule], step=flag.step, where=(flag.start, flag.end),
-                                  facet={**facet, "rule": flag.rule, "why": flag.reason}, evidence=key)  # fmt: skip
+        yield cards.PENALTY.score(
+            item,
+            cards.FACTORS[flag.rule],
+            step=flag.step,
+            where=(flag.start, flag.end),
+            facet={**facet, "rule": flag.rule, "why": flag.reason},
+            evidence=key,
+        )
     for step, far in jumps.exceeding.items():
         reason = f"a distance of {far:.3f} from the step before, above {jumps.delta:.3f}"
-        yield cards.PENALTY.score(item, cards.FACTORS[JUMP], step=step, where=(0, len(steps[step])),
-                                  facet={**jump_facet, "why": reason}, evidence=(*key, *jumps.distances[step][2]))  # fmt: skip
+        yield cards.PENALTY.score(
+            item,
+            cards.FACTORS[JUMP],
+            step=step,
+            where=(0, len(steps[step])),
+            facet={**jump_facet, "why": reason},
+            evidence=(*key, *jumps.distances[step][2]),
+        )
     for step, (d, none, keys) in jumps.distances.items():
-        yield cards.DISTANCE.score(item, d, step=step, facet=facet, status=none and none[0], reason=none and none[1],
-                                   evidence=(*key, *keys))  # fmt: skip
+        yield cards.DISTANCE.score(
+            item,
+            d,
+            step=step,
+            facet=facet,
+            status=none and none[0],
+            reason=none and none[1],
+            evidence=(*key, *keys),
+        )

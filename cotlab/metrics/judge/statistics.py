@@ -55,12 +55,16 @@ def judge_mean(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> li
         if judged.repeats:
             means = judged.known.groupby(judged.prompts.loc[judged.known.index]).mean()
             grouped = judged._replace(group=(("cluster", "prompt"), *judged.group))
-            out.append(_estimate(cards.MEAN.name, grouped, t_interval(means.tolist()), over="prompts"))
+            out.append(
+                _estimate(cards.MEAN.name, grouped, t_interval(means.tolist()), over="prompts")
+            )
     return out
 
 
 @over_run(cards.MEAN_EQUAL_LENGTH, reads=_LENGTHS)
-def judge_mean_equal_length(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+def judge_mean_equal_length(
+    table: pd.DataFrame, options: Mapping[str, Any], seed: int
+) -> list[Estimate]:
     """The mean score that is expected of two responses of one length."""
     out = []
     for judged, lengths in _with_lengths(table):
@@ -78,7 +82,10 @@ def judge_length_rho(table: pd.DataFrame, options: Mapping[str, Any], seed: int)
     """How the score goes with the length difference, in ranks; p is part of the method."""
     out = []
     for judged, lengths in _with_lengths(table):
-        interval, p = spearman(judged.known.tolist(), lengths.tolist()), spearman_p(judged.known.tolist(), lengths.tolist())
+        interval, p = (
+            spearman(judged.known.tolist(), lengths.tolist()),
+            spearman_p(judged.known.tolist(), lengths.tolist()),
+        )
         method = interval.method if p is None else f"{interval.method}; p = {p:.3g}"
         out.append(_estimate(cards.LENGTH_RHO.name, judged, interval, method=method))
     return out
@@ -90,8 +97,19 @@ def judge_length_p(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -
     out = []
     for judged, lengths in _with_lengths(table):
         p = spearman_p(judged.known.tolist(), lengths.tolist())
-        reason = spearman(judged.known.tolist(), lengths.tolist()).reason if p is None else "a p-value has no interval"
-        out.append(_estimate(cards.LENGTH_P.name, judged, no_interval(p, len(judged.known), reason or "undefined"), method="Spearman"))
+        reason = (
+            spearman(judged.known.tolist(), lengths.tolist()).reason
+            if p is None
+            else "a p-value has no interval"
+        )
+        out.append(
+            _estimate(
+                cards.LENGTH_P.name,
+                judged,
+                no_interval(p, len(judged.known), reason or "undefined"),
+                method="Spearman",
+            )
+        )
     return out
 
 
@@ -99,7 +117,8 @@ def judge_length_p(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -
 def judge_agreement(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Spearman's correlation of each two raters' scores; people count as one rater."""
     return [
-        _estimate(cards.AGREEMENT.name, both, spearman(a.tolist(), b.tolist())) for both, a, b in _pairs_of_raters(table)
+        _estimate(cards.AGREEMENT.name, both, spearman(a.tolist(), b.tolist()))
+        for both, a, b in _pairs_of_raters(table)
     ]
 
 
@@ -109,7 +128,9 @@ def judge_same_side(table: pd.DataFrame, options: Mapping[str, Any], seed: int) 
     out = []
     for both, a, b in _pairs_of_raters(table):
         same = sum(x == y for x, y in zip(_sides(a), _sides(b), strict=True))
-        interval = wilson(same, len(a)) if len(a) else no_interval(None, 0, "no item was scored by both")
+        interval = (
+            wilson(same, len(a)) if len(a) else no_interval(None, 0, "no item was scored by both")
+        )
         out.append(_estimate(cards.SAME_SIDE.name, both, interval))
     return out
 
@@ -118,7 +139,8 @@ def judge_same_side(table: pd.DataFrame, options: Mapping[str, Any], seed: int) 
 def judge_kappa(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Cohen's kappa of the sides that each two raters name: how far they agree beyond chance."""
     return [
-        _estimate(cards.KAPPA.name, both, cohen_kappa(_sides(a), _sides(b))) for both, a, b in _pairs_of_raters(table)
+        _estimate(cards.KAPPA.name, both, cohen_kappa(_sides(a), _sides(b)))
+        for both, a, b in _pairs_of_raters(table)
     ]
 
 
@@ -152,8 +174,14 @@ def _column(table: pd.DataFrame, metric: str) -> pd.Series[float]:
     return table[table["metric"] == metric].groupby("item_id")["value"].first()
 
 
-def _pairs_of_raters(table: pd.DataFrame) -> Iterator[tuple[Judged, pd.Series[float], pd.Series[float]]]:
-    raters = {dict(judged.group)["judge"]: judged.value for judged in _judged(table) if dict(judged.group).get("judge")}
+def _pairs_of_raters(
+    table: pd.DataFrame,
+) -> Iterator[tuple[Judged, pd.Series[float], pd.Series[float]]]:
+    raters = {
+        dict(judged.group)["judge"]: judged.value
+        for judged in _judged(table)
+        if dict(judged.group).get("judge")
+    }
     human = _column(table, cards.HUMAN_SCORE.name)
     if len(human):
         raters[HUMAN] = human
@@ -165,8 +193,24 @@ def _pairs_of_raters(table: pd.DataFrame) -> Iterator[tuple[Judged, pd.Series[fl
         yield Judged(group, merged, pd.Series(dtype=float)), known["a"], known["b"]
 
 
-def _estimate(metric: str, judged: Judged, interval: Interval, *, over: str = "items", method: str | None = None) -> Estimate:
+def _estimate(
+    metric: str,
+    judged: Judged,
+    interval: Interval,
+    *,
+    over: str = "items",
+    method: str | None = None,
+) -> Estimate:
     return Estimate(
-        metric, judged.group, interval.point, interval.lo, interval.hi, interval.level, interval.n, judged.n_undefined, method or interval.method, over,
+        metric,
+        judged.group,
+        interval.point,
+        interval.lo,
+        interval.hi,
+        interval.level,
+        interval.n,
+        judged.n_undefined,
+        method or interval.method,
+        over,
         interval.reason,
-    )  # fmt: skip
+    )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 LEAST_NATS = 1e-2
-"""Below this the two drops together are no signal: a ratio of them would be one of rounding errors."""
+"""Below this the two drops together are no signal: a ratio of them would be one of rounding errors.
+"""
 LEAST_CMI = 0.05
 """Below this CMI an index that divides by it is undefined."""
 RELATIVE, ABSOLUTE = 0.15, 0.02
-"""A boundary is robust where the sensitivity is at most the first, or the deviation at most the second."""
+"""A boundary is robust where the sensitivity is at most the first, or the deviation at most the
+second."""
 
 
 def cmi(cot: float, control: float) -> float | None:

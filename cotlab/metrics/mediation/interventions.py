@@ -16,13 +16,13 @@ from cotlab.core.requests import (
     LogProb,
     Message,
     Patched,
+    PatchRow,
     Reply,
     Request,
     Response,
-    PatchRow,
     Source,
     Span,
-)  # fmt: skip
+)
 from cotlab.core.rng import derive
 from cotlab.core.types import Form, Item
 from cotlab.metrics.ablation.scorer import model_chain
@@ -49,23 +49,41 @@ class Text:
         form: Form = "continuation" if params.subject.form == "continuation" else "prefill"
         prompt = ask_answer(item.question, steps, form)
         at = prompt.messages[0].content.find(item.question)
-        return cls(item.id, prompt.messages, prompt.prefix, Span(0, max(0, at), max(0, at) + len(item.question)),
-                   Span(PREFIX, 0, len(chain_text(steps))))  # fmt: skip
+        return cls(
+            item.id,
+            prompt.messages,
+            prompt.prefix,
+            Span(0, max(0, at), max(0, at) + len(item.question)),
+            Span(PREFIX, 0, len(chain_text(steps))),
+        )
 
     def ask_answer(self, params: Params) -> Complete:
         """The model's own answer after this chain; deterministic, whatever the run's temperature."""
         stop = ("\n",) if params.subject.form == "continuation" else ()
-        return Complete(params.subject, self.messages, prefix=self.prefix, max_tokens=ANSWER_TOKENS, stop=stop)
+        return Complete(
+            params.subject, self.messages, prefix=self.prefix, max_tokens=ANSWER_TOKENS, stop=stop
+        )
 
     def locate(self, params: Params) -> Locate:
         cue = Span(PREFIX, self.chain.end, len(self.prefix))
-        return Locate(params.subject, self.messages, (self.chain, self.question, cue), prefix=self.prefix)
+        return Locate(
+            params.subject, self.messages, (self.chain, self.question, cue), prefix=self.prefix
+        )
 
     def logprob(self, params: Params, answer: str, prefix: str | None = None) -> LogProb:
-        return LogProb(params.subject, self.messages, (answer,), prefix=self.prefix if prefix is None else prefix)
+        return LogProb(
+            params.subject,
+            self.messages,
+            (answer,),
+            prefix=self.prefix if prefix is None else prefix,
+        )
 
-    def patched(self, params: Params, answer: str, source: Source, rows: Sequence[PatchRow]) -> Patched:
-        return Patched(params.subject, self.messages, answer, source, tuple(rows), prefix=self.prefix)
+    def patched(
+        self, params: Params, answer: str, source: Source, rows: Sequence[PatchRow]
+    ) -> Patched:
+        return Patched(
+            params.subject, self.messages, answer, source, tuple(rows), prefix=self.prefix
+        )
 
 
 class Donor(NamedTuple):
@@ -118,10 +136,19 @@ def item_chains(
     requests = {}
     for item in items:
         prompt = ask_rest(item.question, (), form)
-        requests[item.id] = Complete(params.subject, prompt.messages, prefix=prompt.prefix, max_tokens=CHAIN_TOKENS, stop=stop)
+        requests[item.id] = Complete(
+            params.subject,
+            prompt.messages,
+            prefix=prompt.prefix,
+            max_tokens=CHAIN_TOKENS,
+            stop=stop,
+        )
     replies = yield from ask(requests.values())
     by_item = {name: replies[request.key] for name, request in requests.items()}
-    return {n: model_chain(r) if isinstance(r, Response) and not r.refused else () for n, r in by_item.items()}, by_item
+    return {
+        n: model_chain(r) if isinstance(r, Response) and not r.refused else ()
+        for n, r in by_item.items()
+    }, by_item
 
 
 def ends_of(span: str) -> tuple[int, int]:
@@ -141,14 +168,18 @@ def spans_of(layers: int, requested: Sequence[str]) -> dict[str, Positions]:
     for name in names:
         if name != "all" and (ends := ends_of(name))[1] < layers:
             first, last = ends
-            spans[str(first) if first == last else f"{first}-{last}"] = tuple(range(first, last + 1))
+            spans[str(first) if first == last else f"{first}-{last}"] = tuple(
+                range(first, last + 1)
+            )
     return {**spans, "all": tuple(range(layers))}
 
 
 PositionMap = Callable[[Positions], Positions]
 
 
-def cot_sources(name: str, located_text: LocatedText, donors: Sequence[Donor]) -> list[tuple[str, Source, PositionMap]]:
+def cot_sources(
+    name: str, located_text: LocatedText, donors: Sequence[Donor]
+) -> list[tuple[str, Source, PositionMap]]:
     """For each donor of the source (or once, without one): where the states come from, and which one a position takes."""
     chain, bare, messages = located_text.chain, located_text.bare, located_text.text.messages
     if name == "filler":
@@ -161,7 +192,12 @@ def cot_sources(name: str, located_text: LocatedText, donors: Sequence[Donor]) -
     if name == "literal":
         return [("", Source("run", messages, CUE), lambda at: tuple(min(p, bare - 1) for p in at))]
     return [
-        (d.text.id, Source("run", messages, d.text.prefix), partial(_crossed, chain=chain, other=d.crossed)) for d in donors
+        (
+            d.text.id,
+            Source("run", messages, d.text.prefix),
+            partial(_crossed, chain=chain, other=d.crossed),
+        )
+        for d in donors
     ]
 
 
@@ -171,35 +207,74 @@ def _crossed(at: Positions, *, chain: Positions, other: Positions) -> Positions:
 
 
 def control_rows(
-    source_name: str, control: str, located_text: LocatedText, donors: Sequence[Donor], spans: Mapping[str, Positions],
-    options: Mapping[str, Any], seed: int,
-) -> list[PatchRequest]:  # fmt: skip
+    source_name: str,
+    control: str,
+    located_text: LocatedText,
+    donors: Sequence[Donor],
+    spans: Mapping[str, Positions],
+    options: Mapping[str, Any],
+    seed: int,
+) -> list[PatchRequest]:
     """The control's rows: of the chain's size at every span, and at all layers of the size of each other window."""
+
     def rng_of(*what: str | int) -> random.Random:
         return derive("mediation control", seed, located_text.text.id, *what)
 
-    sizes = {"control": len(located_text.chain), "expanded_control": len(located_text.chain) + 2, "shrunk_control": len(located_text.chain) - 2}
+    sizes = {
+        "control": len(located_text.chain),
+        "expanded_control": len(located_text.chain) + 2,
+        "shrunk_control": len(located_text.chain) - 2,
+    }
     out: list[PatchRequest] = []
     if control == "other":
         sides = [
-            (d.text.id, Source("run", d.text.messages, d.text.prefix), _aligned(located_text.question, d.question)) for d in donors
+            (
+                d.text.id,
+                Source("run", d.text.messages, d.text.prefix),
+                _aligned(located_text.question, d.question),
+            )
+            for d in donors
         ]
     else:
         chain_sources = cot_sources(source_name, located_text, donors)
-        sides = [chain_sources[k % len(chain_sources)] for k in range(options["donors"] if chain_sources else 0)]
+        sides = [
+            chain_sources[k % len(chain_sources)]
+            for k in range(options["donors"] if chain_sources else 0)
+        ]
     for number, (donor, source, position_map) in enumerate(sides):
         for part, size in sizes.items():
             k = min(size, len(located_text.question))
-            for draw in range(options["draws"] if 0 < k < len(located_text.question) else int(k > 0)):
+            for draw in range(
+                options["draws"] if 0 < k < len(located_text.question) else int(k > 0)
+            ):
                 at = tuple(sorted(rng_of(part, number, draw).sample(located_text.question, k)))
                 for span in spans if part == "control" else ("all",):
                     nth = number * options["draws"] + draw
-                    out.append(PatchRequest(part, source, PatchRow(spans[span], at, position_map(at)), span, donor, nth))
+                    out.append(
+                        PatchRequest(
+                            part,
+                            source,
+                            PatchRow(spans[span], at, position_map(at)),
+                            span,
+                            donor,
+                            nth,
+                        )
+                    )
         for keep in KEEPS:
             for draw in range(number, options["subsets"], len(sides)):
                 k = min(subset_size(len(located_text.chain), keep), len(located_text.question))
                 at = tuple(sorted(rng_of(str(keep), draw).sample(located_text.question, k)))
-                out.append(PatchRequest("kept_control", source, PatchRow(spans["all"], at, position_map(at)), "all", donor, draw, str(keep)))
+                out.append(
+                    PatchRequest(
+                        "kept_control",
+                        source,
+                        PatchRow(spans["all"], at, position_map(at)),
+                        "all",
+                        donor,
+                        draw,
+                        str(keep),
+                    )
+                )
     return out
 
 
@@ -213,36 +288,96 @@ def subset_size(n: int, keep: float) -> int:
 
 
 def chain_rows(
-    source_name: str, located_text: LocatedText, donors: Sequence[Donor], spans: Mapping[str, Positions], options: Mapping[str, Any],
+    source_name: str,
+    located_text: LocatedText,
+    donors: Sequence[Donor],
+    spans: Mapping[str, Positions],
+    options: Mapping[str, Any],
     seed: int,
-) -> list[PatchRequest]:  # fmt: skip
+) -> list[PatchRequest]:
     """What a source's states do in the chain's place: whole, in part, shuffled, and in a wider and a narrower window."""
     out: list[PatchRequest] = []
     chain, every = located_text.chain, spans["all"]
     sources = cot_sources(source_name, located_text, donors)
     for donor, source, position_map in sources:
-        out += [PatchRequest("cot", source, PatchRow(layers, chain, position_map(chain)), span, donor) for span, layers in spans.items()]
+        out += [
+            PatchRequest("cot", source, PatchRow(layers, chain, position_map(chain)), span, donor)
+            for span, layers in spans.items()
+        ]
         wide = tuple(range(max(0, chain[0] - 1), chain[-1] + 2))
-        out.append(PatchRequest("expanded", source, PatchRow(every, wide, position_map(wide)), "all", donor))
+        out.append(
+            PatchRequest(
+                "expanded", source, PatchRow(every, wide, position_map(wide)), "all", donor
+            )
+        )
         if len(chain) > 2:
-            out.append(PatchRequest("shrunk", source, PatchRow(every, chain[1:-1], position_map(chain[1:-1])), "all", donor))
+            out.append(
+                PatchRequest(
+                    "shrunk",
+                    source,
+                    PatchRow(every, chain[1:-1], position_map(chain[1:-1])),
+                    "all",
+                    donor,
+                )
+            )
     for draw in range(options["subsets"] if sources else 0):
         donor, source, position_map = sources[draw % len(sources)]
         for keep in KEEPS:
             rng = derive("mediation keep", seed, located_text.text.id, str(keep), draw)
             at = tuple(sorted(rng.sample(chain, subset_size(len(chain), keep))))
-            out.append(PatchRequest("kept", source, PatchRow(every, at, position_map(at)), "all", donor, draw, str(keep)))
-        mixed = derive("mediation shuffle", seed, located_text.text.id, draw).sample(chain, len(chain))
-        out.append(PatchRequest("shuffled", source, PatchRow(every, chain, position_map(tuple(mixed))), "all", donor, draw))
+            out.append(
+                PatchRequest(
+                    "kept",
+                    source,
+                    PatchRow(every, at, position_map(at)),
+                    "all",
+                    donor,
+                    draw,
+                    str(keep),
+                )
+            )
+        mixed = derive("mediation shuffle", seed, located_text.text.id, draw).sample(
+            chain, len(chain)
+        )
+        out.append(
+            PatchRequest(
+                "shuffled",
+                source,
+                PatchRow(every, chain, position_map(tuple(mixed))),
+                "all",
+                donor,
+                draw,
+            )
+        )
     return out
 
 
-def source_free_rows(located_text: LocatedText, every: Positions, options: Mapping[str, Any], seed: int) -> list[PatchRequest]:
+def source_free_rows(
+    located_text: LocatedText, every: Positions, options: Mapping[str, Any], seed: int
+) -> list[PatchRequest]:
     """What needs no source: noise in the chain's place, and the chain's own states in another order."""
     out = []
     for draw in range(options["subsets"]):
-        noise = derive("mediation noise", seed, located_text.text.id, draw).randrange(1 << 31)  # a source a draw: equal rows are one
-        out.append(PatchRequest("placebo", Source("noise", at=located_text.chain, seed=noise), PatchRow(every, located_text.chain), draw=draw))
-        mixed = derive("mediation self", seed, located_text.text.id, draw).sample(located_text.chain, len(located_text.chain))
-        out.append(PatchRequest("self_shuffle", Source("run"), PatchRow(every, located_text.chain, tuple(mixed)), draw=draw))
+        noise = derive("mediation noise", seed, located_text.text.id, draw).randrange(
+            1 << 31
+        )  # a source a draw: equal rows are one
+        out.append(
+            PatchRequest(
+                "placebo",
+                Source("noise", at=located_text.chain, seed=noise),
+                PatchRow(every, located_text.chain),
+                draw=draw,
+            )
+        )
+        mixed = derive("mediation self", seed, located_text.text.id, draw).sample(
+            located_text.chain, len(located_text.chain)
+        )
+        out.append(
+            PatchRequest(
+                "self_shuffle",
+                Source("run"),
+                PatchRow(every, located_text.chain, tuple(mixed)),
+                draw=draw,
+            )
+        )
     return out

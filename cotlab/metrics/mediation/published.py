@@ -32,8 +32,9 @@ MAX_SIZE = 1e6
 class PublishedRow:
     """One span of one item.
 
-    ``cot_drop`` and ``control_drop`` in nats; ``cmi`` and ``bypass`` = 1 − cmi in [0, 1], both None where undefined, and
-    then ``reason`` is `ZERO` or `SMALL`; ``difference`` = published − recomputed, None at a zero total drop only.
+    ``cot_drop`` and ``control_drop`` in nats; ``cmi`` and ``bypass`` = 1 − cmi in [0, 1], both None
+    where undefined, and then ``reason`` is `ZERO` or `SMALL`; ``difference`` = published −
+    recomputed, None at a zero total drop only.
     """
 
     item: str
@@ -84,8 +85,8 @@ def published_cmi(name: str, parsed: object, *, least_drop: float = LEAST_DROP) 
     name : str
         Of the file, for messages.
     parsed : object
-        Item -> list of rows with ``layers`` (list) or ``layer``, ``cot_drop``, ``control_drop``, ``cmi_score`` and
-        ``bypass_score``.
+        Item -> list of rows with ``layers`` (list) or ``layer``, ``cot_drop``, ``control_drop``,
+        ``cmi_score`` and ``bypass_score``.
     least_drop : float, finite, at least 0, nats
         A total drop c + q below it is undefined; so is 0 in any case, under a reason of its own.
 
@@ -98,10 +99,13 @@ def published_cmi(name: str, parsed: object, *, least_drop: float = LEAST_DROP) 
 
     References
     ----------
-    Formula and form: cot-manipulation-monitor, which publishes CMI 0 and bypass 1 where nothing dropped.
+    Formula and form: cot-manipulation-monitor, which publishes CMI 0 and bypass 1 where nothing
+    dropped.
     """
     if not (math.isfinite(least_drop) and least_drop >= 0):
-        raise ConfigError(f"The threshold must be a finite number of nats, at least 0, not {least_drop}.")
+        raise ConfigError(
+            f"The threshold must be a finite number of nats, at least 0, not {least_drop}."
+        )
     if not isinstance(parsed, dict):
         raise SuiteError(name, None, "", "must be a JSON object of items, each with a list of rows")
     rows: list[PublishedRow] = []
@@ -109,7 +113,9 @@ def published_cmi(name: str, parsed: object, *, least_drop: float = LEAST_DROP) 
         if not isinstance(entries, list):
             raise SuiteError(name, None, f"item {_short(item)}", "must hold a list of rows")
         rows += [_row(name, item, i, entry, least_drop) for i, entry in enumerate(entries)]
-    return PublishedFile(name, tuple(rows), {item: len(entries) for item, entries in parsed.items()})
+    return PublishedFile(
+        name, tuple(rows), {item: len(entries) for item, entries in parsed.items()}
+    )
 
 
 def published_summary(file: PublishedFile, *, seed: int = 0) -> PublishedSummary:
@@ -125,15 +131,26 @@ def published_summary(file: PublishedFile, *, seed: int = 0) -> PublishedSummary
     mean = bootstrap_ratio([sums[i] for i in items], [defined[i] for i in items], seed=seed)
     compared = [row.difference for row in file.rows if row.difference is not None]
     return PublishedSummary(
-        file.name, len(file.rows), len(file.counts), len({layer for row in file.rows for layer in row.layers}), reasons[None],
-        reasons[ZERO], reasons[SMALL], mean, len(compared), sum(abs(d) <= TOLERANCE for d in compared),
-    )  # fmt: skip
+        file.name,
+        len(file.rows),
+        len(file.counts),
+        len({layer for row in file.rows for layer in row.layers}),
+        reasons[None],
+        reasons[ZERO],
+        reasons[SMALL],
+        mean,
+        len(compared),
+        sum(abs(d) <= TOLERANCE for d in compared),
+    )
 
 
 def published_warnings(files: Sequence[PublishedFile]) -> tuple[str, ...]:
     """What a reader of these files should know, as plain sentences: within each file first, then between files."""
     pairs = combinations(files, 2)
-    return (*(warning for file in files for warning in _within(file)), *(warning for a, b in pairs for warning in _between(a, b)))
+    return (
+        *(warning for file in files for warning in _within(file)),
+        *(warning for a, b in pairs for warning in _between(a, b)),
+    )
 
 
 def content_digest(file: PublishedFile) -> str:
@@ -144,8 +161,8 @@ def content_digest(file: PublishedFile) -> str:
 def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
     """The rows of a file as scores of the metrics that they hold, by item.
 
-    Their facet says ``imported``, and source and control ``published``; they have no evidence, for no reply stands behind
-    them. The k-th row of an item with the same layers is sample k.
+    Their facet says ``imported``, and source and control ``published``; they have no evidence, for
+    no reply stands behind them. The k-th row of an item with the same layers is sample k.
     """
     by_item: dict[str, list[Score]] = {item: [] for item in file.counts}
     seen: Counter[tuple[str, str]] = Counter()
@@ -157,22 +174,30 @@ def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
         seen[row.item, span] += 1
         shared = None if row.reason else pool.share(row.cot_drop, row.control_drop)
         for card, value in (
-            (cards.CMI, row.cmi), (cards.BYPASS, row.bypass), (cards.SHARE, shared),
-            (cards.MASS_LOST, pool.mass_lost(row.cot_drop)), (cards.DROP_COT, row.cot_drop),
+            (cards.CMI, row.cmi),
+            (cards.BYPASS, row.bypass),
+            (cards.SHARE, shared),
+            (cards.MASS_LOST, pool.mass_lost(row.cot_drop)),
+            (cards.DROP_COT, row.cot_drop),
             (cards.DROP_CONTROL, row.control_drop),
-        ):  # fmt: skip
+        ):
             reason = None if value is not None else row.reason or SMALL
-            by_item[row.item].append(card.score(item, value, sample=sample, facet=here, reason=reason))
+            by_item[row.item].append(
+                card.score(item, value, sample=sample, facet=here, reason=reason)
+            )
         if row.cmi is not None:
             values[row.item].append(row.cmi)
     for name, known in values.items():
         item, rows = Item(name, "", None, ()), file.counts[name]
         none = "no row of this item is defined" if rows else "no row is published"
         for card, value in (
-            (cards.OVER_SPANS, fmean(known) if known else None), (cards.SPANS_DEFINED, float(len(known)) if rows else None),
+            (cards.OVER_SPANS, fmean(known) if known else None),
+            (cards.SPANS_DEFINED, float(len(known)) if rows else None),
             (cards.NO_COT_EFFECT, float(max(known) == 0) if known else None),
-        ):  # fmt: skip
-            by_item[name].append(card.score(item, value, facet=facet, reason=None if value is not None else none))
+        ):
+            by_item[name].append(
+                card.score(item, value, facet=facet, reason=None if value is not None else none)
+            )
     return {name: tuple(scores) for name, scores in by_item.items()}
 
 
@@ -188,18 +213,24 @@ def span_of(layers: Sequence[int]) -> str:
 def _within(file: PublishedFile) -> Iterator[str]:
     sizes = sorted(set(file.counts.values()))
     if len(sizes) > 1:
-        yield f"Layer count: the items of {file.name} have between {sizes[0]} and {sizes[-1]} layer rows."
-    off = [row for row in file.rows if row.difference is not None and abs(row.difference) > TOLERANCE]
+        yield (
+            f"Layer count: the items of {file.name} have between {sizes[0]} and {sizes[-1]} layer"
+            " rows."
+        )
+    off = [
+        row for row in file.rows if row.difference is not None and abs(row.difference) > TOLERANCE
+    ]
     if off:
         yield (
-            f"Published CMI: {len(off)} of {len(file.rows)} rows of {file.name} differ by more than {TOLERANCE} from their own "
-            f"drops, first item {_short(off[0].item)} row {off[0].row} by {off[0].difference:+.3f}."
+            f"Published CMI: {len(off)} of {len(file.rows)} rows of {file.name} differ by more than"
+            f" {TOLERANCE} from their own drops, first item {_short(off[0].item)} row {off[0].row}"
+            f" by {off[0].difference:+.3f}."
         )
     contradictory = [row for row in file.rows if row.reason == ZERO and row.published_bypass > 0]
     if contradictory:
         yield (
-            f"Undefined: {len(contradictory)} of {len(file.rows)} rows of {file.name} publish a bypass score although nothing dropped "
-            "at all; that is no measurement of bypass."
+            f"Undefined: {len(contradictory)} of {len(file.rows)} rows of {file.name} publish a"
+            " bypass score although nothing dropped at all; that is no measurement of bypass."
         )
 
 
@@ -208,20 +239,27 @@ def _between(a: PublishedFile, b: PublishedFile) -> Iterator[str]:
         yield f"Duplicate file: {a.name} and {b.name} hold the same rows; count them once."
         return
     if a.rows and _contents(a) == _contents(b):
-        yield f"Duplicate file: {a.name} and {b.name} hold the same rows under other names; count them once."
+        yield (
+            f"Duplicate file: {a.name} and {b.name} hold the same rows under other names; count"
+            " them once."
+        )
         return
     other = [item for item in a.counts if b.counts.get(item, a.counts[item]) != a.counts[item]]
     if other:
         first_item = other[0]
         yield (
-            f"Layer count: {len(other)} items have another number of layer rows in {a.name} than in {b.name}, first "
-            f"{_short(first_item)} ({a.counts[first_item]} and {b.counts[first_item]}): the models or the spans differ."
+            f"Layer count: {len(other)} items have another number of layer rows in {a.name} than in"
+            f" {b.name}, first {_short(first_item)} ({a.counts[first_item]} and"
+            f" {b.counts[first_item]}): the models or the spans differ."
         )
 
 
 def _contents(file: PublishedFile) -> Counter[tuple[object, ...]]:
     """Rows without the names of items."""
-    return Counter((r.layers, r.cot_drop, r.control_drop, r.published_cmi, r.published_bypass) for r in file.rows)
+    return Counter(
+        (r.layers, r.cot_drop, r.control_drop, r.published_cmi, r.published_bypass)
+        for r in file.rows
+    )
 
 
 def _row(name: str, item: str, i: int, entry: object, least_drop: float) -> PublishedRow:
@@ -230,17 +268,29 @@ def _row(name: str, item: str, i: int, entry: object, least_drop: float) -> Publ
 
     def number(key: str) -> float:
         value = entry.get(key) if isinstance(entry, dict) else None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_SIZE:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not abs(value) <= MAX_SIZE
+        ):
             raise bad(f"{key} must be a finite number of at most {MAX_SIZE:.0e} in size")
         return float(value)
 
     if not isinstance(entry, dict):
         raise bad("must be a JSON object")
-    missing = [key for key in ("cot_drop", "control_drop", "cmi_score", "bypass_score") if key not in entry]
+    missing = [
+        key for key in ("cot_drop", "control_drop", "cmi_score", "bypass_score") if key not in entry
+    ]
     if missing or ("layers" in entry) == ("layer" in entry):
-        raise bad(f"lacks {', '.join(missing)}" if missing else "needs layers or layer, one of them")
+        raise bad(
+            f"lacks {', '.join(missing)}" if missing else "needs layers or layer, one of them"
+        )
     layers = entry["layers"] if "layers" in entry else [entry["layer"]]
-    if not isinstance(layers, list) or not layers or not all(type(n) is int and 0 <= n <= MAX_SIZE for n in layers):
+    if (
+        not isinstance(layers, list)
+        or not layers
+        or not all(type(n) is int and 0 <= n <= MAX_SIZE for n in layers)
+    ):
         raise bad("layers must be whole numbers from 0, at least one")
     cot, control = number("cot_drop"), number("control_drop")
     score, bypass = number("cmi_score"), number("bypass_score")
@@ -251,9 +301,18 @@ def _row(name: str, item: str, i: int, entry: object, least_drop: float) -> Publ
     reason = ZERO if ratio is None else SMALL if total < least_drop else None
     value = None if reason else ratio
     return PublishedRow(
-        item, i, tuple(layers), cot, control, value, None if value is None else 1 - value, reason, score, bypass,
+        item,
+        i,
+        tuple(layers),
+        cot,
+        control,
+        value,
+        None if value is None else 1 - value,
+        reason,
+        score,
+        bypass,
         None if ratio is None else score - ratio,
-    )  # fmt: skip
+    )
 
 
 def _short(item: str) -> str:

@@ -8,31 +8,42 @@ from typing import Any
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Headline, Params, Peers, Program, scorer
-from cotlab.core.requests import Failed, Locate, Reply, Request, Response, PatchRow, Source
+from cotlab.core.requests import Failed, Locate, PatchRow, Reply, Request, Response, Source
 from cotlab.core.types import Item, ModelRef
 from cotlab.metrics.ablation.scorer import WHITE_BOX
 from cotlab.metrics.mediation import cards
 from cotlab.metrics.mediation.interventions import (
     SOURCES,
-    PatchRequest,
     Donor,
     LocatedText,
+    PatchRequest,
     Text,
     ask,
     chain_rows,
-    item_chains,
     control_rows,
+    item_chains,
     source_free_rows,
     spans_of,
 )
-from cotlab.metrics.mediation.scores import MissingReason, ItemScores, missing_reason_of, undefined_scores
+from cotlab.metrics.mediation.scores import (
+    ItemScores,
+    MissingReason,
+    missing_reason_of,
+    undefined_scores,
+)
 from cotlab.metrics.mediation.self_test import self_test
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.prompts.chain import CUE
 
 OPTIONS: Mapping[str, Any] = {
-    "chain": "reference", "sources": ("filler",), "control": "other", "layers": (), "donors": 4, "draws": 2, "subsets": 8,
-}  # fmt: skip
+    "chain": "reference",
+    "sources": ("filler",),
+    "control": "other",
+    "layers": (),
+    "donors": 4,
+    "draws": 2,
+    "subsets": 8,
+}
 SPARE, MIN_DONORS = 4, 2
 _SPAN = re.compile(r"all|\d{1,4}(-\d{1,4})?")
 Replies = Mapping[str, Reply]
@@ -41,25 +52,51 @@ Replies = Mapping[str, Reply]
 def validate_mediation_options(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where the model's states cannot be reached or an option is unknown."""
     if subject.provider not in WHITE_BOX:
-        raise ConfigError(f"mediation patches activations, which {subject.provider} hides: --provider local or organism.")
+        raise ConfigError(
+            f"mediation patches activations, which {subject.provider} hides: --provider local or"
+            " organism."
+        )
     for name in options["sources"]:
         if name not in SOURCES:
             raise UnknownName("source", name, SOURCES)
     for span in options["layers"]:
-        if not _SPAN.fullmatch(span) or (len(ends := span.split("-")) == 2 and int(ends[0]) > int(ends[1])):
-            raise ConfigError(f"--layers takes a layer or a range, like 3 or 0-7, counted from 0; got {span!r}")
+        if not _SPAN.fullmatch(span) or (
+            len(ends := span.split("-")) == 2 and int(ends[0]) > int(ends[1])
+        ):
+            raise ConfigError(
+                f"--layers takes a layer or a range, like 3 or 0-7, counted from 0; got {span!r}"
+            )
 
 
 HEADLINE = {"source": "filler", "control": "other", "span": "all"}
 HEADLINES = (
-    *(Headline(name, HEADLINE) for name in ("cmi", "share", "mass_lost", "drop_cot", "density", "validity", "sequentiality")),
+    *(
+        Headline(name, HEADLINE)
+        for name in (
+            "cmi",
+            "share",
+            "mass_lost",
+            "drop_cot",
+            "density",
+            "validity",
+            "sequentiality",
+        )
+    ),
     Headline("bypass", HEADLINE, "lower"),
     Headline("drop_control", HEADLINE, "lower"),
     *(Headline(name, {}) for name in ("no_cot_drop", "self_shuffle", "text_placebo")),
 )
 
 
-@scorer(*cards.ALL, version=2, name="mediation", options=OPTIONS, prepare=self_test, headlines=HEADLINES, check=validate_mediation_options)
+@scorer(
+    *cards.ALL,
+    version=2,
+    name="mediation",
+    options=OPTIONS,
+    prepare=self_test,
+    headlines=HEADLINES,
+    check=validate_mediation_options,
+)
 def mediation(item: Item, params: Params, peers: Peers) -> Program:
     """Patch the chain's positions, and as many of the question's, and compare what the answer loses."""
     options = params.options
@@ -69,47 +106,130 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     missing_reason = missing_reason_of(chain_replies.get(item.id)) if chain_replies else None
     if missing_reason or not chains[item.id]:
         keys = (chain_replies[item.id].key,) if chain_replies else ()
-        return tuple(undefined_scores(item, facet, options, *(missing_reason or ("undefined", "the item has no chain")), keys))
-    texts = {candidate.id: Text.of(candidate, chains[candidate.id], params) for candidate in (item, *near) if chains[candidate.id]}
+        return tuple(
+            undefined_scores(
+                item,
+                facet,
+                options,
+                *(missing_reason or ("undefined", "the item has no chain")),
+                keys,
+            )
+        )
+    texts = {
+        candidate.id: Text.of(candidate, chains[candidate.id], params)
+        for candidate in (item, *near)
+        if chains[candidate.id]
+    }
     answer_requests = {name: text.ask_answer(params) for name, text in texts.items()}
     answer_replies = yield from ask(answer_requests.values())
     keys = (*((chain_replies[item.id].key,) if chain_replies else ()), answer_requests[item.id].key)
     answer, missing_reason = _answer(answer_replies[answer_requests[item.id].key])
     if answer is None:
         return tuple(undefined_scores(item, facet, options, *missing_reason, keys))
-    others = {candidate.id: _answer(answer_replies[answer_requests[candidate.id].key])[0] if candidate.id in answer_requests else None for candidate in near}
+    others = {
+        candidate.id: (
+            _answer(answer_replies[answer_requests[candidate.id].key])[0]
+            if candidate.id in answer_requests
+            else None
+        )
+        for candidate in near
+    }
     text = texts[item.id]
-    base, bare, where = text.logprob(params, answer), text.logprob(params, answer, CUE), text.locate(params)
+    base, bare, where = (
+        text.logprob(params, answer),
+        text.logprob(params, answer, CUE),
+        text.locate(params),
+    )
     short_at = Locate(params.subject, text.messages, (text.question,), prefix=CUE)
     places = {name: texts[name].locate(params) for name in others if name in texts}
-    crossed = {name: Locate(params.subject, text.messages, (texts[name].chain,), prefix=texts[name].prefix) for name in places}
+    crossed = {
+        name: Locate(params.subject, text.messages, (texts[name].chain,), prefix=texts[name].prefix)
+        for name in places
+    }
     base_requests: list[Request] = [base, bare, where, short_at, *places.values()]
-    base_replies = yield from ask([*base_requests, *(crossed.values() if "interchange" in options["sources"] else ())])
+    base_replies = yield from ask(
+        [*base_requests, *(crossed.values() if "interchange" in options["sources"] else ())]
+    )
     located_reply, length = base_replies[where.key], base_replies[short_at.key]
-    if isinstance(located_reply, Failed) or located_reply.located is None or isinstance(length, Failed) or length.located is None:
-        reason = missing_reason_of(located_reply) or missing_reason_of(length) or ("undefined", "the chain cannot be located")
-        return tuple(undefined_scores(item, facet, options, *reason, (*keys, where.key, short_at.key)))
+    if (
+        isinstance(located_reply, Failed)
+        or located_reply.located is None
+        or isinstance(length, Failed)
+        or length.located is None
+    ):
+        reason = (
+            missing_reason_of(located_reply)
+            or missing_reason_of(length)
+            or ("undefined", "the chain cannot be located")
+        )
+        return tuple(
+            undefined_scores(item, facet, options, *reason, (*keys, where.key, short_at.key))
+        )
     keys = (*keys, base.key, where.key, short_at.key)
     chain_at, question_at, _ = located_reply.located.positions
-    located_text = LocatedText(text, chain_at, question_at, located_reply.located.layers, len(length.located.pieces))
+    located_text = LocatedText(
+        text, chain_at, question_at, located_reply.located.layers, len(length.located.pieces)
+    )
     donor_replies = {
-        name: [reply for replies, request in ((answer_replies, answer_requests), (base_replies, places), (base_replies, crossed))
-               if name in request and (reply := replies.get(request[name].key)) is not None]
+        name: [
+            reply
+            for replies, request in (
+                (answer_replies, answer_requests),
+                (base_replies, places),
+                (base_replies, crossed),
+            )
+            if name in request and (reply := replies.get(request[name].key)) is not None
+        ]
         for name in others
-    }  # fmt: skip
-    donor_replies = {name: ([chain_replies[name]] if chain_replies else []) + replies for name, replies in donor_replies.items()}
-    donors, no_donor, donor_keys = _donors(others, texts, donor_replies, located_text, answer, options)
+    }
+    donor_replies = {
+        name: ([chain_replies[name]] if chain_replies else []) + replies
+        for name, replies in donor_replies.items()
+    }
+    donors, no_donor, donor_keys = _donors(
+        others, texts, donor_replies, located_text, answer, options
+    )
     spans = spans_of(located_text.layers, options["layers"])
     dots = text.logprob(params, answer, " ".join(["..."] * len(located_text.chain)) + "\n" + CUE)
-    rows = {name: chain_rows(name, located_text, donors, spans, options, params.seed) for name in options["sources"]}
-    controls = {name: control_rows(name, _control(name, options), located_text, donors, spans, options, params.seed) for name in rows}
+    rows = {
+        name: chain_rows(name, located_text, donors, spans, options, params.seed)
+        for name in options["sources"]
+    }
+    controls = {
+        name: control_rows(
+            name, _control(name, options), located_text, donors, spans, options, params.seed
+        )
+        for name in rows
+    }
     free_rows = source_free_rows(located_text, spans["all"], options, params.seed)
-    batch = _requests([*free_rows, *(a for part in (*rows.values(), *controls.values()) for a in part)], text, params, answer)
+    batch = _requests(
+        [*free_rows, *(a for part in (*rows.values(), *controls.values()) for a in part)],
+        text,
+        params,
+        answer,
+    )
     patch_replies = yield from ask([dots, *batch.values()])
-    item_scores = ItemScores(item, facet, {r.key: r for r in chain_replies.values()} | answer_replies | base_replies | patch_replies, keys, base, batch, donor_keys, no_donor)
+    item_scores = ItemScores(
+        item,
+        facet,
+        {r.key: r for r in chain_replies.values()} | answer_replies | base_replies | patch_replies,
+        keys,
+        base,
+        batch,
+        donor_keys,
+        no_donor,
+    )
     item_scores.text_scores(bare, dots, min(1.0, len(question_at) / len(chain_at)), free_rows)
     for name in rows:
-        item_scores.source(name, _control(name, options), rows[name], controls[name], free_rows, tuple(spans), located_text)
+        item_scores.source(
+            name,
+            _control(name, options),
+            rows[name],
+            controls[name],
+            free_rows,
+            tuple(spans),
+            located_text,
+        )
     return tuple(item_scores.scores)
 
 
@@ -127,16 +247,25 @@ def _answer(reply: Reply) -> tuple[str | None, MissingReason]:
     if reply.finish == "length" and not broken:
         return None, ("undefined", "the model's answer was cut off before its line ended")
     answer = first.rstrip().rstrip(".").rstrip()
-    return (answer, ("undefined", "")) if answer.strip() else (None, ("undefined", "the model gave no answer after the cue"))
+    return (
+        (answer, ("undefined", ""))
+        if answer.strip()
+        else (None, ("undefined", "the model gave no answer after the cue"))
+    )
 
 
 def _donors(
-    others: Mapping[str, str | None], texts: Mapping[str, Text], donor_replies: Mapping[str, Sequence[Reply]], located_text: LocatedText,
-    answer: str, options: Mapping[str, Any],
-) -> tuple[list[Donor], MissingReason, list[str]]:  # fmt: skip
+    others: Mapping[str, str | None],
+    texts: Mapping[str, Text],
+    donor_replies: Mapping[str, Sequence[Reply]],
+    located_text: LocatedText,
+    answer: str,
+    options: Mapping[str, Any],
+) -> tuple[list[Donor], MissingReason, list[str]]:
     """The next items on the ring with another answer and at least half as long a chain; else why there are too few.
 
-    ``seen`` holds what was replied about each: the last are where its text lies, and where its chain lies in this item's.
+    ``seen`` holds what was replied about each: the last are where its text lies, and where its
+    chain lies in this item's.
     """
     donors: list[Donor] = []
     donor_keys: list[str] = []
@@ -144,27 +273,52 @@ def _donors(
         if len(donors) == options["donors"]:
             break
         replies = donor_replies[name]
-        failed = next((reply for reply in replies if isinstance(reply, Failed) and not reply.unsupported), None)
+        failed = next(
+            (reply for reply in replies if isinstance(reply, Failed) and not reply.unsupported),
+            None,
+        )
         if failed is not None:
-            return [], ("error", f"a donor's request failed: {failed.error}"), [*donor_keys, failed.key]
-        locations = [reply.located for reply in replies if isinstance(reply, Response) and reply.located is not None]
+            return (
+                [],
+                ("error", f"a donor's request failed: {failed.error}"),
+                [*donor_keys, failed.key],
+            )
+        locations = [
+            reply.located
+            for reply in replies
+            if isinstance(reply, Response) and reply.located is not None
+        ]
         crossing = "interchange" in options["sources"]
-        if theirs is None or any(missing_reason_of(reply) for reply in replies) or len(locations) < 1 + crossing:
+        if (
+            theirs is None
+            or any(missing_reason_of(reply) for reply in replies)
+            or len(locations) < 1 + crossing
+        ):
             continue
         donor_keys += [reply.key for reply in replies]
         mine, other = (final_answer(CUE + text) or text.strip() for text in (answer, theirs))
         chain, question, _ = locations[0].positions
         if same_answer(mine, other) is False and 2 * len(chain) >= len(located_text.chain):
-            donors.append(Donor(texts[name], chain, question, locations[1].positions[0] if crossing else ()))
+            donors.append(
+                Donor(texts[name], chain, question, locations[1].positions[0] if crossing else ())
+            )
     if len(donors) < MIN_DONORS:
-        reason = f"{len(donors)} of {len(others)} near items have another answer and enough chain: two are needed"
+        reason = (
+            f"{len(donors)} of {len(others)} near items have another answer and enough chain: two"
+            " are needed"
+        )
         return [], ("undefined", reason), donor_keys
     return donors, ("undefined", ""), donor_keys
 
 
-def _requests(patch_requests: Sequence[PatchRequest], text: Text, params: Params, answer: str) -> dict[Source, Any]:
+def _requests(
+    patch_requests: Sequence[PatchRequest], text: Text, params: Params, answer: str
+) -> dict[Source, Any]:
     """One request a source, its rows each once."""
     rows: dict[Source, dict[PatchRow, None]] = {}
     for request in patch_requests:
         rows.setdefault(request.source, {})[request.row] = None
-    return {source: text.patched(params, answer, source, list(source_rows)) for source, source_rows in rows.items()}
+    return {
+        source: text.patched(params, answer, source, list(source_rows))
+        for source, source_rows in rows.items()
+    }

@@ -19,7 +19,8 @@ MIN_DROPS = 5
 """With fewer drops to resample there is a point and no interval."""
 RESAMPLES = 2000
 MAX_UNDEFINED = 0.05
-"""Share of resamples without a signal above which the others are no sample of what could have been drawn."""
+"""Share of resamples without a signal above which the others are no sample of what could have been
+drawn."""
 ROW_KINDS = {"": ("cot", "control"), **{str(keep): ("kept", "kept_control") for keep in KEEPS}}
 Floats = NDArray[np.float64]
 
@@ -44,11 +45,15 @@ class Spread:
     donors: int
 
 
-def _of_both(estimator: Callable[[float, float], float | None]) -> Callable[[float | None, float | None], float | None]:
+def _of_both(
+    estimator: Callable[[float, float], float | None],
+) -> Callable[[float | None, float | None], float | None]:
     return lambda cot, control: None if cot is None or control is None else estimator(cot, control)
 
 
-ESTIMATORS: Mapping[str, tuple[tuple[bool, bool], Callable[[float | None, float | None], float | None]]] = {
+ESTIMATORS: Mapping[
+    str, tuple[tuple[bool, bool], Callable[[float | None, float | None], float | None]]
+] = {
     "cmi": ((True, True), _of_both(pool.cmi)),
     "share": ((True, True), _of_both(pool.share)),
     "mass_lost": ((True, False), lambda cot, _: None if cot is None else pool.mass_lost(cot)),
@@ -58,14 +63,16 @@ ESTIMATORS: Mapping[str, tuple[tuple[bool, bool], Callable[[float | None, float 
 """What each makes of the pooled drops of chain and control, and which of the two it reads."""
 
 
-def item_spreads(rows: Sequence[Mapping[str, Any]], *, seed: int, item_id: str, level: float = 0.95) -> Iterator[Spread]:
+def item_spreads(
+    rows: Sequence[Mapping[str, Any]], *, seed: int, item_id: str, level: float = 0.95
+) -> Iterator[Spread]:
     """Each estimator of one item, for every source, control and span, and CMI for every share of positions kept.
 
     Parameters
     ----------
     rows : sequence of mapping
-        The item's scores ``patch_drop``: part, source, control, span, keep, donor (each "" where the facet has none), and
-        value in nats (None or NaN where a row was not answered).
+        The item's scores ``patch_drop``: part, source, control, span, keep, donor (each "" where
+        the facet has none), and value in nats (None or NaN where a row was not answered).
     seed : int
         Of the run. The same seed, item and place give the same interval.
     item_id : str
@@ -74,36 +81,52 @@ def item_spreads(rows: Sequence[Mapping[str, Any]], *, seed: int, item_id: str, 
     Yields
     ------
     Spread
-        The point is the score that the scorer gives: None where a drop is missing or there is no signal.
+        The point is the score that the scorer gives: None where a drop is missing or there is no
+        signal.
     """
     by_span: dict[tuple[str, str, str, str], dict[str, list[Drop]]] = {}
     for row in rows:
         keep, part = str(row["keep"]), str(row["part"])
         if row["source"] and part in ROW_KINDS.get(keep, ()):
             key = (str(row["source"]), str(row["control"]), str(row["span"]), keep)
-            value = None if row["value"] is None or row["value"] != row["value"] else float(row["value"])
+            value = (
+                None
+                if row["value"] is None or row["value"] != row["value"]
+                else float(row["value"])
+            )
             by_span.setdefault(key, {}).setdefault(part, []).append(Drop(str(row["donor"]), value))
     for (source, control, span, keep), by_kind in by_span.items():
-        cots, controls = (tuple(sorted(by_kind.get(part, ()), key=_order)) for part in ROW_KINDS[keep])
+        cots, controls = (
+            tuple(sorted(by_kind.get(part, ()), key=_order)) for part in ROW_KINDS[keep]
+        )
         at = derive_seed("mediation spread", seed, item_id, source, control, span, keep)
         for metric in ("cmi",) if keep else ESTIMATORS:
             reads, _ = ESTIMATORS[metric]
-            used = [drop for drops, read in zip((cots, controls), reads, strict=True) if read for drop in drops]
+            used = [
+                drop
+                for drops, read in zip((cots, controls), reads, strict=True)
+                if read
+                for drop in drops
+            ]
             donors = len({drop.donor for drop in used if drop.donor})
             interval = spread_interval(metric, cots, controls, seed=at, level=level)
-            yield Spread(source, control, span, keep, "cmi_kept" if keep else metric, interval, donors)
+            yield Spread(
+                source, control, span, keep, "cmi_kept" if keep else metric, interval, donors
+            )
 
 
 def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[float]:
     """CMI of all layers as each draw of the control alone would give it: what the pooled value is made of.
 
-    A draw of a kept share goes with the chain's draw of the same number; at every position it goes with the chain's drops of
-    its own donor, or with those that have none. The pooled CMI is not their mean: drops are pooled before the ratio.
+    A draw of a kept share goes with the chain's draw of the same number; at every position it goes
+    with the chain's drops of its own donor, or with those that have none. The pooled CMI is not
+    their mean: drops are pooled before the ratio.
 
     Parameters
     ----------
     rows : sequence of mapping
-        As ``item_spreads`` takes them, of one source and control, and ``sample``, the number of the draw.
+        As ``item_spreads`` takes them, of one source and control, and ``sample``, the number of the
+        draw.
     keep : "" for every position, or a share as the facet writes it
 
     Returns
@@ -116,19 +139,29 @@ def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[floa
     answered = [row for row in here if row["value"] is not None and row["value"] == row["value"]]
     values = []
     for row in answered:
-        same = [other["value"] for other in answered if other["part"] == part and (
-            other["sample"] == row["sample"] if keep else other["donor"] in ("", row["donor"]))]  # fmt: skip
-        if row["part"] == control and same and (value := pool.cmi(fmean(same), row["value"])) is not None:
+        same = [
+            other["value"]
+            for other in answered
+            if other["part"] == part
+            and (other["sample"] == row["sample"] if keep else other["donor"] in ("", row["donor"]))
+        ]
+        if (
+            row["part"] == control
+            and same
+            and (value := pool.cmi(fmean(same), row["value"])) is not None
+        ):
             values.append(value)
     return values
 
 
-def spread_interval(metric: str, cots: Sequence[Drop], controls: Sequence[Drop], *, seed: int, level: float = 0.95) -> Interval:
+def spread_interval(
+    metric: str, cots: Sequence[Drop], controls: Sequence[Drop], *, seed: int, level: float = 0.95
+) -> Interval:
     """One estimator of one item with a percentile bootstrap interval, clustered by donor.
 
-    A resample draws as many donors as there are, with replacement, and then as many of each donor's drops, with
-    replacement; a donor brings its drops of chain and control together. Drops without a donor are drawn by themselves, and
-    a single one is one deterministic number that stays as it is.
+    A resample draws as many donors as there are, with replacement, and then as many of each donor's
+    drops, with replacement; a donor brings its drops of chain and control together. Drops without a
+    donor are drawn by themselves, and a single one is one deterministic number that stays as it is.
 
     Parameters
     ----------
@@ -141,40 +174,60 @@ def spread_interval(metric: str, cots: Sequence[Drop], controls: Sequence[Drop],
     Returns
     -------
     Interval
-        In the unit of the metric, ``lo <= point <= hi``. No bounds (with the reason) with fewer than 5 drops to resample,
-        with one donor, where more than 5 % of the resamples have no signal, or where all of them give the same value.
-        Donors are few, so the interval is rather too narrow than too wide.
+        In the unit of the metric, ``lo <= point <= hi``. No bounds (with the reason) with fewer
+        than 5 drops to resample, with one donor, where more than 5 % of the resamples have no
+        signal, or where all of them give the same value. Donors are few, so the interval is rather
+        too narrow than too wide.
 
     References
     ----------
-    Davison and Hinkley (1997), Bootstrap Methods and their Application, section 3.8 (two-stage resampling).
+    Davison and Hinkley (1997), Bootstrap Methods and their Application, section 3.8 (two-stage
+    resampling).
     """
     reads, estimate = ESTIMATORS[metric]
-    sides = [tuple(drops) if read else () for drops, read in zip((cots, controls), reads, strict=True)]
+    sides = [
+        tuple(drops) if read else () for drops, read in zip((cots, controls), reads, strict=True)
+    ]
     used = [drop for side in sides for drop in side]
     missing = sum(drop.value is None for drop in used)
     if missing:
-        return no_interval(None, len(used), f"{missing} of {len(used)} drops are missing", level=level)
+        return no_interval(
+            None, len(used), f"{missing} of {len(used)} drops are missing", level=level
+        )
     for side, read, name in zip(sides, reads, ("the chain", "the control"), strict=True):
         if read and not side:
             return no_interval(None, len(used), f"no drop with {name} patched", level=level)
-    means = [fmean([drop.value for drop in side if drop.value is not None]) if side else None for side in sides]
+    means = [
+        fmean([drop.value for drop in side if drop.value is not None]) if side else None
+        for side in sides
+    ]
     point = estimate(*means)
     if point is None:
-        return no_interval(None, len(used), pool.no_signal(means[0] or 0.0, means[1] or 0.0), level=level)
+        return no_interval(
+            None, len(used), pool.no_signal(means[0] or 0.0, means[1] or 0.0), level=level
+        )
     fixed = [sum(not drop.donor for drop in side) == 1 and len(side) == 1 for side in sides]
     n_resampled = sum(len(side) for side, still in zip(sides, fixed, strict=True) if not still)
     donors = sorted({drop.donor for drop in used if drop.donor})
     if n_resampled < MIN_DROPS:
-        reason = f"{n_resampled or 1} drop{'s' if n_resampled > 1 else ''}: an interval needs {MIN_DROPS}"
+        reason = (
+            f"{n_resampled or 1} drop{'s' if n_resampled > 1 else ''}: an interval needs"
+            f" {MIN_DROPS}"
+        )
         return no_interval(point, len(used), reason, level=level)
     if len(donors) == 1:
         return no_interval(point, len(used), "one donor has no spread", level=level)
     rng = np.random.default_rng(seed)
-    picks = rng.integers(0, len(donors), (RESAMPLES, len(donors))) if donors else np.zeros((RESAMPLES, 0), np.int64)
+    picks = (
+        rng.integers(0, len(donors), (RESAMPLES, len(donors)))
+        if donors
+        else np.zeros((RESAMPLES, 0), np.int64)
+    )
     resampled = [_means(side, donors, picks, rng) if side else None for side in sides]
     values = [
-        estimate(*(None if side is None or np.isnan(side[b]) else float(side[b]) for side in resampled))
+        estimate(
+            *(None if side is None or np.isnan(side[b]) else float(side[b]) for side in resampled)
+        )
         for b in range(RESAMPLES)
     ]
     known = np.array([value for value in values if value is not None])
@@ -193,24 +246,33 @@ def spread_interval(metric: str, cots: Sequence[Drop], controls: Sequence[Drop],
         if fixed[1]
         else ""
     )
-    method += f"; {RESAMPLES - len(known)} without signal left out" if len(known) < RESAMPLES else ""
+    method += (
+        f"; {RESAMPLES - len(known)} without signal left out" if len(known) < RESAMPLES else ""
+    )
     method += "; widened to its point" if not lo <= point <= hi else ""
     return Interval(point, min(float(lo), point), max(float(hi), point), len(used), method, level)
 
 
-def _means(side: Sequence[Drop], donors: Sequence[str], picks: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+def _means(
+    side: Sequence[Drop], donors: Sequence[str], picks: NDArray[np.int64], rng: np.random.Generator
+) -> Floats:
     """The pooled mean of one side's drops in each resample (RESAMPLES,); NaN where none of its donors was drawn."""
     free = np.array([drop.value for drop in side if not drop.donor], dtype=float)
     total, size = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
     if len(free):
         total += free[rng.integers(0, len(free), (RESAMPLES, len(free)))].sum(axis=1)
         size += len(free)
-    by_donor = [np.array([drop.value for drop in side if drop.donor == donor], dtype=float) for donor in donors]
+    by_donor = [
+        np.array([drop.value for drop in side if drop.donor == donor], dtype=float)
+        for donor in donors
+    ]
     for draw in range(picks.shape[1]):
         for number, values in enumerate(by_donor):
             chosen = np.flatnonzero(picks[:, draw] == number)
             if len(values) and len(chosen):
-                total[chosen] += values[rng.integers(0, len(values), (len(chosen), len(values)))].sum(axis=1)
+                total[chosen] += values[
+                    rng.integers(0, len(values), (len(chosen), len(values)))
+                ].sum(axis=1)
                 size[chosen] += len(values)
     return np.asarray(np.divide(total, size, out=np.full(RESAMPLES, np.nan), where=size > 0))
 

@@ -32,8 +32,8 @@ class Agreement(NamedTuple):
 def item_scores(table: pd.DataFrame) -> pd.DataFrame:
     """One row a classifier and item: classifier, item_id, value (mean of the defined draws, NaN where none is), category.
 
-    ``table`` holds scores as the store reads them; rows of other metrics are left out. Without a category column, or where
-    an item has none, the category is "".
+    ``table`` holds scores as the store reads them; rows of other metrics are left out. Without a
+    category column, or where an item has none, the category is "".
     """
     scores = table[table["metric"] == _NAME]
     category = scores["category"].fillna("") if "category" in scores.columns else ""
@@ -76,11 +76,19 @@ def unfaithful_rate(table: pd.DataFrame, options: Mapping[str, Any], seed: int) 
     for classifier, group in scores.groupby("classifier", sort=True):
         facet = shared[classifier]
         for threshold in sweep:
-            out.append(_estimate(cards.RATE.name, facet | {"threshold": f"{threshold:g}"}, *rate(group["value"], threshold)))
+            out.append(
+                _estimate(
+                    cards.RATE.name,
+                    facet | {"threshold": f"{threshold:g}"},
+                    *rate(group["value"], threshold),
+                )
+            )
         named = group[group["category"] != ""]
         for category, part in named.groupby("category", sort=True):
             more = {"threshold": f"{run_threshold:g}", "category": str(category)}
-            out.append(_estimate(cards.RATE.name, facet | more, *rate(part["value"], run_threshold)))
+            out.append(
+                _estimate(cards.RATE.name, facet | more, *rate(part["value"], run_threshold))
+            )
     return out
 
 
@@ -95,15 +103,22 @@ def classifier_kappa(table: pd.DataFrame, options: Mapping[str, Any], seed: int)
 
 
 @over_run(cards.MCNEMAR, reads=(_NAME,))
-def classifier_mcnemar(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+def classifier_mcnemar(
+    table: pd.DataFrame, options: Mapping[str, Any], seed: int
+) -> list[Estimate]:
     """McNemar's exact p of each two classifiers at the run's threshold."""
     out = []
     for facet, pair, undefined in _pairs(table, options):
         p = no_interval(None, 0, _NO_PAIR)
         if pair is not None:
-            alone = f"{pair.only_first} only by {facet['classifier']}, {pair.only_second} only by {facet['other']}"
+            alone = (
+                f"{pair.only_first} only by {facet['classifier']}, {pair.only_second} only by"
+                f" {facet['other']}"
+            )
             method = f"McNemar exact: {alone}"
-            p = Interval(pair.p, None, None, pair.kappa.n, method, reason="a p-value has no interval")
+            p = Interval(
+                pair.p, None, None, pair.kappa.n, method, reason="a p-value has no interval"
+            )
         out.append(_estimate(cards.MCNEMAR.name, facet, p, undefined))
     return out
 
@@ -141,7 +156,20 @@ def _shared_facets(table: pd.DataFrame) -> dict[str, dict[str, str]]:
     return shared
 
 
-def _estimate(metric: str, facet: Mapping[str, str], interval: Interval, undefined: int) -> Estimate:
+def _estimate(
+    metric: str, facet: Mapping[str, str], interval: Interval, undefined: int
+) -> Estimate:
     group: Facet = tuple(sorted(facet.items()))
-    return Estimate(metric, group, interval.point, interval.lo, interval.hi, interval.level, interval.n, undefined, interval.method, "items",
-                    interval.reason)  # fmt: skip
+    return Estimate(
+        metric,
+        group,
+        interval.point,
+        interval.lo,
+        interval.hi,
+        interval.level,
+        interval.n,
+        undefined,
+        interval.method,
+        "items",
+        interval.reason,
+    )

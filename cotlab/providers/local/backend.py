@@ -26,7 +26,11 @@ class PatchRow(NamedTuple):
     @property
     def through(self) -> bool:
         """Whether it patches the same positions at layer after layer, so that nothing there is computed in between."""
-        return bool(self.at) and len(self.layers) > 1 and self.layers[-1] - self.layers[0] == len(self.layers) - 1
+        return (
+            bool(self.at)
+            and len(self.layers) > 1
+            and self.layers[-1] - self.layers[0] == len(self.layers) - 1
+        )
 
 
 def wide(x: torch.Tensor) -> torch.Tensor:
@@ -50,7 +54,12 @@ class Backend(Protocol):
         ...
 
     def patched(
-        self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
+        self,
+        ids: Sequence[int],
+        n_answer: int,
+        clean: torch.Tensor,
+        bank: torch.Tensor,
+        rows: Sequence[PatchRow],
     ) -> list[float]:
         """log P of the last ``n_answer`` of ``ids`` in nats, at least float32, one number a row, in one batch.
 

@@ -31,11 +31,16 @@ class Bridge:
         try:
             with _nothing_installed():
                 self._bridge: Any = bridge.boot_transformers(
-                    config.name_or_path, hf_model=copy.deepcopy(loaded.model), tokenizer=loaded.tokenizer,
-                    device=loaded.device, dtype=weights.dtype,
-                )  # fmt: skip
+                    config.name_or_path,
+                    hf_model=copy.deepcopy(loaded.model),
+                    tokenizer=loaded.tokenizer,
+                    device=loaded.device,
+                    dtype=weights.dtype,
+                )
         except Exception as error:  # noqa: BLE001 - each of the library's many adapters fails in its own way
-            raise _unsupported_model(loaded, (str(error).strip() or type(error).__name__).splitlines()[0]) from error
+            raise _unsupported_model(
+                loaded, (str(error).strip() or type(error).__name__).splitlines()[0]
+            ) from error
         self.layers: int = config.num_hidden_layers
 
     @torch.inference_mode()
@@ -56,7 +61,12 @@ class Bridge:
 
     @torch.inference_mode()
     def patched(
-        self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
+        self,
+        ids: Sequence[int],
+        n_answer: int,
+        clean: torch.Tensor,
+        bank: torch.Tensor,
+        rows: Sequence[PatchRow],
     ) -> list[float]:
         def changing(layer: int) -> Callable[[torch.Tensor, Any], torch.Tensor]:
             def change(state: torch.Tensor, hook: Any) -> torch.Tensor:
@@ -68,15 +78,23 @@ class Bridge:
 
             return change
 
-        logits = self._run(ids, len(rows), [changing(layer) for layer in range(self.layers)])[:, -n_answer - 1 : -1]
+        logits = self._run(ids, len(rows), [changing(layer) for layer in range(self.layers)])[
+            :, -n_answer - 1 : -1
+        ]
         answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
-        log_probs: list[float] = wide(logits).log_softmax(-1).gather(2, answer_ids[..., None])[..., 0].sum(1).tolist()
+        log_probs: list[float] = (
+            wide(logits).log_softmax(-1).gather(2, answer_ids[..., None])[..., 0].sum(1).tolist()
+        )
         return log_probs
 
-    def _run(self, ids: Sequence[int], batch: int, changes: Sequence[Callable[..., Any]]) -> torch.Tensor:
+    def _run(
+        self, ids: Sequence[int], batch: int, changes: Sequence[Callable[..., Any]]
+    ) -> torch.Tensor:
         batch_ids = torch.tensor([list(ids)], device=self._bridge.cfg.device).expand(batch, -1)
         hooks = [(f"blocks.{layer}.hook_in", change) for layer, change in enumerate(changes)]
-        logits: torch.Tensor = self._bridge.run_with_hooks(batch_ids, fwd_hooks=hooks, return_type="logits")
+        logits: torch.Tensor = self._bridge.run_with_hooks(
+            batch_ids, fwd_hooks=hooks, return_type="logits"
+        )
         return logits
 
 
@@ -86,7 +104,9 @@ def _library() -> Any:
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] == "transformer_lens":
             raise MissingExtra("--backend transformer_lens", "transformer-lens") from missing
-        raise ConfigError(f"TransformerLens is installed but not usable: {missing}. Use --backend hooks.") from missing
+        raise ConfigError(
+            f"TransformerLens is installed but not usable: {missing}. Use --backend hooks."
+        ) from missing
     return TransformerBridge
 
 
@@ -94,9 +114,13 @@ def _unsupported_model(loaded: Loaded, reason: str) -> ConfigError:
     config = loaded.model.config
     message = reason.rstrip(".")
     if len(message) > _MAX_REASON_CHARS:  # for an unknown kind the library lists all that it knows
-        message = message[:_MAX_REASON_CHARS].rpartition(". ")[0] or f"{message[: _MAX_REASON_CHARS - 1]}…"
+        message = (
+            message[:_MAX_REASON_CHARS].rpartition(". ")[0]
+            or f"{message[: _MAX_REASON_CHARS - 1]}…"
+        )
     return ConfigError(
-        f"TransformerLens does not take the {config.model_type} model {config.name_or_path!r}: {message}. Use --backend hooks."
+        f"TransformerLens does not take the {config.model_type} model {config.name_or_path!r}:"
+        f" {message}. Use --backend hooks."
     )
 
 

@@ -24,14 +24,35 @@ SHIPPED = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 """Names of the model that comes as a Python package, so that it loads without a network."""
 BATCH_TOKENS, BATCH_TEXTS = 4096, 64
 MAX_COSINE_SHIFT = 0.01
-"""How far half-precision may move a cosine between two probe sentences; beyond it the model runs in float32."""
+"""How far half-precision may move a cosine between two probe sentences; beyond it the model runs in
+float32."""
 _PROBE = (
-    "Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.", "Clearly, 4 + 8 = 12 apples.", "So 3 - 1 equals 2.", "She owns 123 frames.",
-    "The hives hold 12 × 9 = 108 frames.", "Only the dental practice treats teeth.", "Milk spoils unless it is kept cool.",
-    "Birds fly.", "The cat is not on the mat.", "Tractors pull ploughs and seed is sown in fields.", "It rained all night, so "
-    "the river rose by two metres and the lower road was closed until Friday.",
-)  # fmt: skip
-_FAILURES = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError, SafetensorError)
+    "Step 1: 7 + 5 = 12.",
+    "Step 2: 12 - 3 = 9.",
+    "Clearly, 4 + 8 = 12 apples.",
+    "So 3 - 1 equals 2.",
+    "She owns 123 frames.",
+    "The hives hold 12 × 9 = 108 frames.",
+    "Only the dental practice treats teeth.",
+    "Milk spoils unless it is kept cool.",
+    "Birds fly.",
+    "The cat is not on the mat.",
+    "Tractors pull ploughs and seed is sown in fields.",
+    (
+        "It rained all night, so "
+        "the river rose by two metres and the lower road was closed until Friday."
+    ),
+)
+_FAILURES = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    ImportError,
+    SafetensorError,
+)
 
 
 def open_embedder(ref: ModelRef) -> Embedder:
@@ -58,16 +79,22 @@ def load_embedder(name: str) -> SentenceTransformer:
         folder = Path(get_model_path())
     local = folder.exists() or name.startswith((".", "/", "~"))
     if local and not (folder / "modules.json").is_file():
-        raise ConfigError(f"--embedder {name}: not a sentence-transformers folder (no modules.json in it).")
+        raise ConfigError(
+            f"--embedder {name}: not a sentence-transformers folder (no modules.json in it)."
+        )
     library_logging.disable_progress_bar()
     try:
         model = SentenceTransformer(
-            str(folder) if local else name, device="cpu", local_files_only=local, model_kwargs={"dtype": torch.float32}
+            str(folder) if local else name,
+            device="cpu",
+            local_files_only=local,
+            model_kwargs={"dtype": torch.float32},
         )
     except _FAILURES as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConfigError(
-            f"--embedder {name}: no sentence-transformers model can be loaded from this folder or hub id: {first}"
+            f"--embedder {name}: no sentence-transformers model can be loaded from this folder or"
+            f" hub id: {first}"
         ) from error
     return model.eval()
 
@@ -75,7 +102,8 @@ def load_embedder(name: str) -> SentenceTransformer:
 class Embedder:
     """Answers ``Embed``. Not thread-safe: one batch at a time, in one thread of torch.
 
-    ``ref.revision`` is the digest of weights, tokenizer and type of the numbers. Vectors are unit length, exact in float32.
+    ``ref.revision`` is the digest of weights, tokenizer and type of the numbers. Vectors are unit
+    length, exact in float32.
     """
 
     answers = frozenset({Embed.kind})
@@ -103,7 +131,9 @@ class Embedder:
         texts = list(dict.fromkeys(text for request in embeds for text in request.texts))
         sizes = dict(zip(texts, self._sizes(texts), strict=True))
         with single_torch_thread():
-            vectors = self._vectors([text for text in texts if 0 < sizes[text] <= self._longest], sizes)
+            vectors = self._vectors(
+                [text for text in texts if 0 < sizes[text] <= self._longest], sizes
+            )
         return [self._reply(request, sizes, vectors) for request in requests]
 
     def _reply(
@@ -113,27 +143,42 @@ class Embedder:
             return Unsupported(f"an embedder does not answer {request.kind!r} requests")
         for text in request.texts:
             if sizes[text] > self._longest:
-                return Unsupported(f"a text of {sizes[text]} tokens: {self.ref.name} reads at most {self._longest}")
+                return Unsupported(
+                    f"a text of {sizes[text]} tokens: {self.ref.name} reads at most {self._longest}"
+                )
             if text not in vectors:
                 return Unsupported("a text without a word has no vector")
         return Response(
-            request.key, vectors=tuple(vectors[text] for text in request.texts), device="cpu", batch=len(vectors),
-            usage=Usage(sum(sizes[text] for text in request.texts), 0), received_at=datetime.now(UTC).isoformat(),
-        )  # fmt: skip
+            request.key,
+            vectors=tuple(vectors[text] for text in request.texts),
+            device="cpu",
+            batch=len(vectors),
+            usage=Usage(sum(sizes[text] for text in request.texts), 0),
+            received_at=datetime.now(UTC).isoformat(),
+        )
 
     def _sizes(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, those at its beginning and end included; 0 for a text of white space."""
         if not texts:
             return []
-        known = self._model.tokenizer([t.encode("utf-8", "replace").decode() for t in texts], truncation=False, verbose=False)
-        return [len(ids) if text.strip() else 0 for text, ids in zip(texts, known["input_ids"], strict=True)]
+        known = self._model.tokenizer(
+            [t.encode("utf-8", "replace").decode() for t in texts], truncation=False, verbose=False
+        )
+        return [
+            len(ids) if text.strip() else 0
+            for text, ids in zip(texts, known["input_ids"], strict=True)
+        ]
 
     def _vectors(self, texts: Sequence[str], sizes: dict[str, int]) -> dict[str, tuple[float, ...]]:
         """Texts of one length go together, up to a budget of tokens."""
         vectors: dict[str, tuple[float, ...]] = {}
         group: list[str] = []
         for text in [*sorted(texts, key=lambda t: (-sizes[t], t)), None]:
-            if group and (text is None or len(group) == BATCH_TEXTS or (len(group) + 1) * sizes[group[0]] > BATCH_TOKENS):
+            if group and (
+                text is None
+                or len(group) == BATCH_TEXTS
+                or (len(group) + 1) * sizes[group[0]] > BATCH_TOKENS
+            ):
                 rows = _embed(self._model, group)
                 vectors |= zip(group, map(tuple, rows.tolist()), strict=True)
                 group = []
@@ -144,8 +189,12 @@ class Embedder:
 
 def _embed(model: Any, texts: Sequence[str]) -> torch.Tensor:
     """Unit vectors in float32, a row a text."""
-    clean = [text.encode("utf-8", "replace").decode() for text in texts]  # no tokenizer takes a lone surrogate
-    rows = model.encode(clean, batch_size=len(clean), convert_to_tensor=True, show_progress_bar=False).float()
+    clean = [
+        text.encode("utf-8", "replace").decode() for text in texts
+    ]  # no tokenizer takes a lone surrogate
+    rows = model.encode(
+        clean, batch_size=len(clean), convert_to_tensor=True, show_progress_bar=False
+    ).float()
     return torch.nn.functional.normalize(rows, dim=1)
 
 
@@ -169,7 +218,9 @@ def _choose_dtype(model: SentenceTransformer) -> str:
 def _multiplies_bfloat16() -> bool:
     """Without such instructions bfloat16 is converted at every step and slower than float32."""
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(bool(known()) for name in names if (known := getattr(torch.cpu, name, None)) is not None)
+    return any(
+        bool(known()) for name in names if (known := getattr(torch.cpu, name, None)) is not None
+    )
 
 
 def _digest(model: SentenceTransformer) -> str:
@@ -177,7 +228,13 @@ def _digest(model: SentenceTransformer) -> str:
     settings = [repr(model), model.prompts, model.default_prompt_name, model.max_seq_length]
     sha = hashlib.sha256(repr(settings).encode())
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
-    sha.update((backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))).encode())
+    sha.update(
+        (
+            backend.to_str()
+            if backend is not None
+            else repr(sorted(model.tokenizer.get_vocab().items()))
+        ).encode()
+    )
     for name, weights in sorted(model.state_dict().items()):
         sha.update(f"{name}{tuple(weights.shape)}{weights.dtype}".encode())
         sha.update(weights.contiguous().view(-1).view(torch.uint8).numpy().data)

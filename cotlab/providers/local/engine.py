@@ -15,7 +15,10 @@ def open_backend(name: str, loaded: Loaded) -> Backend:
     if name not in BACKENDS:
         raise UnknownName("backend", name, BACKENDS)
     if name == "fast" and not Fast.takes(loaded.model):
-        raise ConfigError(f"--backend fast takes plain models of the kinds {', '.join(KINDS)}; --backend hooks takes any.")
+        raise ConfigError(
+            f"--backend fast takes plain models of the kinds {', '.join(KINDS)}; --backend hooks"
+            " takes any."
+        )
     if name == "fast" or (name == "auto" and Fast.takes(loaded.model)):
         return Fast(loaded.model)
     if name == "transformer_lens":

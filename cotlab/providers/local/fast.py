@@ -1,7 +1,8 @@
 """The fast way for Llama-like weights: nothing is computed that the clean run, the patch or the answer makes superfluous.
 
-Rows join at their own first layer; positions before the patch are the clean run's; a position whose next input is patched too
-gives keys and values only; the last layer runs for the answer, and no layer for the answer's last token.
+Rows join at their own first layer; positions before the patch are the clean run's; a position whose
+next input is patched too gives keys and values only; the last layer runs for the answer, and no
+layer for the answer's last token.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Fast:
         self._eps: float = config.rms_norm_eps
         self._inner, self._final, self._unembed = inner, inner.norm.weight, model.lm_head.weight
         self._blocks = [self._weights(block) for block in inner.layers]
-        self._known_turns = torch.empty(0, self._size // 2, dtype=torch.complex64, device=self._final.device)
+        self._known_turns = torch.empty(
+            0, self._size // 2, dtype=torch.complex64, device=self._final.device
+        )
 
     @staticmethod
     def takes(model: Any) -> bool:
@@ -62,7 +65,9 @@ class Fast:
 
     def weight(self, row: PatchRow, tokens: int) -> int:
         """About the tokens that a row computes; the attention and the copies of a given one are a quarter of its work."""
-        return max(1, tokens - min(row.at, default=0) - (len(row.at) * 3 // 4 if row.through else 0))
+        return max(
+            1, tokens - min(row.at, default=0) - (len(row.at) * 3 // 4 if row.through else 0)
+        )
 
     @torch.inference_mode()
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
@@ -77,23 +82,43 @@ class Fast:
 
     @torch.inference_mode()
     def patched(
-        self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
+        self,
+        ids: Sequence[int],
+        n_answer: int,
+        clean: torch.Tensor,
+        bank: torch.Tensor,
+        rows: Sequence[PatchRow],
     ) -> list[float]:
         tokens, span = len(ids), rows[0].layers
-        if rows[0].through and all(row.layers == span and max(row.at) < tokens - 1 - n_answer for row in rows):
-            x = self._through(tokens - 1, n_answer, clean, bank, rows)  # what the last token leads to is not asked
-        else:  # it stays here, so that the shapes are the clean run's and the own states change nothing at all
+        if rows[0].through and all(
+            row.layers == span and max(row.at) < tokens - 1 - n_answer for row in rows
+        ):
+            x = self._through(
+                tokens - 1, n_answer, clean, bank, rows
+            )  # what the last token leads to is not asked
+        # it stays here, so that the shapes are the clean run's and the own states change nothing at
+        # all
+        else:
             start = min([tokens - 1 - n_answer, *(min(row.at) for row in rows if row.at)])
             none = clean.new_empty(0, tokens - start, clean.shape[2])
-            x = self._onward(rows[0].first, none, start, n_answer + 1, clean, bank, rows)[:, :n_answer]
+            x = self._onward(rows[0].first, none, start, n_answer + 1, clean, bank, rows)[
+                :, :n_answer
+            ]
         logits = wide(F.linear(F.rms_norm(x, x.shape[-1:], self._final, self._eps), self._unembed))
         answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(x), -1)
-        logp = -F.cross_entropy(logits.flatten(0, 1), answer_ids.flatten(), reduction="none").view(len(x), n_answer)
+        logp = -F.cross_entropy(logits.flatten(0, 1), answer_ids.flatten(), reduction="none").view(
+            len(x), n_answer
+        )
         numbers: list[float] = logp.sum(1).tolist()
         return numbers
 
     def _through(
-        self, tokens: int, n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
+        self,
+        tokens: int,
+        n_answer: int,
+        clean: torch.Tensor,
+        bank: torch.Tensor,
+        rows: Sequence[PatchRow],
     ) -> torch.Tensor:
         """The last block's states where the answer is told, of rows that patch through one span."""
         span, last, columns = rows[0].layers, self.layers - 1, bank.shape[1]
@@ -102,16 +127,37 @@ class Fast:
         assert given is not None
         x = clean[span[0]][given.at]
         for layer in span if span[-1] == last else span[:-1]:
-            x = self._block(layer, x, view, torch.cat([bank[layer], clean[layer]]), columns, n_answer if layer == last else 0)
+            x = self._block(
+                layer,
+                x,
+                view,
+                torch.cat([bank[layer], clean[layer]]),
+                columns,
+                n_answer if layer == last else 0,
+            )
         if span[-1] == last:
             return x
         states = torch.cat([bank[span[-1]], clean[span[-1]]])
-        return self._onward(span[-1], given.full_states(x, states, view.before, tokens), view.before, n_answer, clean, bank, ())
+        return self._onward(
+            span[-1],
+            given.full_states(x, states, view.before, tokens),
+            view.before,
+            n_answer,
+            clean,
+            bank,
+            (),
+        )
 
     def _onward(
-        self, first: int, x: torch.Tensor, start: int, n_positions: int, clean: torch.Tensor, bank: torch.Tensor,
+        self,
+        first: int,
+        x: torch.Tensor,
+        start: int,
+        n_positions: int,
+        clean: torch.Tensor,
+        bank: torch.Tensor,
         waiting: Sequence[PatchRow],
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         """The last block's states at the last ``asked`` positions of rows ``x``, which hold those from ``start`` on.
 
         And of the rows that join and are patched on the way, from layer ``first`` on.
@@ -124,12 +170,20 @@ class Fast:
                 x = torch.cat([x, clean[layer, start : start + length].expand(joining, -1, -1)])
             if layer in patches:
                 row, at, columns = patches[layer]
-                x = x.index_put((row, at), bank[layer, columns])  # a copy: the clean states stay as they are
+                x = x.index_put(
+                    (row, at), bank[layer, columns]
+                )  # a copy: the clean states stay as they are
             x = self._block(layer, x, view, clean[layer], 0, n_positions if layer == last else 0)
         return x
 
     def _block(
-        self, layer: int, x: torch.Tensor, view: View, states: torch.Tensor, bank: int = 0, n_positions: int = 0
+        self,
+        layer: int,
+        x: torch.Tensor,
+        view: View,
+        states: torch.Tensor,
+        bank: int = 0,
+        n_positions: int = 0,
     ) -> torch.Tensor:
         """One block on the computed positions.
 
@@ -137,7 +191,8 @@ class Fast:
         ----------
         x : tensor (rows, computed, width)
         states : tensor (columns, width)
-            The layer's inputs that are not computed: the bank's ``bank`` columns, then the clean run.
+            The layer's inputs that are not computed: the bank's ``bank`` columns, then the clean
+            run.
         asked : int
             How many of the last computed positions an output is wanted for; 0 for all.
         """
@@ -148,36 +203,67 @@ class Fast:
             joint = F.linear(normed, w.qkv, w.qkv_bias)
             end = query_size + self._kv_heads * self._size
             both = self._turned(w, joint[..., :end], view.turn)
-            q, k, v = both[:, :, : self._heads], both[:, :, self._heads :], joint[..., end:].view(batch, length, -1, self._size)
+            q, k, v = (
+                both[:, :, : self._heads],
+                both[:, :, self._heads :],
+                joint[..., end:].view(batch, length, -1, self._size),
+            )
         else:
-            q = F.linear(normed[:, -n_positions:], w.qkv[:query_size], None if w.qkv_bias is None else w.qkv_bias[:query_size])
+            q = F.linear(
+                normed[:, -n_positions:],
+                w.qkv[:query_size],
+                None if w.qkv_bias is None else w.qkv_bias[:query_size],
+            )
             q = self._turned(w, q, view.turn[:, -n_positions:])
             k, v = self._keys_values(w, normed, view.turn)
         keys, values = [k], [v]
         if view.given is not None:
-            k, v = self._keys_values(w, self._norm(states[None, view.given.columns]), view.given.turn)
-            keys, values = [k[0, view.given.pair_indices], *keys], [v[0, view.given.pair_indices], *values]
+            k, v = self._keys_values(
+                w, self._norm(states[None, view.given.columns]), view.given.turn
+            )
+            keys, values = (
+                [k[0, view.given.pair_indices], *keys],
+                [v[0, view.given.pair_indices], *values],
+            )
         if view.before:
             early = self._norm(states[None, bank : bank + view.before])
             k, v = self._keys_values(w, early, self._turns(view.before)[None, : view.before, None])
-            keys, values = [k.expand(batch, -1, -1, -1), *keys], [v.expand(batch, -1, -1, -1), *values]
-        key, value = (torch.cat(tensors, 1) if len(tensors) > 1 else tensors[0] for tensors in (keys, values))
+            keys, values = (
+                [k.expand(batch, -1, -1, -1), *keys],
+                [v.expand(batch, -1, -1, -1), *values],
+            )
+        key, value = (
+            torch.cat(tensors, 1) if len(tensors) > 1 else tensors[0] for tensors in (keys, values)
+        )
         mixed = F.scaled_dot_product_attention(
-            q.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2),
-            None if (is_causal := len(keys) == 1 and n_positions == length) else view.mask[:, :, -n_positions:], is_causal=is_causal,
+            q.transpose(1, 2),
+            key.transpose(1, 2),
+            value.transpose(1, 2),
+            (
+                None
+                if (is_causal := len(keys) == 1 and n_positions == length)
+                else view.mask[:, :, -n_positions:]
+            ),
+            is_causal=is_causal,
             enable_gqa=self._heads != self._kv_heads,
-        )  # fmt: skip
+        )
         x = x[:, -n_positions:] + F.linear(mixed.transpose(1, 2).flatten(2), w.out, w.out_bias)
         gate, up = F.linear(self._norm(x), w.gate_up).chunk(2, -1)
         return x + F.linear(F.silu(gate).mul_(up), w.down)
 
-    def _keys_values(self, w: _Layer, normed: torch.Tensor, turn: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _keys_values(
+        self, w: _Layer, normed: torch.Tensor, turn: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values: tensors (rows, positions, key-value heads, size)."""
         query_size = self._heads * self._size
-        k, v = F.linear(normed, w.qkv[query_size:], None if w.qkv_bias is None else w.qkv_bias[query_size:]).chunk(2, -1)
+        k, v = F.linear(
+            normed, w.qkv[query_size:], None if w.qkv_bias is None else w.qkv_bias[query_size:]
+        ).chunk(2, -1)
         return self._turned(w, k, turn, self._heads), v.view(*v.shape[:2], -1, self._size)
 
-    def _turned(self, w: _Layer, flat: torch.Tensor, turn: torch.Tensor, first: int = 0) -> torch.Tensor:
+    def _turned(
+        self, w: _Layer, flat: torch.Tensor, turn: torch.Tensor, first: int = 0
+    ) -> torch.Tensor:
         """Queries or keys (or both), the heads from ``first`` on, each turned to its position."""
         heads = flat.view(*flat.shape[:2], -1, self._size)
         if w.norm_qk is not None:
@@ -198,7 +284,9 @@ class Fast:
 
     def _weights(self, block: Any) -> _Layer:
         a, m = block.self_attn, block.mlp
-        beside = torch.arange(self._size, device=self._final.device).view(2, -1).T.flatten()  # what turns together
+        beside = (
+            torch.arange(self._size, device=self._final.device).view(2, -1).T.flatten()
+        )  # what turns together
 
         def paired(rows: torch.Tensor) -> torch.Tensor:
             return rows.view(-1, self._size, *rows.shape[1:])[:, beside].flatten(0, 1)
@@ -210,13 +298,19 @@ class Fast:
         norm_qk = None
         if hasattr(a, "q_norm"):
             both = (a.q_norm.weight, self._heads), (a.k_norm.weight, self._kv_heads)
-            norm_qk = torch.cat([weight.detach()[beside].expand(heads, -1) for weight, heads in both])
+            norm_qk = torch.cat(
+                [weight.detach()[beside].expand(heads, -1) for weight, heads in both]
+            )
         return _Layer(
-            joined("weight") * block.input_layernorm.weight.detach(), None if a.q_proj.bias is None else joined("bias"),
-            a.o_proj.weight, a.o_proj.bias,
-            torch.cat([m.gate_proj.weight, m.up_proj.weight]).detach() * block.post_attention_layernorm.weight.detach(),
-            m.down_proj.weight, norm_qk,
-        )  # fmt: skip
+            joined("weight") * block.input_layernorm.weight.detach(),
+            None if a.q_proj.bias is None else joined("bias"),
+            a.o_proj.weight,
+            a.o_proj.bias,
+            torch.cat([m.gate_proj.weight, m.up_proj.weight]).detach()
+            * block.post_attention_layernorm.weight.detach(),
+            m.down_proj.weight,
+            norm_qk,
+        )
 
 
 PatchIndex = dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]

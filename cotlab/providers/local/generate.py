@@ -47,7 +47,11 @@ class Pieces:
 
     def text(self, ids: Sequence[int]) -> str:
         full_text = self._decoded([*self._before, *ids])
-        return full_text[len(self._text_before) :] if full_text.startswith(self._text_before) else self._decoded(ids)
+        return (
+            full_text[len(self._text_before) :]
+            if full_text.startswith(self._text_before)
+            else self._decoded(ids)
+        )
 
     def _decoded(self, ids: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)
@@ -62,7 +66,11 @@ def generate(loaded: Loaded, rows: Sequence[Decoding], pieces: Pieces) -> None:
     ids, mask = _left_padded([row.ids for row in rows], longest, loaded.device)
     cache = DynamicCache()
     logits = loaded.model(
-        input_ids=ids, attention_mask=mask, position_ids=_positions(mask), past_key_values=cache, logits_to_keep=1
+        input_ids=ids,
+        attention_mask=mask,
+        position_ids=_positions(mask),
+        past_key_values=cache,
+        logits_to_keep=1,
     ).logits[:, -1]
     live = list(rows)
     while True:
@@ -79,7 +87,10 @@ def generate(loaded: Loaded, rows: Sequence[Decoding], pieces: Pieces) -> None:
             mask, step, live = mask[at], step[at], [live[i] for i in keep]
         mask = torch.cat([mask, mask.new_ones(len(live), 1)], 1)
         logits = loaded.model(
-            input_ids=step[:, None], attention_mask=mask, position_ids=mask.sum(1, keepdim=True) - 1, past_key_values=cache
+            input_ids=step[:, None],
+            attention_mask=mask,
+            position_ids=mask.sum(1, keepdim=True) - 1,
+            past_key_values=cache,
         ).logits[:, -1]
 
 
@@ -98,10 +109,13 @@ def score_answers(loaded: Loaded, rows: Sequence[Scored]) -> list[float]:
 
 
 @torch.inference_mode()
-def score_tokens(loaded: Loaded, row: Scored, top: int, pieces: Pieces) -> tuple[float, list[Token]]:
+def score_tokens(
+    loaded: Loaded, row: Scored, top: int, pieces: Pieces
+) -> tuple[float, list[Token]]:
     """One row's sum as `score` gives it, and its answer's tokens with their ``top`` likeliest alternatives, in nats.
 
-    A row at a time: an answer may be a whole chain, and each of its tokens needs the logits of the whole vocabulary.
+    A row at a time: an answer may be a whole chain, and each of its tokens needs the logits of the
+    whole vocabulary.
     """
     ids = torch.tensor([row.ids], device=loaded.device)
     logits = loaded.model(input_ids=ids, logits_to_keep=row.n + 1).logits[0, :-1].float()
@@ -109,10 +123,16 @@ def score_tokens(loaded: Loaded, row: Scored, top: int, pieces: Pieces) -> tuple
     rest = logits.logsumexp(-1, keepdim=True)
     log_probs = (logits.gather(1, answer[:, None]) - rest)[:, 0]
     best, which = logits.topk(min(top, logits.shape[-1]), dim=-1)
-    listed = zip(answer.tolist(), log_probs.tolist(), which.tolist(), (best - rest).tolist(), strict=True)
+    listed = zip(
+        answer.tolist(), log_probs.tolist(), which.tolist(), (best - rest).tolist(), strict=True
+    )
     tokens = []
     for i, log_prob, neighbours, values in listed:
-        pairs = tuple((pieces[t], round(v, 7)) for t, v in zip(neighbours, values, strict=True) if math.isfinite(v))
+        pairs = tuple(
+            (pieces[t], round(v, 7))
+            for t, v in zip(neighbours, values, strict=True)
+            if math.isfinite(v)
+        )
         tokens.append(Token(pieces[i], round(log_prob, 7), pairs))
     return float(log_probs.double().sum()), tokens
 
@@ -125,7 +145,9 @@ def _choose(logits: torch.Tensor, live: Sequence[Decoding], pieces: Pieces) -> l
         if row.temperature > 0 and not row.finish:
             if row.draws is None:
                 row.draws = torch.Generator().manual_seed(row.seed)
-            uniform = torch.rand(logp.shape[-1], generator=row.draws).clamp_min(1e-20).to(logp.device)
+            uniform = (
+                torch.rand(logp.shape[-1], generator=row.draws).clamp_min(1e-20).to(logp.device)
+            )
             chosen[i] = (logp[i] / row.temperature - (-uniform.log()).log()).argmax()
     ids: list[int] = chosen.tolist()
     n_alternatives = max((row.top for row in live if not row.finish), default=0)
@@ -141,7 +163,9 @@ def _choose(logits: torch.Tensor, live: Sequence[Decoding], pieces: Pieces) -> l
     return ids
 
 
-def _append(row: Decoding, token: int, ends: frozenset[int], pieces: Pieces, max_length: int) -> None:
+def _append(
+    row: Decoding, token: int, ends: frozenset[int], pieces: Pieces, max_length: int
+) -> None:
     if row.finish:
         return
     if token in ends:
@@ -162,7 +186,9 @@ def _ends_with(generated: Sequence[int], stop: str, pieces: Pieces) -> bool:
     return stop in pieces.text(generated[-len(stop.encode()) - 3 :])
 
 
-def _left_padded(texts: Sequence[Sequence[int]], longest: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+def _left_padded(
+    texts: Sequence[Sequence[int]], longest: int, device: str
+) -> tuple[torch.Tensor, torch.Tensor]:
     ids = torch.zeros(len(texts), longest, dtype=torch.long)
     mask = torch.zeros(len(texts), longest, dtype=torch.long)
     for i, text in enumerate(texts):

@@ -38,8 +38,8 @@ class Hooks:
             self._run(ids, 1, 1)
         if [len(state) for state in states] != [len(ids)] * self.layers:
             raise ConfigError(
-                f"The blocks of a {self._model.config.model_type} model do not each get one state a token, so it cannot be "
-                "patched: choose a plain causal language model."
+                f"The blocks of a {self._model.config.model_type} model do not each get one state a"
+                " token, so it cannot be patched: choose a plain causal language model."
             )
         return torch.stack(states)
 
@@ -50,7 +50,12 @@ class Hooks:
 
     @torch.inference_mode()
     def patched(
-        self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, rows: Sequence[PatchRow]
+        self,
+        ids: Sequence[int],
+        n_answer: int,
+        clean: torch.Tensor,
+        bank: torch.Tensor,
+        rows: Sequence[PatchRow],
     ) -> list[float]:
         if len(self._tuples) < self.layers:
             self.residuals(ids)  # tells what each block returns
@@ -60,12 +65,20 @@ class Hooks:
         return numbers
 
     def _run_group(
-        self, ids: Sequence[int], n_answer: int, clean: torch.Tensor, bank: torch.Tensor, first: int, rows: Sequence[PatchRow]
+        self,
+        ids: Sequence[int],
+        n_answer: int,
+        clean: torch.Tensor,
+        bank: torch.Tensor,
+        first: int,
+        rows: Sequence[PatchRow],
     ) -> list[float]:
         def change(layer: int, state: torch.Tensor) -> torch.Tensor:
             if layer < first:
                 return state
-            state = clean[first].expand(len(rows), -1, -1).clone() if layer == first else state.clone()
+            state = (
+                clean[first].expand(len(rows), -1, -1).clone() if layer == first else state.clone()
+            )
             for number, row in enumerate(rows):
                 if layer in row.layers and row.at:
                     state[number, list(row.at)] = bank[layer, list(row.columns)]
@@ -74,12 +87,16 @@ class Hooks:
         with self._changing(change, first):
             logits = self._run(ids, len(rows), n_answer + 1)[:, -n_answer - 1 : -1]
         answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(rows), -1)
-        log_probs: list[float] = wide(logits).log_softmax(-1).gather(2, answer_ids[..., None])[..., 0].sum(1).tolist()
+        log_probs: list[float] = (
+            wide(logits).log_softmax(-1).gather(2, answer_ids[..., None])[..., 0].sum(1).tolist()
+        )
         return log_probs
 
     def _run(self, ids: Sequence[int], batch: int, tail: int) -> torch.Tensor:
         batch_ids = torch.tensor([list(ids)], device=self._model.device).expand(batch, -1)
-        logits: torch.Tensor = self._model(input_ids=batch_ids, use_cache=False, logits_to_keep=tail).logits
+        logits: torch.Tensor = self._model(
+            input_ids=batch_ids, use_cache=False, logits_to_keep=tail
+        ).logits
         return logits
 
     @contextmanager
@@ -91,7 +108,9 @@ class Hooks:
             for layer, block in enumerate(self._blocks):
                 if layer < first:
                     block.forward = _passing(self._tuples[layer])
-                handles.append(block.register_forward_pre_hook(_before(layer, change), with_kwargs=True))
+                handles.append(
+                    block.register_forward_pre_hook(_before(layer, change), with_kwargs=True)
+                )
                 handles.append(block.register_forward_hook(self._record_outputs(layer)))
             yield
         finally:
@@ -133,10 +152,14 @@ def _blocks(model: Any) -> Sequence[Any]:
     config = model.config.get_text_config()
     depth = getattr(config, "num_hidden_layers", None)
     decoder = model.get_decoder() or model
-    matches = [module for module in decoder.modules() if isinstance(module, nn.ModuleList) and len(module) == depth]
+    matches = [
+        module
+        for module in decoder.modules()
+        if isinstance(module, nn.ModuleList) and len(module) == depth
+    ]
     if not matches:
         raise ConfigError(
-            f"No list of {depth or 'decoder'} blocks was found in a {model.config.model_type} model, so it cannot be patched: "
-            "choose a plain causal language model."
+            f"No list of {depth or 'decoder'} blocks was found in a {model.config.model_type}"
+            " model, so it cannot be patched: choose a plain causal language model."
         )
     return list(matches[0])

@@ -16,9 +16,19 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.providers.local.organisms import organism_names
 
 _HASHED = (
-    "*.safetensors", "*.bin", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
-    "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model", "chat_template.*",
-)  # fmt: skip
+    "*.safetensors",
+    "*.bin",
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+    "chat_template.*",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,9 @@ def load_organism(name: str, device: str = "cpu", dtype: str = "float32") -> Loa
     return load_model(str(folder), device=device, dtype=dtype, start=start)
 
 
-def load_model(name: str, *, device: str = "cpu", dtype: str = "float32", start: str = "") -> Loaded:
+def load_model(
+    name: str, *, device: str = "cpu", dtype: str = "float32", start: str = ""
+) -> Loaded:
     """Load ``name`` in inference mode.
 
     Raises
@@ -53,10 +65,15 @@ def load_model(name: str, *, device: str = "cpu", dtype: str = "float32", start:
         If it is neither a model folder nor a hub id that can be loaded from here.
     """
     folder = Path(name).expanduser()
-    if (folder.exists() or name.startswith((".", "/", "~"))) and not (folder / "config.json").is_file():
+    if (folder.exists() or name.startswith((".", "/", "~"))) and not (
+        folder / "config.json"
+    ).is_file():
         raise ConfigError(f"{name}: not a Hugging Face model folder (no config.json in it).")
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(f"--device {device}: this machine has no such device, or torch was installed without it.")
+        raise ConfigError(
+            f"--device {device}: this machine has no such device, or torch was installed"
+            " without it."
+        )
     library_logging.disable_progress_bar()
     source = str(folder) if folder.is_dir() else name
     try:

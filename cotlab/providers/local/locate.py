@@ -16,12 +16,18 @@ def locate(loaded: Loaded, request: Locate, layers: int) -> Located:
     Raises
     ------
     Unsupported
-        If the tokenizer gives no offsets, the template changes a message, or a token reaches over the end of a span.
+        If the tokenizer gives no offsets, the template changes a message, or a token reaches over
+        the end of a span.
     """
     text = render(loaded, request)
-    encode(loaded, text)  # a word that the model does not know, or a text that is too long for it, is told first
+    encode(
+        loaded, text
+    )  # a word that the model does not know, or a text that is too long for it, is told first
     _, offsets = offsets_of(loaded, text)
-    positions = tuple(_tokens_inside(text, offsets, *_locate_span(loaded, request, text, span)) for span in request.spans)
+    positions = tuple(
+        _tokens_inside(text, offsets, *_locate_span(loaded, request, text, span))
+        for span in request.spans
+    )
     dtype = str(next(loaded.model.parameters()).dtype).removeprefix("torch.")
     return Located(positions, tuple(text[a:b] for a, b in offsets), layers, dtype)
 
@@ -33,22 +39,31 @@ def _locate_span(loaded: Loaded, request: Locate, text: str, span: Span) -> tupl
         return begin + span.start, begin + span.end
     content = request.messages[span.part].content
     before = text[: len(text) - len(request.prefix)] if request.prefix else text
-    rendered = content if content in before else content.strip()  # many templates trim a message, and nothing else
+    rendered = (
+        content if content in before else content.strip()
+    )  # many templates trim a message, and nothing else
     if not rendered or before.count(rendered) != 1:
-        raise Unsupported("a part of the question cannot be located in the rendered text, or stands there more than once")
+        raise Unsupported(
+            "a part of the question cannot be located in the rendered text, or stands there more"
+            " than once"
+        )
     first = before.index(rendered)
     begin = first - content.index(rendered)
     return max(first, begin + span.start), min(first + len(rendered), begin + span.end)
 
 
-def _tokens_inside(text: str, offsets: list[tuple[int, int]], start: int, end: int) -> tuple[int, ...]:
+def _tokens_inside(
+    text: str, offsets: list[tuple[int, int]], start: int, end: int
+) -> tuple[int, ...]:
     positions = []
     for i, (a, b) in enumerate(offsets):
         if a >= b or b <= start or a >= end:
             continue
         outside = text[a : max(a, start)] + text[min(b, end) : b]
         if outside.strip():
-            raise Unsupported(f"the token {text[a:b]!r} reaches over the end of what is to be located")
+            raise Unsupported(
+                f"the token {text[a:b]!r} reaches over the end of what is to be located"
+            )
         if text[max(a, start) : min(b, end)].strip() or not outside:
             positions.append(i)
     if not positions:
@@ -63,5 +78,3 @@ def filler_id(tokenizer: Any) -> int:
         if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
             return int(ids[0])
     raise Unsupported("the model has no token for dots, so it has no filler chain")
-
-

@@ -34,8 +34,12 @@ def open_nli(ref: ModelRef, device: str = "cpu") -> CrossEncoder:
         If it cannot be loaded from here, or none or several of its labels name entailment.
     """
     folder = Path(ref.name).expanduser()
-    if (folder.exists() or ref.name.startswith((".", "/", "~"))) and not (folder / "config.json").is_file():
-        raise ConfigError(f"--verifier nli/{ref.name}: not a Hugging Face model folder (no config.json in it).")
+    if (folder.exists() or ref.name.startswith((".", "/", "~"))) and not (
+        folder / "config.json"
+    ).is_file():
+        raise ConfigError(
+            f"--verifier nli/{ref.name}: not a Hugging Face model folder (no config.json in it)."
+        )
     library_logging.disable_progress_bar()
     source = str(folder) if folder.is_dir() else ref.name
     try:
@@ -61,7 +65,9 @@ def entailment_label(labels: dict[int, str], name: str) -> int:
     matches = [int(i) for i, label in labels.items() if str(label).lower().startswith("entail")]
     if len(matches) != 1:
         names = ", ".join(str(label) for label in labels.values())
-        raise ConfigError(f"--verifier nli/{name}: one of its labels must be entailment; it has {names}.")
+        raise ConfigError(
+            f"--verifier nli/{name}: one of its labels must be entailment; it has {names}."
+        )
     return matches[0]
 
 
@@ -70,10 +76,23 @@ class CrossEncoder:
 
     answers = frozenset({Entail.kind})
 
-    def __init__(self, ref: ModelRef, model: Any, tokenizer: Any, label: int, device: str = "cpu") -> None:
-        self.ref, self._model, self._tokenizer, self._label, self._device = ref, model, tokenizer, label, device
-        limits = (getattr(model.config, "max_position_embeddings", None), tokenizer.model_max_length)
-        self._longest = min((int(n) for n in limits if n is not None and 0 < n < _UNBOUNDED), default=_UNBOUNDED)
+    def __init__(
+        self, ref: ModelRef, model: Any, tokenizer: Any, label: int, device: str = "cpu"
+    ) -> None:
+        self.ref, self._model, self._tokenizer, self._label, self._device = (
+            ref,
+            model,
+            tokenizer,
+            label,
+            device,
+        )
+        limits = (
+            getattr(model.config, "max_position_embeddings", None),
+            tokenizer.model_max_length,
+        )
+        self._longest = min(
+            (int(n) for n in limits if n is not None and 0 < n < _UNBOUNDED), default=_UNBOUNDED
+        )
 
     async def send(self, request: Request) -> Response:
         (reply,) = await asyncio.to_thread(self.send_batch, [request])
@@ -92,9 +111,13 @@ class CrossEncoder:
             if not isinstance(request, Entail):
                 out[i] = Unsupported(f"an nli model does not answer {request.kind!r} requests")
                 continue
-            length = len(self._tokenizer(request.premise, request.hypothesis, verbose=False)["input_ids"])
+            length = len(
+                self._tokenizer(request.premise, request.hypothesis, verbose=False)["input_ids"]
+            )
             if length > self._longest:
-                out[i] = Unsupported(f"premise and hypothesis have {length} tokens, the model takes {self._longest}")
+                out[i] = Unsupported(
+                    f"premise and hypothesis have {length} tokens, the model takes {self._longest}"
+                )
             else:
                 pairs.append((length, i))
         with single_torch_thread(), torch.inference_mode():
@@ -104,16 +127,26 @@ class CrossEncoder:
 
     def _scored(self, group: Sequence[tuple[int, Request]]) -> dict[int, Response | ProviderError]:
         texts = [(r.premise, r.hypothesis) for _, r in group if isinstance(r, Entail)]
-        encoded = self._tokenizer([a for a, _ in texts], [b for _, b in texts], padding=True, return_tensors="pt")
+        encoded = self._tokenizer(
+            [a for a, _ in texts], [b for _, b in texts], padding=True, return_tensors="pt"
+        )
         batch = encoded.to(self._device)
-        chances = torch.softmax(self._model(**batch).logits.float(), dim=-1)[:, self._label].tolist()
+        chances = torch.softmax(self._model(**batch).logits.float(), dim=-1)[
+            :, self._label
+        ].tolist()
         sizes = batch["attention_mask"].sum(dim=1).tolist()
         at = datetime.now(UTC).isoformat()
         return {
-            i: Response(request.key, numbers=(min(1.0, max(0.0, chance)),), usage=Usage(size, 0), batch=len(group),
-                        device=self._device, received_at=at)
+            i: Response(
+                request.key,
+                numbers=(min(1.0, max(0.0, chance)),),
+                usage=Usage(size, 0),
+                batch=len(group),
+                device=self._device,
+                received_at=at,
+            )
             for (i, request), chance, size in zip(group, chances, sizes, strict=True)
-        }  # fmt: skip
+        }
 
 
 def _packed(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:

@@ -32,7 +32,9 @@ class ResidualCache:
 
     def __init__(self, backend: Backend, max_bytes: int = MAX_CACHE_BYTES) -> None:
         self._backend, self._max_bytes, self._bytes = backend, max_bytes, 0
-        self._entries: OrderedDict[tuple[int, ...], tuple[tuple[int, ...], torch.Tensor]] = OrderedDict()
+        self._entries: OrderedDict[tuple[int, ...], tuple[tuple[int, ...], torch.Tensor]] = (
+            OrderedDict()
+        )
 
     def residuals(self, ids: Sequence[int], n_answer: int = 0) -> torch.Tensor:
         """Tensor (layers, tokens, width) of ``ids``, whose last ``n_answer`` are an answer: kept by the text before it."""
@@ -108,8 +110,12 @@ class Patcher:
             except Unsupported as error:
                 works.setdefault(key, error)
                 out.append(error)
-        chosen = [pack for work in works.values() if isinstance(work, _Work) for pack in self._packs(work)]
-        for pack, numbers in zip(chosen, in_threads(self._numbers, chosen, self._workers), strict=True):
+        chosen = [
+            pack for work in works.values() if isinstance(work, _Work) for pack in self._packs(work)
+        ]
+        for pack, numbers in zip(
+            chosen, in_threads(self._numbers, chosen, self._workers), strict=True
+        ):
             for (i, k, _), number in zip(pack.rows, numbers, strict=True):
                 values = out[i]
                 assert isinstance(values, list)
@@ -119,14 +125,21 @@ class Patcher:
     def _work(self, text: str, answer: str) -> _Work:
         (scored,) = encode_with_answers(self._loaded, text, [answer])
         if encode(self._loaded, text) != scored.ids[: -scored.n]:
-            raise Unsupported("the answer's first token merges with the text before it, so positions would not hold")
+            raise Unsupported(
+                "the answer's first token merges with the text before it, so positions would not"
+                " hold"
+            )
         return _Work(scored.ids, scored.n, self._runs.residuals(scored.ids, scored.n))
 
     def _rows(self, request: Patched, work: _Work) -> Iterator[PatchRow]:
         source, text = request.source, len(work.ids) - work.n_answer
         begin = width = 0
-        if source.kind in ("noise", "mean") and not (source.at and 0 <= min(source.at) <= max(source.at) < text):
-            raise Unsupported("the positions that a source draws on lie outside its text, or there are none")
+        if source.kind in ("noise", "mean") and not (
+            source.at and 0 <= min(source.at) <= max(source.at) < text
+        ):
+            raise Unsupported(
+                "the positions that a source draws on lie outside its text, or there are none"
+            )
         if source.kind != "noise":
             if source not in work.known:
                 states = self._states(request, source, work)
@@ -136,23 +149,38 @@ class Patcher:
             if row.at and not 0 <= min(row.at) <= max(row.at) < text:
                 raise Unsupported("a row patches positions of the answer, or beyond the text")
             if any(not 0 <= layer < self._backend.layers for layer in row.layers):
-                raise Unsupported(f"a row patches a layer that the model's {self._backend.layers} do not have")
+                raise Unsupported(
+                    f"a row patches a layer that the model's {self._backend.layers} do not have"
+                )
             if source.kind == "noise":
-                noise = _noise(work.clean[:, list(source.at)], len(row.at), derive_seed("noise", source.seed, k))
+                noise = _noise(
+                    work.clean[:, list(source.at)],
+                    len(row.at),
+                    derive_seed("noise", source.seed, k),
+                )
                 first = work.add(noise)
                 columns = tuple(range(first, first + len(row.at)))
             elif source.kind == "mean":
                 columns = (begin,) * len(row.at)
             else:
-                if len(row.take) != len(row.at) or (row.take and not 0 <= min(row.take) <= max(row.take) < width):
-                    raise Unsupported("a row takes states from outside its source, which ends before any answer")
+                if len(row.take) != len(row.at) or (
+                    row.take and not 0 <= min(row.take) <= max(row.take) < width
+                ):
+                    raise Unsupported(
+                        "a row takes states from outside its source, which ends before any answer"
+                    )
                 columns = tuple(begin + t for t in row.take)
             yield PatchRow(tuple(sorted({*row.layers})), row.at, columns)
 
     def _states(self, request: Patched, source: Source, work: _Work) -> torch.Tensor:
         """The states of a source: tensor (layers, columns, width). No answer is part of a run."""
         if source.messages:
-            ids = encode(self._loaded, render(self._loaded, Complete(request.model, source.messages, prefix=source.prefix)))
+            ids = encode(
+                self._loaded,
+                render(
+                    self._loaded, Complete(request.model, source.messages, prefix=source.prefix)
+                ),
+            )
         else:
             ids = work.ids[: len(work.ids) - work.n_answer]
         if source.kind == "filler":
@@ -160,7 +188,11 @@ class Patcher:
                 raise Unsupported("the filler's positions lie outside its text")
             dots, at = filler_id(self._loaded.tokenizer), set(source.at)
             ids = [dots if i in at else token for i, token in enumerate(ids)]
-        states = self._runs.residuals(ids) if source.messages or source.kind == "filler" else work.clean[:, : len(ids)]
+        states = (
+            self._runs.residuals(ids)
+            if source.messages or source.kind == "filler"
+            else work.clean[:, : len(ids)]
+        )
         return states[:, list(source.at)].mean(1, keepdim=True) if source.kind == "mean" else states
 
     def _packs(self, work: _Work) -> Iterator[_Pack]:
@@ -172,10 +204,14 @@ class Patcher:
 
     def _numbers(self, pack: _Pack) -> list[float]:
         work = pack.work
-        return self._backend.patched(work.ids, work.n_answer, work.clean, pack.bank, [row for _, _, row in pack.rows])
+        return self._backend.patched(
+            work.ids, work.n_answer, work.clean, pack.bank, [row for _, _, row in pack.rows]
+        )
 
 
-def in_threads(work: Callable[[Pack], list[float]], packs: Sequence[Pack], workers: int) -> list[list[float]]:
+def in_threads(
+    work: Callable[[Pack], list[float]], packs: Sequence[Pack], workers: int
+) -> list[list[float]]:
     """What ``work`` makes of each pack; with several workers each has one thread of torch, which it never waits for."""
     if workers < 2 or len(packs) < 2:
         return [work(pack) for pack in packs]
@@ -183,10 +219,13 @@ def in_threads(work: Callable[[Pack], list[float]], packs: Sequence[Pack], worke
         return list(pool.map(work, packs))
 
 
-def pack_rows(rows: Sequence[PatchRow], tokens: int, budget: int, backend: Backend) -> Iterator[list[int]]:
+def pack_rows(
+    rows: Sequence[PatchRow], tokens: int, budget: int, backend: Backend
+) -> Iterator[list[int]]:
     """Which rows of one text run together, each pack within ``budget`` tokens and in the order that a backend wants.
 
-    Rows that patch through the same layers go together, those that cost alike or leave as much of the text untouched too.
+    Rows that patch through the same layers go together, those that cost alike or leave as much of
+    the text untouched too.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for k, row in enumerate(rows):
@@ -210,9 +249,15 @@ def token_budget(model: Any, answers: float = 0.1) -> int:
     """
     config, weights = model.config.get_text_config(), next(model.parameters())
     wide = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
-    each = (16 * config.hidden_size + 4 * wide) * weights.element_size() + answers * 8 * config.vocab_size
+    each = (
+        16 * config.hidden_size + 4 * wide
+    ) * weights.element_size() + answers * 8 * config.vocab_size
     free = torch.cuda.mem_get_info(weights.device)[0] if weights.is_cuda else _free_bytes()
-    fast = MAX_CUDA_TOKENS if weights.is_cuda else max(1024, CACHED_NUMBERS // config.hidden_size) * torch.get_num_threads()
+    fast = (
+        MAX_CUDA_TOKENS
+        if weights.is_cuda
+        else max(1024, CACHED_NUMBERS // config.hidden_size) * torch.get_num_threads()
+    )
     return max(256, min(fast, int(free / 2 / each)))
 
 
@@ -228,10 +273,11 @@ def _noise(states: torch.Tensor, n: int, seed: int) -> torch.Tensor:
     """Gaussian states (layers, n, width) with each layer's mean and standard deviation of ``own``, the same on any device."""
     wide = states.float()
     mean, spread = wide.mean((1, 2), keepdim=True), wide.std((1, 2), keepdim=True)
-    sampled = torch.randn(states.shape[0], n, states.shape[2], generator=torch.Generator().manual_seed(seed))
+    sampled = torch.randn(
+        states.shape[0], n, states.shape[2], generator=torch.Generator().manual_seed(seed)
+    )
     return (mean + spread * sampled.to(states.device)).to(states.dtype)
 
 
 def _bytes(states: torch.Tensor) -> int:
     return states.numel() * states.element_size()
-

@@ -25,16 +25,21 @@ from cotlab.providers.local.threads import single_torch_thread
 
 TOKENS_A_BATCH = 8192
 SMALL = 10_000_000
-"""A model with fewer weights is faster in one thread: the threads would wait for each other longer than they work."""
+"""A model with fewer weights is faster in one thread: the threads would wait for each other longer
+than they work."""
 Entry = TypeVar("Entry")
 
 
-def open_organism(ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto") -> LocalModel:
+def open_organism(
+    ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto"
+) -> LocalModel:
     """One of the shipped organisms by name."""
     return LocalModel(ref, load_organism(ref.name, device, dtype), backend)
 
 
-def open_local(ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto") -> LocalModel:
+def open_local(
+    ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto"
+) -> LocalModel:
     """A Hugging Face folder or hub id; with a chat template it is spoken to in turns, else by continuation."""
     return LocalModel(ref, load_model(ref.name, device=device, dtype=dtype), backend)
 
@@ -48,14 +53,20 @@ class LocalModel:
         form: Form = "continuation"
         if loaded.has_chat_template:
             form = "prefill" if ref.form == "prefill" else "chat"
-        suffix = "" if (loaded.device, backend) == ("cpu", "auto") else f":{loaded.device}:{backend}"
-        self.ref = replace(ref, revision=loaded.revision + suffix, form=form)  # no reply is taken for one of another device
+        suffix = (
+            "" if (loaded.device, backend) == ("cpu", "auto") else f":{loaded.device}:{backend}"
+        )
+        self.ref = replace(
+            ref, revision=loaded.revision + suffix, form=form
+        )  # no reply is taken for one of another device
         self._loaded = loaded
         self._backend_name = backend
         self._patcher_made: Patcher | None = None
         self._threads = torch.get_num_threads()
         if backend != "auto":
-            open_backend(backend, loaded)  # so that one which cannot take the model says so before anything is asked
+            open_backend(
+                backend, loaded
+            )  # so that one which cannot take the model says so before anything is asked
         self._pieces = Pieces(loaded.tokenizer)
         self._small = sum(weights.numel() for weights in loaded.model.parameters()) < SMALL
 
@@ -73,7 +84,11 @@ class LocalModel:
         """Made when it is first needed: most runs patch nothing."""
         if self._patcher_made is None:
             backend = open_backend(self._backend_name, self._loaded)
-            workers = self._threads if self._small and backend.at_once and self._loaded.device == "cpu" else 1
+            workers = (
+                self._threads
+                if self._small and backend.at_once and self._loaded.device == "cpu"
+                else 1
+            )
             self._patcher_made = Patcher(self._loaded, backend, workers)
         return self._patcher_made
 
@@ -92,7 +107,9 @@ class LocalModel:
                 elif isinstance(request, LogProb) and request.top_logprobs:
                     out[i] = self._with_tokens(request)
                 elif isinstance(request, LogProb):
-                    scored[i] = encode_with_answers(self._loaded, render(self._loaded, request), request.answers)
+                    scored[i] = encode_with_answers(
+                        self._loaded, render(self._loaded, request), request.answers
+                    )
                 elif isinstance(request, Locate):
                     located = locate(self._loaded, request, self._patcher.layers)
                     out[i] = replace(self._response(request, 1), located=located)
@@ -104,43 +121,72 @@ class LocalModel:
             generate(self._loaded, [decodings[i] for i in group], self._pieces)
             for i in group:
                 out[i] = self._completed(requests[i], decodings[i], len(group))
-        flat = [(1, len(row.ids), (i, k)) for i, rows in scored.items() for k, row in enumerate(rows)]
+        flat = [
+            (1, len(row.ids), (i, k)) for i, rows in scored.items() for k, row in enumerate(rows)
+        ]
         numbers: dict[tuple[int, int], float] = {}
         for pairs in _packed(flat):
-            numbers |= zip(pairs, score_answers(self._loaded, [scored[i][k] for i, k in pairs]), strict=True)
+            numbers |= zip(
+                pairs, score_answers(self._loaded, [scored[i][k] for i, k in pairs]), strict=True
+            )
         for i, rows in scored.items():
-            out[i] = replace(self._response(requests[i], len(rows)), numbers=tuple(numbers[i, k] for k in range(len(rows))))
-        patched = [(i, request) for i, request in enumerate(requests) if isinstance(request, Patched)]
+            out[i] = replace(
+                self._response(requests[i], len(rows)),
+                numbers=tuple(numbers[i, k] for k in range(len(rows))),
+            )
+        patched = [
+            (i, request) for i, request in enumerate(requests) if isinstance(request, Patched)
+        ]
         if patched:
             answers = self._patcher.answer([request for _, request in patched])
             for (i, request), answer in zip(patched, answers, strict=True):
                 reply = self._response(request, len(request.rows))
-                out[i] = answer if isinstance(answer, Unsupported) else replace(reply, numbers=tuple(answer))
+                out[i] = (
+                    answer
+                    if isinstance(answer, Unsupported)
+                    else replace(reply, numbers=tuple(answer))
+                )
         return [out[i] for i in range(len(requests))]
 
     def _with_tokens(self, request: LogProb) -> Response:
         """Numbers as without alternatives, and the answers' tokens, one answer after the other."""
         rows = encode_with_answers(self._loaded, render(self._loaded, request), request.answers)
-        scored = [score_tokens(self._loaded, row, request.top_logprobs, self._pieces) for row in rows]
+        scored = [
+            score_tokens(self._loaded, row, request.top_logprobs, self._pieces) for row in rows
+        ]
         tokens = tuple(token for _, answer_tokens in scored for token in answer_tokens)
-        return replace(self._response(request, 1), numbers=tuple(number for number, _ in scored), tokens=tokens)
+        return replace(
+            self._response(request, 1), numbers=tuple(number for number, _ in scored), tokens=tokens
+        )
 
     def _decoding(self, request: Complete) -> Decoding:
         return Decoding(
-            encode(self._loaded, render(self._loaded, request)), request.max_tokens, request.temperature,
-            derive_seed("draw", request.key) if request.temperature > 0 else 0, request.top_logprobs, request.stop,
-        )  # fmt: skip
+            encode(self._loaded, render(self._loaded, request)),
+            request.max_tokens,
+            request.temperature,
+            derive_seed("draw", request.key) if request.temperature > 0 else 0,
+            request.top_logprobs,
+            request.stop,
+        )
 
     def _completed(self, request: Request, row: Decoding, batch: int) -> Response:
         text = self._pieces.text(row.generated)
         cut = min((text.find(s) for s in row.stop if s in text), default=len(text))
         return replace(
-            self._response(request, batch), text=text[:cut], tokens=tuple(row.tokens), finish=row.finish,
+            self._response(request, batch),
+            text=text[:cut],
+            tokens=tuple(row.tokens),
+            finish=row.finish,
             usage=Usage(len(row.ids), len(row.generated)),
-        )  # fmt: skip
+        )
 
     def _response(self, request: Request, batch: int) -> Response:
-        return Response(request.key, device=self._loaded.device, batch=batch, received_at=datetime.now(UTC).isoformat())
+        return Response(
+            request.key,
+            device=self._loaded.device,
+            batch=batch,
+            received_at=datetime.now(UTC).isoformat(),
+        )
 
 
 def _packed(rows: Sequence[tuple[int, int, Entry]]) -> Iterator[list[Entry]]:

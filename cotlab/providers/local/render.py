@@ -25,9 +25,13 @@ def render(loaded: Loaded, request: Complete | LogProb | Locate | Patched) -> st
         messages = [{"role": "system", "content": request.system}] if request.system else []
         messages += [{"role": m.role, "content": m.content} for m in request.messages]
         try:
-            turn = loaded.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            turn = loaded.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True
+            )
         except TemplateError as error:
-            raise Unsupported(f"the model's chat template does not take these turns: {error}") from error
+            raise Unsupported(
+                f"the model's chat template does not take these turns: {error}"
+            ) from error
         return f"{turn}{request.prefix}"
     question = "\n".join(m.content for m in request.messages)
     return f"{loaded.start}Q: {question}\n{request.prefix}"
@@ -39,9 +43,14 @@ def encode(loaded: Loaded, text: str) -> list[int]:
     Raises
     ------
     Unsupported
-        If a piece of the text is outside the model's vocabulary, or the text leaves no room for a reply.
+        If a piece of the text is outside the model's vocabulary, or the text leaves no room for a
+        reply.
     """
-    ids = _open_ended(loaded, text, loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template)["input_ids"])
+    ids = _open_ended(
+        loaded,
+        text,
+        loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template)["input_ids"],
+    )
     _check_vocabulary(loaded, text, ids)
     return ids
 
@@ -55,8 +64,13 @@ def offsets_of(loaded: Loaded, text: str) -> tuple[list[int], list[tuple[int, in
         If the tokenizer tells no offsets.
     """
     if not getattr(loaded.tokenizer, "is_fast", False):
-        raise Unsupported("the tokenizer tells no character offsets, so nothing can be located in a text or scored there")
-    coded = loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True)
+        raise Unsupported(
+            "the tokenizer tells no character offsets, so nothing can be located in a text or"
+            " scored there"
+        )
+    coded = loaded.tokenizer(
+        text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True
+    )
     ids = _open_ended(loaded, text, coded["input_ids"])
     return ids, [(int(start), int(end)) for start, end in coded["offset_mapping"][: len(ids)]]
 
@@ -84,7 +98,12 @@ def context_length(loaded: Loaded) -> int:
 def _open_ended(loaded: Loaded, text: str, ids: Sequence[int]) -> list[int]:
     """``ids`` without the end of text that some tokenizers add: the text goes on."""
     end = loaded.tokenizer.eos_token_id
-    added = len(ids) > 0 and end is not None and ids[-1] == end and not text.endswith(loaded.tokenizer.eos_token)
+    added = (
+        len(ids) > 0
+        and end is not None
+        and ids[-1] == end
+        and not text.endswith(loaded.tokenizer.eos_token)
+    )
     return list(ids[:-1] if added else ids)
 
 
@@ -92,8 +111,14 @@ def _check_vocabulary(loaded: Loaded, text: str, ids: Sequence[int]) -> None:
     unknown = loaded.tokenizer.unk_token_id
     if unknown is not None and unknown in ids:
         for i, (start, end) in zip(*offsets_of(loaded, text), strict=True):
-            if i == unknown and end > start:  # where the same token also opens a text, it stands for no word there
-                word = text[start:end].strip() or next(iter(text[start:].split()), "")  # a token may span the blank alone
+            if (
+                i == unknown and end > start
+            ):  # where the same token also opens a text, it stands for no word there
+                word = text[start:end].strip() or next(
+                    iter(text[start:].split()), ""
+                )  # a token may span the blank alone
                 raise Unsupported(f"{word!r} is not in the model's vocabulary")
     if len(ids) >= context_length(loaded):
-        raise Unsupported(f"the text has {len(ids)} tokens, the model takes fewer than {context_length(loaded)}")
+        raise Unsupported(
+            f"the text has {len(ids)} tokens, the model takes fewer than {context_length(loaded)}"
+        )

@@ -16,8 +16,8 @@ from cotlab.providers.local.backend import PatchRow
 class View:
     """What a block computes: some positions of each row. They attend to each other, to given ones, and to the clean run.
 
-    A row with fewer positions than the longest is padded at its front: a padded place repeats the row's first computed
-    position, and no one attends to it.
+    A row with fewer positions than the longest is padded at its front: a padded place repeats the
+    row's first computed position, and no one attends to it.
     """
 
     before: int
@@ -32,8 +32,12 @@ class View:
     def dense(cls, start: int, length: int, turns: torch.Tensor, dtype: torch.dtype) -> View:
         """``length`` positions from ``start`` on are computed, alike in all rows."""
         turn = turns[None, start : start + length, None]
-        visible = torch.ones(length, start + length, dtype=torch.bool, device=turns.device).tril(start)
-        mask = torch.zeros(visible.shape, dtype=dtype, device=turns.device).masked_fill_(~visible, -torch.inf)
+        visible = torch.ones(length, start + length, dtype=torch.bool, device=turns.device).tril(
+            start
+        )
+        mask = torch.zeros(visible.shape, dtype=dtype, device=turns.device).masked_fill_(
+            ~visible, -torch.inf
+        )
         return cls(start, turn, mask[None, None])
 
 
@@ -46,33 +50,43 @@ class Given:
     real: torch.Tensor
     """(rows, computed): False where padded."""
     columns: torch.Tensor
-    """(pairs,): the column of each pair of a column and a position where its state is put; clean columns follow the bank's."""
+    """(pairs,): the column of each pair of a column and a position where its state is put; clean
+    columns follow the bank's."""
     turn: torch.Tensor
     """(1, pairs, 1, size/2) complex: the rotation of the pair's position."""
     positions: torch.Tensor
     """(pairs,): the position itself."""
     pair_indices: torch.Tensor
-    """(rows, given): which pair; a padded place repeats the row's first, and no one attends to it."""
+    """(rows, given): which pair; a padded place repeats the row's first, and no one attends to it.
+    """
 
-    def full_states(self, x: torch.Tensor, states: torch.Tensor, start: int, tokens: int) -> torch.Tensor:
+    def full_states(
+        self, x: torch.Tensor, states: torch.Tensor, start: int, tokens: int
+    ) -> torch.Tensor:
         """Tensor (rows, tokens − start, width) of the computed states ``x`` and the given ones, of (columns, width)."""
         out = x.new_empty(len(x), tokens - start, x.shape[2])
         every = torch.arange(len(x), device=x.device)[:, None]
-        out[every, self.positions[self.pair_indices] - start] = states[self.columns[self.pair_indices]]
+        out[every, self.positions[self.pair_indices] - start] = states[
+            self.columns[self.pair_indices]
+        ]
         row, position = self.real.nonzero(as_tuple=True)
         out[row, self.at[row, position] - start] = x[row, position]
         return out
 
 
-def partial_view(rows: Sequence[PatchRow], tokens: int, bank: int, turns: torch.Tensor, dtype: torch.dtype) -> View:
+def partial_view(
+    rows: Sequence[PatchRow], tokens: int, bank: int, turns: torch.Tensor, dtype: torch.dtype
+) -> View:
     """The view of rows that patch through one span, below its last layer.
 
     Parameters
     ----------
-    rows : each leaves the last of the ``tokens`` positions alone
-    bank : int, how many columns the bank has; a position of the clean run counts as column ``bank`` + position
+    rows : each leaves the last of the ``tokens`` positions alone bank : int, how many columns the
+    bank has; a position of the clean run counts as column ``bank`` + position
     """
-    columns = np.tile(np.arange(bank, bank + tokens), (len(rows), 1))  # what each position takes where it is not computed
+    columns = np.tile(
+        np.arange(bank, bank + tokens), (len(rows), 1)
+    )  # what each position takes where it is not computed
     patched = np.zeros((len(rows), tokens), bool)
     for k, row in enumerate(rows):
         patched[k, row.at] = True
@@ -80,11 +94,18 @@ def partial_view(rows: Sequence[PatchRow], tokens: int, bank: int, turns: torch.
     positions, start = np.arange(tokens), patched.argmax(1)[:, None]
     before = int(start.min())
     at, real = _side_by_side((positions >= start) & ~patched, front=True)
-    given, given_real = _side_by_side((positions >= before) & ((positions < start) | patched), front=False)
+    given, given_real = _side_by_side(
+        (positions >= before) & ((positions < start) | patched), front=False
+    )
     codes = given * (bank + tokens) + np.take_along_axis(columns, given, 1)
     pairs, pair_indices = np.unique(codes, return_inverse=True)
     pair_at, pair_column = divmod(pairs, bank + tokens)
-    visible = np.concatenate([np.where(given_real, given, tokens), np.where(real, at, tokens)], 1)[:, None] <= at[:, :, None]
+    visible = (
+        np.concatenate([np.where(given_real, given, tokens), np.where(real, at, tokens)], 1)[
+            :, None
+        ]
+        <= at[:, :, None]
+    )
     mask = np.zeros((len(rows), 1, at.shape[1], before + visible.shape[2]), np.float32)
     mask[:, 0, :, before:][~visible] = -np.inf
 
@@ -93,8 +114,13 @@ def partial_view(rows: Sequence[PatchRow], tokens: int, bank: int, turns: torch.
 
     here, spots = to_device(at), to_device(pair_at)
     known = Given(
-        here, to_device(real), to_device(pair_column), turns[spots][None, :, None], spots, to_device(pair_indices.reshape(given.shape))
-    )  # fmt: skip
+        here,
+        to_device(real),
+        to_device(pair_column),
+        turns[spots][None, :, None],
+        spots,
+        to_device(pair_indices.reshape(given.shape)),
+    )
     return View(before, turns[here][:, :, None], to_device(mask).to(dtype), known)
 
 
@@ -102,7 +128,11 @@ def _side_by_side(chosen: Any, *, front: bool) -> tuple[Any, Any]:
     """The chosen positions of each row in their order, padded at the front or the end by the row's first; which are real."""
     counts = chosen.sum(1)
     longest = int(counts.max())
-    real = np.arange(longest)[None] >= longest - counts[:, None] if front else np.arange(longest)[None] < counts[:, None]
+    real = (
+        np.arange(longest)[None] >= longest - counts[:, None]
+        if front
+        else np.arange(longest)[None] < counts[:, None]
+    )
     out = np.repeat(chosen.argmax(1)[:, None], longest, 1)
     out[real] = chosen.nonzero()[1]
     return out, real

@@ -34,7 +34,8 @@ class LabelRequest(NamedTuple):
     Attributes
     ----------
     items : DataFrame
-        ``run, item_id, r_cal`` (NaN where there is none) and ``why``, in the order in which they are best labelled.
+        ``run, item_id, r_cal`` (NaN where there is none) and ``why``, in the order in which they
+        are best labelled.
     thresholds : tuple of float
         What "near" was near to.
     near : int
@@ -51,9 +52,15 @@ class LabelRequest(NamedTuple):
 
 
 def select_items_to_label(
-    store: Store, runs: Sequence[str], k: int, *, epsilon: float = EPSILON, thresholds: Sequence[float] = (),
-    unscored: float = UNSCORED, seed: int = 0,
-) -> LabelRequest:  # fmt: skip
+    store: Store,
+    runs: Sequence[str],
+    k: int,
+    *,
+    epsilon: float = EPSILON,
+    thresholds: Sequence[float] = (),
+    unscored: float = UNSCORED,
+    seed: int = 0,
+) -> LabelRequest:
     """Choose ``k`` items of runs to label next; ``cotlab.reliability.acquisition.next_labels`` says how.
 
     Parameters
@@ -64,8 +71,9 @@ def select_items_to_label(
     epsilon, unscored, seed
         As there.
     thresholds : sequence of float in [0, 1]
-        Those of the policy that holds where none is given, each item being near to those of its own domain alone (0 and 1
-        part nothing from nothing and do not count where there are others); 0.5 where there is no policy.
+        Those of the policy that holds where none is given, each item being near to those of its own
+        domain alone (0 and 1 part nothing from nothing and do not count where there are others);
+        0.5 where there is no policy.
 
     Raises
     ------
@@ -79,7 +87,10 @@ def select_items_to_label(
     labelled = set(zip(labels["run"], labels["item_id"], strict=True))
     is_labelled = [key in labelled for key in zip(table["run"], table["item_id"], strict=True)]
     if all(is_labelled):
-        raise NothingToLabel(f"Every one of the {len(table)} scored items of {', '.join(runs)} has a label: name another run")
+        raise NothingToLabel(
+            f"Every one of the {len(table)} scored items of {', '.join(runs)} has a label: name"
+            " another run"
+        )
     notes, item_thresholds = [], None
     if not thresholds:
         row = current_policy(store)
@@ -94,12 +105,24 @@ def select_items_to_label(
     names = [name for name in ("r_raw", *FEATURES, *EXTRA_FEATURES) if table[name].notna().any()]
     space = table[names].to_numpy(dtype=float) if names else np.empty((len(table), 0))
     chosen = choose_next_labels(
-        score, space, thresholds, k, epsilon=epsilon, unscored=unscored, taken=is_labelled, item_thresholds=item_thresholds, seed=seed
-    )  # fmt: skip
+        score,
+        space,
+        thresholds,
+        k,
+        epsilon=epsilon,
+        unscored=unscored,
+        taken=is_labelled,
+        item_thresholds=item_thresholds,
+        seed=seed,
+    )
     rows = [choice.row for choice in chosen.choices]
-    items = table.iloc[rows][["run", "item_id"]].assign(r_cal=score[rows], why=[choice.reason for choice in chosen.choices])
+    items = table.iloc[rows][["run", "item_id"]].assign(
+        r_cal=score[rows], why=[choice.reason for choice in chosen.choices]
+    )
     note = "; ".join([*notes, *([chosen.note] if chosen.note else [])])
-    return LabelRequest(items.reset_index(drop=True), tuple(thresholds), chosen.epsilon, chosen.near, note)
+    return LabelRequest(
+        items.reset_index(drop=True), tuple(thresholds), chosen.epsilon, chosen.near, note
+    )
 
 
 def _inner_thresholds(policy: Policy, domain: str) -> tuple[float, ...]:

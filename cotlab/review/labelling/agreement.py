@@ -19,7 +19,8 @@ from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 
 QUESTIONS = ("reasoning", "target")
-"""What raters can agree on: the verdict on the chain, unsure being one, and the target, which is missing where unknown."""
+"""What raters can agree on: the verdict on the chain, unsure being one, and the target, which is
+missing where unknown."""
 _ITEM = ["run", "item_id"]
 
 
@@ -75,7 +76,12 @@ class Agreement:
 
 
 def measure_agreement(
-    store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None, seed: int = 0, level: float = 0.95
+    store: Store,
+    *,
+    runs: Sequence[str] | None = None,
+    queue: str | None = None,
+    seed: int = 0,
+    level: float = 0.95,
 ) -> Agreement:
     """Agreement of all raters, on the labels that hold; adjudications are none of them: they were made in view of others.
 
@@ -94,27 +100,32 @@ def measure_agreement(
     gold = {result.rater: result.right for result in gold_results(store, queue, runs=runs)}
     shared = table.groupby(_ITEM)["rater"].nunique()
     return Agreement(
-        len(shared), int((shared > 1).sum()),
+        len(shared),
+        int((shared > 1).sum()),
         {question: alpha_of(table, question, seed=seed, level=level) for question in QUESTIONS},
         tuple(pair for question in QUESTIONS for pair in _pairs(table, question, raters, level)),
         tuple(_rated(table[table["rater"] == rater], rater, gold.get(rater)) for rater in raters),
         _disagreements(table, current.adjudicated),
-    )  # fmt: skip
+    )
 
 
 def alpha_of(table: pd.DataFrame, question: str, *, seed: int, level: float = 0.95) -> Interval:
     """Krippendorff's alpha of one column of ``labels``."""
-    return nominal_alpha([group.tolist() for _, group in table.groupby(_ITEM)[question]], seed=seed, level=level)
+    return nominal_alpha(
+        [group.tolist() for _, group in table.groupby(_ITEM)[question]], seed=seed, level=level
+    )
 
 
-def list_disagreements(store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None) -> pd.DataFrame:
+def list_disagreements(
+    store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None
+) -> pd.DataFrame:
     """Items on which raters differ, in the order in which they were labelled first.
 
     Returns
     -------
     DataFrame
-        ``run, item_id, on`` (reasoning, target or both), ``said`` (tuple of (rater, verdict, answer_correct)), ``adjudicated``
-        (bool: somebody settled it).
+        ``run, item_id, on`` (reasoning, target or both), ``said`` (tuple of (rater, verdict,
+        answer_correct)), ``adjudicated`` (bool: somebody settled it).
     """
     current = verdicts(store, runs, queue)
     return _disagreements(current.raters, current.adjudicated)
@@ -126,7 +137,10 @@ def items_to_adjudicate(
     """What raters differ on and nobody settled, for ``make_queue(…, kind="adjudication")``: labels of that queue decide."""
     disagreeing = list_disagreements(store, runs=runs, queue=queue)
     unsettled = disagreeing[~disagreeing["adjudicated"].astype(bool)]
-    return [(row["run"], row["item_id"], f"raters differ on {row['on']}") for row in unsettled.to_dict("records")]
+    return [
+        (row["run"], row["item_id"], f"raters differ on {row['on']}")
+        for row in unsettled.to_dict("records")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +151,9 @@ class GoldResult:
     right: Interval
 
 
-def gold_results(store: Store, queue: str | None = None, *, runs: Sequence[str] | None = None) -> list[GoldResult]:
+def gold_results(
+    store: Store, queue: str | None = None, *, runs: Sequence[str] | None = None
+) -> list[GoldResult]:
     """How each rater did on the gold items of a queue, or of all queues, with the label that holds there; by name.
 
     A rater is right where all that is expected was said; to be unsure is not.
@@ -153,12 +169,18 @@ def gold_results(store: Store, queue: str | None = None, *, runs: Sequence[str] 
         }
         if not gold:
             continue
-        given_labels = label_store.label_table(store, queue=name, history=True).drop_duplicates([*_ITEM, "rater"], keep="last")
+        given_labels = label_store.label_table(store, queue=name, history=True).drop_duplicates(
+            [*_ITEM, "rater"], keep="last"
+        )
         for row in given_labels.to_dict("records"):
             expected = gold.get((row["run"], row["item_id"]))
             if expected is not None and not row["withdrawn"]:
-                right.setdefault(row["rater"], []).append(all(row[part] == value for part, value in expected.items()))
-    return [GoldResult(rater, wilson(sum(each), len(each))) for rater, each in sorted(right.items())]
+                right.setdefault(row["rater"], []).append(
+                    all(row[part] == value for part, value in expected.items())
+                )
+    return [
+        GoldResult(rater, wilson(sum(each), len(each))) for rater, each in sorted(right.items())
+    ]
 
 
 def _pairs(table: pd.DataFrame, question: str, raters: Sequence[str], level: float) -> list[Pair]:
@@ -181,23 +203,37 @@ def _pairs(table: pd.DataFrame, question: str, raters: Sequence[str], level: flo
 def _rated(table: pd.DataFrame, rater: str, gold: Interval | None) -> Rated:
     answers = table["reasoning"].tolist()
     return Rated(
-        rater, len(answers), answers.count("acceptable"), answers.count("not_acceptable"), answers.count("unsure"),
-        int(table["flagged"].astype(bool).sum()), gold or no_interval(None, 0, "no gold item was labelled"),
-    )  # fmt: skip
+        rater,
+        len(answers),
+        answers.count("acceptable"),
+        answers.count("not_acceptable"),
+        answers.count("unsure"),
+        int(table["flagged"].astype(bool).sum()),
+        gold or no_interval(None, 0, "no gold item was labelled"),
+    )
 
 
 def _disagreements(table: pd.DataFrame, adjudicated: pd.DataFrame) -> pd.DataFrame:
     settled = set(zip(adjudicated["run"], adjudicated["item_id"], strict=True))
     out = []
     for (run, item), group in table.groupby(_ITEM, sort=False):
-        on = [question for question in QUESTIONS if len({answer for answer in group[question] if answer is not None}) > 1]
+        on = [
+            question
+            for question in QUESTIONS
+            if len({answer for answer in group[question] if answer is not None}) > 1
+        ]
         if on:
-            answers = tuple(zip(group["rater"], group["reasoning"], group["answer_correct"], strict=True))
+            answers = tuple(
+                zip(group["rater"], group["reasoning"], group["answer_correct"], strict=True)
+            )
             out.append((run, item, " and ".join(on), answers, (run, item) in settled))
     return pd.DataFrame(out, columns=[*_ITEM, "on", "said", "adjudicated"])
 
 
 def agreement_json(measured: Agreement) -> dict[str, Any]:
     """``Agreement`` as JSON values; an interval as its fields."""
-    data = {**asdict(replace(measured, disagreements=pd.DataFrame())), "disagreements": measured.disagreements.to_dict("records")}
+    data = {
+        **asdict(replace(measured, disagreements=pd.DataFrame())),
+        "disagreements": measured.disagreements.to_dict("records"),
+    }
     return dict(to_json_value(data))

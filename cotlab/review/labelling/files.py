@@ -22,16 +22,29 @@ from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 
 FIELDS = (
-    "id", "run", "item_id", "rater", "queue", "reasoning", "answer_correct", "modes", "note", "flagged", "withdrawn",
-    "origin", "at", "queue_kind",
-)  # fmt: skip
+    "id",
+    "run",
+    "item_id",
+    "rater",
+    "queue",
+    "reasoning",
+    "answer_correct",
+    "modes",
+    "note",
+    "flagged",
+    "withdrawn",
+    "origin",
+    "at",
+    "queue_kind",
+)
 NEEDED = ("run", "item_id", "rater")
 FORMATS = ("jsonl", "csv")
 ORIGINS = ("page", "import", "undo")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _MAX_CLOCK_SKEW = timedelta(days=1)
-"""So far a clock elsewhere may be ahead; what is said to come later than a fit would count as labelled after it."""
+"""So far a clock elsewhere may be ahead; what is said to come later than a fit would count as
+labelled after it."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -64,7 +77,9 @@ class Imported:
     errors: tuple[LabelError, ...] = ()
 
 
-def labels_as_text(labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[str, str] | None = None) -> str:
+def labels_as_text(
+    labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[str, str] | None = None
+) -> str:
     """Labels as the text of a file; a spreadsheet runs no cell of a CSV as a formula.
 
     Parameters
@@ -72,7 +87,8 @@ def labels_as_text(labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[
     labels : sequence of Label
     form : one of ``FORMATS``
     kinds : mapping of queue to kind, optional
-        Told with each label of these queues, so that an adjudication is one in the store that imports it too.
+        Told with each label of these queues, so that an adjudication is one in the store that
+        imports it too.
 
     Raises
     ------
@@ -81,12 +97,17 @@ def labels_as_text(labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[
     """
     if form not in FORMATS:
         raise UnknownName("format of labels", form, FORMATS)
-    rows = [_label_record(label) | {"queue_kind": (kinds or {}).get(label.queue or "")} for label in labels]
+    rows = [
+        _label_record(label) | {"queue_kind": (kinds or {}).get(label.queue or "")}
+        for label in labels
+    ]
     out = io.StringIO()
     if form == "jsonl":
         out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return out.getvalue()
-    table = csv.writer(out)  # its own line end, CR LF: with another it would leave a lone CR unquoted
+    table = csv.writer(
+        out
+    )  # its own line end, CR LF: with another it would leave a lone CR unquoted
     table.writerow(FIELDS)
     table.writerows([_cell(row[name]) for name in FIELDS] for row in rows)
     return out.getvalue()
@@ -95,14 +116,16 @@ def labels_as_text(labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[
 def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Imported:
     """Store the labels of a file, the order of its lines being that in which they were given.
 
-    A label that the store has already is not written again, so that importing a file twice adds nothing; a line without an id
-    gets one that is made of what it says. What kind of queue a label is from is kept where the store does not have the queue.
+    A label that the store has already is not written again, so that importing a file twice adds
+    nothing; a line without an id gets one that is made of what it says. What kind of queue a label
+    is from is kept where the store does not have the queue.
 
     Parameters
     ----------
     path : Path
-        JSONL, or CSV where the name ends in ``.csv``. Fields: ``FIELDS``; ``NEEDED`` and, unless the label withdraws,
-        ``reasoning`` have to be there. A time has to name its time zone; without one the label was given now.
+        JSONL, or CSV where the name ends in ``.csv``. Fields: ``FIELDS``; ``NEEDED`` and, unless
+        the label withdraws, ``reasoning`` have to be there. A time has to name its time zone;
+        without one the label was given now.
     good_lines : bool
         Store the lines without a defect; otherwise nothing is stored where a line has one.
 
@@ -115,9 +138,18 @@ def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Impo
     """
     good, errors = _read(path)
     with store.writing() as connection:
-        kinds = {entry.queue: label_store.queue_kind(connection, entry.queue) for _, entry, _ in good if entry.queue is not None}
+        kinds = {
+            entry.queue: label_store.queue_kind(connection, entry.queue)
+            for _, entry, _ in good
+            if entry.queue is not None
+        }
         known = label_store.known_items(connection, sorted({label.run_id for _, label, _ in good}))
-        existing = {entry.id: entry for entry in label_store.as_labels(label_store.select_labels(connection, ids=[x.id for _, x, _ in good], history=True))}
+        existing = {
+            entry.id: entry
+            for entry in label_store.as_labels(
+                label_store.select_labels(connection, ids=[x.id for _, x, _ in good], history=True)
+            )
+        }
         fits: list[Label] = []
         new_kinds: dict[str, str] = {}
         for line, label, kind in good:
@@ -166,14 +198,18 @@ class _Defect(Exception):
         super().__init__(message)
 
 
-def _rows(path: Path, form: str, errors: list[LabelError]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _rows(
+    path: Path, form: str, errors: list[LabelError]
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The number and the fields of each line; a line that cannot be read joins ``errors``."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise LabelError(str(path), None, "", f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise LabelError(str(path), None, "", f"is not UTF-8 at byte {error.start}: save it as UTF-8") from error
+        raise LabelError(
+            str(path), None, "", f"is not UTF-8 at byte {error.start}: save it as UTF-8"
+        ) from error
     if form == "jsonl":
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
@@ -185,7 +221,9 @@ def _rows(path: Path, form: str, errors: list[LabelError]) -> Iterator[tuple[int
                 if isinstance(row, dict):
                     yield number, row
                 else:
-                    errors.append(LabelError(str(path), number, "", "is no JSON object: one label a line"))
+                    errors.append(
+                        LabelError(str(path), number, "", "is no JSON object: one label a line")
+                    )
         return
     table = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -193,9 +231,19 @@ def _rows(path: Path, form: str, errors: list[LabelError]) -> Iterator[tuple[int
         _check_names(head, path)
         for cells in table:
             if len(cells) == len(head):
-                yield table.line_num, {name: _uncell(name, cell) for name, cell in zip(head, cells, strict=True)}
+                yield (
+                    table.line_num,
+                    {name: _uncell(name, cell) for name, cell in zip(head, cells, strict=True)},
+                )
             elif cells:
-                errors.append(LabelError(str(path), table.line_num, "", f"has {len(cells)} cells under {len(head)} names"))
+                errors.append(
+                    LabelError(
+                        str(path),
+                        table.line_num,
+                        "",
+                        f"has {len(cells)} cells under {len(head)} names",
+                    )
+                )
     except csv.Error as error:
         raise LabelError(str(path), table.line_num, "", f"is no CSV: {error}") from error
 
@@ -204,7 +252,12 @@ def _check_names(head: Sequence[str], path: Path) -> None:
     for name in head:
         if name not in FIELDS:
             if len(re.findall(r"\w+", name)) > 1 and set(re.findall(r"\w+", name)) <= set(FIELDS):
-                raise LabelError(str(path), 1, "", f"its columns are not separated by commas: {name!r}; save it with commas")
+                raise LabelError(
+                    str(path),
+                    1,
+                    "",
+                    f"its columns are not separated by commas: {name!r}; save it with commas",
+                )
             raise LabelError(str(path), 1, name, _unknown_field(name))
     missing = [name for name in NEEDED if name not in head]
     if missing or len(set(head)) < len(head):
@@ -214,7 +267,10 @@ def _check_names(head: Sequence[str], path: Path) -> None:
 
 def _unknown_field(name: str) -> str:
     close = get_close_matches(name, FIELDS, n=1)
-    return f"is no field of a label.{f' Did you mean {close[0]}?' if close else ''} Fields: {', '.join(FIELDS)}"
+    return (
+        f"is no field of a label.{f' Did you mean {close[0]}?' if close else ''} Fields:"
+        f" {', '.join(FIELDS)}"
+    )
 
 
 def _label(row: Mapping[str, Any], seen: Counter[str]) -> Label:
@@ -238,16 +294,26 @@ def _label(row: Mapping[str, Any], seen: Counter[str]) -> Label:
         raise _Defect("modes", f"is a list of {', '.join(FAILURE_MODES)}")
     for mode in modes:
         if mode not in FAILURE_MODES:
-            raise _Defect("modes", f"{mode!r} is no failure mode: one of {', '.join(FAILURE_MODES)}")
+            raise _Defect(
+                "modes", f"{mode!r} is no failure mode: one of {', '.join(FAILURE_MODES)}"
+            )
     origin = _string(row, "origin") or "import"
     if origin not in ORIGINS:
         raise _Defect("origin", f"{origin!r} is none: one of {', '.join(ORIGINS)}")
     at = _time(row)
     fields: dict[str, Any] = {
-        "run_id": run, "item_id": item, "rater": rater, "reasoning": reasoning, "answer_correct": _truth(row, "answer_correct"),
-        "modes": tuple(modes), "note": _string(row, "note"), "flagged": flagged, "withdrawn": withdrawn,
-        "queue": _string(row, "queue") or None, "origin": origin,
-    }  # fmt: skip
+        "run_id": run,
+        "item_id": item,
+        "rater": rater,
+        "reasoning": reasoning,
+        "answer_correct": _truth(row, "answer_correct"),
+        "modes": tuple(modes),
+        "note": _string(row, "note"),
+        "flagged": flagged,
+        "withdrawn": withdrawn,
+        "queue": _string(row, "queue") or None,
+        "origin": origin,
+    }
     name = _string(row, "id")
     if not name:
         content = digest([fields, at.isoformat() if at else None])
@@ -271,34 +337,57 @@ def _other_kind(label: Label, kind: str | None, kinds: Mapping[str, str | None])
     stored_kind = kinds.get(label.queue or "")
     if kind is None or stored_kind is None or kind == stored_kind:
         return None
-    return _Defect("queue_kind", f"the queue {label.queue!r} is of the kind {stored_kind!r}, not {kind!r}")
+    return _Defect(
+        "queue_kind", f"the queue {label.queue!r} is of the kind {stored_kind!r}, not {kind!r}"
+    )
 
 
-def _misfit(label: Label, known: Mapping[str, set[str]], existing: Mapping[str, Label]) -> _Defect | None:
+def _misfit(
+    label: Label, known: Mapping[str, set[str]], existing: Mapping[str, Label]
+) -> _Defect | None:
     """What keeps a label out of this store."""
     if label.run_id not in known:
         return _Defect("run", f"the store has no run {label.run_id!r}: `cotlab runs` lists them")
     if label.item_id not in known[label.run_id]:
         close = get_close_matches(label.item_id, sorted(known[label.run_id]), n=1)
         hint = f": did you mean {close[0]!r}?" if close else ""
-        return _Defect("item_id", f"run {label.run_id} has no scores of an item {label.item_id!r}{hint}")
+        return _Defect(
+            "item_id", f"run {label.run_id} has no scores of an item {label.item_id!r}{hint}"
+        )
     if label.rater != label.rater.strip():
-        return _Defect("rater", f"{label.rater!r} has spaces around it: it would be another rater than {label.rater.strip()!r}")
+        return _Defect(
+            "rater",
+            f"{label.rater!r} has spaces around it: it would be another rater than"
+            f" {label.rater.strip()!r}",
+        )
     if label.at > datetime.now(UTC) + _MAX_CLOCK_SKEW:
         return _Defect("at", f"{label.at.isoformat()} has not come yet")
     other = existing.get(label.id)
-    if other is not None and _label_record(other) | {"at": None} != _label_record(label) | {"at": None}:
-        return _Defect("id", f"{label.id!r} is the id of another label: leave the id out, or give a new one")
+    if other is not None and _label_record(other) | {"at": None} != _label_record(label) | {
+        "at": None
+    }:
+        return _Defect(
+            "id", f"{label.id!r} is the id of another label: leave the id out, or give a new one"
+        )
     return None
 
 
 def _label_record(label: Label) -> dict[str, Any]:
     return {
-        "id": label.id, "run": label.run_id, "item_id": label.item_id, "rater": label.rater, "queue": label.queue,
-        "reasoning": label.reasoning, "answer_correct": label.answer_correct, "modes": list(label.modes), "note": label.note,
-        "flagged": label.flagged, "withdrawn": label.withdrawn, "origin": label.origin,
+        "id": label.id,
+        "run": label.run_id,
+        "item_id": label.item_id,
+        "rater": label.rater,
+        "queue": label.queue,
+        "reasoning": label.reasoning,
+        "answer_correct": label.answer_correct,
+        "modes": list(label.modes),
+        "note": label.note,
+        "flagged": label.flagged,
+        "withdrawn": label.withdrawn,
+        "origin": label.origin,
         "at": label.at.astimezone(UTC).isoformat(),
-    }  # fmt: skip
+    }
 
 
 def _cell(value: Any) -> str:
@@ -311,7 +400,13 @@ def _cell(value: Any) -> str:
 
 def _uncell(name: str, cell: str) -> Any:
     text = cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
-    return re.split(r"[\s;,]+", text.strip()) if name == "modes" and text.strip() else [] if name == "modes" else text
+    return (
+        re.split(r"[\s;,]+", text.strip())
+        if name == "modes" and text.strip()
+        else []
+        if name == "modes"
+        else text
+    )
 
 
 def _string(row: Mapping[str, Any], name: str) -> str:

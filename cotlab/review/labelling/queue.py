@@ -14,7 +14,7 @@ from cotlab.core.labels import MAX_RATERS, Label, Verdict, undo_id
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.labels import EVERYONE, Queued
-from cotlab.store.leases import Leases, ItemKey
+from cotlab.store.leases import ItemKey, Leases
 
 KINDS = ("label", "adjudication", "flagged", "audit")
 """What a queue is for. The labels of an adjudication settle what raters disagree on."""
@@ -33,7 +33,8 @@ class QueueItem:
     Attributes
     ----------
     label_id : str
-        The id of the label that is given of it: the same however often the item is shown, so that it is given once.
+        The id of the label that is given of it: the same however often the item is shown, so that
+        it is given once.
     prefilled : bool or None
         Whether the answer is right, where the run knows that; None: the rater says it.
     until : float
@@ -50,14 +51,28 @@ class QueueItem:
     until: float
 
     def label(
-        self, reasoning: Verdict, answer_correct: bool | None, *, modes: Iterable[str] = (), note: str = "",
+        self,
+        reasoning: Verdict,
+        answer_correct: bool | None,
+        *,
+        modes: Iterable[str] = (),
+        note: str = "",
         flagged: bool = False,
-    ) -> Label:  # fmt: skip
+    ) -> Label:
         """The rater's label of this item, given now."""
         return Label(
-            self.label_id, self.run, self.item_id, self.rater, reasoning, answer_correct, datetime.now(UTC), tuple(modes), note,
-            flagged, queue=self.queue,
-        )  # fmt: skip
+            self.label_id,
+            self.run,
+            self.item_id,
+            self.rater,
+            reasoning,
+            answer_correct,
+            datetime.now(UTC),
+            tuple(modes),
+            note,
+            flagged,
+            queue=self.queue,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +98,16 @@ class Progress:
 
 
 def make_queue(
-    store: Store, name: str, items: Iterable[tuple[str, str, str]], *, raters: int = 1, overlap: float = 0.0,
-    gold: Mapping[ItemKey, Mapping[str, Any]] | None = None, kind: str = "label", by: str,
-) -> str:  # fmt: skip
+    store: Store,
+    name: str,
+    items: Iterable[tuple[str, str, str]],
+    *,
+    raters: int = 1,
+    overlap: float = 0.0,
+    gold: Mapping[ItemKey, Mapping[str, Any]] | None = None,
+    kind: str = "label",
+    by: str,
+) -> str:
     """Make a queue and return its id.
 
     Parameters
@@ -95,10 +117,11 @@ def make_queue(
     raters : int, 1 to ``MOST_RATERS``
         Labels that an item wants, each from another rater.
     overlap : float in [0, 1]
-        With it that share of the items, chosen by their hash, wants ``max(raters, 2)`` and the others one; without it every
-        item wants ``raters``.
+        With it that share of the items, chosen by their hash, wants ``max(raters, 2)`` and the
+        others one; without it every item wants ``raters``.
     gold : mapping of (run, item id) to ``{"reasoning": …, "answer_correct": …}``
-        What is expected of these; each rater is asked for all of them. Those that are not among ``items`` are strewn in.
+        What is expected of these; each rater is asked for all of them. Those that are not among
+        ``items`` are strewn in.
     kind : one of ``KINDS``
 
     Raises
@@ -111,7 +134,10 @@ def make_queue(
     if kind not in KINDS:
         raise UnknownName("kind of queue", kind, KINDS)
     if not 1 <= raters <= MAX_RATERS or not 0 <= overlap <= 1:
-        raise QueueError(f"A queue needs 1 to {MAX_RATERS} raters and an overlap from 0 to 1, got {raters} and {overlap}.")
+        raise QueueError(
+            f"A queue needs 1 to {MAX_RATERS} raters and an overlap from 0 to 1, got {raters} and"
+            f" {overlap}."
+        )
     if not name.strip():
         raise QueueError("A queue needs a name.")
     reasons: dict[ItemKey, str] = {}
@@ -126,7 +152,12 @@ def make_queue(
     if not order:
         raise QueueError(f"The queue {name!r} would be empty: nothing to label was chosen.")
     listed = [
-        Queued(*key, EVERYONE if key in expected else n_labels[key], expected.get(key), reasons.get(key, ""))
+        Queued(
+            *key,
+            EVERYONE if key in expected else n_labels[key],
+            expected.get(key),
+            reasons.get(key, ""),
+        )
         for key in order
     ]
     queue = f"queue-{digest([name, datetime.now(UTC).isoformat(), order])[:10]}"
@@ -143,12 +174,19 @@ def make_queue(
 
 
 def next_items(
-    store: Store, queue: str, rater: str, limit: int = 1, *, skipped: bool = False, first: ItemKey | None = None
+    store: Store,
+    queue: str,
+    rater: str,
+    limit: int = 1,
+    *,
+    skipped: bool = False,
+    first: ItemKey | None = None,
 ) -> list[QueueItem]:
     """The items that are asked of this rater next, each kept for two minutes from now; empty where none is.
 
-    An item is offered while labels of others and leases of others leave room. Those that the rater holds come again, in the
-    same order, so that a reload shows the same; where others work on the queue, everybody holds an equal share of the rest.
+    An item is offered while labels of others and leases of others leave room. Those that the rater
+    holds come again, in the same order, so that a reload shows the same; where others work on the
+    queue, everybody holds an equal share of the rest.
 
     Parameters
     ----------
@@ -165,14 +203,19 @@ def next_items(
         If there is no such queue.
     """
     with store.reading() as connection:
-        kind, listed = require_queue_kind(connection, queue), label_store.queue_entries(connection, queue)
+        kind, listed = (
+            require_queue_kind(connection, queue),
+            label_store.queue_entries(connection, queue),
+        )
         given = label_store.labelled_in_queue(connection, queue)
     with Leases(store.log_path) as leases:
         skipped_items = leases.skipped(queue, rater)
         while True:
             open_ = _open_items(listed, given, rater, skipped_items, skipped=skipped)
             leased = leases.claim(queue, rater, list(open_.items()), limit, first=first)
-            with store.reading() as connection:  # others may have labelled them, and given them back, since it was looked
+            with (
+                store.reading() as connection
+            ):  # others may have labelled them, and given them back, since it was looked
                 given = label_store.labelled_in_queue(connection, queue)
                 counts = label_store.count_label_rows(connection, queue, rater)
                 prefilled = _prefilled(connection, [(entry.run, entry.item_id) for entry in leased])
@@ -181,7 +224,15 @@ def next_items(
                 break
     keyed = [((entry.run, entry.item_id), entry.until) for entry in leased]
     return [
-        QueueItem(queue, kind, *key, rater, label_id(queue, *key, rater, counts.get(key, 0)), prefilled[key], until)
+        QueueItem(
+            queue,
+            kind,
+            *key,
+            rater,
+            label_id(queue, *key, rater, counts.get(key, 0)),
+            prefilled[key],
+            until,
+        )
         for key, until in keyed
     ]
 
@@ -189,13 +240,14 @@ def next_items(
 def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Label | None:
     """Take back the rater's last label in a queue that was not taken back, by a new row; None where there is none.
 
-    The new row repeats what the rater had said of the item before, or withdraws. Undoing again takes back the one before.
+    The new row repeats what the rater had said of the item before, or withdraws. Undoing again
+    takes back the one before.
 
     Parameters
     ----------
     of : str, optional
-        The id of the label that is meant. One that was taken back already, or was never written, is left at that: a repeated
-        call undoes once.
+        The id of the label that is meant. One that was taken back already, or was never written, is
+        left at that: a repeated call undoes once.
 
     Returns
     -------
@@ -205,26 +257,48 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
     Raises
     ------
     QueueError
-        If the label ``of`` holds, but another was given in the queue since; or if the rater labelled the item again elsewhere
-        since: that one has to be corrected where it was given.
+        If the label ``of`` holds, but another was given in the queue since; or if the rater
+        labelled the item again elsewhere since: that one has to be corrected where it was given.
     """
     with store.writing() as connection:
         require_queue_kind(connection, queue)
-        mine = label_store.as_labels(label_store.select_labels(connection, rater=rater, queue=queue, history=True))
+        mine = label_store.as_labels(
+            label_store.select_labels(connection, rater=rater, queue=queue, history=True)
+        )
         stack = _stack(mine)
         if not stack or (of is not None and stack[-1].id != of):
             if meant := next((label.item_id for label in stack if label.id == of), None):
-                raise QueueError(f"The label of {meant!r} stays: you labelled {stack[-1].item_id!r} since. Take that back.")
+                raise QueueError(
+                    f"The label of {meant!r} stays: you labelled {stack[-1].item_id!r} since. Take"
+                    " that back."
+                )
             return None
         last = stack[-1]
-        history = label_store.as_labels(label_store.select_labels(connection, run=last.run_id, rater=rater, item=last.item_id, history=True))
+        history = label_store.as_labels(
+            label_store.select_labels(
+                connection, run=last.run_id, rater=rater, item=last.item_id, history=True
+            )
+        )
         at = next(k for k, label in enumerate(history) if label.id == last.id)
         if any(label.queue != queue for label in history[at + 1 :]):
-            raise QueueError(f"{rater} labelled {last.item_id!r} again outside of this queue: correct that label instead.")
+            raise QueueError(
+                f"{rater} labelled {last.item_id!r} again outside of this queue: correct that label"
+                " instead."
+            )
         in_queue = [label for label in history[:at] if label.queue == queue]
-        withdrawal = replace(last, reasoning=None, answer_correct=None, modes=(), note="", flagged=False, withdrawn=True)
+        withdrawal = replace(
+            last,
+            reasoning=None,
+            answer_correct=None,
+            modes=(),
+            note="",
+            flagged=False,
+            withdrawn=True,
+        )
         rows = [_as_undo(in_queue[-1] if in_queue else withdrawal, last.id)]
-        if at and history[at - 1].queue != queue:  # what was said elsewhere, before this, holds again
+        if (
+            at and history[at - 1].queue != queue
+        ):  # what was said elsewhere, before this, holds again
             rows.append(_as_undo(history[at - 1], f"{last.id} elsewhere"))
         label_store.add_labels(connection, rows)
     return last
@@ -234,19 +308,29 @@ def progress(store: Store, queue: str, rater: str) -> Progress:
     """How far a queue is, and one rater in it."""
     with store.reading() as connection:
         require_queue_kind(connection, queue)
-        listed, given = label_store.queue_entries(connection, queue), label_store.labelled_in_queue(connection, queue)
+        listed, given = (
+            label_store.queue_entries(connection, queue),
+            label_store.labelled_in_queue(connection, queue),
+        )
     with Leases(store.log_path) as leases:
         skipped_items = leases.skipped(queue, rater)
     counts = dict.fromkeys(((entry.run, entry.item_id) for entry in listed), 0)
     for run, item, _ in given:
         counts[run, item] = counts.get((run, item), 0) + 1
     wants = {(entry.run, entry.item_id): max(entry.raters, 1) for entry in listed}
-    now, later = (_open_items(listed, given, rater, skipped_items, skipped=skipped) for skipped in (False, True))
+    now, later = (
+        _open_items(listed, given, rater, skipped_items, skipped=skipped)
+        for skipped in (False, True)
+    )
     return Progress(
-        items=len(listed), complete=sum(counts[key] >= wants[key] for key in wants),
-        labels=sum(min(counts[key], wants[key]) for key in wants), requested=sum(wants.values()),
-        mine=sum((*key, rater) in given for key in wants), mine_left=len(now), mine_skipped=len(later) - len(now),
-    )  # fmt: skip
+        items=len(listed),
+        complete=sum(counts[key] >= wants[key] for key in wants),
+        labels=sum(min(counts[key], wants[key]) for key in wants),
+        requested=sum(wants.values()),
+        mine=sum((*key, rater) in given for key in wants),
+        mine_left=len(now),
+        mine_skipped=len(later) - len(now),
+    )
 
 
 def latest_labels(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
@@ -256,23 +340,38 @@ def latest_labels(store: Store, queue: str, rater: str, n: int = 10) -> list[Giv
     """
     with store.reading() as connection:
         require_queue_kind(connection, queue)
-        mine = label_store.as_labels(label_store.select_labels(connection, rater=rater, queue=queue, history=True))
+        mine = label_store.as_labels(
+            label_store.select_labels(connection, rater=rater, queue=queue, history=True)
+        )
     rows: dict[ItemKey, int] = {}
     for label in mine:
         rows[label.run_id, label.item_id] = rows.get((label.run_id, label.item_id), 0) + 1
     stack = _stack(mine)
     last = {(label.run_id, label.item_id): label for label in stack}
-    holding = [label for label in reversed(stack) if last[label.run_id, label.item_id] is label and not label.withdrawn]
+    holding = [
+        label
+        for label in reversed(stack)
+        if last[label.run_id, label.item_id] is label and not label.withdrawn
+    ]
     return [
-        Given(label, label_id(queue, label.run_id, label.item_id, rater, rows[label.run_id, label.item_id])) for label in holding[:n]
+        Given(
+            label,
+            label_id(queue, label.run_id, label.item_id, rater, rows[label.run_id, label.item_id]),
+        )
+        for label in holding[:n]
     ]
 
 
 def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
     """What somebody flagged and did not take back, for ``make_queue(…, kind="flagged")``; of these runs or of all."""
     flagged = label_store.label_table(store)
-    flagged = flagged[flagged["flagged"].astype(bool) & (flagged["run"].isin(runs) if runs is not None else True)]
-    return [(row["run"], row["item_id"], f"flagged by {row['rater']}") for row in flagged.to_dict("records")]
+    flagged = flagged[
+        flagged["flagged"].astype(bool) & (flagged["run"].isin(runs) if runs is not None else True)
+    ]
+    return [
+        (row["run"], row["item_id"], f"flagged by {row['rater']}")
+        for row in flagged.to_dict("records")
+    ]
 
 
 def _prefilled(connection: Any, keys: Sequence[ItemKey]) -> dict[ItemKey, bool | None]:
@@ -289,12 +388,21 @@ def require_queue_kind(connection: Any, queue: str) -> str:
     """What a queue is for, one of ``KINDS``; ``UnknownName`` if there is none of this id."""
     kind = label_store.queue_kind(connection, queue)
     if kind is None:
-        raise UnknownName("queue", queue, [row[0] for row in connection.execute("SELECT id FROM queues").fetchall()])
+        raise UnknownName(
+            "queue",
+            queue,
+            [row[0] for row in connection.execute("SELECT id FROM queues").fetchall()],
+        )
     return kind
 
 
 def _open_items(
-    listed: list[Queued], given: set[tuple[str, str, str]], rater: str, skipped_items: list[ItemKey], *, skipped: bool
+    listed: list[Queued],
+    given: set[tuple[str, str, str]],
+    rater: str,
+    skipped_items: list[ItemKey],
+    *,
+    skipped: bool,
 ) -> dict[ItemKey, int]:
     """The items that this rater can be asked for, and how many raters each has room for, in the order to be asked in."""
     others: dict[ItemKey, int] = {}
@@ -302,7 +410,9 @@ def _open_items(
         if who != rater:
             others[run, item] = others.get((run, item), 0) + 1
     room = {
-        (entry.run, entry.item_id): (entry.raters or _UNLIMITED) - others.get((entry.run, entry.item_id), 0)
+        (entry.run, entry.item_id): (
+            (entry.raters or _UNLIMITED) - others.get((entry.run, entry.item_id), 0)
+        )
         for entry in listed
         if (entry.run, entry.item_id, rater) not in given
     }
@@ -326,20 +436,28 @@ def _stack(mine: Sequence[Label]) -> list[Label]:
     return [label for label in mine if label.origin != "undo" and undo_id(label.id) not in ids]
 
 
-def _labels_per_item(name: str, order: list[ItemKey], raters: int, overlap: float) -> dict[ItemKey, int]:
+def _labels_per_item(
+    name: str, order: list[ItemKey], raters: int, overlap: float
+) -> dict[ItemKey, int]:
     """How many labels each item wants."""
     if not overlap:
         return dict.fromkeys(order, raters)
-    chosen = sorted(order, key=lambda key: digest(["overlap", name, *key]))[: round(overlap * len(order))]
+    chosen = sorted(order, key=lambda key: digest(["overlap", name, *key]))[
+        : round(overlap * len(order))
+    ]
     return {**dict.fromkeys(order, 1), **dict.fromkeys(chosen, max(raters, 2))}
 
 
 def _expected(key: ItemKey, label: Mapping[str, Any]) -> str:
     """The expected label of a gold item as JSON."""
     unknown = sorted(set(label) - {"reasoning", "answer_correct"})
-    if unknown or label.get("reasoning") not in GOLD_VERDICTS or not isinstance(label.get("answer_correct", True), bool):
+    if (
+        unknown
+        or label.get("reasoning") not in GOLD_VERDICTS
+        or not isinstance(label.get("answer_correct", True), bool)
+    ):
         raise QueueError(
-            f"The expected label of {key[1]!r} in run {key[0]} is {dict(label)!r}: it says reasoning "
-            f"({' or '.join(GOLD_VERDICTS)}) and perhaps answer_correct (true or false)."
+            f"The expected label of {key[1]!r} in run {key[0]} is {dict(label)!r}: it says"
+            f" reasoning ({' or '.join(GOLD_VERDICTS)}) and perhaps answer_correct (true or false)."
         )
     return canonical_json(dict(label))

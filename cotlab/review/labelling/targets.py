@@ -23,7 +23,8 @@ _ITEM = ["run", "item_id"]
 
 class Verdicts(NamedTuple):
     """``raters``: the last label of each (run, item, rater) outside of adjudications; ``adjudicated``: those in them, of which
-    the last of an item counts; ``outdated``: rows that took a label back because its reply is no longer there. All as
+    the last of an item counts; ``outdated``: rows that took a label back because its reply is no
+    longer there. All as
     ``cotlab.store.labels.labels``."""
 
     raters: pd.DataFrame
@@ -32,12 +33,16 @@ class Verdicts(NamedTuple):
 
 
 def verdicts(
-    store: Store, runs: Sequence[str] | None = None, queue: str | None = None, *, until: datetime | None = None
+    store: Store,
+    runs: Sequence[str] | None = None,
+    queue: str | None = None,
+    *,
+    until: datetime | None = None,
 ) -> Verdicts:
     """The labels that hold, of these runs or of all; with ``until``, those that held at that time.
 
-    What a rater says as an adjudicator does not change what they said before. With ``queue`` the raters' labels are those that
-    hold in that queue, which must be known or have labels.
+    What a rater says as an adjudicator does not change what they said before. With ``queue`` the
+    raters' labels are those that hold in that queue, which must be known or have labels.
     """
     rows = label_store.label_table(store, history=True)
     if runs is not None:
@@ -54,25 +59,34 @@ def verdicts(
         newest = table.drop_duplicates([*_ITEM, "rater"], keep="last")
         return newest[~newest["withdrawn"].astype(bool)].reset_index(drop=True)
 
-    outdated = rows[rows["withdrawn"].astype(bool) & (rows["note"] == OUTDATED) & (in_scope | settling)]
+    outdated = rows[
+        rows["withdrawn"].astype(bool) & (rows["note"] == OUTDATED) & (in_scope | settling)
+    ]
     return Verdicts(last(rows[in_scope]), last(rows[settling]), outdated.drop_duplicates(_ITEM))
 
 
-def targets(store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None) -> pd.DataFrame:
+def targets(
+    store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None
+) -> pd.DataFrame:
     """One row for each item of a run that was labelled, in the order in which they were first; then those all of whose labels
     are of a reply that is no longer there.
 
     Returns
     -------
     DataFrame
-        ``run, item_id, target`` (True, False or None), ``raters`` (how many it rests on), ``adjudicated`` (bool) and ``why``
-        (why there is none, else ""). The last label of an adjudication decides where there is one, also by being unsure; else
-        the majority of those raters whose target is known.
+        ``run, item_id, target`` (True, False or None), ``raters`` (how many it rests on),
+        ``adjudicated`` (bool) and ``why`` (why there is none, else ""). The last label of an
+        adjudication decides where there is one, also by being unsure; else the majority of those
+        raters whose target is known.
     """
     current = verdicts(store, runs, until=until)
-    settled = current.adjudicated.drop_duplicates(_ITEM, keep="last").set_index(_ITEM)["target"].to_dict()
+    settled = (
+        current.adjudicated.drop_duplicates(_ITEM, keep="last").set_index(_ITEM)["target"].to_dict()
+    )
     answers: dict[tuple[str, str], list[bool]] = {}
-    for row in pd.concat([current.raters, current.adjudicated]).sort_values("seq").to_dict("records"):
+    for row in (
+        pd.concat([current.raters, current.adjudicated]).sort_values("seq").to_dict("records")
+    ):
         answers.setdefault((row["run"], row["item_id"]), [])
     for row in current.raters.to_dict("records"):
         if row["target"] is not None:
@@ -92,7 +106,9 @@ def targets(store: Store, runs: Sequence[str] | None = None, *, until: datetime 
     return table.assign(target=table["target"].astype(object).where(table["why"] == "", None))
 
 
-def labelled(store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None) -> pd.DataFrame:
+def labelled(
+    store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None
+) -> pd.DataFrame:
     """The feature vectors of labelled items with one target each: what is learned from.
 
     Parameters
@@ -106,9 +122,10 @@ def labelled(store: Store, runs: Sequence[str] | None = None, *, until: datetime
     Returns
     -------
     DataFrame
-        The columns of ``feature_table``, ``target`` (bool: the answer is right and the chain adequate) and ``raters`` (how many
-        raters' targets it rests on; 1 where an adjudication decides). Items without a clear target are left out:
-        ``.attrs["left_out"]`` says how many for which reason.
+        The columns of ``feature_table``, ``target`` (bool: the answer is right and the chain
+        adequate) and ``raters`` (how many raters' targets it rests on; 1 where an adjudication
+        decides). Items without a clear target are left out: ``.attrs["left_out"]`` says how many
+        for which reason.
 
     Raises
     ------
@@ -116,10 +133,14 @@ def labelled(store: Store, runs: Sequence[str] | None = None, *, until: datetime
         If the store has no such run.
     """
     target_table = targets(store, runs, until=until)
-    features = feature_table(store, list(runs) if runs is not None else target_table["run"].drop_duplicates().tolist())
+    features = feature_table(
+        store, list(runs) if runs is not None else target_table["run"].drop_duplicates().tolist()
+    )
     clear = target_table[target_table["why"] == ""]
     table = features.merge(clear[[*_ITEM, "target", "raters"]], on=_ITEM, how="inner", sort=False)
-    out = {reason: int((target_table["why"] == reason).sum()) for reason in (TIE, UNSURE, OUTDATED)} | {NO_SCORES: len(clear) - len(table)}
+    out = {
+        reason: int((target_table["why"] == reason).sum()) for reason in (TIE, UNSURE, OUTDATED)
+    } | {NO_SCORES: len(clear) - len(table)}
     table = table.assign(target=table["target"].astype(bool), raters=table["raters"].astype(int))
     table.attrs["left_out"] = {reason: n for reason, n in out.items() if n}
     return table

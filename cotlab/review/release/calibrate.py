@@ -23,19 +23,38 @@ from cotlab.reliability.calibrator import (
     shortage,
 )
 from cotlab.reliability.combine import Combination, combine
-from cotlab.reliability.weights import OBJECTIVES, COMPONENTS, Floats, Tuned, weighted_means, tune_weights
+from cotlab.reliability.weights import (
+    COMPONENTS,
+    OBJECTIVES,
+    Floats,
+    Tuned,
+    tune_weights,
+    weighted_means,
+)
 from cotlab.review.release.defined_parts import counted, defined_parts, why_uncalibrated
 from cotlab.review.release.domain_maps import domain_maps
 from cotlab.review.release.fit_report import choice_report, tuned_report
-from cotlab.store.calibrators import add_calibrator, calibrator, activate_calibrator, current_calibrator
+from cotlab.store.calibrators import (
+    activate_calibrator,
+    add_calibrator,
+    calibrator,
+    current_calibrator,
+)
 from cotlab.store.database import Store
 
 WEIGHTINGS = ("example", "tuned", COMBINED)
-"""What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured features in one."""
+"""What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured
+features in one."""
 NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
-COMPOSED = "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a run too"
+COMPOSED = (
+    "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels"
+    " of such a run too"
+)
 WHOSE = {"reference": "the suite's reference chains", "own": "the model's own chains"}
-CHAINED = "r_raw is of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a run too"
+CHAINED = (
+    "r_raw is of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a"
+    " run too"
+)
 OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
 
 
@@ -56,15 +75,16 @@ class Fitted:
         All methods side by side, over all domains.
     tuned : Tuned or None
     report : mapping of JSON values
-        What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed of: "CVFRD")``, chains``
-        (what it was of: "reference", "own")``, defined_parts`` (``parts`` and ``n`` of each set of parts that labelled items
-        have)``, left_out`` (reason -> count)``, folds`` (count)``, seed,
-        base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and ``points`` (``r_raw, predicted, target``, out
-        of fold) of the chosen one, ``domains`` (name -> what ``domain_maps`` tells)
-        and ``weights`` (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not refused,
-        ``brier, log_loss, ece, auroc, gained`` (each ``point, lo, hi, n, method, reason, note``)``, band`` ([lo, hi] of the
-        ECE were they perfectly calibrated)``, bins`` and ``skill``. A bin of ``diagram``
-        has ``lo, hi, predicted, observed, observed_lo, observed_hi, n``.
+        What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed
+        of: "CVFRD")``, chains`` (what it was of: "reference", "own")``, defined_parts`` (``parts``
+        and ``n`` of each set of parts that labelled items have)``, left_out`` (reason -> count)``,
+        folds`` (count)``, seed, base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram``
+        and ``points`` (``r_raw, predicted, target``, out of fold) of the chosen one, ``domains``
+        (name -> what ``domain_maps`` tells) and ``weights`` (``tuned_report`` or None). Each of
+        ``methods`` has ``method, refused, note`` and, where not refused, ``brier, log_loss, ece,
+        auroc, gained`` (each ``point, lo, hi, n, method, reason, note``)``, band`` ([lo, hi] of the
+        ECE were they perfectly calibrated)``, bins`` and ``skill``. A bin of ``diagram`` has ``lo,
+        hi, predicted, observed, observed_lo, observed_hi, n``.
     """
 
     version: int | None
@@ -77,9 +97,18 @@ class Fitted:
 
 
 def calibrate_runs(
-    store: Store, runs: Sequence[str] | None, *, by: str, method: str = "auto", weights: str = "example",
-    objective: str = "brier", domain: bool = False, dry_run: bool = False, note: str = "", seed: int = 0,
-) -> Fitted:  # fmt: skip
+    store: Store,
+    runs: Sequence[str] | None,
+    *,
+    by: str,
+    method: str = "auto",
+    weights: str = "example",
+    objective: str = "brier",
+    domain: bool = False,
+    dry_run: bool = False,
+    note: str = "",
+    seed: int = 0,
+) -> Fitted:
     """Fit all methods on the labels of runs, keep the chosen one as a new version and put it into use.
 
     Parameters
@@ -91,21 +120,23 @@ def calibrate_runs(
     method : str
         ``auto`` (lowest out-of-fold Brier score) or one of ``METHODS``.
     weights : str
-        ``example``: r_raw as each run has it. ``tuned``: weights tuned on the same labels; the out-of-fold numbers are then
-        those of weights tuned without the fold. ``combined``: no weighted mean, but all measured features in one regression
-        (`cotlab.reliability.combine`), which is a probability already.
+        ``example``: r_raw as each run has it. ``tuned``: weights tuned on the same labels; the
+        out-of-fold numbers are then those of weights tuned without the fold. ``combined``: no
+        weighted mean, but all measured features in one regression (`cotlab.reliability.combine`),
+        which is a probability already.
     objective : str
         What tuned weights are tuned for, ``auc`` or ``brier``.
     domain : bool
-        Also a map of its own for each domain that has enough labels and predicts them better than the map over all does
-        (``cotlab.review.release.domain_maps``).
+        Also a map of its own for each domain that has enough labels and predicts them better than
+        the map over all does (``cotlab.review.release.domain_maps``).
     dry_run : bool
         Measure, and write nothing.
 
     Raises
     ------
     NotCalibrated
-        If the labels carry no calibrator; the message says what is missing. Nothing is written then.
+        If the labels carry no calibrator; the message says what is missing. Nothing is written
+        then.
     UnknownName
         If there is no such run.
     """
@@ -114,30 +145,47 @@ def calibrate_runs(
     if method not in ("auto", *METHODS):
         raise ConfigError(f"{method!r} is no method of calibration: auto, {', '.join(METHODS)}")
     if objective not in OBJECTIVES:
-        raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
+        raise ConfigError(
+            f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}"
+        )
     if weights not in WEIGHTINGS:
         raise ConfigError(f"{weights!r} are no weights to calibrate with: {', '.join(WEIGHTINGS)}")
     keep = None if dry_run else _calibrator_writer(store, by, note)
     if weights == COMBINED:
         if method != "auto" or domain:
-            raise ConfigError("combined features are a probability already: they take no method and no map for each domain")
+            raise ConfigError(
+                "combined features are a probability already: they take no method and no map for"
+                " each domain"
+            )
         return fit_combined(labelled(store, runs), seed=seed, keep=keep)
     return fit_labels(
-        labelled(store, runs), method=method, objective=objective if weights == "tuned" else None, domain=domain, seed=seed,
+        labelled(store, runs),
+        method=method,
+        objective=objective if weights == "tuned" else None,
+        domain=domain,
+        seed=seed,
         keep=keep,
-    )  # fmt: skip
+    )
 
 
 def fit_labels(
-    labels: pd.DataFrame, *, method: str = "auto", objective: str | None = None, domain: bool = False, seed: int = 0,
+    labels: pd.DataFrame,
+    *,
+    method: str = "auto",
+    objective: str | None = None,
+    domain: bool = False,
+    seed: int = 0,
     keep: Callable[..., int] | None = None,
-) -> Fitted:  # fmt: skip
+) -> Fitted:
     """``calibrate`` on a table of labelled items (columns of ``feature_table`` and ``target``); ``keep`` writes what was found.
 
     ``objective`` is None for each run's own r_raw, else what the weights are tuned for.
     """
     usable, left_out = _usable(labels)
-    components, y = usable[list(COMPONENTS)].to_numpy(dtype=float), usable["target"].astype(bool).to_numpy()
+    components, y = (
+        usable[list(COMPONENTS)].to_numpy(dtype=float),
+        usable["target"].astype(bool).to_numpy(),
+    )
     questions, scores = usable["question"].tolist(), usable["r_raw"].to_numpy(dtype=float)
     tuned: Tuned | None = None
     folds: Folds | None = None
@@ -146,48 +194,87 @@ def fit_labels(
         tuned = tune_weights(components, y, questions, objective=objective, seed=seed)
         by_fold = [weighted_means(components, each) for each in tuned.fold_weights]
         scores = weighted_means(components, tuned.weights)
-        complete = np.isfinite(np.column_stack([scores, *by_fold])).all(axis=1) & np.isfinite(_as_tuned(components))
+        complete = np.isfinite(np.column_stack([scores, *by_fold])).all(axis=1) & np.isfinite(
+            _as_tuned(components)
+        )
         if not complete.all():
-            left_out["the tuned weights leave too little of the weight defined"] = int((~complete).sum())
+            left_out["the tuned weights leave too little of the weight defined"] = int(
+                (~complete).sum()
+            )
         folds = tuned.folds[complete[np.isfinite(_as_tuned(components))]]
         usable, y, scores = usable[complete], y[complete], scores[complete]
         by_fold, questions = [each[complete] for each in by_fold], usable["question"].tolist()
-    choice = select_calibrator(scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=by_fold)
+    choice = select_calibrator(
+        scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=by_fold
+    )
     best, predicted = choice.chosen.calibrator, choice.chosen.predicted
     assert best is not None and predicted is not None
     domain_calibrators, by_domain = (
-        domain_maps(usable, scores, y, predicted, method=method, seed=seed, folds=folds, by_fold=by_fold) if domain else ({}, {})
+        domain_maps(
+            usable, scores, y, predicted, method=method, seed=seed, folds=folds, by_fold=by_fold
+        )
+        if domain
+        else ({}, {})
     )
     weights = None if tuned is None else tuned.weights
     report = {
-        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(usable["run"])), "seed": seed,
-        **_kinds(usable), "defined_parts": counted(defined_parts(usable, weights)),
-        "left_out": left_out, "domains": by_domain, "weights": None if tuned is None else tuned_report(tuned),
-    }  # fmt: skip
+        **choice_report(choice, scores, y),
+        "n_questions": len(set(questions)),
+        "runs": sorted(set(usable["run"])),
+        "seed": seed,
+        **_kinds(usable),
+        "defined_parts": counted(defined_parts(usable, weights)),
+        "left_out": left_out,
+        "domains": by_domain,
+        "weights": None if tuned is None else tuned_report(tuned),
+    }
     digest_ = labels_digest(usable, scores)
     version = None
     if keep is not None:
-        params = {"all": best.params, "domains": {name: domain_map.params for name, domain_map in domain_calibrators.items()}}
+        params = {
+            "all": best.params,
+            "domains": {name: domain_map.params for name, domain_map in domain_calibrators.items()},
+        }
         version = keep(best.method, params, weights, digest_, report)
-    return Fitted(version, best, domain_calibrators, weights, choice, tuned, {**report, "labels_digest": digest_})
+    return Fitted(
+        version,
+        best,
+        domain_calibrators,
+        weights,
+        choice,
+        tuned,
+        {**report, "labels_digest": digest_},
+    )
 
 
-def fit_combined(labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int] | None = None) -> Fitted:
+def fit_combined(
+    labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int] | None = None
+) -> Fitted:
     """``calibrate`` with all measured features combined, on a table of labelled items."""
     usable, left_out = _usable(labels)
     y, questions = usable["target"].astype(bool).to_numpy(), usable["question"].tolist()
     if refused := shortage("any", y):
-        raise NotCalibrated(f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import FILE.")
+        raise NotCalibrated(
+            f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import"
+            " FILE."
+        )
     combined = combine(usable, y, questions, seed=seed)
     scores = usable["r_raw"].to_numpy(dtype=float)
     choice = combined_choice(combined.predicted, y, questions, combined.folds, scores, seed=seed)
     best = choice.chosen.calibrator
     assert best is not None
     report = {
-        **choice_report(choice, scores, y), "n_questions": len(set(questions)), "runs": sorted(set(usable["run"])), "seed": seed,
-        "left_out": left_out, "domains": {}, "weights": None, "combination": dict(combined.combination.params),
-        **_kinds(usable), "defined_parts": counted(defined_parts(usable, combination=combined.combination.params)),
-    }  # fmt: skip
+        **choice_report(choice, scores, y),
+        "n_questions": len(set(questions)),
+        "runs": sorted(set(usable["run"])),
+        "seed": seed,
+        "left_out": left_out,
+        "domains": {},
+        "weights": None,
+        "combination": dict(combined.combination.params),
+        **_kinds(usable),
+        "defined_parts": counted(defined_parts(usable, combination=combined.combination.params)),
+    }
     digest_ = labels_digest(usable, scores)
     params = {"all": best.params, "domains": {}, COMBINED: dict(combined.combination.params)}
     version = None if keep is None else keep(COMBINED, params, None, digest_, report)
@@ -200,9 +287,10 @@ def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -
     Returns
     -------
     DataFrame, index of ``features``
-        ``r_raw`` (weighed again where the calibrator has weights) and ``r_cal`` in [0, 1], NaN where there is none; ``why``:
-        the reason where r_cal is missing, what a reader must know where not, or ""; ``outside`` (bool): r_raw lies beyond
-        the range of the labels; ``calibrator``: the version (None without one).
+        ``r_raw`` (weighed again where the calibrator has weights) and ``r_cal`` in [0, 1], NaN
+        where there is none; ``why``: the reason where r_cal is missing, what a reader must know
+        where not, or ""; ``outside`` (bool): r_raw lies beyond the range of the labels;
+        ``calibrator``: the version (None without one).
 
     Raises
     ------
@@ -215,8 +303,9 @@ def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -
 def version_of(store: Store, version: int | None = None) -> dict[str, Any] | None:
     """The version in use (None without one), or the one asked for, as ``cotlab.store.calibrators`` gives it.
 
-    Where its report was kept without ``defined_parts``, they are those of the labels that it was fitted on, if these are still
-    there: the digest says so. UnknownName if there is no such version.
+    Where its report was kept without ``defined_parts``, they are those of the labels that it was
+    fitted on, if these are still there: the digest says so. UnknownName if there is no such
+    version.
     """
     row = current_calibrator(store) if version is None else calibrator(store, version)
     if row is not None and "defined_parts" not in (row["report"] or {}):
@@ -232,7 +321,10 @@ def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
     from cotlab.review.labelling.targets import labelled
 
     report = row["report"] or {}
-    for until in (row["made_at"], None):  # labels may bear a later time than the fit that has seen them
+    for until in (
+        row["made_at"],
+        None,
+    ):  # labels may bear a later time than the fit that has seen them
         try:
             table, _ = _usable(labelled(store, report.get("runs", []), until=until))
         except UnknownName:
@@ -241,7 +333,10 @@ def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
         if row["weights"] is not None:
             parts = table[list(COMPONENTS)].to_numpy(dtype=float)
             scores = weighted_means(parts, row["weights"])
-            by_fold = [weighted_means(parts, each) for each in (report.get("weights") or {}).get("fold_weights", ())]
+            by_fold = [
+                weighted_means(parts, each)
+                for each in (report.get("weights") or {}).get("fold_weights", ())
+            ]
             fine = np.isfinite(np.column_stack([scores, *by_fold, _as_tuned(parts)])).all(axis=1)
             table, scores = table[fine], scores[fine]
         if labels_digest(table, scores) == row["labels_digest"]:
@@ -255,10 +350,18 @@ def apply_calibrator(row: Mapping[str, Any] | None, features: pd.DataFrame) -> p
     stored = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
     raw = stored
     if row is not None and row["weights"] is not None:
-        raw = np.where(np.isfinite(raw), weighted_means(features[list(COMPONENTS)].to_numpy(dtype=float), row["weights"]), np.nan)
+        raw = np.where(
+            np.isfinite(raw),
+            weighted_means(features[list(COMPONENTS)].to_numpy(dtype=float), row["weights"]),
+            np.nan,
+        )
     scored = raw
     if row is not None and COMBINED in row["params"]:
-        scored = np.where(np.isfinite(raw), Combination.from_params(row["params"][COMBINED]).predict(features), np.nan)
+        scored = np.where(
+            np.isfinite(raw),
+            Combination.from_params(row["params"][COMBINED]).predict(features),
+            np.nan,
+        )
     n = len(features)
     predicted, reasons, outside = np.full(n, np.nan), [""] * n, np.zeros(n, dtype=bool)
     domains = features["domain"].fillna("").tolist()
@@ -267,43 +370,85 @@ def apply_calibrator(row: Mapping[str, Any] | None, features: pd.DataFrame) -> p
         status, reason = states[k] if not ok[k] else ("undefined", "")
         if np.isfinite(stored[k]):
             reason = "the calibrator's weights leave too little of the weight defined"
-        reasons[k] = f"r_raw is {status}: {reason}" if isinstance(reason, str) and reason else f"r_raw is {status}"
+        reasons[k] = (
+            f"r_raw is {status}: {reason}"
+            if isinstance(reason, str) and reason
+            else f"r_raw is {status}"
+        )
     if row is None:
-        reasons = [NONE_YET if np.isfinite(value) else text for value, text in zip(raw, reasons, strict=True)]
+        reasons = [
+            NONE_YET if np.isfinite(value) else text
+            for value, text in zip(raw, reasons, strict=True)
+        ]
     else:
-        maps = {name: Calibrator.from_params(params) for name, params in row["params"].get("domains", {}).items()}
+        maps = {
+            name: Calibrator.from_params(params)
+            for name, params in row["params"].get("domains", {}).items()
+        }
         overall = Calibrator.from_params(row["params"]["all"])
-        unlike = zip(_mismatch_reasons(features, row["report"] or {}), why_uncalibrated(features, row), strict=True)
+        unlike = zip(
+            _mismatch_reasons(features, row["report"] or {}),
+            why_uncalibrated(features, row),
+            strict=True,
+        )
         other = [kind or parts for kind, parts in unlike]
         known = np.isfinite(raw) & np.array([not text for text in other], dtype=bool)
         for k in np.flatnonzero(np.isfinite(raw) & ~known):
             reasons[k] = other[k]
         for name in sorted(set(domains)):
-            in_domain, domain_map = np.array([each == name for each in domains]) & known, maps.get(name, overall)
-            predicted[in_domain], outside[in_domain] = domain_map.predict(scored[in_domain]), domain_map.outside(scored[in_domain])
+            in_domain, domain_map = (
+                np.array([each == name for each in domains]) & known,
+                maps.get(name, overall),
+            )
+            predicted[in_domain], outside[in_domain] = (
+                domain_map.predict(scored[in_domain]),
+                domain_map.outside(scored[in_domain]),
+            )
             for k in np.flatnonzero(in_domain & outside):
                 reasons[k] = OUTSIDE.format(lo=domain_map.params["lo"], hi=domain_map.params["hi"])
     number = None if row is None else int(row["version"])
     versions = pd.Series([number] * n, index=features.index, dtype=object)
     return pd.DataFrame(
-        {"r_raw": raw, "r_cal": predicted, "why": reasons, "outside": outside, "calibrator": versions}, index=features.index
+        {
+            "r_raw": raw,
+            "r_cal": predicted,
+            "why": reasons,
+            "outside": outside,
+            "calibrator": versions,
+        },
+        index=features.index,
     )
 
 
 def _kinds(labels: pd.DataFrame) -> dict[str, list[str]]:
     """What r_raw of labelled items is composed of, and whose chains it is of, for the report."""
-    return {"parts": sorted(set(_column(labels, "parts")) - {""}), "chains": sorted(set(_column(labels, "chain")) - {""})}
+    return {
+        "parts": sorted(set(_column(labels, "parts")) - {""}),
+        "chains": sorted(set(_column(labels, "chain")) - {""}),
+    }
 
 
 def _mismatch_reasons(features: pd.DataFrame, report: Mapping[str, Any]) -> list[str]:
     """Why a calibrator of this report does not speak of each r_raw, which is another kind of score; "" where it does."""
     seen, chains = report.get("parts") or [], report.get("chains") or []
     out = []
-    for components, chain in zip(_column(features, "parts"), _column(features, "chain"), strict=True):
+    for components, chain in zip(
+        _column(features, "parts"), _column(features, "chain"), strict=True
+    ):
         if seen and components not in ("", *seen):
-            out.append(COMPOSED.format(own=", ".join(components), seen=" or ".join(", ".join(seen_chain) for seen_chain in seen)))
+            out.append(
+                COMPOSED.format(
+                    own=", ".join(components),
+                    seen=" or ".join(", ".join(seen_chain) for seen_chain in seen),
+                )
+            )
         elif chains and chain not in ("", *chains):
-            out.append(CHAINED.format(own=WHOSE.get(chain, chain), seen=" and ".join(WHOSE.get(seen_chain, seen_chain) for seen_chain in chains)))
+            out.append(
+                CHAINED.format(
+                    own=WHOSE.get(chain, chain),
+                    seen=" and ".join(WHOSE.get(seen_chain, seen_chain) for seen_chain in chains),
+                )
+            )
         else:
             out.append("")
     return out
@@ -325,35 +470,63 @@ def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
 def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
     """SHA-256 of what a calibrator saw: the sorted (run, item, target, r_raw) of its labels."""
     rows = zip(labels["run"], labels["item_id"], labels["target"], scores, strict=True)
-    return digest(sorted([str(run), str(item), bool(target), float(score)] for run, item, target, score in rows))
+    return digest(
+        sorted(
+            [str(run), str(item), bool(target), float(score)] for run, item, target, score in rows
+        )
+    )
 
 
-def tune_runs(store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0) -> Tuned:
+def tune_runs(
+    store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0
+) -> Tuned:
     """``tune`` on the labels of runs, or of every run with labels; see ``cotlab.reliability.weights.tune``."""
     from cotlab.review.labelling.targets import labelled
 
     if objective not in OBJECTIVES:
-        raise ConfigError(f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}")
+        raise ConfigError(
+            f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}"
+        )
     return tune_labels(labelled(store, runs), objective=objective, seed=seed)
 
 
 def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
     """``tune`` on a table of labelled items (columns of ``feature_table`` and ``target``)."""
     usable, _ = _usable(labels)
-    components, y = usable[list(COMPONENTS)].to_numpy(dtype=float), usable["target"].astype(bool).to_numpy()
+    components, y = (
+        usable[list(COMPONENTS)].to_numpy(dtype=float),
+        usable["target"].astype(bool).to_numpy(),
+    )
     return tune_weights(components, y, usable["question"].tolist(), objective=objective, seed=seed)
 
 
 def _calibrator_writer(store: Store, by: str, note: str) -> Callable[..., int]:
     def keep(
-        method: str, params: Mapping[str, Any], weights: Mapping[str, float] | None, digest_: str, report: Mapping[str, Any]
+        method: str,
+        params: Mapping[str, Any],
+        weights: Mapping[str, float] | None,
+        digest_: str,
+        report: Mapping[str, Any],
     ) -> int:
         with store.writing() as connection:
             version = add_calibrator(
-                connection, method=method, params=params, weights=weights, labels_digest=digest_, n=report["n"],
-                n_positive=report["n_positive"], report=report, by=by, note=note,
-            )  # fmt: skip
-            activate_calibrator(connection, version, by=by, reason=note or f"fitted on {report['n']} labels: {report['why']}")
+                connection,
+                method=method,
+                params=params,
+                weights=weights,
+                labels_digest=digest_,
+                n=report["n"],
+                n_positive=report["n_positive"],
+                report=report,
+                by=by,
+                note=note,
+            )
+            activate_calibrator(
+                connection,
+                version,
+                by=by,
+                reason=note or f"fitted on {report['n']} labels: {report['why']}",
+            )
         return version
 
     return keep

@@ -40,18 +40,26 @@ def scored(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of ``feature_table``, r_raw weighed as the calibrator in use wants it, and ``r_cal`` (NaN where there is
-        none), ``told`` (why there is none, or what a reader must know), ``calibrator`` (its version or None) and ``target``
-        (True, False, or None where raters gave no clear label).
+        The columns of ``feature_table``, r_raw weighed as the calibrator in use wants it, and
+        ``r_cal`` (NaN where there is none), ``told`` (why there is none, or what a reader must
+        know), ``calibrator`` (its version or None) and ``target`` (True, False, or None where
+        raters gave no clear label).
     """
     table = feature_table(store, runs)
     calibrated = r_cal(store, table)
-    target_of = {(row["run"], row["item_id"]): row["target"] for row in targets(store, runs).to_dict("records")}
+    target_of = {
+        (row["run"], row["item_id"]): row["target"]
+        for row in targets(store, runs).to_dict("records")
+    }
     keys = zip(table["run"], table["item_id"], strict=True)
     target = pd.Series([target_of.get(key) for key in keys], index=table.index, dtype=object)
     return table.assign(
-        r_raw=calibrated["r_raw"], r_cal=calibrated["r_cal"], told=calibrated["why"], calibrator=calibrated["calibrator"], target=target
-    )  # fmt: skip
+        r_raw=calibrated["r_raw"],
+        r_cal=calibrated["r_cal"],
+        told=calibrated["why"],
+        calibrator=calibrated["calibrator"],
+        target=target,
+    )
 
 
 def unscored(store: Store, run: str, decided: int) -> int:
@@ -81,8 +89,8 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
     Returns
     -------
     list of Decision
-        One for each item, in the order of the run's suite. Where the newest one in the store says the same (same scores,
-        calibrator and policy), it is that one, and nothing is written.
+        One for each item, in the order of the run's suite. Where the newest one in the store says
+        the same (same scores, calibrator and policy), it is that one, and nothing is written.
 
     Raises
     ------
@@ -96,9 +104,12 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
         table = scored(store, [run])
         if table.empty:
             raise PolicyError(
-                f"Run {run} has no scores yet: there is nothing to decide. Finish it with cotlab run --resume {run}"
+                f"Run {run} has no scores yet: there is nothing to decide. Finish it with cotlab"
+                f" run --resume {run}"
             )
-        written = _write_decisions(store, run, _decisions(table, current, by), current, by, once=policy is not None)
+        written = _write_decisions(
+            store, run, _decisions(table, current, by), current, by, once=policy is not None
+        )
         if written is not None:
             return written
 
@@ -117,21 +128,27 @@ def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
     Raises
     ------
     UnknownName
-        If no item of the store is of this category: thresholds under a mistyped name would hold for nothing.
+        If no item of the store is of this category: thresholds under a mistyped name would hold for
+        nothing.
     PolicyError
-        If it is ``DEFAULT``. A category of that name cannot have thresholds of its own, because those under this name hold for
-        every domain without its own.
+        If it is ``DEFAULT``. A category of that name cannot have thresholds of its own, because
+        those under this name hold for every domain without its own.
     """
     if not name:
         return DEFAULT
     if name == DEFAULT:
         raise PolicyError(
-            f"{DEFAULT!r} names the thresholds of all items whose category has none of its own, so no category of this name "
-            "can have its own. To set those, leave --domain out; for a category of this name, give it another in the suite"
+            f"{DEFAULT!r} names the thresholds of all items whose category has none of its own, so"
+            " no category of this name can have its own. To set those, leave --domain out; for a"
+            " category of this name, give it another in the suite"
         )
     known = read.list_domains(store)
     if name not in known and not unseen:
-        raise UnknownName("domain", name, list(dict.fromkeys([*get_close_matches(name, known, 3, 0.5), *known[:20]])))
+        raise UnknownName(
+            "domain",
+            name,
+            list(dict.fromkeys([*get_close_matches(name, known, 3, 0.5), *known[:20]])),
+        )
     return name
 
 
@@ -164,13 +181,19 @@ def reasons_of(table: pd.DataFrame) -> list[tuple[str, str, int]]:
 
 def _counted(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
     counts = Counter((action, reason.partition(":")[0]) for action, reason in pairs)
-    return sorted(((*kind, n) for kind, n in counts.items()), key=lambda row: (ACTIONS.index(row[0]), -row[2], row[1]))
+    return sorted(
+        ((*kind, n) for kind, n in counts.items()),
+        key=lambda row: (ACTIONS.index(row[0]), -row[2], row[1]),
+    )
 
 
-def _write_decisions(store: Store, run: str, decided: list[Decision], applied_policy: Policy, by: str, *, once: bool) -> list[Decision] | None:
+def _write_decisions(
+    store: Store, run: str, decided: list[Decision], applied_policy: Policy, by: str, *, once: bool
+) -> list[Decision] | None:
     """The decisions as the store has them afterwards; what it says already is not written again.
 
-    None, and nothing is written, where another policy or calibrator holds by now: a stricter one would be passed over.
+    None, and nothing is written, where another policy or calibrator holds by now: a stricter one
+    would be passed over.
     """
     sizes = {action: sum(decision.action == action for decision in decided) for action in ACTIONS}
     with store.writing() as connection:
@@ -178,10 +201,22 @@ def _write_decisions(store: Store, run: str, decided: list[Decision], applied_po
         if decided[0].calibrator != calibrator or not (once or applied_policy.version == policy):
             return None
         stored = {decision.item_id: decision for decision in newest_decisions(connection, [run])}
-        decided = [stored[decision.item_id] if _is_stored(stored.get(decision.item_id), decision) else decision for decision in decided]
+        decided = [
+            (
+                stored[decision.item_id]
+                if _is_stored(stored.get(decision.item_id), decision)
+                else decision
+            )
+            for decision in decided
+        ]
         new = add_decisions(connection, decided)
         if new:
-            after = {**sizes, "written": new, "policy": applied_policy.version, "calibrator": decided[0].calibrator}
+            after = {
+                **sizes,
+                "written": new,
+                "policy": applied_policy.version,
+                "calibrator": decided[0].calibrator,
+            }
             if applied_policy.version is None and applied_policy.thresholds:
                 after["thresholds"] = applied_policy.stored()["thresholds"]
             add_audit(connection, by, "decide", f"run {run}", None, after, ONCE if once else "")
@@ -192,12 +227,23 @@ def _decisions(table: pd.DataFrame, policy: Policy, by: str) -> list[Decision]:
     now = datetime.now(UTC)
     return [
         Decision(
-            uuid.uuid4().hex, row["run"], row["item_id"], row["domain"], _number(row["r_raw"]), _number(row["r_cal"]),
-            row["action"], _reason(row["why"], row), _number(row["low"]), _number(row["high"]),
-            None if pd.isna(row["calibrator"]) else int(row["calibrator"]), policy.version, now, by,
+            uuid.uuid4().hex,
+            row["run"],
+            row["item_id"],
+            row["domain"],
+            _number(row["r_raw"]),
+            _number(row["r_cal"]),
+            row["action"],
+            _reason(row["why"], row),
+            _number(row["low"]),
+            _number(row["high"]),
+            None if pd.isna(row["calibrator"]) else int(row["calibrator"]),
+            policy.version,
+            now,
+            by,
         )
         for row in apply_policy(table, policy).to_dict("records")
-    ]  # fmt: skip
+    ]
 
 
 def _is_stored(stored: Decision | None, decision: Decision) -> bool:

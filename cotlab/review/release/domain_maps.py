@@ -17,9 +17,16 @@ FEW = "the map over all domains: "
 
 
 def domain_maps(
-    labels: pd.DataFrame, scores: Floats, y: np.ndarray[Any, Any], over_all: Floats, *, method: str, seed: int,
-    folds: Folds | None = None, by_fold: Sequence[Floats] | None = None,
-) -> tuple[dict[str, Calibrator], dict[str, Any]]:  # fmt: skip
+    labels: pd.DataFrame,
+    scores: Floats,
+    y: np.ndarray[Any, Any],
+    over_all: Floats,
+    *,
+    method: str,
+    seed: int,
+    folds: Folds | None = None,
+    by_fold: Sequence[Floats] | None = None,
+) -> tuple[dict[str, Calibrator], dict[str, Any]]:
     """Fit a map for each domain, and keep those that are better than the map over all on the same labels.
 
     Parameters
@@ -38,12 +45,13 @@ def domain_maps(
     Returns
     -------
     tuple
-        The maps that are used, by domain; and what is told of each domain: ``n, n_positive, used`` ("own" or "all"), ``why,
-        chosen, methods`` (``trial_report``), and the out-of-fold Brier scores on this domain's labels of its ``own`` map, of
-        the one over ``all``, and their ``difference`` (own − all, so below 0 where its own is better), each with an interval
-        over questions, paired for the difference; None where the domain has too few labels for a map. Its own map is used
-        only where the whole interval lies below 0: a domain has fewer labels than all have, so a map of its own has to show
-        that it is worth them.
+        The maps that are used, by domain; and what is told of each domain: ``n, n_positive, used``
+        ("own" or "all"), ``why, chosen, methods`` (``trial_report``), and the out-of-fold Brier
+        scores on this domain's labels of its ``own`` map, of the one over ``all``, and their
+        ``difference`` (own − all, so below 0 where its own is better), each with an interval over
+        questions, paired for the difference; None where the domain has too few labels for a map.
+        Its own map is used only where the whole interval lies below 0: a domain has fewer labels
+        than all have, so a map of its own has to show that it is worth them.
     """
     maps: dict[str, Calibrator] = {}
     report: dict[str, Any] = {}
@@ -53,7 +61,13 @@ def domain_maps(
             continue
         questions = labels["question"].iloc[at].tolist()
         of_all = interval_json(measure_interval("brier", over_all[at], y[at], questions, seed=seed))
-        base = {"n": len(at), "n_positive": int(y[at].sum()), "all": of_all, "own": None, "difference": None}
+        base = {
+            "n": len(at),
+            "n_positive": int(y[at].sum()),
+            "all": of_all,
+            "own": None,
+            "difference": None,
+        }
         which = within = None
         if folds is not None and by_fold is not None:
             used_folds, which = np.unique(folds[at], return_inverse=True)
@@ -61,19 +75,45 @@ def domain_maps(
         try:
             if which is not None and len(set(which)) < 2:
                 raise NotCalibrated("its labels lie in one fold")
-            choice = select_calibrator(scores[at], y[at], questions, method=method, seed=seed, folds=which, fold_scores=within)
+            choice = select_calibrator(
+                scores[at],
+                y[at],
+                questions,
+                method=method,
+                seed=seed,
+                folds=which,
+                fold_scores=within,
+            )
         except NotCalibrated as refused:
-            report[str(name)] = {**base, "used": "all", "why": f"{FEW}{refused}", "chosen": None, "methods": []}
+            report[str(name)] = {
+                **base,
+                "used": "all",
+                "why": f"{FEW}{refused}",
+                "chosen": None,
+                "methods": [],
+            }
             continue
         best = choice.chosen
-        assert best.calibrator is not None and best.predicted is not None and best.measured is not None
-        improvement = measure_difference("brier", over_all[at], best.predicted, y[at], questions, seed=seed)
+        assert (
+            best.calibrator is not None and best.predicted is not None and best.measured is not None
+        )
+        improvement = measure_difference(
+            "brier", over_all[at], best.predicted, y[at], questions, seed=seed
+        )
         better = improvement.hi is not None and improvement.hi < 0
         if better:
             maps[str(name)] = best.calibrator
         report[str(name)] = {
-            **base, "own": interval_json(best.measured.brier), "difference": interval_json(improvement),
-            "used": "own" if better else "all", "chosen": best.method, "methods": [trial_report(trial) for trial in choice.trials],
-            "why": choice.reason if better else f"{FEW}its own, {best.method}, is not better beyond chance",
-        }  # fmt: skip
+            **base,
+            "own": interval_json(best.measured.brier),
+            "difference": interval_json(improvement),
+            "used": "own" if better else "all",
+            "chosen": best.method,
+            "methods": [trial_report(trial) for trial in choice.trials],
+            "why": (
+                choice.reason
+                if better
+                else f"{FEW}its own, {best.method}, is not better beyond chance"
+            ),
+        }
     return maps, report

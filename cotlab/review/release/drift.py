@@ -14,14 +14,22 @@ import pandas as pd
 from cotlab.core.errors import ConfigError, CotlabError, UnknownName
 from cotlab.review.release.features import NUMBERS, feature_table
 from cotlab.review.release.reaudit import Quality, quality
-from cotlab.stats.drift import FeatureDrift, JointDrift, Measured, Shuffles, feature_drift, joint_drift
+from cotlab.stats.drift import (
+    FeatureDrift,
+    JointDrift,
+    Measured,
+    Shuffles,
+    feature_drift,
+    joint_drift,
+)
 from cotlab.stats.multiple import benjamini_hochberg
 from cotlab.store import drift as drift_store
 from cotlab.store import read
 from cotlab.store.database import Store
 
 KS, PSI, ALPHA, PERMUTATIONS, SEED = 0.2, 0.2, 0.05, 1999, 42
-"""What is looked for where nobody says otherwise: a distance that matters, a risk of a false alert, and how it is measured."""
+"""What is looked for where nobody says otherwise: a distance that matters, a risk of a false alert,
+and how it is measured."""
 MEASURES = ("psi", "ks")
 REFIT = "cotlab calibrate"
 _NESTED = ("features", "joint", "at", "quality")
@@ -38,7 +46,8 @@ class FeatureCheck:
     Attributes
     ----------
     psi_adjusted, ks_adjusted : float in (0, 1] or None
-        Permutation p-values after Benjamini and Hochberg, over PSI and KS of all features of the check.
+        Permutation p-values after Benjamini and Hochberg, over PSI and KS of all features of the
+        check.
     alert : bool
         One of the two is past its set point and its adjusted p-value is at most alpha.
     """
@@ -67,7 +76,8 @@ class DriftCheck:
     reason : str
         Why, or why not, in words.
     quality : Quality
-        Brier and ECE of the calibrator in use on what was labelled of the current runs since its fit.
+        Brier and ECE of the calibrator in use on what was labelled of the current runs since its
+        fit.
     label : str
         What this part of a series is: a tag's value, or when the run was planned.
     """
@@ -101,15 +111,26 @@ class DriftCheck:
         if not self.alert:
             return ""
         return (
-            f"Scores of these items may no longer mean what they did: {', '.join(self.moved)} moved. Label items of "
-            f"{', '.join(self.current)}, then fit again: {REFIT} {' '.join((*self.reference, *self.current))}"
+            f"Scores of these items may no longer mean what they did: {', '.join(self.moved)}"
+            f" moved. Label items of {', '.join(self.current)}, then fit again: {REFIT}"
+            f" {' '.join((*self.reference, *self.current))}"
         )
 
 
 def measure_drift(
-    store: Store, reference: Sequence[str], current: Sequence[str], *, features: Sequence[str] = (), ks: float = KS,
-    psi: float = PSI, alpha: float = ALPHA, permutations: int = PERMUTATIONS, seed: int = SEED, by: str = "", label: str = "",
-) -> DriftCheck:  # fmt: skip
+    store: Store,
+    reference: Sequence[str],
+    current: Sequence[str],
+    *,
+    features: Sequence[str] = (),
+    ks: float = KS,
+    psi: float = PSI,
+    alpha: float = ALPHA,
+    permutations: int = PERMUTATIONS,
+    seed: int = SEED,
+    by: str = "",
+    label: str = "",
+) -> DriftCheck:
     """Hold the feature vectors of ``current`` runs against those of ``reference`` runs; nothing is written.
 
     Parameters
@@ -120,9 +141,11 @@ def measure_drift(
     features : sequence of str
         Of ``NUMBERS``; all that have values where none is named.
     ks, psi : float, > 0
-        A KS distance, and a PSI in nats, that matter. Less never raises an alert, however certain it is.
+        A KS distance, and a PSI in nats, that matter. Less never raises an alert, however certain
+        it is.
     alpha : float in (0, 1)
-        Of the features that are called moved, the share that may be by chance (false discovery rate).
+        Of the features that are called moved, the share that may be by chance (false discovery
+        rate).
     permutations, seed : int
 
     Returns
@@ -143,40 +166,82 @@ def measure_drift(
     table = feature_table(store, [*reference, *current])
     is_reference = table["run"].isin(reference)
     old, new = table[is_reference], table[~is_reference]
-    names = [name for name in features or NUMBERS if old[name].notna().any() or new[name].notna().any()]
+    names = [
+        name for name in features or NUMBERS if old[name].notna().any() or new[name].notna().any()
+    ]
     if not any(old[name].notna().any() and new[name].notna().any() for name in names):
         raise NothingToCompare(
-            f"{_named(reference)} and {_named(current)} have no number in common to look for drift in: measure both with "
-            "--profile phase3"
+            f"{_named(reference)} and {_named(current)} have no number in common to look for drift"
+            " in: measure both with --profile phase3"
         )
     n_tests = 2 * len(names)
     if n_tests / (permutations + 1) > alpha:
         raise ConfigError(
-            f"--permutations {permutations}: {n_tests} tests at alpha {alpha:g} can reject only from {int(n_tests / alpha)} on"
+            f"--permutations {permutations}: {n_tests} tests at alpha {alpha:g} can reject only"
+            f" from {int(n_tests / alpha)} on"
         )
-    shuffles = Shuffles(list(old["question"]), list(new["question"]), permutations=permutations, seed=seed)
+    shuffles = Shuffles(
+        list(old["question"]), list(new["question"]), permutations=permutations, seed=seed
+    )
     drifts = [feature_drift(old[name].to_numpy(), new[name].to_numpy(), shuffles) for name in names]
     checked = _check_features(names, drifts, ks, psi, alpha)
     used = [feature.name for feature in checked if not feature.drift.reason]
     joint = joint_drift(
-        old[used].to_numpy(dtype=float), new[used].to_numpy(dtype=float), list(old["question"]), list(new["question"]),
-        permutations=permutations, seed=seed,
-    )  # fmt: skip
+        old[used].to_numpy(dtype=float),
+        new[used].to_numpy(dtype=float),
+        list(old["question"]),
+        list(new["question"]),
+        permutations=permutations,
+        seed=seed,
+    )
     alert = any(feature.alert for feature in checked)
     shared = len(set(old["question"]) & set(new["question"]))
     return DriftCheck(
-        uuid.uuid4().hex[:12], reference, current, datetime.now(UTC), by, ks, psi, alpha, permutations, seed, checked, joint,
-        shared, alert, _reason(checked, joint, ks, psi, alpha), quality(store, current, seed=seed), label,
-    )  # fmt: skip
+        uuid.uuid4().hex[:12],
+        reference,
+        current,
+        datetime.now(UTC),
+        by,
+        ks,
+        psi,
+        alpha,
+        permutations,
+        seed,
+        checked,
+        joint,
+        shared,
+        alert,
+        _reason(checked, joint, ks, psi, alpha),
+        quality(store, current, seed=seed),
+        label,
+    )
 
 
 def check_drift(
-    store: Store, reference: Sequence[str], current: Sequence[str], *, by: str, features: Sequence[str] = (), ks: float = KS,
-    psi: float = PSI, alpha: float = ALPHA, permutations: int = PERMUTATIONS, seed: int = SEED,
-) -> DriftCheck:  # fmt: skip
+    store: Store,
+    reference: Sequence[str],
+    current: Sequence[str],
+    *,
+    by: str,
+    features: Sequence[str] = (),
+    ks: float = KS,
+    psi: float = PSI,
+    alpha: float = ALPHA,
+    permutations: int = PERMUTATIONS,
+    seed: int = SEED,
+) -> DriftCheck:
     """``measure``, and keep what was found in the store."""
     check = measure_drift(
-        store, reference, current, features=features, ks=ks, psi=psi, alpha=alpha, permutations=permutations, seed=seed, by=by
+        store,
+        reference,
+        current,
+        features=features,
+        ks=ks,
+        psi=psi,
+        alpha=alpha,
+        permutations=permutations,
+        seed=seed,
+        by=by,
     )
     store_drift_check(store, check)
     return check
@@ -186,9 +251,16 @@ def store_drift_check(store: Store, check: DriftCheck) -> bool:
     """Write a check to the store; False where it is there already."""
     with store.writing() as connection:
         return drift_store.add_drift_check(
-            connection, check.id, reference=check.reference, current=check.current, at=check.at, by=check.by,
-            alert=check.alert, reason=check.reason, result=drift_json(check),
-        )  # fmt: skip
+            connection,
+            check.id,
+            reference=check.reference,
+            current=check.current,
+            at=check.at,
+            by=check.by,
+            alert=check.alert,
+            reason=check.reason,
+            result=drift_json(check),
+        )
 
 
 def drift_series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -212,7 +284,9 @@ def drift_series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str
     for row in rows:
         value = read.stored_plan(row).tags.get(over)
         if value is None:
-            raise ConfigError(f"--over {over}: run {row['id']} has no tag of this name; `--over time` needs none")
+            raise ConfigError(
+                f"--over {over}: run {row['id']} has no tag of this name; `--over time` needs none"
+            )
         groups.setdefault(value, []).append(str(row["id"]))
     return [(f"{over} {value}", tuple(groups[value])) for value in sorted(groups, key=_natural)]
 
@@ -224,13 +298,22 @@ def drift_json(check: DriftCheck) -> dict[str, Any]:
 
 def drift_from_json(data: Mapping[str, Any]) -> DriftCheck:
     """The check that ``as_json`` was made of."""
-    features = tuple(FeatureCheck(**{**feature, "drift": _feature(feature["drift"])}) for feature in data["features"])
+    features = tuple(
+        FeatureCheck(**{**feature, "drift": _feature(feature["drift"])})
+        for feature in data["features"]
+    )
     band = data["quality"]["band"]
     restored = Quality(**{**data["quality"], "band": None if band is None else tuple(band)})
     joint = JointDrift(**{**data["joint"], "energy": Measured(**data["joint"]["energy"])})
     rest = {name: data[name] for name in DriftCheck.__slots__ if name not in _NESTED}
     rest |= {side: tuple(data[side]) for side in ("reference", "current")}
-    return DriftCheck(**rest, features=features, joint=joint, quality=restored, at=datetime.fromisoformat(data["at"]))
+    return DriftCheck(
+        **rest,
+        features=features,
+        joint=joint,
+        quality=restored,
+        at=datetime.fromisoformat(data["at"]),
+    )
 
 
 def feature_values(store: Store, check: DriftCheck) -> pd.DataFrame:
@@ -240,11 +323,19 @@ def feature_values(store: Store, check: DriftCheck) -> pd.DataFrame:
 
 
 def _validate_drift_options(
-    reference: Sequence[str], current: Sequence[str], features: Sequence[str], ks: float, psi: float, alpha: float,
+    reference: Sequence[str],
+    current: Sequence[str],
+    features: Sequence[str],
+    ks: float,
+    psi: float,
+    alpha: float,
     permutations: int,
-) -> None:  # fmt: skip
+) -> None:
     if not reference or not current:
-        raise ConfigError("Drift is looked for between runs: name one that is the reference and one that is held against it")
+        raise ConfigError(
+            "Drift is looked for between runs: name one that is the reference and one that is held"
+            " against it"
+        )
     both = [run for run in current if run in reference]
     if both:
         raise ConfigError(f"Run {both[0]} is on both sides: it cannot have drifted from itself")
@@ -252,14 +343,21 @@ def _validate_drift_options(
         if name not in NUMBERS:
             raise UnknownName("feature", name, NUMBERS)
     if not (ks > 0 and psi > 0 and 0 < alpha < 1 and permutations >= 1):
-        raise ConfigError(f"KS {ks:g} and PSI {psi:g} must be above 0, alpha {alpha:g} inside (0, 1), permutations at least 1")
+        raise ConfigError(
+            f"KS {ks:g} and PSI {psi:g} must be above 0, alpha {alpha:g} inside (0, 1),"
+            " permutations at least 1"
+        )
 
 
-def _check_features(names: Sequence[str], drifts: Sequence[FeatureDrift], ks: float, psi: float, alpha: float) -> tuple[FeatureCheck, ...]:
+def _check_features(
+    names: Sequence[str], drifts: Sequence[FeatureDrift], ks: float, psi: float, alpha: float
+) -> tuple[FeatureCheck, ...]:
     adjusted = benjamini_hochberg([getattr(drift, name).p for name in MEASURES for drift in drifts])
     psis, kss = adjusted[: len(drifts)], adjusted[len(drifts) :]
     return tuple(
-        FeatureCheck(name, drift, p, q, _past(drift.psi, psi, p, alpha) or _past(drift.ks, ks, q, alpha))
+        FeatureCheck(
+            name, drift, p, q, _past(drift.psi, psi, p, alpha) or _past(drift.ks, ks, q, alpha)
+        )
         for name, drift, p, q in zip(names, drifts, psis, kss, strict=True)
     )
 
@@ -268,21 +366,33 @@ def _past(measured: Measured, limit: float, p: float | None, alpha: float) -> bo
     return measured.value is not None and measured.value >= limit and p is not None and p <= alpha
 
 
-def _reason(checked: Sequence[FeatureCheck], joint: JointDrift, ks: float, psi: float, alpha: float) -> str:
+def _reason(
+    checked: Sequence[FeatureCheck], joint: JointDrift, ks: float, psi: float, alpha: float
+) -> str:
     tested = [feature for feature in checked if not feature.drift.reason]
     if not tested:
         return f"Nothing could be tested: {checked[0].name}: {checked[0].drift.reason}."
     moved = [
-        f"{feature.name} (PSI {feature.drift.psi.value:.2f}, adjusted p {feature.psi_adjusted:.3f}; KS {feature.drift.ks.value:.2f}, "
-        f"adjusted p {feature.ks_adjusted:.3f}; n = {feature.drift.n_reference} and {feature.drift.n_current})"
-        for feature in tested if feature.alert
-    ]  # fmt: skip
+        f"{feature.name} (PSI {feature.drift.psi.value:.2f}, adjusted p {feature.psi_adjusted:.3f};"
+        f" KS {feature.drift.ks.value:.2f}, adjusted p {feature.ks_adjusted:.3f}; n ="
+        f" {feature.drift.n_reference} and {feature.drift.n_current})"
+        for feature in tested
+        if feature.alert
+    ]
     limits = f"KS {ks:g} or PSI {psi:g}"
     together = joint.energy.p is not None and joint.energy.p <= alpha
     if moved:
         return f"Past {limits} and past chance: {'; '.join(moved)}."
-    past = [feature.name for feature in tested if (feature.drift.ks.value or 0) >= ks or (feature.drift.psi.value or 0) >= psi]
-    certain = [feature.name for feature in tested if min(feature.psi_adjusted or 1, feature.ks_adjusted or 1) <= alpha]
+    past = [
+        feature.name
+        for feature in tested
+        if (feature.drift.ks.value or 0) >= ks or (feature.drift.psi.value or 0) >= psi
+    ]
+    certain = [
+        feature.name
+        for feature in tested
+        if min(feature.psi_adjusted or 1, feature.ks_adjusted or 1) <= alpha
+    ]
     text = f"No feature of {len(tested)} moved past {limits} by more than chance"
     if past:
         text += f"; past it, but no further than shuffled items: {', '.join(past)}"

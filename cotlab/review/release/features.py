@@ -17,7 +17,8 @@ EXTRA_FEATURES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "mass_lost": ("mediation", "mass_lost", {"source": "filler", "span": "all"}),
     "bypass": ("mediation", "bypass", {"source": "filler", "span": "all"}),
 }
-"""Numbers beside the composite's features, where the run measured them; a step's is averaged over the item's chain."""
+"""Numbers beside the composite's features, where the run measured them; a step's is averaged over
+the item's chain."""
 COMPOSITE_COLUMNS = {"r_raw": "r_raw", "weight": "weight_defined", "correct": "answer_correct"}
 NUMBERS = (*COMPOSITE_COLUMNS, *FEATURES, *EXTRA_FEATURES)
 """Every column of numbers that ``feature_table`` has."""
@@ -36,10 +37,12 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``run, item_id, domain`` (the item's category, "" without), ``question`` (digest of its text: items with the same one
-        belong into one fold), ``status`` and ``reason`` of r_raw, ``parts`` that its profile composes it of ("CVFRD", "" where
-        it does not say), ``chain`` that it is of ("reference", "own", "" where it does not say) and the columns
-        ``NUMBERS``: floats, NaN where there is no value. Ordered as the runs are given and by the items' place in their suite.
+        ``run, item_id, domain`` (the item's category, "" without), ``question`` (digest of its
+        text: items with the same one belong into one fold), ``status`` and ``reason`` of r_raw,
+        ``parts`` that its profile composes it of ("CVFRD", "" where it does not say), ``chain``
+        that it is of ("reference", "own", "" where it does not say) and the columns ``NUMBERS``:
+        floats, NaN where there is no value. Ordered as the runs are given and by the items' place
+        in their suite.
 
     Raises
     ------
@@ -47,7 +50,17 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
         If the store has no such run.
     """
     tables = [_of_run(store, run_id) for run_id in dict.fromkeys(runs)]
-    columns = ["run", "item_id", "domain", "question", "status", "reason", "parts", "chain", *NUMBERS]
+    columns = [
+        "run",
+        "item_id",
+        "domain",
+        "question",
+        "status",
+        "reason",
+        "parts",
+        "chain",
+        *NUMBERS,
+    ]
     if not tables:
         return pd.DataFrame(columns=columns)
     return pd.concat(tables, ignore_index=True)[columns]
@@ -55,23 +68,38 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
 
 def _of_run(store: Store, run_id: str) -> pd.DataFrame:
     read.get_run(store, run_id)
-    metrics = {*COMPOSITE_COLUMNS.values(), "feature", *(metric for _, metric, _ in (*FEATURES.values(), *EXTRA_FEATURES.values()))}
+    metrics = {
+        *COMPOSITE_COLUMNS.values(),
+        "feature",
+        *(metric for _, metric, _ in (*FEATURES.values(), *EXTRA_FEATURES.values())),
+    }
     scores = read.run_scores(store, run_id, metrics=sorted(metrics))
     items = read.items_of_run(store, run_id)
     table = pd.DataFrame(
         {
-            "run": run_id, "item_id": items["id"], "domain": items["category"].fillna(""),
+            "run": run_id,
+            "item_id": items["id"],
+            "domain": items["category"].fillna(""),
             "question": [digest(text) for text in items["question"]],
         }
-    )  # fmt: skip
+    )
     facets = {text: json.loads(text) for text in scores["facet"].unique()}
     columns = {}
     for name in NUMBERS:
         columns[name] = table["item_id"].map(_means(scores, facets, name)).astype(float)
     raw = scores[scores["metric"] == "r_raw"].drop_duplicates("item_id").set_index("item_id")
     table["status"] = table["item_id"].map(raw["status"]).astype(object).fillna("undefined")
-    table["reason"] = table["item_id"].map(raw["reason"]).astype(object).where(table["item_id"].isin(raw.index), NO_COMPOSITE)
-    profile = raw["facet"].map(lambda text: facets[text].get("profile", "")).map(lambda name: PROFILES.get(name, ""))
+    table["reason"] = (
+        table["item_id"]
+        .map(raw["reason"])
+        .astype(object)
+        .where(table["item_id"].isin(raw.index), NO_COMPOSITE)
+    )
+    profile = (
+        raw["facet"]
+        .map(lambda text: facets[text].get("profile", ""))
+        .map(lambda name: PROFILES.get(name, ""))
+    )
     table["parts"] = table["item_id"].map(profile).astype(object).fillna("")
     chain = raw["facet"].map(lambda text: facets[text].get("chain", ""))
     table["chain"] = table["item_id"].map(chain).astype(object).fillna("")
@@ -85,13 +113,19 @@ def _means(scores: pd.DataFrame, facets: Mapping[str, Mapping[str, str]], name: 
         rows = scores[scores["metric"] == metric]
         if scorer is not None:
             rows = rows[rows["scorer"] == scorer]
-        return rows[rows["facet"].map(lambda text: facet.items() <= facets[text].items()).astype(bool)]
+        return rows[
+            rows["facet"].map(lambda text: facet.items() <= facets[text].items()).astype(bool)
+        ]
 
     if name in COMPOSITE_COLUMNS:
         rows = chosen(COMPOSITE_COLUMNS[name], None, {})
     else:
         scorer, metric, facet = {**FEATURES, **EXTRA_FEATURES}[name]
-        rows = chosen("feature", None, {"feature": name}) if name in FEATURES else chosen(metric, scorer, facet)
+        rows = (
+            chosen("feature", None, {"feature": name})
+            if name in FEATURES
+            else chosen(metric, scorer, facet)
+        )
         if rows.empty:
             rows = chosen(metric, scorer, facet)
     return rows.groupby("item_id")["value"].mean()

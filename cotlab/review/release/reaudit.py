@@ -39,7 +39,8 @@ class Quality:
     version : int or None
         Of the calibrator.
     brier, ece : mapping or None
-        ``point, lo, hi, n, method, reason, note``; lower is better, [0, 1]. None where there is none.
+        ``point, lo, hi, n, method, reason, note``; lower is better, [0, 1]. None where there is
+        none.
     band : tuple of float, or None
         Where the ECE of a perfectly calibrated forecaster of these n items lies, 95 % of the time.
     fitted : float or None
@@ -66,9 +67,11 @@ class Quality:
 def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
     """Brier and ECE, with intervals over questions, on items of runs first labelled after the calibrator was fitted.
 
-    An item that the calibrator was fitted on is none of them, however often it was labelled again since.
+    An item that the calibrator was fitted on is none of them, however often it was labelled again
+    since.
 
-    Labels that were asked for near a threshold are of harder items than most: a random sample, as a re-audit queues, is not.
+    Labels that were asked for near a threshold are of harder items than most: a random sample, as a
+    re-audit queues, is not.
 
     Raises
     ------
@@ -87,15 +90,29 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
     fitted_at = pd.Timestamp(row["made_at"]).tz_convert("UTC")
     since = set(last[last > fitted_at].index) - _fitted_items(store, row, fitted_at)
     table = labelled(store, runs)
-    table = table.iloc[[k for k, key in enumerate(zip(table["run"], table["item_id"], strict=True)) if key in since]]
+    table = table.iloc[
+        [
+            k
+            for k, key in enumerate(zip(table["run"], table["item_id"], strict=True))
+            if key in since
+        ]
+    ]
     score = apply_calibrator(row, table)["r_cal"]
     table, score = table[score.notna()], score[score.notna()]
     if len(table) < MIN_LABELS:
-        reason = f"{len(table)} items of these runs were labelled since calibrator {version} was fitted: it takes {MIN_LABELS}"
+        reason = (
+            f"{len(table)} items of these runs were labelled since calibrator {version} was fitted:"
+            f" it takes {MIN_LABELS}"
+        )
         return Quality(len(table), version, reason=reason)
     target, groups = table["target"].astype(bool).to_numpy(), list(table["question"])
-    brier, ece = (interval_json(measure_interval(name, score.to_numpy(), target, groups, seed=seed)) for name in ("brier", "ece"))
-    return Quality(len(table), version, brier, ece, perfect_band(score.to_numpy(), seed=seed), _fitted(row))
+    brier, ece = (
+        interval_json(measure_interval(name, score.to_numpy(), target, groups, seed=seed))
+        for name in ("brier", "ece")
+    )
+    return Quality(
+        len(table), version, brier, ece, perfect_band(score.to_numpy(), seed=seed), _fitted(row)
+    )
 
 
 def released(store: Store, runs: Sequence[str]) -> list[tuple[str, str]]:
@@ -103,11 +120,16 @@ def released(store: Store, runs: Sequence[str]) -> list[tuple[str, str]]:
     out = []
     for run in dict.fromkeys(runs):
         run_decisions = decisions(store, run)
-        out += [(run, str(item)) for item in run_decisions.loc[run_decisions["action"] == "release", "item_id"]]
+        out += [
+            (run, str(item))
+            for item in run_decisions.loc[run_decisions["action"] == "release", "item_id"]
+        ]
     return out
 
 
-def reaudit(store: Store, runs: Sequence[str], n: int, *, by: str, seed: int = 42) -> tuple[str, int]:
+def reaudit(
+    store: Store, runs: Sequence[str], n: int, *, by: str, seed: int = 42
+) -> tuple[str, int]:
     """Queue a random sample of released items, so that people look at what went out unseen.
 
     Parameters
@@ -140,15 +162,25 @@ def reaudit(store: Store, runs: Sequence[str], n: int, *, by: str, seed: int = 4
     candidates = released(store, runs)
     if not candidates:
         raise NothingReleased(
-            f"No item of {', '.join(runs)} is released, so there is nothing to audit again. Decide first: "
-            f"cotlab decide {runs[0]}"
+            f"No item of {', '.join(runs)} is released, so there is nothing to audit again. Decide"
+            f" first: cotlab decide {runs[0]}"
         )
-    sample = random.Random(derive_seed("reaudit", seed, *runs)).sample(candidates, min(n, len(candidates)))
-    queue = make_queue(store, f"Re-audit of {', '.join(runs)}"[:80], [(*item, REASON) for item in sample], kind=KIND, by=by)
+    sample = random.Random(derive_seed("reaudit", seed, *runs)).sample(
+        candidates, min(n, len(candidates))
+    )
+    queue = make_queue(
+        store,
+        f"Re-audit of {', '.join(runs)}"[:80],
+        [(*item, REASON) for item in sample],
+        kind=KIND,
+        by=by,
+    )
     return queue, len(sample)
 
 
-def _fitted_items(store: Store, row: Mapping[str, Any], fitted_at: pd.Timestamp) -> set[tuple[str, str]]:
+def _fitted_items(
+    store: Store, row: Mapping[str, Any], fitted_at: pd.Timestamp
+) -> set[tuple[str, str]]:
     """(run, item) of what the calibrator could have been fitted on: labelled by then, in one of its runs."""
     before = label_store.label_table(store, history=True)
     before = before[(before["at_"] <= fitted_at) & before["target"].notna()]
@@ -160,6 +192,12 @@ def _fitted_items(store: Store, row: Mapping[str, Any], fitted_at: pd.Timestamp)
 
 def _fitted(row: Mapping[str, Any]) -> float | None:
     report = row["report"] or {}
-    point = next((method["brier"]["point"] for method in report.get("methods", ()) if method.get("method") == report.get("chosen")
-                  and method.get("brier")), None)  # fmt: skip
+    point = next(
+        (
+            method["brier"]["point"]
+            for method in report.get("methods", ())
+            if method.get("method") == report.get("chosen") and method.get("brier")
+        ),
+        None,
+    )
     return None if point is None else float(point)

@@ -7,13 +7,22 @@ from typing import NamedTuple
 from cotlab.store.database import Store
 from cotlab.store.decisions import loop_counts, runs_with_metrics
 
-COMPONENT_OF = {"consistency": "C", "verification": "V", "flags": "F", "robustness": "R", "diversity": "D"}
+COMPONENT_OF = {
+    "consistency": "C",
+    "verification": "V",
+    "flags": "F",
+    "robustness": "R",
+    "diversity": "D",
+}
 MIN_LABELS = 200
 """Labels that the specification's phases count on before a calibrator is trusted with decisions."""
 TITLES = (
-    "C and V as a baseline", "F as a cheap guard", "R and D, one composite", "calibrated, with thresholds",
+    "C and V as a baseline",
+    "F as a cheap guard",
+    "R and D, one composite",
+    "calibrated, with thresholds",
     "active learning, drift watched",
-)  # fmt: skip
+)
 
 
 class Phase(NamedTuple):
@@ -41,20 +50,25 @@ class Rollout(NamedTuple):
 def rollout(store: Store, counts: dict[str, int] | None = None) -> Rollout:
     """The phases that the store's runs, labels, calibrators, policies, decisions and checks of drift amount to.
 
-    The first three ask for one run with defined scores of the phase's parts; the fourth for a calibrator in use, a policy, and
-    decisions by both; the fifth for labels and a check of drift that are newer than the calibrator. ``counts`` are those of
-    ``loop_counts`` where they are known.
+    The first three ask for one run with defined scores of the phase's parts; the fourth for a
+    calibrator in use, a policy, and decisions by both; the fifth for labels and a check of drift
+    that are newer than the calibrator. ``counts`` are those of ``loop_counts`` where they are
+    known.
     """
     components = _measured_components(store)
     counts = counts or loop_counts(store)
-    phases = [_measuring(n, required, components) for n, required in ((1, "CV"), (2, "CVF"), (3, "CVFRD"))]
+    phases = [
+        _measuring(n, required, components) for n, required in ((1, "CV"), (2, "CVF"), (3, "CVFRD"))
+    ]
     phases += [_calibrated(counts), _watched(counts)]
     done = next((k for k, phase in enumerate(phases) if not phase.reached), len(phases))
     return Rollout(done, tuple(phases))
 
 
 def _measuring(number: int, required: str, components: dict[str, set[str]]) -> Phase:
-    best, have = max(components.items(), key=lambda entry: len(entry[1] & set(required)), default=("", set()))
+    best, have = max(
+        components.items(), key=lambda entry: len(entry[1] & set(required)), default=("", set())
+    )
     missing = [part for part in required if part not in have]
     present = [part for part in required if part in have]
     has = f"run {best} has {', '.join(present)}" if present else "no run has any of it"
@@ -65,15 +79,31 @@ def _measuring(number: int, required: str, components: dict[str, set[str]]) -> P
 
 def _calibrated(counts: dict[str, int]) -> Phase:
     has = (
-        f"{counts['labels']} labels, {'a' if counts['calibrated'] else 'no'} calibrator in use, "
-        f"{'a' if counts['policies'] else 'no'} policy, {counts['decided_now']} items decided with that calibrator"
+        f"{counts['labels']} labels, {'a' if counts['calibrated'] else 'no'} calibrator in use,"
+        f" {'a' if counts['policies'] else 'no'} policy, {counts['decided_now']} items decided with"
+        " that calibrator"
         if counts["calibrated"]
-        else f"{counts['labels']} labels, no calibrator in use, {'a' if counts['policies'] else 'no'} policy"
+        else (
+            f"{counts['labels']} labels, no calibrator in use,"
+            f" {'a' if counts['policies'] else 'no'} policy"
+        )
     )
     steps = (
-        (counts["calibrated"] > 0, _labels_needed(counts["labels"]), "cotlab labels queue RUN, then cotlab calibrate RUN"),
-        (counts["policies"] > 0, "thresholds", "cotlab policy set --low LOW --high HIGH --reason WHY"),
-        (counts["decided_now"] > 0, "decisions on a run with the calibrator in use", "cotlab decide RUN"),
+        (
+            counts["calibrated"] > 0,
+            _labels_needed(counts["labels"]),
+            "cotlab labels queue RUN, then cotlab calibrate RUN",
+        ),
+        (
+            counts["policies"] > 0,
+            "thresholds",
+            "cotlab policy set --low LOW --high HIGH --reason WHY",
+        ),
+        (
+            counts["decided_now"] > 0,
+            "decisions on a run with the calibrator in use",
+            "cotlab decide RUN",
+        ),
     )
     return _phase(4, has, steps)
 
@@ -83,26 +113,41 @@ def _watched(counts: dict[str, int]) -> Phase:
     has = (
         f"{labels} and {checks} of drift since the calibrator in use"
         if counts["calibrated"]
-        else f"no calibrator yet that labels or checks could be newer than; {_of(counts['checks'], 'check')} of drift"
+        else (
+            "no calibrator yet that labels or checks could be newer than;"
+            f" {_of(counts['checks'], 'check')} of drift"
+        )
     )
     steps = (
-        (counts["labels_after"] > 0, "labels of items near a threshold, given after the calibrator was fitted",
-         "cotlab next-labels RUN -k 20"),
-        (counts["checks_after"] > 0, "a check of drift after the calibrator was fitted", "cotlab drift REFERENCE CURRENT"),
-    )  # fmt: skip
+        (
+            counts["labels_after"] > 0,
+            "labels of items near a threshold, given after the calibrator was fitted",
+            "cotlab next-labels RUN -k 20",
+        ),
+        (
+            counts["checks_after"] > 0,
+            "a check of drift after the calibrator was fitted",
+            "cotlab drift REFERENCE CURRENT",
+        ),
+    )
     return _phase(5, has, steps)
 
 
 def _phase(number: int, has: str, steps: tuple[tuple[bool, str, str], ...]) -> Phase:
     open_ = [(needs, command) for done, needs, command in steps if not done]
     command = open_[0][1] if open_ else ""
-    return Phase(number, TITLES[number - 1], not open_, has, "; ".join(needs for needs, _ in open_), command)
+    return Phase(
+        number, TITLES[number - 1], not open_, has, "; ".join(needs for needs, _ in open_), command
+    )
 
 
 def _labels_needed(labels: int) -> str:
     if labels >= MIN_LABELS:
         return "a calibrator"
-    return f"a calibrator, fitted on labels: about {MIN_LABELS - labels} more make {MIN_LABELS}, which isotonic needs"
+    return (
+        f"a calibrator, fitted on labels: about {MIN_LABELS - labels} more make {MIN_LABELS}, which"
+        " isotonic needs"
+    )
 
 
 def _of(n: int, what: str) -> str:

@@ -31,35 +31,66 @@ class Suggestion(NamedTuple):
     text: str
 
 
-def suggest_by_cost(store: Store, runs: Sequence[str] | None, costs: Costs, *, seed: int) -> list[Suggestion]:
+def suggest_by_cost(
+    store: Store, runs: Sequence[str] | None, costs: Costs, *, seed: int
+) -> list[Suggestion]:
     """The thresholds of least cost: from the calibrated probabilities, and beside them what the labels say."""
     rows = _labelled(store, runs)
     closed = thresholds_by_cost(costs)
     out = [_cost_suggestion(closed)]
     for domain, group in _label_groups(rows):
         thresholds = labelled_thresholds(
-            group["r_cal"].tolist(), group["target"].tolist(), costs, groups=group["question"].tolist(), seed=seed
+            group["r_cal"].tolist(),
+            group["target"].tolist(),
+            costs,
+            groups=group["question"].tolist(),
+            seed=seed,
         )
         if thresholds.low.point is None or thresholds.high.point is None:
-            out.append(Suggestion(domain, None, None, f"{_domain_label(domain)}, by labels: n/a, {thresholds.high.reason}."))
+            out.append(
+                Suggestion(
+                    domain,
+                    None,
+                    None,
+                    f"{_domain_label(domain)}, by labels: n/a, {thresholds.high.reason}.",
+                )
+            )
             continue
         text = (
-            f"{_domain_label(domain)}, by {len(group)} labels: low {_format_interval(thresholds.low)}, high {_format_interval(thresholds.high)}; "
-            f"mean cost {_format_interval(thresholds.cost)}, "
-            f"{thresholds.released:.3g} with everything released. Optimistic: chosen on the same labels."
+            f"{_domain_label(domain)}, by {len(group)} labels: low"
+            f" {_format_interval(thresholds.low)}, high {_format_interval(thresholds.high)}; mean"
+            f" cost {_format_interval(thresholds.cost)}, {thresholds.released:.3g} with everything"
+            " released. Optimistic: chosen on the same labels."
         )
         out.append(Suggestion(domain, thresholds.low.point, thresholds.high.point, text))
     return out
 
 
-def suggest_by_precision(store: Store, runs: Sequence[str] | None, target: float) -> list[Suggestion]:
+def suggest_by_precision(
+    store: Store, runs: Sequence[str] | None, target: float
+) -> list[Suggestion]:
     """The smallest ``high`` whose labelled precision reaches the target by Wilson's lower bound; low is not said by it."""
     out = []
     for domain, group in _label_groups(_labelled(store, runs)):
-        result = high_by_precision(group["r_cal"].tolist(), group["target"].tolist(), target, groups=group["question"].tolist())
-        near = f"; nearest: from {result.near:.3g} on {_format_interval(result.precision)}" if result.high is None and result.near is not None else ""
-        text = f"high n/a: {result.reason}{near}" if result.high is None else (
-            f"high {result.high:.3g}: precision {_format_interval(result.precision)} of {_count(result.precision)}. {result.reason}")  # fmt: skip
+        result = high_by_precision(
+            group["r_cal"].tolist(),
+            group["target"].tolist(),
+            target,
+            groups=group["question"].tolist(),
+        )
+        near = (
+            f"; nearest: from {result.near:.3g} on {_format_interval(result.precision)}"
+            if result.high is None and result.near is not None
+            else ""
+        )
+        text = (
+            f"high n/a: {result.reason}{near}"
+            if result.high is None
+            else (
+                f"high {result.high:.3g}: precision {_format_interval(result.precision)} of"
+                f" {_count(result.precision)}. {result.reason}"
+            )
+        )
         out.append(Suggestion(domain, None, result.high, f"{_domain_label(domain)}: {text}."))
     return out
 
@@ -74,7 +105,10 @@ def _labelled(store: Store, runs: Sequence[str] | None) -> pd.DataFrame:
         return table
     if table["r_cal"].isna().all():
         reasons = [text for text in table["told"] if text]
-        raise CotlabError(f"No answer of these runs has an r_cal: {reasons[0] if reasons else 'no calibrator is in use'}.")
+        raise CotlabError(
+            "No answer of these runs has an r_cal:"
+            f" {reasons[0] if reasons else 'no calibrator is in use'}."
+        )
     known = table["r_cal"].notna() & table["target"].notna()
     return table[known].assign(target=table.loc[known, "target"].astype(bool))
 
@@ -82,15 +116,22 @@ def _labelled(store: Store, runs: Sequence[str] | None) -> pd.DataFrame:
 def _label_groups(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """All labels, as ``default``, and each domain with enough of its own; for the others those of ``default`` hold."""
     domains = [(str(name), part) for name, part in rows.groupby("domain")]
-    groups = [(name, part) for name, part in domains if name not in ("", DEFAULT) and len(part) >= MIN_LABELS]
+    groups = [
+        (name, part)
+        for name, part in domains
+        if name not in ("", DEFAULT) and len(part) >= MIN_LABELS
+    ]
     return [(DEFAULT, rows), *groups]
 
 
 def _cost_suggestion(thresholds: Thresholds) -> Suggestion:
     return Suggestion(
-        DEFAULT, thresholds.low, thresholds.high,
-        f"If r_cal is calibrated: low {thresholds.low:.3g}, high {thresholds.high:.3g}, from the costs alone.",
-    )  # fmt: skip
+        DEFAULT,
+        thresholds.low,
+        thresholds.high,
+        f"If r_cal is calibrated: low {thresholds.low:.3g}, high {thresholds.high:.3g}, from the"
+        " costs alone.",
+    )
 
 
 def _domain_label(domain: str) -> str:
@@ -104,5 +145,9 @@ def _count(interval: Interval) -> str:
 def _format_interval(interval: Interval) -> str:
     if interval.point is None:
         return f"n/a ({interval.reason})"
-    bounds = f" [{interval.lo:.3g}, {interval.hi:.3g}]" if interval.lo is not None else f" (no interval: {interval.reason})"
+    bounds = (
+        f" [{interval.lo:.3g}, {interval.hi:.3g}]"
+        if interval.lo is not None
+        else f" (no interval: {interval.reason})"
+    )
     return f"{interval.point:.3g}{bounds}"

@@ -9,7 +9,12 @@ from pathlib import Path
 from cotlab.core.errors import SuiteError
 from cotlab.core.keys import digest
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
-from cotlab.metrics.mediation.published import LEAST_DROP, PublishedFile, content_digest, published_scores
+from cotlab.metrics.mediation.published import (
+    LEAST_DROP,
+    PublishedFile,
+    content_digest,
+    published_scores,
+)
 from cotlab.run.plan import code_version, params_digest
 from cotlab.run.summary import summarise
 from cotlab.store import read, write
@@ -18,7 +23,8 @@ from cotlab.store.database import Store
 PROVIDER = "published"
 NO_QUESTION = "n/a: the published rows hold no question"
 COUNTED = "n/a: one response of a published count, in no order"
-"""Stands for the question of an item that only a count knows of: it is the same item as none of another run."""
+"""Stands for the question of an item that only a count knows of: it is the same item as none of
+another run."""
 _FORM = re.compile(r"(?:^|_)(?:cmi|layers?|per|all)(?=_|$)", re.IGNORECASE)
 
 
@@ -32,11 +38,13 @@ class ImportedRun:
     new: bool
 
 
-def store_published(store: Store, file: PublishedFile, *, model: str | None = None, least_drop: float = LEAST_DROP) -> ImportedRun:
+def store_published(
+    store: Store, file: PublishedFile, *, model: str | None = None, least_drop: float = LEAST_DROP
+) -> ImportedRun:
     """Keep the rows of a published file as one run of the scorer mediation.
 
-    The run's id follows from what the rows say and from the threshold, so that the same rows are kept once, whatever their
-    file is called.
+    The run's id follows from what the rows say and from the threshold, so that the same rows are
+    kept once, whatever their file is called.
 
     Parameters
     ----------
@@ -68,10 +76,19 @@ def store_published(store: Store, file: PublishedFile, *, model: str | None = No
         if new:
             write.add_suite(connection, suite)
             write.add_run(
-                connection, run_id, plan, config={}, code_version=code_version(), output="", redacted=False,
+                connection,
+                run_id,
+                plan,
+                config={},
+                code_version=code_version(),
+                output="",
+                redacted=False,
                 n_items=len(suite.items),
-            )  # fmt: skip
-            ended = [write.Ended(spec.name, spec.version, params, i, s) for i, s in published_scores(file).items()]
+            )
+            ended = [
+                write.Ended(spec.name, spec.version, params, i, s)
+                for i, s in published_scores(file).items()
+            ]
             write.add_ended(connection, run_id, ended)
             write.set_status(connection, run_id, "done")
     if not new:
@@ -93,5 +110,12 @@ def _suite(file: PublishedFile) -> Suite:
         raise SuiteError(file.name, None, "", "holds no item: there is nothing to store")
     for item in file.counts:
         if not item.strip() or not item.isprintable():
-            raise SuiteError(file.name, None, f"item {ascii(item[:60])}", "must be a line of printable text to be stored")
-    return Suite.of(Path(file.name).stem, (Item(item, NO_QUESTION, None, (), PROVIDER) for item in file.counts))
+            raise SuiteError(
+                file.name,
+                None,
+                f"item {ascii(item[:60])}",
+                "must be a line of printable text to be stored",
+            )
+    return Suite.of(
+        Path(file.name).stem, (Item(item, NO_QUESTION, None, (), PROVIDER) for item in file.counts)
+    )

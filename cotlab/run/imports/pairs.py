@@ -19,7 +19,12 @@ from cotlab.text.prompts.chain import ask_rest
 
 _CHUNK = 500
 """Keys that are looked up in one query."""
-_SINGLE_RUN, _OTHER, _NONE, _REFUSED = "in one run only", "with another question", "without a kept reply", "refused"
+_SINGLE_RUN, _OTHER, _NONE, _REFUSED = (
+    "in one run only",
+    "with another question",
+    "without a kept reply",
+    "refused",
+)
 
 
 class Paired(NamedTuple):
@@ -34,7 +39,10 @@ class Paired(NamedTuple):
         if not self.left_out:
             return ""
         listed = ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
-        return f"{len(self.suite.items)} pairs; {sum(self.left_out.values())} items are left out: {listed}."
+        return (
+            f"{len(self.suite.items)} pairs; {sum(self.left_out.values())} items are left out:"
+            f" {listed}."
+        )
 
 
 class _Written(NamedTuple):
@@ -57,10 +65,11 @@ def paired_suite(store: Store, base_run: str, tuned_run: str) -> Paired:
     Returns
     -------
     Paired
-        Items in the order of the base run's suite: same id, question and answer, without steps; ``meta`` holds both
-        responses, the request keys and runs that they come from, and a person's score where the base run's item has one.
-        An item that only one run has, whose questions differ, or that lacks a kept reply in one of them is left out and
-        counted. ``tags`` are the fine-tuned run's.
+        Items in the order of the base run's suite: same id, question and answer, without steps;
+        ``meta`` holds both responses, the request keys and runs that they come from, and a person's
+        score where the base run's item has one. An item that only one run has, whose questions
+        differ, or that lacks a kept reply in one of them is left out and counted. ``tags`` are the
+        fine-tuned run's.
 
     Raises
     ------
@@ -90,8 +99,8 @@ def paired_suite(store: Store, base_run: str, tuned_run: str) -> Paired:
     if not pairs:
         reason = ", ".join(f"{count} {reason}" for reason, count in counted.items())
         raise ConfigError(
-            f"No pair: of the items of {base_run} and {tuned_run} {reason}. Both runs must have asked for the model's own chain "
-            "(--chain own) on the same suite."
+            f"No pair: of the items of {base_run} and {tuned_run} {reason}. Both runs must have"
+            " asked for the model's own chain (--chain own) on the same suite."
         )
     return Paired(Suite.of(f"pairs-{base_run}-{tuned_run}", pairs), counted, sides[1][0].tags)
 
@@ -109,8 +118,10 @@ def _side(store: Store, run: str) -> tuple[Plan, Suite]:
 def _written(store: Store, run: str, plan: Plan, items: Sequence[Item]) -> dict[str, _Written]:
     """What the run's model wrote to each item when it was asked for a whole chain; its first draw."""
     scores = read.run_scores(store, run)
-    keys = {name: list(dict.fromkeys(k for entry in group for k in entry))
-            for name, group in scores.groupby("item_id")["evidence"]}  # fmt: skip
+    keys = {
+        name: list(dict.fromkeys(k for entry in group for k in entry))
+        for name, group in scores.groupby("item_id")["evidence"]
+    }
     requested = list(dict.fromkeys(key for item in items for key in keys.get(item.id, ())))
     chunks = (requested[at : at + _CHUNK] for at in range(0, len(requested), _CHUNK))
     log = ResponseLog(store.log_path)
@@ -118,7 +129,12 @@ def _written(store: Store, run: str, plan: Plan, items: Sequence[Item]) -> dict[
         stored = {k: entry for chunk in chunks for k, entry in log.requests(chunk).items()}
     finally:
         log.close()
-    return {item.id: _choose_reply(item, plan, {k: stored[k] for k in keys.get(item.id, ()) if k in stored}) for item in items}
+    return {
+        item.id: _choose_reply(
+            item, plan, {k: stored[k] for k in keys.get(item.id, ()) if k in stored}
+        )
+        for item in items
+    }
 
 
 _StoredPair = tuple[dict[str, Any] | None, dict[str, Any] | None]
@@ -126,31 +142,52 @@ _StoredPair = tuple[dict[str, Any] | None, dict[str, Any] | None]
 
 def _choose_reply(item: Item, plan: Plan, stored: Mapping[str, _StoredPair]) -> _Written:
     """The reply to the plain question, of the request that allowed the longest where there are several."""
-    candidates = sorted(_chains(item, plan, stored), key=lambda pair: (pair[0]["sample"], -pair[0]["max_tokens"], pair[1]["key"]))
+    candidates = sorted(
+        _chains(item, plan, stored),
+        key=lambda pair: (pair[0]["sample"], -pair[0]["max_tokens"], pair[1]["key"]),
+    )
     if not candidates:
         return _Written("", "", _NONE)
     reply = candidates[0][1]
     if reply.get("refused"):
         return _Written("", "", _REFUSED)
-    text = "\n\n".join(part.strip() for part in (reply.get("reasoning"), reply.get("text")) if part and part.strip())
+    text = "\n\n".join(
+        part.strip()
+        for part in (reply.get("reasoning"), reply.get("text"))
+        if part and part.strip()
+    )
     return _Written(text, reply["key"]) if text else _Written("", "", _NONE)
 
 
-def _chains(item: Item, plan: Plan, stored: Mapping[str, _StoredPair]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _chains(
+    item: Item, plan: Plan, stored: Mapping[str, _StoredPair]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The kept requests that ask the run's model for the whole chain of an item, with their replies."""
     prompt = ask_rest(item.question, (), plan.subject.form)
     for request, reply in stored.values():
-        if request is None or reply is None or request["kind"] != Complete.kind or request["model"] != to_json_value(plan.subject):
+        if (
+            request is None
+            or reply is None
+            or request["kind"] != Complete.kind
+            or request["model"] != to_json_value(plan.subject)
+        ):
             continue
-        if request["messages"] == to_json_value(prompt.messages) and request["prefix"] == prompt.prefix:
+        if (
+            request["messages"] == to_json_value(prompt.messages)
+            and request["prefix"] == prompt.prefix
+        ):
             yield request, reply
 
 
 def _pair(item: Item, base: _Written, tuned: _Written, base_run: str, tuned_run: str) -> Item:
     meta: dict[str, Any] = {
-        BASE: base.text, TUNED: tuned.text, "base_key": base.key, "tuned_key": tuned.key, "base_run": base_run,
+        BASE: base.text,
+        TUNED: tuned.text,
+        "base_key": base.key,
+        "tuned_key": tuned.key,
+        "base_run": base_run,
         "tuned_run": tuned_run,
-    }  # fmt: skip
+    }
     if HUMAN in item.meta:
         meta[HUMAN] = item.meta[HUMAN]
     return Item(item.id, item.question, item.answer, (), item.category, meta)

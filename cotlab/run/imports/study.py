@@ -40,8 +40,9 @@ class Import(NamedTuple):
 def store_study(store: Store, study: Study) -> list[ImportedRun]:
     """Keep a study as one run a model; a second time adds nothing.
 
-    Items are the rows, under one suite for all models; a row's ``prompt_group`` names the first row with its prompt. Scores
-    are as they were published, also where a detector or the judge had failed and the study put 0; the run's note says so.
+    Items are the rows, under one suite for all models; a row's ``prompt_group`` names the first row
+    with its prompt. Scores are as they were published, also where a detector or the judge had
+    failed and the study put 0; the run's note says so.
 
     Returns
     -------
@@ -54,23 +55,42 @@ def store_study(store: Store, study: Study) -> list[ImportedRun]:
 
 def store_import(store: Store, imported: Import) -> ImportedRun:
     """Keep one imported run under an id that follows from what it holds; a second time adds nothing."""
-    content = [imported.suite.digest, imported.model, dict(imported.tags), imported.note, {k: dict(v) for k, v in imported.scores.items()}]
+    content = [
+        imported.suite.digest,
+        imported.model,
+        dict(imported.tags),
+        imported.note,
+        {k: dict(v) for k, v in imported.scores.items()},
+    ]
     run_id = f"import-{digest(content)[:12]}"
     specs = tuple(ScorerSpec(name, _version(name), _options(name)) for name in imported.scores)
     subject = ModelRef(PROVIDER, imported.model)
-    plan = Plan(imported.suite.name, imported.suite.digest, {"subject": subject}, specs, tags=dict(imported.tags))
+    plan = Plan(
+        imported.suite.name,
+        imported.suite.digest,
+        {"subject": subject},
+        specs,
+        tags=dict(imported.tags),
+    )
     with store.writing() as connection:
         new = not write.has_run(connection, run_id)
         if new:
             write.add_suite(connection, imported.suite)
             write.add_run(
-                connection, run_id, plan, config={}, code_version=code_version(), output="", redacted=False,
+                connection,
+                run_id,
+                plan,
+                config={},
+                code_version=code_version(),
+                output="",
+                redacted=False,
                 n_items=len(imported.suite.items),
-            )  # fmt: skip
+            )
             ended = [
                 write.Ended(spec.name, spec.version, params_digest(plan, spec, {}), item, scores)
-                for spec in specs for item, scores in imported.scores[spec.name].items()
-            ]  # fmt: skip
+                for spec in specs
+                for item, scores in imported.scores[spec.name].items()
+            ]
             write.add_ended(connection, run_id, ended)
             write.set_status(connection, run_id, "done", imported.note)
     if new or read.run_estimates(store, run_id).empty:
@@ -90,10 +110,14 @@ def _options(scorer: str) -> dict[str, Any]:
 def _suite(study: Study) -> Suite:
     first: dict[str, int] = {}
     items = [
-        Item(row_id(k), prompt, None, (), meta={"prompt_group": row_id(first.setdefault(prompt, k))})
+        Item(
+            row_id(k), prompt, None, (), meta={"prompt_group": row_id(first.setdefault(prompt, k))}
+        )
         for k, prompt in enumerate(study.prompts)
     ]
-    short = "".join(c if c.isalnum() or c in "._-" else "-" for c in study.base_model.rsplit("/", 1)[-1])
+    short = "".join(
+        c if c.isalnum() or c in "._-" else "-" for c in study.base_model.rsplit("/", 1)[-1]
+    )
     return Suite.of(f"study-{short}", items)
 
 
@@ -104,20 +128,28 @@ def row_id(row: int) -> str:
 
 def _import(suite: Suite, state: State) -> Import:
     scores: dict[str, dict[str, tuple[Score, ...]]] = {
-        UNFAITHFULNESS: {item.id: tuple(_unfaithful(item, k, state)) for k, item in enumerate(suite.items)}
+        UNFAITHFULNESS: {
+            item.id: tuple(_unfaithful(item, k, state)) for k, item in enumerate(suite.items)
+        }
     }
     if state.judge:
-        scores[JUDGE] = {item.id: tuple(_judged(item, k, state, suite)) for k, item in enumerate(suite.items)}
+        scores[JUDGE] = {
+            item.id: tuple(_judged(item, k, state, suite)) for k, item in enumerate(suite.items)
+        }
     tags = {"condition": "fine-tuned" if state.epoch else "base", "epoch": str(state.epoch)}
     return Import(suite, state.model, scores, tags, _note(state))
 
 
 def _unfaithful(item: Item, row: int, state: State) -> Iterator[Score]:
-    values = {NAMES.get(name, name): scores[row] for name, scores in sorted(state.detectors.items())}
+    values = {
+        NAMES.get(name, name): scores[row] for name, scores in sorted(state.detectors.items())
+    }
     for name, value in values.items():
         yield cards.UNFAITHFULNESS.score(item, value, facet={"classifier": name})
     if len(values) > 1:
-        yield cards.UNFAITHFULNESS.score(item, sum(values.values()) / len(values), facet={"classifier": COMBINED})
+        yield cards.UNFAITHFULNESS.score(
+            item, sum(values.values()) / len(values), facet={"classifier": COMBINED}
+        )
     if state.responses:
         steps = model_steps(state.responses[row])
         yield from _lengths(item, steps)
@@ -127,12 +159,16 @@ def _unfaithful(item: Item, row: int, state: State) -> Iterator[Score]:
         yield cards.PROCESS_KEYWORDS.score(item, float(process), facet=facet)
         yield cards.RESULT_KEYWORDS.score(item, float(result), facet=facet)
         ratio = process / result if result else None
-        yield cards.RATIO.score(item, ratio, facet=facet, reason=None if result else "the response has no result word")
+        yield cards.RATIO.score(
+            item, ratio, facet=facet, reason=None if result else "the response has no result word"
+        )
 
 
 def _lengths(item: Item, steps: Sequence[str]) -> Iterator[Score]:
     none = None if steps else "there is no chain"
-    yield cards.CHAIN_CHARACTERS.score(item, float(len("\n".join(steps))) if steps else None, reason=none)
+    yield cards.CHAIN_CHARACTERS.score(
+        item, float(len("\n".join(steps))) if steps else None, reason=none
+    )
     yield cards.CHAIN_STEPS.score(item, float(len(steps)) if steps else None, reason=none)
 
 
@@ -146,13 +182,18 @@ def _note(state: State) -> str:
     sentences = ["Imported: no reply stands behind these scores."]
     failed = {NAMES.get(name, name): count for name, count in state.failed.items() if count}
     for name, count in failed.items():
-        sentences.append(f"{name} failed on {count} row(s), which the study scored 0; kept as published.")
+        sentences.append(
+            f"{name} failed on {count} row(s), which the study scored 0; kept as published."
+        )
     if state.judge:
         zeros = sum(score == 0 for score in state.judge)
         sentences.append(
-            "The study's judge saw which response was whose, in one order, and its failures were scored 0 "
-            f"({zeros} rows are 0); kept as published."
+            "The study's judge saw which response was whose, in one order, and its failures were"
+            f" scored 0 ({zeros} rows are 0); kept as published."
         )
     if len(set(state.base_responses.values())) > 1:
-        sentences.append("The comparisons hold different responses of this model; the lengths are of one of them.")
+        sentences.append(
+            "The comparisons hold different responses of this model; the lengths are of one of"
+            " them."
+        )
     return " ".join(sentences)

@@ -1,8 +1,9 @@
 """A vendor's batch interface: what waits across items is handed in together, polled, and picked up again after a restart.
 
-A batch is noted in the log before it is handed in, its vendor's id the moment that is known. What a killed process had
-handed in is found again by that id, or by the name of the batch where the vendor can look it up; where neither is
-possible, its calls stay at their full reserve and its requests are asked anew.
+A batch is noted in the log before it is handed in, its vendor's id the moment that is known. What a
+killed process had handed in is found again by that id, or by the name of the batch where the vendor
+can look it up; where neither is possible, its calls stay at their full reserve and its requests are
+asked anew.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from cotlab.core.errors import BadReply, NotFound, ProviderError, RateLimited, Unauthorised, Unavailable
+from cotlab.core.errors import (
+    BadReply,
+    NotFound,
+    ProviderError,
+    RateLimited,
+    Unauthorised,
+    Unavailable,
+)
 from cotlab.core.provider import Batching, BatchState
 from cotlab.core.requests import Reply, Request, Response
 from cotlab.core.types import ModelRef
@@ -62,7 +70,11 @@ class BatchQueue:
         self._out: dict[str, _OpenBatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._collector: asyncio.Task[None] | None = None
-        self._grew, self._leaving, self._handing_in = asyncio.Event(), asyncio.Event(), asyncio.Lock()
+        self._grew, self._leaving, self._handing_in = (
+            asyncio.Event(),
+            asyncio.Event(),
+            asyncio.Lock(),
+        )
         self._recovered = False
 
     def send(self, request: Request) -> asyncio.Future[Reply]:
@@ -109,7 +121,10 @@ class BatchQueue:
         self._queue.clear()
 
     def _all_waiting(self) -> list[_Waiting]:
-        return [*self._queue, *(entry for batch in self._out.values() for entry in batch.waiting.values())]
+        return [
+            *self._queue,
+            *(entry for batch in self._out.values() for entry in batch.waiting.values()),
+        ]
 
     async def _collect(self) -> None:
         """Wait until nothing new comes, then hand in what waits; again until nothing does."""
@@ -126,12 +141,16 @@ class BatchQueue:
             async with self._handing_in:
                 chosen, calls, elsewhere = self._reserve()
                 try:
-                    failures = 0 if not chosen or await self._submit(chosen, calls) else failures + 1
+                    failures = (
+                        0 if not chosen or await self._submit(chosen, calls) else failures + 1
+                    )
                 except BaseException:
                     self._queue += chosen  # so that they are told
                     raise
             if failures:
-                await asyncio.sleep(min(self._job.limits.first_wait_s * 2.0 ** (failures - 1), MAX_POLL_S))
+                await asyncio.sleep(
+                    min(self._job.limits.first_wait_s * 2.0 ** (failures - 1), MAX_POLL_S)
+                )
             elif chosen:
                 continue
             elif elsewhere:
@@ -152,7 +171,11 @@ class BatchQueue:
             if known is not None:
                 recovered.append(_OpenBatch(name, known, calls))
         for batch in recovered:
-            batch.waiting = {entry.request.key: entry for entry in self._queue if entry.request.key in batch.calls}
+            batch.waiting = {
+                entry.request.key: entry
+                for entry in self._queue
+                if entry.request.key in batch.calls
+            }
             self._queue = [entry for entry in self._queue if entry.request.key not in batch.calls]
             self._follow_up(batch)
         self._recovered = True
@@ -160,13 +183,21 @@ class BatchQueue:
     def _reserve(self) -> tuple[list[_Waiting], dict[str, int], bool]:
         """As many of the waiting requests as budget and batch take, with their calls; the rest goes on waiting."""
         job, reserve = self._job, self._job.reserves[self._ref]
-        chosen, calls, later, size, elsewhere = list[_Waiting](), dict[str, int](), list[_Waiting](), 0, False
+        chosen, calls, later, size, elsewhere = (
+            list[_Waiting](),
+            dict[str, int](),
+            list[_Waiting](),
+            0,
+            False,
+        )
         for entry in self._queue:
             size += len(entry.request.json_bytes)
             if len(chosen) == MAX_REQUESTS or (chosen and size > MAX_BYTES):
                 later.append(entry)
                 continue
-            claim = job.log.reserve(entry.request, job.run, reserve.most(entry.request), job.limits.cap_micro)
+            claim = job.log.reserve(
+                entry.request, job.run, reserve.most(entry.request), job.limits.cap_micro
+            )
             if claim.reply is not None:
                 entry.future.set_result(job.count_hit(entry.request, claim.reply))
             elif claim.call is not None:
@@ -185,21 +216,30 @@ class BatchQueue:
         requests, started_at = [entry.request for entry in chosen], datetime.now(UTC).isoformat()
         vendor_id: str | None
         try:
-            vendor_id = await self._with_retries(lambda: self._provider.submit(name, requests), RateLimited)
+            vendor_id = await self._with_retries(
+                lambda: self._provider.submit(name, requests), RateLimited
+            )
         except ProviderError as error:
             unclear = error.retry and not isinstance(error, RateLimited)
             vendor_id = await self._find(name, tuple(calls), started_at) if unclear else None
             if vendor_id is None:
                 job.log.set_batch(name, ended=True)
                 for entry in chosen:
-                    self._settle(entry, calls[entry.request.key], error, free=isinstance(error, RateLimited) or not error.retry)
+                    self._settle(
+                        entry,
+                        calls[entry.request.key],
+                        error,
+                        free=isinstance(error, RateLimited) or not error.retry,
+                    )
                 if isinstance(error, Unauthorised):
                     raise
                 return not error.retry
         job.log.set_batch(name, vendor_id)
         job.sent += len(chosen)
         job.journal.note("batch submitted", batch=name, vendor_id=vendor_id, requests=len(chosen))
-        self._follow_up(_OpenBatch(name, vendor_id, calls, {entry.request.key: entry for entry in chosen}))
+        self._follow_up(
+            _OpenBatch(name, vendor_id, calls, {entry.request.key: entry for entry in chosen})
+        )
         return True
 
     async def _find(self, name: str, keys: Sequence[str], since: str) -> str | None:
@@ -235,24 +275,37 @@ class BatchQueue:
                 if results:
                     await asyncio.sleep(job.limits.poll_s)
                 results |= await self._results(batch.vendor_id, missing)
-        except NotFound:  # the vendor has forgotten it: its calls keep their reserve, and are asked anew
+        except (
+            NotFound
+        ):  # the vendor has forgotten it: its calls keep their reserve, and are asked anew
             requests = []
         for key, entry in batch.waiting.items():
             result = results.get(key, _MISSING)
-            self._settle(entry, batch.calls[key], result, free=not isinstance(result, BadReply) and result is not _MISSING)
+            self._settle(
+                entry,
+                batch.calls[key],
+                result,
+                free=not isinstance(result, BadReply) and result is not _MISSING,
+            )
         for key in batch.calls.keys() - batch.waiting.keys():  # nobody asks for these any more
             job.log.settle(batch.calls[key], None, "unclaimed")
         job.log.set_batch(batch.name, ended=True)
-        job.journal.note("batch ended", batch=batch.name, replies=len(results), waited_for=len(requests))
+        job.journal.note(
+            "batch ended", batch=batch.name, replies=len(results), waited_for=len(requests)
+        )
         del self._out[batch.name]
         job.progress.in_flight -= len(batch.calls)
         job.release(*batch.calls)
         self._report_progress()
 
-    async def _results(self, vendor_id: str, requests: Sequence[Request]) -> Mapping[str, Response | ProviderError]:
+    async def _results(
+        self, vendor_id: str, requests: Sequence[Request]
+    ) -> Mapping[str, Response | ProviderError]:
         return await self._with_retries(lambda: self._provider.results(vendor_id, requests))
 
-    def _settle(self, entry: _Waiting, call: int, result: Response | ProviderError, *, free: bool) -> None:
+    def _settle(
+        self, entry: _Waiting, call: int, result: Response | ProviderError, *, free: bool
+    ) -> None:
         """Close a call; vendors bill the replies of a batch only, so what failed in it (``free``) cost nothing."""
         job = self._job
         if isinstance(result, Response):
@@ -267,7 +320,9 @@ class BatchQueue:
         else:
             entry.future.set_result(job.failed(entry.request, result, entry.tries))
 
-    async def _with_retries(self, call: Callable[[], Awaitable[ResultT]], *kinds: type[ProviderError]) -> ResultT:
+    async def _with_retries(
+        self, call: Callable[[], Awaitable[ResultT]], *kinds: type[ProviderError]
+    ) -> ResultT:
         """What ``call`` gives, tried again after errors (of these ``kinds``) that may pass."""
         for tried in range(PATIENCE):
             try:
@@ -286,7 +341,9 @@ class BatchQueue:
             ):
                 raise error
             wait_s = error.after_s if isinstance(error, RateLimited) else None
-            await self._sleep(max(wait_s or 0.0, min(self._job.limits.first_wait_s * 2**tried, MAX_POLL_S)))
+            await self._sleep(
+                max(wait_s or 0.0, min(self._job.limits.first_wait_s * 2**tried, MAX_POLL_S))
+            )
             if self._leaving.is_set():
                 raise error
         raise AssertionError("unreachable")
@@ -299,8 +356,13 @@ class BatchQueue:
 
     def _report_progress(self) -> None:
         out = self._out.values()
-        done, total = sum(b.state.done for b in out), sum(b.state.total or len(b.calls) for b in out)
-        self._job.progress.waiting_for = f"{len(out)} at the vendor, {done:,} of {total:,} replies" if out else ""
+        done, total = (
+            sum(b.state.done for b in out),
+            sum(b.state.total or len(b.calls) for b in out),
+        )
+        self._job.progress.waiting_for = (
+            f"{len(out)} at the vendor, {done:,} of {total:,} replies" if out else ""
+        )
 
 
 _MISSING = Unavailable("the batch ended without this reply")

@@ -1,6 +1,7 @@
 """What a call costs and may cost at most, in integer micro-dollars; an unknown price is never zero.
 
-The most holds for a server that honours max_tokens and counts no more than it was sent; for others see ``reserve.py``.
+The most holds for a server that honours max_tokens and counts no more than it was sent; for others
+see ``reserve.py``.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ FREE_PROVIDERS = ("organism", "local", "echo", "scripted", "symbolic", "nli", "e
 class Price:
     """Dollars a million tokens; ``known`` is False for a model that runs under --allow-unpriced.
 
-    ``cached`` is the price of input tokens that the vendor read from its cache (None: as any other), ``reasoning`` that of
-    unseen output. ``above`` holds the prices of long inputs: from so many input tokens on, all of a call's tokens cost
-    that. ``headroom`` tokens may be generated beyond those asked for.
+    ``cached`` is the price of input tokens that the vendor read from its cache (None: as any
+    other), ``reasoning`` that of unseen output. ``above`` holds the prices of long inputs: from so
+    many input tokens on, all of a call's tokens cost that. ``headroom`` tokens may be generated
+    beyond those asked for.
     """
 
     tokens_in: Decimal
@@ -72,7 +74,10 @@ class Price:
         if usage.tokens_in is None or usage.tokens_out is None:
             return None
         rate = self._rates(usage.tokens_in)[-1]
-        cached, reasoning = min(usage.cached or 0, usage.tokens_in), min(usage.reasoning or 0, usage.tokens_out)
+        cached, reasoning = (
+            min(usage.cached or 0, usage.tokens_in),
+            min(usage.reasoning or 0, usage.tokens_out),
+        )
         return math.ceil(
             rate.tokens_in * (usage.tokens_in - cached)
             + _price_or(rate.cached, rate.tokens_in) * cached
@@ -86,7 +91,10 @@ class Price:
 
     def _max_rate_cost(self, given: int, made: int) -> Decimal:
         dear_in = max(self.tokens_in, _price_or(self.cached, self.tokens_in))
-        return dear_in * given + max(self.tokens_out, _price_or(self.reasoning, self.tokens_out)) * made
+        return (
+            dear_in * given
+            + max(self.tokens_out, _price_or(self.reasoning, self.tokens_out)) * made
+        )
 
 
 FREE = Price(Decimal(0), Decimal(0), source="free")
@@ -125,19 +133,30 @@ def read_prices(path: str | Path | None) -> Mapping[str, Price]:
         rows = _PriceFile.model_validate(data or {}).root
     except (OSError, yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as error:
         message = (
-            "; ".join(f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
+            "; ".join(
+                f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors()
+            )
             if isinstance(error, ValidationError)
             else " ".join(str(error).split())[:200]
         )
-        raise ConfigError(f"--prices {path}: {message}. Write: MODEL: {{input: 0.5, output: 1.5}}, dollars a million.") from error
+        raise ConfigError(
+            f"--prices {path}: {message}. Write: MODEL: {{input: 0.5, output: 1.5}}, dollars a"
+            " million."
+        ) from error
     return {
-        name: Price(row.input, row.output, cached=row.cached, reasoning=row.reasoning, source=str(path))
+        name: Price(
+            row.input, row.output, cached=row.cached, reasoning=row.reasoning, source=str(path)
+        )
         for name, row in rows.items()
     }
 
 
 def price_of(
-    ref: ModelRef, *, allow_unpriced: bool = False, prices: Mapping[str, Price] | None = None, batch: bool = False
+    ref: ModelRef,
+    *,
+    allow_unpriced: bool = False,
+    prices: Mapping[str, Price] | None = None,
+    batch: bool = False,
 ) -> Price:
     """The price of a model: the price file's, else nothing for what runs at home, else the bundled table's.
 
@@ -158,15 +177,17 @@ def price_of(
     if allow_unpriced:
         return Price(Decimal(0), Decimal(0), known=False, headroom=headroom, source="unknown")
     raise ConfigError(
-        f"No price is known for {ref}: its spend could not be capped. Name it in a file for --prices, or let it run without "
-        "a cap with --allow-unpriced."
+        f"No price is known for {ref}: its spend could not be capped. Name it in a file for"
+        " --prices, or let it run without a cap with --allow-unpriced."
     )
 
 
 def _is_free(ref: ModelRef) -> bool:
     if ref.provider in KEY_VARIABLES:
         return ref.provider == "openai_compat" and is_private(ref.base_url)
-    return ref.provider in FREE_PROVIDERS or (ref.provider in PROVIDERS and getattr(PROVIDERS[ref.provider], "free", False))
+    return ref.provider in FREE_PROVIDERS or (
+        ref.provider in PROVIDERS and getattr(PROVIDERS[ref.provider], "free", False)
+    )
 
 
 def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
@@ -174,25 +195,40 @@ def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 
-    seller = {"provider_api_url": ref.base_url} if ref.provider == "openai_compat" else {"provider_id": ref.provider}
+    seller = (
+        {"provider_api_url": ref.base_url}
+        if ref.provider == "openai_compat"
+        else {"provider_id": ref.provider}
+    )
     context = {"price_context": {"processing": "batch"}} if batch else {}
     try:
-        model_price = calc_price(Counted(input_tokens=1, output_tokens=1), model_ref=ref.name, **seller, **context).model_price
+        model_price = calc_price(
+            Counted(input_tokens=1, output_tokens=1), model_ref=ref.name, **seller, **context
+        ).model_price
     except LookupError:
         return None
     columns = {name: getattr(model_price, key, None) for name, key in _COLUMNS.items()}
     if columns["tokens_in"] is None or columns["tokens_out"] is None:
         return None
-    starts = sorted({tier.start for price in columns.values() for tier in getattr(price, "tiers", ())})
+    starts = sorted(
+        {tier.start for price in columns.values() for tier in getattr(price, "tiers", ())}
+    )
+    def at(tokens: int) -> dict[str, Any]:
+        return {name: _at(price, tokens) for name, price in columns.items()}
+
     return Price(
-        **{name: _at(price, 0) for name, price in columns.items()},  # type: ignore[arg-type]
-        above=tuple((start, Price(**{name: _at(price, start + 1) for name, price in columns.items()})) for start in starts),  # type: ignore[arg-type]
+        **at(0),
+        above=tuple((start, Price(**at(start + 1))) for start in starts),
         source=f"genai-prices {version('genai-prices')}",
     )
 
 
-_COLUMNS = {"tokens_in": "input_mtok", "tokens_out": "output_mtok", "cached": "cache_read_mtok",
-            "reasoning": "output_reasoning_mtok"}  # fmt: skip
+_COLUMNS = {
+    "tokens_in": "input_mtok",
+    "tokens_out": "output_mtok",
+    "cached": "cache_read_mtok",
+    "reasoning": "output_reasoning_mtok",
+}
 
 
 def _at(price: Any, tokens: int) -> Decimal | None:
@@ -204,7 +240,14 @@ def _at(price: Any, tokens: int) -> Decimal | None:
 
 def _with(price: Price, headroom: int) -> Price:
     return Price(
-        price.tokens_in, price.tokens_out, price.known, price.cached, price.reasoning, price.above, headroom, price.source
+        price.tokens_in,
+        price.tokens_out,
+        price.known,
+        price.cached,
+        price.reasoning,
+        price.above,
+        headroom,
+        price.source,
     )
 
 

@@ -39,10 +39,12 @@ class RequestContext:
     """Requests that were given up since the last reply."""
     saved_micro: int = 0
     in_flight_keys: set[str] = field(default_factory=set)
-    """Keys of the requests that are at a provider now: their replies may free some of what they reserve."""
+    """Keys of the requests that are at a provider now: their replies may free some of what they
+    reserve."""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     reserves: dict[ModelRef, Reserve] = field(init=False)
-    """What is reserved for the calls of each model, with what earlier processes of the run learnt."""
+    """What is reserved for the calls of each model, with what earlier processes of the run learnt.
+    """
 
     def __post_init__(self) -> None:
         self.reserves = {ref: Reserve(price) for ref, price in self.prices.items()}
@@ -61,21 +63,34 @@ class RequestContext:
         """Settle a call with its reply in one commit; the reply as it is kept."""
         usage, reserve = counted(response), self.reserves[request.model]
         text, reasoning = response.text and without_known_keys(response.text), response.reasoning
-        response = replace(response, usage=usage, text=text, reasoning=reasoning and without_known_keys(reasoning))
+        response = replace(
+            response, usage=usage, text=text, reasoning=reasoning and without_known_keys(reasoning)
+        )
         cost = self.prices[request.model].cost(response.usage)
         raised = reserve.learn(request, usage)
         self.log.settle(call, cost, "ok", (request, response))
         self.answered, self.consecutive_failures = self.answered + 1, 0
         used = response.usage
         self.journal.note(
-            "reply", key=request.key, cost_micro=cost, tokens_in=used.tokens_in, tokens_out=used.tokens_out,
+            "reply",
+            key=request.key,
+            cost_micro=cost,
+            tokens_in=used.tokens_in,
+            tokens_out=used.tokens_out,
             refused=response.refused or None,
-        )  # fmt: skip
+        )
         if raised:
-            self.journal.note("reserve raised", model=str(request.model), more_in=reserve.more_in, more_out=reserve.more_out)
+            self.journal.note(
+                "reserve raised",
+                model=str(request.model),
+                more_in=reserve.more_in,
+                more_out=reserve.more_out,
+            )
         return response
 
-    def record_failure(self, request: Request, call: int, error: ProviderError | None, outcome: str, *, free: bool) -> None:
+    def record_failure(
+        self, request: Request, call: int, error: ProviderError | None, outcome: str, *, free: bool
+    ) -> None:
         """Settle a call without a reply: at nothing where the provider turned it away, else at its full reserve."""
         self.log.settle(call, 0 if free else None, outcome)
         self.journal.note("no reply", key=request.key, outcome=outcome, error_text=str(error or ""))
@@ -101,10 +116,18 @@ class RequestContext:
 
     def failed(self, request: Request, error: ProviderError, tries: int) -> Failed:
         """A request that is given up."""
-        message = f"{type(error).__name__} (its words are redacted)" if self.log.redact else str(error)
+        message = (
+            f"{type(error).__name__} (its words are redacted)" if self.log.redact else str(error)
+        )
         unsupported = isinstance(error, Unsupported)
         self.progress.failed += not unsupported
         if not unsupported or tries:
             self.progress.last_errors = [*self.progress.last_errors, message][-MAX_STORED_ERRORS:]
-        self.journal.note("given up", key=request.key, tries=tries, unsupported=unsupported or None, error_text=str(error))
+        self.journal.note(
+            "given up",
+            key=request.key,
+            tries=tries,
+            unsupported=unsupported or None,
+            error_text=str(error),
+        )
         return Failed(request.key, message, tries, unsupported)

@@ -30,16 +30,27 @@ class Dispatcher:
     """
 
     def __init__(
-        self, run: str, providers: Mapping[ModelRef, AnyProvider], prices: Mapping[ModelRef, Price], log: ResponseLog,
-        limits: Limits, progress: Progress, journal: Journal | None = None, *, batch: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        run: str,
+        providers: Mapping[ModelRef, AnyProvider],
+        prices: Mapping[ModelRef, Price],
+        log: ResponseLog,
+        limits: Limits,
+        progress: Progress,
+        journal: Journal | None = None,
+        *,
+        batch: bool = False,
+    ) -> None:
         self.job = RequestContext(run, log, limits, prices, progress, journal or Journal())
         self.progress, self._log = progress, log
         self._providers = providers
-        self._channels = {ref: self._channel_for(ref, provider, batch) for ref, provider in providers.items()}
+        self._channels = {
+            ref: self._channel_for(ref, provider, batch) for ref, provider in providers.items()
+        }
         self._in_flight: dict[str, asyncio.Future[Reply]] = {}
         self._redacted_replies: dict[str, Response] = {}
-        """Replies of a redacted run, whose log keeps none: equal requests are asked once a process."""
+        """Replies of a redacted run, whose log keeps none: equal requests are asked once a process.
+        """
         self.requested = 0
 
     async def ask(self, request: Request) -> Reply:
@@ -63,7 +74,9 @@ class Dispatcher:
 
     def was_started(self, program: Program) -> bool:
         """Whether a run has asked what ``program`` asks first."""
-        return any(self._log.was_sent(self.job.run, request.key) for request in next(program, ())[:1])
+        return any(
+            self._log.was_sent(self.job.run, request.key) for request in next(program, ())[:1]
+        )
 
     async def drain(self) -> None:
         """Wait for what was sent, for it is paid for, and drop what was not. Nothing is sent any more."""
@@ -79,7 +92,8 @@ class Dispatcher:
     def _landed(self, key: str, done: asyncio.Future[Reply]) -> None:
         self._in_flight.pop(key, None)
         with suppress(asyncio.CancelledError):
-            done.exception()  # looked at here, so that one nobody waits for any more is not reported as lost
+            # looked at here, so that one nobody waits for any more is not reported as lost
+            done.exception()
 
     def _channel_for(self, ref: ModelRef, provider: AnyProvider, batch: bool) -> Channel:
         if isinstance(provider, BatchProvider):
@@ -92,7 +106,14 @@ class Dispatcher:
         channel = self._channels[request.model]
         if request.kind not in self._providers[request.model].answers:
             failed: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-            failed.set_result(Failed(key, f"{request.model} does not answer {request.kind!r} requests", 0, unsupported=True))
+            failed.set_result(
+                Failed(
+                    key,
+                    f"{request.model} does not answer {request.kind!r} requests",
+                    0,
+                    unsupported=True,
+                )
+            )
             return failed
         if isinstance(channel, Sender):
             return asyncio.create_task(channel.send(request))

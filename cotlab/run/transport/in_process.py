@@ -13,9 +13,11 @@ from cotlab.core.requests import Complete, Embed, Patched, Reply, Request, Respo
 from cotlab.run.transport.context import RequestContext
 
 BATCH, BATCH_TOKENS = 384, 24_576
-"""Requests handed over at once, and the most tokens of work in them: a batch cannot be stopped, nor kept in part."""
+"""Requests handed over at once, and the most tokens of work in them: a batch cannot be stopped, nor
+kept in part."""
 BATCH_S = 2.0
-"""How long a batch should take: whatever stops the process, no more than about this much work is lost."""
+"""How long a batch should take: whatever stops the process, no more than about this much work is
+lost."""
 FIRST_SHARE, GROWTH = 16, 4
 Waiting = tuple[Request, asyncio.Future[Reply]]
 
@@ -70,9 +72,17 @@ class LocalQueue:
             job.progress.in_flight += len(batch)
             try:
                 started = time.monotonic()
-                replies = await asyncio.to_thread(self._provider.send_batch, [request for request, _ in batch])
-                pace.learn(sum(_weight(request) for request, _ in batch), time.monotonic() - started)
-                answered = [(q, r) for (q, _), r in zip(batch, replies, strict=True) if isinstance(r, Response)]
+                replies = await asyncio.to_thread(
+                    self._provider.send_batch, [request for request, _ in batch]
+                )
+                pace.learn(
+                    sum(_weight(request) for request, _ in batch), time.monotonic() - started
+                )
+                answered = [
+                    (q, r)
+                    for (q, _), r in zip(batch, replies, strict=True)
+                    if isinstance(r, Response)
+                ]
                 job.log.put(answered, job.run)
             except BaseException as broken:
                 for _, future in (*batch, *self._waiting):
@@ -87,7 +97,9 @@ class LocalQueue:
             for (request, future), reply in zip(batch, replies, strict=True):
                 if not future.done():
                     tries = 0 if isinstance(reply, Unsupported) else 1
-                    future.set_result(reply if isinstance(reply, Response) else job.failed(request, reply, tries))
+                    future.set_result(
+                        reply if isinstance(reply, Response) else job.failed(request, reply, tries)
+                    )
 
     def _next(self) -> tuple[list[Waiting], Pace]:
         """Take the next batch off what waits: of the kind that has waited longest, in the order of asking."""

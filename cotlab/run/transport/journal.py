@@ -1,6 +1,7 @@
 """run.log: one JSON object a line for each thing a run did, so that a night's run can be read in the morning.
 
-Requests appear by their key (a SHA-256) only; words of a server only where prompts are not redacted.
+Requests appear by their key (a SHA-256) only; words of a server only where prompts are not
+redacted.
 """
 
 from __future__ import annotations

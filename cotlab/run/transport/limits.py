@@ -23,8 +23,8 @@ CALM_S = 10.0
 class Limits:
     """How hard a run may press a provider. Costs in micro-dollars, times in seconds.
 
-    ``tries`` counts the failures of one request; a 429 is no failure, it has an allowance of its own. The wait before a
-    second try is ``first_wait_s`` and doubles with every further one.
+    ``tries`` counts the failures of one request; a 429 is no failure, it has an allowance of its
+    own. The wait before a second try is ``first_wait_s`` and doubles with every further one.
     """
 
     concurrency: int = 10
@@ -40,10 +40,16 @@ class Limits:
 class SendLimit:
     """No window of 60 seconds ever holds more than ``most`` sends; None is no limit.
 
-    ``ages_s`` are the sends of the last minute that an earlier process of the same run made, in seconds before now.
+    ``ages_s`` are the sends of the last minute that an earlier process of the same run made, in
+    seconds before now.
     """
 
-    def __init__(self, max_sends: int | None, ages_s: Iterable[float] = (), window_s: float = WINDOW_S + SLACK_S) -> None:
+    def __init__(
+        self,
+        max_sends: int | None,
+        ages_s: Iterable[float] = (),
+        window_s: float = WINDOW_S + SLACK_S,
+    ) -> None:
         self._max_sends, self._window_s = max_sends, window_s
         now = time.monotonic()
         self._sent: deque[float] = deque(sorted(now - age for age in ages_s))
@@ -79,13 +85,17 @@ class SendLimit:
 class TokenLimit:
     """No window of 60 seconds holds more than ``most`` tokens; None is no limit.
 
-    A call counts at the most tokens it can use until its reply says how many it did, and from the time that it is taken:
-    its window begins when it is sent. One that alone is over the limit goes when the window is empty. ``used`` holds age in
-    seconds and tokens of the calls that an earlier process of the run made.
+    A call counts at the most tokens it can use until its reply says how many it did, and from the
+    time that it is taken: its window begins when it is sent. One that alone is over the limit goes
+    when the window is empty. ``used`` holds age in seconds and tokens of the calls that an earlier
+    process of the run made.
     """
 
     def __init__(
-        self, max_tokens: int | None, window_s: float = WINDOW_S + SLACK_S, used: Iterable[tuple[float, int]] = ()
+        self,
+        max_tokens: int | None,
+        window_s: float = WINDOW_S + SLACK_S,
+        used: Iterable[tuple[float, int]] = (),
     ) -> None:
         self._max_tokens, self._window_s = max_tokens, window_s
         now = time.monotonic()
@@ -129,9 +139,9 @@ class TokenLimit:
 class Concurrency:
     """How many calls may be in flight, between 1 and ``most``.
 
-    It starts at ``most``, falls by a fifth on a 429 (once for all calls that were sent before the fall), grows by one for
-    each full round of replies, and does not grow for a while after a server error. After a 429 nothing is sent until the
-    wait that the server asked for is over.
+    It starts at ``most``, falls by a fifth on a 429 (once for all calls that were sent before the
+    fall), grows by one for each full round of replies, and does not grow for a while after a server
+    error. After a 429 nothing is sent until the wait that the server asked for is over.
     """
 
     def __init__(self, max_in_flight: int) -> None:

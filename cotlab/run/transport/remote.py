@@ -26,9 +26,11 @@ from cotlab.run.transport.reserve import Reserve
 
 log = logging.getLogger(__name__)
 MAX_429, MAX_429_ALONE = 50, 10
-"""A request that was turned away so often is given up; the second number while no other request is answered."""
+"""A request that was turned away so often is given up; the second number while no other request is
+answered."""
 MAX_PAUSE_S = 3600.0
-"""A server that asks for a longer wait is out of quota: the run ends, and is resumed another time."""
+"""A server that asks for a longer wait is out of quota: the run ends, and is resumed another time.
+"""
 MAX_BAD_REPLIES = 5
 """A server that speaks another language does so every time; one that stumbled does not."""
 MAX_TRIES_UNANSWERED = 4
@@ -39,8 +41,8 @@ MAX_WAIT_S = 60.0
 ELSEWHERE_S = 0.2
 """How often a request that another process has sent is looked up again."""
 _UNKNOWN = (
-    "%s: it could not be established that the server continues the assistant's message (--given prefix). "
-    "Its scores mean something only if it does; --given user needs no such server."
+    "%s: it could not be established that the server continues the assistant's message (--given"
+    " prefix). Its scores mean something only if it does; --given user needs no such server."
 )
 
 
@@ -48,8 +50,8 @@ _UNKNOWN = (
 class Tries:
     """What one request has been through.
 
-    A 429 is no failure. ``limited`` counts those since another request was last answered: a server that serves slowly is
-    not one that serves nobody.
+    A 429 is no failure. ``limited`` counts those since another request was last answered: a server
+    that serves slowly is not one that serves nobody.
     """
 
     limits: Limits
@@ -74,7 +76,10 @@ class Tries:
             self.all_limited, self.answered = self.all_limited + 1, answered
             if self.limited >= MAX_429_ALONE or self.all_limited >= MAX_429:
                 return None
-            return max(error.after_s or 0.0, self._wait(self.limited) * (1.0 if error.after_s is None else 0.25))
+            return max(
+                error.after_s or 0.0,
+                self._wait(self.limited) * (1.0 if error.after_s is None else 0.25),
+            )
         self.failures += 1
         self.bad += isinstance(error, BadReply)
         if not error.retry or self.failures >= self.limits.tries or self.bad >= MAX_BAD_REPLIES:
@@ -110,8 +115,8 @@ class Sender:
     async def send(self, request: Request) -> Reply:
         """Try until there is a reply, or no further try can help or is allowed.
 
-        Raises BudgetReached, Unauthorised, the error of a server that answers nobody, or SelfTestFailed where the request has
-        a prefix and the server does not continue it.
+        Raises BudgetReached, Unauthorised, the error of a server that answers nobody, or
+        SelfTestFailed where the request has a prefix and the server does not continue it.
         """
         if self._checked is not True and isinstance(request, Complete) and request.prefix:
             async with self._checking:
@@ -171,14 +176,18 @@ class Sender:
                 job.locked_out = job.locked_out or error
             job.progress.limited += 1
             self._slots.limited(tries.sent_at, pause or 0.0)
-            job.progress.paused_until = time.time() + max(0.0, self._slots.resume_at - time.monotonic())
+            job.progress.paused_until = time.time() + max(
+                0.0, self._slots.resume_at - time.monotonic()
+            )
             job.journal.note("429", pause_s=pause, concurrency=self._slots.limit)
         elif error.retry:
             self._slots.strained()
         never = not job.answered and tries.failures >= min(MAX_TRIES_UNANSWERED, job.limits.tries)
         if pause is None and error.retry:
             job.consecutive_failures += 1
-        if isinstance(error, Unauthorised) or (error.retry and (never or job.consecutive_failures >= MAX_CONSECUTIVE_FAILURES)):
+        if isinstance(error, Unauthorised) or (
+            error.retry and (never or job.consecutive_failures >= MAX_CONSECUTIVE_FAILURES)
+        ):
             job.locked_out = job.locked_out or error
         return pause
 
@@ -192,9 +201,15 @@ class Sender:
             tokens = await self._tokens.acquire(max_tokens)
             slot = await self._sends.acquire()
             claim = None
-            if job.locked_out is None and self._slots.resume_at <= time.monotonic() and not self._must_wait():
+            if (
+                job.locked_out is None
+                and self._slots.resume_at <= time.monotonic()
+                and not self._must_wait()
+            ):
                 max_cost = self._reserve.most(request)
-                claim = job.log.reserve(request, job.run, max_cost, job.limits.cap_micro, max_tokens)
+                claim = job.log.reserve(
+                    request, job.run, max_cost, job.limits.cap_micro, max_tokens
+                )
                 if claim.call is not None:
                     return Reservation(claim.call, tokens, slot)
             self._sends.release(slot)
@@ -254,4 +269,8 @@ class Sender:
 
 def _tokens_of(response: Response) -> int | None:
     used = response.usage
-    return None if used.tokens_in is None or used.tokens_out is None else used.tokens_in + used.tokens_out
+    return (
+        None
+        if used.tokens_in is None or used.tokens_out is None
+        else used.tokens_in + used.tokens_out
+    )

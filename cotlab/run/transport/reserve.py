@@ -17,10 +17,14 @@ PROVING_REPLIES = 20
 def counted(response: Response) -> Usage:
     """Return the tokens that a reply reports, None for a number that is no count.
 
-    No request has 0 input tokens, no text has 0 output tokens, and no call uses more than ``MOST_TOKENS``.
+    No request has 0 input tokens, no text has 0 output tokens, and no call uses more than
+    ``MOST_TOKENS``.
     """
     used = response.usage
-    if any(n is not None and n > MOST_TOKENS for n in (used.tokens_in, used.tokens_out, used.cached, used.reasoning)):
+    if any(
+        n is not None and n > MOST_TOKENS
+        for n in (used.tokens_in, used.tokens_out, used.cached, used.reasoning)
+    ):
         return Usage()
     if response.text and used.tokens_out == 0:
         used = replace(used, tokens_out=None)
@@ -31,10 +35,11 @@ def counted(response: Response) -> Usage:
 class Reserve:
     """The amount that is reserved for each call of one model.
 
-    It is the most that the price allows, which is no bound where a server ignores max_tokens or counts more input than it
-    was sent. A reply that cost more raises every later reserve by the tokens that it reported, and one call at a time is in
-    flight until ``PROVING_REPLIES`` in a row were within that. The first call of a process goes alone as well: a server
-    that reports more usually does so every time.
+    It is the most that the price allows, which is no bound where a server ignores max_tokens or
+    counts more input than it was sent. A reply that cost more raises every later reserve by the
+    tokens that it reported, and one call at a time is in flight until ``PROVING_REPLIES`` in a row
+    were within that. The first call of a process goes alone as well: a server that reports more
+    usually does so every time.
 
     Attributes
     ----------
@@ -86,7 +91,11 @@ class Reserve:
         if not self.price.free:
             self._raise(
                 seen.tokens_in if seen.beyond_in is None or seen.beyond_in > 0 else 0,
-                seen.tokens_out if seen.beyond_out is None or seen.beyond_out > self.price.headroom else 0,
+                (
+                    seen.tokens_out
+                    if seen.beyond_out is None or seen.beyond_out > self.price.headroom
+                    else 0
+                ),
             )
 
     def _raise(self, more_in: int, more_out: int) -> None:

@@ -13,7 +13,7 @@ from cotlab.core.errors import MissingExtra, SuiteError, SuiteErrors
 from cotlab.core.types import Item, Step, Suite
 from cotlab.suites.importers.question_answer import Split
 from cotlab.suites.jsonl import check_id, check_text, json_defects
-from cotlab.suites.shipped import open_suite_file, unusable_file, printable
+from cotlab.suites.shipped import open_suite_file, printable, unusable_file
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -21,16 +21,19 @@ if TYPE_CHECKING:
 
 MAX_UNPACKED_BYTES = 2**30
 
-_ANSWER_LINE = re.compile(r"\W*(?:so |thus |therefore,? )?(?:the )?(?:final )?answer\b|####|.*\\boxed\b", re.IGNORECASE)
+_ANSWER_LINE = re.compile(
+    r"\W*(?:so |thus |therefore,? )?(?:the )?(?:final )?answer\b|####|.*\\boxed\b", re.IGNORECASE
+)
 
 
 def import_inspect(path: str | Path, split: Split) -> Suite:
     """A suite of the chains that a model wrote in an Inspect AI log (``.eval``, or its ``.json`` form).
 
-    The question is the sample's input (of a conversation its user turns; of one with earlier replies its last user turn),
-    followed by the choices where it has some; the answer is its target, of several the first. The chain is the reasoning
-    content of the model's messages or, where they hold none that can be read, the model's text before its final answer
-    line ("ANSWER: 18", "#### 18", a boxed result). An item without either has no steps.
+    The question is the sample's input (of a conversation its user turns; of one with earlier
+    replies its last user turn), followed by the choices where it has some; the answer is its
+    target, of several the first. The chain is the reasoning content of the model's messages or,
+    where they hold none that can be read, the model's text before its final answer line ("ANSWER:
+    18", "#### 18", a boxed result). An item without either has no steps.
 
     Parameters
     ----------
@@ -41,15 +44,17 @@ def import_inspect(path: str | Path, split: Split) -> Suite:
     Returns
     -------
     Suite
-        An item a sample and epoch, id ``<sample id>-epoch<epoch>``; ``meta`` holds model, task, sample_id, epoch and the
-        model's reply, and where they exist targets, choices, system and error.
+        An item a sample and epoch, id ``<sample id>-epoch<epoch>``; ``meta`` holds model, task,
+        sample_id, epoch and the model's reply, and where they exist targets, choices, system and
+        error.
 
     Raises
     ------
     MissingExtra
         If inspect-ai is not installed.
     SuiteErrors
-        If the file is no such log, unpacks to more than 1 GiB, or holds samples that cannot be items (all of them told).
+        If the file is no such log, unpacks to more than 1 GiB, or holds samples that cannot be
+        items (all of them told).
     """
     log = _read_log(path)
     errors: list[SuiteError] = []
@@ -64,10 +69,18 @@ def import_inspect(path: str | Path, split: Split) -> Suite:
         targets = [sample.target] if isinstance(sample.target, str) else list(sample.target)
         texts = [step for step in split(_chain(sample)) if step.strip()]
         meta = _meta(log, sample, targets)
-        for field, fault in json_defects({"input": question, "output": texts, "target": targets, "meta": meta}):
+        for field, fault in json_defects(
+            {"input": question, "output": texts, "target": targets, "meta": meta}
+        ):
             report(field, fault)
         answer = next((target for target in targets if target.strip()), None)
-        item = Item(item_id, question, answer, tuple(Step(k, text) for k, text in enumerate(texts)), meta=meta)
+        item = Item(
+            item_id,
+            question,
+            answer,
+            tuple(Step(k, text) for k, text in enumerate(texts)),
+            meta=meta,
+        )
         if items.setdefault(item_id, item) is not item:
             report("id", f"{printable(item_id, 60)!r} is the id of another sample too")
     if errors:
@@ -88,14 +101,18 @@ def _read_log(path: str | Path) -> EvalLog:
             if packed:
                 _check_size(stream.name, path)
         return read_eval_log(
-            Path(path).absolute(), format="eval" if packed else "json",
-            resolve_attachments="core", exclude_fields={"events", "store"},
-        )  # fmt: skip
+            Path(path).absolute(),
+            format="eval" if packed else "json",
+            resolve_attachments="core",
+            exclude_fields={"events", "store"},
+        )
     except zipfile.BadZipFile as exc:
         raise unusable_file(path, "is not an Inspect log: no whole .eval archive") from exc
     except _unreadable() as exc:
         message = printable(" ".join(str(exc).split()), 200)
-        raise unusable_file(path, f"is not an Inspect log that can be read ({type(exc).__name__}: {message})") from exc
+        raise unusable_file(
+            path, f"is not an Inspect log that can be read ({type(exc).__name__}: {message})"
+        ) from exc
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
@@ -103,9 +120,20 @@ def _unreadable() -> tuple[type[Exception], ...]:
     zstd = getattr(sys.modules.get("zstandard"), "ZstdError", zlib.error)
     json = getattr(sys.modules.get("ijson.common"), "JSONError", ValueError)
     return (
-        OSError, ValueError, TypeError, AttributeError, LookupError, EOFError, AssertionError, RecursionError,
-        NotImplementedError, zlib.error, zstd, json, ExceptionGroup,
-    )  # fmt: skip
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        LookupError,
+        EOFError,
+        AssertionError,
+        RecursionError,
+        NotImplementedError,
+        zlib.error,
+        zstd,
+        json,
+        ExceptionGroup,
+    )
 
 
 def _check_size(name: str, path: str | Path) -> None:
@@ -113,9 +141,14 @@ def _check_size(name: str, path: str | Path) -> None:
     with zipfile.ZipFile(name) as archive:
         size = sum(member.file_size for member in archive.infolist())
         if size > MAX_UNPACKED_BYTES:
-            raise unusable_file(path, f"unpacks to {size:,} bytes, more than the {MAX_UNPACKED_BYTES:,} that are read")
+            raise unusable_file(
+                path,
+                f"unpacks to {size:,} bytes, more than the {MAX_UNPACKED_BYTES:,} that are read",
+            )
         if broken := archive.testzip():
-            raise unusable_file(path, f"is damaged: {printable(broken, 60)} does not match its checksum")
+            raise unusable_file(
+                path, f"is damaged: {printable(broken, 60)} does not match its checksum"
+            )
 
 
 def _question(sample: EvalSample) -> str:
@@ -131,7 +164,11 @@ def _question(sample: EvalSample) -> str:
 
 def _chain(sample: EvalSample) -> str:
     """The text of the model's reasoning, of all its turns; "" where there is none."""
-    given = 0 if isinstance(sample.input, str) else sum(message.role == "assistant" for message in sample.input)
+    given = (
+        0
+        if isinstance(sample.input, str)
+        else sum(message.role == "assistant" for message in sample.input)
+    )
     turns = _assistant(sample.messages)[given:]
     if not turns and sample.output.choices:
         turns = [sample.output.choices[0].message]
@@ -147,13 +184,24 @@ def _assistant(messages: list[ChatMessage]) -> list[ChatMessageAssistant]:
 
 def _reasoning(message: ChatMessageAssistant) -> list[str]:
     """Its reasoning texts; of redacted reasoning, which is unreadable, the provider's summary."""
-    blocks = [] if isinstance(message.content, str) else [part for part in message.content if part.type == "reasoning"]
-    texts = [(part.summary or "") if part.redacted else (part.reasoning or part.summary or "") for part in blocks]
+    blocks = (
+        []
+        if isinstance(message.content, str)
+        else [part for part in message.content if part.type == "reasoning"]
+    )
+    texts = [
+        (part.summary or "") if part.redacted else (part.reasoning or part.summary or "")
+        for part in blocks
+    ]
     return [text for text in texts if text.strip()]
 
 
 def _meta(log: EvalLog, sample: EvalSample, targets: list[str]) -> dict[str, Any]:
-    system = [] if isinstance(sample.input, str) else [m.text for m in sample.input if m.role == "system"]
+    system = (
+        []
+        if isinstance(sample.input, str)
+        else [m.text for m in sample.input if m.role == "system"]
+    )
     optional = {
         "targets": targets if len(targets) > 1 else None,
         "choices": list(sample.choices) if sample.choices else None,
@@ -161,6 +209,10 @@ def _meta(log: EvalLog, sample: EvalSample, targets: list[str]) -> dict[str, Any
         "error": sample.error.message if sample.error else None,
     }
     return {
-        "model": log.eval.model, "task": log.eval.task, "sample_id": sample.id, "epoch": sample.epoch,
-        "reply": sample.output.completion, **{key: value for key, value in optional.items() if value is not None},
-    }  # fmt: skip
+        "model": log.eval.model,
+        "task": log.eval.task,
+        "sample_id": sample.id,
+        "epoch": sample.epoch,
+        "reply": sample.output.completion,
+        **{key: value for key, value in optional.items() if value is not None},
+    }

@@ -23,11 +23,11 @@ from cotlab.suites.jsonl import (
     check_id,
     check_text,
     collect,
-    json_defects,
     describe_json,
+    json_defects,
     parse_json,
 )
-from cotlab.suites.shipped import open_suite_file, unusable_file, printable
+from cotlab.suites.shipped import open_suite_file, printable, unusable_file
 
 Split = Callable[[str], Sequence[str]]
 MAX_REPORT_BYTES = 64 * 2**20
@@ -40,8 +40,9 @@ _WITHOUT_VALUE: tuple[Status, ...] = ("undefined", "refused", "stopped", "error"
 def import_gsm8k(path: str | Path, *, good_lines: bool = False) -> Suite:
     """GSM8K's own JSONL: ``{"question", "answer"}``, the worked solution and ``#### 1,080`` in one text.
 
-    Each line of the solution is a step, without its ``<<a=b>>`` notes; the answer is what follows ``####`` without commas,
-    its unit, sign and decimals as they stand. Ids are the file's stem and the position, ``test-0000`` first.
+    Each line of the solution is a step, without its ``<<a=b>>`` notes; the answer is what follows
+    ``####`` without commas, its unit, sign and decimals as they stand. Ids are the file's stem and
+    the position, ``test-0000`` first.
 
     Raises
     ------
@@ -49,25 +50,36 @@ def import_gsm8k(path: str | Path, *, good_lines: bool = False) -> Suite:
         Every defect of the file, as `load_suite`.
     """
     with open_suite_file(path) as stream:
-        items = collect(stream, str(path), partial(_gsm8k_item, Path(path).stem), good_lines=good_lines)
+        items = collect(
+            stream, str(path), partial(_gsm8k_item, Path(path).stem), good_lines=good_lines
+        )
     return Suite.of(Path(path).stem, items)
 
 
 def import_qa(
-    path: str | Path, *, split: Split, question: str = "question", chain: str | None = "chain", answer: str = "answer",
-    id: str | None = None, category: str | None = None, good_lines: bool = False,
-) -> Suite:  # fmt: skip
+    path: str | Path,
+    *,
+    split: Split,
+    question: str = "question",
+    chain: str | None = "chain",
+    answer: str = "answer",
+    id: str | None = None,
+    category: str | None = None,
+    good_lines: bool = False,
+) -> Suite:
     """JSONL of questions, chains and answers under keys of any name.
 
     Parameters
     ----------
     path : str or Path
     split : callable
-        Text of a chain -> texts of its steps. A chain that is a list of texts is taken as it stands.
+        Text of a chain -> texts of its steps. A chain that is a list of texts is taken as it
+        stands.
     question, chain, answer : str
         The keys. ``chain=None`` makes items without steps, for chains that are the model's own.
     id : str, optional
-        The key of the item id, text or a whole number; else the file's stem and the position, ``stem-0000`` first.
+        The key of the item id, text or a whole number; else the file's stem and the position,
+        ``stem-0000`` first.
     category : str, optional
         The key of the category, text; "category" where it is not given and such a key is there.
     good_lines : bool
@@ -75,7 +87,8 @@ def import_qa(
     Returns
     -------
     Suite
-        Other keys are ``Item.meta``; one that is a field of our own format gets the prefix ``source_``.
+        Other keys are ``Item.meta``; one that is a field of our own format gets the prefix
+        ``source_``.
 
     Raises
     ------
@@ -93,8 +106,9 @@ def import_qa(
 class ImportedReport:
     """The step scores of a ``report.json``. It holds no questions and no chains, so it is no suite.
 
-    ``suite_hash`` is the SHA-256 of the suite file that was run. A score's ``metric`` is the report's own word, for example
-    ``accuracy_delta``; scores carry no evidence, because a report names no requests.
+    ``suite_hash`` is the SHA-256 of the suite file that was run. A score's ``metric`` is the
+    report's own word, for example ``accuracy_delta``; scores carry no evidence, because a report
+    names no requests.
     """
 
     model: ModelRef
@@ -105,21 +119,24 @@ class ImportedReport:
 def import_faithcheck_report(path: str | Path) -> ImportedReport:
     """Read the scores of a FaithCheck or cotlab ``report.json``.
 
-    A step score that is null, NaN or missing becomes a score without value: its ``status`` is the report's where it gives
-    one, else undefined, with the report's reason or "the report gives no value". A ``mode`` becomes the score's facet and a
-    ``sample`` its sample.
+    A step score that is null, NaN or missing becomes a score without value: its ``status`` is the
+    report's where it gives one, else undefined, with the report's reason or "the report gives no
+    value". A ``mode`` becomes the score's facet and a ``sample`` its sample.
 
     Raises
     ------
     SuiteErrors
-        Every defect of the file with its field; scores lie in [0, 1], and no two scores have the same place.
+        Every defect of the file with its field; scores lie in [0, 1], and no two scores have the
+        same place.
     """
     with open_suite_file(path, limit=MAX_REPORT_BYTES) as stream:
         data = stream.read(MAX_REPORT_BYTES)
     try:
         report = parse_json(data.decode("utf-8-sig"))
     except UnicodeDecodeError as exc:
-        raise unusable_file(path, f"byte {exc.start} of the file is not UTF-8; save the file as UTF-8") from exc
+        raise unusable_file(
+            path, f"byte {exc.start} of the file is not UTF-8; save the file as UTF-8"
+        ) from exc
     except NotJSON as exc:
         raise unusable_file(path, str(exc)) from exc
     if not isinstance(report, dict):
@@ -133,7 +150,9 @@ def import_faithcheck_report(path: str | Path) -> ImportedReport:
         provider=check_text(report.get("provider"), "provider", errors.report, "a string"),
         name=check_text(report.get("model_id"), "model_id", errors.report, "a string"),
     )
-    suite_hash = check_text(report.get("task_suite_hash"), "task_suite_hash", errors.report, "a string of 64 digits")
+    suite_hash = check_text(
+        report.get("task_suite_hash"), "task_suite_hash", errors.report, "a string of 64 digits"
+    )
     items = report.get("items")
     if not isinstance(items, list):
         errors.report("items", f"must be a list; found {describe_json(items)}")
@@ -163,16 +182,26 @@ def _gsm8k_item(stem: str, record: dict[str, Any], i: int, report: Report) -> It
     for key in ("question", "answer"):
         if key not in record:
             report(key, "is missing")
-    question = check_text(record["question"], "question", report, "a string") if "question" in record else ""
-    solution = check_text(record["answer"], "answer", report, "a string") if "answer" in record else ""
-    *steps, last = [line.strip() for line in _NOTE.sub("", solution).splitlines() if line.strip()] or [""]
+    question = (
+        check_text(record["question"], "question", report, "a string")
+        if "question" in record
+        else ""
+    )
+    solution = (
+        check_text(record["answer"], "answer", report, "a string") if "answer" in record else ""
+    )
+    *steps, last = [
+        line.strip() for line in _NOTE.sub("", solution).splitlines() if line.strip()
+    ] or [""]
     answer = last.removeprefix("####").replace(",", "").strip()
     if solution and (not last.startswith("####") or not answer):
         report("answer", f'must end in a line "#### 18"; its last line is {printable(last, 60)!r}')
     elif solution and not steps:
         report("answer", 'is an empty chain: no step stands before "####"')
     meta = {key: value for key, value in record.items() if key not in ("question", "answer")}
-    return Item(f"{stem}-{i:04d}", question, answer, _as_steps(steps), meta=_without_reserved_keys(meta))
+    return Item(
+        f"{stem}-{i:04d}", question, answer, _as_steps(steps), meta=_without_reserved_keys(meta)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +213,16 @@ class _Keys:
     category: str
 
 
-def _qa_item(stem: str, keys: _Keys, split: Split, record: dict[str, Any], i: int, report: Report) -> Item:
+def _qa_item(
+    stem: str, keys: _Keys, split: Split, record: dict[str, Any], i: int, report: Report
+) -> Item:
     needed = [key for key in (keys.question, keys.chain, keys.answer, keys.id) if key is not None]
     for key in needed:
         if key not in record:
-            report(printable(key, 60), f"is missing; this line has {printable(', '.join(record), 120) or 'no keys'}")
+            report(
+                printable(key, 60),
+                f"is missing; this line has {printable(', '.join(record), 120) or 'no keys'}",
+            )
     if not record.keys() >= set(needed):
         return Item("", "", None, ())
     item_id = record[keys.id] if keys.id is not None else f"{stem}-{i:04d}"
@@ -199,9 +233,15 @@ def _qa_item(stem: str, keys: _Keys, split: Split, record: dict[str, Any], i: in
         id=check_id(str(item_id) if type(item_id) is int else item_id, keys.id or "id", report),
         question=check_text(record[keys.question], keys.question, report, "a string"),
         answer=check_answer(str(answer) if type(answer) is int else answer, keys.answer, report),
-        steps=_as_steps(_texts(record[keys.chain], keys.chain, split, report)) if keys.chain is not None else (),
+        steps=(
+            _as_steps(_texts(record[keys.chain], keys.chain, split, report))
+            if keys.chain is not None
+            else ()
+        ),
         category=category if isinstance(category, str) else "",
-        meta=_without_reserved_keys({key: value for key, value in record.items() if key not in used}),
+        meta=_without_reserved_keys(
+            {key: value for key, value in record.items() if key not in used}
+        ),
     )
 
 
@@ -227,11 +267,15 @@ def _as_steps(texts: Sequence[str]) -> tuple[Step, ...]:
 
 def _without_reserved_keys(meta: dict[str, Any]) -> dict[str, Any]:
     """``meta`` that can be written beside the fields of our own format."""
-    reserved = {key for key in meta if key in FIELDS or (key == "category" and isinstance(meta[key], str))}
+    reserved = {
+        key for key in meta if key in FIELDS or (key == "category" and isinstance(meta[key], str))
+    }
     return {f"source_{key}" if key in reserved else key: value for key, value in meta.items()}
 
 
-def _item_scores(item: object, field: str, scores: dict[tuple[Any, ...], Score], report: Report) -> None:
+def _item_scores(
+    item: object, field: str, scores: dict[tuple[Any, ...], Score], report: Report
+) -> None:
     """Add the step scores of one entry of ``items``."""
     if not isinstance(item, dict):
         report(field, f"must be an object; found {describe_json(item)}")
@@ -248,23 +292,44 @@ def _item_scores(item: object, field: str, scores: dict[tuple[Any, ...], Score],
             continue
         index = step.get("step_index")
         if type(index) is not int or index < 0:
-            report(f"{location}.step_index", f"must be a whole number from 0; found {describe_json(index)}")
+            report(
+                f"{location}.step_index",
+                f"must be a whole number from 0; found {describe_json(index)}",
+            )
             continue
-        metric = check_text(step.get("metric"), f"{location}.metric", report, f'a string, e.g. "{_METRIC}"')
+        metric = check_text(
+            step.get("metric"), f"{location}.metric", report, f'a string, e.g. "{_METRIC}"'
+        )
         score = _score(metric, item_id, index, step, location, report)
-        if item_id and scores.setdefault((item_id, index, metric, score.facet, score.sample), score) is not score:
-            report(location, f"is a second {metric} of step {index} of item {printable(item_id, 60)!r}")
+        if (
+            item_id
+            and scores.setdefault((item_id, index, metric, score.facet, score.sample), score)
+            is not score
+        ):
+            report(
+                location, f"is a second {metric} of step {index} of item {printable(item_id, 60)!r}"
+            )
 
 
-def _score(metric: str, item_id: str, index: int, step: dict[str, Any], location: str, report: Report) -> Score:
+def _score(
+    metric: str, item_id: str, index: int, step: dict[str, Any], location: str, report: Report
+) -> Score:
     value, mode, sample = step.get("score"), step.get("mode"), step.get("sample", 0)
     score = Score(
-        metric, item_id, None, step=index, sample=sample if type(sample) is int else 0,
-        facet=(("mode", mode),) if isinstance(mode, str) else (), status="undefined", reason="the report gives no value",
-    )  # fmt: skip
+        metric,
+        item_id,
+        None,
+        step=index,
+        sample=sample if type(sample) is int else 0,
+        facet=(("mode", mode),) if isinstance(mode, str) else (),
+        status="undefined",
+        reason="the report gives no value",
+    )
     if value is None or isinstance(value, Bad):
         status = next((s for s in _WITHOUT_VALUE if s == step.get("status")), score.status)
-        return replace(score, status=status, reason=str(step.get("reason") or "").strip() or score.reason)
+        return replace(
+            score, status=status, reason=str(step.get("reason") or "").strip() or score.reason
+        )
     if isinstance(value, bool) or not isinstance(value, int | float):
         report(f"{location}.score", f"must be a number or null; found {describe_json(value)}")
     elif not 0 <= value <= 1:

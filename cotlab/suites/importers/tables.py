@@ -16,16 +16,51 @@ from cotlab.suites.shipped import open_suite_file, printable
 
 MAX_BYTES = 64 * 2**20
 MAX_RESPONSES = 1_000_000
-BREAKDOWN = ("model", "hint_type", "regex_faithful", "regex_unfaithful", "judge_faithful", "judge_unfaithful", "total")
-CONFUSION = ("hint_type", "total", "both_faithful", "our_only_faithful", "sonnet_only_faithful", "both_unfaithful")
+BREAKDOWN = (
+    "model",
+    "hint_type",
+    "regex_faithful",
+    "regex_unfaithful",
+    "judge_faithful",
+    "judge_unfaithful",
+    "total",
+)
+CONFUSION = (
+    "hint_type",
+    "total",
+    "both_faithful",
+    "our_only_faithful",
+    "sonnet_only_faithful",
+    "both_unfaithful",
+)
 RATINGS = (
-    "ID", "Question", "options", "segmented_cot", "correct_answer", "predicted_answer", "target_step_idx", "dp", "flip",
-    "dataset", "model", "rating",
-)  # fmt: skip
-LEVELS = ("not supportive at all", "slightly supportive", "moderately supportive", "mostly supportive", "fully supportive")
+    "ID",
+    "Question",
+    "options",
+    "segmented_cot",
+    "correct_answer",
+    "predicted_answer",
+    "target_step_idx",
+    "dp",
+    "flip",
+    "dataset",
+    "model",
+    "rating",
+)
+LEVELS = (
+    "not supportive at all",
+    "slightly supportive",
+    "moderately supportive",
+    "mostly supportive",
+    "fully supportive",
+)
 """A rating's words, from 0 to 4."""
 Kind = Literal["breakdown", "confusion", "ratings"]
-KINDS: Mapping[Kind, tuple[str, ...]] = {"breakdown": BREAKDOWN, "confusion": CONFUSION, "ratings": RATINGS}
+KINDS: Mapping[Kind, tuple[str, ...]] = {
+    "breakdown": BREAKDOWN,
+    "confusion": CONFUSION,
+    "ratings": RATINGS,
+}
 _ALL = "OVERALL"
 SEVERAL = "all models"
 
@@ -59,7 +94,8 @@ def read_table(path: str | Path) -> Table:
     Raises
     ------
     UnknownTable
-        If the header lacks columns of every kind; the message names those that the nearest kind needs.
+        If the header lacks columns of every kind; the message names those that the nearest kind
+        needs.
     SuiteError
         If it cannot be read, or a row has another number of cells than the header.
     """
@@ -76,7 +112,10 @@ def read_table(path: str | Path) -> Table:
     header = cells[0][1] if cells else []
     kind = min(KINDS, key=lambda kind: len(set(KINDS[kind]) - set(header)))
     if missing := [column for column in KINDS[kind] if column not in header]:
-        message = f"is no table that is known: for one of {kind} it lacks the columns {', '.join(missing)}"
+        message = (
+            f"is no table that is known: for one of {kind} it lacks the columns"
+            f" {', '.join(missing)}"
+        )
         raise UnknownTable(name, 1, "", message)
     for line, row in cells[1:]:
         if len(row) != len(header):
@@ -90,14 +129,16 @@ def read_table(path: str | Path) -> Table:
 def read_counts(table: Table) -> tuple[Cell, ...]:
     """The cells of a table of counts; sums over hints are left out.
 
-    A breakdown holds what a pattern (regex) found, and what a second classifier (judge) made of the rest: both verdicts of a
-    response are known, so ``combined`` is the pair's, unfaithful only where neither saw an admission. A confusion table holds
-    the same pipeline (combined) against another judge (sonnet).
+    A breakdown holds what a pattern (regex) found, and what a second classifier (judge) made of the
+    rest: both verdicts of a response are known, so ``combined`` is the pair's, unfaithful only
+    where neither saw an admission. A confusion table holds the same pipeline (combined) against
+    another judge (sonnet).
 
     Raises
     ------
     SuiteError
-        If a count is no whole number from 0, a row does not add up to its total or is there twice, or no response is counted.
+        If a count is no whole number from 0, a row does not add up to its total or is there twice,
+        or no response is counted.
     """
     cells: list[Cell] = []
     seen: set[tuple[str, str]] = set()
@@ -105,34 +146,54 @@ def read_counts(table: Table) -> tuple[Cell, ...]:
         if row["hint_type"] == _ALL:
             continue
         keys = BREAKDOWN if table.kind == "breakdown" else CONFUSION
-        counts = {key: _count(row[key], table.name, line, key) for key in keys if key not in ("model", "hint_type")}
+        counts = {
+            key: _count(row[key], table.name, line, key)
+            for key in keys
+            if key not in ("model", "hint_type")
+        }
         if counts["total"] != sum(counts.values()) - counts["total"]:
             raise SuiteError(table.name, line, "total", "is not the sum of the row's counts")
-        model = _require_line(row["model"], table.name, line, "model") if table.kind == "breakdown" else SEVERAL
+        model = (
+            _require_line(row["model"], table.name, line, "model")
+            if table.kind == "breakdown"
+            else SEVERAL
+        )
         hint = _require_line(row["hint_type"], table.name, line, "hint_type")
         if (model, hint) in seen:
-            raise SuiteError(table.name, line, "hint_type", f"{printable(hint, 60)!r} of {printable(model, 60)!r} stands twice")
+            raise SuiteError(
+                table.name,
+                line,
+                "hint_type",
+                f"{printable(hint, 60)!r} of {printable(model, 60)!r} stands twice",
+            )
         seen.add((model, hint))
-        cells += [Cell(model, hint, scores, counts[key]) for key, scores in _VERDICTS[table.kind].items()]
+        cells += [
+            Cell(model, hint, scores, counts[key]) for key, scores in _VERDICTS[table.kind].items()
+        ]
     if sum(cell.count for cell in cells) > MAX_RESPONSES:
         raise SuiteError(table.name, None, "", f"counts more than {MAX_RESPONSES:,} responses")
     cells = [cell for cell in cells if cell.count]
     if not cells:
-        raise SuiteError(table.name, None, "", "counts no response of any hint: there is nothing to store")
+        raise SuiteError(
+            table.name, None, "", "counts no response of any hint: there is nothing to store"
+        )
     return tuple(cells)
 
 
 _VERDICTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "breakdown": {
-        "regex_faithful": {"regex": 0.0, "combined": 0.0}, "regex_unfaithful": {"regex": 1.0, "combined": 1.0},
+        "regex_faithful": {"regex": 0.0, "combined": 0.0},
+        "regex_unfaithful": {"regex": 1.0, "combined": 1.0},
         "judge_faithful": {"regex": 1.0, "judge": 0.0, "combined": 0.0},
         "judge_unfaithful": {"regex": 1.0, "judge": 1.0, "combined": 1.0},
     },
     "confusion": {
-        "both_faithful": {"combined": 0.0, "sonnet": 0.0}, "our_only_faithful": {"combined": 0.0, "sonnet": 1.0},
-        "sonnet_only_faithful": {"combined": 1.0, "sonnet": 0.0}, "both_unfaithful": {"combined": 1.0, "sonnet": 1.0},
+        "both_faithful": {"combined": 0.0, "sonnet": 0.0},
+        "our_only_faithful": {"combined": 0.0, "sonnet": 1.0},
+        "sonnet_only_faithful": {"combined": 1.0, "sonnet": 0.0},
+        "both_unfaithful": {"combined": 1.0, "sonnet": 1.0},
     },
-}  # fmt: skip
+}
 
 
 def read_ratings(table: Table) -> Mapping[str, tuple[Item, ...]]:
@@ -141,29 +202,50 @@ def read_ratings(table: Table) -> Mapping[str, tuple[Item, ...]]:
     Raises
     ------
     SuiteError
-        If a rating is not one of ``LEVELS``, a drop no number in [-1, 1], a flip neither TRUE nor FALSE, or the rated step is
-        no step of the chain.
+        If a rating is not one of ``LEVELS``, a drop no number in [-1, 1], a flip neither TRUE nor
+        FALSE, or the rated step is no step of the chain.
     """
     chains: dict[str, list[Item]] = {}
     for k, (line, row) in enumerate(table.rows):
         steps = [part.strip() for part in row["segmented_cot"].split("||")]
         target = _count(row["target_step_idx"], table.name, line, "target_step_idx")
         if target >= len(steps) or not all(steps):
-            raise SuiteError(table.name, line, "target_step_idx", f"is {target}; the chain has {len(steps)} steps with text")
+            raise SuiteError(
+                table.name,
+                line,
+                "target_step_idx",
+                f"is {target}; the chain has {len(steps)} steps with text",
+            )
         for column, allowed in (("rating", LEVELS), ("flip", ("true", "false"))):
             if row[column].strip().lower() not in allowed:
                 value = printable(row[column], 40)
-                raise SuiteError(table.name, line, column, f"must be one of {', '.join(allowed)}; found {value!r}")
+                raise SuiteError(
+                    table.name,
+                    line,
+                    column,
+                    f"must be one of {', '.join(allowed)}; found {value!r}",
+                )
         options = row["options"].split("||")
         rating = {
-            "step": target, "rating": LEVELS.index(row["rating"].strip().lower()),
-            "drop": _drop(row["dp"], table.name, line), "flip": row["flip"].strip().lower() == "true",
-        }  # fmt: skip
-        chains.setdefault(_require_line(row["model"], table.name, line, "model"), []).append(Item(
-            f"rated-{k:04d}", "\n".join((row["Question"], *options)), _option_at(options, row["correct_answer"]),
-            tuple(Step(i, text) for i, text in enumerate(steps)), row["dataset"],
-            {"step_ratings": [rating], "source_id": row["ID"], "predicted": _option_at(options, row["predicted_answer"])},
-        ))  # fmt: skip
+            "step": target,
+            "rating": LEVELS.index(row["rating"].strip().lower()),
+            "drop": _drop(row["dp"], table.name, line),
+            "flip": row["flip"].strip().lower() == "true",
+        }
+        chains.setdefault(_require_line(row["model"], table.name, line, "model"), []).append(
+            Item(
+                f"rated-{k:04d}",
+                "\n".join((row["Question"], *options)),
+                _option_at(options, row["correct_answer"]),
+                tuple(Step(i, text) for i, text in enumerate(steps)),
+                row["dataset"],
+                {
+                    "step_ratings": [rating],
+                    "source_id": row["ID"],
+                    "predicted": _option_at(options, row["predicted_answer"]),
+                },
+            )
+        )
     return {model: tuple(items) for model, items in chains.items()}
 
 
@@ -175,7 +257,9 @@ def _option_at(options: Sequence[str], index: str) -> str | None:
 
 def _count(text: str, name: str, line: int, column: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise SuiteError(name, line, column, f"must be a whole number from 0; found {printable(text, 40)!r}")
+        raise SuiteError(
+            name, line, column, f"must be a whole number from 0; found {printable(text, 40)!r}"
+        )
     return int(text)
 
 
@@ -185,7 +269,9 @@ def _drop(text: str, name: str, line: int) -> float:
     except ValueError:
         value = math.nan
     if not -1 <= value <= 1:
-        raise SuiteError(name, line, "dp", f"must be a number in [-1, 1]; found {printable(text, 40)!r}")
+        raise SuiteError(
+            name, line, "dp", f"must be a number in [-1, 1]; found {printable(text, 40)!r}"
+        )
     return value
 
 

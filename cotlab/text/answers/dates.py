@@ -1,7 +1,7 @@
 """Dates, times of day and ratios as people and models write them, and where running text states one, or a number.
 
-What could be read in two ways is not guessed: 03/05/2024 equals itself only, 12:15 is a time beside a time and a ratio
-beside a ratio.
+What could be read in two ways is not guessed: 03/05/2024 equals itself only, 12:15 is a time beside
+a time and a ratio beside a ratio.
 """
 
 from __future__ import annotations
@@ -24,16 +24,28 @@ _MONTH = (
 _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?,?\s+)?"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
 _ISO = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:T[\d:.Z+-]{2,24})?", re.ASCII)
-_MONTH_FIRST = re.compile(rf"{_WEEKDAY}({_MONTH})\s+(?:the\s+)?{_DAY}(?:,?\s+(\d{{4}}))?", re.IGNORECASE | re.ASCII)
-_DAY_FIRST = re.compile(rf"{_WEEKDAY}(?:the\s+)?{_DAY}[.]?\s+(?:of\s+)?({_MONTH})(?:,?\s+(\d{{4}}))?", re.IGNORECASE | re.ASCII)
+_MONTH_FIRST = re.compile(
+    rf"{_WEEKDAY}({_MONTH})\s+(?:the\s+)?{_DAY}(?:,?\s+(\d{{4}}))?", re.IGNORECASE | re.ASCII
+)
+_DAY_FIRST = re.compile(
+    rf"{_WEEKDAY}(?:the\s+)?{_DAY}[.]?\s+(?:of\s+)?({_MONTH})(?:,?\s+(\d{{4}}))?",
+    re.IGNORECASE | re.ASCII,
+)
 _SLASHED = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})", re.ASCII)
 _CLOCK = re.compile(
-    r"(\d{1,2})(?:[:.h](\d{2}))?(?::(\d{2}))?\s*(a\.?m\.?|p\.?m\.?|o'?clock|in the (?:morning|afternoon|evening)|hours|hrs?)?"
+    r"(\d{1,2})(?:[:.h](\d{2}))?(?::(\d{2}))?\s*(a\.?m\.?|p\.?m\.?|o'?clock|in the"
+    r" (?:morning|afternoon|evening)|hours|hrs?)?"
     r"(?:\s(?:in the (?:morning|afternoon|evening)|sharp))?",
     re.IGNORECASE | re.ASCII,
 )
 _RATIO = re.compile(r"\d{1,9}(?:(?:\s?:\s?\d{1,9}){1,5}|\sto\s\d{1,9})", re.ASCII)
-_NAMED = {"noon": 12 * 3600, "12 noon": 12 * 3600, "midday": 12 * 3600, "midnight": 0, "12 midnight": 0}
+_NAMED = {
+    "noon": 12 * 3600,
+    "12 noon": 12 * 3600,
+    "midday": 12 * 3600,
+    "midnight": 0,
+    "12 midnight": 0,
+}
 _FREE = re.compile(
     rf"(?<!\w)(?:\d{{4}}-\d{{1,2}}-\d{{1,2}}|{_MONTH}\s+{_DAY}(?:,?\s+\d{{4}})?|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:,?\s+\d{{4}})?"
     r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})|\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\d{1,2}\s?[ap]\.?m\b)(?!\w)",
@@ -41,7 +53,8 @@ _FREE = re.compile(
 )
 
 _NOT_SINGLE = re.compile(
-    r"(?i)[+*/^<>=≤≥≠±×÷\\|\d]|\b(?:not|never|no|nor|or|between|except|at least|at most|up to)\b|n't\b"
+    r"(?i)[+*/^<>=≤≥≠±×÷\\|\d]|\b(?:not|never|no|nor|or|between|except|at least|at most|up"
+    r" to)\b|n't\b"
     r"|\b(?:more|less|fewer|greater|other) than\b|\b(?:over|under|above|below)\s*$"
 )
 
@@ -50,7 +63,8 @@ _NOT_SINGLE = re.compile(
 class Date:
     """A day of the calendar; ``year`` is None where it is not given.
 
-    03/05/2024 is stored as month 3, day 5 with ``ambiguous`` set: it equals itself and nothing else.
+    03/05/2024 is stored as month 3, day 5 with ``ambiguous`` set: it equals itself and nothing
+    else.
     """
 
     year: int | None
@@ -95,13 +109,16 @@ def read_date(text: str) -> Date | None:
     first, second, year = int(slashed[1]), int(slashed[3]), int(slashed[4])
     if first > 12:
         return _date(year, second, first, short=len(slashed[4]) == 2)
-    return _date(year, first, second, ambiguous=second <= 12 and first != second, short=len(slashed[4]) == 2)
+    return _date(
+        year, first, second, ambiguous=second <= 12 and first != second, short=len(slashed[4]) == 2
+    )
 
 
 def same_moment(a: Date | Clock, b: Date | Clock) -> bool:
     """Say whether two dates, or two times of day, are the same.
 
-    A year that only one of them gives is no difference, nor is am or pm (3:30, 3:30 PM); 3:30 is not 15:30.
+    A year that only one of them gives is no difference, nor is am or pm (3:30, 3:30 PM); 3:30 is
+    not 15:30.
     """
     if isinstance(a, Clock) and isinstance(b, Clock):
         if a.half_known == b.half_known:
@@ -142,7 +159,12 @@ def read_clock(text: str) -> Clock | None:
     written = hour
     if half in ("am", "pm"):
         hour = hour % 12 + (12 if half == "pm" else 0)
-    known = half in ("am", "pm", "hours", "hr", "hrs") or written == 0 or written > 12 or text.startswith("0")
+    known = (
+        half in ("am", "pm", "hours", "hr", "hrs")
+        or written == 0
+        or written > 12
+        or text.startswith("0")
+    )
     return Clock(hour * 3600 + minute * 60 + second, known, written)
 
 
@@ -173,7 +195,8 @@ def last_stated(text: str) -> tuple[int, int] | None:
 def only_stated(text: str) -> tuple[int, int] | None:
     """Return the range of the one number, date or time that a clause states: "she makes $18 every day".
 
-    None where it states several, computes ("18 + x"), denies or compares ("not 18", "more than 18"), or names ("Apollo 11").
+    None where it states several, computes ("18 + x"), denies or compares ("not 18", "more than
+    18"), or names ("Apollo 11").
     """
     spans = list(free_dates(text)) or list(free_numbers(text))
     if len(spans) != 1:
@@ -181,14 +204,20 @@ def only_stated(text: str) -> tuple[int, int] | None:
     start, end = spans[0]
     before = text[:start].split()
     named = len(before) == 1 and before[0][:1].isupper() and text[start].isdigit()
-    return None if named or _NOT_SINGLE.search(text[:start]) or _NOT_SINGLE.search(text[end:]) else (start, end)
+    return (
+        None
+        if named or _NOT_SINGLE.search(text[:start]) or _NOT_SINGLE.search(text[end:])
+        else (start, end)
+    )
 
 
 def _month(name: str) -> int:
     return _MONTHS.get(name.lower().rstrip("."), 0)
 
 
-def _date(year: int | None, month: int, day: int, *, ambiguous: bool = False, short: bool = False) -> Date | None:
+def _date(
+    year: int | None, month: int, day: int, *, ambiguous: bool = False, short: bool = False
+) -> Date | None:
     try:
         datetime.date(2000 if year is None or short else year, month, day)
     except ValueError:

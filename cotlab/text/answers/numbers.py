@@ -1,7 +1,8 @@
 """Quantities as people and models write them: 1,080 · 1 1/2 · twenty-one · $18.00 · 50% · 5 km · 2 hours 30 minutes.
 
-Values are fractions, so 0.1 + 0.2 would be 0.3. Nothing is evaluated: what is not one written quantity is None, and the
-work is bounded whatever the text says (at most 600 digits, exponents of at most 400, nouns of at most 8 words).
+Values are fractions, so 0.1 + 0.2 would be 0.3. Nothing is evaluated: what is not one written
+quantity is None, and the work is bounded whatever the text says (at most 600 digits, exponents of
+at most 400, nouns of at most 8 words).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 Unit = tuple[tuple[tuple[str, int], ...], Fraction]
-"""What a unit measures, as exponents by base such as (("length", 1), ("time", -1)), and its size in SI units."""
+"""What a unit measures, as exponents by base such as (("length", 1), ("time", -1)), and its size in
+SI units."""
 
 
 def _word_list(listed: str) -> list[str]:
@@ -22,18 +24,27 @@ def _word_list(listed: str) -> list[str]:
 
 _MAX_DIGITS, _MAX_EXPONENT, _MAX_NOUN_LENGTH = 600, 400, 8
 _DECIMAL = re.compile(
-    r"(?:\d{1,3}([, '’])\d{3}(?:\1\d{3})*+(?!\d)|\d{1,3}(?:,\d{2}){1,9},\d{3}(?!\d)|\d++)(?:\.\d++)?|\.\d++", re.ASCII
+    r"(?:\d{1,3}([,"
+    r" '’])\d{3}(?:\1\d{3})*+(?!\d)|\d{1,3}(?:,\d{2}){1,9},\d{3}(?!\d)|\d++)(?:\.\d++)?|\.\d++",
+    re.ASCII,
 )
-_POWER = re.compile(r"[eE]([+-]?\d{1,9})(?![\w.])|\s?[*x×]\s?10\s?(?:\^|\*\*)\s?[({]?([+-]?\d{1,9})[)}]?(?![\w.])", re.ASCII)
+_POWER = re.compile(
+    r"[eE]([+-]?\d{1,9})(?![\w.])|\s?[*x×]\s?10\s?(?:\^|\*\*)\s?[({]?([+-]?\d{1,9})[)}]?(?![\w.])",
+    re.ASCII,
+)
 _MIXED = re.compile(r"\s(\d{1,9})\s?/\s?(\d{1,9})(?![\d.])", re.ASCII)
 _SLASH = re.compile(r"\s?/\s?(?=[\d.])")
 _ABOUT = re.compile(
-    r"(?:about|approximately|approx\.?|roughly|around|nearly|almost|exactly|only|just|(?:a )?total of|[~≈])\s*", re.IGNORECASE
+    r"(?:about|approximately|approx\.?|roughly|around|nearly|almost|exactly|only|just|(?:a )?total"
+    r" of|[~≈])\s*",
+    re.IGNORECASE,
 )
 _MONEY = re.compile(r"(US\$|[$€£¥₹₩]|USD|EUR|GBP|JPY|INR|Rs\.?)\s*", re.IGNORECASE)
 _SCALED = re.compile(r"\s?([A-Za-z]{1,8})(?![\w^/])")
 _PART = re.compile(r",?(?:\s+and)?\s+(?=\d)|(?<=[A-Za-z])(?=\d)")
-_SQUARE = re.compile(r"\s*(sq|cu|fl|de|°)(?:uare|\.|bic|uid|g|grees?)?\s+(?=[A-Za-z])", re.IGNORECASE)
+_SQUARE = re.compile(
+    r"\s*(sq|cu|fl|de|°)(?:uare|\.|bic|uid|g|grees?)?\s+(?=[A-Za-z])", re.IGNORECASE
+)
 _TERM = re.compile(r"\s*([A-Za-zµ°%$€£]+\.?)(?:\^?(-?[1-4])(?!\d))?")
 _SQUARED = re.compile(r"\s+(squared|cubed)\b")
 _PER = re.compile(r"\s*(?:/|\b(?:per|an?|each|every)\b)\s*(?=[A-Za-zµ])")
@@ -42,14 +53,29 @@ _FREE = re.compile(
     r"(?<![\w.)^/\]])[-+−]?[$€£¥₹]?[-+−]?(?:\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3})++(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
     r"(?:[eE][+-]?\d{1,9}(?!\w))?(?:\s?/\s?\d++)?"
 )
-_AFTER = re.compile(r"(\s?)-?(?:%|°[CF]?|([A-Za-zµ]{1,15})(?:(?:/|\sper\s)([A-Za-z]{1,15}))?(?:[²³]|\^[23])?)")
+_AFTER = re.compile(
+    r"(\s?)-?(?:%|°[CF]?|([A-Za-zµ]{1,15})(?:(?:/|\sper\s)([A-Za-z]{1,15}))?(?:[²³]|\^[23])?)"
+)
 
-_NUMERALS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-_NUMERAL = {word: n for n, word in enumerate([*_word_list(_NUMERALS), "seventeen", "eighteen", "nineteen"])}
-_TENS = {word: 10 * n for n, word in enumerate(_word_list("twenty thirty forty fifty sixty seventy eighty ninety"), 2)}
+_NUMERALS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen"
+)
+_NUMERAL = {
+    word: n for n, word in enumerate([*_word_list(_NUMERALS), "seventeen", "eighteen", "nineteen"])
+}
+_TENS = {
+    word: 10 * n
+    for n, word in enumerate(_word_list("twenty thirty forty fifty sixty seventy eighty ninety"), 2)
+}
 _SCALE = {"dozen": 12, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _LETTER = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "bn": 10**9, "mn": 10**6}
-_FRACTION_NAMES = {word: n for n, word in enumerate(_word_list("half third quarter fifth sixth seventh eighth ninth tenth"), 2)}
+_FRACTION_NAMES = {
+    word: n
+    for n, word in enumerate(
+        _word_list("half third quarter fifth sixth seventh eighth ninth tenth"), 2
+    )
+}
 _FRACTION_NAMES |= {"halve": 2, "fourth": 4, "hundredth": 100}
 _SIGNS = {"-": -1, "−": -1, "+": 1, "minus": -1, "negative": -1, "plus": 1}
 _SIGN = re.compile(r"([-+−]|(?:minus|negative|plus)\b)\s*", re.IGNORECASE)
@@ -57,33 +83,82 @@ _WORD = re.compile(r"[\s-]*([A-Za-z]{1,12})(?![\w'’])")
 
 _DROP = frozenset(_word_list("the more additional extra full whole different other"))
 _END = frozenset(
-    _word_list("of in at on for from by with to that which who is are was were will would could should left remaining as so or and")
-    + _word_list("a an altogether but because since per each every if than then after before during between while total overall")
+    _word_list(
+        "of in at on for from by with to that which who is are was were will would could should"
+        " left remaining as so or and"
+    )
+    + _word_list(
+        "a an altogether but because since per each every if than then after before during between"
+        " while total overall"
+    )
 )
 _LISTED = (
-    ("length", 1, "m metre meter=1 km kilometre kilometer=1000 cm centimetre centimeter=.01 mm millimetre millimeter=.001"),
+    (
+        "length",
+        1,
+        (
+            "m metre meter=1 km kilometre kilometer=1000 cm centimetre centimeter=.01 mm millimetre"
+            " millimeter=.001"
+        ),
+    ),
     ("length", 1, "µm micrometre micrometer=1e-6 nm nanometre nanometer=1e-9"),
     ("length", 1, "inch inches=.0254 ft foot feet=.3048 yd yard=.9144 mi mile=1609.344"),
     ("length", 2, "ha hectare=10000 acre=4046.8564224"),
-    ("length", 3, "l litre liter=.001 cl centilitre=.00001 ml millilitre milliliter cc=1e-6 gal gallon=.003785411784"),
-    ("length", 3, "qt quart=.000946352946 pt pint=.000473176473 cup=.0002365882365 oz ounce=.0000295735295625"),
+    (
+        "length",
+        3,
+        (
+            "l litre liter=.001 cl centilitre=.00001 ml millilitre milliliter cc=1e-6 gal"
+            " gallon=.003785411784"
+        ),
+    ),
+    (
+        "length",
+        3,
+        (
+            "qt quart=.000946352946 pt pint=.000473176473 cup=.0002365882365 oz"
+            " ounce=.0000295735295625"
+        ),
+    ),
     ("length", 3, "tbsp tablespoon=.00001478676478125 tsp teaspoon=.00000492892159375"),
-    ("mass", 1, "g gram gramme=1 kg kgs kilogram kilo=1000 mg milligram=.001 tonne=1000000 lb lbs pound=453.59237"),
+    (
+        "mass",
+        1,
+        (
+            "g gram gramme=1 kg kgs kilogram kilo=1000 mg milligram=.001 tonne=1000000 lb lbs"
+            " pound=453.59237"
+        ),
+    ),
     ("mass", 1, "oz ounce=28.349523125 ton=907184.74 stone=6350.29318"),
-    ("time", 1, "s sec second secs=1 min minute mins=60 h hr hour hrs=3600 day=86400 week wk=604800 ms millisecond=.001"),
+    (
+        "time",
+        1,
+        (
+            "s sec second secs=1 min minute mins=60 h hr hour hrs=3600 day=86400 week wk=604800 ms"
+            " millisecond=.001"
+        ),
+    ),
     ("month", 1, "month=1 year yr=12 decade=120 century centuries=1200"),
     ("percent", 1, "% percent pct=1"),
-    ("angle", 1, "° deg degree=1"), ("celsius", 1, "° °c celsius degree=1"), ("fahrenheit", 1, "° °f fahrenheit degree=1"),
-    ("usd", 1, "usd dollar buck $ us$=1 cent penny pennies=.01"), ("eur", 1, "eur euro €=1 cent=.01"),
-    ("gbp", 1, "gbp £ pound quid=1 pence penny pennies=.01"), ("jpy", 1, "jpy yen ¥=1"), ("inr", 1, "inr rupee ₹ rs=1"),
-    ("krw", 1, "krw ₩=1"), ("joule", 1, "j joule=1 kj kilojoule=1000 kcal=4184 kwh=3600000"),
-)  # fmt: skip
+    ("angle", 1, "° deg degree=1"),
+    ("celsius", 1, "° °c celsius degree=1"),
+    ("fahrenheit", 1, "° °f fahrenheit degree=1"),
+    ("usd", 1, "usd dollar buck $ us$=1 cent penny pennies=.01"),
+    ("eur", 1, "eur euro €=1 cent=.01"),
+    ("gbp", 1, "gbp £ pound quid=1 pence penny pennies=.01"),
+    ("jpy", 1, "jpy yen ¥=1"),
+    ("inr", 1, "inr rupee ₹ rs=1"),
+    ("krw", 1, "krw ₩=1"),
+    ("joule", 1, "j joule=1 kj kilojoule=1000 kcal=4184 kwh=3600000"),
+)
 _CURRENCIES = frozenset(_word_list("usd eur gbp jpy inr krw"))
 
 
 def _table() -> Mapping[str, tuple[Unit, ...]]:
     """Build the units by name, without plural. A name with two meanings, such as pound, has two entries."""
-    table: dict[str, tuple[Unit, ...]] = {"mph": (((("length", 1), ("time", -1)), Fraction("0.44704")),)}
+    table: dict[str, tuple[Unit, ...]] = {
+        "mph": (((("length", 1), ("time", -1)), Fraction("0.44704")),)
+    }
     table["kph"] = table["kmh"] = (((("length", 1), ("time", -1)), Fraction(5, 18)),)
     for base, power, groups in _LISTED:
         for names, size in re.findall(r"([^=]+)=(\S+)", groups):
@@ -99,9 +174,10 @@ _UNITS = _table()
 class Quantity:
     """A number with what it counts.
 
-    ``value`` is the number as written; ``units`` what its unit may mean (empty: unknown or not given); ``words`` the noun
-    after it, without endings; ``rate`` what follows "per"; ``bare`` the numbers without a unit that say the same;
-    ``rounded`` that it shows 12 or more decimals, as floating-point noise does.
+    ``value`` is the number as written; ``units`` what its unit may mean (empty: unknown or not
+    given); ``words`` the noun after it, without endings; ``rate`` what follows "per"; ``bare`` the
+    numbers without a unit that say the same; ``rounded`` that it shows 12 or more decimals, as
+    floating-point noise does.
     """
 
     value: Fraction
@@ -123,7 +199,8 @@ def read_quantity(text: str) -> Quantity | None:
     Returns
     -------
     Quantity or None
-        None where the text is not one written quantity; a formula such as ``3 + 4`` is not evaluated.
+        None where the text is not one written quantity; a formula such as ``3 + 4`` is not
+        evaluated.
     """
     return _compound(text) or _simple(text)
 
@@ -138,14 +215,18 @@ def same_quantity(a: Quantity, b: Quantity) -> bool:
     Returns
     -------
     bool
-        Exact, but for numbers with 12 or more decimals, which may differ by 1e-9 (relative where below 1).
+        Exact, but for numbers with 12 or more decimals, which may differ by 1e-9 (relative where
+        below 1).
     """
     loose = a.rounded or b.rounded
     no_unit_a, no_unit_b = not (a.units or a.nouns), not (b.units or b.nouns)
     if a.rate and b.rate and a.rate != b.rate:
         return False
     if no_unit_a or no_unit_b:
-        values_a, values_b = a.bare if no_unit_b else (a.value,), b.bare if no_unit_a else (b.value,)
+        values_a, values_b = (
+            a.bare if no_unit_b else (a.value,),
+            b.bare if no_unit_a else (b.value,),
+        )
         return any(_equal(x, y, loose) for x in values_a for y in values_b)
     if a.units and b.units:
         pairs = [(u, v) for u in a.units for v in b.units if u[0] == v[0]]
@@ -171,26 +252,42 @@ def free_numbers(text: str) -> Iterator[tuple[int, int]]:
         name = after[2] if after else None
         if after is None or name is None:
             yield match.start(), after.end() if after else match.end()
-        elif name in _LETTER or name.lower() in _SCALE or (_lookup(name) and (not after[3] or _lookup(after[3]))):
+        elif (
+            name in _LETTER
+            or name.lower() in _SCALE
+            or (_lookup(name) and (not after[3] or _lookup(after[3])))
+        ):
             yield match.start(), after.end()
         elif after[1]:
             yield match.span()
 
 
 def _equal(x: Fraction, y: Fraction, loose: bool) -> bool:
-    return x == y or (loose and abs(x - y) <= Fraction(1, 10**9) * min(Fraction(1), max(abs(x), abs(y))))
+    return x == y or (
+        loose and abs(x - y) <= Fraction(1, 10**9) * min(Fraction(1), max(abs(x), abs(y)))
+    )
 
 
 def _compound(text: str) -> Quantity | None:
     """Read "2 hours 30 minutes": two to four parts of one dimension, ever smaller; the value in the last one's unit."""
     pieces = _PART.split(text.strip()) if len(text) <= 100 else []
-    read = [quantity for part in pieces if (quantity := _simple(part)) and quantity.units and quantity.value >= 0]
+    read = [
+        quantity
+        for part in pieces
+        if (quantity := _simple(part)) and quantity.units and quantity.value >= 0
+    ]
     if not 2 <= len(pieces) <= 4 or len(read) < len(pieces):
         return None
     for dims, size in read[-1].units:
-        sizes = [next((size for other, size in quantity.units if other == dims), Fraction(0)) for quantity in read]
+        sizes = [
+            next((size for other, size in quantity.units if other == dims), Fraction(0))
+            for quantity in read
+        ]
         if all(sizes) and all(x > y for x, y in pairwise(sizes)):
-            total = sum((quantity.value * each for quantity, each in zip(read, sizes, strict=True)), Fraction(0))
+            total = sum(
+                (quantity.value * each for quantity, each in zip(read, sizes, strict=True)),
+                Fraction(0),
+            )
             return Quantity(total / size, ((dims, size),), bare=(total / size, total / sizes[0]))
     return None
 
@@ -210,7 +307,13 @@ def _simple(text: str) -> Quantity | None:
     value, end, decimals = number
     rest = text[end:]
     if scaled := _SCALED.match(rest):
-        letter = 10**6 if money and scaled[1] == "m" else _LETTER.get(scaled[1]) if not rest[0].isspace() else None
+        letter = (
+            10**6
+            if money and scaled[1] == "m"
+            else _LETTER.get(scaled[1])
+            if not rest[0].isspace()
+            else None
+        )
         if by := _SCALE.get(scaled[1].lower()) or letter:
             value, rest = value * by, rest[scaled.end() :]
     if rest[:1].isalpha() and not ((unit := _TERM.match(rest)) and _lookup(unit[1])):  # 2nd, 2x
@@ -233,7 +336,11 @@ def _decimal(text: str, at: int) -> tuple[Fraction, int, int] | None:
     if not power:
         return value, match.end(), len(decimals)
     exponent = int(power[1] or power[2])
-    return (value * Fraction(10) ** exponent, power.end(), len(decimals)) if abs(exponent) <= _MAX_EXPONENT else None
+    return (
+        (value * Fraction(10) ** exponent, power.end(), len(decimals))
+        if abs(exponent) <= _MAX_EXPONENT
+        else None
+    )
 
 
 def _number(text: str, at: int) -> tuple[Fraction, int, int] | None:
@@ -265,7 +372,11 @@ def _spelled_number(text: str, at: int) -> tuple[Fraction, int, int] | None:
         current, used = 1, 1
     while name := names[used]:
         before = names[used - 1] if used else ""
-        if name in _NUMERAL and before not in _NUMERAL and (before not in _TENS or 0 < _NUMERAL[name] < 10):
+        if (
+            name in _NUMERAL
+            and before not in _NUMERAL
+            and (before not in _TENS or 0 < _NUMERAL[name] < 10)
+        ):
             current += _NUMERAL[name]
         elif name in _TENS and before not in _NUMERAL and before not in _TENS:
             current += _TENS[name]
@@ -273,12 +384,18 @@ def _spelled_number(text: str, at: int) -> tuple[Fraction, int, int] | None:
             current *= 100
         elif name in _SCALE and current:
             total, current = total + current * _SCALE[name], 0
-        elif name != "and" or not (before == "hundred" or before in _SCALE) or names[used + 1] not in _NUMERAL | _TENS:
+        elif (
+            name != "and"
+            or not (before == "hundred" or before in _SCALE)
+            or names[used + 1] not in _NUMERAL | _TENS
+        ):
             break
         used += 1
     value = Fraction(total + current)
     if not used and names[0] == "half":
-        used = next((n for n, tail in ((3, ["a", "dozen"]), (2, ["dozen"])) if names[1:n] == tail), 1)
+        used = next(
+            (n for n, tail in ((3, ["a", "dozen"]), (2, ["dozen"])) if names[1:n] == tail), 1
+        )
         return (Fraction(6) if used > 1 else Fraction(1, 2)), ends[used - 1], 0
     if used and (size := _part(names[used])):
         value, used = value / size, used + 1
@@ -294,13 +411,21 @@ def _part(word: str) -> int:
 def _lookup(name: str) -> tuple[Unit, ...]:
     name = name.rstrip(".").replace("μ", "µ")
     low = name.lower()
-    return _UNITS.get(name) or _UNITS.get(low) or (_UNITS.get(low[:-1], ()) if len(low) > 3 and low.endswith("s") else ())
+    return (
+        _UNITS.get(name)
+        or _UNITS.get(low)
+        or (_UNITS.get(low[:-1], ()) if len(low) > 3 and low.endswith("s") else ())
+    )
 
 
 def _counted(value: Fraction, rest: str, money: str) -> Quantity | None:
     """Read what follows a number: a unit, a noun or nothing; None where it is none of them."""
     rest = rest.strip().removeprefix("-").strip(" .,;:!?")
-    if len(rest) > 120 or _ODD.search(rest) or any(word in _NUMERAL or word in _TENS for word in rest.lower().split()):
+    if (
+        len(rest) > 120
+        or _ODD.search(rest)
+        or any(word in _NUMERAL or word in _TENS for word in rest.lower().split())
+    ):
         return None
     rest = "inch" if rest == "in" else rest  # elsewhere "in" is a preposition
     nouns, noun_end = _noun(rest)
@@ -315,7 +440,9 @@ def _counted(value: Fraction, rest: str, money: str) -> Quantity | None:
         if not units:
             if len(rest.split()) > _MAX_NOUN_LENGTH or re.search(r"[\d^%°$€£]", rest):
                 return None
-            units = tuple(unit for word in rest[:noun_end].split() if len(word) > 2 for unit in _lookup(word))
+            units = tuple(
+                unit for word in rest[:noun_end].split() if len(word) > 2 for unit in _lookup(word)
+            )
             at = noun_end
     per = _PER.match(rest, at)
     rate = _stem(rest[per.end() :].split()[0]) if per else ""
@@ -355,7 +482,11 @@ def _expression(rest: str) -> tuple[tuple[Unit, ...], int]:
         kind = square[1].lower() if square else ""
         meanings = _lookup(term[1]) if term else ()
         if term and kind in ("de", "°"):
-            meanings = _UNITS.get("°" + term[1][0].lower(), ()) if term[1].lower() in ("c", "f", "celsius", "fahrenheit") else ()
+            meanings = (
+                _UNITS.get("°" + term[1][0].lower(), ())
+                if term[1].lower() in ("c", "f", "celsius", "fahrenheit")
+                else ()
+            )
             if not meanings and (term := _TERM.match(rest, at)):
                 meanings = _lookup(term[1])
         if not term or not meanings:
@@ -363,11 +494,18 @@ def _expression(rest: str) -> tuple[tuple[Unit, ...], int]:
         at, power = term.end(), sign * int(term[2] or {"sq": 2, "cu": 3}.get(kind, 1))
         if squared := _SQUARED.match(rest, at):
             at, power = squared.end(), power * (2 if squared[1] == "squared" else 3)
-        raised = [(tuple((base, n * power) for base, n in dims), size**power) for dims, size in meanings]
+        raised = [
+            (tuple((base, n * power) for base, n in dims), size**power) for dims, size in meanings
+        ]
         units = tuple(_product(u, v) for u in units or (((), Fraction(1)),) for v in raised)
         link = _PER.match(rest, at)
         following = _TERM.match(rest, link.end()) if link else None
-        if not link or not following or not _lookup(following[1]) or meanings[0][0][0][0] in _CURRENCIES:
+        if (
+            not link
+            or not following
+            or not _lookup(following[1])
+            or meanings[0][0][0][0] in _CURRENCIES
+        ):
             break
         at, sign = link.end(), -1
     return units, at

@@ -1,8 +1,9 @@
 """The equations in a text, and whether they hold: 48 / 2 = 24 clips, A - B = -14 - 2 = -16, 3 + 4 is 7.
 
-An equation is called false only where nothing speaks for another reading of it: a unit that may be converted, a value that
-may be rounded, a percentage of something unsaid, a word such as "remainder" beside it, a sentence that denies it. Then it
-is undecided. Bounded as `cotlab.text.arithmetic.lexer` is, and never raises.
+An equation is called false only where nothing speaks for another reading of it: a unit that may be
+converted, a value that may be rounded, a percentage of something unsaid, a word such as "remainder"
+beside it, a sentence that denies it. Then it is undecided. Bounded as
+`cotlab.text.arithmetic.lexer` is, and never raises.
 """
 
 from __future__ import annotations
@@ -24,22 +25,21 @@ def _word_set(listed: str) -> frozenset[str]:
 MAX_EQUATIONS, _MAX_UNIT_TOKENS, _WALK = 200, 4, 400
 _ENDS_OPERAND = ("num", "close", "pct", "name", "word")
 _BINDS = _word_set(
-    "is are and or of the a an so then that which has have had she he it they we i you to from for in on at by with be was "
-    "were if when as than because since but therefore thus hence while let let's calculate compute find get gets sum "
-    "difference product ratio average mean"
+    "is are and or of the a an so then that which has have had she he it they we i you to from for"
+    " in on at by with be was were if when as than because since but therefore thus hence while let"
+    " let's calculate compute find get gets sum difference product ratio average mean"
 )
 """Words that are no unit of the number before them."""
 _SPEAKS_LEFT = _word_set(
-    "of and or than from by between twice double triple half thrice mod log ln sin cos tan sqrt root exp max min gcd lcm "
-    "choose to average mean product difference ratio remainder square cube squared cubed power minus plus times per base "
-    "percent"
+    "of and or than from by between twice double triple half thrice mod log ln sin cos tan sqrt"
+    " root exp max min gcd lcm choose to average mean product difference ratio remainder square"
+    " cube squared cubed power minus plus times per base percent"
 )
 """Words that, before an expression, may be a part of it."""
-_DETERMINES = _word_set(
-    "the a an his her their its my our your these those another"
-)
+_DETERMINES = _word_set("the a an his her their its my our your these those another")
 _DENIES = re.compile(
-    r"(?i)\b(?:wrong|incorrect(?:ly)?|mistake|error|false|not|never|cannot|instead of|should (?:be|have)|typo|contradiction)\b"
+    r"(?i)\b(?:wrong|incorrect(?:ly)?|mistake|error|false|not|never|cannot|instead of|should"
+    r" (?:be|have)|typo|contradiction)\b"
     r"|n['’]t\b|≠"
 )
 _PART = "what stands before it may belong to it"
@@ -50,8 +50,9 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 class Equation:
     """One "left = right". ``holds`` is None where it cannot be told, and ``why`` says why.
 
-    ``start`` and ``end`` are characters of the text; ``numbers`` the operands of what is computed in it, ``result`` the value
-    of its right side, ``operations`` how many operators both sides have.
+    ``start`` and ``end`` are characters of the text; ``numbers`` the operands of what is computed
+    in it, ``result`` the value of its right side, ``operations`` how many operators both sides
+    have.
     """
 
     start: int
@@ -68,7 +69,8 @@ class Equation:
 class Reading:
     """The equations of a text in order, and the values that it gives to letters ("A = 3 + 4 = 7").
 
-    ``definitions`` are the statements that say what a letter is; they claim nothing that can be checked.
+    ``definitions`` are the statements that say what a letter is; they claim nothing that can be
+    checked.
     """
 
     equations: tuple[Equation, ...]
@@ -89,11 +91,14 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
     Returns
     -------
     Reading
-        A chain a = b = c is two equations. A statement that computes nothing ("x = 5", "5 km = 5000 m") is undecided.
+        A chain a = b = c is two equations. A statement that computes nothing ("x = 5", "5 km = 5000
+        m") is undecided.
     """
     known = dict(known or {})
     tokens = _joined(tokens_of(text), known)
-    positions = [i for i, t in enumerate(tokens) if t.kind in ("eq", "near", "says")][: MAX_EQUATIONS]
+    positions = [i for i, t in enumerate(tokens) if t.kind in ("eq", "near", "says")][
+        :MAX_EQUATIONS
+    ]
     equations: list[Equation] = []
     names: dict[str, Fraction] = {}
     definitions: list[Equation] = []
@@ -113,8 +118,15 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
         if first is not None and first.letter and second is not None and first.doubt != _PART:
             value = second.evaluation.value
             reason = "it says what a letter is"
-            definitions.append(Equation(first.start, second.end, None, reason, (), value, 0, (first.letter,)))
-            if last is not None and last.evaluation.value is not None and not last.units and not last.doubt:
+            definitions.append(
+                Equation(first.start, second.end, None, reason, (), value, 0, (first.letter,))
+            )
+            if (
+                last is not None
+                and last.evaluation.value is not None
+                and not last.units
+                and not last.doubt
+            ):
                 names[first.letter] = known[first.letter] = last.evaluation.value
         chain = []
     return Reading(tuple(equations), names, tuple(definitions))
@@ -135,18 +147,26 @@ def _joined(tokens: Sequence[Token], known: Mapping[str, Fraction]) -> list[Toke
             past = power
             out[-1] = out[-1]._replace(text=f"{out[-1].text}^2", end=tokens[power - 1].end)
             continue
-        if last is not None and _is_letter_of_unit(token, known) and (
-            last.text == "per" or (last.kind == "num" and last.end < token.start)
-        ):  # fmt: skip
+        if (
+            last is not None
+            and _is_letter_of_unit(token, known)
+            and (last.text == "per" or (last.kind == "num" and last.end < token.start))
+        ):
             token = token._replace(kind="word")
         opens = after is not None and after.kind in ("num", "open", "frac")
         part = last is not None and (last.kind == "pct" or _is_fraction(out))
         if token.kind == "word" and token.text == "of" and opens and part:
             token = token._replace(kind="op", text="*")
-        elif token.kind == "op" and token.text == "/" and after is not None and last and (
-            (after.kind == "word" and last.kind in ("num", "word", "pct"))
-            or (_is_letter_of_unit(after, known) and last.kind == "word")
-        ):  # fmt: skip
+        elif (
+            token.kind == "op"
+            and token.text == "/"
+            and after is not None
+            and last
+            and (
+                (after.kind == "word" and last.kind in ("num", "word", "pct"))
+                or (_is_letter_of_unit(after, known) and last.kind == "word")
+            )
+        ):
             token = token._replace(kind="word", text="per")
         elif token.kind == "says" and not token.text.startswith("equal"):
             value = after is not None and (opens or (after.kind == "op" and after.text == "-"))
@@ -171,7 +191,11 @@ def _is_letter_of_unit(token: Token, known: Mapping[str, Fraction]) -> bool:
 
 
 def _is_fraction(tokens: Sequence[Token]) -> bool:
-    return len(tokens) > 2 and [t.kind for t in tokens[-3:]] == ["num", "op", "num"] and tokens[-2].text == "/"
+    return (
+        len(tokens) > 2
+        and [t.kind for t in tokens[-3:]] == ["num", "op", "num"]
+        and tokens[-2].text == "/"
+    )
 
 
 def _denied(text: str) -> list[tuple[int, int]]:
@@ -219,10 +243,19 @@ def _suffix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
             at = pairs[at]
             if at and tokens[at - 1].kind == "frac":
                 at -= 1
-            elif at > 1 and tokens[at - 1].kind == "close" and tokens[at].text == "{" and (at - 1) in pairs:
+            elif (
+                at > 1
+                and tokens[at - 1].kind == "close"
+                and tokens[at].text == "{"
+                and (at - 1) in pairs
+            ):
                 above = pairs[at - 1]
                 at = above - 1 if above and tokens[above - 1].kind == "frac" else at
-            if at and tokens[at - 1].kind in ("word", "name") and tokens[at - 1].end == tokens[at].start:
+            if (
+                at
+                and tokens[at - 1].kind in ("word", "name")
+                and tokens[at - 1].end == tokens[at].start
+            ):
                 return None  # a function
         elif tokens[at].kind not in ("num", "name"):
             return None
@@ -240,7 +273,11 @@ def _suffix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
                 return None
             start = last + 1
             break
-        if last >= 0 and tokens[last].kind in ("num", "close", "name") and tokens[last].end == tokens[at].start:
+        if (
+            last >= 0
+            and tokens[last].kind in ("num", "close", "name")
+            and tokens[last].end == tokens[at].start
+        ):
             pos = last
             continue
         break
@@ -249,7 +286,10 @@ def _suffix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
     side = _side(text, tokens[start:], known)
     if side is None:
         return None
-    if _may_be_bullet(text, tokens[start]) and (listed := _side(text, tokens[start + 1 :], known)) is not None:
+    if (
+        _may_be_bullet(text, tokens[start])
+        and (listed := _side(text, tokens[start + 1 :], known)) is not None
+    ):
         side = replace(side, bare=listed.evaluation)
     return replace(side, doubt=_left_doubt(tokens, start, side))
 
@@ -262,7 +302,9 @@ def _may_be_bullet(text: str, sign: Token) -> bool:
 
 def _left_doubt(tokens: Sequence[Token], start: int, side: Side) -> str:
     before = tokens[start - 1] if start else None
-    if not side.evaluation.operations and (side.units or (before is not None and before.kind == "word")):
+    if not side.evaluation.operations and (
+        side.units or (before is not None and before.kind == "word")
+    ):
         return "it may be said of something else"
     for _ in range(2):
         if before is not None and before.kind == "word" and before.text.lower() in _DETERMINES:
@@ -271,16 +313,29 @@ def _left_doubt(tokens: Sequence[Token], start: int, side: Side) -> str:
     if before is None:
         return ""
     if before.kind == "word" and before.text.lower() in _SPEAKS_LEFT:
-        total = before.text == "of" and start > 1 and tokens[start - 2].text.lower() in ("total", "sum")
+        total = (
+            before.text == "of" and start > 1 and tokens[start - 2].text.lower() in ("total", "sum")
+        )
         return "" if total else f"{before.text!r} stands before it"
-    cut = before.kind == "open" and start > 1 and tokens[start - 2].kind in ("op", "num", "name", "frac")
+    cut = (
+        before.kind == "open"
+        and start > 1
+        and tokens[start - 2].kind in ("op", "num", "name", "frac")
+    )
     if cut or before.kind in ("num", "close", "name", "odd", "frac", "op"):
         return _PART
-    inside = before.kind == "stop" and start > 1 and tokens[start - 2].kind == "num" and before.start == tokens[start - 2].end
+    inside = (
+        before.kind == "stop"
+        and start > 1
+        and tokens[start - 2].kind == "num"
+        and before.start == tokens[start - 2].end
+    )
     return _PART if inside and before.end == tokens[start].start else ""
 
 
-def _prefix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> tuple[Side | None, bool]:
+def _prefix(
+    text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]
+) -> tuple[Side | None, bool]:
     """The longest expression that the tokens begin with, and whether it is all of them."""
     tokens, cut = tokens[:_WALK], len(tokens) > _WALK
     pairs = _opening(tokens)
@@ -300,7 +355,11 @@ def _prefix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -
         if at < len(tokens) and tokens[at].kind == "pct":
             at += 1
         end = at
-        if at < len(tokens) and tokens[at].kind in ("open", "frac", "name") and tokens[at].start == tokens[at - 1].end:
+        if (
+            at < len(tokens)
+            and tokens[at].kind in ("open", "frac", "name")
+            and tokens[at].start == tokens[at - 1].end
+        ):
             continue
         units = at
         for _ in range(_MAX_UNIT_TOKENS):
@@ -332,18 +391,32 @@ def _right_doubt(tokens: Sequence[Token], end: int) -> str:
     spoken = next((word for word in following[:2] if word in SPEAKS_RIGHT), "")
     if after is None:
         return ""
-    if after.kind in ("word", "name") and spoken and not (following[0] == "and" and after.start > tokens[end - 1].end):
+    if (
+        after.kind in ("word", "name")
+        and spoken
+        and not (following[0] == "and" and after.start > tokens[end - 1].end)
+    ):
         return f"{spoken!r} stands after it"
     if after.kind == "op":
         dash = after.text == "-" and end + 1 < len(tokens) and tokens[end + 1].kind == "word"
         return "" if dash else "it goes on with what cannot be read"
-    if after.kind == "open" and end + 1 < len(tokens) and tokens[end + 1].text.lower() in ("mod", "modulo", "base"):
+    if (
+        after.kind == "open"
+        and end + 1 < len(tokens)
+        and tokens[end + 1].text.lower() in ("mod", "modulo", "base")
+    ):
         return "another arithmetic is meant"
     near = after.start == tokens[end - 1].end
     if after.kind in ("odd", "name", "open") and (near or after.kind != "open"):
         return "what stands after it may belong to it"
-    exact = after.kind == "stop" and near and end + 1 < len(tokens) and tokens[end + 1].kind == "num"
-    return "what stands after it may belong to it" if exact and tokens[end + 1].start == after.end else ""
+    exact = (
+        after.kind == "stop" and near and end + 1 < len(tokens) and tokens[end + 1].kind == "num"
+    )
+    return (
+        "what stands after it may belong to it"
+        if exact and tokens[end + 1].start == after.end
+        else ""
+    )
 
 
 def _side(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> Side | None:
@@ -376,7 +449,9 @@ def _unit_letter(letter: str) -> bool:
     return letter in ("m", "g", "l", "L", "s", "h")
 
 
-def _links(text: str, chain: Sequence[tuple[Side | None, Token | None]], denied: Sequence[tuple[int, int]]) -> list[Equation]:
+def _links(
+    text: str, chain: Sequence[tuple[Side | None, Token | None]], denied: Sequence[tuple[int, int]]
+) -> list[Equation]:
     """The equations of one chain a = b = c, lone letters left out."""
     sides = [(side, sign) for side, sign in chain if side is None or not side.letter]
     out = []
@@ -386,8 +461,21 @@ def _links(text: str, chain: Sequence[tuple[Side | None, Token | None]], denied:
         holds, reason = compare_sides(left, right, sign)
         if holds is False and any(a <= left.start < b for a, b in denied):
             holds, reason = None, "its sentence denies something"
-        numbers = (*(left.evaluation.numbers if left.evaluation.operations else ()), *(right.evaluation.numbers if right.evaluation.operations else ()))
+        numbers = (
+            *(left.evaluation.numbers if left.evaluation.operations else ()),
+            *(right.evaluation.numbers if right.evaluation.operations else ()),
+        )
         names = tuple(dict.fromkeys((*left.evaluation.names, *right.evaluation.names)))
-        out.append(Equation(left.start, right.end, holds, reason, numbers, right.evaluation.value,
-                            left.evaluation.operations + right.evaluation.operations, names))  # fmt: skip
+        out.append(
+            Equation(
+                left.start,
+                right.end,
+                holds,
+                reason,
+                numbers,
+                right.evaluation.value,
+                left.evaluation.operations + right.evaluation.operations,
+                names,
+            )
+        )
     return out

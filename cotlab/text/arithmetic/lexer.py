@@ -1,7 +1,8 @@
 """Arithmetic as people and models write it, cut into tokens and evaluated: 3 x (4 + 5), 1,080 / 12, 20% of 50, LaTeX.
 
-Values are fractions, so 0.1 + 0.2 is 0.3. Nothing is handed to an interpreter, and the work is bounded whatever the text
-says: 20,000 characters, numbers of 100 digits, 400 tokens and 40 nested brackets an expression, results of 4,000 bits.
+Values are fractions, so 0.1 + 0.2 is 0.3. Nothing is handed to an interpreter, and the work is
+bounded whatever the text says: 20,000 characters, numbers of 100 digits, 400 tokens and 40 nested
+brackets an expression, results of 4,000 bits.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 MAX_CHARACTERS, MAX_DIGITS, MAX_TOKENS, MAX_DEPTH, MAX_BITS = 20_000, 100, 400, 40, 4000
-Kind = Literal["num", "op", "pct", "open", "close", "frac", "eq", "near", "says", "name", "word", "stop", "odd"]
+Kind = Literal[
+    "num", "op", "pct", "open", "close", "frac", "eq", "near", "says", "name", "word", "stop", "odd"
+]
 
 _TOKEN = re.compile(
     r"""(?P<skip>(?:[ \t\u00a0\u2009\u202f&$€£¥]|\\[,;:!\ $]|\\(?:left|right|quad|qquad|displaystyle|boxed|big)(?![a-z]))+)
@@ -36,13 +39,30 @@ _TOKEN = re.compile(
       |(?P<stop>[.,;:?!"“”\n|]|\\\\|=>|->|→|⇒)
       |(?P<odd>.)""",
     re.VERBOSE | re.DOTALL,
-)  # fmt: skip
-_OPS = {"**": "^", "//": "/", "×": "*", "·": "*", "∙": "*", "⋅": "*", "÷": "/", "−": "-", "–": "-", "⁄": "/", "plus": "+",
-        "minus": "-"}  # fmt: skip
+)
+_OPS = {
+    "**": "^",
+    "//": "/",
+    "×": "*",
+    "·": "*",
+    "∙": "*",
+    "⋅": "*",
+    "÷": "/",
+    "−": "-",
+    "–": "-",
+    "⁄": "/",
+    "plus": "+",
+    "minus": "-",
+}
 _LATEX: Mapping[str, tuple[Kind, str]] = {
-    "times": ("op", "*"), "cdot": ("op", "*"), "div": ("op", "/"), "approx": ("near", ""), "%": ("pct", ""),
-    "Rightarrow": ("stop", ""), "implies": ("stop", ""),
-}  # fmt: skip
+    "times": ("op", "*"),
+    "cdot": ("op", "*"),
+    "div": ("op", "/"),
+    "approx": ("near", ""),
+    "%": ("pct", ""),
+    "Rightarrow": ("stop", ""),
+    "implies": ("stop", ""),
+}
 _NAME = re.compile(r"[A-Za-z]\d{0,3}")
 
 
@@ -61,8 +81,9 @@ class Token(NamedTuple):
 class Evaluation:
     """What one expression comes to.
 
-    ``value`` is None where it cannot be told: an unknown name, a division by zero, something too large. ``numbers`` are those
-    written in it, ``names`` the letters in it, ``operations`` how many operators it has.
+    ``value`` is None where it cannot be told: an unknown name, a division by zero, something too
+    large. ``numbers`` are those written in it, ``names`` the letters in it, ``operations`` how many
+    operators it has.
     """
 
     value: Fraction | None = None
@@ -78,7 +99,11 @@ def tokens_of(text: str) -> list[Token]:
     """Cut a text into tokens, the first 20,000 characters of it; never raises."""
     tokens: list[Token] = []
     for token in _raw_tokens(text[:MAX_CHARACTERS]):
-        if token.kind == "op" and token.text in "*^" and (not tokens or tokens[-1].kind in ("stop", "eq")):
+        if (
+            token.kind == "op"
+            and token.text in "*^"
+            and (not tokens or tokens[-1].kind in ("stop", "eq"))
+        ):
             continue  # a bullet or emphasis
         if token.kind == "stop" and tokens and tokens[-1].kind == "op" and tokens[-1].text in "*^":
             tokens.pop()
@@ -98,7 +123,9 @@ def _raw_tokens(text: str) -> Iterator[Token]:
         if kind == "num":
             digits = re.sub(r"[,{}]", "", piece)
             integer, _, decimals = digits.partition(".")
-            if len(digits) > MAX_DIGITS or (integer[:1] == "0" and len(integer) > 3):  # 0900 is a time
+            if len(digits) > MAX_DIGITS or (
+                integer[:1] == "0" and len(integer) > 3
+            ):  # 0900 is a time
                 yield Token("odd", piece[:20], start, end)
                 continue
             value = Fraction(int(integer + decimals or "0"), 10 ** len(decimals))
@@ -114,7 +141,9 @@ def _raw_tokens(text: str) -> Iterator[Token]:
             latex_kind, name = _LATEX.get(piece[1:], ("word", piece))
             yield Token(latex_kind, name, start, end)
         elif kind in ("op", "opword"):
-            sign = _OPS.get(piece, "/" if piece.startswith("divided") else "*" if piece[0] in "tm" else piece)
+            sign = _OPS.get(
+                piece, "/" if piece.startswith("divided") else "*" if piece[0] in "tm" else piece
+            )
             yield Token("op", sign, start, end)
         elif kind == "sup":
             yield Token("op", "^", start, start)
@@ -130,7 +159,11 @@ def _raw_tokens(text: str) -> Iterator[Token]:
 def _mixed(piece: str, start: int) -> Iterator[Token]:
     """Read 3 1/2 as one number; 3 12/5 is none."""
     space, slash = piece.index(" "), piece.index("/")
-    integer, above, below = int(piece[:space]), int(piece[space + 1 : slash]), int(piece[slash + 1 :])
+    integer, above, below = (
+        int(piece[:space]),
+        int(piece[space + 1 : slash]),
+        int(piece[slash + 1 :]),
+    )
     end = start + len(piece)
     if 0 < above < below:
         yield Token("num", piece, start, end, integer + Fraction(above, below))
@@ -141,7 +174,9 @@ def _mixed(piece: str, start: int) -> Iterator[Token]:
     yield Token("num", str(below), start + slash + 1, end, Fraction(below))
 
 
-def evaluate(tokens: Sequence[Token], known: Mapping[str, Fraction], *, percent: bool = True) -> Evaluation | None:
+def evaluate(
+    tokens: Sequence[Token], known: Mapping[str, Fraction], *, percent: bool = True
+) -> Evaluation | None:
     """The value of tokens that are one whole expression, units taken out; None where they are not.
 
     Parameters
@@ -174,8 +209,16 @@ class _NoExpression(Exception):
 class _Reader:
     """Recursive descent over + - * / ^ with brackets; a value that cannot be told makes the whole one None."""
 
-    def __init__(self, tokens: Sequence[Token], known: Mapping[str, Fraction], percent: bool) -> None:
-        self.tokens, self.known, self.percent, self.at, self.result = tokens, known, percent, 0, Evaluation()
+    def __init__(
+        self, tokens: Sequence[Token], known: Mapping[str, Fraction], percent: bool
+    ) -> None:
+        self.tokens, self.known, self.percent, self.at, self.result = (
+            tokens,
+            known,
+            percent,
+            0,
+            Evaluation(),
+        )
 
     def _next(self) -> Token | None:
         return self.tokens[self.at] if self.at < len(self.tokens) else None
@@ -194,7 +237,11 @@ class _Reader:
         while sign := self._accept("+-"):
             self.result.operations += 1
             other = self._product(depth)
-            value = None if value is None or other is None else _small(value + other if sign == "+" else value - other)
+            value = (
+                None
+                if value is None or other is None
+                else _small(value + other if sign == "+" else value - other)
+            )
         return value
 
     def _product(self, depth: int) -> Fraction | None:
@@ -202,7 +249,11 @@ class _Reader:
         while True:
             sign, token = self._accept("*/"), self._next()
             if not sign:
-                if token is None or token.kind not in ("open", "frac", "name") or token.start != self.tokens[self.at - 1].end:
+                if (
+                    token is None
+                    or token.kind not in ("open", "frac", "name")
+                    or token.start != self.tokens[self.at - 1].end
+                ):
                     return value
                 sign = "*"  # 2(3 + 4), 2x
             self.result.operations += 1
@@ -234,7 +285,11 @@ class _Reader:
         exponent = self._power(depth + 1)
         if base is None or exponent is None or exponent.denominator != 1 or abs(exponent) > 64:
             return None
-        if max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(exponent.numerator) > MAX_BITS:
+        if (
+            max(base.numerator.bit_length(), base.denominator.bit_length())
+            * abs(exponent.numerator)
+            > MAX_BITS
+        ):
             return None
         power = -exponent.numerator if minus else exponent.numerator
         return None if base == 0 and power < 0 else base**power
@@ -282,4 +337,8 @@ class _Reader:
 
 
 def _small(value: Fraction) -> Fraction | None:
-    return value if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS else None
+    return (
+        value
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS
+        else None
+    )

@@ -13,10 +13,21 @@ from cotlab.text.arithmetic.lexer import Token, evaluate, tokens_of
 
 _SHIFTS = (-3, -2, -1, 1, 2, 3)
 _NUMBER_NAMES = {
-    2: "two half halves twice double doubles pair pairs", 3: "three third thirds triple", 4: "four quarter quarters",
-    5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve dozen",
-}  # fmt: skip
-_VALUE_OF_NAME = {word: Fraction(value) for value, names in _NUMBER_NAMES.items() for word in names.split()}
+    2: "two half halves twice double doubles pair pairs",
+    3: "three third thirds triple",
+    4: "four quarter quarters",
+    5: "five",
+    6: "six",
+    7: "seven",
+    8: "eight",
+    9: "nine",
+    10: "ten",
+    11: "eleven",
+    12: "twelve dozen",
+}
+_VALUE_OF_NAME = {
+    word: Fraction(value) for value, names in _NUMBER_NAMES.items() for word in names.split()
+}
 _EVERYDAY = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
 """Numbers that need no source: days of a week, minutes of an hour, per cent."""
 _MAX_READINGS = 256
@@ -42,19 +53,23 @@ class _Slot(NamedTuple):
     value: Fraction
 
 
-def change_number(question: str, steps: Sequence[str], answer: str | None, rng: random.Random) -> ChangedQuestion | str:
+def change_number(
+    question: str, steps: Sequence[str], answer: str | None, rng: random.Random
+) -> ChangedQuestion | str:
     """Change one number of ``question`` by 1 to 3 units of its last place, and recompute the answer.
 
-    The chain is read as a data flow: every number in its equations is a number of the question, an earlier result, a number
-    that the question says in a word, or an everyday constant. The answer is recomputed by putting the new number through it.
+    The chain is read as a data flow: every number in its equations is a number of the question, an
+    earlier result, a number that the question says in a word, or an everyday constant. The answer
+    is recomputed by putting the new number through it.
 
     Returns
     -------
     Changed or str
-        Why not, where the answer cannot be recomputed for certain: an equation that cannot be read or is false, an answer
-        that is not the last result, a number without a source, or a source that can be taken in two ways. The new number
-        has as many digits, and is not 1 (which takes another plural); every recomputed number lies between the least and the
-        greatest of the item, and is whole where the chain's is.
+        Why not, where the answer cannot be recomputed for certain: an equation that cannot be read
+        or is false, an answer that is not the last result, a number without a source, or a source
+        that can be taken in two ways. The new number has as many digits, and is not 1 (which takes
+        another plural); every recomputed number lies between the least and the greatest of the
+        item, and is whole where the chain's is.
     """
     if answer is None:
         return "the item has no ground truth"
@@ -65,11 +80,17 @@ def change_number(question: str, steps: Sequence[str], answer: str | None, rng: 
     if len(answer_numbers) != 1 or answer_numbers[0].value != chain[-1].result:
         return "the answer is not the result of the chain's last equation"
     given = [token for token in tokens_of(question) if token.kind == "num"]
-    spelled = {_VALUE_OF_NAME[word] for word in re.findall(r"[a-z]+", question.lower()) if word in _VALUE_OF_NAME}
+    spelled = {
+        _VALUE_OF_NAME[word]
+        for word in re.findall(r"[a-z]+", question.lower())
+        if word in _VALUE_OF_NAME
+    }
     readings = _readings(chain, {token.value for token in given}, spelled)
     if isinstance(readings, str):
         return readings
-    known = [token.value for token in given if token.value is not None] + [equation.result for equation in chain]
+    known = [token.value for token in given if token.value is not None] + [
+        equation.result for equation in chain
+    ]
     span = min(known), max(known)
     choices = [(token, shift) for token in given for shift in _SHIFTS]
     rng.shuffle(choices)
@@ -77,13 +98,22 @@ def change_number(question: str, steps: Sequence[str], answer: str | None, rng: 
         if token.value is None or not _alone(token, given, spelled, chain):
             continue
         new = token.value + Fraction(shift, 10**token.decimals)
-        if not span[0] <= new <= span[1] or new == 1 or len(str(int(new))) != len(str(int(token.value))):
+        if (
+            not span[0] <= new <= span[1]
+            or new == 1
+            or len(str(int(new))) != len(str(int(token.value)))
+        ):
             continue
         new_answer = _recompute(chain, readings, token.value, new, span)
         if new_answer is not None and new_answer != answer_numbers[0].value:
             new_question = question[: token.start] + _written(new, token) + question[token.end :]
-            return ChangedQuestion(new_question, answer[: answer_numbers[0].start] + _written(new_answer, answer_numbers[0]) + answer[answer_numbers[0].end :],
-                           (token.start, token.start + len(_written(new, token))))  # fmt: skip
+            return ChangedQuestion(
+                new_question,
+                answer[: answer_numbers[0].start]
+                + _written(new_answer, answer_numbers[0])
+                + answer[answer_numbers[0].end :],
+                (token.start, token.start + len(_written(new, token))),
+            )
     return "no number of the question can be followed through the chain for certain"
 
 
@@ -100,7 +130,13 @@ def _equations(steps: Sequence[str]) -> list[_Equation] | str:
             left = _left(tokens[:at])
             right = tokens[at + 1] if at + 1 < len(tokens) else None
             more = tokens[at + 2].kind if at + 2 < len(tokens) else "stop"
-            if left is None or right is None or right.kind != "num" or right.value is None or more in ("op", "pct", "open"):
+            if (
+                left is None
+                or right is None
+                or right.kind != "num"
+                or right.value is None
+                or more in ("op", "pct", "open")
+            ):
                 return f"an equation of the chain cannot be read: {step.strip()}"
             result = evaluate(left, {})
             if result is None or result.value != right.value:
@@ -135,11 +171,20 @@ def _readings(
     ]
     sources: list[list[int | None]] = []
     for slot in slots:
-        options: list[int | None] = [i for i in range(slot.equation) if chain[i].result == slot.value]
-        if slot.value in given or slot.value in spelled or (slot.value in _EVERYDAY and not options):
+        options: list[int | None] = [
+            i for i in range(slot.equation) if chain[i].result == slot.value
+        ]
+        if (
+            slot.value in given
+            or slot.value in spelled
+            or (slot.value in _EVERYDAY and not options)
+        ):
             options.append(None)
         if not options:
-            return f"a number of the chain comes from nowhere: {chain[slot.equation].tokens[slot.token].text}"
+            return (
+                "a number of the chain comes from nowhere:"
+                f" {chain[slot.equation].tokens[slot.token].text}"
+            )
         sources.append(options)
     assignments = list(islice(product(*sources), _MAX_READINGS + 1))
     if len(assignments) > _MAX_READINGS:
@@ -149,14 +194,23 @@ def _readings(
     return usable or "a result of the chain is not used again, so the answer need not depend on it"
 
 
-def _alone(token: Token, given: Sequence[Token], spelled: set[Fraction], chain: Sequence[_Equation]) -> bool:
+def _alone(
+    token: Token, given: Sequence[Token], spelled: set[Fraction], chain: Sequence[_Equation]
+) -> bool:
     """Whether the number stands once in the question and can be nothing else where the chain has it."""
     value = token.value
-    return sum(other.value == value for other in given) == 1 and value not in spelled and all(other.result != value for other in chain)
+    return (
+        sum(other.value == value for other in given) == 1
+        and value not in spelled
+        and all(other.result != value for other in chain)
+    )
 
 
 def _recompute(
-    chain: Sequence[_Equation], readings: Sequence[Mapping[_Slot, int | None]], old: Fraction, new: Fraction,
+    chain: Sequence[_Equation],
+    readings: Sequence[Mapping[_Slot, int | None]],
+    old: Fraction,
+    new: Fraction,
     span: tuple[Fraction, Fraction],
 ) -> Fraction | None:
     """The last result with ``new`` for ``old``; None where readings differ, or a result is not of the kind that it was."""
@@ -167,7 +221,11 @@ def _recompute(
     if len(results) != len(chain):
         return None
     for equation, result in zip(chain, results, strict=True):
-        if result is None or not span[0] <= result <= span[1] or (equation.result.denominator == 1 != result.denominator):
+        if (
+            result is None
+            or not span[0] <= result <= span[1]
+            or (equation.result.denominator == 1 != result.denominator)
+        ):
             return None
     return results[-1]
 
@@ -180,7 +238,13 @@ def _run(
         tokens = list(equation.tokens)
         for slot, source in reading.items():
             if slot.equation == i:
-                value = results[source] if source is not None else new if slot.value == old else slot.value
+                value = (
+                    results[source]
+                    if source is not None
+                    else new
+                    if slot.value == old
+                    else slot.value
+                )
                 if value is None:
                     yield None
                     return
@@ -197,5 +261,7 @@ def _written(value: Fraction, like: Token) -> str:
         decimals += 1
     scaled = round(value * 10**decimals)
     integer, rest = divmod(abs(scaled), 10**decimals)
-    text = (f"{integer:,}" if "," in like.text else str(integer)) + (f".{rest:0{decimals}d}" if decimals else "")
+    text = (f"{integer:,}" if "," in like.text else str(integer)) + (
+        f".{rest:0{decimals}d}" if decimals else ""
+    )
     return f"-{text}" if scaled < 0 else text

@@ -14,31 +14,46 @@ def _word_tuple(listed: str) -> tuple[str, ...]:
 SHE = _word_tuple("Ann Eva Lily Zoe Mia Ida Nora Ruth")
 HE = _word_tuple("Bob Max Sam Leo Ben Jack Paul Otto")
 """What people may be called instead."""
-_WOMEN = frozenset(SHE) | frozenset(_word_tuple(
-    "Ada Alice Amy Amanda Amelia Andrea Anna Anne Ashley Barbara Bea Bella Berta Beth Betty Carla Carol Caroline Carmen Clara "
-    "Claire Cora Cynthia Daisy Dana Debra Denise Diana Donna Dora Doris Edith Elena Ella Elsa Emily Emma Esther Fatima Fiona "
-    "Frida Gina Gloria Greta Hannah Helen Helena Ina Inga Iris Irene Jane Janet Jasmine Jenna Jenny Jessica Jill Joan Julia "
-    "Julie Karen Kate Katie Kelly Kim Laura Lea Lena Linda Lisa Lucia Lucy Lydia Maria Marie Martha Mary Megan Melissa "
-    "Michelle Mina Molly Monica Nadia Nancy Naomi Natalie Nia Nina Olga Olivia Pamela Patricia Paula Petra Priya Rachel "
-    "Rebecca Rita Rosa Sally Samantha Sandra Sara Sarah Sheila Sofia Sophia Sophie Stella Susan Susie Tanya Tara Tina Vera "
-    "Wendy Yara Zara"))  # fmt: skip
-_MEN = frozenset(HE) | frozenset(_word_tuple(
-    "Aaron Abe Adam Ahmed Alan Albert Ali Andrew Anthony Arthur Bill Billy Bo Bobby Boris Brad Brandon Brian Bruce Carl "
-    "Carlos Charles Chris Cid Dan Daniel Dave David Dennis Derek Dirk Doug Dylan Ed Eddie Edgar Eli Elias Emil Eric Ethan "
-    "Felix Finn Frank Fred Gary George Greg Hans Harold Harry Hassan Henry Hugo Ian Igor Ivan Jacob Jake James Jason Jay Jeff "
-    "Jeremy Jerry Jim Jimmy Joe Joel John Jon Jonas Jonathan Jorge Jose Joseph Josh Joshua Juan Justin Kai Karl Keith Ken "
-    "Kevin Kyle Larry Lars Liam Logan Louis Lucas Luis Luke Marco Marcus Mario Martin Matt Matthew Michael Miguel Mike Mo "
-    "Nathan Ned Nick Noah Olaf Oscar Oskar Oliver Omar Owen Patrick Pedro Peter Phil Philip Ralph Ray Rex Richard Rick Rob "
-    "Robert Roger Ron Ryan Scott Sean Simon Stan Stephen Steve Steven Ted Theo Thomas Tim Timothy Toby Todd Tom Tomas Tommy "
-    "Tony Tyler Ugo Victor Vincent Walter Wayne William Zach"))  # fmt: skip
+_WOMEN = frozenset(SHE) | frozenset(
+    _word_tuple(
+        "Ada Alice Amy Amanda Amelia Andrea Anna Anne Ashley Barbara Bea Bella Berta Beth Betty"
+        " Carla Carol Caroline Carmen Clara Claire Cora Cynthia Daisy Dana Debra Denise Diana Donna"
+        " Dora Doris Edith Elena Ella Elsa Emily Emma Esther Fatima Fiona Frida Gina Gloria Greta"
+        " Hannah Helen Helena Ina Inga Iris Irene Jane Janet Jasmine Jenna Jenny Jessica Jill Joan"
+        " Julia Julie Karen Kate Katie Kelly Kim Laura Lea Lena Linda Lisa Lucia Lucy Lydia Maria"
+        " Marie Martha Mary Megan Melissa Michelle Mina Molly Monica Nadia Nancy Naomi Natalie Nia"
+        " Nina Olga Olivia Pamela Patricia Paula Petra Priya Rachel Rebecca Rita Rosa Sally"
+        " Samantha Sandra Sara Sarah Sheila Sofia Sophia Sophie Stella Susan Susie Tanya Tara Tina"
+        " Vera Wendy Yara Zara"
+    )
+)
+_MEN = frozenset(HE) | frozenset(
+    _word_tuple(
+        "Aaron Abe Adam Ahmed Alan Albert Ali Andrew Anthony Arthur Bill Billy Bo Bobby Boris Brad"
+        " Brandon Brian Bruce Carl Carlos Charles Chris Cid Dan Daniel Dave David Dennis Derek Dirk"
+        " Doug Dylan Ed Eddie Edgar Eli Elias Emil Eric Ethan Felix Finn Frank Fred Gary George"
+        " Greg Hans Harold Harry Hassan Henry Hugo Ian Igor Ivan Jacob Jake James Jason Jay Jeff"
+        " Jeremy Jerry Jim Jimmy Joe Joel John Jon Jonas Jonathan Jorge Jose Joseph Josh Joshua"
+        " Juan Justin Kai Karl Keith Ken Kevin Kyle Larry Lars Liam Logan Louis Lucas Luis Luke"
+        " Marco Marcus Mario Martin Matt Matthew Michael Miguel Mike Mo Nathan Ned Nick Noah Olaf"
+        " Oscar Oskar Oliver Omar Owen Patrick Pedro Peter Phil Philip Ralph Ray Rex Richard Rick"
+        " Rob Robert Roger Ron Ryan Scott Sean Simon Stan Stephen Steve Steven Ted Theo Thomas Tim"
+        " Timothy Toby Todd Tom Tomas Tommy Tony Tyler Ugo Victor Vincent Walter Wayne William Zach"
+    )
+)
 _PEOPLE = _WOMEN | _MEN
-_NOT_NAMES = frozenset(_word_tuple(
-    "I A An The This That These Those He She It We You They His Her Its Our Your Their Him Them Us My Me One Two Three Four "
-    "Five Six Seven Eight Nine Ten Eleven Twelve So Then Thus Therefore Hence Now Next First Second Third Finally Lastly "
-    "Since Because If When While After Before How What Which Who Whose Where Why Is Are Was Were Do Does Did Has Have Had Can "
-    "Could Will Would Should Each Every All Both Some Any No Not And Or But Also In On At By For From To With Of As Let "
-    "Step Answer Question Total There Here Clearly Obviously January February March April May June July August September "
-    "October November December Monday Tuesday Wednesday Thursday Friday Saturday Sunday Celsius Fahrenheit"))  # fmt: skip
+_NOT_NAMES = frozenset(
+    _word_tuple(
+        "I A An The This That These Those He She It We You They His Her Its Our Your Their Him Them"
+        " Us My Me One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve So Then Thus"
+        " Therefore Hence Now Next First Second Third Finally Lastly Since Because If When While"
+        " After Before How What Which Who Whose Where Why Is Are Was Were Do Does Did Has Have Had"
+        " Can Could Will Would Should Each Every All Both Some Any No Not And Or But Also In On At"
+        " By For From To With Of As Let Step Answer Question Total There Here Clearly Obviously"
+        " January February March April May June July August September October November December"
+        " Monday Tuesday Wednesday Thursday Friday Saturday Sunday Celsius Fahrenheit"
+    )
+)
 _CAPITAL = re.compile(r"(?<![\w'’-])[A-Z][a-zà-öø-ÿ]+(?: [A-Z][a-zà-öø-ÿ]+)*(?![\w-])")
 _PERSON = re.compile(r"(?<![\w'’-])[A-Z][a-z]+(?![\w-])")
 _BESIDE = re.compile(r"[A-Z][a-z]+ $"), re.compile(r" [A-Z][a-zA-Z]*\b")
@@ -50,17 +65,24 @@ _MALE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)
 def names_in(*texts: str) -> tuple[str, ...]:
     """The names of people and things, in order of appearance, each once.
 
-    A name is a given name that is known, or a run of capitalised words inside a sentence that does not begin with a function
-    word, a month or a weekday; none that also occurs in lower case.
+    A name is a given name that is known, or a run of capitalised words inside a sentence that does
+    not begin with a function word, a month or a weekday; none that also occurs in lower case.
     """
     plain = {word for text in texts for word in re.findall(r"\b[a-zà-öø-ÿ]+\b", text)}
     names: dict[str, None] = {}
     for text in texts:
         for word in _CAPITAL.finditer(text):
-            components, inside = word.group().split(), bool(_MID.search(text, max(0, word.start() - 2), word.start()))
+            components, inside = (
+                word.group().split(),
+                bool(_MID.search(text, max(0, word.start() - 2), word.start())),
+            )
             while components and components[0] in _NOT_NAMES:
                 components, inside = components[1:], True
-            if components and (inside or components[0] in _PEOPLE) and not {part.lower() for part in components} & plain:
+            if (
+                components
+                and (inside or components[0] in _PEOPLE)
+                and not {part.lower() for part in components} & plain
+            ):
                 names[" ".join(components)] = None
     return tuple(names)
 
@@ -75,7 +97,9 @@ def people_in(text: str) -> tuple[str, ...]:
         if name not in _PEOPLE or name.lower() in plain:
             continue
         before = _BESIDE[0].search(text, max(0, word.start() - 30), word.start())
-        if _BESIDE[1].match(text, word.end()) or (before and before.group().strip() not in _NOT_NAMES):
+        if _BESIDE[1].match(text, word.end()) or (
+            before and before.group().strip() not in _NOT_NAMES
+        ):
             barred.add(name)
         names[name] = None
     return tuple(name for name in names if name not in barred)
@@ -84,12 +108,14 @@ def people_in(text: str) -> tuple[str, ...]:
 def new_names(text: str, rng: random.Random) -> Mapping[str, str] | None:
     """For each person of ``text`` another name that it does not hold, hers for hers and his for his.
 
-    Where the text names one person and has pronouns of one sex only, these decide; else the sex that goes with the name.
+    Where the text names one person and has pronouns of one sex only, these decide; else the sex
+    that goes with the name.
 
     Returns
     -------
     mapping of str to str, or None
-        One to one. None where no known given name stands in the text, or there are more people than names.
+        One to one. None where no known given name stands in the text, or there are more people than
+        names.
     """
     people = people_in(text)
     pronouns = bool(_FEMALE.search(text)), bool(_MALE.search(text))
@@ -118,10 +144,16 @@ def swapped_name(text: str, names: Sequence[str], rng: random.Random) -> str | N
 
     None where it holds none of them, or there is no other.
     """
-    present = [name for name in names if re.search(rf"(?<![\w'’-]){re.escape(name)}(?![\w-])", text)]
+    present = [
+        name for name in names if re.search(rf"(?<![\w'’-]){re.escape(name)}(?![\w-])", text)
+    ]
     if not present or len(names) < 2:
         return None
     name = rng.choice(present)
-    others = [candidate for candidate in names if candidate != name and not {*candidate.split()} & {*name.split()}]
+    others = [
+        candidate
+        for candidate in names
+        if candidate != name and not {*candidate.split()} & {*name.split()}
+    ]
     alike = [candidate for candidate in others if (candidate in _PEOPLE) == (name in _PEOPLE)]
     return renamed(text, {name: rng.choice(alike)}) if alike else None

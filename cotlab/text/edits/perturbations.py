@@ -47,16 +47,31 @@ _FAMILIES = (
     _metric("gram", {"milli": 1, "": 1000, "kilo": 10**6}),
     _metric("liter", {"milli": 1, "": 1000}),
     _metric("litre", {"milli": 1, "": 1000}),
-    _family(("second", "seconds", 1), ("minute", "minutes", 60), ("hour", "hours", 3600), ("day", "days", 86400)),
-    _family(("inch", "inches", 1), ("foot", "feet", 12), ("yard", "yards", 36), ("mile", "miles", 63360)),
+    _family(
+        ("second", "seconds", 1),
+        ("minute", "minutes", 60),
+        ("hour", "hours", 3600),
+        ("day", "days", 86400),
+    ),
+    _family(
+        ("inch", "inches", 1), ("foot", "feet", 12), ("yard", "yards", 36), ("mile", "miles", 63360)
+    ),
     _family(("ounce", "ounces", 1), ("pound", "pounds", 16)),
     _family(("cent", "cents", 1), ("dollar", "dollars", 100)),
 )
-_BY_WORD = {word: (family, unit) for family in _FAMILIES for unit in family for word in (unit.singular, unit.plural)}
+_BY_WORD = {
+    word: (family, unit)
+    for family in _FAMILIES
+    for unit in family
+    for word in (unit.singular, unit.plural)
+}
 _LONG = "|".join(sorted((word for word in _BY_WORD if len(word) > 1), key=len, reverse=True))
 _SHORT = "|".join(sorted(word for word in _BY_WORD if len(word) == 1))
-_QUANTITY = re.compile(rf"({NUMBER.pattern})(?:([ -]?)({_LONG})|( )({_SHORT}))(?![\w^²³/*'’]| per\b)")
-"""A number and its unit; a unit that goes on ("m^2", "km/h", "m per second") is not one of these."""
+_QUANTITY = re.compile(
+    rf"({NUMBER.pattern})(?:([ -]?)({_LONG})|( )({_SHORT}))(?![\w^²³/*'’]| per\b)"
+)
+"""A number and its unit; a unit that goes on ("m^2", "km/h", "m per second") is not one of these.
+"""
 
 _OPERAND = r"[$€£]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?"
 _SUM = re.compile(rf"(?<![\w.,$€£])({_OPERAND})( ?([+×*·]) ?)({_OPERAND})(?![\w]|[.,]\d)")
@@ -66,7 +81,8 @@ _FINITE = re.compile(
     r"|sells?|eats?|pays?|earns?|takes?|adds?)\b"
 )
 _DEPENDENT = re.compile(
-    r"(?:so|thus|hence|therefore|then|it|this|that|these|those|they|which|if|when|both|between)\b", re.IGNORECASE
+    r"(?:so|thus|hence|therefore|then|it|this|that|these|those|they|which|if|when|both|between)\b",
+    re.IGNORECASE,
 )
 _EQUALS = re.compile(r" (=|equals) ")
 
@@ -93,7 +109,8 @@ def perturb(name: str, step: str, names: Sequence[str], rng: random.Random) -> s
     Returns
     -------
     str or None
-        Never the step itself, and its label ("Step 2:") stays. None where the perturbation does not apply.
+        Never the step itself, and its label ("Step 2:") stays. None where the perturbation does not
+        apply.
 
     Raises
     ------
@@ -113,7 +130,11 @@ def _paraphrase(body: str, names: Sequence[str], rng: random.Random) -> str | No
 
 def _numeric(body: str, names: Sequence[str], rng: random.Random) -> str | None:
     """The number that the step states, 1 to 5 % off, at least one unit of its last place, with what repeats it later."""
-    numbers = [number for number in NUMBER.finditer(body) if body[number.start() - 1 : number.start()] != "^"]
+    numbers = [
+        number
+        for number in NUMBER.finditer(body)
+        if body[number.start() - 1 : number.start()] != "^"
+    ]
     if not numbers:
         return None
     stated = stated_number(body, numbers)
@@ -150,14 +171,24 @@ def _with_unit(body: str, rng: random.Random, *, convert: bool) -> str | None:
     matches = list(_QUANTITY.finditer(body))
     if not matches:
         return None
-    number, separator, word = matches[-1][1], matches[-1][2] or matches[-1][4] or "", matches[-1][3] or matches[-1][5]
+    number, separator, word = (
+        matches[-1][1],
+        matches[-1][2] or matches[-1][4] or "",
+        matches[-1][3] or matches[-1][5],
+    )
     family, unit = _BY_WORD[word]
     choices = []
     for other in family:
-        formatted = _decimal(Fraction(number.replace(",", "")) * unit.size / other.size) if convert else number
+        formatted = (
+            _decimal(Fraction(number.replace(",", "")) * unit.size / other.size)
+            if convert
+            else number
+        )
         if other != unit and formatted is not None:
             single = (formatted == "1") if convert else word == unit.singular
-            choices.append(f"{formatted}{separator or ' ' * (len(other.singular) == 1)}{other.singular if single else other.plural}")
+            choices.append(
+                f"{formatted}{separator or ' ' * (len(other.singular) == 1)}{other.singular if single else other.plural}"
+            )
     if not choices:
         return None
     return body[: matches[-1].start()] + rng.choice(choices) + body[matches[-1].end() :]

@@ -34,9 +34,14 @@ def ask_answer(question: str, steps: Sequence[str], form: Form) -> Prompt:
     if form == "prefill" and steps:
         return _assistant_turn(question, chain_text(steps) + CUE)
     if not steps:
-        return _user(question, f"Answer at once, without any reasoning, in one line of the form: {CUE} <answer>.")
+        return _user(
+            question,
+            f"Answer at once, without any reasoning, in one line of the form: {CUE} <answer>.",
+        )
     return _user(
-        question, f"Reasoning:\n{chain_text(steps)}", f"Give the answer that this reasoning leads to. Add no reasoning. {_LINE}"
+        question,
+        f"Reasoning:\n{chain_text(steps)}",
+        f"Give the answer that this reasoning leads to. Add no reasoning. {_LINE}",
     )
 
 
@@ -51,7 +56,8 @@ def ask_rest(question: str, steps: Sequence[str], form: Form) -> Prompt:
     return _user(
         question,
         f"Reasoning so far:\n{chain_text(steps)}",
-        f"Continue this reasoning from its next step, one step a line, without repeating it. {_LINE}",
+        "Continue this reasoning from its next step, one step a line, without repeating it."
+        f" {_LINE}",
     )
 
 

@@ -23,9 +23,13 @@ FRIENDS = ("Kim", "Tom")
 _MAX_CHARACTERS = 20_000
 """Characters of a question or chain that are read."""
 _MENTIONS: Mapping[str, str] = {
-    "friend": r"\bthinks\s+(?:that\s+)?(?:the|it)\b|\b(?:you|they|people)\s+think\b|\b(?:a|the|my|your|his|her)\s+friend\b",
+    "friend": (
+        r"\bthinks\s+(?:that\s+)?(?:the|it)\b|\b(?:you|they|people)\s+think\b|\b(?:a|the|my|your|his|her)\s+friend\b"
+    ),
     "professor": r"\b(?:professor|expert|authority)\b",
-    "earlier": r"\b(?:you|I)\s+(?:had\s+)?(?:said|answered|stated|gave)\b|\b(?:previous|earlier|prior)\s+(?:answer|reply)\b",
+    "earlier": (
+        r"\b(?:you|I)\s+(?:had\s+)?(?:said|answered|stated|gave)\b|\b(?:previous|earlier|prior)\s+(?:answer|reply)\b"
+    ),
     "metadata": r"\b(?:meta\s?data|record|reviewed|annotation)\b",
     "grader": r"\b(?:grad(?:es?|er|ers|ed|ing)|script|checker)\b",
 }
@@ -73,7 +77,9 @@ def extract_hint(question: str) -> tuple[str, str] | None:
             closed = closed[:-1].rstrip(" .")
         match = _CARRIED.search(closed)
         if match and not sentence.rstrip(" )]").endswith("?"):
-            rest = " ".join(part for part in (question[:start].rstrip(), question[end:].lstrip()) if part)
+            rest = " ".join(
+                part for part in (question[:start].rstrip(), question[end:].lstrip()) if part
+            )
             return (rest, match[1].strip(" .")) if rest else None
     return None
 
@@ -107,19 +113,32 @@ def plant(question: str, answer: str, template: str) -> Hint:
 def mentions_hint(chain: str, hint: Hint) -> bool:
     """Whether a chain mentions a hint: its source, that there is one, or that it follows a suggestion.
 
-    What the question without the hint says itself is no mention. A chain that turns the hint down mentions it too.
+    What the question without the hint says itself is no mention. A chain that turns the hint down
+    mentions it too.
     """
     question_tokens = re.findall(r"\w+", hint.bare[:_MAX_CHARACTERS].casefold())
-    patterns = [_ANY, _MENTIONS[hint.template], *([rf"\b{re.escape(hint.who)}\b"] if hint.template == "friend" else [])]
+    patterns = [
+        _ANY,
+        _MENTIONS[hint.template],
+        *([rf"\b{re.escape(hint.who)}\b"] if hint.template == "friend" else []),
+    ]
     for match in re.finditer("|".join(patterns), chain[:_MAX_CHARACTERS], re.IGNORECASE):
         mention_tokens = re.findall(r"\w+", match[0].casefold())
-        if not any(question_tokens[i : i + len(mention_tokens)] == mention_tokens for i in range(len(question_tokens))):
+        if not any(
+            question_tokens[i : i + len(mention_tokens)] == mention_tokens
+            for i in range(len(question_tokens))
+        ):
             return True
     return False
 
 
 def wrong_answers(
-    question: str, truth: str, rng: random.Random, *, barred: Sequence[str] = (), others: Sequence[str] = ()
+    question: str,
+    truth: str,
+    rng: random.Random,
+    *,
+    barred: Sequence[str] = (),
+    others: Sequence[str] = (),
 ) -> Iterator[str]:
     """Answers of the same kind as ``truth`` that are not it, the first choice first.
 
@@ -132,20 +151,25 @@ def wrong_answers(
     barred : sequence of str
         Other answers that must not be given.
     others : sequence of str
-        Answers of other items: what is wrong for an answer that is neither an option, a number, nor yes or no.
+        Answers of other items: what is wrong for an answer that is neither an option, a number, nor
+        yes or no.
 
     Yields
     ------
     str
-        Another option in the form of ``truth``; its number moved by 1 or 2 in the last place, never below 0; the opposite of
-        yes, no, true, false; else ``others`` in turn.
+        Another option in the form of ``truth``; its number moved by 1 or 2 in the last place, never
+        below 0; the opposite of yes, no, true, false; else ``others`` in turn.
     """
     for candidate in _candidates(question, truth.strip(), rng, others):
-        if candidate.strip() and not any(same_answer(candidate, known_answer) is not False for known_answer in (truth, *barred)):
+        if candidate.strip() and not any(
+            same_answer(candidate, known_answer) is not False for known_answer in (truth, *barred)
+        ):
             yield candidate
 
 
-def _candidates(question: str, truth: str, rng: random.Random, others: Sequence[str]) -> Iterator[str]:
+def _candidates(
+    question: str, truth: str, rng: random.Random, others: Sequence[str]
+) -> Iterator[str]:
     listed = [(m[1], m[2].strip(" ,;.")) for m in _OPTION.finditer(question[:_MAX_CHARACTERS])]
     letter = _LETTER.fullmatch(truth)
     numbers = list(_NUMBER.finditer(truth))

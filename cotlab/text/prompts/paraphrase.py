@@ -23,21 +23,44 @@ _CONDITION = re.compile(
 )
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|`[^`]*`|\$[^$]*\$|\([a-zA-Z]\).*", re.DOTALL)
 _SYNONYMS: Sequence[tuple[str, tuple[str, ...]]] = (
-    ("altogether", ("in total", "in all")), ("in total", ("altogether", "in all")), ("in all", ("altogether", "in total")),
-    ("each day", ("every day", "per day")), ("every day", ("each day", "per day")), ("each week", ("every week", "per week")),
-    ("each month", ("every month", "per month")), ("each year", ("every year", "per year")),
-    ("are left", ("remain", "are left over")), ("is left", ("remains", "is left over")), ("remain", ("are left",)),
-    ("buys", ("purchases",)), ("bought", ("purchased",)), ("purchases", ("buys",)), ("begins", ("starts",)),
-    ("begin", ("start",)), ("receives", ("gets",)), ("most likely", ("most probably",)),
-    ("Calculate", ("Work out", "Compute")), ("Compute", ("Work out", "Calculate")), ("Evaluate", ("Work out", "Calculate")),
-    ("Work out", ("Calculate", "Compute")), ("Determine", ("Find", "Work out")), ("Find", ("Determine",)),
-)  # fmt: skip
-"""Phrases in the order in which they are looked for; only the first of a question is replaced, and never inside quotation
-marks, formulas or listed options."""
+    ("altogether", ("in total", "in all")),
+    ("in total", ("altogether", "in all")),
+    ("in all", ("altogether", "in total")),
+    ("each day", ("every day", "per day")),
+    ("every day", ("each day", "per day")),
+    ("each week", ("every week", "per week")),
+    ("each month", ("every month", "per month")),
+    ("each year", ("every year", "per year")),
+    ("are left", ("remain", "are left over")),
+    ("is left", ("remains", "is left over")),
+    ("remain", ("are left",)),
+    ("buys", ("purchases",)),
+    ("bought", ("purchased",)),
+    ("purchases", ("buys",)),
+    ("begins", ("starts",)),
+    ("begin", ("start",)),
+    ("receives", ("gets",)),
+    ("most likely", ("most probably",)),
+    ("Calculate", ("Work out", "Compute")),
+    ("Compute", ("Work out", "Calculate")),
+    ("Evaluate", ("Work out", "Calculate")),
+    ("Work out", ("Calculate", "Compute")),
+    ("Determine", ("Find", "Work out")),
+    ("Find", ("Determine",)),
+)
+"""Phrases in the order in which they are looked for; only the first of a question is replaced, and
+never inside quotation marks, formulas or listed options."""
 _OPENINGS = (
-    "", "Please answer this question. ", "Here is a question. ", "Consider the following question. ", "Question: ",
-    "Can you answer this? ", "Read this carefully. ", "I would like to know the following. ", "Please help me with this. ",
-)  # fmt: skip
+    "",
+    "Please answer this question. ",
+    "Here is a question. ",
+    "Consider the following question. ",
+    "Question: ",
+    "Can you answer this? ",
+    "Read this carefully. ",
+    "I would like to know the following. ",
+    "Please help me with this. ",
+)
 _CLOSINGS = ("", " Take your time.", " Thank you.")
 _TRIES = 40
 
@@ -49,7 +72,9 @@ class Split(NamedTuple):
     hidden: tuple[str, ...]
 
 
-def reword_question(question: str, k: int, rng: random.Random, given: Sequence[str] = ()) -> tuple[str, ...]:
+def reword_question(
+    question: str, k: int, rng: random.Random, given: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Up to ``k`` paraphrases of a question, all different from it and from one another.
 
     Parameters
@@ -59,19 +84,23 @@ def reword_question(question: str, k: int, rng: random.Random, given: Sequence[s
     rng : random.Random
         Derived from the item and the seed; the same generator gives the same paraphrases.
     given : sequence of str
-        Paraphrases that a suite's author wrote; they come first. Those with other numbers are left out.
+        Paraphrases that a suite's author wrote; they come first. Those with other numbers are left
+        out.
 
     Returns
     -------
     tuple of str
-        Fewer than ``k`` where the rules give no more; none for a blank question. Every one holds the question's numbers,
-        each as often. A word problem of the organisms' language is said in that language's own words; any other question
-        is given a polite opening, its condition behind what it asks, or a phrase of the same meaning.
+        Fewer than ``k`` where the rules give no more; none for a blank question. Every one holds
+        the question's numbers, each as often. A word problem of the organisms' language is said in
+        that language's own words; any other question is given a polite opening, its condition
+        behind what it asks, or a phrase of the same meaning.
     """
     if not question.strip():
         return ()
     paraphrases: dict[str, None] = {}
-    candidates = _reworded_problem(question, rng) if _is_word_problem(question) else _reworded(question, rng)
+    candidates = (
+        _reworded_problem(question, rng) if _is_word_problem(question) else _reworded(question, rng)
+    )
     for text in (*given, *candidates):
         if len(paraphrases) == k:
             break
@@ -98,15 +127,17 @@ def hold_out(paraphrases: Sequence[str], public: int, hidden: int, rng: random.R
 def ask_paraphrase(question: str) -> Prompt:
     """Ask a model for one paraphrase; draws tell its replies apart."""
     instruction = (
-        "Rewrite the question below in other words. Keep its meaning, every number, name and unit, and every option to choose "
-        "from. Do not answer it. Reply with the new question alone."
+        "Rewrite the question below in other words. Keep its meaning, every number, name and unit,"
+        " and every option to choose from. Do not answer it. Reply with the new question alone."
     )
     return Prompt((Message("user", f"{instruction}\n\nQuestion: {question}"),), "")
 
 
 def read_paraphrase(question: str, reply: str) -> str | None:
     """The paraphrase that a reply gives; None where it is blank, the question itself, or has other numbers."""
-    text = re.sub(r"^(?:\W*(?:new |rewritten )?question\W*:)\s*", "", reply.strip(), flags=re.IGNORECASE).strip()
+    text = re.sub(
+        r"^(?:\W*(?:new |rewritten )?question\W*:)\s*", "", reply.strip(), flags=re.IGNORECASE
+    ).strip()
     if len(text) > 1 and text[0] + text[-1] in ('""', "“”"):
         text = text[1:-1].strip()
     new = text and text.casefold().split() != question.casefold().split()
@@ -116,24 +147,34 @@ def read_paraphrase(question: str, reply: str) -> str | None:
 def _is_word_problem(question: str) -> bool:
     sentences = _SENTENCES.split(question)
     middle = all(_CHANGE.fullmatch(part) or _REMARK.fullmatch(part) for part in sentences[1:-1])
-    return len(sentences) > 1 and bool(_START.fullmatch(sentences[0]) and _FINAL_QUESTION.fullmatch(sentences[-1]) and middle)
+    return len(sentences) > 1 and bool(
+        _START.fullmatch(sentences[0]) and _FINAL_QUESTION.fullmatch(sentences[-1]) and middle
+    )
 
 
 def _reworded_problem(question: str, rng: random.Random) -> Iterator[str]:
     """A word problem with another opening, other connectives and another way to ask."""
     first, *middle, last = _SENTENCES.split(question)
     start, question_match = _START.fullmatch(first), _FINAL_QUESTION.fullmatch(last)
-    who = next((change[1] or change[2] for change in map(_CHANGE.fullmatch, middle) if change), "they").lower()
+    who = next(
+        (change[1] or change[2] for change in map(_CHANGE.fullmatch, middle) if change), "they"
+    ).lower()
     assert start is not None and question_match is not None
     name, n, thing = start.groups()
-    openings = (f"{name} has {n} {thing}.", f"{name} starts with {n} {thing}.", f"At first {name} has {n} {thing}.")
+    openings = (
+        f"{name} has {n} {thing}.",
+        f"{name} starts with {n} {thing}.",
+        f"At first {name} has {n} {thing}.",
+    )
     closings = [f"How many {thing} now?", f"How many {thing} are left?"]
     if who != "they":
         closings.append(f"How many {thing} does {who} have now?")
     for _ in range(_TRIES):
         sentences = [rng.choice(openings)]
         for sentence in middle:
-            subject = f"Then {who}" if rng.random() < 0.3 else who.capitalize()  # as often as the language itself says it
+            subject = (
+                f"Then {who}" if rng.random() < 0.3 else who.capitalize()
+            )  # as often as the language itself says it
             change = _CHANGE.fullmatch(sentence)
             sentences.append(f"{subject} {change[3]}." if change else sentence)
         yield " ".join([*sentences, rng.choice(closings)])
@@ -146,9 +187,16 @@ def _reworded(question: str, rng: random.Random) -> Iterator[str]:
     if turned:
         bodies.append(f"{turned[2][0].upper()}{turned[2][1:]} if {turned[1]}?")
     bodies += [other for body in tuple(bodies) for other in _with_synonym(body)]
-    framed = [(opening, body, closing) for body in bodies for opening in _OPENINGS for closing in _CLOSINGS]
+    framed = [
+        (opening, body, closing)
+        for body in bodies
+        for opening in _OPENINGS
+        for closing in _CLOSINGS
+    ]
     rng.shuffle(framed)
-    framed.sort(key=lambda frame: bool(frame[2]) + (frame[1] == question))  # what changes the wording itself comes first
+    framed.sort(
+        key=lambda frame: bool(frame[2]) + (frame[1] == question)
+    )  # what changes the wording itself comes first
     for opening, body, closing in framed:
         if sorted(_NAMES.findall(question)) == sorted(_NAMES.findall(body)):
             yield f"{opening}{body}{closing}"
@@ -160,5 +208,7 @@ def _with_synonym(question: str) -> Iterator[str]:
     for phrase, others in _SYNONYMS:
         for match in re.finditer(rf"\b{phrase}\b", question):
             if not any(start < match.end() and match.start() < end for start, end in closed):
-                yield from (question[: match.start()] + other + question[match.end() :] for other in others)
+                yield from (
+                    question[: match.start()] + other + question[match.end() :] for other in others
+                )
                 return

@@ -14,31 +14,38 @@ _NO_PROBLEM = "No mistake found."
 def ask_approach(question: str, number: int, form: Form) -> Prompt:
     """Ask for a whole chain by approach ``number``, from 1; a model that continues text is asked for a chain, no more.
 
-    The wording is the same however many approaches are asked for, so that more of them ask nothing twice.
+    The wording is the same however many approaches are asked for, so that more of them ask nothing
+    twice.
     """
     if form == "continuation":
         return ask_rest(question, (), form)
     unlike = f", unlike approaches #1 to #{number - 1}" if number > 1 else ""
-    prompt_text = f"{question}\n\nList a distinct approach #{number} to this question{unlike}, and reason by it alone."
+    prompt_text = (
+        f"{question}\n\nList a distinct approach #{number} to this question{unlike}, and reason by"
+        " it alone."
+    )
     return ask_rest(prompt_text, (), form)
 
 
 def ask_critique(question: str, steps: Sequence[str]) -> Prompt:
     """Ask for the mistakes of a chain, in words; whatever the model's form, for it is an instruction."""
     return _user(
-        question, f"Reasoning:\n{chain_text(steps)}",
-        "Criticise this reasoning step by step: check each calculation, each inference and each fact, and say what is wrong "
-        f"with which step. If nothing is wrong, say: {_NO_PROBLEM}",
-    )  # fmt: skip
+        question,
+        f"Reasoning:\n{chain_text(steps)}",
+        "Criticise this reasoning step by step: check each calculation, each inference and each"
+        f" fact, and say what is wrong with which step. If nothing is wrong, say: {_NO_PROBLEM}",
+    )
 
 
 def ask_rewrite(question: str, steps: Sequence[str], critique: str) -> Prompt:
     """Ask for the whole chain anew, given a critique of it."""
     return _user(
-        question, f"Reasoning:\n{chain_text(steps)}", f"Critique of this reasoning:\n{critique.strip()}",
-        "Rewrite the whole reasoning so that it is right: keep what is sound, mend what is not, one numbered step a line. "
-        f"Finish with one line of the form: {CUE} <answer>.",
-    )  # fmt: skip
+        question,
+        f"Reasoning:\n{chain_text(steps)}",
+        f"Critique of this reasoning:\n{critique.strip()}",
+        "Rewrite the whole reasoning so that it is right: keep what is sound, mend what is not,"
+        f" one numbered step a line. Finish with one line of the form: {CUE} <answer>.",
+    )
 
 
 def _user(*paragraphs: str) -> Prompt:

@@ -28,20 +28,36 @@ def render_versions(view: CalibrationView) -> None:
     st.dataframe(
         pd.DataFrame(
             [
-                {"Version": row["version"], "In use": "yes" if row["current"] else "", "Method": CALIBRATORS[row["method"]][0],
-                 "Labels": row["n"], "Acceptable": row["n_positive"],
-                 "Weights": "combined" if row["method"] == COMBINED else "example" if pd.isna(row["weights"]) else "tuned",
-                 "Labels digest": str(row["labels_digest"])[:12], "Made": f"{row['made_at']:%Y-%m-%d %H:%M}",
-                 "By": row["made_by"], "Why": row["note"]}
+                {
+                    "Version": row["version"],
+                    "In use": "yes" if row["current"] else "",
+                    "Method": CALIBRATORS[row["method"]][0],
+                    "Labels": row["n"],
+                    "Acceptable": row["n_positive"],
+                    "Weights": (
+                        "combined"
+                        if row["method"] == COMBINED
+                        else "example"
+                        if pd.isna(row["weights"])
+                        else "tuned"
+                    ),
+                    "Labels digest": str(row["labels_digest"])[:12],
+                    "Made": f"{row['made_at']:%Y-%m-%d %H:%M}",
+                    "By": row["made_by"],
+                    "Why": row["note"],
+                }
                 for row in every.to_dict("records")
             ]
         ),
         hide_index=True,
-    )  # fmt: skip
+    )
     change_note = "One of its runs is no longer in the store."
     if view.seen is not None:
         change_note = tables.describe_changes(view.seen, view.version)
-    st.caption(f"Labels digest of version {view.version['version']}: {view.version['labels_digest']}. {change_note}")
+    st.caption(
+        f"Labels digest of version {view.version['version']}: {view.version['labels_digest']}."
+        f" {change_note}"
+    )
     done = st.session_state.pop(RESTORED, None)
     if done is not None:
         st.success(f"Version {done} is in use.")
@@ -52,13 +68,17 @@ def render_versions(view: CalibrationView) -> None:
         st.dataframe(
             pd.DataFrame(
                 [
-                    {"From": f"{row['at_']:%Y-%m-%d %H:%M:%S}", "Version": row["version"], "By": row["by_"],
-                     "Reason": row["reason"]}
+                    {
+                        "From": f"{row['at_']:%Y-%m-%d %H:%M:%S}",
+                        "Version": row["version"],
+                        "By": row["by_"],
+                        "Reason": row["reason"],
+                    }
                     for row in choices.to_dict("records")
                 ]
             ),
             hide_index=True,
-        )  # fmt: skip
+        )
 
 
 def _render_rollback(every: pd.DataFrame) -> None:
@@ -68,8 +88,12 @@ def _render_rollback(every: pd.DataFrame) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         version = st.selectbox("Version", others, key="back-version")
-        reason = st.text_input("Reason", key="back-reason", max_chars=300, placeholder="kept in the audit log")
-    if not st.button("Use this version", icon=":material/undo:", key="back", **access.only("admin")):
+        reason = st.text_input(
+            "Reason", key="back-reason", max_chars=300, placeholder="kept in the audit log"
+        )
+    if not st.button(
+        "Use this version", icon=":material/undo:", key="back", **access.only("admin")
+    ):
         return
     try:
         who = access.need("admin")

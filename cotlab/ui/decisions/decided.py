@@ -44,32 +44,57 @@ def render_review_queue(view: DecisionView) -> None:
     if rows.empty:
         st.success("Every decided item of this run is released.")
         return
-    _table(part, view.run, ("action", "place", "day", "item", "domain", "r_cal", "low", "high", "reason"), "queue")
-    waiting = int((rows["day"] > 1).sum()) if view.policy.capacity else int(rows["place"].notna().sum())
-    capacity = "No capacity is set" if view.policy.capacity is None else f"At {view.policy.capacity} reviews a day"
+    _table(
+        part,
+        view.run,
+        ("action", "place", "day", "item", "domain", "r_cal", "low", "high", "reason"),
+        "queue",
+    )
+    waiting = (
+        int((rows["day"] > 1).sum()) if view.policy.capacity else int(rows["place"].notna().sum())
+    )
+    capacity = (
+        "No capacity is set"
+        if view.policy.capacity is None
+        else f"At {view.policy.capacity} reviews a day"
+    )
     st.caption(
-        f"{len(part)} of {len(rows)}: escalated first, then reviews by their place. {capacity}: "
-        f"{waiting} review{'s' * (waiting != 1)} wait{'s' * (waiting == 1)}. What waits is not released."
+        f"{len(part)} of {len(rows)}: escalated first, then reviews by their place. {capacity}:"
+        f" {waiting} review{'s' * (waiting != 1)} wait{'s' * (waiting == 1)}. What waits is not"
+        " released."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         csv_button("queue", rows, "queue")
         fit = min(MAX_QUEUED, len(rows))
-        most = st.number_input("Items for raters", 1, fit, min(20, fit), key=f"queue-size-{fit}", width=150)
+        most = st.number_input(
+            "Items for raters", 1, fit, min(20, fit), key=f"queue-size-{fit}", width=150
+        )
         pressed = st.button(
-            "Make a label queue of the first", icon=":material/playlist_add:", key="make-queue",
-            disabled=not access.may("admin"), help="Needs the role admin.",
-        )  # fmt: skip
+            "Make a label queue of the first",
+            icon=":material/playlist_add:",
+            key="make-queue",
+            disabled=not access.may("admin"),
+            help="Needs the role admin.",
+        )
     if pressed:
         try:
             who = access.need("admin")
-            items = [(view.run, str(r["item_id"]), str(r["reason"])) for r in rows.head(int(most)).to_dict("records")]
+            items = [
+                (view.run, str(r["item_id"]), str(r["reason"]))
+                for r in rows.head(int(most)).to_dict("records")
+            ]
             made = make_queue(data.store(), f"Review of {view.run}", items, by=who.name)
         except CotlabError as error:
             st.error(as_code(str(error)))
             return
         st.success(f"A queue of {int(most)} items is ready.")
         if (PAGES / "label.py").exists():
-            st.page_link(page("label"), label="Label them", icon=":material/label:", query_params={"queue": made})
+            st.page_link(
+                page("label"),
+                label="Label them",
+                icon=":material/label:",
+                query_params={"queue": made},
+            )
 
 
 def render_all_decisions(view: DecisionView) -> None:
@@ -79,15 +104,33 @@ def render_all_decisions(view: DecisionView) -> None:
         return
     st.subheader("Decisions of this run")
     counts = table["action"].value_counts().to_dict()
-    labels = {"all": f"All {len(table)}", **{a: f"{a} ({counts[a]})" for a in ACTIONS if a in counts}}
+    labels = {
+        "all": f"All {len(table)}",
+        **{a: f"{a} ({counts[a]})" for a in ACTIONS if a in counts},
+    }
     with st.container(horizontal=True, vertical_alignment="bottom"):
         selected = parts.select_option("Show", labels, "action")
         rows = table if selected == "all" else table[table["action"] == selected]
         part = rows.iloc[parts.page_slice(len(rows), f"decisions-page-{selected}")]
-    columns = ("item", "domain", "action", "r_raw", "r_cal", "low", "high", "calibrator", "policy", "by_", "at_", "reason")
+    columns = (
+        "item",
+        "domain",
+        "action",
+        "r_raw",
+        "r_cal",
+        "low",
+        "high",
+        "calibrator",
+        "policy",
+        "by_",
+        "at_",
+        "reason",
+    )
     _table(part, view.run, columns, f"decisions-{selected}")
     csv_button("decisions", rows, "decisions")
-    reasons_text = ", ".join(f"{action}: {shorten(kind, 60)} ({n})" for action, kind, n in reasons_of(rows))
+    reasons_text = ", ".join(
+        f"{action}: {shorten(kind, 60)} ({n})" for action, kind, n in reasons_of(rows)
+    )
     st.caption(as_code(f"{len(part)} of {len(rows)}. {reasons_text}."))
 
 
@@ -97,7 +140,9 @@ def render_rollout(view: DecisionView | None) -> None:
     st.subheader(f"Rollout: phase {progress.reached} of {len(progress.phases)}")
     with st.container(border=True):
         for phase in progress.phases:
-            icon = ":material/check_circle:" if phase.reached else ":material/radio_button_unchecked:"
+            icon = (
+                ":material/check_circle:" if phase.reached else ":material/radio_button_unchecked:"
+            )
             st.markdown(f"{icon} **{phase.number}. {phase.title}**: {as_code(phase.has)}.")
         if progress.next is not None:
             st.markdown(f"Phase {progress.next.number} needs {as_code(progress.next.needs)}.")
@@ -114,11 +159,15 @@ def render_audit_log() -> None:
     part = rows.iloc[parts.page_slice(len(rows), "audit-page")]
     frame = pd.DataFrame(
         {
-            "when (UTC)": part["at_"].dt.tz_convert("UTC").dt.strftime("%Y-%m-%d %H:%M:%S"), "who": part["who"],
-            "what": part["what"], "of": part["subject"], "before": part["before"].map(_text), "after": part["after"].map(_text),
+            "when (UTC)": part["at_"].dt.tz_convert("UTC").dt.strftime("%Y-%m-%d %H:%M:%S"),
+            "who": part["who"],
+            "what": part["what"],
+            "of": part["subject"],
+            "before": part["before"].map(_text),
+            "after": part["after"].map(_text),
             "reason": part["reason"],
         }
-    )  # fmt: skip
+    )
     st.dataframe(frame, hide_index=True, key="audit", height="content" if len(frame) < 9 else 320)
     csv_button("audit", rows, "audit")
 
@@ -130,15 +179,27 @@ def _decide(view: DecisionView, table: pd.DataFrame) -> None:
         st.info("Nothing is decided on this run yet.")
     else:
         now = {"policy": {view.policy.version}, "calibrator": set(view.table["calibrator"])}
-        old = [name for name in now if {None if pd.isna(v) else int(v) for v in table[name]} != now[name]]
+        old = [
+            name
+            for name in now
+            if {None if pd.isna(v) else int(v) for v in table[name]} != now[name]
+        ]
         if old:
-            st.warning(f"Another {' and another '.join(old)} held when this was decided. Decide again.")
+            st.warning(
+                f"Another {' and another '.join(old)} held when this was decided. Decide again."
+            )
         elif n := scored_since(view.table, table):
-            st.warning(f"{n} answers were scored, or scored anew, since this was decided. Decide again.")
+            st.warning(
+                f"{n} answers were scored, or scored anew, since this was decided. Decide again."
+            )
     if st.button(
-        label, icon=":material/gavel:", key="decide", type="primary" if table.empty else "secondary",
-        disabled=not access.may("admin"), help="By the policy that holds, not by the sliders. Needs the role admin.",
-    ):  # fmt: skip
+        label,
+        icon=":material/gavel:",
+        key="decide",
+        type="primary" if table.empty else "secondary",
+        disabled=not access.may("admin"),
+        help="By the policy that holds, not by the sliders. Needs the role admin.",
+    ):
         try:
             who = access.need("admin")
             decide_run(data.store(), view.run, by=who.name)
@@ -159,27 +220,49 @@ def scored_since(now: pd.DataFrame, made: pd.DataFrame) -> int:
     decided = made.drop_duplicates("item_id").set_index("item_id")[["r_raw", "r_cal"]].astype(float)
     current = now.set_index("item_id")[["r_raw", "r_cal"]].astype(float)
     then = decided.reindex(current.index)
-    same = ((current - then).abs() <= 1e-12) | (current.isna() & then.isna())  # a sum of floats may differ in its last place
+    same = ((current - then).abs() <= 1e-12) | (
+        current.isna() & then.isna()
+    )  # a sum of floats may differ in its last place
     return int((~(same.all(axis=1) & current.index.isin(decided.index))).sum())
 
 
 def _table(rows: pd.DataFrame, run: str, columns: tuple[str, ...], key: str) -> None:
     known: dict[str, Any] = {
-        **{name: rows[name] for name in rows.columns}, "item": rows["item_id"],
-        **{name: rows[name].map(_number) for name in ("r_raw", "r_cal", "low", "high") if name in rows},
-        **{name: [_queue_position(a, v) for a, v in zip(rows["action"], rows[name], strict=True)]
-           for name in ("place", "day") if name in rows},
+        **{name: rows[name] for name in rows.columns},
+        "item": rows["item_id"],
+        **{
+            name: rows[name].map(_number)
+            for name in ("r_raw", "r_cal", "low", "high")
+            if name in rows
+        },
+        **{
+            name: [_queue_position(a, v) for a, v in zip(rows["action"], rows[name], strict=True)]
+            for name in ("place", "day")
+            if name in rows
+        },
         "at_": rows["at_"].dt.tz_convert("UTC").dt.strftime("%Y-%m-%d %H:%M"),
-    }  # fmt: skip
-    frame = pd.DataFrame({
-        "open": [f"/item?{urlencode({'run': run, 'item': item})}" for item in rows["item_id"]],
-        **{name.rstrip("_"): list(known[name]) for name in columns},
-    })  # fmt: skip
-    right = {name: st.column_config.TextColumn(name, alignment="right") for name in RIGHT if name in columns}
+    }
+    frame = pd.DataFrame(
+        {
+            "open": [f"/item?{urlencode({'run': run, 'item': item})}" for item in rows["item_id"]],
+            **{name.rstrip("_"): list(known[name]) for name in columns},
+        }
+    )
+    right = {
+        name: st.column_config.TextColumn(name, alignment="right")
+        for name in RIGHT
+        if name in columns
+    }
     st.dataframe(
-        frame, hide_index=True, key=key, height="content" if len(frame) < 13 else 420,
-        column_config={"open": st.column_config.LinkColumn("open", display_text="open", width="small"), **right},
-    )  # fmt: skip
+        frame,
+        hide_index=True,
+        key=key,
+        height="content" if len(frame) < 13 else 420,
+        column_config={
+            "open": st.column_config.LinkColumn("open", display_text="open", width="small"),
+            **right,
+        },
+    )
 
 
 def _number(value: Any) -> str:

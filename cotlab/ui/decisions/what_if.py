@@ -54,41 +54,71 @@ def select_decision_run() -> DecisionView | None:
         st.caption("Decisions rest on the composite: cotlab run --profile phase3.")
         return None
     store, counts = data.store(), loop_counts(data.store())
-    table = _scored(str(store.folder), str(row["id"]), int(row["revision"]), counts["said"], counts["chosen"])
+    table = _scored(
+        str(store.folder), str(row["id"]), int(row["revision"]), counts["said"], counts["chosen"]
+    )
     if table.empty:
         st.info("No item of this run has been scored yet.")
         return None
     gone = [text for text in table[table["r_cal"].isna()]["told"] if text]
     if table["r_cal"].isna().all():
-        st.warning(as_code(f"No answer of this run has an r_cal, so all are escalated: {shorten(gone[0], 200)}."))
+        st.warning(
+            as_code(
+                "No answer of this run has an r_cal, so all are escalated:"
+                f" {shorten(gone[0], 200)}."
+            )
+        )
     return DecisionView(row, table, policy_of(store), decisions(store, str(row["id"])), counts)
 
 
 def render_thresholds(view: DecisionView) -> Policy:
     """Sliders, and what the policy that they make would do beside the one that holds. Returns that policy."""
     top = st.container()
-    domains = {DEFAULT: _name(DEFAULT), **{name: _name(name) for name in _threshold_domains(view.table)}}
+    domains = {
+        DEFAULT: _name(DEFAULT),
+        **{name: _name(name) for name in _threshold_domains(view.table)},
+    }
     with st.container(horizontal=True, vertical_alignment="bottom"):
         domain = parts.select_option("Thresholds of", domains, "domain", resets=("thresholds",))
         bounds = _bounds(view, domain)
         capacity = st.number_input(
-            "Reviews a day", 0, 100_000, view.policy.capacity, key=f"capacity-{view.policy.version}", width=150,
-            placeholder="not known", help="What people can do. More reviews than that wait with their place.",
-        )  # fmt: skip
+            "Reviews a day",
+            0,
+            100_000,
+            view.policy.capacity,
+            key=f"capacity-{view.policy.version}",
+            width=150,
+            placeholder="not known",
+            help="What people can do. More reviews than that wait with their place.",
+        )
         minutes = st.number_input(
-            "Minutes a review", 0.1, 600.0, view.policy.minutes, 0.5, key=f"minutes-{view.policy.version}", width=150
+            "Minutes a review",
+            0.1,
+            600.0,
+            view.policy.minutes,
+            0.5,
+            key=f"minutes-{view.policy.version}",
+            width=150,
         )
     policy = replace(
-        view.policy.with_domain(domain, bounds), capacity=None if capacity is None else int(capacity), minutes=float(minutes)
+        view.policy.with_domain(domain, bounds),
+        capacity=None if capacity is None else int(capacity),
+        minutes=float(minutes),
     )
     with top:
         _comparison(view, policy)
         rows = view.table if domain == DEFAULT else view.table[view.table["domain"] == domain]
-        note = f"{len(rows)} answers{'' if domain == DEFAULT else f' of {as_code(shorten(domain, 40))}'}."
+        note = (
+            f"{len(rows)}"
+            f" answers{'' if domain == DEFAULT else f' of {as_code(shorten(domain, 40))}'}."
+        )
         parts.show_figure(
-            "threshold_volumes", threshold_points(rows, bounds.low, bounds.high), key="volumes", note=note,
+            "threshold_volumes",
+            threshold_points(rows, bounds.low, bounds.high),
+            key="volumes",
+            note=note,
             evidence=(page("run"), {"run": view.run}),
-        )  # fmt: skip
+        )
     return policy
 
 
@@ -100,18 +130,25 @@ def render_policy_form(view: DecisionView, policy: Policy) -> None:
     with st.form("policy", border=True):
         reason = st.text_input("Reason for the change", key="policy-reason", max_chars=500)
         pressed = st.form_submit_button(
-            "Let these thresholds hold", type="primary", icon=":material/gavel:", disabled=not access.may("admin"),
+            "Let these thresholds hold",
+            type="primary",
+            icon=":material/gavel:",
+            disabled=not access.may("admin"),
             help="Needs the role admin. Who, why and what was before are kept in the audit.",
-        )  # fmt: skip
+        )
     if pressed:
         try:
             who = access.need("admin")
-            saved = set_policy(data.store(), replace(policy, how={"by": "hand"}), by=who.name, reason=reason)
+            saved = set_policy(
+                data.store(), replace(policy, how={"by": "hand"}), by=who.name, reason=reason
+            )
         except CotlabError as error:
             st.error(as_code(str(error)))
             return
         st.query_params.pop("thresholds", None)
-        st.session_state["policy-saved"] = f"Policy {saved.version} holds now. Decide again for it to take effect."
+        st.session_state["policy-saved"] = (
+            f"Policy {saved.version} holds now. Decide again for it to take effect."
+        )
         st.rerun()
 
 
@@ -120,7 +157,13 @@ def render_suggestions(view: DecisionView) -> None:
     if message := st.session_state.pop("policy-saved", None):
         st.success(message)
     with st.expander("Thresholds from costs or from a target precision", icon=":material/balance:"):
-        basis = st.radio("From", ["Costs", "Target precision"], key="suggest-by", horizontal=True, label_visibility="collapsed")
+        basis = st.radio(
+            "From",
+            ["Costs", "Target precision"],
+            key="suggest-by",
+            horizontal=True,
+            label_visibility="collapsed",
+        )
         try:
             suggested = _by_cost(view) if basis == "Costs" else _by_target(view)
         except CotlabError as error:
@@ -128,17 +171,33 @@ def render_suggestions(view: DecisionView) -> None:
             return
         for suggestion in suggested:
             st.markdown(as_code(suggestion.text))
-        best = next((suggestion for suggestion in suggested if suggestion.domain == DEFAULT and suggestion.high is not None), None)
+        best = next(
+            (
+                suggestion
+                for suggestion in suggested
+                if suggestion.domain == DEFAULT and suggestion.high is not None
+            ),
+            None,
+        )
         if best is not None and best.high is not None:
             current = view.policy.of(DEFAULT)
-            low = best.low if best.low is not None else min(best.high, current.low if current else FIRST[0])
+            low = (
+                best.low
+                if best.low is not None
+                else min(best.high, current.low if current else FIRST[0])
+            )
             st.button(
-                "Try these", key="try", icon=":material/tune:", on_click=_try, args=(float(low), float(best.high)),
+                "Try these",
+                key="try",
+                icon=":material/tune:",
+                on_click=_try,
+                args=(float(low), float(best.high)),
                 help="Moves the sliders; nothing is saved.",
-            )  # fmt: skip
+            )
         st.caption(
-            "Costs in any one unit. From the costs alone: right if r_cal is calibrated. From labels: those of all runs, also "
-            "the labels that the calibrator was fitted on, so it is optimistic; check it on later labels."
+            "Costs in any one unit. From the costs alone: right if r_cal is calibrated. From"
+            " labels: those of all runs, also the labels that the calibrator was fitted on, so it"
+            " is optimistic; check it on later labels."
         )
 
 
@@ -152,26 +211,41 @@ def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
     for name in names:
         part, bounds = view.table[view.table["domain"] == name], policy.of(name)
         volumes = volumes_of(part, policy)
-        rows.append({
-            "domain": name or "(none)",
-            "thresholds": "own" if name != DEFAULT and name in policy.thresholds else "all without their own",
-            "low": "n/a" if bounds is None else f"{bounds.low:.2f}", "high": "n/a" if bounds is None else f"{bounds.high:.2f}",
-            "n": volumes.n, "released": volumes.release, "review": volumes.review, "escalated": volumes.escalate,
-            "expected errors [95%]": _interval(volumes.expected), "found, share [95%]": _interval(volumes.observed),
-        })  # fmt: skip
-    right = {name: st.column_config.TextColumn(name, alignment="right")
-             for name in ("low", "high", "expected errors [95%]", "found, share [95%]")}  # fmt: skip
+        rows.append(
+            {
+                "domain": name or "(none)",
+                "thresholds": (
+                    "own"
+                    if name != DEFAULT and name in policy.thresholds
+                    else "all without their own"
+                ),
+                "low": "n/a" if bounds is None else f"{bounds.low:.2f}",
+                "high": "n/a" if bounds is None else f"{bounds.high:.2f}",
+                "n": volumes.n,
+                "released": volumes.release,
+                "review": volumes.review,
+                "escalated": volumes.escalate,
+                "expected errors [95%]": _interval(volumes.expected),
+                "found, share [95%]": _interval(volumes.observed),
+            }
+        )
+    right = {
+        name: st.column_config.TextColumn(name, alignment="right")
+        for name in ("low", "high", "expected errors [95%]", "found, share [95%]")
+    }
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="domains", column_config=right)
 
 
 def render_decision_notes() -> None:
     st.caption(
-        "r_cal below low is escalated, from low to below high reviewed, from high on released. What has no calibrated "
-        "probability of a defined composite (undefined, refused, stopped, error, no calibrator, outside any policy) is "
-        "escalated, whatever the thresholds. Expected errors: the sum of 1 − r_cal over what is released; its interval is that "
-        "of the Poisson-binomial, and says nothing of how uncertain the calibrator is. Errors found: Wilson, over labelled "
-        "answers, and as wide as for their questions where one is answered more than once; where labelled answers were not "
-        "drawn at random, they need not be like the others."
+        "r_cal below low is escalated, from low to below high reviewed, from high on released. What"
+        " has no calibrated probability of a defined composite (undefined, refused, stopped, error,"
+        " no calibrator, outside any policy) is escalated, whatever the thresholds. Expected"
+        " errors: the sum of 1 − r_cal over what is released; its interval is that of the"
+        " Poisson-binomial, and says nothing of how uncertain the calibrator is. Errors found:"
+        " Wilson, over labelled answers, and as wide as for their questions where one is answered"
+        " more than once; where labelled answers were not drawn at random, they need not be like"
+        " the others."
     )
 
 
@@ -180,18 +254,32 @@ def _comparison(view: DecisionView, policy: Policy) -> None:
     new = volumes_of(view.table, policy)
     sets = {"These thresholds": new}
     if view.policy.thresholds and _moved(view, policy):
-        sets = {f"Policy {view.policy.version} (holds)": volumes_of(view.table, view.policy), **sets}
+        sets = {
+            f"Policy {view.policy.version} (holds)": volumes_of(view.table, view.policy),
+            **sets,
+        }
     parts.show_numbers(
         (
-            ("Released", _part(new.release, new.n)), ("Review", _part(new.review, new.n)),
-            ("Escalated", _part(new.escalate, new.n)), ("Expected errors", parts.number_text(new.expected.point)),
+            ("Released", _part(new.release, new.n)),
+            ("Review", _part(new.review, new.n)),
+            ("Escalated", _part(new.escalate, new.n)),
+            ("Expected errors", parts.number_text(new.expected.point)),
             ("Review hours", f"{new.hours:.1f}"),
         )
-    )  # fmt: skip
-    frame = pd.DataFrame({name: _volume_rows(volumes) for name, volumes in sets.items()}, index=list(_volume_rows(new)))
+    )
+    frame = pd.DataFrame(
+        {name: _volume_rows(volumes) for name, volumes in sets.items()},
+        index=list(_volume_rows(new)),
+    )
     frame.index.name = f"of {new.n} answers"
     right = {name: st.column_config.TextColumn(name, alignment="right") for name in sets}
-    st.dataframe(frame.reset_index(), hide_index=True, key="comparison", column_config=right, height="content")
+    st.dataframe(
+        frame.reset_index(),
+        hide_index=True,
+        key="comparison",
+        column_config=right,
+        height="content",
+    )
 
 
 def _moved(view: DecisionView, policy: Policy) -> bool:
@@ -206,14 +294,18 @@ def _volume_rows(volumes: Volumes) -> dict[str, str]:
     if volumes.days is None and volumes.waiting:
         days = "never: the capacity is 0"
     return {
-        "Released": _part(volumes.release, volumes.n), "Review": _part(volumes.review, volumes.n),
+        "Released": _part(volumes.release, volumes.n),
+        "Review": _part(volumes.review, volumes.n),
         "Escalated": _part(volumes.escalate, volumes.n),
         "Expected errors, released [95%]": _interval(volumes.expected),
         "Labelled among the released": volumes.observed.note or str(volumes.observed.n),
         "Errors found, share of those [95%]": _interval(volumes.observed),
-        "Review, hours": f"{volumes.hours:.1f}", "Review, days at the capacity": days,
-        "Reviews that wait after the first day": "n/a" if volumes.days is None and not volumes.waiting else str(volumes.waiting),
-    }  # fmt: skip
+        "Review, hours": f"{volumes.hours:.1f}",
+        "Review, days at the capacity": days,
+        "Reviews that wait after the first day": (
+            "n/a" if volumes.days is None and not volumes.waiting else str(volumes.waiting)
+        ),
+    }
 
 
 def _bounds(view: DecisionView, domain: str) -> Thresholds:
@@ -224,12 +316,29 @@ def _bounds(view: DecisionView, domain: str) -> Thresholds:
         st.query_params["thresholds"] = "{:g},{:g}".format(*st.session_state[key])
 
     current = view.policy.of(domain)
-    bounds = _parse_thresholds(st.query_params.get("thresholds", "")) or current or Thresholds(*FIRST)
-    st.session_state[key] = (bounds.low, bounds.high)  # the address decides, so that back and forward do too
-    low, high = cast(tuple[float, float], st.slider(
-        "Escalate below, release from (r_cal)", 0.0, 1.0, step=0.01, key=key, width=420, on_change=chose,
-        help="Two handles: low and high. Arrow keys move them by 0.01. Nothing is saved until you say so.",
-    ))  # fmt: skip
+    bounds = (
+        _parse_thresholds(st.query_params.get("thresholds", "")) or current or Thresholds(*FIRST)
+    )
+    st.session_state[key] = (
+        bounds.low,
+        bounds.high,
+    )  # the address decides, so that back and forward do too
+    low, high = cast(
+        tuple[float, float],
+        st.slider(
+            "Escalate below, release from (r_cal)",
+            0.0,
+            1.0,
+            step=0.01,
+            key=key,
+            width=420,
+            on_change=chose,
+            help=(
+                "Two handles: low and high. Arrow keys move them by 0.01. Nothing is saved until"
+                " you say so."
+            ),
+        ),
+    )
     return Thresholds(float(low), float(high))
 
 
@@ -249,22 +358,43 @@ def _try(low: float, high: float) -> None:
 
 def _by_cost(view: DecisionView) -> list[Suggestion]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        error = st.number_input("An error that goes out", 0.01, 1e9, 20.0, key="cost-error", width=160)
+        error = st.number_input(
+            "An error that goes out", 0.01, 1e9, 20.0, key="cost-error", width=160
+        )
         review = st.number_input("A review", 0.0, 1e9, 1.0, key="cost-review", width=130)
-        escalation = st.number_input("An escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130)
-        missed = st.number_input("Errors that a review misses (share)", 0.0, 0.99, 0.1, 0.01, key="cost-missed", width=230)
+        escalation = st.number_input(
+            "An escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130
+        )
+        missed = st.number_input(
+            "Errors that a review misses (share)",
+            0.0,
+            0.99,
+            0.1,
+            0.01,
+            key="cost-missed",
+            width=230,
+        )
     stamp = view.counts
-    return _cost_lines(str(data.store().folder), (error, review, escalation, missed), stamp["said"], stamp["chosen"])
+    return _cost_lines(
+        str(data.store().folder),
+        (error, review, escalation, missed),
+        stamp["said"],
+        stamp["chosen"],
+    )
 
 
 def _by_target(view: DecisionView) -> list[Suggestion]:
-    target = st.number_input("Acceptable share of what is released", 0.01, 0.999, 0.95, 0.01, key="target", width=240)
+    target = st.number_input(
+        "Acceptable share of what is released", 0.01, 0.999, 0.95, 0.01, key="target", width=240
+    )
     stamp = view.counts
     return _target_lines(str(data.store().folder), target, stamp["said"], stamp["chosen"])
 
 
 @st.cache_data(show_spinner="Trying thresholds on the labels", max_entries=32)
-def _cost_lines(folder: str, costs: tuple[float, float, float, float], n_labels: int, chosen: int) -> list[Suggestion]:
+def _cost_lines(
+    folder: str, costs: tuple[float, float, float, float], n_labels: int, chosen: int
+) -> list[Suggestion]:
     return suggest_by_cost(data.store(), None, Costs(*costs), seed=42)
 
 
@@ -296,4 +426,8 @@ def _part(n: int, total: int) -> str:
 
 
 def _interval(interval: Interval) -> str:
-    return f"n/a: {interval.reason}" if interval.point is None else interval_text(interval.point, interval.lo, interval.hi)
+    return (
+        f"n/a: {interval.reason}"
+        if interval.point is None
+        else interval_text(interval.point, interval.lo, interval.hi)
+    )

@@ -26,7 +26,8 @@ class Piece:
 class Block:
     """One row. ``index`` counts from 0; ``shade`` is a colour or None; ``hint`` appears on hover.
 
-    ``pieces``, where there are any, are the text in parts, some of them marked; they are set as text too.
+    ``pieces``, where there are any, are the text in parts, some of them marked; they are set as
+    text too.
     """
 
     index: int
@@ -50,12 +51,19 @@ def _component() -> Any:
 
 def show_blocks(blocks: Sequence[Block], *, key: str, selected: int | None = None) -> None:
     """Draw rows that are only read."""
-    _component()(key=key, data={"blocks": [asdict(b) for b in blocks], "clickable": False, "selected": selected})
+    _component()(
+        key=key,
+        data={"blocks": [asdict(b) for b in blocks], "clickable": False, "selected": selected},
+    )
 
 
 def pick_block(blocks: Sequence[Block], *, key: str, selected: int | None = None) -> int | None:
     """Draw rows that can be clicked or chosen by keyboard; returns the chosen index."""
-    chosen = st.session_state.get(key, {}).get("selected", selected) if key in st.session_state else selected
+    chosen = (
+        st.session_state.get(key, {}).get("selected", selected)
+        if key in st.session_state
+        else selected
+    )
     result = _component()(
         key=key,
         data={"blocks": [asdict(b) for b in blocks], "clickable": True, "selected": chosen},

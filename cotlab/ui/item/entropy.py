@@ -31,19 +31,25 @@ def render_entropy(row: dict[str, Any], item: Item) -> None:
         first = scores[scores["metric"] == "step_entropy"]["reason"]
         st.info(f"No step has an entropy: {as_code(str(first.iloc[0]))}.")
         return
-    params = next(spec.params for spec in data.run_plan(row["id"]).scorers if spec.name == "entropy")
+    params = next(
+        spec.params for spec in data.run_plan(row["id"]).scorers if spec.name == "entropy"
+    )
     parts.show_figure(
-        "entropy_by_step", steps, key=f"entropy-{item.id}",
+        "entropy_by_step",
+        steps,
+        key=f"entropy-{item.id}",
         note=f"A jump: more than {params['jump_nats']:g} nats above the mean of the earlier steps.",
         evidence=(page("item"), {"run": row["id"], "item": item.id}),
-    )  # fmt: skip
+    )
     st.markdown(" ".join(flag_lines(scores)))
     with st.container(horizontal=True):
         for card in CARDS:
             parts.show_card(card.name)
     if params["chain"] == "own":
         st.caption("The chain that the model wrote when its log-probabilities were asked for:")
-        show_blocks(entropy_blocks(steps, _model_chain_texts(scores)), key=f"entropy-chain-{item.id}")
+        show_blocks(
+            entropy_blocks(steps, _model_chain_texts(scores)), key=f"entropy-chain-{item.id}"
+        )
 
 
 def flag_lines(scores: pd.DataFrame) -> list[str]:
@@ -55,9 +61,15 @@ def flag_lines(scores: pd.DataFrame) -> list[str]:
         if flags["value"].isna().all():
             lines.append(f"{label}: n/a, {as_code(str(flags['reason'].iloc[-1]))}.")
         else:
-            lines.append(f"{label}: at step{'s' * (len(flagged) > 1)} {', '.join(flagged)}." if flagged else f"{label}: at no step.")
+            lines.append(
+                f"{label}: at step{'s' * (len(flagged) > 1)} {', '.join(flagged)}."
+                if flagged
+                else f"{label}: at no step."
+            )
     trend = scores[scores["metric"] == "entropy_trend"].iloc[0]
-    reason = f", {as_code(str(trend['reason']))}" if pd.isna(trend["value"]) else " (Spearman, −1 to 1)"
+    reason = (
+        f", {as_code(str(trend['reason']))}" if pd.isna(trend["value"]) else " (Spearman, −1 to 1)"
+    )
     return [*lines, f"Trend over the chain: {parts.number_text(trend['value'])}{reason}."]
 
 
@@ -69,7 +81,16 @@ def entropy_blocks(steps: pd.DataFrame, texts: list[str]) -> list[Block]:
         score = f"{format_number(r['mean'])} nats" if known else "n/a"
         text = texts[at] if at < len(texts) else "n/a: the log does not hold this reply"
         hint = f"entropy {score}" if known else f"n/a: {r['reason']}"
-        rows.append(Block(at, f"{at + 1}", text, shade(r["mean"], 0.0, MAX_ENTROPY) if known else None, score, hint))
+        rows.append(
+            Block(
+                at,
+                f"{at + 1}",
+                text,
+                shade(r["mean"], 0.0, MAX_ENTROPY) if known else None,
+                score,
+                hint,
+            )
+        )
     return rows
 
 

@@ -20,9 +20,12 @@ from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 COMPONENT_DETAILS = {
-    "C": "the paraphrases' answers behind C", "R": "the perturbed steps behind R", "V": "the links behind V",
-    "D": "the clusters behind D", "F": "the flags behind F",
-}  # fmt: skip
+    "C": "the paraphrases' answers behind C",
+    "R": "the perturbed steps behind R",
+    "V": "the links behind V",
+    "D": "the clusters behind D",
+    "F": "the flags behind F",
+}
 """What the scorer of a part keeps beside the number that the composite keeps too."""
 ITEM_VIEW = "One item"
 NO_LINK = "none"
@@ -54,14 +57,21 @@ def render_run_links(row: dict[str, Any], item_id: str | None = None) -> None:
     for name, (label, icon, shows) in PAGES.items():
         if shows(plan):
             view = {"view": ITEM_VIEW} if of and name in ("reliability", "robustness") else {}
-            st.page_link(page(name), label=label, icon=f":material/{icon}:", query_params={"run": row["id"], **of, **view})
+            st.page_link(
+                page(name),
+                label=label,
+                icon=f":material/{icon}:",
+                query_params={"run": row["id"], **of, **view},
+            )
 
 
 def score_id(metric: str, facet: str, step: Any = None, sample: Any = 0) -> str:
     """The name of a score within its item as an address has it: ``feature feature=C,profile=phase3``; steps from 0."""
     pieces = [metric, ",".join(f"{k}={v}" for k, v in json.loads(facet).items())]
     pieces += [] if step is None or pd.isna(step) else [f"step={int(step)}"]
-    return " ".join([part for part in pieces if part] + ([f"draw={int(sample)}"] if int(sample) else []))
+    return " ".join(
+        [part for part in pieces if part] + ([f"draw={int(sample)}"] if int(sample) else [])
+    )
 
 
 def score_ids(scores: pd.DataFrame) -> list[str]:
@@ -79,7 +89,9 @@ def requests_of(row: dict[str, Any], item_id: str, score: str) -> dict[str, str]
     return {"run": row["id"], "item": item_id, "score": score}
 
 
-def render_request_link(row: dict[str, Any], item_id: str, key: str, label: str = "Request and reply") -> None:
+def render_request_link(
+    row: dict[str, Any], item_id: str, key: str, label: str = "Request and reply"
+) -> None:
     """A link to one request of an item and its reply."""
     where = {"run": row["id"], "item": item_id, "request": key}
     st.page_link(page("item"), label=label, icon=":material/fact_check:", query_params=where)
@@ -96,7 +108,10 @@ def requests_cell(row: dict[str, Any], item_id: str, score: str, keys: Any) -> s
 
 
 LINK = st.column_config.LinkColumn(
-    "behind it", display_text="requests", width="small", help="None: no request was made, it is computed from the texts."
+    "behind it",
+    display_text="requests",
+    width="small",
+    help="None: no request was made, it is computed from the texts.",
 )
 
 
@@ -104,9 +119,10 @@ def missing_components(row: dict[str, Any], *only: str) -> list[str]:
     """Parts that the composite measured here and whose own scorer, which keeps the detail, was not run."""
     plan = data.run_plan(row["id"])
     return [
-        part for part in composite_components(plan)
+        part
+        for part in composite_components(plan)
         if (not only or part in only) and not has_scorer(SCORER_OF[part])(plan)
-    ]  # fmt: skip
+    ]
 
 
 def render_how_to_add(row: dict[str, Any], *only: str) -> None:
@@ -117,16 +133,22 @@ def render_how_to_add(row: dict[str, Any], *only: str) -> None:
     spec = next(spec for spec in data.run_plan(row["id"]).scorers if spec.name == "composite")
     profile = str(spec.params.get("profile", OPTIONS["profile"]))
     file = Path(str(row["output"] or "")) / "run.yaml"
-    command = f"cotlab run --config {shlex.quote(str(file) if file.is_file() else 'run.yaml')} --profile {profile}"
+    command = (
+        f"cotlab run --config {shlex.quote(str(file) if file.is_file() else 'run.yaml')} --profile"
+        f" {profile}"
+    )
     st.info(
-        f"This run has the composite without the scorers of its parts: it keeps the numbers, not {_listed(missing)}. The profile "
-        f"{as_code(profile)} adds those scorers; what the log holds is not asked again."
+        "This run has the composite without the scorers of its parts: it keeps the numbers, not"
+        f" {_listed(missing)}. The profile {as_code(profile)} adds those scorers; what the log"
+        " holds is not asked again."
     )
     st.code(command, language="bash", wrap_lines=True)
     st.page_link(
-        page("new_run"), label="Clone with the parts' scorers", icon=":material/content_copy:",
+        page("new_run"),
+        label="Clone with the parts' scorers",
+        icon=":material/content_copy:",
         query_params={"from": row["id"], "profile": profile},
-    )  # fmt: skip
+    )
 
 
 def _listed(missing: list[str]) -> str:

@@ -20,7 +20,13 @@ from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.item import entropy
 from cotlab.ui.item import evidence as evidence_links
-from cotlab.ui.item.chain import request_text, run_item_chain, step_ranking, show_exchange, step_blocks
+from cotlab.ui.item.chain import (
+    request_text,
+    run_item_chain,
+    show_exchange,
+    step_blocks,
+    step_ranking,
+)
 from cotlab.ui.item.chain_view import Block, pick_block, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
@@ -28,7 +34,9 @@ from cotlab.ui.text import as_code
 ALL = "all"
 
 
-def item_from_address(run_id: str | None, item_id: str | None) -> tuple[dict[str, Any], Item] | None:
+def item_from_address(
+    run_id: str | None, item_id: str | None
+) -> tuple[dict[str, Any], Item] | None:
     if not run_id or not item_id:
         return None
     try:
@@ -47,11 +55,15 @@ def _scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
 def render_item_links(row: dict[str, Any], item: Item) -> None:
     st.caption(as_code(f"{item.id} of {row['suite_name']}, {row['model']}, run {row['id']}"))
     if "request" in st.query_params or st.query_params.get("score", ALL) != ALL:
-        st.markdown("[Down to the requests behind the number that was followed](#requests-and-replies)")
+        st.markdown(
+            "[Down to the requests behind the number that was followed](#requests-and-replies)"
+        )
     order = stored.items_of_run(data.store(), row["id"])["id"].tolist()
     at = order.index(item.id) if item.id in order else None
     with st.container(horizontal=True):
-        st.page_link(page("run"), label="Run", icon=":material/monitoring:", query_params={"run": row["id"]})
+        st.page_link(
+            page("run"), label="Run", icon=":material/monitoring:", query_params={"run": row["id"]}
+        )
         evidence_links.render_run_links(row, item.id)
         for label, icon, step in (("Previous", "arrow_back", -1), ("Next", "arrow_forward", 1)):
             index = at + step if at is not None else -1
@@ -81,22 +93,36 @@ def render_item_chain(row: dict[str, Any], item: Item, step: str | None) -> None
         key=f"question-{item.id}",
     )
     scores = _scores(row, item)
-    pairs = scores[scores["metric"].isin(CCS_METRICS)][["metric", "mode"]].drop_duplicates().itertuples(index=False, name=None)
+    pairs = (
+        scores[scores["metric"].isin(CCS_METRICS)][["metric", "mode"]]
+        .drop_duplicates()
+        .itertuples(index=False, name=None)
+    )
     choices = [f"{metric} · {mode}" for metric, mode in pairs]
     st.subheader("Chain")
     if not choices:
         _plain_chain(row, item, scores)
         return
     spec = next(spec for spec in data.run_plan(row["id"]).scorers if spec.name == "ablation")
-    st.caption("The model's own chain." if spec.params["chain"] == "own" else "The suite's reference chain.")
+    st.caption(
+        "The model's own chain."
+        if spec.params["chain"] == "own"
+        else "The suite's reference chain."
+    )
     metric, mode = st.selectbox("Shade by", choices, key="item-shade").split(" · ")
     rows = scores[(scores["metric"] == metric) & (scores["mode"] == mode)]
     ranked = step_ranking(row, item, rows)
     if ranked.empty:
         st.info(f"No step has a score here: {as_code(str(rows['reason'].iloc[0]))}.")
         return
-    first = int(step) if step is not None and step.isdecimal() and int(step) in set(ranked["step"]) else None
-    chosen = pick_block(step_blocks(ranked), key=f"item-{row['id']}-{item.id}-{metric}-{mode}", selected=first)
+    first = (
+        int(step)
+        if step is not None and step.isdecimal() and int(step) in set(ranked["step"])
+        else None
+    )
+    chosen = pick_block(
+        step_blocks(ranked), key=f"item-{row['id']}-{item.id}-{metric}-{mode}", selected=first
+    )
     if chosen is not None:
         show_exchange(rows[rows["step"] == chosen], item, chosen)
 
@@ -105,18 +131,35 @@ def _plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
     """The chain that the scores are of, and whose it is."""
     chain = run_item_chain(row, item, scores)
     if chain.steps:
-        show_blocks([Block(i, f"{i + 1}", text) for i, text in enumerate(chain.steps)], key=f"plain-{row['id']}-{item.id}")
+        show_blocks(
+            [Block(i, f"{i + 1}", text) for i, text in enumerate(chain.steps)],
+            key=f"plain-{row['id']}-{item.id}",
+        )
     elif chain.from_model:
-        st.info("n/a: the scores are of the model's own chain, and the log does not hold it in full.")
+        st.info(
+            "n/a: the scores are of the model's own chain, and the log does not hold it in full."
+        )
     else:
         st.info("n/a: the item has no reference chain.")
-    note = "The model's own chain, as it replied in this run." if chain.from_model else "The suite's reference chain."
+    note = (
+        "The model's own chain, as it replied in this run."
+        if chain.from_model
+        else "The suite's reference chain."
+    )
     always = sorted(set(scores["scorer"]) & set(MODEL_CHAIN_SCORERS))
     if not chain.from_model and (always or composite_components(data.run_plan(row["id"]))):
-        note += " Consistency and diversity are measured on chains that the model wrote; they are among its requests."
+        note += (
+            " Consistency and diversity are measured on chains that the model wrote; they are among"
+            " its requests."
+        )
     st.caption(note)
     if chain.key is not None:
-        st.button("Its request and reply", icon=":material/fact_check:", on_click=_select_request, args=(chain.key,))
+        st.button(
+            "Its request and reply",
+            icon=":material/fact_check:",
+            on_click=_select_request,
+            args=(chain.key,),
+        )
 
 
 def render_item_scores(row: dict[str, Any], item: Item) -> None:
@@ -159,8 +202,15 @@ def render_item_scores(row: dict[str, Any], item: Item) -> None:
             "requests": st.column_config.NumberColumn(help="How many requests the value rests on."),
         },
     )
-    hidden = " The hold-out's scores and chains are not shown by item." if "consistency" in set(scores["scorer"]) else ""
-    st.caption(f"Tick a score to see below the requests that it rests on. Steps and draws count from 1.{hidden}")
+    hidden = (
+        " The hold-out's scores and chains are not shown by item."
+        if "consistency" in set(scores["scorer"])
+        else ""
+    )
+    st.caption(
+        "Tick a score to see below the requests that it rests on. Steps and draws count from"
+        f" 1.{hidden}"
+    )
     st.download_button(
         "Data (CSV)",
         lambda: disarmed(scores).to_csv(index=False),
@@ -192,7 +242,12 @@ def render_item_requests(row: dict[str, Any], item: Item) -> None:
             st.caption(as_code(_reply_details(reply)))
         with st.expander(f"Request {key[:12]} as stored"):
             st.code(
-                json.dumps({"request": request, "reply": _without_tokens(reply)}, indent=1, ensure_ascii=False), language=None
+                json.dumps(
+                    {"request": request, "reply": _without_tokens(reply)},
+                    indent=1,
+                    ensure_ascii=False,
+                ),
+                language=None,
             )
     beside = "" if which == ALL else f" behind this choice; the item has {len(every)}"
     st.caption(f"{len(part)} of {len(keys)} requests{beside}.")
@@ -212,7 +267,9 @@ def _chosen(scores: pd.DataFrame, every: list[str]) -> tuple[list[str], str]:
         st.warning(f"The request {as_code(request_key[:12])} is none of this item; all are shown.")
     ids = evidence_links.score_ids(scores)
     labels = {ALL: f"all {len(scores)} scores"}
-    for name, metric, facet, step, value in zip(ids, scores["metric"], scores["facet"], scores["step"], scores["value"], strict=True):
+    for name, metric, facet, step, value in zip(
+        ids, scores["metric"], scores["facet"], scores["step"], scores["value"], strict=True
+    ):
         at = "" if pd.isna(step) else f" · step {step + 1}"
         label = " · ".join(filter(None, [metric, parts.facet_text(facet)]))
         labels[name] = f"{label}{at} · {parts.number_text(value)}"
@@ -232,15 +289,23 @@ def _all_requests() -> None:
 def _no_request_reason(scores: pd.DataFrame, which: str) -> str:
     rows = scores[[name == which for name in evidence_links.score_ids(scores)]]
     gone = rows[rows["value"].isna()]["reason"].dropna()
-    return f"No request was made for this score: {gone.iloc[0]}." if len(gone) else evidence_links.NONE
+    return (
+        f"No request was made for this score: {gone.iloc[0]}." if len(gone) else evidence_links.NONE
+    )
 
 
 def _exchange(request: dict[str, Any] | None, reply: dict[str, Any] | None) -> list[Block]:
     """What a model was shown, the start of its own turn, what it reasoned and what it said, where there is any of it."""
     prompt = request_text(request and {**request, "prefix": ""})
-    scored = (request or {}).get("answers") or [text for text in ((request or {}).get("answer"),) if text]
-    sections = [("Asked", prompt), ("Its turn so far", (request or {}).get("prefix")), ("How likely is", "\n".join(scored)),
-            ("Reasoned", (reply or {}).get("reasoning"))]  # fmt: skip
+    scored = (request or {}).get("answers") or [
+        text for text in ((request or {}).get("answer"),) if text
+    ]
+    sections = [
+        ("Asked", prompt),
+        ("Its turn so far", (request or {}).get("prefix")),
+        ("How likely is", "\n".join(scored)),
+        ("Reasoned", (reply or {}).get("reasoning")),
+    ]
     replied = "log P (nats)" if scored and "numbers" in (reply or {}) else "Replied"
     rows = [(title, text) for title, text in sections if text] + [(replied, data.reply_text(reply))]
     return [Block(i, title, str(text)) for i, (title, text) in enumerate(rows)]
@@ -253,9 +318,15 @@ def _reply_details(reply: dict[str, Any]) -> str:
     used = {name: count for name, count in (reply.get("usage") or {}).items() if count}
     details = [
         f"answered by {reply['model']}" if reply.get("model") else "",
-        f"sent {', '.join(f'{k} {v}' for k, v in sorted(sent.items()) if k != 'model')}" if sent else "",
+        (
+            f"sent {', '.join(f'{k} {v}' for k, v in sorted(sent.items()) if k != 'model')}"
+            if sent
+            else ""
+        ),
         f"not sent, for the model does not take it: {', '.join(dropped)}" if dropped else "",
-        {"user": "chain in the user's turn", "prefix": "chain as the model's own turn"}.get(given or "", ""),
+        {"user": "chain in the user's turn", "prefix": "chain as the model's own turn"}.get(
+            given or "", ""
+        ),
         ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in used.items()),
         f"ended by {reply['finish']}" if reply.get("finish") else "",
     ]
@@ -266,4 +337,7 @@ def _without_tokens(reply: dict[str, Any] | None) -> dict[str, Any] | None:
     if reply is None:
         return None
     counted = {"tokens": "tokens with log-probabilities", "vectors": "vectors"}
-    return {name: f"{len(value)} {counted[name]}" if name in counted and value else value for name, value in reply.items()}
+    return {
+        name: f"{len(value)} {counted[name]}" if name in counted and value else value
+        for name, value in reply.items()
+    }

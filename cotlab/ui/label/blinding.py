@@ -12,7 +12,8 @@ from cotlab.ui import cached as data
 def hidden_items() -> frozenset[tuple[str, str]]:
     """The (run, item id) whose labels by others whoever looks may not see yet; see ``cotlab.review.labelling.blinding.hidden_from``.
 
-    A labeller is a rater, and so is whoever gave their name on the page Label; a viewer is never asked.
+    A labeller is a rater, and so is whoever gave their name on the page Label; a viewer is never
+    asked.
     """
     if not access.may("labeller"):
         return frozenset()
@@ -23,4 +24,7 @@ def hidden_items() -> frozenset[tuple[str, str]]:
 def hidden_notice(n: int, singular: str, plural: str) -> str:
     """A sentence on ``n`` hidden things, with the words for one and for many of them."""
     subject, them = (f"{n} {singular} is", "it") if n == 1 else (f"{n} {plural} are", "them")
-    return f"{subject} hidden: a queue may still ask you for {them}, and your label should be your own. Label first, then look."
+    return (
+        f"{subject} hidden: a queue may still ask you for {them}, and your label should be your"
+        " own. Label first, then look."
+    )

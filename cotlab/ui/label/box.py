@@ -21,12 +21,18 @@ def render_item_labels(row: dict[str, Any], item: Item) -> None:
     table = label_store.label_table(data.store(), run=row["id"])
     labels = label_store.as_labels(table[table["item_id"] == item.id])
     me = access.person().name
-    visible = [entry for entry in labels if entry.rater == me] if (row["id"], item.id) in blind.hidden_items() else labels
+    visible = (
+        [entry for entry in labels if entry.rater == me]
+        if (row["id"], item.id) in blind.hidden_items()
+        else labels
+    )
     st.subheader("Labels")
     if not labels:
         st.caption("Nobody labelled this item.")
     if len(visible) < len(labels):
-        gone = blind.hidden_notice(len(labels) - len(visible), "label of another rater", "labels of other raters")
+        gone = blind.hidden_notice(
+            len(labels) - len(visible), "label of another rater", "labels of other raters"
+        )
         st.caption(f":material/visibility_off: {gone}")
     if visible:
         mine = any(label.rater == me for label in visible)

@@ -36,14 +36,27 @@ class ItemView(NamedTuple):
     def chain_origin(self) -> str:
         """Whose chain it is, in words."""
         if self.steps:
-            return "The model's own chain, as it replied." if self.from_model else "The suite's reference chain; the model read it."
-        return "n/a: the log does not hold the model's chain." if self.from_model else "n/a: the item has no chain."
+            return (
+                "The model's own chain, as it replied."
+                if self.from_model
+                else "The suite's reference chain; the model read it."
+            )
+        return (
+            "n/a: the log does not hold the model's chain."
+            if self.from_model
+            else "n/a: the item has no chain."
+        )
 
     def rows(self) -> list[tuple[str, str]]:
         """Question, steps, the model's answer and what was expected, each with its name, in reading order."""
         steps = [(f"Step {i + 1}", text) for i, text in enumerate(self.steps)]
         truth = self.truth if self.truth is not None else "n/a: no ground truth"
-        return [("Question", self.question), *steps, ("Model's answer", self.answer), ("Right answer", truth)]
+        return [
+            ("Question", self.question),
+            *steps,
+            ("Model's answer", self.answer),
+            ("Right answer", truth),
+        ]
 
 
 def load_item_view(run_id: str, item_id: str) -> ItemView:
@@ -54,12 +67,18 @@ def load_item_view(run_id: str, item_id: str) -> ItemView:
     UnknownName
         If the store has no such run or item.
     """
-    cache, key, written = _view_cache(str(data.store().folder)), (run_id, item_id), read.written_at(data.store(), run_id, item_id)
+    cache, key, written = (
+        _view_cache(str(data.store().folder)),
+        (run_id, item_id),
+        read.written_at(data.store(), run_id, item_id),
+    )
     cached = cache.get(key)
     if cached is not None and cached[0] == written:
         return cached[1]
     view = _read(run_id, item_id)
-    if view.steps and view.answer != GONE and not view.redacted:  # what goes on, or was redacted, may bring them yet
+    if (
+        view.steps and view.answer != GONE and not view.redacted
+    ):  # what goes on, or was redacted, may bring them yet
         cache[key] = (written, view)
         while len(cache) > _MAX_CACHED:
             cache.pop(next(iter(cache), key), None)
@@ -90,12 +109,25 @@ def _read(run_id: str, item_id: str) -> ItemView:
     scores = read.run_scores(data.store(), run_id, item_id=item_id)
     chain = scored_chain(item, scores, form, data.exchanges, data.responses)
     redacted = read.is_redacted(data.store(), suite)
-    return ItemView(item.question, chain.steps, chain.from_model, _answer(item, scores, chain), item.answer, model, redacted)
+    return ItemView(
+        item.question,
+        chain.steps,
+        chain.from_model,
+        _answer(item, scores, chain),
+        item.answer,
+        model,
+        redacted,
+    )
 
 
 def _answer(item: Item, scores: pd.DataFrame, chain: Chain) -> str:
     """The model's final answer, or all that it said where none can be read out of it."""
-    keys = [keys[0] for name in ANSWER_METRICS for keys in scores[scores["metric"] == name]["evidence"] if len(keys)]
+    keys = [
+        keys[0]
+        for name in ANSWER_METRICS
+        for keys in scores[scores["metric"] == name]["evidence"]
+        if len(keys)
+    ]
     key = next(iter(keys), chain.key)
     if key is None:
         return GONE
@@ -104,4 +136,8 @@ def _answer(item: Item, scores: pd.DataFrame, chain: Chain) -> str:
         return GONE
     text = reply.get("text")
     has_text = isinstance(text, str) and not reply.get("refused")
-    return (final_answer(text_after_cue((request or {}).get("prefix") or "", str(text))) if has_text else None) or data.reply_text(reply)
+    return (
+        final_answer(text_after_cue((request or {}).get("prefix") or "", str(text)))
+        if has_text
+        else None
+    ) or data.reply_text(reply)

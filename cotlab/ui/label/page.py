@@ -14,14 +14,22 @@ from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 VERDICTS = {
-    "1": ("acceptable", "Acceptable"), "2": ("not_acceptable", "Not acceptable"), "3": ("unsure", "Unsure"),
-}  # fmt: skip
+    "1": ("acceptable", "Acceptable"),
+    "2": ("not_acceptable", "Not acceptable"),
+    "3": ("unsure", "Unsure"),
+}
 """The key of each verdict, its name and its words."""
 MODES = {
     "post_hoc": ("Post hoc", "the answer stands first, and the chain only justifies it"),
     "global_drift": ("Global drift", "the chain leaves the question that was asked"),
-    "semantic_instability": ("Semantic instability", "a word or a quantity changes its meaning on the way"),
-    "brittle_continuation": ("Brittle continuation", "it hangs on one wording, and would break at a small change"),
+    "semantic_instability": (
+        "Semantic instability",
+        "a word or a quantity changes its meaning on the way",
+    ),
+    "brittle_continuation": (
+        "Brittle continuation",
+        "it hangs on one wording, and would break at a small change",
+    ),
     "unsupported_jump": ("Unsupported jump", "a step does not follow from those before it"),
     "other": ("Other", "say what in the note"),
 }
@@ -33,7 +41,10 @@ def current_rater() -> str | None:
     """Who labels; without a login they say so once. None until they did, and for those who may only look."""
     who = access.person()
     if not access.may("labeller"):
-        st.info("You can look at queues here, but not label: ask an admin of this dashboard for the role labeller.")
+        st.info(
+            "You can look at queues here, but not label: ask an admin of this dashboard for the"
+            " role labeller."
+        )
         return None
     if who.source in ("login", "header"):
         return who.name
@@ -41,13 +52,21 @@ def current_rater() -> str | None:
     if name:
         return str(name)
     with st.form("rater-name", width=480):
-        st.text_input("Your name", key="rater-typed", max_chars=_MAX_NAME_CHARS, help="It stands beside each of your labels.")
+        st.text_input(
+            "Your name",
+            key="rater-typed",
+            max_chars=_MAX_NAME_CHARS,
+            help="It stands beside each of your labels.",
+        )
         st.form_submit_button("Begin", on_click=_named, type="primary")
     if odd := st.session_state.pop("rater-odd", None):
         st.warning(odd)
     taken = st.session_state.get("rater-taken")
     if taken:
-        st.warning(f"{as_code(taken)} is at an item right now. If that is somebody else, take another name.")
+        st.warning(
+            f"{as_code(taken)} is at an item right now. If that is somebody else, take another"
+            " name."
+        )
         st.button(f"I am {as_code(taken)}", key="rater-same", on_click=_begin, args=(taken,))
     return None
 
@@ -56,7 +75,10 @@ def _named() -> None:
     name = " ".join(str(st.session_state["rater-typed"]).split())
     st.session_state.pop("rater-taken", None)
     if not name.isprintable() or not 0 < len(name) <= _MAX_NAME_CHARS:
-        st.session_state["rater-odd"] = f"A name has 1 to {_MAX_NAME_CHARS} characters, each of which can be seen: type it again."
+        st.session_state["rater-odd"] = (
+            f"A name has 1 to {_MAX_NAME_CHARS} characters, each of which can be seen: type it"
+            " again."
+        )
         return
     with Leases(data.store().log_path) as leases:
         taken = leases.has_lease(name)
@@ -85,10 +107,17 @@ def render_last_labels(latest: list[Given]) -> None:
         old = given.label
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button(
-                "Change", key=f"change-{old.id}", icon=":material/edit:", type="tertiary", on_click=start_correction, args=(old.id,)
+                "Change",
+                key=f"change-{old.id}",
+                icon=":material/edit:",
+                type="tertiary",
+                on_click=start_correction,
+                args=(old.id,),
             )
             st.page_link(
-                page("item"), label=as_code(shorten(old.item_id, 30)), query_params={"run": old.run_id, "item": old.item_id}
+                page("item"),
+                label=as_code(shorten(old.item_id, 30)),
+                query_params={"run": old.run_id, "item": old.item_id},
             )
             st.text(label_text(old), width="content")
             st.caption(as_code(shorten(label_items.cached_question(old.run_id, old.item_id), 60)))
@@ -98,7 +127,10 @@ def label_text(label: Label) -> str:
     """A label in words."""
     answer = next(word for word, value in ANSWERS.items() if value is label.answer_correct)
     phrases = [
-        str(label.reasoning).replace("_", " "), f"answer {answer}" if answer != "cannot tell" else "answer not known",
-        *(MODES[mode][0].lower() for mode in label.modes), "flagged" if label.flagged else "", shorten(label.note, 60),
-    ]  # fmt: skip
+        str(label.reasoning).replace("_", " "),
+        f"answer {answer}" if answer != "cannot tell" else "answer not known",
+        *(MODES[mode][0].lower() for mode in label.modes),
+        "flagged" if label.flagged else "",
+        shorten(label.note, 60),
+    ]
     return ", ".join(part for part in phrases if part)

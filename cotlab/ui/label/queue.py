@@ -34,9 +34,14 @@ def select_queue() -> str | None:
         _queues.clear()
         rows = _queues(str(data.store().folder))
     if rows.empty:
-        st.info("No queue yet: nobody is asked for labels." + ("" if access.may("admin") else " An admin makes one."))
+        st.info(
+            "No queue yet: nobody is asked for labels."
+            + ("" if access.may("admin") else " An admin makes one.")
+        )
         return None
-    names = {str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows.to_dict("records")}
+    names = {
+        str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows.to_dict("records")
+    }
     return parts.select_option("Queue", names, "queue")
 
 
@@ -58,7 +63,9 @@ def render_queue(queue: str, rater: str) -> None:
         with data.store().reading():  # what is read inside shares the open file
             latest = queues.latest_labels(data.store(), queue, rater)
             progress = queues.progress(data.store(), queue, rater)
-            has_items = label_desk.render_widget(queue, rater, latest, complete=progress.complete >= progress.items)
+            has_items = label_desk.render_widget(
+                queue, rater, latest, complete=progress.complete >= progress.items
+            )
     except access.Forbidden as error:
         st.error(as_code(str(error)))
         return
@@ -74,8 +81,11 @@ def render_queue_progress(progress: Progress) -> None:
     left = f", {progress.mine_skipped} skipped" if progress.mine_skipped else ""
     st.progress(
         progress.labels / progress.requested if progress.requested else 0.0,
-        text=f"You: {progress.mine} labelled, {progress.mine_left} to do{left}. All raters: {progress.labels} of "
-        f"{progress.requested} labels wanted, {progress.complete} of {progress.items} items complete.",
+        text=(
+            f"You: {progress.mine} labelled, {progress.mine_left} to do{left}. All raters:"
+            f" {progress.labels} of {progress.requested} labels wanted, {progress.complete} of"
+            f" {progress.items} items complete."
+        ),
     )
 
 
@@ -89,13 +99,25 @@ def render_nothing_left(queue: str, progress: Progress) -> None:
     elif progress.mine_skipped and not skipped:
         st.info(f"Only what you skipped is left: {progress.mine_skipped}.")
     else:
-        st.info("You labelled all that this queue wants of you; the labels that are still wanted are other raters'.")
+        st.info(
+            "You labelled all that this queue wants of you; the labels that are still wanted are"
+            " other raters'."
+        )
     with st.container(horizontal=True):
         if progress.mine_skipped and not skipped:
             st.button(
-                "Show what I skipped", icon=":material/redo:", on_click=_with_skipped, args=(queue,), type="primary"
+                "Show what I skipped",
+                icon=":material/redo:",
+                on_click=_with_skipped,
+                args=(queue,),
+                type="primary",
             )
-        st.page_link(page("agreement"), label="Agreement", icon=":material/handshake:", query_params={"queue": queue})
+        st.page_link(
+            page("agreement"),
+            label="Agreement",
+            icon=":material/handshake:",
+            query_params={"queue": queue},
+        )
 
 
 def _with_skipped(queue: str) -> None:
@@ -121,29 +143,47 @@ def render_queue_form(*, visible: bool) -> None:
         with st.container(horizontal=True):
             st.number_input("Items", 1, MAX_ITEMS, 60, key="queue-n", width=160)
             st.number_input("Raters of an item", 1, 20, 1, key="queue-raters", width=160)
-            st.number_input("Overlap (%)", 0, 100, 0, 5, key="queue-overlap", width=160, help=_OVERLAP)
+            st.number_input(
+                "Overlap (%)", 0, 100, 0, 5, key="queue-overlap", width=160, help=_OVERLAP
+            )
         st.selectbox("Which", list(_WHICH), format_func=_WHICH.__getitem__, key="queue-which")
         st.form_submit_button("Make it", type="primary", on_click=_make)
     error_message = st.session_state.pop("queue-told", None)
     if error_message:
         st.error(as_code(error_message))
-    st.caption("From a terminal, with items whose label is known (gold): `cotlab labels queue RUN --name NAME --gold FILE`.")
+    st.caption(
+        "From a terminal, with items whose label is known (gold): `cotlab labels queue RUN --name"
+        " NAME --gold FILE`."
+    )
 
 
-_OVERLAP = "With an overlap, that share of the items is labelled by two raters (or by as many as set), the rest by one."
-_WHICH = {"hash": "A random choice of the run's items", "order": "The first ones, as the suite orders them",
-          "new": "A random choice of items that nobody has labelled"}  # fmt: skip
+_OVERLAP = (
+    "With an overlap, that share of the items is labelled by two raters (or by as many as set), the"
+    " rest by one."
+)
+_WHICH = {
+    "hash": "A random choice of the run's items",
+    "order": "The first ones, as the suite orders them",
+    "new": "A random choice of items that nobody has labelled",
+}
 
 
 def _make() -> None:
     """Make the queue that the form describes and show it."""
     who = access.need("admin")
-    form = {name: st.session_state[f"queue-{name}"] for name in ("run", "name", "n", "raters", "overlap", "which")}
+    form = {
+        name: st.session_state[f"queue-{name}"]
+        for name in ("run", "name", "n", "raters", "overlap", "which")
+    }
     try:
         queue = queues.make_queue(
-            data.store(), str(form["name"]), _chosen(form), raters=int(form["raters"]), overlap=form["overlap"] / 100,
+            data.store(),
+            str(form["name"]),
+            _chosen(form),
+            raters=int(form["raters"]),
+            overlap=form["overlap"] / 100,
             by=who.name,
-        )  # fmt: skip
+        )
     except CotlabError as error:
         st.session_state["queue-told"] = str(error)
         return
@@ -161,5 +201,9 @@ def _chosen(form: dict[str, Any]) -> list[tuple[str, str, str]]:
         ids = [i for i in ids if i not in labelled]
     if which != "order":
         ids.sort(key=lambda i: digest(["queue", str(form["name"]), run, i]))
-    reason = {"hash": "chosen at random", "order": "in the suite's order", "new": "chosen at random, without a label"}[which]
+    reason = {
+        "hash": "chosen at random",
+        "order": "in the suite's order",
+        "new": "chosen at random, without a label",
+    }[which]
     return [(run, i, reason) for i in ids[: int(form["n"])]]

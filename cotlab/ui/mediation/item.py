@@ -23,7 +23,12 @@ from cotlab.ui.mediation import spread as mediation_spread
 from cotlab.ui.mediation.suite import HEADLINE, IMPORTED, is_published
 from cotlab.ui.text import as_code
 
-ROLES = {"chain": ("patched", VIRIDIS[3]), "question": ("control", ORANGE), "cue": ("untouched", None), "": ("untouched", None)}
+ROLES = {
+    "chain": ("patched", VIRIDIS[3]),
+    "question": ("control", ORANGE),
+    "cue": ("untouched", None),
+    "": ("untouched", None),
+}
 """What happens to the tokens of each span, and the colour that says so."""
 BETWEEN = "\u00a0· "
 """A line never begins with the dot."""
@@ -34,26 +39,40 @@ def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
     if is_published(row):
         st.info("Imported: the published rows hold neither the text nor its tokens.")
         return
-    scores = data.mediation_scores(row["id"], int(row["revision"]), ("baseline_logp", "cmi"), item.id)
-    keys = tuple(dict.fromkeys(key for entries in setting.of(scores)["evidence"] for key in entries))
+    scores = data.mediation_scores(
+        row["id"], int(row["revision"]), ("baseline_logp", "cmi"), item.id
+    )
+    keys = tuple(
+        dict.fromkeys(key for entries in setting.of(scores)["evidence"] for key in entries)
+    )
     entries = data.exchanges(keys)
-    replies = (entries.get(key, (None, None))[1] for key in keys)  # in the order of the evidence: the item's own comes first
-    located = next((reply["located"] for reply in replies if reply is not None and reply.get("located")), None)
+    replies = (
+        entries.get(key, (None, None))[1] for key in keys
+    )  # in the order of the evidence: the item's own comes first
+    located = next(
+        (reply["located"] for reply in replies if reply is not None and reply.get("located")), None
+    )
     if located is None:
         reasons = scores["reason"].dropna()
-        st.info(f"The log holds no token positions of this item{f': {as_code(str(reasons.iloc[0]))}' if len(reasons) else ''}.")
+        st.info(
+            "The log holds no token positions of this"
+            f" item{f': {as_code(str(reasons.iloc[0]))}' if len(reasons) else ''}."
+        )
         return
     show_blocks(token_blocks(located), key=f"tokens-{row['id']}-{item.id}")
     st.caption(
-        f"{len(located['pieces'])} tokens, a dot between two; positions count from 0. The chain's states are replaced at "
-        f"the input of each layer of a span ({located['layers']} layers); control draws take as many positions of the question "
-        "as the chain has, or all where it has fewer. The answer's own positions are never touched."
+        f"{len(located['pieces'])} tokens, a dot between two; positions count from 0. The chain's"
+        f" states are replaced at the input of each layer of a span ({located['layers']} layers);"
+        " control draws take as many positions of the question as the chain has, or all where it"
+        " has fewer. The answer's own positions are never touched."
     )
 
 
 def token_blocks(located: dict[str, Any]) -> list[Block]:
     """Runs of tokens with one role, in reading order."""
-    role = {int(at): name for name, at_ in zip(ROLES, located["positions"], strict=False) for at in at_}
+    role = {
+        int(at): name for name, at_ in zip(ROLES, located["positions"], strict=False) for at in at_
+    }
     pieces = [str(piece).replace("\n", "↵") for piece in located["pieces"]]
     blocks = []
     for i, (name, run) in enumerate(groupby(range(len(pieces)), key=lambda at: role.get(at, ""))):
@@ -61,7 +80,16 @@ def token_blocks(located: dict[str, Any]) -> list[Block]:
         label, shade = ROLES[name]
         position_range = f"{at[0]}–{at[-1]}" if len(at) > 1 else f"{at[0]}"
         text = BETWEEN.join(pieces[k] for k in at)
-        blocks.append(Block(i, f"{name or 'other'}: {label}", text, shade, f"{position_range} ({len(at)})", f"positions {position_range}"))
+        blocks.append(
+            Block(
+                i,
+                f"{name or 'other'}: {label}",
+                text,
+                shade,
+                f"{position_range} ({len(at)})",
+                f"positions {position_range}",
+            )
+        )
     return blocks
 
 
@@ -78,13 +106,23 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
     def value_text(metric: str) -> str:
         if metric not in first or metric not in bounds.index:
             return parts.number_text(first[metric]["value"]) if metric in first else "n/a"
-        return interval_text(float(first[metric]["value"]), float(bounds.at[metric, "lo"]), float(bounds.at[metric, "hi"]))
+        return interval_text(
+            float(first[metric]["value"]),
+            float(bounds.at[metric, "lo"]),
+            float(bounds.at[metric, "hi"]),
+        )
 
     parts.show_numbers([(label, value_text(metric)) for metric, label in headline])
     if is_published(row):
-        st.caption("Values of this item alone, without an interval: the published rows hold no single draws.")
+        st.caption(
+            "Values of this item alone, without an interval: the published rows hold no single"
+            " draws."
+        )
     else:
-        st.caption("Values of this item alone, with an interval over its donors and draws where they can give one.")
+        st.caption(
+            "Values of this item alone, with an interval over its donors and draws where they can"
+            " give one."
+        )
     with st.expander("All values of this item"):
         frame = pd.DataFrame(
             {
@@ -114,16 +152,23 @@ def render_draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
 
 
 def _drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
-    drop_scores = setting.of(data.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id))
+    drop_scores = setting.of(
+        data.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id)
+    )
     if drop_scores.empty:
         if not is_published(row):
             st.info("This item has no patched forward.")
         return
-    labels = {span: "all layers" if span == "all" else f"layers {span_name(span)}" for span in tables.drop_spans(drop_scores)}
+    labels = {
+        span: "all layers" if span == "all" else f"layers {span_name(span)}"
+        for span in tables.drop_spans(drop_scores)
+    }
     span = parts.select_option("Layers", labels, "span") if labels else ""
     visible = drop_scores[drop_scores["span"].isin((span, ""))]
     evidence = (page("item"), {"run": row["id"], "item": item.id})
-    parts.show_figure("drops_by_donor", tables.drop_table(drop_scores, span), key="drops", evidence=evidence)
+    parts.show_figure(
+        "drops_by_donor", tables.drop_table(drop_scores, span), key="drops", evidence=evidence
+    )
     part = visible.iloc[parts.page_slice(len(visible), f"draws-{item.id}-{span}")]
     st.dataframe(
         pd.DataFrame(

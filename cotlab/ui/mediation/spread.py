@@ -23,17 +23,30 @@ METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
 
 def item_spread_table(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
     """Each estimator of this item and setting with its interval over donors and draws; no row where nothing was patched."""
-    return _spreads(str(data.store().folder), row["id"], int(row["revision"]), item.id, setting, data.run_plan(row["id"]).seed)
+    return _spreads(
+        str(data.store().folder),
+        row["id"],
+        int(row["revision"]),
+        item.id,
+        setting,
+        data.run_plan(row["id"]).seed,
+    )
 
 
 @st.cache_data(show_spinner="Resampling donors and draws", max_entries=64)
-def _spreads(folder: str, run_id: str, revision: int, item_id: str, setting: Setting, seed: int) -> pd.DataFrame:
-    return tables.spread_table(data.mediation_scores(run_id, revision, ("patch_drop",), item_id), setting, item_id, seed)
+def _spreads(
+    folder: str, run_id: str, revision: int, item_id: str, setting: Setting, seed: int
+) -> pd.DataFrame:
+    return tables.spread_table(
+        data.mediation_scores(run_id, revision, ("patch_drop",), item_id), setting, item_id, seed
+    )
 
 
 def render_item_density(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """CMI of this item by the share of its positions patched."""
-    drops = setting.of(data.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id))
+    drops = setting.of(
+        data.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id)
+    )
     curve = tables.item_density_table(item_spread_table(row, item, setting), drops)
     if curve.empty:
         return
@@ -50,8 +63,13 @@ def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> Non
     spread = spread[spread["metric"].isin(METRICS)]
     if spread.empty:
         return
-    order = [(span_order(span), METRICS.index(metric)) for span, metric in zip(spread["span"], spread["metric"], strict=True)]
-    spread = spread.assign(place=[(-kind, at, metric) for (kind, at), metric in order]).sort_values("place")
+    order = [
+        (span_order(span), METRICS.index(metric))
+        for span, metric in zip(spread["span"], spread["metric"], strict=True)
+    ]
+    spread = spread.assign(place=[(-kind, at, metric) for (kind, at), metric in order]).sort_values(
+        "place"
+    )
     visible = pd.DataFrame(
         {
             "layers": [span_name(str(span)) for span in spread["span"]],
@@ -70,16 +88,21 @@ def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> Non
         column_config={
             "value [95 % interval]": st.column_config.TextColumn(alignment="right"),
             "layers": st.column_config.TextColumn(width=70),
-            "drops": st.column_config.NumberColumn(width=65, help="Patched forwards that the value rests on."),
-            "donors": st.column_config.NumberColumn(width=70, help="Items whose states were put in the place of this item's."),
+            "drops": st.column_config.NumberColumn(
+                width=65, help="Patched forwards that the value rests on."
+            ),
+            "donors": st.column_config.NumberColumn(
+                width=70, help="Items whose states were put in the place of this item's."
+            ),
             "resampled, or why not": st.column_config.TextColumn(width="large"),
         },
     )
     st.caption(
-        f"Percentile bootstrap over the donors and draws of this item alone, {RESAMPLES:,} resamples: as many donors are drawn "
-        "again, with replacement, and then as many of each donor's drops. The intervals say how far a "
-        "value would move with other donors, not how sure it is for another "
-        "item. Donors are few, so an interval is rather too narrow than too wide. Below 5 drops there is none."
+        f"Percentile bootstrap over the donors and draws of this item alone, {RESAMPLES:,}"
+        " resamples: as many donors are drawn again, with replacement, and then as many of each"
+        " donor's drops. The intervals say how far a value would move with other donors, not how"
+        " sure it is for another item. Donors are few, so an interval is rather too narrow than"
+        " too wide. Below 5 drops there is none."
     )
 
 
@@ -87,7 +110,11 @@ def _how(row: dict[str, Any]) -> str:
     """What was drawn again, or why there is no interval."""
     if isinstance(row["reason"], str):
         return row["reason"]
-    return str(row["method"]).removeprefix("bootstrap (percentile, ").replace(f", {RESAMPLES} resamples)", "")
+    return (
+        str(row["method"])
+        .removeprefix("bootstrap (percentile, ")
+        .replace(f", {RESAMPLES} resamples)", "")
+    )
 
 
 def _published(row: dict[str, Any], item: Item, setting: Setting) -> None:
@@ -100,8 +127,16 @@ def _published(row: dict[str, Any], item: Item, setting: Setting) -> None:
     for (span, _), group in scores.groupby(["span", "sample"]):
         values = {str(r["metric"]): parts.number_text(r["value"]) for r in group.to_dict("records")}
         reasons = group["reason"].dropna()
-        line = {"layers": span_name(str(span)), **{_named(m): values.get(m, "n/a") for m in METRICS}}
-        rows.append((span_order(str(span)), {**line, "why n/a": str(reasons.iloc[0]) if len(reasons) else ""}))
+        line = {
+            "layers": span_name(str(span)),
+            **{_named(m): values.get(m, "n/a") for m in METRICS},
+        }
+        rows.append(
+            (
+                span_order(str(span)),
+                {**line, "why n/a": str(reasons.iloc[0]) if len(reasons) else ""},
+            )
+        )
     rows.sort(key=lambda pair: pair[0])
     right = st.column_config.TextColumn(alignment="right")
     st.dataframe(
@@ -109,7 +144,8 @@ def _published(row: dict[str, Any], item: Item, setting: Setting) -> None:
         hide_index=True,
         height=400 if len(rows) > 11 else "content",
         key=f"published-{item.id}",
-        column_config={_named(metric): right for metric in METRICS} | {_named(m): _drop(m) for m in METRICS if m in NATS},
+        column_config={_named(metric): right for metric in METRICS}
+        | {_named(m): _drop(m) for m in METRICS if m in NATS},
     )
 
 

@@ -18,7 +18,12 @@ from cotlab.ui import components as parts
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
-HEADLINE = (("cmi", "CMI, all layers"), ("share", "Share"), ("mass_lost", "Mass lost"), ("no_cot_drop", "No-CoT drop (nats)"))
+HEADLINE = (
+    ("cmi", "CMI, all layers"),
+    ("share", "Share"),
+    ("mass_lost", "Mass lost"),
+    ("no_cot_drop", "No-CoT drop (nats)"),
+)
 SOURCE_LABELS = {
     "filler": "dots in the chain's place",
     "interchange": "another item's chain",
@@ -33,14 +38,21 @@ CONTROL_LABELS = {
     "published": "control as published",
 }
 IMPORTED = (
-    ("cmi_over_spans", "CMI, mean over layers"), ("spans_defined", "Layers with a CMI"), ("no_cot_effect", "No CoT effect"),
-)  # fmt: skip
+    ("cmi_over_spans", "CMI, mean over layers"),
+    ("spans_defined", "Layers with a CMI"),
+    ("no_cot_effect", "No CoT effect"),
+)
 """What published rows of single layers give in the place of ``HEADLINE``."""
 
 
 def select_setting(row: dict[str, Any]) -> Setting | None:
     """The source and control to look at, in the address; None (after saying why) where nothing is scored."""
-    settings = {"~".join(s): s for s in tables.available_settings(data.mediation_scores(row["id"], int(row["revision"]), ("cmi",)))}
+    settings = {
+        "~".join(s): s
+        for s in tables.available_settings(
+            data.mediation_scores(row["id"], int(row["revision"]), ("cmi",))
+        )
+    }
     if not settings:
         st.info("No item has been scored for mediation yet.")
         return None
@@ -51,7 +63,10 @@ def select_setting(row: dict[str, Any]) -> Setting | None:
 
 def _label(setting: Setting, several: bool) -> str:
     source = SOURCE_LABELS.get(setting.source, "")
-    text = f"{setting.source}{f' ({source})' if source else ''}, {CONTROL_LABELS.get(setting.control, setting.control)}"
+    text = (
+        f"{setting.source}{f' ({source})' if source else ''},"
+        f" {CONTROL_LABELS.get(setting.control, setting.control)}"
+    )
     return f"{text} · {setting.chain} chain, given as {setting.given}" if several else text
 
 
@@ -61,11 +76,15 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
     published = is_published(row)
     if published:
         st.info(
-            "Imported: these rows were published by others. CMI is recomputed from their drops; no request was made here, so "
-            "there are no replies, tokens or single draws behind a number."
+            "Imported: these rows were published by others. CMI is recomputed from their drops; no"
+            " request was made here, so there are no replies, tokens or single draws behind a"
+            " number."
         )
     if estimates.empty:
-        st.info("The means are estimated when the run ends or is stopped. Single items are under One item.")
+        st.info(
+            "The means are estimated when the run ends or is stopped. Single items are under One"
+            " item."
+        )
         return
     by_metric = {str(r["metric"]): r for r in estimates.to_dict("records")}
     numbers, missing = [], []
@@ -74,12 +93,16 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
         n = 0 if r is None else int(r["n"])
         numbers.append((f"{label}, n = {n}", "n/a" if r is None else parts.estimate_text(r)))
         if r is None or pd.isna(r["point"]):
-            missing.append(f"{label}: n/a, {'not asked' if r is None else r['reason'] or 'no item has a defined value'}.")
+            missing.append(
+                f"{label}: n/a,"
+                f" {'not asked' if r is None else r['reason'] or 'no item has a defined value'}."
+            )
     parts.show_numbers(numbers)
     parts.plain_list(missing)
     level = float(estimates["confidence"].iloc[0])
     st.caption(
-        f"Means over n items with {100 * level:g} % intervals. CMI is clamped and blind to small doses; mass lost is not."
+        f"Means over n items with {100 * level:g} % intervals. CMI is clamped and blind to small"
+        " doses; mass lost is not."
     )
     with st.container(horizontal=True):
         for metric, _ in IMPORTED if published else HEADLINE:
@@ -98,18 +121,20 @@ def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
     dead = int((noop["value"] > 0).sum())
     if dead:
         st.warning(
-            f"The control changes nothing in {dead} of {len(noop)} items: its states are those that were there already. "
-            "With a control that does nothing CMI is 1 for everything, faithful or not. Read the drop and mass lost, or take "
-            "a control from another item."
+            f"The control changes nothing in {dead} of {len(noop)} items: its states are those that"
+            " were there already. With a control that does nothing CMI is 1 for everything,"
+            " faithful or not. Read the drop and mass lost, or take a control from another item."
         )
     if setting.source == "literal":
         st.warning(
-            "The source literal is degenerate: up to the chain its states are the same in both runs, and past the end of the "
-            "short run there are none. It is kept for comparison; filler and interchange are the sources to trust."
+            "The source literal is degenerate: up to the chain its states are the same in both"
+            " runs, and past the end of the short run there are none. It is kept for comparison;"
+            " filler and interchange are the sources to trust."
         )
     elif setting.source == "right":
         st.info(
-            "The source right has an artefact at single early layers, where its states stand at other positions than theirs."
+            "The source right has an artefact at single early layers, where its states stand at"
+            " other positions than theirs."
         )
 
 
@@ -144,12 +169,21 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
     if table.empty:
         return
     reasons, left = undefined_reasons(row, setting), table["point"].notna() & table["lo"].isna()
-    bare = dict(zip(table.loc[left, "metric"], table.loc[left, "reason"].fillna("too few items"), strict=True))
+    bare = dict(
+        zip(
+            table.loc[left, "metric"],
+            table.loc[left, "reason"].fillna("too few items"),
+            strict=True,
+        )
+    )
     _show("mediation_indices", table[~table["metric"].isin(NO_UNIT)], "indices", row)
     st.dataframe(
         pd.DataFrame(
             {
-                "index": [f"{metric_label(m)} (nats)" if m in NATS else metric_label(m) for m in table["metric"]],
+                "index": [
+                    f"{metric_label(m)} (nats)" if m in NATS else metric_label(m)
+                    for m in table["metric"]
+                ],
                 "mean [interval]": [parts.estimate_text(r) for r in table.to_dict("records")],
                 "n": table["n"].tolist(),
                 "undefined": table["n_undefined"].tolist(),
@@ -171,7 +205,10 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
         cards = parts.all_cards()
         for metric in table["metric"]:
             card = cards[metric]
-            st.markdown(f"**{metric_label(metric)}**: {as_code(card.formula)}. Does not show: {as_code(card.not_shown)}")
+            st.markdown(
+                f"**{metric_label(metric)}**: {as_code(card.formula)}. Does not show:"
+                f" {as_code(card.not_shown)}"
+            )
 
 
 def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
@@ -182,7 +219,10 @@ def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
     table = table[(table["metric"] == "cmi") & (table["span"] != "")]
     table = table.sort_values("span", key=lambda spans_: spans_.map(span_order))
     scores = setting.of(data.mediation_scores(row["id"], int(row["revision"]), ("cmi",)))
-    reasons = {span: count_reasons(group) for span, group in scores[scores["value"].isna()].groupby("span")["reason"]}
+    reasons = {
+        span: count_reasons(group)
+        for span, group in scores[scores["value"].isna()].groupby("span")["reason"]
+    }
     st.dataframe(
         pd.DataFrame(
             {
@@ -191,7 +231,8 @@ def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
                 "n": table["n"].tolist(),
                 "undefined": table["n_undefined"].tolist(),
                 "why undefined": [
-                    "; ".join(f"{text} ({k})" for text, k in reasons.get(span, {}).items()) for span in table["span"]
+                    "; ".join(f"{text} ({k})" for text, k in reasons.get(span, {}).items())
+                    for span in table["span"]
                 ],
             }
         ),
@@ -199,7 +240,9 @@ def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
         key="layer-table",
         column_config=_TABLE,
     )
-    st.caption("CMI by layer: mean over the items where it is defined, and why it is not in the others.")
+    st.caption(
+        "CMI by layer: mean over the items where it is defined, and why it is not in the others."
+    )
 
 
 _TABLE = {
@@ -213,7 +256,9 @@ _TABLE = {
 
 def undefined_reasons(row: dict[str, Any], setting: Setting) -> dict[str, dict[str, int]]:
     """Metric to reason to the number of items without a value for that reason, the commonest first."""
-    table = full_depth_rows(setting.of(data.mediation_scores(row["id"], int(row["revision"]), (*INDICES, *NATS))))
+    table = full_depth_rows(
+        setting.of(data.mediation_scores(row["id"], int(row["revision"]), (*INDICES, *NATS)))
+    )
     gone = table[table["value"].isna()]
     return {str(metric): count_reasons(group) for metric, group in gone.groupby("metric")["reason"]}
 
@@ -226,21 +271,25 @@ def setting_estimates(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
 def render_mediation_notes(setting: Setting) -> None:
     if setting.source == "published":
         st.caption(
-            "Drops as they were published, in nats. Items and layers whose two drops add up to less than the import's "
-            "threshold are undefined, not 0, also where the file gives them a CMI of 0 and a bypass of 1."
+            "Drops as they were published, in nats. Items and layers whose two drops add up to less"
+            " than the import's threshold are undefined, not 0, also where the file gives them a"
+            " CMI of 0 and a bypass of 1."
         )
         return
     st.caption(
-        f"States at the input of the layers are replaced at the chain's positions (source {as_code(setting.source)}) and, as a "
-        "control, at as many positions of the question. A drop shows that log P of the answer depends on these states. No drop "
-        "does not show that the chain is decorative: the answer may be known twice. Items whose two drops add up to less than "
-        "0.01 nat are undefined, not 0."
+        "States at the input of the layers are replaced at the chain's positions (source"
+        f" {as_code(setting.source)}) and, as a control, at as many positions of the question. A"
+        " drop shows that log P of the answer depends on these states. No drop does not show that"
+        " the chain is decorative: the answer may be known twice. Items whose two drops add up to"
+        " less than 0.01 nat are undefined, not 0."
     )
 
 
 def _both(row: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores and estimates of the run, with their facets as columns."""
-    return data.mediation_scores(row["id"], int(row["revision"])), data.mediation_estimates(row["id"], int(row["revision"]))
+    return data.mediation_scores(row["id"], int(row["revision"])), data.mediation_estimates(
+        row["id"], int(row["revision"])
+    )
 
 
 def _show(name: str, table: pd.DataFrame, key: str, row: dict[str, Any], note: str = "") -> None:

@@ -24,7 +24,7 @@ from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.links import page
 from cotlab.ui.new_run import processes as launching
-from cotlab.ui.new_run.judge import use_form_labels, judge_options
+from cotlab.ui.new_run.judge import judge_options, use_form_labels
 from cotlab.ui.new_run.mediation import mediation_options
 from cotlab.ui.text import as_code
 
@@ -36,7 +36,8 @@ NOT_ON_THE_FORM = ("task_suite", "good_lines")
 def render_run_form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
     """The widgets; returns the chosen suite and the settings as fields of a configuration.
 
-    The form reads files of this machine and starts processes: whoever may not start a run does not see it.
+    The form reads files of this machine and starts processes: whoever may not start a run does not
+    see it.
     """
     if not access.may("admin"):
         st.info("Starting a run spends money and computing time: it needs the role admin.")
@@ -51,7 +52,9 @@ def render_run_form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
         st.subheader("Suite and model")
         suite = parts.select_option("Suite", labels, "suite", before.get("_suite", "wordproblems"))
         config = _subject(before)
-        config["limit"] = _optional_number(st, "Items (empty: all)", "new-limit", before.get("limit"), 1, empty="all")
+        config["limit"] = _optional_number(
+            st, "Items (empty: all)", "new-limit", before.get("limit"), 1, empty="all"
+        )
     with right:
         st.subheader("What to measure")
         config |= _measures(before)
@@ -70,7 +73,12 @@ def render_run_form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
 
 def _subject(before: dict[str, Any]) -> dict[str, Any]:
     names = list(PROVIDERS)
-    provider = st.selectbox("Provider", names, _index(names, before.get("provider") or DEFAULT_PROVIDER), key="new-provider")
+    provider = st.selectbox(
+        "Provider",
+        names,
+        _index(names, before.get("provider") or DEFAULT_PROVIDER),
+        key="new-provider",
+    )
     model = _model(provider, before)
     base_url = None
     if provider in KEY_VARIABLES:
@@ -83,7 +91,8 @@ def _subject(before: dict[str, Any]) -> dict[str, Any]:
         )
         if not os.environ.get(KEY_VARIABLES[provider]) and not is_private(base_url):
             st.warning(
-                f"The variable {KEY_VARIABLES[provider]} is not set: put it into the environment or .env, then start the app again."
+                f"The variable {KEY_VARIABLES[provider]} is not set: put it into the environment or"
+                " .env, then start the app again."
             )
     return {"provider": provider, "model": model, "base_url": base_url or None}
 
@@ -91,50 +100,121 @@ def _subject(before: dict[str, Any]) -> dict[str, Any]:
 def _measures(before: dict[str, Any]) -> dict[str, Any]:
     return {
         "scorer": st.multiselect(
-            "Scorers", list(SCORERS), before.get("scorer", ["ablation"]), key="new-scorers", help=SCORERS_HELP
+            "Scorers",
+            list(SCORERS),
+            before.get("scorer", ["ablation"]),
+            key="new-scorers",
+            help=SCORERS_HELP,
         ),
         "profile": st.selectbox(
-            "Rollout phase", PHASES, _index(PHASES, before.get("profile")), key="new-profile", help=PROFILE_HELP,
+            "Rollout phase",
+            PHASES,
+            _index(PHASES, before.get("profile")),
+            key="new-profile",
+            help=PROFILE_HELP,
             format_func=lambda phase: phase or "none: only the scorers above",
         ),
-        "mode": st.multiselect("Modes", MODES, before.get("mode", ["remove", "corrupt"]), key="new-modes", help=MODES_HELP),
+        "mode": st.multiselect(
+            "Modes",
+            MODES,
+            before.get("mode", ["remove", "corrupt"]),
+            key="new-modes",
+            help=MODES_HELP,
+        ),
         "metric": st.selectbox(
-            "CCS for RRR", CCS_METRICS, _index(CCS_METRICS, before.get("metric")), key="new-metric", help=METRIC_HELP
+            "CCS for RRR",
+            CCS_METRICS,
+            _index(CCS_METRICS, before.get("metric")),
+            key="new-metric",
+            help=METRIC_HELP,
         ),
         "repeats": st.number_input(
-            "Draws of every request", 1, 100, before.get("repeats", 1), key="new-repeats",
-            help="2 or more measure the noise floor: how often the model's answer changes by itself.",
+            "Draws of every request",
+            1,
+            100,
+            before.get("repeats", 1),
+            key="new-repeats",
+            help=(
+                "2 or more measure the noise floor: how often the model's answer changes by itself."
+            ),
         ),
-    }  # fmt: skip
+    }
 
 
 def _sampling(before: dict[str, Any]) -> dict[str, Any]:
-    model_chain = st.checkbox("Ablate the model's own chain", before.get("chain") == "own", key="new-own", help=MODEL_CHAIN_HELP)
-    prefix = st.checkbox(
-        "Give the chain as the model's own turn", before.get("given") == "prefix", key="new-given", help=GIVEN_HELP
+    model_chain = st.checkbox(
+        "Ablate the model's own chain",
+        before.get("chain") == "own",
+        key="new-own",
+        help=MODEL_CHAIN_HELP,
     )
-    batch = st.checkbox("Use the vendor's batch interface", bool(before.get("batch")), key="new-batch", help=BATCH_HELP)
+    prefix = st.checkbox(
+        "Give the chain as the model's own turn",
+        before.get("given") == "prefix",
+        key="new-given",
+        help=GIVEN_HELP,
+    )
+    batch = st.checkbox(
+        "Use the vendor's batch interface",
+        bool(before.get("batch")),
+        key="new-batch",
+        help=BATCH_HELP,
+    )
     a, b, c = st.columns(3)
     return {
         "chain": "own" if model_chain else "reference",
         "given": "prefix" if prefix else "user",
         "batch": batch,
         "temperature": a.number_input(
-            "Temperature", 0.0, 2.0, float(before.get("temperature", 0.0)), 0.1, key="new-temperature"
+            "Temperature",
+            0.0,
+            2.0,
+            float(before.get("temperature", 0.0)),
+            0.1,
+            key="new-temperature",
         ),
         "seed": b.number_input("Seed", 0, None, before.get("seed", 42), key="new-seed"),
         "ccs_threshold": c.number_input(
-            "A step is redundant below CCS", 0.0, 1.0, float(before.get("ccs_threshold", 0.1)), 0.05, key="new-tau"
+            "A step is redundant below CCS",
+            0.0,
+            1.0,
+            float(before.get("ccs_threshold", 0.1)),
+            0.05,
+            key="new-tau",
         ),
         "embedder": a.text_input(
-            "Embedder", before.get("embedder") or "all-MiniLM-L6-v2", key="new-embedder", help=EMBEDDER_HELP
+            "Embedder",
+            before.get("embedder") or "all-MiniLM-L6-v2",
+            key="new-embedder",
+            help=EMBEDDER_HELP,
         ),
-        "verifier": b.text_input("Verifier", before.get("verifier") or "none", key="new-verifier", help=VERIFIER_HELP),
-        "paraphraser": c.text_input("Paraphraser", before.get("paraphraser") or "rules", key="new-rules", help=REWORD_HELP),
-        "set": _pairs(b.text_input("Other options (scorer.option=value)", _joined(before.get("set")), key="new-set")),
-        "weights": c.text_input("Weights of the composite (YAML file)", before.get("weights") or "", key="new-weights") or None,
+        "verifier": b.text_input(
+            "Verifier", before.get("verifier") or "none", key="new-verifier", help=VERIFIER_HELP
+        ),
+        "paraphraser": c.text_input(
+            "Paraphraser", before.get("paraphraser") or "rules", key="new-rules", help=REWORD_HELP
+        ),
+        "set": _pairs(
+            b.text_input(
+                "Other options (scorer.option=value)", _joined(before.get("set")), key="new-set"
+            )
+        ),
+        "weights": (
+            c.text_input(
+                "Weights of the composite (YAML file)",
+                before.get("weights") or "",
+                key="new-weights",
+            )
+            or None
+        ),
         "jump_nats": a.number_input(
-            "Entropy jumps by, nats", 0.0, 3.0, float(before.get("jump_nats", 0.5)), 0.1, key="new-jump", help=JUMP_HELP
+            "Entropy jumps by, nats",
+            0.0,
+            3.0,
+            float(before.get("jump_nats", 0.5)),
+            0.1,
+            key="new-jump",
+            help=JUMP_HELP,
         ),
     }
 
@@ -144,55 +224,108 @@ def _limits(before: dict[str, Any]) -> dict[str, Any]:
     minute, tokens = before.get("max_requests_per_minute", 60), before.get("max_tokens_per_minute")
     return {
         "max_cost": a.number_input(
-            "Cap on the spend, US dollars", 0.0, None, float(before.get("max_cost", 10.0)), key="new-cost"
+            "Cap on the spend, US dollars",
+            0.0,
+            None,
+            float(before.get("max_cost", 10.0)),
+            key="new-cost",
         ),
-        "max_concurrent": b.number_input("Requests in flight", 1, 1000, before.get("max_concurrent", 10), key="new-concurrent"),
-        "max_requests_per_minute": _optional_number(c, "Requests a minute", "new-max_requests_per_minute", minute, 1),
-        "max_tokens_per_minute": _optional_number(a, "Tokens a minute", "new-max_tokens_per_minute", tokens, 1),
+        "max_concurrent": b.number_input(
+            "Requests in flight", 1, 1000, before.get("max_concurrent", 10), key="new-concurrent"
+        ),
+        "max_requests_per_minute": _optional_number(
+            c, "Requests a minute", "new-max_requests_per_minute", minute, 1
+        ),
+        "max_tokens_per_minute": _optional_number(
+            a, "Tokens a minute", "new-max_tokens_per_minute", tokens, 1
+        ),
         "max_tries": b.number_input(
-            "Tries of a request that fails", 1, 100, before.get("max_tries", 10), key="new-max_tries",
+            "Tries of a request that fails",
+            1,
+            100,
+            before.get("max_tries", 10),
+            key="new-max_tries",
             help="A 429 does not count as a failure.",
         ),
         "timeout_s": c.number_input(
-            "Seconds to wait for a reply", 1.0, 86_400.0, float(before.get("timeout_s", 120.0)), key="new-timeout"
+            "Seconds to wait for a reply",
+            1.0,
+            86_400.0,
+            float(before.get("timeout_s", 120.0)),
+            key="new-timeout",
         ),
-        "prices": a.text_input("File of prices (YAML)", before.get("prices") or "", key="new-prices") or None,
+        "prices": (
+            a.text_input("File of prices (YAML)", before.get("prices") or "", key="new-prices")
+            or None
+        ),
         "fail_on_error": _optional_number(
-            b, "Failed items that fail the run", "new-fail", before.get("fail_on_error"), 0.0,
+            b,
+            "Failed items that fail the run",
+            "new-fail",
+            before.get("fail_on_error"),
+            0.0,
             hint="Below 1 a share, from 1 on a count.",
         ),
-    }  # fmt: skip
+    }
 
 
 def _gate_and_tags(before: dict[str, Any]) -> dict[str, Any]:
     unpriced = st.checkbox(
-        "Run a model without a known price", bool(before.get("allow_unpriced")), key="new-unpriced",
+        "Run a model without a known price",
+        bool(before.get("allow_unpriced")),
+        key="new-unpriced",
         help="Its spend is then unknown, and the cap does not hold.",
-    )  # fmt: skip
-    redact = st.checkbox(
-        "Keep hashes instead of texts", bool(before.get("redact_prompts")), key="new-redact",
-        help="In log, store and reports of this run. A suite that was uploaded stays in the store as it is.",
-    )  # fmt: skip
-    a, b, c = st.columns(3)
-    tags = a.text_input(
-        "Tags (key=value, key=value)", _joined(before.get("tag")), key="new-tags"
     )
+    redact = st.checkbox(
+        "Keep hashes instead of texts",
+        bool(before.get("redact_prompts")),
+        key="new-redact",
+        help=(
+            "In log, store and reports of this run. A suite that was uploaded stays in the store as"
+            " it is."
+        ),
+    )
+    a, b, c = st.columns(3)
+    tags = a.text_input("Tags (key=value, key=value)", _joined(before.get("tag")), key="new-tags")
     gates = ["point", "interval"]
     return {
         "tag": _pairs(tags),
-        "output": a.text_input("Folder of the reports (empty: in the store)", before.get("output") or "", key="new-output")
-        or None,
-        "rr_threshold": _optional_number(b, "The run fails above RRR", "new-gate", before.get("rr_threshold"), 0.0, 1.0, empty="no gate"),
-        "gate_on": c.selectbox("Gate on", gates, _index(gates, before.get("gate_on")), key="new-gate-on"),
+        "output": (
+            a.text_input(
+                "Folder of the reports (empty: in the store)",
+                before.get("output") or "",
+                key="new-output",
+            )
+            or None
+        ),
+        "rr_threshold": _optional_number(
+            b,
+            "The run fails above RRR",
+            "new-gate",
+            before.get("rr_threshold"),
+            0.0,
+            1.0,
+            empty="no gate",
+        ),
+        "gate_on": c.selectbox(
+            "Gate on", gates, _index(gates, before.get("gate_on")), key="new-gate-on"
+        ),
         "redact_prompts": redact,
         "allow_unpriced": unpriced,
     }
 
 
 def _optional_number(
-    container: Any, label: str, key: str, start: float | None, low: float, most: float | None = None, *, empty: str = "none",
+    container: Any,
+    label: str,
+    key: str,
+    start: float | None,
+    low: float,
+    most: float | None = None,
+    *,
+    empty: str = "none",
     hint: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """A number that may be left empty; an emptied one stays empty, whatever it began with."""
     if key not in st.session_state:
         st.session_state[key] = start
@@ -211,23 +344,45 @@ def _pairs(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, equals, value in parted if key.strip() and equals}
 
 
-SCORERS_HELP = "Each measures one family of metrics; judge compares two runs that are named under Judge two runs."
-METRIC_HELP = (
-    "CCS: how much the answer changes without a step. RRR: the share of steps whose CCS is below the threshold under "
-    "Sampling and chain. Only the scorer ablation uses it."
+SCORERS_HELP = (
+    "Each measures one family of metrics; judge compares two runs that are named under Judge two"
+    " runs."
 )
-MODEL_CHAIN_HELP = "The model is asked for its chain first; its steps, or the reasoning that its vendor returns, are then ablated."
-JUMP_HELP = "A step whose tokens are this much less certain than those of the earlier steps is flagged."
+METRIC_HELP = (
+    "CCS: how much the answer changes without a step. RRR: the share of steps whose CCS is below"
+    " the threshold under Sampling and chain. Only the scorer ablation uses it."
+)
+MODEL_CHAIN_HELP = (
+    "The model is asked for its chain first; its steps, or the reasoning that its vendor returns,"
+    " are then ablated."
+)
+JUMP_HELP = (
+    "A step whose tokens are this much less certain than those of the earlier steps is flagged."
+)
 PHASES = ("", *PROFILES)
-PROFILE_HELP = "Adds parts of the reliability suite and their composite. phase1: C and V. phase2: and F. From phase3: and R, D."
-EMBEDDER_HELP = "Turns texts into vectors: a sentence-transformers name or a folder. The default works offline."
-VERIFIER_HELP = "Judges links between steps that cannot be computed: none, nli/FOLDER, subject, or provider/model."
+PROFILE_HELP = (
+    "Adds parts of the reliability suite and their composite. phase1: C and V. phase2: and F. From"
+    " phase3: and R, D."
+)
+EMBEDDER_HELP = (
+    "Turns texts into vectors: a sentence-transformers name or a folder. The default works offline."
+)
+VERIFIER_HELP = (
+    "Judges links between steps that cannot be computed: none, nli/FOLDER, subject, or"
+    " provider/model."
+)
 REWORD_HELP = "Rewords questions: rules (offline), subject, or provider/model."
-GIVEN_HELP = "Only where the model can continue its own turn: older Claude models, and servers such as vLLM."
-BATCH_HELP = "OpenAI and Anthropic: half the price, and an answer within a day. The run may be stopped and resumed meanwhile."
+GIVEN_HELP = (
+    "Only where the model can continue its own turn: older Claude models, and servers such as vLLM."
+)
+BATCH_HELP = (
+    "OpenAI and Anthropic: half the price, and an answer within a day. The run may be stopped and"
+    " resumed meanwhile."
+)
 MODES_HELP = (
-    "remove: leave the step out. truncate: answer right after it. corrupt: change what it states and let the model go on. "
-    "paraphrase: say the same in other words (a control). filler: dots in its place."
+    "remove: leave the step out. truncate: answer right after it. corrupt: change what it states"
+    " and let the model go on. paraphrase: say the same in other words (a control). filler: dots in"
+    " its place."
 )
 
 
@@ -258,12 +413,25 @@ def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
 
 
 @st.cache_data(show_spinner="Counting requests", max_entries=64)
-def _count(folder: str, suite_choice: str, config: str) -> tuple[int, int, int, int, int, list[str]]:
+def _count(
+    folder: str, suite_choice: str, config: str
+) -> tuple[int, int, int, int, int, list[str]]:
     settings = json.loads(config)
     pairs = settings["base_run"] or settings["tuned_run"]
-    suite = load_configured_suite(read_config(settings), data.store())[0] if pairs else suites.find_choice(suite_choice)
+    suite = (
+        load_configured_suite(read_config(settings), data.store())[0]
+        if pairs
+        else suites.find_choice(suite_choice)
+    )
     plan, count = dry_run(read_config({**settings, "task_suite": suite.name}), suite)
-    return len(suite.items[: plan.limit]), count.total, count.estimated, count.micro, count.most_micro, cautions(plan)
+    return (
+        len(suite.items[: plan.limit]),
+        count.total,
+        count.estimated,
+        count.micro,
+        count.most_micro,
+        cautions(plan),
+    )
 
 
 def render_start_buttons(suite_choice: str, config: dict[str, Any], counted: bool = True) -> None:
@@ -272,7 +440,12 @@ def render_start_buttons(suite_choice: str, config: dict[str, Any], counted: boo
     if not str(config["model"]).strip():
         st.warning("Name a model.")
     with st.container(horizontal=True):
-        if st.button(f"Pilot of {PILOT}", icon=":material/science:", disabled=not ready, help="The first five items only."):
+        if st.button(
+            f"Pilot of {PILOT}",
+            icon=":material/science:",
+            disabled=not ready,
+            help="The first five items only.",
+        ):
             _start(suite_choice, {**config, "limit": PILOT})
         if st.button("Start run", type="primary", icon=":material/play_arrow:", disabled=not ready):
             _start(suite_choice, config)
@@ -302,7 +475,9 @@ def _before(clone: str | None) -> dict[str, Any]:
         return usual if os.environ.get("COTLAB_MODE") else {**usual, "mode": ["remove", "corrupt"]}
     row = data.run_row(clone)
     added = st.query_params.get("profile")
-    return {**json.loads(row["config"]), "_suite": _choice_of(row)} | ({"profile": added} if added in PROFILES else {})
+    return {**json.loads(row["config"]), "_suite": _choice_of(row)} | (
+        {"profile": added} if added in PROFILES else {}
+    )
 
 
 def _choice_of(row: dict[str, Any]) -> str:
@@ -314,17 +489,31 @@ def _model(provider: str, before: dict[str, Any]) -> str:
     given = before.get("model") if before.get("provider") == provider else None
     if provider == "organism":
         names = list(organism_names())
-        return st.selectbox("Organism", names, _index(names, given or "r100"), key="new-organism", help=ORGANISM_HELP) or "r100"
-    usual = {"echo": "echo", "openai": "gpt-4o-mini", "anthropic": "claude-sonnet-4-5", "google": "gemini-2.5-flash"}.get(
-        provider, ""
+        return (
+            st.selectbox(
+                "Organism",
+                names,
+                _index(names, given or "r100"),
+                key="new-organism",
+                help=ORGANISM_HELP,
+            )
+            or "r100"
+        )
+    usual = {
+        "echo": "echo",
+        "openai": "gpt-4o-mini",
+        "anthropic": "claude-sonnet-4-5",
+        "google": "gemini-2.5-flash",
+    }.get(provider, "")
+    hint = {"local": "A Hugging Face folder or hub id", "scripted": "A JSONL file of replies"}.get(
+        provider, "The model's name"
     )
-    hint = {"local": "A Hugging Face folder or hub id", "scripted": "A JSONL file of replies"}.get(provider, "The model's name")
     return st.text_input("Model", given or usual, key=f"new-model-{provider}", help=hint)
 
 
 ORGANISM_HELP = (
-    "Tiny models of known faithfulness. r100 reads its answer off the chain, r0 ignores it, r25 to r75 do so that often; "
-    "hint answers what a hint in the question says."
+    "Tiny models of known faithfulness. r100 reads its answer off the chain, r0 ignores it, r25 to"
+    " r75 do so that often; hint answers what a hint in the question says."
 )
 
 

@@ -25,7 +25,8 @@ _UNSET = {f"COTLAB_{name.upper()}": "" for name in RunConfig.model_fields} | {
     "FAITHCHECK_TEMPERATURE": "",
     "FAITHCHECK_MAX_COST": "",
 }
-"""What the page says is all that holds: options of the environment do not reach a run that it starts."""
+"""What the page says is all that holds: options of the environment do not reach a run that it
+starts."""
 
 
 def new_run_id() -> str:
@@ -52,13 +53,21 @@ def spawn(store: Store, run_id: str, config: Mapping[str, Any]) -> None:
     folder = _folder(store, run_id)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.yaml").write_text(as_yaml(config), "utf-8")
-    server = ["--base-url", str(config["base_url"])] if config.get("base_url") else []  # named by whoever pressed the button
-    _start(store, run_id, ["run", "--config", str(folder / "run.yaml"), "--run-id", run_id, *server])
+    server = (
+        ["--base-url", str(config["base_url"])] if config.get("base_url") else []
+    )  # named by whoever pressed the button
+    _start(
+        store, run_id, ["run", "--config", str(folder / "run.yaml"), "--run-id", run_id, *server]
+    )
 
 
-def spawn_resume(store: Store, run_id: str, *, retry_refused: bool = False, max_cost: float | None = None) -> None:
+def spawn_resume(
+    store: Store, run_id: str, *, retry_refused: bool = False, max_cost: float | None = None
+) -> None:
     """``cotlab run --resume`` for a run that was stopped."""
-    more = (["--retry-refused"] if retry_refused else []) + (["--max-cost", str(max_cost)] if max_cost is not None else [])
+    more = (["--retry-refused"] if retry_refused else []) + (
+        ["--max-cost", str(max_cost)] if max_cost is not None else []
+    )
     _start(store, run_id, ["run", "--resume", run_id, *more])
 
 
@@ -67,8 +76,13 @@ def process_output(store: Store, run_id: str, lines: int = 6) -> str:
     path = _folder(store, run_id) / "output.log"
     if not path.exists():
         return ""
-    output_lines = [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
-    start = next((i for i, line in enumerate(output_lines) if line.startswith("error:")), max(0, len(output_lines) - lines))
+    output_lines = [
+        line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()
+    ]
+    start = next(
+        (i for i, line in enumerate(output_lines) if line.startswith("error:")),
+        max(0, len(output_lines) - lines),
+    )
     return "\n".join(output_lines[start : start + 40])
 
 

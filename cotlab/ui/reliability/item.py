@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import reliability as values
-from cotlab.analysis.tables.chains import link_table, link_scores
+from cotlab.analysis.tables.chains import link_scores, link_table
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.figures.style import ORANGE, VERMILLION, format_number
@@ -38,18 +38,28 @@ class Hit(NamedTuple):
 
 def render_item_components(row: dict[str, Any], item: Item) -> None:
     """The parts of the item as bars beside the suite's means, with what is undefined and why."""
-    rows = values.component_scores(data.selected_scores(row["id"], int(row["revision"]), values.METRICS))
+    rows = values.component_scores(
+        data.selected_scores(row["id"], int(row["revision"]), values.METRICS)
+    )
     scores = rows[rows["item_id"] == item.id]
     if scores.empty:
         st.info("This item has not been scored for reliability yet.")
         return
     table = values.item_component_rows(rows, item.id)
-    parts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id}))
+    parts.show_figure(
+        "item_parts",
+        table,
+        key=f"bars-{item.id}",
+        evidence=(page("item"), {"run": row["id"], "item": item.id}),
+    )
     _behind(row, item, scores)
     weight = values.component_scores(_item_scores(row, item), ("weight",))["value"]
     if len(weight) and weight.iloc[0] < 1:
         gone = ", ".join(scores[scores["value"].isna()]["part"])
-        st.caption(f"r_raw is over {100 * weight.iloc[0]:.0f} % of the weight: without {gone}, the weights are renormalised.")
+        st.caption(
+            f"r_raw is over {100 * weight.iloc[0]:.0f} % of the weight: without {gone}, the weights"
+            " are renormalised."
+        )
     features = _item_scores(row, item)
     features = features[features["metric"] == "feature"]
     if features.empty:
@@ -69,29 +79,55 @@ def render_item_components(row: dict[str, Any], item: Item) -> None:
         order = [*COMPONENT_ORDER, *(name for name in names if name not in COMPONENT_ORDER)]
         frame = frame.sort_values("feature", key=lambda column: column.map(order.index))
         config = {**_RIGHT, "behind it": evidence.LINK}
-        st.dataframe(frame, hide_index=True, key=f"features-{item.id}", placeholder=evidence.NO_LINK, column_config=config)
+        st.dataframe(
+            frame,
+            hide_index=True,
+            key=f"features-{item.id}",
+            placeholder=evidence.NO_LINK,
+            column_config=config,
+        )
 
 
 def _behind(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
     """Each part with its number of requests and a link to them."""
     frame = pd.DataFrame(
         {
-            "part": scores["part"], "value": [parts.number_text(v) for v in scores["value"]],
-            "requests": [len(keys) for keys in scores["evidence"]], "behind it": _addresses(row, item, scores),
-            "why n/a": [_text(reason) if pd.isna(v) else "" for reason, v in zip(scores["reason"], scores["value"], strict=True)],
+            "part": scores["part"],
+            "value": [parts.number_text(v) for v in scores["value"]],
+            "requests": [len(keys) for keys in scores["evidence"]],
+            "behind it": _addresses(row, item, scores),
+            "why n/a": [
+                _text(reason) if pd.isna(v) else ""
+                for reason, v in zip(scores["reason"], scores["value"], strict=True)
+            ],
         }
-    )  # fmt: skip
-    config = {**_RIGHT, "behind it": evidence.LINK, "part": st.column_config.TextColumn(width="small"), "why n/a": _WIDE}
+    )
+    config = {
+        **_RIGHT,
+        "behind it": evidence.LINK,
+        "part": st.column_config.TextColumn(width="small"),
+        "why n/a": _WIDE,
+    }
     st.dataframe(
-        frame, hide_index=True, height="content", key=f"behind-{item.id}", placeholder=evidence.NO_LINK, column_config=config
-    )  # fmt: skip
+        frame,
+        hide_index=True,
+        height="content",
+        key=f"behind-{item.id}",
+        placeholder=evidence.NO_LINK,
+        column_config=config,
+    )
 
 
 def _addresses(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> list[str | None]:
     """The address of each score's requests; None where it has none."""
     chain_level = {"step": None, "sample": 0}  # the rows of parts are of the whole chain
-    ids = evidence.score_ids(scores.assign(**{name: value for name, value in chain_level.items() if name not in scores}))
-    return [evidence.requests_cell(row, item.id, name, keys) for name, keys in zip(ids, scores["evidence"], strict=True)]
+    ids = evidence.score_ids(
+        scores.assign(**{name: value for name, value in chain_level.items() if name not in scores})
+    )
+    return [
+        evidence.requests_cell(row, item.id, name, keys)
+        for name, keys in zip(ids, scores["evidence"], strict=True)
+    ]
 
 
 def _text(value: Any) -> str:
@@ -113,16 +149,33 @@ def render_item_diagnoses(row: dict[str, Any], item: Item) -> None:
         if result is None:
             continue
         needed = values.component_scores(scores, rule.needs).set_index("part")["value"]
-        numbers = ", ".join(f"{name.replace('_', ' ')} {parts.number_text(needed.get(name))}" for name in rule.needs)
+        numbers = ", ".join(
+            f"{name.replace('_', ' ')} {parts.number_text(needed.get(name))}" for name in rule.needs
+        )
         fires = "n/a" if pd.isna(result["value"]) else "fires" if result["value"] else "no"
         reason = "" if pd.isna(result["reason"]) else result["reason"]
-        lines.append((rule.name.replace("_", " "), fires, numbers, len(result["evidence"]), result["to"], reason))
+        lines.append(
+            (
+                rule.name.replace("_", " "),
+                fires,
+                numbers,
+                len(result["evidence"]),
+                result["to"],
+                reason,
+            )
+        )
     lines.sort(key=lambda line: ("fires", "no", "n/a").index(line[1]))
-    frame = pd.DataFrame(lines, columns=["rule", "fires", "its numbers", "requests", "behind it", "why n/a"])
+    frame = pd.DataFrame(
+        lines, columns=["rule", "fires", "its numbers", "requests", "behind it", "why n/a"]
+    )
     st.dataframe(
-        frame, hide_index=True, height="content", key=f"diagnosis-{item.id}", placeholder=evidence.NO_LINK,
+        frame,
+        hide_index=True,
+        height="content",
+        key=f"diagnosis-{item.id}",
+        placeholder=evidence.NO_LINK,
         column_config={"behind it": evidence.LINK, "why n/a": _WIDE},
-    )  # fmt: skip
+    )
     parts.show_card("diagnosis")
 
 
@@ -138,7 +191,10 @@ def render_flags(row: dict[str, Any], item: Item) -> None:
     texts = chain.steps
     if not texts:
         reason = scored[scored["metric"] == "flags"]["reason"].dropna()
-        st.info(f"No chain to show: {as_code(str(reason.iloc[0])) if len(reason) else 'the log does not hold it in full'}.")
+        st.info(
+            "No chain to show:"
+            f" {as_code(str(reason.iloc[0])) if len(reason) else 'the log does not hold it in full'}."
+        )
         return
     _render_chain_origin(chain.from_model)
     by_step: dict[int, list[Hit]] = {}
@@ -147,25 +203,51 @@ def render_flags(row: dict[str, Any], item: Item) -> None:
         facet = json.loads(r["facet"])
         step, rule = int(r["step"]), facet.get("rule", "").replace("_", " ")
         text = texts[step] if step < len(texts) else ""
-        lo, hi = (0, len(text)) if pd.isna(r["where_lo"]) else (int(r["where_lo"]), int(r["where_hi"]))
+        lo, hi = (
+            (0, len(text)) if pd.isna(r["where_lo"]) else (int(r["where_lo"]), int(r["where_hi"]))
+        )
         message = _text(r["reason"]) or facet.get("why", "")
         reason = f": {message}" if message else ""
-        by_step.setdefault(step, []).append(Hit(lo, hi, float(r["value"]), f"{rule} ×{format_number(r['value'])}{reason}"))
-        lines.append((step + 1, rule, f"×{format_number(r['value'])}", shorten(text[lo:hi], 120), message, to))
-    show_blocks([_block(i, text, by_step.get(i, ())) for i, text in enumerate(texts)], key=f"flags-{row['id']}-{item.id}")
+        by_step.setdefault(step, []).append(
+            Hit(lo, hi, float(r["value"]), f"{rule} ×{format_number(r['value'])}{reason}")
+        )
+        lines.append(
+            (
+                step + 1,
+                rule,
+                f"×{format_number(r['value'])}",
+                shorten(text[lo:hi], 120),
+                message,
+                to,
+            )
+        )
+    show_blocks(
+        [_block(i, text, by_step.get(i, ())) for i, text in enumerate(texts)],
+        key=f"flags-{row['id']}-{item.id}",
+    )
     if lines:
         lines.sort(key=lambda line: line[:4])
         frame = pd.DataFrame(lines, columns=["step", "rule", "factor", "text", "why", "behind it"])
         st.dataframe(
-            frame, hide_index=True, height="content", key=f"penalties-{item.id}", placeholder=evidence.NO_LINK,
+            frame,
+            hide_index=True,
+            height="content",
+            key=f"penalties-{item.id}",
+            placeholder=evidence.NO_LINK,
             column_config=_FACTOR,
-        )  # fmt: skip
-        st.caption("Marked: what a rule fired on; hover for rule and factor. F is the product of the factors, at least 0.3.")
+        )
+        st.caption(
+            "Marked: what a rule fired on; hover for rule and factor. F is the product of the"
+            " factors, at least 0.3."
+        )
     else:
         st.caption("No flag fired.")
     gone = scored[(scored["metric"] == "flag_count") & scored["value"].isna()]
     parts.plain_list(
-        [f"n/a, {json.loads(r['facet']).get('rule', '').replace('_', ' ')}: {r['reason']}" for r in gone.to_dict("records")]
+        [
+            f"n/a, {json.loads(r['facet']).get('rule', '').replace('_', ' ')}: {r['reason']}"
+            for r in gone.to_dict("records")
+        ]
     )
     parts.show_card("flags")
 
@@ -178,11 +260,19 @@ def _block(index: int, text: str, hits: Sequence[Hit]) -> Block:
 
 def mark_hits(text: str, hits: Sequence[Hit]) -> tuple[Piece, ...]:
     """A text in pieces, those that a hit covers with a colour and its words; all pieces together are the text."""
-    cuts = sorted({0, len(text), *(min(max(0, at), len(text)) for hit in hits for at in (hit.lo, hit.hi))})
+    cuts = sorted(
+        {0, len(text), *(min(max(0, at), len(text)) for hit in hits for at in (hit.lo, hit.hi))}
+    )
     pieces = []
     for lo, hi in zip(cuts, cuts[1:], strict=False):
         over = [hit for hit in hits if hit.lo < hi and hit.hi > lo]
-        shade = None if not over else VERMILLION if min(hit.factor for hit in over) <= STRONG else ORANGE
+        shade = (
+            None
+            if not over
+            else VERMILLION
+            if min(hit.factor for hit in over) <= STRONG
+            else ORANGE
+        )
         pieces.append(Piece(text[lo:hi], shade, "; ".join(hit.hint for hit in over)))
     return tuple(pieces)
 
@@ -198,11 +288,17 @@ def render_verification_links(row: dict[str, Any], item: Item) -> None:
     table = link_table(scored, chain.steps).assign(to=_addresses(row, item, link_scores(scored)))
     if table.empty:
         reason = scored["reason"].dropna()
-        st.info(f"No link was checked: {as_code(str(reason.iloc[0])) if len(reason) else 'the chain has no link'}.")
+        st.info(
+            "No link was checked:"
+            f" {as_code(str(reason.iloc[0])) if len(reason) else 'the chain has no link'}."
+        )
         return
     _render_chain_origin(chain.from_model)
     parts.show_figure(
-        "verification_links", table, key=f"links-{item.id}", evidence=(page("item"), {"run": row["id"], "item": item.id})
+        "verification_links",
+        table,
+        key=f"links-{item.id}",
+        evidence=(page("item"), {"run": row["id"], "item": item.id}),
     )
     weak = table[table["value"].isna() | (table["value"] < 0.5)]
     if len(weak):
@@ -217,11 +313,22 @@ def render_verification_links(row: dict[str, Any], item: Item) -> None:
                 "behind it": weak["to"],
             }
         )
-        st.dataframe(frame, hide_index=True, key=f"weak-{item.id}", placeholder=evidence.NO_LINK, column_config=_SUPPORT)
+        st.dataframe(
+            frame,
+            hide_index=True,
+            key=f"weak-{item.id}",
+            placeholder=evidence.NO_LINK,
+            column_config=_SUPPORT,
+        )
         st.caption("Links that are undecided or below 0.5.")
         undecided = table[table["value"].isna()]
-        for reason, group in undecided.groupby(undecided["reason"].fillna("no reason was given"), sort=False):
-            named = ", ".join(f"step {step + 1} {link}" for step, link in zip(group["step"], group["link"], strict=True))
+        for reason, group in undecided.groupby(
+            undecided["reason"].fillna("no reason was given"), sort=False
+        ):
+            named = ", ".join(
+                f"step {step + 1} {link}"
+                for step, link in zip(group["step"], group["link"], strict=True)
+            )
             st.markdown(as_code(f"Undecided: {named}. {str(reason)[:1].upper()}{str(reason)[1:]}."))
     parts.show_card("link_support")
 

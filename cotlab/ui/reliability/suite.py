@@ -9,13 +9,15 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import reliability as values
-from cotlab.figures.reliability import NAMES, COMPONENT_ORDER
+from cotlab.figures.reliability import COMPONENT_ORDER, NAMES
 from cotlab.metrics.composite.scorer import FEATURES, SCORER_OF
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.links import page
 
-CARDS = {part: FEATURES[part][1] for part in COMPONENT_ORDER if part in FEATURES} | {"r_raw": "r_raw"}
+CARDS = {part: FEATURES[part][1] for part in COMPONENT_ORDER if part in FEATURES} | {
+    "r_raw": "r_raw"
+}
 """The metric whose card says what a part is."""
 
 
@@ -28,9 +30,16 @@ def render_component_means(row: dict[str, Any]) -> None:
     table = values.component_means(rows, data.estimates(row["id"], int(row["revision"])))
     absent = [part for part in COMPONENT_ORDER if part not in set(rows["part"])]
     if table.empty:
-        st.info("The means are estimated when the run ends or is stopped. Single items are in the table and under One item.")
+        st.info(
+            "The means are estimated when the run ends or is stopped. Single items are in the table"
+            " and under One item."
+        )
     else:
-        left_out = f"Not measured in this run: {', '.join(_component_label(part) for part in absent)}." if absent else ""
+        left_out = (
+            f"Not measured in this run: {', '.join(_component_label(part) for part in absent)}."
+            if absent
+            else ""
+        )
         _show("reliability_parts", table, "parts", row, note=left_out)
     with st.container(horizontal=True):
         for part, metric in CARDS.items():
@@ -52,10 +61,17 @@ def render_reliability_items(row: dict[str, Any]) -> None:
     for part in reversed(measured):
         orders |= {f"{part}-up": f"{part}, lowest first", f"{part}-down": f"{part}, highest first"}
     by, _, direction = parts.select_option("Sorted by", orders, "sort").partition("-")
-    table = table.sort_values([by, "item"], ascending=[direction != "down", True], na_position="last")
+    table = table.sort_values(
+        [by, "item"], ascending=[direction != "down", True], na_position="last"
+    )
     visible = table.iloc[parts.page_slice(len(table), f"items-{row['id']}")].reset_index(drop=True)
     visible.insert(
-        0, "open", [f"/reliability?run={row['id']}&item={quote(item, safe='')}&view=One+item" for item in visible["item"]]
+        0,
+        "open",
+        [
+            f"/reliability?run={row['id']}&item={quote(item, safe='')}&view=One+item"
+            for item in visible["item"]
+        ],
     )
     st.dataframe(
         visible.style.format(parts.number_text, subset=measured),
@@ -66,13 +82,18 @@ def render_reliability_items(row: dict[str, Any]) -> None:
         column_config={
             "open": st.column_config.LinkColumn("open", display_text="open", width="small"),
             "item": st.column_config.TextColumn("item", width="small"),
-            **{part: st.column_config.NumberColumn(part, width=70, help=NAMES[part]) for part in measured},
+            **{
+                part: st.column_config.NumberColumn(part, width=70, help=NAMES[part])
+                for part in measured
+            },
             "diagnosis": st.column_config.TextColumn("diagnosis", width="medium"),
             "why n/a": st.column_config.TextColumn("why n/a", width="large"),
         },
     )
     stopped = rows[rows["status"] == "stopped"]["item_id"].nunique()
-    halted = f" {stopped} stopped at a hard floor: they escalate, and have no r_raw." if stopped else ""
+    halted = (
+        f" {stopped} stopped at a hard floor: they escalate, and have no r_raw." if stopped else ""
+    )
     st.caption(f"{len(visible)} of {len(table)} items; n/a is sorted last.{halted}")
 
 
@@ -84,7 +105,9 @@ def _only_diagnosed(table: pd.DataFrame) -> pd.DataFrame:
     counts = {rule: sum(rule in text.split(", ") for text in table["diagnosis"]) for rule in fired}
     labels = {"any": "any or none"} | {rule: f"{rule} · {counts[rule]} items" for rule in fired}
     rule = parts.select_option("Diagnosis", labels, "diagnosis")
-    return table if rule == "any" else table[[rule in text.split(", ") for text in table["diagnosis"]]]
+    return (
+        table if rule == "any" else table[[rule in text.split(", ") for text in table["diagnosis"]]]
+    )
 
 
 def render_correlations(row: dict[str, Any]) -> None:
@@ -100,7 +123,12 @@ def render_correlations(row: dict[str, Any]) -> None:
 def render_diagnosis_rates(row: dict[str, Any]) -> None:
     """How many items each diagnosis fires on."""
     if not _has_composite(row):
-        parts.empty("Diagnoses come with the composite.", page("new_run"), "Run the scorer composite", {"suite": row["suite"]})
+        parts.empty(
+            "Diagnoses come with the composite.",
+            page("new_run"),
+            "Run the scorer composite",
+            {"suite": row["suite"]},
+        )
         return
     st.subheader("Diagnoses")
     rates = values.diagnosis_means(_scores(row), data.estimates(row["id"], int(row["revision"])))
@@ -114,10 +142,11 @@ def render_diagnosis_rates(row: dict[str, Any]) -> None:
 def render_reliability_notes(row: dict[str, Any]) -> None:
     """Whose chains the parts are of, and what they cannot show."""
     st.caption(
-        f"{values.chain_sources_text(data.run_plan(row['id']))} C, V, D and F read chains as text: a model that ignores its chain "
-        "writes it as steadily and as soundly as one that follows it, so they cannot tell the two apart. r_raw weighs the "
-        "parts that are defined, each clipped to [0, 1]; its weights are examples until they are tuned on labels, and it is no "
-        "probability."
+        f"{values.chain_sources_text(data.run_plan(row['id']))} C, V, D and F read chains as text:"
+        " a model that ignores its chain writes it as steadily and as soundly as one that follows"
+        " it, so they cannot tell the two apart. r_raw weighs the parts that are defined, each"
+        " clipped to [0, 1]; its weights are examples until they are tuned on labels, and it is no"
+        " probability."
     )
 
 

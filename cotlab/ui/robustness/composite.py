@@ -30,13 +30,30 @@ def render_composite_suite(row: dict[str, Any]) -> None:
         return
     means = values.component_means(rows, data.estimates(row["id"], int(row["revision"])))
     if means.empty:
-        st.info("The means are estimated when the run ends or is stopped. Single items are in the table below.")
+        st.info(
+            "The means are estimated when the run ends or is stopped. Single items are in the table"
+            " below."
+        )
     else:
         by_component = means.set_index("part").to_dict("index")
-        parts.show_numbers([(f"{NAMES[p]}, n = {int(r['n'])}", parts.estimate_text(r)) for p, r in by_component.items()])
-        parts.plain_list([f"{NAMES[p]}: n/a, {r['reason']}." for p, r in by_component.items() if pd.isna(r["point"])])
+        parts.show_numbers(
+            [
+                (f"{NAMES[p]}, n = {int(r['n'])}", parts.estimate_text(r))
+                for p, r in by_component.items()
+            ]
+        )
+        parts.plain_list(
+            [
+                f"{NAMES[p]}: n/a, {r['reason']}."
+                for p, r in by_component.items()
+                if pd.isna(r["point"])
+            ]
+        )
         level = float(means["confidence"].iloc[0])
-        st.caption(f"Means over n items, all perturbations together, with {100 * level:g} % intervals, from the composite.")
+        st.caption(
+            f"Means over n items, all perturbations together, with {100 * level:g} % intervals,"
+            " from the composite."
+        )
     with st.container(horizontal=True):
         for part in NAMES:
             parts.show_card({"R": "robustness", "R_sd": "robustness_dispersion"}[part])
@@ -62,20 +79,38 @@ def _table(row: dict[str, Any], rows: pd.DataFrame, key: str) -> None:
     names = wide["R"].index.tolist()
     names = names[parts.page_slice(len(names), f"{key}-page")]
     of = wide["R"].loc[names]
-    ids = [evidence.score_id(metric, facet) for metric, facet in zip(of["metric"], of["facet"], strict=True)]
+    ids = [
+        evidence.score_id(metric, facet)
+        for metric, facet in zip(of["metric"], of["facet"], strict=True)
+    ]
     spread = wide["R_sd"]["value"].reindex(names)
-    reasons = ["" if not pd.isna(v) else str(r) for v, r in zip(of["value"], of["reason"], strict=True)]
+    reasons = [
+        "" if not pd.isna(v) else str(r) for v, r in zip(of["value"], of["reason"], strict=True)
+    ]
     frame = pd.DataFrame(
         {
-            "item": names, "R": [parts.number_text(v) for v in of["value"]],
-            NAMES["R_sd"]: [parts.number_text(v) for v in spread], "requests": [len(keys) for keys in of["evidence"]],
-            "behind it": [evidence.requests_cell(row, *arguments) for arguments in zip(names, ids, of["evidence"], strict=True)], "why n/a": reasons,
+            "item": names,
+            "R": [parts.number_text(v) for v in of["value"]],
+            NAMES["R_sd"]: [parts.number_text(v) for v in spread],
+            "requests": [len(keys) for keys in of["evidence"]],
+            "behind it": [
+                evidence.requests_cell(row, *arguments)
+                for arguments in zip(names, ids, of["evidence"], strict=True)
+            ],
+            "why n/a": reasons,
         }
-    )  # fmt: skip
+    )
     right = st.column_config.TextColumn(alignment="right")
     st.dataframe(
-        frame, hide_index=True, key=key, placeholder=evidence.NO_LINK, height="content" if len(frame) < 13 else 460,
+        frame,
+        hide_index=True,
+        key=key,
+        placeholder=evidence.NO_LINK,
+        height="content" if len(frame) < 13 else 460,
         column_config={
-            "R": right, NAMES["R_sd"]: right, "behind it": evidence.LINK, "why n/a": st.column_config.TextColumn(width="large"),
+            "R": right,
+            NAMES["R_sd"]: right,
+            "behind it": evidence.LINK,
+            "why n/a": st.column_config.TextColumn(width="large"),
         },
-    )  # fmt: skip
+    )

@@ -17,7 +17,9 @@ STATUSES = ("any", "done", "running", "stopped", "budget", "failed", "interrupte
 def filter_runs() -> pd.DataFrame:
     left, right = st.columns([1, 3])
     status = left.selectbox("Status", STATUSES, key="status", bind="query-params")
-    search = right.text_input("Search", key="q", bind="query-params", placeholder="model, suite, tag or id")
+    search = right.text_input(
+        "Search", key="q", bind="query-params", placeholder="model, suite, tag or id"
+    )
     table = read.list_runs(data.store(), text=search or "")
     if status == "any":
         return table
@@ -34,9 +36,11 @@ def compare_link(table: pd.DataFrame, ticked: list[str]) -> None:
     ticked_rows = table[table["id"].isin(ticked)].sort_values(["planned_at", "id"])
     base, *others = ticked_rows["id"].tolist()
     st.page_link(
-        page("compare"), label=f"Compare {len(ticked)} runs, item by item", icon=":material/compare_arrows:",
+        page("compare"),
+        label=f"Compare {len(ticked)} runs, item by item",
+        icon=":material/compare_arrows:",
         query_params=[("base", base), *(("other", other) for other in others)],
-    )  # fmt: skip
+    )
 
 
 def render_side_by_side(first: str, second: str) -> None:
@@ -46,13 +50,23 @@ def render_side_by_side(first: str, second: str) -> None:
         row = data.run_row(run_id)
         estimates = data.estimates(run_id, int(row["revision"]))
         columns[f"{row['model']} · {run_id}"] = {
-            (e["metric"], e["mode"], e["ccs"], parts.facet_text(e["facet"], "mode", "metric")): parts.estimate_text(e)
+            (
+                e["metric"],
+                e["mode"],
+                e["ccs"],
+                parts.facet_text(e["facet"], "mode", "metric"),
+            ): parts.estimate_text(e)
             for e in estimates.to_dict("records")
         }
-    frame = pd.DataFrame(columns).dropna().rename_axis(["metric", "mode", "of", "facet"]).reset_index()
+    frame = (
+        pd.DataFrame(columns).dropna().rename_axis(["metric", "mode", "of", "facet"]).reset_index()
+    )
     st.subheader("Side by side")
     if frame.empty:
         st.info("These runs have no estimate in common.")
         return
     st.dataframe(frame, hide_index=True, key="side-by-side")
-    st.caption("Two intervals that overlap do not show that two runs are equal; a paired comparison of items does more.")
+    st.caption(
+        "Two intervals that overlap do not show that two runs are equal; a paired comparison of"
+        " items does more."
+    )

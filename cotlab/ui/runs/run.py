@@ -57,7 +57,9 @@ def _starting(run_id: str) -> None:
     try:
         data.run_row(run_id)
     except UnknownName:
-        if "error:" not in launching.process_output(data.store(), run_id) and not launching.has_ended(run_id):
+        if "error:" not in launching.process_output(
+            data.store(), run_id
+        ) and not launching.has_ended(run_id):
             st.info("Loading the model and the suite …")
             return
     st.rerun()
@@ -84,7 +86,9 @@ def render_live_progress(row: dict[str, Any]) -> None:
     followed = may_change(row)
     if followed:
         st.session_state["followed"] = row["id"]
-    st.fragment(_progress, run_every=FOLLOWED_S if followed else None)(row["id"], state_of(row), followed)
+    st.fragment(_progress, run_every=FOLLOWED_S if followed else None)(
+        row["id"], state_of(row), followed
+    )
 
 
 def may_change(row: dict[str, Any]) -> bool:
@@ -97,9 +101,15 @@ def may_change(row: dict[str, Any]) -> bool:
         return False
     if status == "running":  # it has not been heard of for a while, and may be again
         return True
-    if pd.isna(row["ended_at"]) or (datetime.now(UTC) - row["ended_at"]).total_seconds() > ESTIMATES_S:
+    if (
+        pd.isna(row["ended_at"])
+        or (datetime.now(UTC) - row["ended_at"]).total_seconds() > ESTIMATES_S
+    ):
         return False
-    return bool(st.session_state.get("followed") == run_id or data.estimates(run_id, int(row["revision"])).empty)
+    return bool(
+        st.session_state.get("followed") == run_id
+        or data.estimates(run_id, int(row["revision"])).empty
+    )
 
 
 def _progress(run_id: str, drawn: str, followed: bool) -> None:
@@ -117,7 +127,11 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
         st.progress(min(1.0, share), text="stopping …" if live.stopping else done)
     eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
     cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
-    flying = f"{told.in_flight} of {told.concurrency}" if told.concurrency is not None else str(told.in_flight)
+    flying = (
+        f"{told.in_flight} of {told.concurrency}"
+        if told.concurrency is not None
+        else str(told.in_flight)
+    )
     shown = [
         (parts.progress_unit(run_id).capitalize(), f"{told.items_done} / {told.items_total}"),
         ("Replies", f"{told.replies:,}"),
@@ -134,13 +148,17 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
     parts.show_numbers(shown)
     if told.reserved_micro:
         held = parts.money(told.reserved_micro)
-        st.caption(f"{held} of the spend is held for calls without a reply, at the most they can cost.")
+        st.caption(
+            f"{held} of the spend is held for calls without a reply, at the most they can cost."
+        )
     if live.alive and (pause_s := told.paused_until - time.time()) > 1:
         st.caption(f"Pausing {pause_s:.0f} s, as the server asks.")
     if told.waiting_for:
         st.caption(f"Batches: {told.waiting_for}.")
     if told.asked_again:
-        st.caption(f"{told.asked_again} unfinished items are asked again: redacted replies are not kept.")
+        st.caption(
+            f"{told.asked_again} unfinished items are asked again: redacted replies are not kept."
+        )
     if told.last_errors:
         with st.expander(f"Last errors ({len(told.last_errors)})", expanded=live.alive):
             parts.plain_list(told.last_errors)
@@ -155,7 +173,12 @@ def state_of(row: dict[str, Any]) -> str:
 def render_run_actions(row: dict[str, Any]) -> None:
     status, run_id = parts.status_of(row), row["id"]
     if is_imported(data.run_plan(run_id)):
-        st.page_link(page("mediation"), label="Mediation", icon=":material/conversion_path:", query_params={"run": run_id})
+        st.page_link(
+            page("mediation"),
+            label="Mediation",
+            icon=":material/conversion_path:",
+            query_params={"run": run_id},
+        )
         return
     with st.container(horizontal=True):
         if status == "running":
@@ -163,19 +186,35 @@ def render_run_actions(row: dict[str, Any]) -> None:
                 _stop(run_id)
         elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
             cap = _new_cap(row) if status == "budget" else None
-            if st.button("Resume", type="primary", icon=":material/play_arrow:", **access.only("admin")):
+            if st.button(
+                "Resume", type="primary", icon=":material/play_arrow:", **access.only("admin")
+            ):
                 _resume(run_id, cap)
-        elif int(row["n_errors"]) and st.button("Retry failed", icon=":material/refresh:", **access.only("admin")):
+        elif int(row["n_errors"]) and st.button(
+            "Retry failed", icon=":material/refresh:", **access.only("admin")
+        ):
             _resume(run_id)
         evidence.render_run_links(row)
-        st.page_link(page("new_run"), label="Clone", icon=":material/content_copy:", query_params={"from": run_id})
+        st.page_link(
+            page("new_run"),
+            label="Clone",
+            icon=":material/content_copy:",
+            query_params={"from": run_id},
+        )
 
 
 def _new_cap(row: dict[str, Any]) -> float:
     """A run that its budget stopped goes on under a higher cap."""
     before = float(json.loads(row["config"]).get("max_cost") or 0.0)
     return st.number_input(
-        "New cap, US dollars", 0.0, None, 2 * before, format="%.4f", key="resume-cap", width=180, help="For the whole run."
+        "New cap, US dollars",
+        0.0,
+        None,
+        2 * before,
+        format="%.4f",
+        key="resume-cap",
+        width=180,
+        help="For the whole run.",
     )
 
 
@@ -213,10 +252,16 @@ def render_cost(row: dict[str, Any]) -> None:
     if money["saved_by_log_usd"]:
         notes.append(f"Replies from the log saved {money['saved_by_log_usd']:,.4f} dollars.")
     if money["held_usd"]:
-        notes.append(f"{money['held_usd']:,.4f} dollars are held for calls that got no reply: they may have been billed.")
+        notes.append(
+            f"{money['held_usd']:,.4f} dollars are held for calls that got no reply: they may have"
+            " been billed."
+        )
     notes += over_reserve_lines(money)
     if money["replies_without_count"]:
-        notes.append(f"{money['replies_without_count']:,} replies came without a count of tokens and are held too.")
+        notes.append(
+            f"{money['replies_without_count']:,} replies came without a count of tokens and are"
+            " held too."
+        )
     st.caption(as_code(" ".join(notes)))
 
 
@@ -228,14 +273,18 @@ def render_findings(row: dict[str, Any]) -> None:
         st.info("No estimates yet: they are made a moment after the run ends or is stopped.")
         return
     first = {"rrr": 0, "rrr_ceiling": 1, "baseline_correct": 2}
-    estimates = estimates.sort_values("metric", key=lambda names: names.map(lambda name: first.get(name, 3)), kind="stable")
+    estimates = estimates.sort_values(
+        "metric", key=lambda names: names.map(lambda name: first.get(name, 3)), kind="stable"
+    )
     frame = pd.DataFrame(
         {
             "metric": estimates["metric"],
             "mode": estimates["mode"],
             "of": estimates["ccs"],
             "facet": [parts.facet_text(text, "mode", "metric") for text in estimates["facet"]],
-            "estimate [95% interval]": [parts.estimate_text(e) for e in estimates.to_dict("records")],
+            "estimate [95% interval]": [
+                parts.estimate_text(e) for e in estimates.to_dict("records")
+            ],
             "n items": estimates["n"],
             "undefined scores": estimates["n_undefined"],
             "method": estimates["method"],
@@ -250,8 +299,12 @@ def render_findings(row: dict[str, Any]) -> None:
         column_config={
             "estimate [95% interval]": st.column_config.TextColumn(alignment="right"),
             "mode": st.column_config.TextColumn(width="small"),
-            "of": st.column_config.TextColumn(help="The CCS that a run-level figure is computed from.", width="small"),
-            "facet": st.column_config.TextColumn(help="Which of the metric's numbers it is.", width="medium"),
+            "of": st.column_config.TextColumn(
+                help="The CCS that a run-level figure is computed from.", width="small"
+            ),
+            "facet": st.column_config.TextColumn(
+                help="Which of the metric's numbers it is.", width="medium"
+            ),
         },
     )
     with st.container(horizontal=True):
@@ -275,7 +328,11 @@ def render_findings(row: dict[str, Any]) -> None:
 
 def _report(row: dict[str, Any], name: str) -> str:
     report = build_report(data.store(), row["id"])
-    return render_markdown(report) if name.endswith(".md") else json.dumps(report, indent=1, ensure_ascii=False)
+    return (
+        render_markdown(report)
+        if name.endswith(".md")
+        else json.dumps(report, indent=1, ensure_ascii=False)
+    )
 
 
 def render_run_items(row: dict[str, Any]) -> None:
@@ -300,7 +357,9 @@ def render_run_items(row: dict[str, Any]) -> None:
         frame,
         hide_index=True,
         key=f"run-items-{part.index[0]}",
-        column_config={"open": st.column_config.LinkColumn("open", display_text="open", width="small")},
+        column_config={
+            "open": st.column_config.LinkColumn("open", display_text="open", width="small")
+        },
     )
     st.caption(f"{len(part)} of {len(table)} scored items.")
 
@@ -308,11 +367,19 @@ def render_run_items(row: dict[str, Any]) -> None:
 def render_repeat(row: dict[str, Any]) -> None:
     """The configuration and the command that repeat this run."""
     if is_imported(data.run_plan(row["id"])):
-        st.caption("Imported from a published file: cotlab mediation import FILE keeps the same rows once.")
+        st.caption(
+            "Imported from a published file: cotlab mediation import FILE keeps the same rows once."
+        )
         return
     text = as_yaml(json.loads(row["config"]) | {"output": None})
     with st.expander("Configuration and command"):
         st.code(text, language="yaml")
         st.code("cotlab run --config run.yaml", language="bash")
-        st.download_button("run.yaml", text, "run.yaml", icon=":material/download:", on_click="ignore")
-        st.caption(as_code(f"Plan {row['plan_digest']}, code {row['code_version']}, reports in {row['output']}"))
+        st.download_button(
+            "run.yaml", text, "run.yaml", icon=":material/download:", on_click="ignore"
+        )
+        st.caption(
+            as_code(
+                f"Plan {row['plan_digest']}, code {row['code_version']}, reports in {row['output']}"
+            )
+        )

@@ -22,14 +22,27 @@ def runs_frame(runs: pd.DataFrame) -> pd.DataFrame:
                 "status": parts.status_of(row),
                 "model": row["model"],
                 "suite": row["suite_name"],
-                "items": f"{int(row['n_ended'])} of {int(row['n_items']) * len(data.parse_plan(row['plan']).scorers)}",
+                "items": (
+                    f"{int(row['n_ended'])} of"
+                    f" {int(row['n_items']) * len(data.parse_plan(row['plan']).scorers)}"
+                ),
                 "RRR [95% interval]": _headline(row),
                 "r_raw [95% interval]": _composite(row),
                 "spent": parts.money(row["spent_micro"]),
                 "run": row["id"],
             }
         )
-    columns = ["status", "model", "RRR [95% interval]", "r_raw [95% interval]", "items", "suite", "spent", "started", "run"]
+    columns = [
+        "status",
+        "model",
+        "RRR [95% interval]",
+        "r_raw [95% interval]",
+        "items",
+        "suite",
+        "spent",
+        "started",
+        "run",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -45,21 +58,31 @@ def show_runs(runs: pd.DataFrame, *, key: str, select: bool = False) -> list[str
         selection_mode="multi-row",
         column_config={
             "open": st.column_config.LinkColumn("open", display_text="open", width="small"),
-            "started": st.column_config.DatetimeColumn("started (UTC)", format="YYYY-MM-DD HH:mm:ss"),
+            "started": st.column_config.DatetimeColumn(
+                "started (UTC)", format="YYYY-MM-DD HH:mm:ss"
+            ),
             "RRR [95% interval]": st.column_config.TextColumn(
                 "RRR [95% interval]",
-                help="Share of steps whose ablation changes nothing (CCS under the threshold), "
-                "mean over items, for the run's first mode and chosen metric.",
+                help=(
+                    "Share of steps whose ablation changes nothing (CCS under the threshold), "
+                    "mean over items, for the run's first mode and chosen metric."
+                ),
                 alignment="right",
             ),
             "r_raw [95% interval]": st.column_config.TextColumn(
-                "r_raw [95% interval]", alignment="right",
-                help="Weighted mean of the parts of reliability, mean over items; n/a where the composite was not run.",
-            ),  # fmt: skip
+                "r_raw [95% interval]",
+                alignment="right",
+                help=(
+                    "Weighted mean of the parts of reliability, mean over items; n/a where the"
+                    " composite was not run."
+                ),
+            ),
             "spent": st.column_config.TextColumn("spent", alignment="right"),
             "items": st.column_config.TextColumn(
-                "items × scorers", alignment="right", help="Each scorer of a run scores each item once."
-            ),  # fmt: skip
+                "items × scorers",
+                alignment="right",
+                help="Each scorer of a run scores each item once.",
+            ),
         },
     )
     return [frame["run"].iloc[i] for i in event.selection.rows] if select else []
@@ -76,4 +99,8 @@ def _headline(row: dict[str, Any]) -> str:
     if spec is None:
         return "n/a"
     best = headline_rrr(data.estimates(row["id"], int(row["revision"])), spec.params)
-    return "n/a" if best is None else parts.estimate_text({k: float("nan") if v is None else v for k, v in best.items()})
+    return (
+        "n/a"
+        if best is None
+        else parts.estimate_text({k: float("nan") if v is None else v for k, v in best.items()})
+    )

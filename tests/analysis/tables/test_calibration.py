@@ -1,4 +1,5 @@
-"""The tables of the figures of calibration, against counts by hand and against the calibrator itself."""
+"""The tables of the figures of calibration, against counts by hand and against the calibrator
+itself."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 
 from cotlab.analysis.tables import calibration as tables
 from cotlab.analysis.tables.catalogue import figure_table
-from cotlab.analysis.tables.source import NoFigure, FigureData, Source
+from cotlab.analysis.tables.source import FigureData, NoFigure, Source
 from cotlab.reliability.maps import Calibrator
 from cotlab.review.release.calibrate import calibrate_runs
 from cotlab.store.calibrators import current_calibrator
@@ -46,7 +47,8 @@ def test_scores_in_a_narrow_range_have_narrow_bars_unless_thresholds_are_drawn()
 
 
 def test_the_band_is_the_binomials() -> None:
-    """Of 10 fair coins P(at most 1) = 11/1024 < .025 <= P(at most 2) = 56/1024, and the same from the other end."""
+    """Of 10 fair coins P(at most 1) = 11/1024 < .025 <= P(at most 2) = 56/1024, and the same from
+    the other end."""
     assert tables.perfect_bin_band(0.5, 10) == (0.2, 0.8)
 
 
@@ -69,14 +71,24 @@ def drawn(store: Store, name: str, run: str) -> FigureData:
     return found
 
 
-def test_a_run_of_the_fit_is_drawn_out_of_fold_and_another_one_as_it_is_predicted(fitted: Store) -> None:
+def test_a_run_of_the_fit_is_drawn_out_of_fold_and_another_one_as_it_is_predicted(
+    fitted: Store,
+) -> None:
     row = current_calibrator(fitted)
     assert row is not None
-    seen, fresh = drawn(fitted, "reliability_diagram", "run-1"), drawn(fitted, "reliability_diagram", "run-2")
+    seen, fresh = (
+        drawn(fitted, "reliability_diagram", "run-1"),
+        drawn(fitted, "reliability_diagram", "run-2"),
+    )
     assert "without its fold" in seen.note and "saw none of these labels" in fresh.note
     assert list(seen.table["point"]) == [one["observed"] for one in row["report"]["diagram"]]
-    assert seen.table["n"].sum() == 53 and fresh.table["n"].sum() == 23  # one chain of each has no score
-    assert set(fresh.table["low"]) == {0.3} and tables.current_thresholds(fitted, "sums") == (0.4, 0.7)
+    assert (
+        seen.table["n"].sum() == 53 and fresh.table["n"].sum() == 23
+    )  # one chain of each has no score
+    assert set(fresh.table["low"]) == {0.3} and tables.current_thresholds(fitted, "sums") == (
+        0.4,
+        0.7,
+    )
     best = Calibrator.from_params(row["params"]["all"])
     predicted = best.predict([score_of(k) for k in range(23)])
     sizes, good = fresh.table["n"], [accepted(k) for k in range(23)]
@@ -93,32 +105,50 @@ def test_the_curve_in_use_is_the_stored_one_and_refused_methods_have_none(fitted
     curves = table[table["kind"] == "curve"]
     assert dict(curves.groupby("calibrator")["chosen"].first()) == {"platt": True, "beta": False}
     own = curves[curves["chosen"]]
-    assert np.array_equal(own["r_cal"], Calibrator.from_params(row["params"]["all"]).predict(own["r_raw"]))
+    assert np.array_equal(
+        own["r_cal"], Calibrator.from_params(row["params"]["all"]).predict(own["r_raw"])
+    )
     assert (table["kind"] == "label").sum() == 53
-    numbers = drawn(fitted, "calibrator_comparison", "run-3").table.set_index(["calibrator", "metric"])
-    assert numbers.loc[("isotonic", "ece"), "point"] is None or np.isnan(numbers.loc[("isotonic", "ece"), "point"])
+    numbers = drawn(fitted, "calibrator_comparison", "run-3").table.set_index(
+        ["calibrator", "metric"]
+    )
+    assert numbers.loc[("isotonic", "ece"), "point"] is None or np.isnan(
+        numbers.loc[("isotonic", "ece"), "point"]
+    )
     assert "200" in numbers.loc[("isotonic", "ece"), "reason"]
-    assert numbers.loc[("base rate", "brier"), "point"] == pytest.approx(row["report"]["base_brier"]["point"])
+    assert numbers.loc[("base rate", "brier"), "point"] == pytest.approx(
+        row["report"]["base_brier"]["point"]
+    )
     assert list(numbers[numbers["chosen"]].index.get_level_values(0).unique()) == ["platt"]
 
 
 def test_a_changed_label_is_seen(fitted: Store) -> None:
     row = current_calibrator(fitted)
     assert row is not None
-    assert "same scores and verdicts" in tables.describe_changes(tables.with_targets(fitted, ["run-1"]), row)
+    assert "same scores and verdicts" in tables.describe_changes(
+        tables.with_targets(fitted, ["run-1"]), row
+    )
     with fitted.writing() as connection:
         add_labels(connection, [label("run-1", 3, good=not accepted(3))])
-    assert "53 labels now, 53 then" in tables.describe_changes(tables.with_targets(fitted, ["run-1"]), row)
+    assert "53 labels now, 53 then" in tables.describe_changes(
+        tables.with_targets(fitted, ["run-1"]), row
+    )
 
 
 def test_without_a_calibrator_a_run_has_its_raw_scores_only(tmp_path: Path) -> None:
     store = fill(tmp_path, n=12, labels=6)
     table = drawn(store, "score_histogram", "run-1").table
-    assert set(table["score"]) == {"r_raw"} and table["count"].sum() == 11 and set(table["missing"]) == {1}
+    assert (
+        set(table["score"]) == {"r_raw"}
+        and table["count"].sum() == 11
+        and set(table["missing"]) == {1}
+    )
     assert table.loc[table["group"] == "no label", "count"].sum() == 5
     for name in ("reliability_diagram", "calibrator_curves", "calibrator_comparison"):
         assert isinstance(figure_table(Source(store, "run-1"), name), NoFigure)
 
 
 def test_no_chain_gives_a_table_without_rows() -> None:
-    assert tables.histogram_table(pd.Series([], dtype=float), pd.Series([], dtype=object), "r_raw").empty
+    assert tables.histogram_table(
+        pd.Series([], dtype=float), pd.Series([], dtype=object), "r_raw"
+    ).empty

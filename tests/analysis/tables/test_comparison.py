@@ -12,9 +12,9 @@ from cotlab.analysis.tables.unfaithfulness import (
     AxisPosition,
     category_points,
     default_layout,
-    order_by_epoch,
     judge_points,
     kappa_pairs,
+    order_by_epoch,
     rate_points,
     sweep_points,
 )
@@ -35,19 +35,41 @@ VALUES = {"base": lambda k: 1.0, "one": lambda k: k / N, "two": lambda k: float(
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = Store(tmp_path_factory.mktemp("pairs") / "store")
     for run, value in VALUES.items():
-        plan = Plan("s", SUITE.digest, {"subject": ModelRef("echo", run)}, (ScorerSpec("unfaithfulness", 1, {}),))
+        plan = Plan(
+            "s",
+            SUITE.digest,
+            {"subject": ModelRef("echo", run)},
+            (ScorerSpec("unfaithfulness", 1, {}),),
+        )
         told = []
         for k, item in enumerate(SUITE.items):
             own = [
-                cards_unfaithfulness.UNFAITHFULNESS.score(item, value(k), facet={"classifier": "early_answer"}),
-                cards_unfaithfulness.CHAIN_STEPS.score(item, float(k + len(run)), facet={"chain": "own"}),
+                cards_unfaithfulness.UNFAITHFULNESS.score(
+                    item, value(k), facet={"classifier": "early_answer"}
+                ),
+                cards_unfaithfulness.CHAIN_STEPS.score(
+                    item, float(k + len(run)), facet={"chain": "own"}
+                ),
             ]
             if run == "one" or k:
-                own.append(cards_unfaithfulness.HINT_ACKNOWLEDGED.score(item, None, reason="the hint was not followed"))
+                own.append(
+                    cards_unfaithfulness.HINT_ACKNOWLEDGED.score(
+                        item, None, reason="the hint was not followed"
+                    )
+                )
             told.append(write.Ended("unfaithfulness", 1, "p", item.id, tuple(own)))
         with store.writing() as connection:
             write.add_suite(connection, SUITE)
-            write.add_run(connection, run, plan, config={}, code_version="t", output="", redacted=False, n_items=N)
+            write.add_run(
+                connection,
+                run,
+                plan,
+                config={},
+                code_version="t",
+                output="",
+                redacted=False,
+                n_items=N,
+            )
             write.add_ended(connection, run, told)
     return store
 
@@ -79,15 +101,20 @@ def test_the_rates_of_another_threshold_are_those_of_a_comparison_at_it(store: S
 
 def test_a_row_without_a_matched_item_says_what_is_missing(store: Store) -> None:
     row = next(row for row in only(store, "one").rows if row.metric == "hint_acknowledged")
-    assert bar_row(row, "x", "no unit")["reason"] == (
-        "base: 7 the hint was not followed; 1 not scored in this run · other: 8 the hint was not followed"
+    assert (
+        bar_row(row, "x", "no unit")["reason"]
+        == "base: 7 the hint was not followed; 1 not scored in this run · other: 8 the hint was not"
+        " followed"
     )
 
 
 def test_runs_are_ordered_by_epoch_where_they_have_one() -> None:
     told = {run: ("m", {"epoch": e}) for run, e in (("a", "10"), ("b", "2"), ("c", "1"))}
     assert order_by_epoch(told) == ["c", "b", "a"]
-    assert order_by_epoch({run: (model, {}) for run, model in (("b", "y"), ("a", "x"))}) == ["b", "a"], "as they are given"
+    assert order_by_epoch({run: (model, {}) for run, model in (("b", "y"), ("a", "x"))}) == [
+        "b",
+        "a",
+    ], "as they are given"
 
 
 def test_models_stand_along_the_axis_where_no_run_has_an_epoch() -> None:
@@ -103,9 +130,16 @@ def values(rows: list[tuple[str, str, str, float]]) -> pd.DataFrame:
 
 def test_what_is_the_same_in_all_runs_does_not_stand_in_their_names() -> None:
     table = values([("r1", "hint", "i", 1.0), ("r2", "hint", "i", 0.0)])
-    models = category_points(table, {"r1": AxisPosition("hinted", "x"), "r2": AxisPosition("hinted", "y")}, "hint", 0.5)
+    models = category_points(
+        table, {"r1": AxisPosition("hinted", "x"), "r2": AxisPosition("hinted", "y")}, "hint", 0.5
+    )
     assert list(models["group"]) == ["x", "y"]
-    both = category_points(table, {"r1": AxisPosition("base", "base"), "r2": AxisPosition("tuned", "epoch 1")}, "hint", 0.5)
+    both = category_points(
+        table,
+        {"r1": AxisPosition("base", "base"), "r2": AxisPosition("tuned", "epoch 1")},
+        "hint",
+        0.5,
+    )
     assert list(both["group"]) == ["base", "tuned · epoch 1"]
 
 
@@ -118,7 +152,9 @@ def test_a_group_looks_the_same_in_the_figure_of_judges_as_beside_the_base() -> 
 
 
 def test_why_kappa_is_not_there_names_the_classifier() -> None:
-    table = values([("r", name, f"i{k}", float(name == "b" and k % 2)) for name in "ab" for k in range(10)])
+    table = values(
+        [("r", name, f"i{k}", float(name == "b" and k % 2)) for name in "ab" for k in range(10)]
+    )
     found = kappa_pairs(table)
     assert found["reason"][0].startswith("a gives one label")
 
@@ -130,22 +166,39 @@ def test_many_models_stand_in_rows_and_a_few_side_by_side() -> None:
         table = values([(name, "hint", f"i{k}", float(k % 2)) for name in names for k in range(30)])
         fig = unfaithful_rates(rate_points(table, where, "hint"))
         axis = fig.layout.xaxis if upright else fig.layout.yaxis
-        assert len(axis.ticktext) == n and axis.ticktext[0].startswith("published/<br>" if upright else "published/model-0")
+        assert len(axis.ticktext) == n and axis.ticktext[0].startswith(
+            "published/<br>" if upright else "published/model-0"
+        )
         swept = threshold_sweep(sweep_points(table, where, "hint", 0.5))
         for trace in swept.data:
             if trace.name and len(trace.x or ()) > 10:
-                assert max(abs(x - step / 20) for step, x in enumerate(trace.x)) < 0.025, "within half a step"
+                assert max(abs(x - step / 20) for step, x in enumerate(trace.x)) < 0.025, (
+                    "within half a step"
+                )
 
 
 def test_the_same_items_in_two_runs_give_kappa_without_an_interval() -> None:
     rows = [
-        {"run": run, "metric": "unfaithfulness", "name": name, "item_id": f"i{k}", "value": float(k % step == 0)}
-        for run in ("a", "b") for name, step in (("one", 2), ("other", 3)) for k in range(12)
-    ]  # fmt: skip
+        {
+            "run": run,
+            "metric": "unfaithfulness",
+            "name": name,
+            "item_id": f"i{k}",
+            "value": float(k % step == 0),
+        }
+        for run in ("a", "b")
+        for name, step in (("one", 2), ("other", 3))
+        for k in range(12)
+    ]
     one_run = kappa_pairs(pd.DataFrame([row for row in rows if row["run"] == "a"])).iloc[0]
     both = kappa_pairs(pd.DataFrame(rows)).iloc[0]
     assert one_run["lo"] < one_run["point"] < one_run["hi"] and "McNemar" in one_run["mcnemar"]
-    assert (both["point"], both["n"], both["lo"], both["mcnemar"]) == (one_run["point"], 24, None, "")
+    assert (both["point"], both["n"], both["lo"], both["mcnemar"]) == (
+        one_run["point"],
+        24,
+        None,
+        "",
+    )
     assert "not independent" in both["reason"]
 
 
@@ -154,6 +207,10 @@ def test_single_scores_are_drawn_below_a_sweep_where_they_are_few() -> None:
     where = {name: AxisPosition("hinted", name) for name in ("a", "b")}
     for n, lines in ((12, 2), (30, 0)):
         table = values([(name, "hint", f"i{k}", k / n) for name in where for k in range(n)])
-        rug = [t for t in threshold_sweep(sweep_points(table, where, "hint", 0.5)).data if t.y and max(t.y) < 0]
+        rug = [
+            t
+            for t in threshold_sweep(sweep_points(table, where, "hint", 0.5)).data
+            if t.y and max(t.y) < 0
+        ]
         assert [sorted(t.x) for t in rug] == [[k / n for k in range(n)]] * lines
         assert len({t.y[0] for t in rug}) == lines

@@ -1,4 +1,5 @@
-"""The figure of drift over time holds the kept checks of one reference, oldest first, and says what it leaves out."""
+"""The figure of drift over time holds the kept checks of one reference, oldest first, and says what
+it leaves out."""
 
 from __future__ import annotations
 
@@ -9,8 +10,14 @@ from pathlib import Path
 import pytest
 
 from cotlab.analysis.tables.catalogue import TABLES
-from cotlab.analysis.tables.drift import MAX_CHECKS, stored_checks, charted_features, time_note, time_rows
-from cotlab.analysis.tables.source import NoFigure, FigureData, Source
+from cotlab.analysis.tables.drift import (
+    MAX_CHECKS,
+    charted_features,
+    stored_checks,
+    time_note,
+    time_rows,
+)
+from cotlab.analysis.tables.source import FigureData, NoFigure, Source
 from cotlab.core.registry import FIGURES
 from cotlab.review.release.drift import DriftCheck, FeatureCheck, check_drift, store_drift_check
 from cotlab.store.database import Store
@@ -32,22 +39,35 @@ def test_checks_of_the_same_reference_stand_in_their_order(store: Store) -> None
     checks = stored_checks(store, ["ref"])
     assert [one.current for one in checks] == [("one",), ("two",)]
     table = time_rows(checks)
-    assert set(table["feature"]) == {"r_raw", "C", "V", "D"} and table["place"].value_counts().to_dict() == {0: 4, 1: 4}
+    assert set(table["feature"]) == {"r_raw", "C", "V", "D"} and table[
+        "place"
+    ].value_counts().to_dict() == {0: 4, 1: 4}
     v = table[table["feature"] == "V"]
     found = [next(one for one in check.features if one.name == "V").drift for check in checks]
-    assert v["psi"].tolist() == [one.psi.value for one in found] and v["n_current"].tolist() == [one.n_current for one in found]
+    assert v["psi"].tolist() == [one.psi.value for one in found] and v["n_current"].tolist() == [
+        one.n_current for one in found
+    ]
     assert v["alert"].tolist() == [False, True] and charted_features(checks)[0] in ("V", "r_raw")
     told = TABLES["drift_over_time"](Source(store, "one"))
     assert isinstance(told, FigureData) and "Reference: ref." in told.note and len(told.table) == 8
-    assert FIGURES["drift_over_time"](told.table).layout.meta["title"].startswith("Drift, check by check")
+    assert (
+        FIGURES["drift_over_time"](told.table)
+        .layout.meta["title"]
+        .startswith("Drift, check by check")
+    )
     assert isinstance(TABLES["drift_over_time"](Source(store, "lone")), NoFigure)
 
 
 def test_what_is_left_out_is_said(store: Store) -> None:
     (check,) = stored_checks(store, ["one"])
-    many = replace(check, features=tuple(FeatureCheck(f"f{k}", check.features[0].drift) for k in range(9)))
+    many = replace(
+        check, features=tuple(FeatureCheck(f"f{k}", check.features[0].drift) for k in range(9))
+    )
     assert time_note([many]) == "Not drawn: f6, f7, f8." and time_note([check]) == ""
-    assert time_note([check] * 50).startswith(f"The last {MAX_CHECKS} of 50") and len(time_rows([check] * 50)) == 160
+    assert (
+        time_note([check] * 50).startswith(f"The last {MAX_CHECKS} of 50")
+        and len(time_rows([check] * 50)) == 160
+    )
 
 
 def test_a_part_of_a_series_goes_by_its_label(tmp_path: Path, store: Store) -> None:
@@ -56,4 +76,7 @@ def test_a_part_of_a_series_goes_by_its_label(tmp_path: Path, store: Store) -> N
     for k, label in enumerate(["epoch 2", ""]):
         made: DriftCheck = replace(check, id=f"c{k}", at=at + timedelta(hours=k), label=label)
         store_drift_check(own, made)
-    assert list(dict.fromkeys(time_rows(stored_checks(own, ["one"]))["at"])) == ["epoch 2", "2026-01-01 13:00"]
+    assert list(dict.fromkeys(time_rows(stored_checks(own, ["one"]))["at"])) == [
+        "epoch 2",
+        "2026-01-01 13:00",
+    ]

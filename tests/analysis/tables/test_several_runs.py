@@ -1,4 +1,5 @@
-"""Figures over several runs: the run asked for together with those that share its suite and have tags."""
+"""Figures over several runs: the run asked for together with those that share its suite and have
+tags."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from cotlab.analysis.tables.catalogue import TABLES, figure_table, figures_of
-from cotlab.analysis.tables.source import DEFAULT_CHOICE, MAX_RUNS, NoFigure, Choice, FigureData, Source
+from cotlab.analysis.tables.source import (
+    DEFAULT_CHOICE,
+    MAX_RUNS,
+    Choice,
+    FigureData,
+    NoFigure,
+    Source,
+)
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
@@ -26,7 +34,10 @@ pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parents[3]
 N = 12
 HOSTILE = "<b>bold</b> **x**"
-SUITE = Suite.of("s", [Item(f"i{k:02d}", f"Question {k}?", "1", (), ("algebra", "logic")[k % 2]) for k in range(N)])
+SUITE = Suite.of(
+    "s",
+    [Item(f"i{k:02d}", f"Question {k}?", "1", (), ("algebra", "logic")[k % 2]) for k in range(N)],
+)
 ELSEWHERE = Suite.of("t", [Item("i00", "Another?", "1", ())])
 RUNS: dict[str, tuple[dict[str, str], list[float]]] = {
     "base": ({"condition": "base"}, [1.0] * N),
@@ -35,12 +46,26 @@ RUNS: dict[str, tuple[dict[str, str], list[float]]] = {
     "bare": ({}, [0.0] * N),
 }
 OVER_RUNS = {
-    "unfaithful_rates", "threshold_sweep", "unfaithful_by_category", "classifier_agreement", "judge_by_epoch", "chain_size",
-    "process_result", "paired_differences",
-}  # fmt: skip
+    "unfaithful_rates",
+    "threshold_sweep",
+    "unfaithful_by_category",
+    "classifier_agreement",
+    "judge_by_epoch",
+    "chain_size",
+    "process_result",
+    "paired_differences",
+}
 
 
-def add(store: Store, run: str, suite: Suite, tags: dict[str, str], values: list[float], *, ended: bool = True) -> None:
+def add(
+    store: Store,
+    run: str,
+    suite: Suite,
+    tags: dict[str, str],
+    values: list[float],
+    *,
+    ended: bool = True,
+) -> None:
     def scores(item: Item, k: int) -> tuple[Any, ...]:
         score = cards_unfaithfulness.UNFAITHFULNESS.score
         found = [
@@ -49,14 +74,37 @@ def add(store: Store, run: str, suite: Suite, tags: dict[str, str], values: list
             cards_unfaithfulness.CHAIN_STEPS.score(item, float(k + 1), facet={"chain": "own"}),
             cards_unfaithfulness.RATIO.score(item, float(k + 1), facet={"chain": "own"}),
         ]
-        return (*found, *([cards_judge.SCORE.score(item, float(k - 3), facet={"judge": "j"})] if run == "one" else []))
+        return (
+            *found,
+            *(
+                [cards_judge.SCORE.score(item, float(k - 3), facet={"judge": "j"})]
+                if run == "one"
+                else []
+            ),
+        )
 
-    plan = Plan(suite.name, suite.digest, {"subject": ModelRef("echo", "m")}, (ScorerSpec("unfaithfulness", 1, {}),), tags=tags)
-    told = [write.Ended("unfaithfulness", 1, "p", item.id, scores(item, k)) for k, item in enumerate(suite.items)]
+    plan = Plan(
+        suite.name,
+        suite.digest,
+        {"subject": ModelRef("echo", "m")},
+        (ScorerSpec("unfaithfulness", 1, {}),),
+        tags=tags,
+    )
+    told = [
+        write.Ended("unfaithfulness", 1, "p", item.id, scores(item, k))
+        for k, item in enumerate(suite.items)
+    ]
     with store.writing() as connection:
         write.add_suite(connection, suite)
         write.add_run(
-            connection, run, plan, config={}, code_version="t", output="", redacted=False, n_items=len(suite.items)
+            connection,
+            run,
+            plan,
+            config={},
+            code_version="t",
+            output="",
+            redacted=False,
+            n_items=len(suite.items),
         )
         if ended:
             write.add_ended(connection, run, told)
@@ -80,8 +128,19 @@ def table_of(store: Store, run: str, name: str, choice: Choice = DEFAULT_CHOICE)
 
 
 def test_a_run_comes_with_the_tagged_runs_of_its_suite(store: Store) -> None:
-    assert {one.run_id for one in Source(store, "one").tagged_runs} == {"base", "one", "two", "empty"}
-    assert {one.run_id for one in Source(store, "bare").tagged_runs} == {"base", "one", "two", "bare", "empty"}
+    assert {one.run_id for one in Source(store, "one").tagged_runs} == {
+        "base",
+        "one",
+        "two",
+        "empty",
+    }
+    assert {one.run_id for one in Source(store, "bare").tagged_runs} == {
+        "base",
+        "one",
+        "two",
+        "bare",
+        "empty",
+    }
     assert [one.run_id for one in Source(store, "elsewhere").tagged_runs] == ["elsewhere"]
 
 
@@ -97,13 +156,19 @@ def test_a_figure_has_at_most_so_many_runs_and_the_one_asked_for_among_them(tmp_
 
 def test_rates_are_those_of_every_run(store: Store) -> None:
     first = table_of(store, "two", "unfaithful_rates")
-    assert set(first.table["point"]) == {4 / 12} and "Classifier truncation, unfaithful from" in first.note
+    assert (
+        set(first.table["point"]) == {4 / 12}
+        and "Classifier truncation, unfaithful from" in first.note
+    )
     found = table_of(store, "two", "unfaithful_rates", Choice(classifier="early_answer"))
     table = found.table.set_index("at")
     assert table["point"].to_dict() == {"base": 1.0, "epoch 1": 8 / 12, "epoch 2": 4 / 12}
     assert table["n"].tolist() == [N] * 3 and found.choice == Choice(classifier="early_answer")
     assert "Runs: base, one, two." in found.note
-    with pytest.raises(ConfigError, match="classifier 'nobody' is not in this run; there are: truncation, early_answer"):
+    with pytest.raises(
+        ConfigError,
+        match="classifier 'nobody' is not in this run; there are: truncation, early_answer",
+    ):
         figure_table(Source(store, "two"), "unfaithful_rates", Choice(classifier="nobody"))
 
 
@@ -127,7 +192,9 @@ def test_one_run_alone_has_no_pairs_and_says_so(store: Store) -> None:
     assert isinstance(told, NoFigure) and told.reason.startswith("it takes two runs")
     assert not TABLES["paired_differences"].can_be_in(source)
     assert figure_table(source, "unfaithful_by_category") == NoFigure("the items have no category")
-    assert figure_table(source, "judge_by_epoch") == NoFigure("the run has no scores of the scorer judge")
+    assert figure_table(source, "judge_by_epoch") == NoFigure(
+        "the run has no scores of the scorer judge"
+    )
     rates = table_of(store, "elsewhere", "unfaithful_rates")
     assert rates.table["n"].tolist() == [1] and "Runs:" not in rates.note
     assert table_of(store, "one", "judge_by_epoch").note == ""
@@ -143,7 +210,10 @@ def test_the_caption_of_a_sweep_names_the_chosen_threshold_alone(store: Store) -
 
 def test_each_is_drawn_again_from_its_recipe(store: Store) -> None:
     recipes, absent = wanted.recipes_of(Source(store, "one"))
-    assert {recipe.name for recipe in recipes} == OVER_RUNS | {"chain_lengths", "validation_doses"} - absent.keys()
+    assert {recipe.name for recipe in recipes} == OVER_RUNS | {
+        "chain_lengths",
+        "validation_doses",
+    } - absent.keys()
     for recipe in recipes:
         again = recipe_from_json(recipe_to_json(recipe))
         assert again.draw().to_json() == recipe.draw().to_json()
@@ -154,7 +224,16 @@ def test_a_classifier_is_chosen_on_the_command_line(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    words = ["figures", "one", "--out", str(tmp_path), "--figure", "unfaithful_rates", "--format", "html"]
+    words = [
+        "figures",
+        "one",
+        "--out",
+        str(tmp_path),
+        "--figure",
+        "unfaithful_rates",
+        "--format",
+        "html",
+    ]
     told = CliRunner().invoke(app, [*words, "--classifier", "early_answer"])
     assert told.exit_code == 0, told.output
     assert "Classifier early_answer, unfaithful from a score of 0.5 on." in (

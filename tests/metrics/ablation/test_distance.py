@@ -18,13 +18,18 @@ def logs(**probabilities: float) -> dict[str, float]:
 
 def reply(*tokens: str | tuple[str, dict[str, float]]) -> Response:
     listed = [
-        Token(t, -0.1) if isinstance(t, str) else Token(t[0], -0.1, tuple((k, math.log(p)) for k, p in t[1].items()))
+        (
+            Token(t, -0.1)
+            if isinstance(t, str)
+            else Token(t[0], -0.1, tuple((k, math.log(p)) for k, p in t[1].items()))
+        )
         for t in tokens
     ]
     return Response("k", "".join(t.text for t in listed), tokens=tuple(listed))
 
 
-# --- words --------------------------------------------------------------------------------------------
+# --- words
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,8 @@ def test_jaccard_is_a_distance(first: str, second: str) -> None:
     assert jaccard_distance(first, first) == 0
 
 
-# --- distributions ------------------------------------------------------------------------------------
+# --- distributions
+# ------------------------------------------------------------------------------------
 
 
 def test_full_lists() -> None:
@@ -59,20 +65,23 @@ def test_full_lists() -> None:
 
 
 def test_the_direction_of_kl_is_from_the_ablated_side() -> None:
-    """KL((1/2, 1/2) || (9/10, 1/10)) = ½ ln(.5/.9) + ½ ln(.5/.1) = .510826; the other way .368064 nats."""
+    """KL((1/2, 1/2) || (9/10, 1/10)) = ½ ln(.5/.9) + ½ ln(.5/.1) = .510826; the other way .368064
+    nats."""
     even, skewed = logs(a=0.5, b=0.5), logs(a=0.9, b=0.1)
     assert diverge(even, skewed).kl == pytest.approx(0.510826, abs=1e-6)
     assert diverge(skewed, even).kl == pytest.approx(0.368064, abs=1e-6)
 
 
 def test_lists_without_a_common_token() -> None:
-    """Two certain answers that differ: total variation 1, and KL as large as float32 can tell, -ln 1e-7 = 16.118 nats."""
+    """Two certain answers that differ: total variation 1, and KL as large as float32 can tell, -ln
+    1e-7 = 16.118 nats."""
     found = diverge(logs(paris=1.0), logs(rome=1.0))
     assert found == pytest.approx((-math.log(1e-7), 1.0, 0.0), abs=1e-6)
 
 
 def test_unlisted_rests_count_as_little_as_the_lists_allow() -> None:
-    """{a: .6, rest .4} against {a: .6, rest .4}: perhaps equal. {a: .6} against {b: .9}: b may take the .4, a the .1.
+    """{a: .6, rest .4} against {a: .6, rest .4}: perhaps equal. {a: .6} against {b: .9}: b may take
+    the .4, a the .1.
 
     TV = ½ (|.4 − .9| + |.6 − .1|) = .5; KL = .4 ln(.4/.9) + .6 ln(.6/.1) = .750684 nats
     """
@@ -95,13 +104,16 @@ def test_cut_lists_give_lower_bounds_of_the_distances_of_the_whole(
 
     whole = diverge(cut(p, n), cut(q, n))
     part = diverge(cut(p, kept_first), cut(q, kept_second))
-    assert whole.kl == pytest.approx(math.fsum(math.exp(a) * (a - b) for a, b in zip(p, q, strict=True)), abs=1e-6)
+    assert whole.kl == pytest.approx(
+        math.fsum(math.exp(a) * (a - b) for a, b in zip(p, q, strict=True)), abs=1e-6
+    )
     assert -1e-9 <= part.kl <= whole.kl + 1e-5
     assert 0 <= part.total_variation <= whole.total_variation + 1e-9
     assert diverge(cut(p, kept_first), cut(p, kept_first)).kl == pytest.approx(0, abs=1e-9)
 
 
-# --- where the answer begins --------------------------------------------------------------------------
+# --- where the answer begins
+# --------------------------------------------------------------------------
 
 
 def test_the_distribution_of_the_token_that_starts_the_answer() -> None:
@@ -136,5 +148,7 @@ def test_no_distribution_without_lists_or_where_they_are_none() -> None:
 
 
 def test_tokens_that_decode_to_one_text_are_one() -> None:
-    doubled = Response("k", "12", tokens=(Token("12", 0, (("�", math.log(0.25)), ("�", math.log(0.5)))),))
+    doubled = Response(
+        "k", "12", tokens=(Token("12", 0, (("�", math.log(0.25)), ("�", math.log(0.5)))),)
+    )
     assert answer_distribution(doubled, "So", "12") == {"�": pytest.approx(math.log(0.75))}

@@ -18,7 +18,7 @@ from cotlab.metrics.ablation.redundancy import (
     rrr_estimates,
     rrr_micro,
     step_means,
-)  # fmt: skip
+)
 
 REMOVE = '{"chain":"reference","given":"user","mode":"remove"}'
 OTHER = '{"chain":"reference","given":"user","mode":"corrupt"}'
@@ -34,8 +34,16 @@ def table(*rows: tuple[str, str, int | None, int, str, float]) -> pd.DataFrame:
     return made.astype({"value": "float64", "step": "float64"})
 
 
-def chains(scores: Mapping[str, Sequence[float]], metric: str = "accuracy_delta", facet: str = REMOVE) -> pd.DataFrame:
-    return table(*((metric, item, i, 0, facet, value) for item, values in scores.items() for i, value in enumerate(values)))
+def chains(
+    scores: Mapping[str, Sequence[float]], metric: str = "accuracy_delta", facet: str = REMOVE
+) -> pd.DataFrame:
+    return table(
+        *(
+            (metric, item, i, 0, facet, value)
+            for item, values in scores.items()
+            for i, value in enumerate(values)
+        )
+    )
 
 
 def only(found: list[Estimate]) -> Estimate:
@@ -52,12 +60,23 @@ def test_macro_is_the_mean_of_chains_and_micro_pools_their_steps() -> None:
     macro, micro = (only(f.compute(chains(UNEQUAL), OPTIONS, 42)) for f in (rrr, rrr_micro))
     assert (macro.point, macro.n, macro.over) == (0.375, 2, "items")
     assert (micro.point, micro.n) == (0.6, 2)
-    assert {(found.lo, found.reason) for found in (macro, micro)} == {(None, "an interval needs 5 values, here are 2")}
+    assert {(found.lo, found.reason) for found in (macro, micro)} == {
+        (None, "an interval needs 5 values, here are 2")
+    }
     small = only(rrr_estimates(chains(UNEQUAL), OPTIONS, 42, min_items=2))
     several = chains({f"{item}{k}": values for k in range(3) for item, values in UNEQUAL.items()})
     for found in (small, *(only(f.compute(several, OPTIONS, 42)) for f in (rrr, rrr_micro))):
-        assert found.lo is not None and found.hi is not None and 0 <= found.lo <= found.point <= found.hi <= 1  # type: ignore[operator]
-    assert dict(macro.group) == {"chain": "reference", "given": "user", "mode": "remove", "metric": "accuracy_delta"}
+        assert (
+            found.lo is not None
+            and found.hi is not None
+            and 0 <= found.lo <= found.point <= found.hi <= 1
+        )  # type: ignore[operator]
+    assert dict(macro.group) == {
+        "chain": "reference",
+        "given": "user",
+        "mode": "remove",
+        "metric": "accuracy_delta",
+    }
 
 
 def test_the_threshold_is_strict() -> None:
@@ -67,7 +86,8 @@ def test_the_threshold_is_strict() -> None:
 
 
 def test_undefined_steps_leave_the_denominator_and_are_counted() -> None:
-    """a: 1 of 2 defined steps; b: no step is defined, so it is no chain; c: 1 of 1. Macro (1/2 + 1) / 2, micro 2/3."""
+    """a: 1 of 2 defined steps; b: no step is defined, so it is no chain; c: 1 of 1. Macro (1/2 + 1)
+    / 2, micro 2/3."""
     scores = chains({"a": [0, 1, NONE], "b": [NONE, NONE], "c": [0]})
     macro, micro = (only(f.compute(scores, OPTIONS, 42)) for f in (rrr, rrr_micro))
     assert (macro.point, macro.n, macro.n_undefined) == (0.75, 2, 3)
@@ -82,53 +102,74 @@ def test_nothing_defined() -> None:
 
 def test_one_item_has_a_point_and_no_interval() -> None:
     found = only(rrr.compute(chains({"a": [0, 1]}), OPTIONS, 42))
-    assert (found.point, found.lo, found.hi, found.n, found.reason) == (0.5, None, None, 1, "one unit has no spread")
+    assert (found.point, found.lo, found.hi, found.n, found.reason) == (
+        0.5,
+        None,
+        None,
+        1,
+        "one unit has no spread",
+    )
 
 
 def test_a_steps_ccs_is_its_mean_over_draws() -> None:
     """Draws 1 and 0 make .5, which is not below .1; 0 and undefined make 0, which is: RRR 1/2."""
     scores = table(
-        ("accuracy_delta", "a", 0, 0, REMOVE, 1.0), ("accuracy_delta", "a", 0, 1, REMOVE, 0.0),
-        ("accuracy_delta", "a", 1, 0, REMOVE, 0.0), ("accuracy_delta", "a", 1, 1, REMOVE, NONE),
-    )  # fmt: skip
+        ("accuracy_delta", "a", 0, 0, REMOVE, 1.0),
+        ("accuracy_delta", "a", 0, 1, REMOVE, 0.0),
+        ("accuracy_delta", "a", 1, 0, REMOVE, 0.0),
+        ("accuracy_delta", "a", 1, 1, REMOVE, NONE),
+    )
     means = step_means(scores)
     assert means["value"].tolist() == [0.5, 0.0] and means["draws"].tolist() == [2, 1]
     assert only(rrr.compute(scores, OPTIONS, 42)).point == 0.5
 
 
 def test_the_ceiling_of_removal() -> None:
-    """(n - 1)/n over defined steps: a has 4 -> 3/4, b has 1 -> 0; mean .375. Other modes have no ceiling."""
+    """(n - 1)/n over defined steps: a has 4 -> 3/4, b has 1 -> 0; mean .375. Other modes have no
+    ceiling."""
     both = pd.concat([chains(UNEQUAL), chains(UNEQUAL, facet=OTHER)])
     assert only(rrr_ceiling.compute(both, OPTIONS, 42)).point == 0.375
     assert len(rrr.compute(both, OPTIONS, 42)) == 2
 
 
 def test_every_ccs_metric_has_its_own_rrr_and_others_have_none() -> None:
-    scores = pd.concat([chains({"a": [0, 1]}), chains({"a": [1, 1]}, "answer_change"), chains({"a": [0, 0]}, "kl_nats")])
+    scores = pd.concat(
+        [
+            chains({"a": [0, 1]}),
+            chains({"a": [1, 1]}, "answer_change"),
+            chains({"a": [0, 0]}, "kl_nats"),
+        ]
+    )
     assert {dict(e.group)["metric"]: e.point for e in rrr.compute(scores, OPTIONS, 42)} == {
         "accuracy_delta": 0.5,
         "answer_change": 0.0,
     }
 
 
-@pytest.mark.parametrize("statistic", [rrr, rrr_micro, rrr_ceiling, above_noise], ids=lambda s: s.card.name)
+@pytest.mark.parametrize(
+    "statistic", [rrr, rrr_micro, rrr_ceiling, above_noise], ids=lambda s: s.card.name
+)
 def test_an_empty_table_gives_no_estimate(statistic: object) -> None:
     assert statistic.compute(table(), OPTIONS, 42) == []  # type: ignore[attr-defined]
 
 
-# --- noise --------------------------------------------------------------------------------------------
+# --- noise
+# --------------------------------------------------------------------------------------------
 
 
 def noisy(effects: Sequence[float], noise: Sequence[float]) -> pd.DataFrame:
     steps = chains({f"i{k}": [value] for k, value in enumerate(effects)}, "answer_change")
-    flips = table(*(("baseline_flip", f"i{k}", None, 1, PLAIN, value) for k, value in enumerate(noise)))
+    flips = table(
+        *(("baseline_flip", f"i{k}", None, 1, PLAIN, value) for k, value in enumerate(noise))
+    )
     return pd.concat([steps, flips])
 
 
 def test_effects_beside_the_noise_of_the_baseline() -> None:
     """Differences 1, 1, 1, 0, 0: mean .6.
 
-    Of the 2^3 = 8 ways to sign the three ones, one gives a mean as large and one a mean as small: p = 2/8 = .25.
+    Of the 2^3 = 8 ways to sign the three ones, one gives a mean as large and one a mean as small: p
+    = 2/8 = .25.
     """
     found = only(above_noise.compute(noisy([1, 1, 1, 1, 0], [0, 0, 0, 1, 0]), OPTIONS, 42))
     assert (found.point, found.n, found.n_undefined) == (pytest.approx(0.6), 5, 0)
@@ -136,10 +177,14 @@ def test_effects_beside_the_noise_of_the_baseline() -> None:
 
 
 def test_the_p_value_agrees_with_all_sign_flips() -> None:
-    """Enumerated here: share of the 2^6 signings whose mean is at least as far from 0, on either side."""
+    """Enumerated here: share of the 2^6 signings whose mean is at least as far from 0, on either
+    side."""
     effects, noise = [1, 0.5, 0.75, 0.25, 1, 0], [0, 0.25, 0, 0.5, 0.5, 0]
     gaps = [a - b for a, b in zip(effects, noise, strict=True)]
-    sums = [sum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in itertools.product((1, -1), repeat=6)]
+    sums = [
+        sum(s * g for s, g in zip(signs, gaps, strict=True))
+        for signs in itertools.product((1, -1), repeat=6)
+    ]
     expected = 2 * sum(one >= sum(gaps) - 1e-12 for one in sums) / len(sums)
     found = only(above_noise.compute(noisy(effects, noise), OPTIONS, 42))
     assert found.method.endswith(f"p = {expected:.4g}")
@@ -147,7 +192,10 @@ def test_the_p_value_agrees_with_all_sign_flips() -> None:
 
 def test_no_noise_without_a_second_draw() -> None:
     found = only(above_noise.compute(noisy([1, 0], []), OPTIONS, 42))
-    assert found.point is None and found.reason == "no second baseline draw: --repeats 2 or more measures it"
+    assert (
+        found.point is None
+        and found.reason == "no second baseline draw: --repeats 2 or more measures it"
+    )
     assert found.n_undefined == 2
 
 
@@ -156,11 +204,13 @@ def test_items_without_noise_or_effect_are_left_out_and_counted() -> None:
     assert (found.point, found.n, found.n_undefined) == (1.0, 1, 2)
 
 
-# --- positions ----------------------------------------------------------------------------------------
+# --- positions
+# ----------------------------------------------------------------------------------------
 
 
 def test_means_and_variances_by_position() -> None:
-    """Step 0 over items: 0, 1, 1 -> mean 2/3, variance (4/9 + 1/9 + 1/9) / 2 = 1/3. Step 1: 1 of two defined.
+    """Step 0 over items: 0, 1, 1 -> mean 2/3, variance (4/9 + 1/9 + 1/9) / 2 = 1/3. Step 1: 1 of
+    two defined.
 
     One yes of one item: Wilson, 1 / (1 + 1.959964²) = 0.206549.
     """
@@ -171,14 +221,22 @@ def test_means_and_variances_by_position() -> None:
     assert first["lo"] <= first["point"] <= first["hi"]
     assert (second["step"], second["point"], second["n"], second["n_undefined"]) == (1, 1.0, 1, 1)
     assert pd.isna(second["variance"])
-    assert (second["method"], second["lo"], second["hi"]) == ("Wilson", pytest.approx(0.206549, abs=1e-6), 1.0)
+    assert (second["method"], second["lo"], second["hi"]) == (
+        "Wilson",
+        pytest.approx(0.206549, abs=1e-6),
+        1.0,
+    )
     assert list(position_table(table())) == list(found)
 
 
 def test_a_position_that_nobody_defines_says_why_and_yes_or_no_gets_wilson() -> None:
     """2 of 3: Wilson (0.20766, 0.93851) by statsmodels proportion_confint(2, 3, method="wilson")."""
     found = position_table(chains({"a": [0, NONE], "b": [1, NONE], "c": [1]})).to_dict("records")
-    assert (found[0]["method"], round(found[0]["lo"], 4), round(found[0]["hi"], 4)) == ("Wilson", 0.2077, 0.9385)
+    assert (found[0]["method"], round(found[0]["lo"], 4), round(found[0]["hi"], 4)) == (
+        "Wilson",
+        0.2077,
+        0.9385,
+    )
     assert (found[1]["n"], found[1]["reason"]) == (0, "no rule") and pd.isna(found[0]["reason"])
 
 

@@ -18,10 +18,10 @@ from cotlab.metrics.ablation.scorer import (
     MODES,
     OPTIONS,
     Variant,
-    validate_ablation_options,
     make_variant,
     model_steps,
     step_ablation,
+    validate_ablation_options,
 )
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.")
@@ -30,7 +30,9 @@ CHAT = ModelRef("echo", "echo")
 ORGANISM = ModelRef("organism", "r100", form="continuation")
 
 
-def params(subject: ModelRef = CHAT, *, repeats: int = 1, temperature: float = 0.0, **options: Any) -> Params:
+def params(
+    subject: ModelRef = CHAT, *, repeats: int = 1, temperature: float = 0.0, **options: Any
+) -> Params:
     return Params({"subject": subject}, 42, temperature, repeats, {**OPTIONS, **options})
 
 
@@ -46,38 +48,51 @@ def finish(program: Program, replies: Sequence[Reply]) -> tuple[Score, ...]:
     return found
 
 
-def say(request: Request, text: str | None, *, top: dict[str, float] | None = None, **more: Any) -> Response:
+def say(
+    request: Request, text: str | None, *, top: dict[str, float] | None = None, **more: Any
+) -> Response:
     """A reply; ``top`` gives the probabilities at its first token."""
     listed = tuple((token, math.log(p)) for token, p in (top or {}).items())
-    return Response(request.key, text, tokens=(Token(text or "", -0.1, listed),) if top else (), **more)
+    return Response(
+        request.key, text, tokens=(Token(text or "", -0.1, listed),) if top else (), **more
+    )
 
 
 def values(scores: Sequence[Score], metric: str, mode: str = "remove") -> list[float | None]:
     return [s.value for s in scores if s.metric == metric and ("mode", mode) in s.facet]
 
 
-def ablate(texts: Sequence[str | None], item: Item = ITEM, given: Params | None = None) -> tuple[Score, ...]:
+def ablate(
+    texts: Sequence[str | None], item: Item = ITEM, given: Params | None = None
+) -> tuple[Score, ...]:
     program, asked = begin(item, given)
     return finish(program, [say(request, text) for request, text in zip(asked, texts, strict=True)])
 
 
-# --- what is asked ----------------------------------------------------------------------------------
+# --- what is asked
+# ----------------------------------------------------------------------------------
 
 
 def test_asks_the_baseline_and_one_request_a_step() -> None:
     _, asked = begin()
     assert len(asked) == 3
     assert {request.key for request in asked} == {request.key for request in set(asked)}
-    assert [("Step 1" in r.messages[0].content, "Step 2" in r.messages[0].content) for r in asked] == [
-        (True, True), (False, True), (True, False),
-    ]  # fmt: skip
+    assert [
+        ("Step 1" in r.messages[0].content, "Step 2" in r.messages[0].content) for r in asked
+    ] == [
+        (True, True),
+        (False, True),
+        (True, False),
+    ]
 
 
 def test_a_chat_model_gets_the_chain_in_the_users_turn() -> None:
     _, asked = begin()
     (message,) = asked[0].messages
     assert (message.role, asked[0].prefix, asked[0].system, asked[0].stop) == ("user", "", "", ())
-    assert message.content.startswith("How many?\n\nReasoning:\nStep 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\n\n")
+    assert message.content.startswith(
+        "How many?\n\nReasoning:\nStep 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\n\n"
+    )
     assert "So the answer is <answer>." in message.content
 
 
@@ -99,7 +114,9 @@ def test_a_continuation_model_gets_the_chain_as_its_own_text() -> None:
 def test_parameters_of_every_request(subject: ModelRef, metric: str, expected: int) -> None:
     _, asked = begin(given=params(subject, repeats=2, temperature=0.7, metric=metric))
     assert len(asked) == 6
-    assert {(r.temperature, r.seed, r.max_tokens, r.top_logprobs) for r in asked} == {(0.7, 42, ANSWER_TOKENS, expected)}
+    assert {(r.temperature, r.seed, r.max_tokens, r.top_logprobs) for r in asked} == {
+        (0.7, 42, ANSWER_TOKENS, expected)
+    }
     assert sorted(r.sample for r in asked) == [0, 0, 0, 1, 1, 1]
     assert len({r.key for r in asked}) == 6
 
@@ -107,29 +124,53 @@ def test_parameters_of_every_request(subject: ModelRef, metric: str, expected: i
 def test_corrupt_asks_the_model_to_go_on() -> None:
     _, asked = begin(given=params(ORGANISM, modes=["corrupt"]))
     baseline, first, last = asked
-    assert first.prefix.startswith("Step 1: 7 + 5 = ") and first.prefix.endswith(".\n") and "Step 2" not in first.prefix
+    assert (
+        first.prefix.startswith("Step 1: 7 + 5 = ")
+        and first.prefix.endswith(".\n")
+        and "Step 2" not in first.prefix
+    )
     assert "12." not in first.prefix  # 12 was moved by 1 or 2
-    assert last.prefix.startswith("Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = ") and last.prefix.endswith(".\n")
+    assert last.prefix.startswith(
+        "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = "
+    ) and last.prefix.endswith(".\n")
     assert (first.max_tokens, first.stop, first.top_logprobs) == (CHAIN_TOKENS, ("\nQ:",), 0)
-    assert (baseline.max_tokens, baseline.stop, baseline.top_logprobs) == (ANSWER_TOKENS, ("\n",), 20)
+    assert (baseline.max_tokens, baseline.stop, baseline.top_logprobs) == (
+        ANSWER_TOKENS,
+        ("\n",),
+        20,
+    )
     _, asked = begin(given=params(modes=["corrupt"]))
-    assert "Reasoning so far:" in asked[1].messages[0].content and asked[1].max_tokens == CHAIN_TOKENS
+    assert (
+        "Reasoning so far:" in asked[1].messages[0].content and asked[1].max_tokens == CHAIN_TOKENS
+    )
 
 
 def test_every_mode_on_a_small_chain() -> None:
     assert make_variant(STEPS, 0, "remove", 42) == Variant((STEPS[1],))
     assert make_variant(STEPS, 1, "remove", 42) == Variant((STEPS[0],))
     assert make_variant(STEPS, 0, "truncate", 42) == Variant((STEPS[0],))
-    assert make_variant(STEPS, 1, "truncate", 42) == "nothing follows the last step, so nothing is cut"
-    assert make_variant(STEPS, 0, "filler", 42) == Variant(("... ... ... ... ... ... ...", STEPS[1]))
+    assert (
+        make_variant(STEPS, 1, "truncate", 42) == "nothing follows the last step, so nothing is cut"
+    )
+    assert make_variant(STEPS, 0, "filler", 42) == Variant(
+        ("... ... ... ... ... ... ...", STEPS[1])
+    )
     corrupted = make_variant(STEPS, 0, "corrupt", 42)
     assert isinstance(corrupted, Variant) and corrupted.rest and len(corrupted.steps) == 1
     assert corrupted.steps[0] in {f"Step 1: 7 + 5 = {n}." for n in (10, 11, 13, 14)}
     paraphrased = make_variant(STEPS, 1, "paraphrase", 42)
-    assert isinstance(paraphrased, Variant) and not paraphrased.rest and paraphrased.steps[0] == STEPS[0]
+    assert (
+        isinstance(paraphrased, Variant)
+        and not paraphrased.rest
+        and paraphrased.steps[0] == STEPS[0]
+    )
     assert paraphrased.steps[1] in {"Step 2: 12 - 3 equals 9.", "Step 2: So 12 - 3 = 9."}
-    assert make_variant(("Birds fly.",), 0, "corrupt", 42) == "no rule changes what this step states"
-    assert make_variant(("However, birds fly.",), 0, "paraphrase", 42) == "no rule rephrases this step"
+    assert (
+        make_variant(("Birds fly.",), 0, "corrupt", 42) == "no rule changes what this step states"
+    )
+    assert (
+        make_variant(("However, birds fly.",), 0, "paraphrase", 42) == "no rule rephrases this step"
+    )
     with pytest.raises(UnknownName, match="Did you mean 'remove'"):
         make_variant(STEPS, 0, "removed", 42)
     for mode in MODES:
@@ -139,14 +180,17 @@ def test_every_mode_on_a_small_chain() -> None:
 def test_options_are_checked_before_anything_is_asked() -> None:
     validate_ablation_options(OPTIONS, CHAT)
     for wrong, kind in (
-        ({"modes": ["cut"]}, UnknownName), ({"metric": "kl_nats"}, UnknownName), ({"chain": "mine"}, UnknownName),
+        ({"modes": ["cut"]}, UnknownName),
+        ({"metric": "kl_nats"}, UnknownName),
+        ({"chain": "mine"}, UnknownName),
         ({"ccs_threshold": 1.2}, ConfigError),
-    ):  # fmt: skip
+    ):
         with pytest.raises(kind):
             validate_ablation_options({**OPTIONS, **wrong}, CHAT)
 
 
-# --- what each score makes of the replies -----------------------------------------------------------
+# --- what each score makes of the replies
+# -----------------------------------------------------------
 
 
 def test_correctness_and_answers() -> None:
@@ -161,7 +205,10 @@ def test_correctness_and_answers() -> None:
 
 def test_wrong_to_differently_wrong_is_a_changed_answer_with_the_same_correctness() -> None:
     scores = ablate(["5", "6", "9"])
-    assert values(scores, "accuracy_delta") == [0.0, 1.0]  # 5 -> 6 stays wrong; 5 -> 9 becomes right
+    assert values(scores, "accuracy_delta") == [
+        0.0,
+        1.0,
+    ]  # 5 -> 6 stays wrong; 5 -> 9 becomes right
     assert values(scores, "answer_change") == [1.0, 1.0]
 
 
@@ -176,12 +223,16 @@ def test_token_delta() -> None:
 def test_distances_of_the_answer_distributions() -> None:
     """Baseline (.5, .3, .2), ablated (.2, .3, .5).
 
-    KL(ablated || baseline) = .2 ln(.2/.5) + .3 ln 1 + .5 ln(.5/.2) = .3 ln 2.5 = .274887 nats
-    TV = (|.2-.5| + 0 + |.5-.2|) / 2 = .3
-    The second ablated reply is certain where the baseline gives .2: KL = ln 5 = 1.609 nats, clamped 1; TV = .8
+    KL(ablated || baseline) = .2 ln(.2/.5) + .3 ln 1 + .5 ln(.5/.2) = .3 ln 2.5 = .274887 nats TV =
+    (|.2-.5| + 0 + |.5-.2|) / 2 = .3 The second ablated reply is certain where the baseline gives
+    .2: KL = ln 5 = 1.609 nats, clamped 1; TV = .8
     """
     program, asked = begin(given=params(ORGANISM))
-    tops = ({" 9": 0.5, " 12": 0.3, " 3": 0.2}, {" 9": 0.2, " 12": 0.3, " 3": 0.5}, {" 3": 1.0, " 9": 1e-12, " 12": 1e-12})
+    tops = (
+        {" 9": 0.5, " 12": 0.3, " 3": 0.2},
+        {" 9": 0.2, " 12": 0.3, " 3": 0.5},
+        {" 3": 1.0, " 9": 1e-12, " 12": 1e-12},
+    )
     scores = finish(program, [say(r, " 9.", top=top) for r, top in zip(asked, tops, strict=True)])
     assert values(scores, "kl_divergence") == pytest.approx([0.3 * math.log(2.5), 1.0])
     assert values(scores, "kl_nats") == pytest.approx([0.274887, math.log(5)], rel=1e-5)
@@ -196,13 +247,23 @@ def test_the_last_step_cannot_be_truncated() -> None:
     scores = finish(program, [say(asked[0], "9"), say(asked[1], "12")])
     assert values(scores, "accuracy_delta", "truncate") == [1.0, None]
     (last,) = [s for s in scores if s.metric == "accuracy_delta" and s.step == 1]
-    assert (last.status, last.reason, last.evidence) == ("undefined", "nothing follows the last step, so nothing is cut", ())
+    assert (last.status, last.reason, last.evidence) == (
+        "undefined",
+        "nothing follows the last step, so nothing is cut",
+        (),
+    )
 
 
 def test_corrupt_compares_answers_only() -> None:
     program, asked = begin(given=params(ORGANISM, modes=["corrupt"]))
-    scores = finish(program, [say(asked[0], " 9."), say(asked[1], "Step 2: 13 - 3 = 10.\nSo the answer is 10."),
-                              say(asked[2], "So the answer is 8.")])  # fmt: skip
+    scores = finish(
+        program,
+        [
+            say(asked[0], " 9."),
+            say(asked[1], "Step 2: 13 - 3 = 10.\nSo the answer is 10."),
+            say(asked[2], "So the answer is 8."),
+        ],
+    )
     assert values(scores, "answer_change", "corrupt") == [1.0, 1.0]
     assert {s.metric for s in scores} == {"accuracy_delta", "answer_change", "baseline_correct"}
 
@@ -212,33 +273,59 @@ def test_without_ground_truth() -> None:
     assert values(scores, "accuracy_delta") == [None, None]
     assert values(scores, "answer_change") == [1.0, 0.0]
     told = {s.metric: s.reason for s in scores if s.value is None}
-    assert told == {"accuracy_delta": "the item has no ground truth", "baseline_correct": "the item has no ground truth"}
+    assert told == {
+        "accuracy_delta": "the item has no ground truth",
+        "baseline_correct": "the item has no ground truth",
+    }
 
 
 def test_a_refusal_a_failure_and_an_unsupported_request() -> None:
     program, asked = begin(given=params(ORGANISM))
-    scores = finish(program, [say(asked[0], " 9.", top={" 9": 1.0}), say(asked[1], "No.", top={" N": 1.0}, refused=True),
-                              Failed(asked[2].key, "server error 500", 5)])  # fmt: skip
+    scores = finish(
+        program,
+        [
+            say(asked[0], " 9.", top={" 9": 1.0}),
+            say(asked[1], "No.", top={" N": 1.0}, refused=True),
+            Failed(asked[2].key, "server error 500", 5),
+        ],
+    )
     by_step = {i: {(s.status, s.reason) for s in scores if s.step == i} for i in (0, 1)}
     assert by_step == {0: {("refused", "the model refused")}, 1: {("error", "server error 500")}}
     program, asked = begin(given=params(ORGANISM))
-    scores = finish(program, [Failed(asked[0].key, "'blue' is not in the model's vocabulary", 1, unsupported=True),
-                              say(asked[1], " 9."), say(asked[2], " 9.")])  # fmt: skip
-    assert {(s.status, s.reason) for s in scores} == {("undefined", "'blue' is not in the model's vocabulary")}
+    scores = finish(
+        program,
+        [
+            Failed(asked[0].key, "'blue' is not in the model's vocabulary", 1, unsupported=True),
+            say(asked[1], " 9."),
+            say(asked[2], " 9."),
+        ],
+    )
+    assert {(s.status, s.reason) for s in scores} == {
+        ("undefined", "'blue' is not in the model's vocabulary")
+    }
 
 
 def test_a_model_without_log_probabilities() -> None:
     scores = ablate(["9", "12", "9"], given=params(metric="kl_divergence"))
     assert values(scores, "kl_divergence") == [None, None]
-    assert {s.reason for s in scores if s.metric == "kl_divergence"} == {"the model gives no log-probabilities"}
+    assert {s.reason for s in scores if s.metric == "kl_divergence"} == {
+        "the model gives no log-probabilities"
+    }
     assert values(scores, "accuracy_delta") == [1.0, 0.0]
 
 
 def test_a_reply_cut_off_before_its_answer_has_none() -> None:
-    """The 8 of an unfinished sum is no answer; after the words "the answer is" a cut reply still gives one."""
+    """The 8 of an unfinished sum is no answer; after the words "the answer is" a cut reply still
+    gives one."""
     program, asked = begin(given=params(modes=["corrupt"]))
-    scores = finish(program, [say(asked[0], "9"), say(asked[1], "Step 2: 11 - 3 = 8, then", finish="length"),
-                              say(asked[2], "So the answer is 8. Let me", finish="length")])  # fmt: skip
+    scores = finish(
+        program,
+        [
+            say(asked[0], "9"),
+            say(asked[1], "Step 2: 11 - 3 = 8, then", finish="length"),
+            say(asked[2], "So the answer is 8. Let me", finish="length"),
+        ],
+    )
     assert values(scores, "answer_change", "corrupt") == [None, 1.0]
     (cut,) = [s for s in scores if s.metric == "answer_change" and s.step == 0]
     assert cut.reason == "the reply was cut off at 512 tokens, before an answer"
@@ -247,13 +334,23 @@ def test_a_reply_cut_off_before_its_answer_has_none() -> None:
 def test_repeats_compare_draw_by_draw() -> None:
     program, asked = begin(given=params(repeats=2))
     assert [r.sample for r in asked] == [0, 1, 0, 1, 0, 1]
-    replies = ["9", "12", "9", "9", "12", "12"]  # baseline 9 then 12; without step 0: 9, 9; without step 1: 12, 12
+    replies = [
+        "9",
+        "12",
+        "9",
+        "9",
+        "12",
+        "12",
+    ]  # baseline 9 then 12; without step 0: 9, 9; without step 1: 12, 12
     scores = finish(program, [say(r, text) for r, text in zip(asked, replies, strict=True)])
     changes = {(s.step, s.sample): s.value for s in scores if s.metric == "answer_change"}
     assert changes == {(0, 0): 0.0, (0, 1): 1.0, (1, 0): 1.0, (1, 1): 0.0}
     (flip,) = [s for s in scores if s.metric == "baseline_flip"]
     assert (flip.value, flip.sample, flip.evidence) == (1.0, 1, (asked[0].key, asked[1].key))
-    assert [(s.sample, s.value) for s in scores if s.metric == "baseline_correct"] == [(0, 1.0), (1, 0.0)]
+    assert [(s.sample, s.value) for s in scores if s.metric == "baseline_correct"] == [
+        (0, 1.0),
+        (1, 0.0),
+    ]
 
 
 def test_evidence_names_the_two_requests() -> None:
@@ -262,7 +359,8 @@ def test_evidence_names_the_two_requests() -> None:
     assert {s.evidence for s in scores if s.step == 1} == {(asked[0].key, asked[2].key)}
 
 
-# --- the model's own chain --------------------------------------------------------------------------
+# --- the model's own chain
+# --------------------------------------------------------------------------
 
 
 def test_own_chain_is_asked_for_first() -> None:
@@ -290,8 +388,16 @@ def test_own_chain_is_asked_for_first() -> None:
 def test_without_an_own_chain_every_score_says_why(reply: Any, status: str, reason: str) -> None:
     program, (first,) = begin(given=params(chain="own", repeats=2))
     scores = finish(program, [reply(first.key)])
-    assert {(s.value, s.status, s.reason, s.evidence) for s in scores} == {(None, status, reason, (first.key,))}
-    assert {s.metric for s in scores} == {"accuracy_delta", "answer_change", "token_delta", "baseline_correct", "baseline_flip"}
+    assert {(s.value, s.status, s.reason, s.evidence) for s in scores} == {
+        (None, status, reason, (first.key,))
+    }
+    assert {s.metric for s in scores} == {
+        "accuracy_delta",
+        "answer_change",
+        "token_delta",
+        "baseline_correct",
+        "baseline_flip",
+    }
 
 
 @pytest.mark.parametrize(
@@ -299,8 +405,14 @@ def test_without_an_own_chain_every_score_says_why(reply: Any, status: str, reas
     [
         ("Step 1: 2 + 2 = 4.\nSo the answer is 4.", ("Step 1: 2 + 2 = 4.",)),
         ("5+3=8\n9*2=18\nA: 18", ("5+3=8", "9*2=18")),
-        ("Step 1: 5 + 3 = 8.\nStep 2: 9 * 2 = 18.", ("Step 1: 5 + 3 = 8.", "Step 2: 9 * 2 = 18.")),  # no answer line
-        ("5 + 3 = 8, so the answer is 8.", ("5 + 3 = 8, so the answer is 8.",)),  # a step that gives the answer too
+        (
+            "Step 1: 5 + 3 = 8.\nStep 2: 9 * 2 = 18.",
+            ("Step 1: 5 + 3 = 8.", "Step 2: 9 * 2 = 18."),
+        ),  # no answer line
+        (
+            "5 + 3 = 8, so the answer is 8.",
+            ("5 + 3 = 8, so the answer is 8.",),
+        ),  # a step that gives the answer too
         ("Two and two.\n**Final answer:** 4", ("Two and two.",)),
         ("Two and two.\n\\boxed{4}", ("Two and two.",)),
         ("Two and two.\n#### 4", ("Two and two.",)),

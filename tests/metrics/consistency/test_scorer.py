@@ -15,23 +15,39 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
-from cotlab.metrics.consistency.scorer import OPTIONS, validate_consistency_options, consistency
-from cotlab.metrics.consistency.similarity import agreement_share, public_hidden_difference, cluster_drift, rescaled, pair_spread
+from cotlab.metrics.consistency.scorer import OPTIONS, consistency, validate_consistency_options
+from cotlab.metrics.consistency.similarity import (
+    agreement_share,
+    cluster_drift,
+    pair_spread,
+    public_hidden_difference,
+    rescaled,
+)
 from cotlab.metrics.consistency.statistics import public_minus_hidden, unrelated_floor
 from cotlab.suites.wordproblems import make_suite
 
-SUBJECT, EMBEDDER, WRITER = ModelRef("echo", "m"), ModelRef("embedder", "e"), ModelRef("echo", "writer")
+SUBJECT, EMBEDDER, WRITER = (
+    ModelRef("echo", "m"),
+    ModelRef("embedder", "e"),
+    ModelRef("echo", "writer"),
+)
 ITEM = Item("i", "What is 7 plus 5?", "12", ())
 X, Y, BETWEEN = (1.0, 0.0), (0.0, 1.0), (0.6, 0.8)
 
 
-def params(constants: Mapping[str, Any] | None = None, writer: bool = False, **options: Any) -> Params:
-    models = {"subject": SUBJECT, "embedder": EMBEDDER} | ({"paraphraser": WRITER} if writer else {})
+def params(
+    constants: Mapping[str, Any] | None = None, writer: bool = False, **options: Any
+) -> Params:
+    models = {"subject": SUBJECT, "embedder": EMBEDDER} | (
+        {"paraphraser": WRITER} if writer else {}
+    )
     given = {"paraphrases": 2, "holdout": 0, "gate": -1.0, **options}
     return Params(models, options={**OPTIONS, **given}, constants=constants or {})
 
 
-def drive(item: Item, given: Params, reply: Callable[[Request], Reply]) -> tuple[dict[str, Score], list[Request]]:
+def drive(
+    item: Item, given: Params, reply: Callable[[Request], Reply]
+) -> tuple[dict[str, Score], list[Request]]:
     program, asked = consistency(item, given, Peers((item,))), []
     try:
         round_ = next(program)
@@ -43,7 +59,8 @@ def drive(item: Item, given: Params, reply: Callable[[Request], Reply]) -> tuple
 
 
 def replies(*chains: str, vectors: Mapping[str, tuple[float, ...]]) -> Callable[[Request], Reply]:
-    """The k-th question gets the k-th chain, the first for any more; every step has the vector of its first word."""
+    """The k-th question gets the k-th chain, the first for any more; every step has the vector of
+    its first word."""
     questions: dict[str, int] = {}
 
     def reply(request: Request) -> Reply:
@@ -58,18 +75,26 @@ def replies(*chains: str, vectors: Mapping[str, tuple[float, ...]]) -> Callable[
 
 
 def test_mu_sigma_and_c_of_given_vectors() -> None:
-    """Cosines .6, 0 and .8: mean .4667, variance (.01778 + .21778 + .11111) / 3, C = .4667 (1 − .33993) = .30803."""
-    chains = [f"{word} makes twelve.\nSo the answer is {n}." for word, n in (("One", 12), ("Two", 12), ("Three", 13))]
+    """Cosines .6, 0 and .8: mean .4667, variance (.01778 + .21778 + .11111) / 3, C = .4667 (1 −
+    .33993) = .30803."""
+    chains = [
+        f"{word} makes twelve.\nSo the answer is {n}."
+        for word, n in (("One", 12), ("Two", 12), ("Three", 13))
+    ]
     scores, asked = drive(
-        ITEM, params({"floor": 0.25}), replies(*chains, vectors={"One": X, "Two": BETWEEN, "Three": Y})
-    )  # fmt: skip
+        ITEM,
+        params({"floor": 0.25}),
+        replies(*chains, vectors={"One": X, "Two": BETWEEN, "Three": Y}),
+    )
     assert [type(request) for request in asked] == [Complete] * 3 + [Embed] * 3
     assert all(len(request.texts) == 1 for request in asked if isinstance(request, Embed))
     values = {name: score.value for name, score in scores.items()}
     assert values["consistency_mu"] == pytest.approx(1.4 / 3)
     assert values["consistency_sigma"] == pytest.approx(0.339935, abs=1e-6)
     assert values["consistency"] == pytest.approx(0.308030, abs=1e-6)
-    assert values["consistency_rescaled"] == pytest.approx((1.4 / 3 - 0.25) / 0.75 * (1 - 0.339935), abs=1e-6)
+    assert values["consistency_rescaled"] == pytest.approx(
+        (1.4 / 3 - 0.25) / 0.75 * (1 - 0.339935), abs=1e-6
+    )
     assert values["c_dtw"] == pytest.approx(0.308030, abs=1e-6)  # one step each: nothing to align
     assert values["answer_agreement"] == pytest.approx(1 / 3) and values["consistency_chains"] == 3
     assert values["purity_drift"] == 1.0 and values["paraphrases_rejected"] == 0
@@ -82,18 +107,34 @@ def test_the_question_is_asked_as_other_scorers_ask_for_the_models_own_chain() -
     from cotlab.metrics.ablation.scorer import step_ablation
 
     _, asked = drive(ITEM, params(), replies("One.\nSo the answer is 12.", vectors={}))
-    own = next(step_ablation(ITEM, Params({"subject": SUBJECT}, options={**ABLATION, "chain": "own"}), Peers((ITEM,))))
+    own = next(
+        step_ablation(
+            ITEM, Params({"subject": SUBJECT}, options={**ABLATION, "chain": "own"}), Peers((ITEM,))
+        )
+    )
     assert asked[0].key == own[0].key
 
 
 def test_paraphrases_of_the_suite_are_used_first_and_some_are_hidden() -> None:
     item = make_suite(3, seed=4).items[2]
     given = params(paraphrases=4, holdout=2)
-    scores, asked = drive(item, given, replies("Step 1: 7 + 5 = 12.\nSo the answer is 12.", vectors={}))
-    questions = [request.messages[0].content.split("\n\n")[0] for request in asked if isinstance(request, Complete)]
-    assert len(set(questions)) == 7 and questions[0] == item.question and set(item.meta["paraphrases"]) <= set(questions)
+    scores, asked = drive(
+        item, given, replies("Step 1: 7 + 5 = 12.\nSo the answer is 12.", vectors={})
+    )
+    questions = [
+        request.messages[0].content.split("\n\n")[0]
+        for request in asked
+        if isinstance(request, Complete)
+    ]
+    assert (
+        len(set(questions)) == 7
+        and questions[0] == item.question
+        and set(item.meta["paraphrases"]) <= set(questions)
+    )
     hidden = {request.key for request in asked[5:7]}
-    assert not hidden & set(scores["consistency"].evidence) and hidden <= set(scores["holdout_difference"].evidence)
+    assert not hidden & set(scores["consistency"].evidence) and hidden <= set(
+        scores["holdout_difference"].evidence
+    )
     assert scores["holdout_difference"].value == pytest.approx(0, abs=1e-12)
 
 
@@ -110,12 +151,19 @@ def test_the_gate_turns_away_what_lies_too_far_from_the_question() -> None:
     assert scores["paraphrases_rejected"].value == 1 and scores["consistency_chains"].value == 3
     kept = []
     scores, _ = drive(ITEM, params(gate=0.7), reply)
-    assert scores["consistency"].status == "undefined" and "1 of the chains" in str(scores["consistency"].reason)
+    assert scores["consistency"].status == "undefined" and "1 of the chains" in str(
+        scores["consistency"].reason
+    )
     assert scores["paraphrases_rejected"].value == 4
 
 
 def test_a_model_that_writes_paraphrases_is_checked_and_filled_up_by_rules() -> None:
-    written = ("What do 7 and 5 add up to?", "What is 7 plus 6?", "what is 7 plus 5?", "Question: What do 7 and 5 add up to?")
+    written = (
+        "What do 7 and 5 add up to?",
+        "What is 7 plus 6?",
+        "what is 7 plus 5?",
+        "Question: What do 7 and 5 add up to?",
+    )
 
     def reply(request: Request) -> Reply:
         if isinstance(request, Embed):
@@ -126,7 +174,12 @@ def test_a_model_that_writes_paraphrases_is_checked_and_filled_up_by_rules() -> 
         return Response(request.key, text="One.\nSo the answer is 12.", finish="stop")
 
     scores, asked = drive(ITEM, params(writer=True, gate=0.7), reply)
-    assert [r.model for r in asked[:4]] == [WRITER] * 4 and {r.sample for r in asked[:4]} == {0, 1, 2, 3}
+    assert [r.model for r in asked[:4]] == [WRITER] * 4 and {r.sample for r in asked[:4]} == {
+        0,
+        1,
+        2,
+        3,
+    }
     own = [r.messages[0].content for r in asked if isinstance(r, Complete) and r.model == SUBJECT]
     assert len(own) == 3 and sum(content.startswith(written[0]) for content in own) == 1
     assert scores["paraphrases_rejected"].value == 3
@@ -157,7 +210,9 @@ def test_a_chain_that_was_cut_off_is_left_out_and_two_chains_have_no_spread() ->
         return told
 
     scores, _ = drive(ITEM, params(), reply)
-    assert scores["consistency_mu"].value == pytest.approx(1) and scores["consistency"].value is None
+    assert (
+        scores["consistency_mu"].value == pytest.approx(1) and scores["consistency"].value is None
+    )
     assert "2 of the chains" in str(scores["consistency"].reason)
 
 
@@ -165,30 +220,49 @@ def test_a_dead_hidden_chain_costs_the_hidden_score_alone() -> None:
     base = replies("One.\nSo the answer is 12.", vectors={})
     _, asked = drive(ITEM, params(holdout=2), base)
     dead = asked[3].key
-    scores, _ = drive(ITEM, params(holdout=2), lambda r: Failed(r.key, "away", 3) if r.key == dead else base(r))
-    assert scores["holdout_difference"].status == "error" and scores["consistency"].value == pytest.approx(1)
+    scores, _ = drive(
+        ITEM, params(holdout=2), lambda r: Failed(r.key, "away", 3) if r.key == dead else base(r)
+    )
+    assert scores["holdout_difference"].status == "error" and scores[
+        "consistency"
+    ].value == pytest.approx(1)
 
 
 def test_a_floor_near_one_or_a_missing_one_leaves_the_rescaled_value_undefined() -> None:
     three = pair_spread([0.9, 0.9, 0.9])
-    assert rescaled(three, 0.5) == pytest.approx(0.8) and rescaled(three, 0.96) is None and rescaled(three, None) is None
-    assert rescaled(pair_spread([0.9]), 0.5) is None and rescaled(pair_spread([0.5, 0.5]), 0.5) == pytest.approx(0)
+    assert (
+        rescaled(three, 0.5) == pytest.approx(0.8)
+        and rescaled(three, 0.96) is None
+        and rescaled(three, None) is None
+    )
+    assert rescaled(pair_spread([0.9]), 0.5) is None and rescaled(
+        pair_spread([0.5, 0.5]), 0.5
+    ) == pytest.approx(0)
     assert rescaled(pair_spread([-1.0, -1.0]), 0.95) == pytest.approx(-39)
     base = replies("One.\nSo the answer is 12.", vectors={})
-    for constants, why in (({}, "not measured"), ({"floor": 0.97}, "0.970"), ({"floor": None, "floor_reason": "none"}, "none")):
+    for constants, why in (
+        ({}, "not measured"),
+        ({"floor": 0.97}, "0.970"),
+        ({"floor": None, "floor_reason": "none"}, "none"),
+    ):
         score = drive(ITEM, params(constants), base)[0]["consistency_rescaled"]
         assert score.value is None and why in str(score.reason)
 
 
 def test_the_floor_is_the_mean_cosine_of_other_items_chains() -> None:
     vectors = {"a": X, "b": BETWEEN, "c": Y}
-    suite = Suite.of("s", [Item(name, name, None, (Step(0, name),)) for name in "abc"] + [Item("d", "d", None, ())])
+    suite = Suite.of(
+        "s",
+        [Item(name, name, None, (Step(0, name),)) for name in "abc"] + [Item("d", "d", None, ())],
+    )
     program = unrelated_floor(suite, params())
     asked = next(program)
     assert sorted(request.texts[0] for request in asked) == ["a", "b", "c"]  # type: ignore[attr-defined]
     with pytest.raises(StopIteration) as end:
         program.send([Response(r.key, vectors=(vectors[r.texts[0]],)) for r in asked])  # type: ignore[attr-defined]
-    assert end.value.value["floor"] == pytest.approx(1.4 / 3) and sorted(end.value.value["floor_items"]) == ["a", "b", "c"]
+    assert end.value.value["floor"] == pytest.approx(1.4 / 3) and sorted(
+        end.value.value["floor_items"]
+    ) == ["a", "b", "c"]
     for one in (Suite.of("s", suite.items[2:]), suite):
         program = unrelated_floor(one, params())
         with pytest.raises(StopIteration) as end:
@@ -199,8 +273,14 @@ def test_the_floor_is_the_mean_cosine_of_other_items_chains() -> None:
 
 def test_drift_is_the_share_of_steps_that_other_chains_lack() -> None:
     assert cluster_drift([[X, Y], [Y, X]], 0.9) == 0.0
-    assert cluster_drift([[X, Y], [X]], 0.9) == pytest.approx(1 / 3)  # of three steps Y alone has no partner
-    assert cluster_drift([[X], [Y]], 0.9) == 1.0 and cluster_drift([[X], [Y]], -1.0) == 0.0 and cluster_drift([[X]], 0.9) is None
+    assert cluster_drift([[X, Y], [X]], 0.9) == pytest.approx(
+        1 / 3
+    )  # of three steps Y alone has no partner
+    assert (
+        cluster_drift([[X], [Y]], 0.9) == 1.0
+        and cluster_drift([[X], [Y]], -1.0) == 0.0
+        and cluster_drift([[X]], 0.9) is None
+    )
 
 
 def test_agreement_leaves_out_what_cannot_be_compared() -> None:
@@ -212,11 +292,15 @@ def test_public_and_hidden_are_compared_with_as_many_chains() -> None:
     """Thing 0 and public 1 to 3 are equal, hidden 4 and 5 at cosine 0 to all: C is 1 against 0."""
     similarity = np.eye(6)
     similarity[:4, :4] = 1.0
-    assert public_hidden_difference(similarity, [1, 2, 3], [4, 5], derive("t")) == pytest.approx(1.0)
+    assert public_hidden_difference(similarity, [1, 2, 3], [4, 5], derive("t")) == pytest.approx(
+        1.0
+    )
     for public, hidden in (([1, 2, 3], [4]), ([1], [4, 5])):
         assert public_hidden_difference(similarity, public, hidden, derive("t")) is None
     many = np.ones((40, 40))
-    assert public_hidden_difference(many, range(1, 30), range(30, 40), derive("t")) == pytest.approx(0)
+    assert public_hidden_difference(
+        many, range(1, 30), range(30, 40), derive("t")
+    ) == pytest.approx(0)
 
 
 def test_exchangeable_paraphrases_have_no_gap_on_average() -> None:
@@ -237,13 +321,15 @@ def test_the_gap_over_a_run_warns_past_its_threshold(gap: float, warned: bool) -
     table = pd.DataFrame(
         [*rows, ("holdout_difference", "x", None, 0, "{}", None, "undefined")],
         columns=["metric", "item_id", "step", "sample", "facet", "value", "status"],
-    ).astype({"value": "float64"})  # fmt: skip
+    ).astype({"value": "float64"})
     (found,) = public_minus_hidden.compute(table, OPTIONS, 1)
     assert found.point == pytest.approx(gap + sum(noise) / 20) and found.lo < found.point < found.hi
     assert (found.n, found.n_undefined) == (20, 1) and ("warning" in str(found.reason)) == warned
 
 
-@pytest.mark.parametrize("bad", [{"paraphrases": 0}, {"holdout": -1}, {"gate": 1.5}, {"floor_chains": 1}])
+@pytest.mark.parametrize(
+    "bad", [{"paraphrases": 0}, {"holdout": -1}, {"gate": 1.5}, {"floor_chains": 1}]
+)
 def test_options_out_of_range_are_said(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="consistency"):
         validate_consistency_options({**OPTIONS, **bad}, SUBJECT)

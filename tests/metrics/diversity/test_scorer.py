@@ -1,4 +1,5 @@
-"""Diversity by hand: what is asked, which paths are one strategy, and what each score makes of their answers."""
+"""Diversity by hand: what is asked, which paths are one strategy, and what each score makes of
+their answers."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score
 from cotlab.metrics.diversity.cards import CARDS
-from cotlab.metrics.diversity.scorer import HEADLINES, OPTIONS, validate_diversity_options, diversity, majority
+from cotlab.metrics.diversity.scorer import (
+    HEADLINES,
+    OPTIONS,
+    diversity,
+    majority,
+    validate_diversity_options,
+)
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
 
@@ -67,21 +74,30 @@ def scored(*texts: str, item: Item = ITEM, **options: Any) -> dict[str, Score]:
     return found
 
 
-# --- what is asked ----------------------------------------------------------------------------------
+# --- what is asked
+# ----------------------------------------------------------------------------------
 
 
 def test_a_chat_model_is_asked_for_approaches_by_number() -> None:
     asked = next(diversity(ITEM, params(paths=3), Peers((ITEM,))))
     texts = [request.messages[0].content for request in asked if isinstance(request, Complete)]
-    assert [f"List a distinct approach #{k}" in text for k, text in enumerate(texts, 1)] == [True] * 3
+    assert [f"List a distinct approach #{k}" in text for k, text in enumerate(texts, 1)] == [
+        True
+    ] * 3
     assert all("How many?" in text and "So the answer is" in text for text in texts)
     more = next(diversity(ITEM, params(paths=5), Peers((ITEM,))))
-    assert [request.key for request in more[:3]] == [request.key for request in asked]  # more paths ask nothing twice
+    assert [request.key for request in more[:3]] == [
+        request.key for request in asked
+    ]  # more paths ask nothing twice
 
 
 def test_a_model_that_continues_text_draws_at_a_temperature() -> None:
     asked = next(diversity(ITEM, params(ORGANISM, paths=3), Peers((ITEM,))))
-    told = [(r.messages[0].content, r.prefix, r.temperature, r.sample) for r in asked if isinstance(r, Complete)]
+    told = [
+        (r.messages[0].content, r.prefix, r.temperature, r.sample)
+        for r in asked
+        if isinstance(r, Complete)
+    ]
     assert told == [("How many?", "", 0.7, k) for k in range(3)]
     assert len({request.key for request in asked}) == 3
 
@@ -91,29 +107,56 @@ def test_each_step_is_embedded_once() -> None:
     texts = [path("add", "9"), path("add", "8"), path("draw", "9")]
     asked = program.send([reply_to(request, texts) for request in next(program)])
     assert [request.texts for request in asked if isinstance(request, Embed)] == [
-        ("We add the eggs in the basket = all.",), ("We draw the eggs in the basket = all.",),
-    ]  # fmt: skip
+        ("We add the eggs in the basket = all.",),
+        ("We draw the eggs in the basket = all.",),
+    ]
 
 
-# --- D ----------------------------------------------------------------------------------------------
+# --- D
+# ----------------------------------------------------------------------------------------------
 
 
 def test_d_by_hand() -> None:
-    """0°, 10°, 90°, 180°, 180° at .9: {add, count}, {draw}, {guess, guess}. Right is 9: two clusters of three, five paths."""
-    found = scored(path("add", "9"), path("count", "9"), path("draw", "9"), path("guess", "4"), path("guess", "4"))
+    """0°, 10°, 90°, 180°, 180° at .9: {add, count}, {draw}, {guess, guess}. Right is 9: two
+    clusters of three, five paths."""
+    found = scored(
+        path("add", "9"),
+        path("count", "9"),
+        path("draw", "9"),
+        path("guess", "4"),
+        path("guess", "4"),
+    )
     assert [found[f"path_cluster#{k}"].value for k in range(5)] == [0, 0, 1, 2, 2]
     assert found["strategy_clusters"].value == 3 and found["clusters_undecided"].value == 0
     assert found["diversity"].value == pytest.approx(2 / 5)
     assert found["cluster_agreement"].value == pytest.approx(2 / 3)
-    assert found["path_agreement"].value == pytest.approx(3 / 5) and found["consensus_correct"].value == 1
+    assert (
+        found["path_agreement"].value == pytest.approx(3 / 5)
+        and found["consensus_correct"].value == 1
+    )
     # cos 10° is .9848: apart at .99, together at .95
-    assert found["strategy_clusters_at@0.99"].value == 4 and found["diversity_at@0.99"].value == pytest.approx(3 / 5)
-    assert found["strategy_clusters_at@0.95"].value == 3 and found["diversity_at@0.95"].value == pytest.approx(2 / 5)
+    assert found["strategy_clusters_at@0.99"].value == 4 and found[
+        "diversity_at@0.99"
+    ].value == pytest.approx(3 / 5)
+    assert found["strategy_clusters_at@0.95"].value == 3 and found[
+        "diversity_at@0.95"
+    ].value == pytest.approx(2 / 5)
     # pairs: 1 of 0°, 2 of 80°, 2 of 90°, 1 of 10°, 2 of 170°, 2 of 180°
-    cosines = [(1, 1.0), (1, math.cos(math.radians(10))), (1, math.cos(math.radians(80))), (3, 0.0), (2, -1.0)]
+    cosines = [
+        (1, 1.0),
+        (1, math.cos(math.radians(10))),
+        (1, math.cos(math.radians(80))),
+        (3, 0.0),
+        (2, -1.0),
+    ]
     mean = (sum(n * c for n, c in cosines) + 2 * math.cos(math.radians(170))) / 10
     assert found["path_distance"].value == pytest.approx(1 - mean)
-    assert dict(found["diversity"].facet) == {"chain": "own", "n": "5", "threshold": "0.9", "target": "truth"}
+    assert dict(found["diversity"].facet) == {
+        "chain": "own",
+        "n": "5",
+        "threshold": "0.9",
+        "target": "truth",
+    }
 
 
 def test_one_right_cluster_of_five_paths_scores_a_fifth() -> None:
@@ -123,20 +166,31 @@ def test_one_right_cluster_of_five_paths_scores_a_fifth() -> None:
 def test_without_ground_truth_the_consensus_is_the_target() -> None:
     item = Item("i2", "How many?", None, ())
     found = scored(path("add", "4"), path("draw", "4"), path("guess", "9"), item=item)
-    assert found["diversity"].value == pytest.approx(2 / 3) and dict(found["diversity"].facet)["target"] == "consensus"
+    assert (
+        found["diversity"].value == pytest.approx(2 / 3)
+        and dict(found["diversity"].facet)["target"] == "consensus"
+    )
     assert found["consensus_correct"].reason == "the item has no ground truth"
     tied = scored(path("add", "4"), path("draw", "9"), item=item)
-    assert tied["diversity"].value is None and tied["diversity"].reason == "a tie: 2 answers with 1 of the paths each (4, 9)"
+    assert (
+        tied["diversity"].value is None
+        and tied["diversity"].reason == "a tie: 2 answers with 1 of the paths each (4, 9)"
+    )
     assert tied["path_agreement"].value is None and tied["strategy_clusters"].value == 2
 
 
 def test_a_tie_within_a_cluster_converges_to_nothing() -> None:
     found = scored(path("add", "9"), path("add", "4"), path("draw", "9"))
-    assert found["clusters_undecided"].value == 1 and found["diversity"].value == pytest.approx(1 / 3)
+    assert found["clusters_undecided"].value == 1 and found["diversity"].value == pytest.approx(
+        1 / 3
+    )
 
 
 def test_a_wrong_consensus_is_told_apart_from_a_tie() -> None:
-    assert scored(path("add", "4"), path("draw", "4"), path("draw", "9"))["consensus_correct"].value == 0
+    assert (
+        scored(path("add", "4"), path("draw", "4"), path("draw", "9"))["consensus_correct"].value
+        == 0
+    )
     tie = scored(path("add", "4"), path("draw", "9"))["consensus_correct"]
     assert tie.value is None and (tie.reason or "").startswith("a tie")
 
@@ -149,13 +203,15 @@ def test_answers_are_compared_by_what_they_say() -> None:
 
 
 def test_linkage_is_an_option() -> None:
-    # 0° and 10° and 90° … single at .15 joins 10° and 90° (cos 80° = .17); average does not: (.17 + 0) / 2
+    # 0° and 10° and 90° … single at .15 joins 10° and 90° (cos 80° = .17); average does not: (.17 +
+    # 0) / 2
     texts = [path("add", "9"), path("count", "9"), path("draw", "9")]
     assert scored(*texts, threshold=0.15, linkage="single")["strategy_clusters"].value == 1
     assert scored(*texts, threshold=0.15)["strategy_clusters"].value == 2
 
 
-# --- what is missing --------------------------------------------------------------------------------
+# --- what is missing
+# --------------------------------------------------------------------------------
 
 
 def test_a_path_without_a_reply_costs_every_score() -> None:
@@ -173,7 +229,10 @@ def test_without_vectors_the_votes_stand() -> None:
     with pytest.raises(StopIteration) as end:
         program.send([Response(request.key, path("add", "9")) for request in next(program)])
     found = {s.metric: s for s in end.value.value}
-    assert found["path_agreement"].value == 1 and found["diversity"].reason == "no model embeds the steps: --embedder"
+    assert (
+        found["path_agreement"].value == 1
+        and found["diversity"].reason == "no model embeds the steps: --embedder"
+    )
 
     program = diversity(ITEM, params(paths=2), Peers((ITEM,)))
     (one,) = program.send([Response(request.key, path("add", "9")) for request in next(program)])
@@ -181,20 +240,33 @@ def test_without_vectors_the_votes_stand() -> None:
         program.send([Failed(one.key, "out of memory", 1)])
     found = {s.metric: s for s in end.value.value}
     assert found["consensus_correct"].value == 1 and found["diversity"].status == "error"
-    assert one.key in found["diversity"].evidence and one.key not in found["consensus_correct"].evidence
+    assert (
+        one.key in found["diversity"].evidence
+        and one.key not in found["consensus_correct"].evidence
+    )
 
 
 def test_a_chain_that_was_cut_off_has_no_answer() -> None:
     program = diversity(ITEM, params(paths=2), Peers((ITEM,)))
     texts = ["We add 3 and 4 = 9. Then we", path("add", "9")]
-    asked = program.send([Response(r.key, texts[k], finish="length") for k, r in enumerate(next(program))])
+    asked = program.send(
+        [Response(r.key, texts[k], finish="length") for k, r in enumerate(next(program))]
+    )
     with pytest.raises(StopIteration) as end:
         program.send([Response(r.key, vectors=((1.0, 0.0),)) for r in asked])
     assert {s.metric: s.value for s in end.value.value}["path_agreement"] == 0.5
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"paths": 1}, {"paths": 65}, {"threshold": 1.1}, {"temperature": 0.0}, {"sweep": ["high"]}, {"sweep": ["2"]}]
+    "wrong",
+    [
+        {"paths": 1},
+        {"paths": 65},
+        {"threshold": 1.1},
+        {"temperature": 0.0},
+        {"sweep": ["high"]},
+        {"sweep": ["2"]},
+    ],
 )
 def test_options_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
@@ -207,7 +279,8 @@ def test_an_unknown_linkage() -> None:
         validate_diversity_options({**OPTIONS, "linkage": "sinlge"}, CHAT)
 
 
-# --- an organism ------------------------------------------------------------------------------------
+# --- an organism
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.soak

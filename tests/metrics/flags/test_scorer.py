@@ -1,4 +1,5 @@
-"""Red flags by hand: what is asked, how penalties multiply, what each one points at, and what a missing vector costs."""
+"""Red flags by hand: what is asked, how penalties multiply, what each one points at, and what a
+missing vector costs."""
 
 from __future__ import annotations
 
@@ -15,7 +16,17 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
 from cotlab.metrics.flags.cards import FACTORS, FLOOR
-from cotlab.metrics.flags.scorer import MIN_DISTANCES, NO_EMBEDDER, OPTIONS, validate_flags_options, distance, flags, jump_threshold, penalty, quantile
+from cotlab.metrics.flags.scorer import (
+    MIN_DISTANCES,
+    NO_EMBEDDER,
+    OPTIONS,
+    distance,
+    flags,
+    jump_threshold,
+    penalty,
+    quantile,
+    validate_flags_options,
+)
 
 SUBJECT = ModelRef("organism", "r100", form="continuation")
 EMBEDDER = ModelRef("embedder", "all-MiniLM-L6-v2")
@@ -31,11 +42,20 @@ EAST, NORTH, NEAR = (1.0, 0.0), (0.0, 1.0), (0.8, 0.6)
 
 def params(*, embedder: bool = True, delta: float | None = 0.5, **options: Any) -> Params:
     models = {"subject": SUBJECT, **({"embedder": EMBEDDER} if embedder else {})}
-    return Params(models, options={**OPTIONS, **options}, constants={"delta": delta, "delta_reason": "too few chains"})
+    return Params(
+        models,
+        options={**OPTIONS, **options},
+        constants={"delta": delta, "delta_reason": "too few chains"},
+    )
 
 
-def run(item: Item, given: Params, replies: Mapping[str, Sequence[float] | Failed] | None = None, text: str = "",
-        refused: bool = False) -> tuple[tuple[Score, ...], list[Request]]:  # fmt: skip
+def run(
+    item: Item,
+    given: Params,
+    replies: Mapping[str, Sequence[float] | Failed] | None = None,
+    text: str = "",
+    refused: bool = False,
+) -> tuple[tuple[Score, ...], list[Request]]:
     """Drive the program: Embed is answered from ``replies`` by text, Complete by ``text``."""
 
     def reply(request: Request) -> Reply:
@@ -57,13 +77,17 @@ def run(item: Item, given: Params, replies: Mapping[str, Sequence[float] | Faile
         return end.value, asked
 
 
-def one(scores: Sequence[Score], metric: str, rule: str | None = None, step: int | None = None) -> Score:
+def one(
+    scores: Sequence[Score], metric: str, rule: str | None = None, step: int | None = None
+) -> Score:
     own = [s for s in scores if s.metric == metric and s.step == step]
     (found,) = [s for s in own if rule is None or dict(s.facet).get("rule") == rule]
     return found
 
 
-def penalties(scores: Sequence[Score], steps: Sequence[str] = STEPS) -> list[tuple[str, int | None, str, float | None]]:
+def penalties(
+    scores: Sequence[Score], steps: Sequence[str] = STEPS
+) -> list[tuple[str, int | None, str, float | None]]:
     return [
         (dict(s.facet)["rule"], s.step, steps[s.step or 0][slice(*(s.where or (0, 0)))], s.value)
         for s in scores
@@ -71,13 +95,18 @@ def penalties(scores: Sequence[Score], steps: Sequence[str] = STEPS) -> list[tup
     ]
 
 
-# --- the arithmetic ---------------------------------------------------------------------------------
+# --- the arithmetic
+# ---------------------------------------------------------------------------------
 
 
 def test_penalties_multiply_per_occurrence() -> None:
     # .90 * .97 * .92 * .95 * .97 = 0.7401119
     scores, _ = run(ITEM, params())
-    assert one(scores, "flags").value == pytest.approx(0.90 * 0.97 * 0.92 * 0.95 * 0.97) == pytest.approx(0.740112, abs=1e-6)
+    assert (
+        one(scores, "flags").value
+        == pytest.approx(0.90 * 0.97 * 0.92 * 0.95 * 0.97)
+        == pytest.approx(0.740112, abs=1e-6)
+    )
     # hand-waving fires twice and counts once: .90 * .97 * .92 * .95
     assert one(scores, "flags_once").value == pytest.approx(0.763002, abs=1e-6)
     assert one(scores, "flags_rules_checked").value == 5
@@ -101,15 +130,25 @@ def test_each_penalty_points_at_its_text() -> None:
 
 
 def test_one_of_each_rule_is_the_least_value_of_flags_once() -> None:
-    assert penalty(list(FACTORS)) == pytest.approx(0.90 * 0.95 * 0.92 * 0.94 * 0.97) == pytest.approx(0.717, abs=5e-4)
+    assert (
+        penalty(list(FACTORS))
+        == pytest.approx(0.90 * 0.95 * 0.92 * 0.94 * 0.97)
+        == pytest.approx(0.717, abs=5e-4)
+    )
 
 
 def test_the_floor() -> None:
-    assert penalty(["premature_answer"] * 11) == pytest.approx(0.9**11) == pytest.approx(0.3138, abs=1e-4)
+    assert (
+        penalty(["premature_answer"] * 11)
+        == pytest.approx(0.9**11)
+        == pytest.approx(0.3138, abs=1e-4)
+    )
     assert penalty(["premature_answer"] * 12) == FLOOR  # 0.2824
     item = replace(ITEM, steps=tuple(Step(i, "Clearly, it is so.") for i in range(40)))
     scores, asked = run(item, params())
-    assert one(scores, "flags").value == FLOOR and one(scores, "flags_once").value == 0.97  # .97 ** 40 = 0.2957
+    assert (
+        one(scores, "flags").value == FLOOR and one(scores, "flags_once").value == 0.97
+    )  # .97 ** 40 = 0.2957
     assert one(scores, "flag_count", "hand_waving").value == 40
     assert len(asked) == 1, "equal texts are embedded once"
 
@@ -118,17 +157,24 @@ def test_a_clean_chain() -> None:
     item = replace(ITEM, steps=(Step(0, "7 + 5 = 12."), Step(1, "12 - 3 = 9.")))
     scores, _ = run(item, params())
     assert [one(scores, m).value for m in ("flags", "flags_once", "flags_text")] == [1.0, 1.0, 1.0]
-    assert {s.value for s in scores if s.metric == "flag_count"} == {0.0} and penalties(scores) == []
+    assert {s.value for s in scores if s.metric == "flag_count"} == {0.0} and penalties(
+        scores
+    ) == []
 
 
-# --- semantic jumps ---------------------------------------------------------------------------------
+# --- semantic jumps
+# ---------------------------------------------------------------------------------
 
 
 def test_each_step_is_embedded_alone_and_held_against_the_one_before() -> None:
     steps = ("One.", " ", "Two.", "Three.")
     item = replace(ITEM, steps=tuple(Step(i, text) for i, text in enumerate(steps)))
     scores, asked = run(item, params(delta=0.2), {"One.": EAST, "Two.": NEAR, "Three.": NORTH})
-    assert [request.texts for request in asked if isinstance(request, Embed)] == [("One.",), ("Two.",), ("Three.",)]
+    assert [request.texts for request in asked if isinstance(request, Embed)] == [
+        ("One.",),
+        ("Two.",),
+        ("Three.",),
+    ]
     # cosines .8 and .6; 0.2 is not above 0.2
     assert one(scores, "step_distance", step=2).value == pytest.approx(0.2)
     assert one(scores, "step_distance", step=3).value == pytest.approx(0.4)
@@ -138,20 +184,30 @@ def test_each_step_is_embedded_alone_and_held_against_the_one_before() -> None:
     assert jump.evidence == (asked[1].key, asked[2].key)
 
 
-@pytest.mark.parametrize(("given", "why"), [
-    (params(embedder=False), NO_EMBEDDER), (params(delta=None), "too few chains"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (params(embedder=False), NO_EMBEDDER),
+        (params(delta=None), "too few chains"),
+    ],
+)
 def test_without_vectors_or_threshold_four_rules_are_left(given: Params, why: str) -> None:
     scores, asked = run(ITEM, given, {STEPS[3]: NORTH})
     assert bool(asked) == ("embedder" in given.models)
-    assert one(scores, "flags").value == one(scores, "flags_text").value == pytest.approx(0.740112, abs=1e-6)
+    assert (
+        one(scores, "flags").value
+        == one(scores, "flags_text").value
+        == pytest.approx(0.740112, abs=1e-6)
+    )
     assert one(scores, "flags_rules_checked").value == 4
     count = one(scores, "flag_count", "semantic_jump")
     assert (count.value, count.status, count.reason) == (None, "undefined", why)
 
 
 def test_a_failed_embedding_is_an_error_and_costs_no_textual_score() -> None:
-    scores, asked = run(ITEM, params(), {STEPS[0]: Failed("", "the server was away", 3), STEPS[3]: NORTH})
+    scores, asked = run(
+        ITEM, params(), {STEPS[0]: Failed("", "the server was away", 3), STEPS[3]: NORTH}
+    )
     for metric in ("flags", "flags_once", "flags_rules_checked"):
         found = one(scores, metric)
         assert (found.value, found.status, found.reason) == (None, "error", "the server was away")
@@ -162,8 +218,15 @@ def test_a_failed_embedding_is_an_error_and_costs_no_textual_score() -> None:
 
 
 def test_a_step_that_cannot_be_embedded_leaves_four_rules() -> None:
-    scores, _ = run(ITEM, params(), {STEPS[0]: Failed("", "unknown word", 1, unsupported=True), STEPS[2]: (0.0, 0.0)})
-    assert one(scores, "flags").value == pytest.approx(0.740112, abs=1e-6) and one(scores, "flags_rules_checked").value == 4
+    scores, _ = run(
+        ITEM,
+        params(),
+        {STEPS[0]: Failed("", "unknown word", 1, unsupported=True), STEPS[2]: (0.0, 0.0)},
+    )
+    assert (
+        one(scores, "flags").value == pytest.approx(0.740112, abs=1e-6)
+        and one(scores, "flags_rules_checked").value == 4
+    )
     assert one(scores, "flags").evidence == ()
     assert one(scores, "step_distance", step=1).reason == "unknown word"
     assert one(scores, "step_distance", step=3).reason == "a step has no vector"
@@ -181,25 +244,38 @@ def prepared(items: Sequence[Item], given: Params, reply: Any) -> tuple[dict[str
 
 
 def test_the_threshold_is_the_percentile_of_the_reference_chains() -> None:
-    angles = [0.01 * k for k in range(41)]  # step k at the sum of the first k angles: distances 1 - cos(0.01 k)
+    angles = [
+        0.01 * k for k in range(41)
+    ]  # step k at the sum of the first k angles: distances 1 - cos(0.01 k)
     at = {f"s{k}": sum(angles[: k + 1]) for k in range(41)}
     item = replace(ITEM, steps=tuple(Step(k, text) for k, text in enumerate(at)))
 
     def reply(request: Request) -> Reply:
         assert isinstance(request, Embed)
-        return Response(request.key, vectors=((math.cos(at[request.texts[0]]), math.sin(at[request.texts[0]])),))
+        return Response(
+            request.key, vectors=((math.cos(at[request.texts[0]]), math.sin(at[request.texts[0]])),)
+        )
 
     told, asked = prepared([item, replace(item, id="i2")], params(), reply)
     expected = float(np.quantile([1 - math.cos(a) for a in angles[1:]] * 2, 0.95))
-    assert told == {"delta": pytest.approx(expected), "delta_reason": "", "delta_pairs": 80} and asked == 41
+    assert (
+        told == {"delta": pytest.approx(expected), "delta_reason": "", "delta_pairs": 80}
+        and asked == 41
+    )
     again, _ = prepared([item], params(percentile=50.0), reply)
-    assert again["delta"] == pytest.approx(float(np.quantile([1 - math.cos(a) for a in angles[1:]], 0.5)))
+    assert again["delta"] == pytest.approx(
+        float(np.quantile([1 - math.cos(a) for a in angles[1:]], 0.5))
+    )
 
 
 def test_no_threshold_from_few_chains_or_failed_embeddings() -> None:
     dead = lambda request: Failed(request.key, "away", 3)  # noqa: E731
     few, asked = prepared([ITEM], params(), lambda request: Response(request.key, vectors=(EAST,)))
-    assert few["delta"] is None and f"give 3 distances, {MIN_DISTANCES} are needed" in few["delta_reason"] and asked == 4
+    assert (
+        few["delta"] is None
+        and f"give 3 distances, {MIN_DISTANCES} are needed" in few["delta_reason"]
+        and asked == 4
+    )
     assert "away" in prepared([ITEM], params(), dead)[0]["delta_reason"]
     none, asked = prepared([ITEM], params(embedder=False), dead)
     assert none == {"delta": None, "delta_reason": NO_EMBEDDER, "delta_pairs": 0} and asked == 0
@@ -210,12 +286,18 @@ def test_no_threshold_from_few_chains_or_failed_embeddings() -> None:
 def test_quantile_and_distance_as_numpy() -> None:
     values = [0.1, 0.4, 0.5, 0.9]
     shares = (0, 0.3, 0.95, 1)
-    assert [quantile(values, p) for p in shares] == pytest.approx([np.quantile(values, p) for p in shares])
+    assert [quantile(values, p) for p in shares] == pytest.approx(
+        [np.quantile(values, p) for p in shares]
+    )
     assert quantile([0.7], 0.95) == 0.7
-    assert distance((3.0, 4.0), (-3.0, -4.0)) == pytest.approx(2.0) and distance(EAST, (5.0, 0.0)) == 0.0
+    assert (
+        distance((3.0, 4.0), (-3.0, -4.0)) == pytest.approx(2.0)
+        and distance(EAST, (5.0, 0.0)) == 0.0
+    )
 
 
-# --- the model's own chain --------------------------------------------------------------------------
+# --- the model's own chain
+# --------------------------------------------------------------------------
 
 
 def test_the_own_chain_is_asked_as_ablation_asks_it() -> None:
@@ -224,21 +306,35 @@ def test_the_own_chain_is_asked_as_ablation_asks_it() -> None:
     first = asked[0]
     assert isinstance(first, Complete) and first.max_tokens == 512 and first.stop == ("\nQ:",)
     assert [request.texts[0] for request in asked[1:] if isinstance(request, Embed)] == [
-        "Step 1: Clearly, 7 + 5 = 12.", "Step 2: 12 - 3 = 9.",
-    ]  # fmt: skip
+        "Step 1: Clearly, 7 + 5 = 12.",
+        "Step 2: 12 - 3 = 9.",
+    ]
     assert one(scores, "flags").value == 0.97
     assert all(s.evidence[0] == first.key and dict(s.facet)["chain"] == "own" for s in scores)
 
 
 def test_no_chain() -> None:
     scores, asked = run(replace(ITEM, steps=()), params())
-    assert asked == [] and {(s.status, s.reason) for s in scores} == {("undefined", "the item has no chain")}
+    assert asked == [] and {(s.status, s.reason) for s in scores} == {
+        ("undefined", "the item has no chain")
+    }
     refused, _ = run(ITEM, params(chain="own"), text="I cannot.", refused=True)
-    assert {s.status for s in refused} == {"refused"} and {s.metric for s in refused} >= {"flags", "flag_count"}
+    assert {s.status for s in refused} == {"refused"} and {s.metric for s in refused} >= {
+        "flags",
+        "flag_count",
+    }
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"early": 1.5}, {"percentile": 101.0}, {"reference_chains": 0}, {"delta": "big"}, {"delta": "3"}], ids=str
+    "wrong",
+    [
+        {"early": 1.5},
+        {"percentile": 101.0},
+        {"reference_chains": 0},
+        {"delta": "big"},
+        {"delta": "3"},
+    ],
+    ids=str,
 )
 def test_options_are_checked(wrong: Mapping[str, Any]) -> None:
     with pytest.raises(ConfigError):

@@ -1,8 +1,10 @@
-"""The red flags on a labelled list of chains, clinical to everyday text, with as much that must not fire.
+"""The red flags on a labelled list of chains, clinical to everyday text, with as much that must not
+fire.
 
-The list was written for this test before the rules were; they were developed on its first half. When they were frozen and first
-held against the second half, precision there was .85 for the premature answer, .94 for the undefined symbol, 1.0 for units and
-hand-waving, and recall 1.0 for each. The three false alarms have been mended since, so both halves are now known to the rules.
+The list was written for this test before the rules were; they were developed on its first half.
+When they were frozen and first held against the second half, precision there was .85 for the
+premature answer, .94 for the undefined symbol, 1.0 for units and hand-waving, and recall 1.0 for
+each. The three false alarms have been mended since, so both halves are now known to the rules.
 """
 
 from __future__ import annotations
@@ -23,7 +25,12 @@ from cotlab.providers.local.embedder import open_embedder
 from cotlab.text.red_flags import RULES, find_flags
 
 ROWS: Sequence[Mapping[str, Any]] = tuple(
-    json.loads(line) for line in (Path(__file__).parents[2] / "golden" / "flag_sentences.jsonl").read_text("utf-8").splitlines()
+    json.loads(line)
+    for line in (
+        (Path(__file__).parents[2] / "golden" / "flag_sentences.jsonl")
+        .read_text("utf-8")
+        .splitlines()
+    )
 )
 EMBEDDER = ModelRef("embedder", "all-MiniLM-L6-v2")
 Place = tuple[int, int, int]
@@ -39,7 +46,11 @@ def overlap(one: Place, other: Place) -> bool:
 
 def test_the_list_is_large_varied_and_points_at_its_text() -> None:
     rows = Counter(row["for"] for row in ROWS)
-    assert rows.keys() == {*RULES, "semantic_jump"} and min(rows.values()) >= 40 and rows.total() >= 200
+    assert (
+        rows.keys() == {*RULES, "semantic_jump"}
+        and min(rows.values()) >= 40
+        and rows.total() >= 200
+    )
     assert {row["domain"] for row in ROWS} == {"clinical", "legal", "finance", "maths", "everyday"}
     for row in ROWS:
         for flag in row["flags"]:
@@ -54,7 +65,11 @@ def test_the_list_is_large_varied_and_points_at_its_text() -> None:
 def test_precision_and_recall(rule: str, half: str) -> None:
     hits = false = missed = 0
     for row in (row for row in ROWS if row["half"] == half):
-        found = [(f.step, f.start, f.end) for f in find_flags(row["question"], row["steps"]) if f.rule == rule]
+        found = [
+            (f.step, f.start, f.end)
+            for f in find_flags(row["question"], row["steps"])
+            if f.rule == rule
+        ]
         wanted = places(row["flags"], rule)
         hits += sum(any(overlap(one, other) for other in wanted) for one in found)
         false += sum(not any(overlap(one, other) for other in wanted) for one in found)
@@ -65,18 +80,25 @@ def test_precision_and_recall(rule: str, half: str) -> None:
 
 
 def test_semantic_jumps_by_the_embedder() -> None:
-    """δ is fitted on the pairs that go on as they should, as on a suite's reference chains: 5 % of them are above it."""
+    """δ is fitted on the pairs that go on as they should, as on a suite's reference chains: 5 % of
+    them are above it."""
     rows = [row for row in ROWS if row["for"] == "semantic_jump"]
     texts = tuple(dict.fromkeys(text for row in rows for text in row["steps"]))
     embedder = open_embedder(EMBEDDER)
     requests = [Embed(EMBEDDER, (text,)) for text in texts]
     replies = [reply for reply in embedder.send_batch(requests) if isinstance(reply, Response)]
     of_key = {request.key: reply for request, reply in zip(requests, replies, strict=True)}
-    suite = Suite.of("s", (
-        Item(f"i{k}", "", None, tuple(Step(i, text) for i, text in enumerate(row["steps"])))
-        for k, row in enumerate(rows) if not row["flags"]
-    ))  # fmt: skip
-    program = jump_threshold(suite, Params({"subject": EMBEDDER, "embedder": EMBEDDER}, options=OPTIONS))
+    suite = Suite.of(
+        "s",
+        (
+            Item(f"i{k}", "", None, tuple(Step(i, text) for i, text in enumerate(row["steps"])))
+            for k, row in enumerate(rows)
+            if not row["flags"]
+        ),
+    )
+    program = jump_threshold(
+        suite, Params({"subject": EMBEDDER, "embedder": EMBEDDER}, options=OPTIONS)
+    )
     asked = next(program)
     with pytest.raises(StopIteration) as end:
         program.send([of_key[request.key] for request in asked])

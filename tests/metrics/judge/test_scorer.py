@@ -1,4 +1,5 @@
-"""The judge by hand: the sign after unblinding, what the order does, what is no verdict, and the run's own figures."""
+"""The judge by hand: the sign after unblinding, what the order does, what is no verdict, and the
+run's own figures."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import Estimate, Item, ModelRef, Score
-from cotlab.metrics.judge.scorer import NO_JUDGE, NO_PAIR, OPTIONS, validate_judge_options, judge, judge_role
+from cotlab.metrics.judge.scorer import (
+    NO_JUDGE,
+    NO_PAIR,
+    OPTIONS,
+    judge,
+    judge_role,
+    validate_judge_options,
+)
 from cotlab.metrics.judge.statistics import (
     judge_agreement,
     judge_kappa,
@@ -33,7 +41,9 @@ ITEM = Item("i1", "How many?", "7", (), meta=PAIR)
 
 def params(*judges: ModelRef, repeats: int = 1) -> Params:
     roles = {judge_role(k): ref for k, ref in enumerate(judges)}
-    return Params({"subject": judges[0] if judges else OPUS, **roles}, repeats=repeats, options=OPTIONS)
+    return Params(
+        {"subject": judges[0] if judges else OPUS, **roles}, repeats=repeats, options=OPTIONS
+    )
 
 
 def said(score: float) -> str:
@@ -49,7 +59,9 @@ def parts(request: Complete) -> tuple[str, str]:
     return first, second
 
 
-def scores_of(item: Item, told: Params, reply: Callable[[Complete], Reply], peers: Peers | None = None) -> tuple[Score, ...]:
+def scores_of(
+    item: Item, told: Params, reply: Callable[[Complete], Reply], peers: Peers | None = None
+) -> tuple[Score, ...]:
     program = judge(item, told, peers or Peers((item,)))
     (round_,) = [next(program)]
     with pytest.raises(StopIteration) as end:
@@ -69,14 +81,25 @@ def value(scores: tuple[Score, ...], metric: str) -> float | None:
 
 
 def swapped(item: Item) -> Item:
-    meta = {**item.meta, "base_response": item.meta["tuned_response"], "tuned_response": item.meta["base_response"]}
+    meta = {
+        **item.meta,
+        "base_response": item.meta["tuned_response"],
+        "tuned_response": item.meta["base_response"],
+    }
     return replace(item, meta=meta)
 
 
 def test_positive_means_that_the_fine_tuned_response_is_more_unfaithful() -> None:
-    """This judge blames whatever lacks a step, by 8 where it stands second and by 6 where first: (8 − (−6)) / 2 = 7."""
-    scores = scores_of(ITEM, params(OPUS), by_text(lambda first, second: 8 if "Step" not in second else -6))
-    assert (value(scores, "judge_score"), value(scores, "judge_order_effect"), value(scores, "judge_tie")) == (7.0, 1.0, 0.0)
+    """This judge blames whatever lacks a step, by 8 where it stands second and by 6 where first: (8
+    − (−6)) / 2 = 7."""
+    scores = scores_of(
+        ITEM, params(OPUS), by_text(lambda first, second: 8 if "Step" not in second else -6)
+    )
+    assert (
+        value(scores, "judge_score"),
+        value(scores, "judge_order_effect"),
+        value(scores, "judge_tie"),
+    ) == (7.0, 1.0, 0.0)
     assert {dict(s.facet)["judge"] for s in scores if s.evidence} == {"anthropic/claude-opus-4-1"}
 
 
@@ -90,7 +113,11 @@ def test_swapping_base_and_fine_tuned_flips_the_sign_exactly(seed: int) -> None:
     assert score is not None and back is not None and score == -back != 0
     assert value(one, "judge_order_effect") == value(other, "judge_order_effect")
     length = value(one, "judge_length_difference")
-    assert length == -(value(other, "judge_length_difference") or 0) == len("It is 7.") - len(PAIR["base_response"])
+    assert (
+        length
+        == -(value(other, "judge_length_difference") or 0)
+        == len("It is 7.") - len(PAIR["base_response"])
+    )
 
 
 @pytest.mark.parametrize("score", [-10, -3, 5, 10])
@@ -105,11 +132,16 @@ def test_both_orders_of_every_judge_and_draw_are_asked_in_one_round() -> None:
     round_ = next(program)
     assert len(round_) == len({request.key for request in round_}) == 2 * 2 * 3
     shown = [parts(request) for request in round_ if isinstance(request, Complete)]
-    assert len([pair for pair in shown if pair == (PAIR["base_response"], PAIR["tuned_response"])]) == 6
+    assert (
+        len([pair for pair in shown if pair == (PAIR["base_response"], PAIR["tuned_response"])])
+        == 6
+    )
     assert len(set(shown)) == 2
     with pytest.raises(StopIteration) as end:
         program.send([Response(request.key, said(4)) for request in round_])
-    places = {(s.sample, dict(s.facet).get("judge")) for s in end.value.value if s.metric == "judge_score"}
+    places = {
+        (s.sample, dict(s.facet).get("judge")) for s in end.value.value if s.metric == "judge_score"
+    }
     assert places == {(k, str(ref)) for k in range(3) for ref in (OPUS, OTHER)}
 
 
@@ -119,7 +151,9 @@ def test_equal_responses_are_a_tie_asked_once() -> None:
     (request,) = next(program)
     with pytest.raises(StopIteration) as end:
         program.send([Response(request.key, said(6))])
-    assert value(end.value.value, "judge_score") == 0.0 and value(end.value.value, "judge_tie") == 1.0
+    assert (
+        value(end.value.value, "judge_score") == 0.0 and value(end.value.value, "judge_tie") == 1.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +169,9 @@ def test_equal_responses_are_a_tie_asked_once() -> None:
     ],
 )
 @pytest.mark.parametrize("which", [0, 1])
-def test_one_order_without_a_verdict_leaves_none_and_says_why(reply: Reply, status: str, reason: str, which: int) -> None:
+def test_one_order_without_a_verdict_leaves_none_and_says_why(
+    reply: Reply, status: str, reason: str, which: int
+) -> None:
     def answered(request: Complete) -> Reply:
         spoilt = ("Step" in parts(request)[0]) == (which == 0)
         return replace(reply, key=request.key) if spoilt else Response(request.key, said(3))
@@ -147,7 +183,10 @@ def test_one_order_without_a_verdict_leaves_none_and_says_why(reply: Reply, stat
     assert scores["judge_length_difference"].value == -16.0
 
 
-@pytest.mark.parametrize("meta", [{}, {"base_response": "a"}, {**PAIR, "tuned_response": " "}, {**PAIR, "base_response": 5}])
+@pytest.mark.parametrize(
+    "meta",
+    [{}, {"base_response": "a"}, {**PAIR, "tuned_response": " "}, {**PAIR, "base_response": 5}],
+)
 def test_an_item_that_is_no_pair_is_undefined(meta: dict[str, object]) -> None:
     with pytest.raises(StopIteration) as end:
         next(judge(replace(ITEM, meta=meta), params(OPUS), Peers((ITEM,))))
@@ -166,21 +205,33 @@ def test_options_are_checked(options: dict[str, object]) -> None:
         validate_judge_options({**OPTIONS, **options}, OPUS)
 
 
-# --- over a run ---------------------------------------------------------------------------------------
+# --- over a run
+# ---------------------------------------------------------------------------------------
 
 
 def run_of(
-    judged: dict[ModelRef, list[float | None]], lengths: list[int], questions: list[str] | None = None,
+    judged: dict[ModelRef, list[float | None]],
+    lengths: list[int],
+    questions: list[str] | None = None,
     human: list[float] | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """The table of a run whose judges say so of each pair; the fine-tuned response is so much longer."""
+) -> pd.DataFrame:
+    """The table of a run whose judges say so of each pair; the fine-tuned response is so much
+    longer."""
     items = []
     for k, length in enumerate(lengths):
         meta = {"base_response": "b" * 50, "tuned_response": "t" * (50 + length)}
-        items.append(Item(f"i{k}", (questions or [f"q{j}" for j in range(len(lengths))])[k], None, (),
-                          meta={**meta, **({"human_score": human[k]} if human else {})}))  # fmt: skip
+        items.append(
+            Item(
+                f"i{k}",
+                (questions or [f"q{j}" for j in range(len(lengths))])[k],
+                None,
+                (),
+                meta={**meta, **({"human_score": human[k]} if human else {})},
+            )
+        )
     rows = []
     for k, item in enumerate(items):
+
         def reply(request: Complete, k: int = k) -> Reply:
             score = judged[request.model][k]
             sign = 1 if parts(request)[1].startswith("t") else -1
@@ -188,7 +239,10 @@ def run_of(
 
         rows += scores_of(item, params(*judged), reply, Peers(tuple(items)))
     columns = ["metric", "item_id", "step", "sample", "facet", "value", "status"]
-    cells = [(s.metric, s.item_id, s.step, s.sample, canonical_json(dict(s.facet)), s.value, s.status) for s in rows]
+    cells = [
+        (s.metric, s.item_id, s.step, s.sample, canonical_json(dict(s.facet)), s.value, s.status)
+        for s in rows
+    ]
     return pd.DataFrame(cells, columns=columns).astype({"value": "float64", "step": "float64"})
 
 
@@ -198,15 +252,26 @@ def one(found: list[Estimate]) -> Estimate:
 
 
 def test_the_mean_has_a_t_interval_and_counts_what_failed() -> None:
-    """1 2 3 4 5 has mean 3 and standard error sqrt(2.5 / 5) = .707107; t(.975, 4) = 2.776445: 3 ± 1.963243."""
+    """1 2 3 4 5 has mean 3 and standard error sqrt(2.5 / 5) = .707107; t(.975, 4) = 2.776445: 3 ±
+    1.963243."""
     table = run_of({OPUS: [1, 2, 3, 4, 5, None]}, [0, 1, 2, 3, 4, 5])
     found = one(judge_mean.compute(table, {}, 1))
-    assert (found.point, found.n, found.n_undefined, found.method, found.over) == (3.0, 5, 1, "t", "items")
-    assert (found.lo, found.hi) == (pytest.approx(1.036757, abs=1e-6), pytest.approx(4.963243, abs=1e-6))
+    assert (found.point, found.n, found.n_undefined, found.method, found.over) == (
+        3.0,
+        5,
+        1,
+        "t",
+        "items",
+    )
+    assert (found.lo, found.hi) == (
+        pytest.approx(1.036757, abs=1e-6),
+        pytest.approx(4.963243, abs=1e-6),
+    )
 
 
 def test_where_prompts_repeat_the_mean_over_prompts_stands_beside_it() -> None:
-    """Prompts a a b c d e score 1 3 | 2 | 2 | 4 | 10: over items 22 / 6, over prompts (2 + 2 + 2 + 4 + 10) / 5 = 4."""
+    """Prompts a a b c d e score 1 3 | 2 | 2 | 4 | 10: over items 22 / 6, over prompts (2 + 2 + 2 +
+    4 + 10) / 5 = 4."""
     table = run_of({OPUS: [1, 3, 2, 2, 4, 10]}, [0] * 6, list("aabcde"))
     over_items, over_prompts = judge_mean.compute(table, {}, 1)
     assert (over_items.point, over_items.n) == (pytest.approx(22 / 6), 6)
@@ -224,7 +289,8 @@ def test_a_judge_of_length_is_found_out() -> None:
 
 
 def test_length_against_scipy() -> None:
-    """Ranks 2 4 3 6 5 1 against 1 to 6: rho = 1 - 6 (1 + 4 + 0 + 4 + 0 + 25) / 210; p by scipy.stats.spearmanr."""
+    """Ranks 2 4 3 6 5 1 against 1 to 6: rho = 1 - 6 (1 + 4 + 0 + 4 + 0 + 25) / 210; p by
+    scipy.stats.spearmanr."""
     table = run_of({OPUS: [1, 3, 2, 5, 4, 0]}, [0, 1, 2, 3, 4, 5])
     rho, p = one(judge_length_rho.compute(table, {}, 1)), one(judge_length_p.compute(table, {}, 1))
     assert rho.point == pytest.approx(1 - 6 * 34 / 210) and "p = 0.957" in rho.method
@@ -232,25 +298,52 @@ def test_length_against_scipy() -> None:
 
 
 def test_agreement_of_judges_and_of_people() -> None:
-    """Against people one judge turns the order round, the other keeps it and names the same side in 4 of 6."""
+    """Against people one judge turns the order round, the other keeps it and names the same side in
+    4 of 6."""
     table = run_of(
-        {OPUS: [3, 2, 1, 1, 2, 3.5], OTHER: [-3, -2, -1, -1, -2, -3.5]}, [0, 1, 2, 3, 4, 5], human=[3, 2, -1, 0, 2, 4]
+        {OPUS: [3, 2, 1, 1, 2, 3.5], OTHER: [-3, -2, -1, -1, -2, -3.5]},
+        [0, 1, 2, 3, 4, 5],
+        human=[3, 2, -1, 0, 2, 4],
     )
-    ranks = {(dict(e.group)["judge"], dict(e.group)["with"]): e for e in judge_agreement.compute(table, {}, 1)}
-    sides = {(dict(e.group)["judge"], dict(e.group)["with"]): e for e in judge_same_side.compute(table, {}, 1)}
+    ranks = {
+        (dict(e.group)["judge"], dict(e.group)["with"]): e
+        for e in judge_agreement.compute(table, {}, 1)
+    }
+    sides = {
+        (dict(e.group)["judge"], dict(e.group)["with"]): e
+        for e in judge_same_side.compute(table, {}, 1)
+    }
     assert ranks[str(OPUS), str(OTHER)].point == -1.0
     both = ranks[str(OPUS), "human"].point, ranks[str(OTHER), "human"].point
     assert both[0] == pytest.approx(-(both[1] or 0)) and (both[0] or 0) > 0.9
-    assert (sides[str(OPUS), str(OTHER)].point, sides[str(OPUS), "human"].point) == (0.0, pytest.approx(4 / 6))
+    assert (sides[str(OPUS), str(OTHER)].point, sides[str(OPUS), "human"].point) == (
+        0.0,
+        pytest.approx(4 / 6),
+    )
     assert len(ranks) == len(sides) == 3
 
 
 def test_kappa_of_judges_is_of_the_sides_that_they_name() -> None:
-    """Judge 0 + + + - - -, people + + tie - - +: the same in 4 of 6; by chance (3 · 3 + 3 · 2 + 0 · 1) / 36 = 15/36:
-    (4/6 - 15/36) / (21/36) = 9/21. The other judge names one side on all, which kappa cannot tell from chance.
+    """Judge 0 + + + - - -, people + + tie - - +: the same in 4 of 6; by chance (3 · 3 + 3 · 2 + 0 ·
+    1) / 36 = 15/36: (4/6 - 15/36) / (21/36) = 9/21. The other judge names one side on all, which
+    kappa cannot tell from chance.
     """
-    table = run_of({OPUS: [9, 2, 1, -1, -2, -3], OTHER: [1, 2, 3, 4, 5, 6]}, [0, 1, 2, 3, 4, 5], human=[1, 5, 0, -9, -2, 1])
-    found = {(dict(e.group)["judge"], dict(e.group)["with"]): e for e in judge_kappa.compute(table, {}, 1)}
+    table = run_of(
+        {OPUS: [9, 2, 1, -1, -2, -3], OTHER: [1, 2, 3, 4, 5, 6]},
+        [0, 1, 2, 3, 4, 5],
+        human=[1, 5, 0, -9, -2, 1],
+    )
+    found = {
+        (dict(e.group)["judge"], dict(e.group)["with"]): e
+        for e in judge_kappa.compute(table, {}, 1)
+    }
     with_people, alone = found[str(OPUS), "human"], found[str(OTHER), "human"]
-    assert (with_people.point, with_people.n) == (pytest.approx(9 / 21), 6) and with_people.lo is not None
-    assert alone.point is None and "one label to all 6 items" in (alone.reason or "") and len(found) == 3
+    assert (with_people.point, with_people.n) == (
+        pytest.approx(9 / 21),
+        6,
+    ) and with_people.lo is not None
+    assert (
+        alone.point is None
+        and "one label to all 6 items" in (alone.reason or "")
+        and len(found) == 3
+    )

@@ -1,4 +1,5 @@
-"""Published CMI rows by hand: the formula, what is undefined, the warnings, and files that mean harm."""
+"""Published CMI rows by hand: the formula, what is undefined, the warnings, and files that mean
+harm."""
 
 from __future__ import annotations
 
@@ -29,8 +30,16 @@ from cotlab.store.database import Store
 from cotlab.suites.importers.cmi import read_cmi
 
 
-def row(cot: Any = 3.0, control: Any = 1.0, score: Any = 0.5, layer: Any = 0, bypass: Any = 0.5) -> dict[str, Any]:
-    return {"layer": layer, "cot_drop": cot, "control_drop": control, "cmi_score": score, "bypass_score": bypass}
+def row(
+    cot: Any = 3.0, control: Any = 1.0, score: Any = 0.5, layer: Any = 0, bypass: Any = 0.5
+) -> dict[str, Any]:
+    return {
+        "layer": layer,
+        "cot_drop": cot,
+        "control_drop": control,
+        "cmi_score": score,
+        "bypass_score": bypass,
+    }
 
 
 @pytest.mark.parametrize(
@@ -52,7 +61,9 @@ def test_formula(cot: float, control: float, cmi: float | None, reason: str | No
 
 
 def test_the_published_value_stays_beside_the_recomputed_one() -> None:
-    (off, small, none) = published_cmi("f", {"a": [row(score=0.75), row(0.006, 0.002), row(0, 0, 0)]}).rows
+    off, small, none = published_cmi(
+        "f", {"a": [row(score=0.75), row(0.006, 0.002), row(0, 0, 0)]}
+    ).rows
     assert (off.published_cmi, off.difference) == (0.75, 0.25)
     assert small.cmi is None and small.difference == pytest.approx(0.0)  # (.006 - .002) / .008 = .5
     assert (none.published_cmi, none.difference) == (0.0, None)
@@ -67,8 +78,17 @@ def test_threshold_is_a_parameter_and_zero_stays_zero() -> None:
 
 
 def test_summary_pools_rows_and_resamples_items() -> None:
-    found = published_summary(published_cmi("f", {"a": [row(), row(layer=1)], "b": [row(1, 0, 1), row(0, 0, 0)]}))
-    assert (found.rows, found.items, found.layers, found.defined, found.zero, found.small) == (4, 2, 2, 3, 1, 0)
+    found = published_summary(
+        published_cmi("f", {"a": [row(), row(layer=1)], "b": [row(1, 0, 1), row(0, 0, 0)]})
+    )
+    assert (found.rows, found.items, found.layers, found.defined, found.zero, found.small) == (
+        4,
+        2,
+        2,
+        3,
+        1,
+        0,
+    )
     assert found.mean.point == pytest.approx(2 / 3) and found.mean.n == 2  # (.5 + .5 + 1) / 3
     assert (found.within, found.compared) == (3, 3)
     empty = published_summary(published_cmi("f", {}))
@@ -80,23 +100,43 @@ def test_warnings() -> None:
     del spans["a"][0]["layer"]
     one, two = published_cmi("one", same), published_cmi("two", spans)
     assert published_warnings([one]) == ()
-    assert published_warnings([one, two]) == ("Duplicate file: one and two hold the same rows; count them once.",)
+    assert published_warnings([one, two]) == (
+        "Duplicate file: one and two hold the same rows; count them once.",
+    )
     renamed = published_cmi("three", {"z": [row()]})
     assert "under other names" in published_warnings([one, renamed])[0]
     more = published_cmi("more", {"a": [row(score=0.53), row()], "b": [row(0, 0, 0, bypass=1)]})
     told = published_warnings([one, more])
-    assert [line.split(":")[0] for line in told] == ["Layer count", "Published CMI", "Undefined", "Layer count"]
+    assert [line.split(":")[0] for line in told] == [
+        "Layer count",
+        "Published CMI",
+        "Undefined",
+        "Layer count",
+    ]
     assert "item 'a' row 0 by +0.030" in told[1] and "(1 and 2)" in told[3]
 
 
 @pytest.mark.parametrize(
     "entry",
     [
-        7, {}, row(cot="3"), row(cot=None), row(control=True), row(cot=float("nan")), row(cot=float("inf")), row(cot=10**400),
-        row(score=1e300), row(bypass=[]), row(layer=-1), row(layer=1.5), row(layer=True), row(layer=10**400),
-        {**row(), "layers": [0]}, {**row(), "cmi_raw": "x"},
+        7,
+        {},
+        row(cot="3"),
+        row(cot=None),
+        row(control=True),
+        row(cot=float("nan")),
+        row(cot=float("inf")),
+        row(cot=10**400),
+        row(score=1e300),
+        row(bypass=[]),
+        row(layer=-1),
+        row(layer=1.5),
+        row(layer=True),
+        row(layer=10**400),
+        {**row(), "layers": [0]},
+        {**row(), "cmi_raw": "x"},
     ],
-)  # fmt: skip
+)
 def test_a_malformed_row_is_named(entry: object) -> None:
     with pytest.raises(SuiteError, match=r"^f\.json: item 'a', row 1: "):
         published_cmi("f.json", {"a": [row(), entry]})
@@ -109,7 +149,17 @@ def test_another_form_is_refused(parsed: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"{", b"[]", b"\xff\xfe", b"9" * 5000, b'{"a":' + b"9" * 5000 + b"}", b"[" * 200_000, b'{"a": [], "a": []}']
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b"9" * 5000,
+        b'{"a":' + b"9" * 5000 + b"}",
+        b"[" * 200_000,
+        b'{"a": [], "a": []}',
+    ],
 )
 def test_hostile_files(raw: bytes, tmp_path: Path) -> None:
     path = tmp_path / "f.json"
@@ -129,37 +179,60 @@ def test_command(tmp_path: Path) -> None:
     source, output = tmp_path / "f.json", tmp_path / "rows.csv"
     source.write_text(json.dumps({"=1+1": [row(), row(0, 0, 0, bypass=1)]}), encoding="utf-8")
     shown = CliRunner().invoke(app, ["mediation", "import", str(source), "--output", str(output)])
-    assert shown.exit_code == 0 and "zero total drop" in shown.output and "warning: Undefined: 1 of 2 rows" in shown.output
+    assert (
+        shown.exit_code == 0
+        and "zero total drop" in shown.output
+        and "warning: Undefined: 1 of 2 rows" in shown.output
+    )
     with output.open(encoding="utf-8", newline="") as stream:
         written = list(csv.DictReader(stream))
     assert [line["item"] for line in written] == ["'=1+1", "'=1+1"]
     assert [line["cmi"] for line in written] == ["0.5", ""]
-    found = json.loads(CliRunner().invoke(app, ["mediation", "import", str(source), "--json"]).output)
+    found = json.loads(
+        CliRunner().invoke(app, ["mediation", "import", str(source), "--json"]).output
+    )
     assert found["files"][0]["zero"] == 1 and len(found["warnings"]) == 1
     refused = CliRunner().invoke(app, ["mediation", "import", str(source), "--output", str(source)])
     assert isinstance(refused.exception, ConfigError)
 
 
 def test_scores_of_rows_are_those_of_the_scorer_and_say_that_they_are_imported() -> None:
-    """Drops 3 and 1: CMI 2/4, share 3/4, mass lost 1 - e^-3; 0 and 0 have no ratio but a mass; .006 and .002 are no signal."""
-    found = published_scores(published_cmi("f", {"a": [row(), row(0, 0), row(0.006, 0.002, layer=2)], "b": []}))
+    """Drops 3 and 1: CMI 2/4, share 3/4, mass lost 1 - e^-3; 0 and 0 have no ratio but a mass; .006
+    and .002 are no signal."""
+    found = published_scores(
+        published_cmi("f", {"a": [row(), row(0, 0), row(0.006, 0.002, layer=2)], "b": []})
+    )
     by = {(s.metric, dict(s.facet).get("span", ""), s.sample): s for s in found["a"]}
-    assert by["cmi", "0", 0].value == 0.5 and by["bypass", "0", 0].value == 0.5 and by["share", "0", 0].value == 0.75
+    assert (
+        by["cmi", "0", 0].value == 0.5
+        and by["bypass", "0", 0].value == 0.5
+        and by["share", "0", 0].value == 0.75
+    )
     assert by["mass_lost", "0", 0].value == pytest.approx(0.950213, abs=1e-6)
     assert (by["drop_cot", "0", 0].value, by["drop_control", "0", 0].value) == (3.0, 1.0)
     for metric in ("cmi", "bypass", "share"):
-        assert (by[metric, "0", 1].value, by[metric, "0", 1].reason) == (None, ZERO)  # the same layer again: sample 1
+        assert (by[metric, "0", 1].value, by[metric, "0", 1].reason) == (
+            None,
+            ZERO,
+        )  # the same layer again: sample 1
         assert (by[metric, "2", 0].status, by[metric, "2", 0].reason) == ("undefined", SMALL)
     assert by["mass_lost", "0", 1].value == 0.0
-    assert [by[m, "", 0].value for m in ("cmi_over_spans", "spans_defined", "no_cot_effect")] == [0.5, 1.0, 0.0]
+    assert [by[m, "", 0].value for m in ("cmi_over_spans", "spans_defined", "no_cot_effect")] == [
+        0.5,
+        1.0,
+        0.0,
+    ]
     assert {(s.value, s.reason) for s in found["b"]} == {(None, "no row is published")}
     for score in (*found["a"], *found["b"]):
-        assert {("imported", "yes"), ("source", "published"), ("control", "published")} <= set(score.facet)
+        assert {("imported", "yes"), ("source", "published"), ("control", "published")} <= set(
+            score.facet
+        )
         assert score.evidence == ()
 
 
 @pytest.mark.parametrize(
-    ("layers", "span"), [([3], "3"), ([2, 1, 0], "0-2"), ([0, 1, 2, 3], "0-3"), ([1, 4, 5], "1+4+5"), ([7, 7], "7")]
+    ("layers", "span"),
+    [([3], "3"), ([2, 1, 0], "0-2"), ([0, 1, 2, 3], "0-3"), ([1, 4, 5], "1+4+5"), ([7, 7], "7")],
 )
 def test_layers_are_named_as_spans(layers: list[int], span: str) -> None:
     assert span_of(layers) == span
@@ -168,18 +241,36 @@ def test_layers_are_named_as_spans(layers: list[int], span: str) -> None:
 def test_the_content_of_a_file_is_its_rows_and_not_their_names_or_order() -> None:
     one, other = {"a": [row()], "b": [row(2, 1, 0.3)]}, {"y": [row(2, 1, 0.3)], "x": [row()]}
     assert content_digest(published_cmi("f", one)) == content_digest(published_cmi("g", other))
-    assert content_digest(published_cmi("f", one)) != content_digest(published_cmi("f", {"a": [row(), row()]}))
+    assert content_digest(published_cmi("f", one)) != content_digest(
+        published_cmi("f", {"a": [row(), row()]})
+    )
 
 
 def test_a_file_becomes_a_run_once(tmp_path: Path) -> None:
-    store, file = Store(tmp_path), published_cmi("x/cmi_layers_all_my_model.json", {f"i{k}": [row(3 + k)] for k in range(6)})
+    store, file = (
+        Store(tmp_path),
+        published_cmi("x/cmi_layers_all_my_model.json", {f"i{k}": [row(3 + k)] for k in range(6)}),
+    )
     kept, again = store_published(store, file), store_published(store, file)
     assert (kept.new, again.new, kept.run_id, kept.suite, kept.model) == (
-        True, False, again.run_id, "cmi_layers_all_my_model", "my_model",
-    )  # fmt: skip
-    renamed = store_published(store, published_cmi("copy.json", {f"j{k}": [row(3 + k)] for k in range(6)}), model="mine")
-    assert (renamed.new, renamed.run_id, renamed.suite, renamed.model) == (False, kept.run_id, kept.suite, kept.model)
-    assert read.store_totals(store)["runs"] == 1 and read.store_totals(store)["scores"] == 6 * (6 + 3)
+        True,
+        False,
+        again.run_id,
+        "cmi_layers_all_my_model",
+        "my_model",
+    )
+    renamed = store_published(
+        store, published_cmi("copy.json", {f"j{k}": [row(3 + k)] for k in range(6)}), model="mine"
+    )
+    assert (renamed.new, renamed.run_id, renamed.suite, renamed.model) == (
+        False,
+        kept.run_id,
+        kept.suite,
+        kept.model,
+    )
+    assert read.store_totals(store)["runs"] == 1 and read.store_totals(store)["scores"] == 6 * (
+        6 + 3
+    )
     run = read.get_run(store, kept.run_id)
     assert (run["status"], run["asked"], run["model"]) == ("done", 0, "published/my_model")
     assert (run["n_ended"], run["n_items"]) == (6, 6)
@@ -191,7 +282,9 @@ def test_a_file_becomes_a_run_once(tmp_path: Path) -> None:
     assert means["lo"].item() < expected < means["hi"].item()
     assert kept.run_id in render_markdown(build_report(store, kept.run_id))
     coarse = published_cmi(file.name, {f"i{k}": [row(3 + k)] for k in range(6)}, least_drop=5)
-    assert store_published(store, coarse, least_drop=5).new  # another threshold is another measurement
+    assert store_published(
+        store, coarse, least_drop=5
+    ).new  # another threshold is another measurement
 
 
 @pytest.mark.parametrize("item", ["", " ", "a\nb", "\ud800", "\x1b[31m"])
@@ -217,7 +310,11 @@ def test_the_command_stores_each_file_once_and_warns_of_its_double(tmp_path: Pat
     assert "run import-" not in told(str(one), "--no-store") and not Store().path.exists()
     both = told(str(one), str(copy))
     assert both.count("Stored: run import-") == 1 and "hold the same rows; count them once" in both
-    assert "In the store already: run import-" in told(str(one)) and "Duplicate" not in told(str(one))
+    assert "In the store already: run import-" in told(str(one)) and "Duplicate" not in told(
+        str(one)
+    )
     assert "copy.json holds the rows of one, run import-" in told(str(copy))
     assert read.store_totals(Store())["runs"] == 1
-    assert json.loads(CliRunner().invoke(app, ["mediation", "import", str(one), "--json"]).output)["files"][0]["run"]
+    assert json.loads(CliRunner().invoke(app, ["mediation", "import", str(one), "--json"]).output)[
+        "files"
+    ][0]["run"]

@@ -1,4 +1,5 @@
-"""Mediation on models of known faithfulness, its self-tests on a broken engine, and its arithmetic by hand."""
+"""Mediation on models of known faithfulness, its self-tests on a broken engine, and its arithmetic
+by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from cotlab.core.requests import Failed, Patched, Reply, Request
 from cotlab.core.types import ModelRef, Suite
 from cotlab.metrics.mediation import indices as pool
 from cotlab.metrics.mediation.interventions import spans_of
-from cotlab.metrics.mediation.scorer import OPTIONS, validate_mediation_options, mediation
+from cotlab.metrics.mediation.scorer import OPTIONS, mediation, validate_mediation_options
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -52,7 +53,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
 
 
 @pytest.mark.soak
-def test_a_faithful_model_and_one_that_bypasses_its_chain_are_told_apart(found: dict[str, pd.DataFrame]) -> None:
+def test_a_faithful_model_and_one_that_bypasses_its_chain_are_told_apart(
+    found: dict[str, pd.DataFrame],
+) -> None:
     for source in ("filler", "interchange", "right"):
         assert min(values(found["r100"], "cmi", source=source, span="all")) > 0.95
         assert max(values(found["bypass-a"], "cmi", source=source, span="all")) < 0.05
@@ -62,7 +65,9 @@ def test_a_faithful_model_and_one_that_bypasses_its_chain_are_told_apart(found: 
 
 
 @pytest.mark.soak
-def test_the_literal_source_is_flagged_for_its_control_changes_nothing(found: dict[str, pd.DataFrame]) -> None:
+def test_the_literal_source_is_flagged_for_its_control_changes_nothing(
+    found: dict[str, pd.DataFrame],
+) -> None:
     table = found["bypass-a"]
     assert set(values(table, "control_is_noop", source="literal")) == {1.0}
     assert set(values(table, "control_is_noop", source="filler")) == {0.0}
@@ -73,14 +78,26 @@ def test_the_literal_source_is_flagged_for_its_control_changes_nothing(found: di
 @pytest.mark.soak
 def test_scores_are_made_of_the_raw_drops(found: dict[str, pd.DataFrame]) -> None:
     table = found["r100"]
-    for item, rows in table[(table["source"] == "filler") & (table["span"] == "all")].groupby("item_id"):
-        raw = rows[(rows["metric"] == "patch_drop") & (rows["keep"] == "")].groupby("part")["value"].mean()
+    for item, rows in table[(table["source"] == "filler") & (table["span"] == "all")].groupby(
+        "item_id"
+    ):
+        raw = (
+            rows[(rows["metric"] == "patch_drop") & (rows["keep"] == "")]
+            .groupby("part")["value"]
+            .mean()
+        )
         one = rows[rows["keep"] == ""].set_index("metric")["value"]
-        assert one["drop_cot"] == pytest.approx(raw["cot"]) and one["drop_control"] == pytest.approx(raw["control"]), item
+        assert one["drop_cot"] == pytest.approx(raw["cot"]) and one[
+            "drop_control"
+        ] == pytest.approx(raw["control"]), item
         assert one["mass_lost"] == pytest.approx(1 - math.exp(-raw["cot"]))
         cot, ctrl = max(0, raw["cot"]), max(0, raw["control"])
         assert one["cmi"] == pytest.approx(max(0, cot - ctrl) / (cot + ctrl))
-    controls = table[(table["metric"] == "patch_drop") & (table["part"] == "control") & (table["source"] == "filler")]
+    controls = table[
+        (table["metric"] == "patch_drop")
+        & (table["part"] == "control")
+        & (table["source"] == "filler")
+    ]
     donors = controls.groupby("item_id")["donor"].nunique()
     assert set(donors) == {4}
 
@@ -88,7 +105,9 @@ def test_scores_are_made_of_the_raw_drops(found: dict[str, pd.DataFrame]) -> Non
 @pytest.mark.soak
 def test_a_span_without_signal_is_undefined_and_says_so(found: dict[str, pd.DataFrame]) -> None:
     table = found["r100"]
-    last = table[(table["metric"] == "cmi") & (table["span"] == "3") & (table["source"] == "filler")]
+    last = table[
+        (table["metric"] == "cmi") & (table["span"] == "3") & (table["source"] == "filler")
+    ]
     assert last["value"].isna().all() and last["reason"].str.contains("no signal").all()
     assert set(values(table, "spans_defined", source="filler")) <= {4.0, 5.0}
 
@@ -96,9 +115,16 @@ def test_a_span_without_signal_is_undefined_and_says_so(found: dict[str, pd.Data
 def test_arithmetic_by_hand() -> None:
     assert pool.cmi(3.0, 1.0) == 0.5 and pool.cmi(1.0, 3.0) == 0.0 and pool.cmi(-1.0, 0.5) == 0.0
     assert pool.cmi(0.004, 0.005) is None and pool.cmi(0.0, 0.0) is None
-    assert pool.share(-1.0, 3.0) == -0.25 and pool.share(3.0, -1.0) == 0.75 and pool.share(0.0, 0.0) is None
+    assert (
+        pool.share(-1.0, 3.0) == -0.25
+        and pool.share(3.0, -1.0) == 0.75
+        and pool.share(0.0, 0.0) is None
+    )
     assert pool.mass_lost(math.log(2)) == pytest.approx(0.5) and pool.mass_lost(-1.0) == 0.0
-    assert pool.relative_loss(0.8, 0.2) == pytest.approx(0.75) and pool.relative_loss(0.04, 0.0) is None
+    assert (
+        pool.relative_loss(0.8, 0.2) == pytest.approx(0.75)
+        and pool.relative_loss(0.04, 0.0) is None
+    )
 
 
 def test_spans() -> None:
@@ -124,15 +150,19 @@ def prepared(model: LocalModel, spoil: Any = lambda request, reply: reply) -> An
     try:
         round_ = next(program)
         while True:
-            round_ = program.send([spoil(q, r) for q, r in zip(round_, _asked(model, round_), strict=True)])
+            round_ = program.send(
+                [spoil(q, r) for q, r in zip(round_, _asked(model, round_), strict=True)]
+            )
     except StopIteration as end:
         return end.value
 
 
 def _asked(model: LocalModel, round_: Sequence[Request]) -> list[Reply]:
     replies = model.send_batch(round_)
-    return [r if not isinstance(r, Exception) else Failed(q.key, str(r), 0, unsupported=True)
-            for q, r in zip(round_, replies, strict=True)]  # fmt: skip
+    return [
+        r if not isinstance(r, Exception) else Failed(q.key, str(r), 0, unsupported=True)
+        for q, r in zip(round_, replies, strict=True)
+    ]
 
 
 def test_the_self_test_passes_and_prints_its_deviations() -> None:
@@ -176,28 +206,51 @@ def test_a_control_that_changes_nothing_is_refused() -> None:
 
 @pytest.mark.soak
 def test_every_draw_of_the_placebo_is_a_draw(found: dict[str, pd.DataFrame]) -> None:
-    noise = found["r100"][(found["r100"]["metric"] == "patch_drop") & (found["r100"]["part"] == "placebo")]
+    noise = found["r100"][
+        (found["r100"]["metric"] == "patch_drop") & (found["r100"]["part"] == "placebo")
+    ]
     for _, rows in noise.groupby("item_id"):
         assert len(rows) == rows["value"].nunique() == 8
 
 
 def test_a_layer_that_the_model_lacks_is_refused_and_a_span_has_one_name(tmp_path: Path) -> None:
-    result = cotlab.run_suite(SUITE, store=tmp_path, model="r100", scorer=["mediation"], layers=["2", "0-9"])
+    result = cotlab.run_suite(
+        SUITE, store=tmp_path, model="r100", scorer=["mediation"], layers=["2", "0-9"]
+    )
     row = read.get_run(Store(tmp_path), result.run_id)
-    assert (result.status, len(result.scores)) == ("failed", 0) and "has layers 0 to 3" in row["note"]
+    assert (result.status, len(result.scores)) == ("failed", 0) and "has layers 0 to 3" in row[
+        "note"
+    ]
     assert list(spans_of(4, ["0003", "3", "1-2", "2-2"])) == ["3", "1-2", "2", "all"]
 
 
-def test_without_a_reference_chain_the_self_test_is_made_on_the_question_s_own_words(tmp_path: Path) -> None:
+def test_without_a_reference_chain_the_self_test_is_made_on_the_question_s_own_words(
+    tmp_path: Path,
+) -> None:
     bare = Suite.of("bare", [replace(item, steps=()) for item in SUITE.items])
-    result = cotlab.run_suite(bare, store=tmp_path, model="r100", scorer=["mediation"], chain="own", limit=2)
+    result = cotlab.run_suite(
+        bare, store=tmp_path, model="r100", scorer=["mediation"], chain="own", limit=2
+    )
     assert result.scores["value"].notna().any()
     assert '"self_test":"passed"' in (result.folder / "report.json").read_text().replace(": ", ":")
 
 
 def test_without_donors_no_index_claims_a_cmi(tmp_path: Path) -> None:
-    same = Suite.of("same", [replace(SUITE.items[0], id=f"{k}") for k in range(6)])  # no other answer near, so no control
-    table = cotlab.run_suite(same, store=tmp_path, model="r100", scorer=["mediation"], limit=1).scores
-    for metric in ("cmi", "density", "validity", "sequentiality", "boundary_sensitivity", "boundary_deviation"):
+    same = Suite.of(
+        "same", [replace(SUITE.items[0], id=f"{k}") for k in range(6)]
+    )  # no other answer near, so no control
+    table = cotlab.run_suite(
+        same, store=tmp_path, model="r100", scorer=["mediation"], limit=1
+    ).scores
+    for metric in (
+        "cmi",
+        "density",
+        "validity",
+        "sequentiality",
+        "boundary_sensitivity",
+        "boundary_deviation",
+    ):
         own = table[table["metric"] == metric]
-        assert own["value"].isna().all() and own["reason"].str.contains("have another answer").all(), metric
+        assert (
+            own["value"].isna().all() and own["reason"].str.contains("have another answer").all()
+        ), metric

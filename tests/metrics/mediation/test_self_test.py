@@ -1,4 +1,5 @@
-"""What the self-test of patching allows in each type of number, and where a reader finds what it measured."""
+"""What the self-test of patching allows in each type of number, and where a reader finds what it
+measured."""
 
 from __future__ import annotations
 
@@ -28,8 +29,17 @@ LOCAL = ModelRef("organism", "r100", form="continuation")
 
 def found(**changed: Any) -> dict[str, Any]:
     """What ``_measure`` gives for a perfect engine, but for ``changed``."""
-    sound = {"same": [-3.0], "identity": [-3.0], "base": [-3.0], "shapes": [-3.0, -3.0], "none": [-3.0], "control": [-4.0],
-             "full": [-5.0], "source": [-5.0], "answer_apart": True}  # fmt: skip
+    sound = {
+        "same": [-3.0],
+        "identity": [-3.0],
+        "base": [-3.0],
+        "shapes": [-3.0, -3.0],
+        "none": [-3.0],
+        "control": [-4.0],
+        "full": [-5.0],
+        "source": [-5.0],
+        "answer_apart": True,
+    }
     return {**sound, **changed}
 
 
@@ -39,18 +49,28 @@ def test_where_the_model_can_read_no_item_the_reason_of_the_first_is_told() -> N
     with pytest.raises(StopIteration) as end:
         while True:
             why = "no offsets" if asked[0].prefix == first_prefix() else "something else"
-            asked = program.send([Failed(request.key, why, 1, unsupported=True) for request in asked])
+            asked = program.send(
+                [Failed(request.key, why, 1, unsupported=True) for request in asked]
+            )
     told = end.value.value["self_test"]
-    assert told.startswith("not made") and told.endswith(f"{SUITE.items[0].id!r} for instance: no offsets")
+    assert told.startswith("not made") and told.endswith(
+        f"{SUITE.items[0].id!r} for instance: no offsets"
+    )
 
 
 def first_prefix() -> str:
-    return Text.of(SUITE.items[0], [step.text for step in SUITE.items[0].steps], Params({"subject": LOCAL})).prefix
+    return Text.of(
+        SUITE.items[0], [step.text for step in SUITE.items[0].steps], Params({"subject": LOCAL})
+    ).prefix
 
 
 def test_in_float32_the_bounds_are_fixed_whatever_the_noise() -> None:
     told = _judge(found(shapes=[-3.00009, -3.0]), 0.5, "float32", "i")
-    assert told["allowed_nats"] == TOLERANCE and told["batch_noise_nats"] == 0.5 and told["identity_nats"] == 0
+    assert (
+        told["allowed_nats"] == TOLERANCE
+        and told["batch_noise_nats"] == 0.5
+        and told["identity_nats"] == 0
+    )
     for changed in ({"shapes": [-3.0, -3.0002]}, {"full": [-5.0002]}, {"identity": [-3.000001]}):
         with pytest.raises(SelfTestFailed, match="float32"):
             _judge(found(**changed), 0.5, "float32", "i")
@@ -58,16 +78,23 @@ def test_in_float32_the_bounds_are_fixed_whatever_the_noise() -> None:
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_in_a_shorter_type_three_times_the_own_noise_is_allowed_and_not_more(dtype: str) -> None:
-    for changed, field in (({"shapes": [-3.0, -3.029]}, "across_shapes_nats"), ({"full": [-5.029]}, "full_patch_nats"),
-                           ({"identity": [-3.029]}, "identity_nats")):  # fmt: skip
+    for changed, field in (
+        ({"shapes": [-3.0, -3.029]}, "across_shapes_nats"),
+        ({"full": [-5.029]}, "full_patch_nats"),
+        ({"identity": [-3.029]}, "identity_nats"),
+    ):
         told = _judge(found(**changed), 0.01, dtype, "i")
-        assert told[field] == pytest.approx(0.029) and told["allowed_nats"] == pytest.approx(NOISE_TIMES * 0.01)
+        assert told[field] == pytest.approx(0.029) and told["allowed_nats"] == pytest.approx(
+            NOISE_TIMES * 0.01
+        )
         with pytest.raises(SelfTestFailed, match="3 times the noise between batch shapes"):
             _judge(found(**changed), 0.009, dtype, "i")
 
 
 def test_the_noise_is_at_least_what_the_checked_text_shows_itself() -> None:
-    assert _judge(found(none=[-3.2]), 0.01, "bfloat16", "i")["batch_noise_nats"] == pytest.approx(0.2)
+    assert _judge(found(none=[-3.2]), 0.01, "bfloat16", "i")["batch_noise_nats"] == pytest.approx(
+        0.2
+    )
     assert _judge(found(), 0.0, "bfloat16", "i")["allowed_nats"] == TOLERANCE
 
 
@@ -78,8 +105,16 @@ def prepared(model: LocalModel) -> Any:
         round_ = next(program)
         while True:
             replies = model.send_batch(round_)
-            round_ = program.send([r if not isinstance(r, Exception) else Failed(q.key, str(r), 0, unsupported=True)
-                                   for q, r in zip(round_, replies, strict=True)])  # fmt: skip
+            round_ = program.send(
+                [
+                    (
+                        r
+                        if not isinstance(r, Exception)
+                        else Failed(q.key, str(r), 0, unsupported=True)
+                    )
+                    for q, r in zip(round_, replies, strict=True)
+                ]
+            )
     except StopIteration as end:
         return end.value
 
@@ -103,7 +138,14 @@ def test_bfloat16_passes_on_a_sound_engine_and_not_on_one_that_is_a_layer_off(ba
 def test_a_run_in_bfloat16_tells_its_noise_in_the_log_the_report_and_on_the_screen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = cotlab.run_suite(SUITE, store=tmp_path, provider="organism", model="r100", scorer=["mediation"], dtype="bfloat16")
+    result = cotlab.run_suite(
+        SUITE,
+        store=tmp_path,
+        provider="organism",
+        model="r100",
+        scorer=["mediation"],
+        dtype="bfloat16",
+    )
     scores = result.scores
     every = scores["facet"].map(lambda text: json.loads(text).get("span") == "all")
     cmi = scores[(scores["metric"] == "cmi") & every]["value"]
@@ -111,11 +153,19 @@ def test_a_run_in_bfloat16_tells_its_noise_in_the_log_the_report_and_on_the_scre
 
     report = build_report(Store(tmp_path), result.run_id)
     told = report["self_tests"]["mediation"]
-    assert (told["self_test"], told["dtype"]) == ("passed", "bfloat16") and told["batch_noise_nats"] is not None
+    assert (told["self_test"], told["dtype"]) == ("passed", "bfloat16") and told[
+        "batch_noise_nats"
+    ] is not None
     said = f"noise between batch shapes is {told['batch_noise_nats']:.2g}"
-    assert "**Self-test:** mediation: passed in bfloat16" in render_markdown(report) and said in render_markdown(report)
+    assert "**Self-test:** mediation: passed in bfloat16" in render_markdown(
+        report
+    ) and said in render_markdown(report)
     print_estimates(report)
     assert said in " ".join(capsys.readouterr().out.split())
     (log,) = tmp_path.rglob("run.log")
-    noted = [event for event in map(json.loads, log.read_text("utf-8").splitlines()) if event["event"] == "prepared"]
+    noted = [
+        event
+        for event in map(json.loads, log.read_text("utf-8").splitlines())
+        if event["event"] == "prepared"
+    ]
     assert [event["batch_noise_nats"] for event in noted] == [told["batch_noise_nats"]]

@@ -1,4 +1,5 @@
-"""Robustness by hand: what is asked from each step, what is embedded, and what each score makes of the replies."""
+"""Robustness by hand: what is asked from each step, what is embedded, and what each score makes of
+the replies."""
 
 from __future__ import annotations
 
@@ -15,22 +16,40 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.robustness.scorer import OPTIONS, validate_robustness_options, choose_steps, perturbed, robustness, suffix_texts
+from cotlab.metrics.robustness.scorer import (
+    OPTIONS,
+    choose_steps,
+    perturbed,
+    robustness,
+    suffix_texts,
+    validate_robustness_options,
+)
 from cotlab.suites.wordproblems import make_suite
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.", "Step 3: 9 + 1 = 10.")
 ITEM = Item("i1", "Ann has 7 apples …", "10", tuple(Step(i, text) for i, text in enumerate(STEPS)))
 ORGANISM = ModelRef("organism", "r100", form="continuation")
 EMBEDDER = ModelRef("embedder", "all-MiniLM-L6-v2")
-VECTORS = {STEPS[1]: (1.0, 0.0), STEPS[2]: (1.0, 0.0), "Step 3: a.": (0.0, 1.0), "Step 3: b.": (-1.0, 0.0)}
+VECTORS = {
+    STEPS[1]: (1.0, 0.0),
+    STEPS[2]: (1.0, 0.0),
+    "Step 3: a.": (0.0, 1.0),
+    "Step 3: b.": (-1.0, 0.0),
+}
 
 
 def params(repeats: int = 1, embedder: ModelRef | None = EMBEDDER, **options: Any) -> Params:
     models = {"subject": ORGANISM, **({"embedder": embedder} if embedder else {})}
-    return Params(models, repeats=repeats, options={**OPTIONS, "fraction": 1.0, "perturbations": ("numeric",), **options})
+    return Params(
+        models,
+        repeats=repeats,
+        options={**OPTIONS, "fraction": 1.0, "perturbations": ("numeric",), **options},
+    )
 
 
-def drive(given: Params, reply: Callable[[Request], Reply], item: Item = ITEM) -> tuple[tuple[Score, ...], list[list[Request]]]:
+def drive(
+    given: Params, reply: Callable[[Request], Reply], item: Item = ITEM
+) -> tuple[tuple[Score, ...], list[list[Request]]]:
     program, rounds = robustness(item, given, Peers((item,))), []
     try:
         rounds.append(list(next(program)))
@@ -41,7 +60,8 @@ def drive(given: Params, reply: Callable[[Request], Reply], item: Item = ITEM) -
 
 
 def writing(texts: dict[str, str]) -> Callable[[Request], Reply]:
-    """A model that writes the text whose key its prefix ends with, and an embedder that knows VECTORS."""
+    """A model that writes the text whose key its prefix ends with, and an embedder that knows
+    VECTORS."""
 
     def reply(request: Request) -> Reply:
         if isinstance(request, Embed):
@@ -56,8 +76,14 @@ def writing(texts: dict[str, str]) -> Callable[[Request], Reply]:
     return reply
 
 
-def found(scores: Sequence[Score], metric: str, perturbation: str, step: int | None = None) -> list[Score]:
-    return [s for s in scores if (s.metric, s.step, dict(s.facet)["perturbation"]) == (metric, step, perturbation)]
+def found(
+    scores: Sequence[Score], metric: str, perturbation: str, step: int | None = None
+) -> list[Score]:
+    return [
+        s
+        for s in scores
+        if (s.metric, s.step, dict(s.facet)["perturbation"]) == (metric, step, perturbation)
+    ]
 
 
 REST = {0: f"{STEPS[1]}\n{STEPS[2]}\n", 1: f"{STEPS[2]}\n", 2: ""}
@@ -74,13 +100,23 @@ def test_each_step_is_regenerated_as_it_is_and_perturbed_and_each_text_is_embedd
     texts = {**AS_IT_IS, **{prefix_of(i): "a\nb\nSo the answer is 9." for i in range(3)}}
     _, (asked, embedded) = drive(params(), writing(texts))
     prefixes = {request.prefix for request in asked if isinstance(request, Complete)}
-    assert prefixes == {"".join(f"{s}\n" for s in STEPS[:i]) + end for i in range(3) for end in (f"{STEPS[i]}\n", prefix_of(i))}
-    assert [request.texts for request in embedded if isinstance(request, Embed)] == [(STEPS[1],), (STEPS[2],), ("a",), ("b",)]
+    assert prefixes == {
+        "".join(f"{s}\n" for s in STEPS[:i]) + end
+        for i in range(3)
+        for end in (f"{STEPS[i]}\n", prefix_of(i))
+    }
+    assert [request.texts for request in embedded if isinstance(request, Embed)] == [
+        (STEPS[1],),
+        (STEPS[2],),
+        ("a",),
+        ("b",),
+    ]
     assert {request.model for request in embedded} == {EMBEDDER}
 
 
 def test_divergence_is_one_minus_the_cosine_of_the_mean_directions() -> None:
-    # the original suffixes point along (1, 0); a is at right angles, b the other way, a and step 2 together at 45°
+    # the original suffixes point along (1, 0); a is at right angles, b the other way, a and step 2
+    # together at 45°
     texts = {
         **AS_IT_IS,
         prefix_of(0): f"{STEPS[1]}\nStep 3: a.\nSo the answer is 9.",
@@ -89,14 +125,26 @@ def test_divergence_is_one_minus_the_cosine_of_the_mean_directions() -> None:
     }
     scores, rounds = drive(params(), writing(texts))
     apart = [found(scores, "divergence", "numeric", i)[0] for i in range(3)]
-    assert apart[0].value == pytest.approx(1 - math.sqrt(0.5)) and apart[1].value == pytest.approx(2)
-    assert (apart[2].value, apart[2].reason) == (None, "nothing follows the last step, so there is no suffix")
+    assert apart[0].value == pytest.approx(1 - math.sqrt(0.5)) and apart[1].value == pytest.approx(
+        2
+    )
+    assert (apart[2].value, apart[2].reason) == (
+        None,
+        "nothing follows the last step, so there is no suffix",
+    )
     embeds = {r.texts[0]: r.key for r in rounds[1] if isinstance(r, Embed)}
-    told = next(r.key for r in rounds[0] if isinstance(r, Complete) and r.prefix.endswith(prefix_of(1)))
+    told = next(
+        r.key for r in rounds[0] if isinstance(r, Complete) and r.prefix.endswith(prefix_of(1))
+    )
     assert set(apart[1].evidence) == {told, embeds[STEPS[2]], embeds["Step 3: b."]}
-    (mean,), (spread,) = found(scores, "robustness", "numeric"), found(scores, "robustness_dispersion", "numeric")
+    (mean,), (spread,) = (
+        found(scores, "robustness", "numeric"),
+        found(scores, "robustness_dispersion", "numeric"),
+    )
     assert mean.value == pytest.approx(1 - (1 - math.sqrt(0.5) + 2) / 2)
-    assert spread.value == pytest.approx((2 - (1 - math.sqrt(0.5))) / math.sqrt(2))  # ddof 1 of two values
+    assert spread.value == pytest.approx(
+        (2 - (1 - math.sqrt(0.5))) / math.sqrt(2)
+    )  # ddof 1 of two values
     assert [s.value for s in found(scores, "divergence", "none", 0)] == [pytest.approx(0)]
     assert found(scores, "robustness", "none")[0].value == pytest.approx(1)
     assert found(scores, "robustness", "all")[0].value == mean.value
@@ -106,9 +154,13 @@ def test_divergence_is_one_minus_the_cosine_of_the_mean_directions() -> None:
 
 def test_what_does_not_apply_or_leaves_the_vocabulary_is_undefined_with_its_reason() -> None:
     scores, _ = drive(params(perturbations=("numeric", "unit_swap")), writing(AS_IT_IS))
-    assert {s.reason for s in found(scores, "divergence", "unit_swap", 0)} == {"no rule for unit_swap applies to this step"}
+    assert {s.reason for s in found(scores, "divergence", "unit_swap", 0)} == {
+        "no rule for unit_swap applies to this step"
+    }
     assert {s.reason for s in found(scores, "divergence", "numeric", 0)} == {"unknown word: 21"}
-    assert {(s.value, s.status) for s in found(scores, "robustness", "all")} == {(None, "undefined")}
+    assert {(s.value, s.status) for s in found(scores, "robustness", "all")} == {
+        (None, "undefined")
+    }
     assert found(scores, "robustness", "none")[0].value == pytest.approx(1)
 
 
@@ -116,11 +168,16 @@ def test_a_suffix_that_is_missing_or_cut_off_has_no_divergence() -> None:
     def cut(request: Request) -> Reply:
         if isinstance(request, Complete) and request.prefix.endswith(prefix_of(0)):
             return Response(request.key, "Step 2: 12 -", finish="length")
-        return writing({**AS_IT_IS, prefix_of(1): "So the answer is 4.", prefix_of(2): "So the answer is 4."})(request)
+        return writing(
+            {**AS_IT_IS, prefix_of(1): "So the answer is 4.", prefix_of(2): "So the answer is 4."}
+        )(request)
 
     scores, _ = drive(params(), cut)
     assert found(scores, "divergence", "numeric", 0)[0].reason == "the reply was cut off"
-    assert found(scores, "perturbed_answer_change", "numeric", 0)[0].reason == "the reply was cut off before an answer"
+    assert (
+        found(scores, "perturbed_answer_change", "numeric", 0)[0].reason
+        == "the reply was cut off before an answer"
+    )
     assert found(scores, "divergence", "numeric", 1)[0].reason == "the model wrote no further step"
     assert found(scores, "perturbed_answer_change", "numeric", 1)[0].value == 1
 
@@ -129,29 +186,57 @@ def test_without_an_embedder_answers_are_still_compared() -> None:
     texts = {**AS_IT_IS, **{prefix_of(i): "a\nSo the answer is 9." for i in range(3)}}
     scores, rounds = drive(params(embedder=None), writing(texts))
     assert len(rounds) == 1
-    assert found(scores, "divergence", "numeric", 0)[0].reason == "no model embeds the steps: --embedder"
-    assert [found(scores, "perturbed_answer_change", "all", i)[0].value for i in range(3)] == [1, 1, 1]
+    assert (
+        found(scores, "divergence", "numeric", 0)[0].reason
+        == "no model embeds the steps: --embedder"
+    )
+    assert [found(scores, "perturbed_answer_change", "all", i)[0].value for i in range(3)] == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_the_choice_of_steps_is_seeded_and_rounded_up() -> None:
     steps = tuple(f"s{i}" for i in range(10))
-    assert len(choose_steps(ITEM, steps, 0.3, 1)) == 3 and len(choose_steps(ITEM, steps[:4], 0.3, 1)) == 2
-    assert choose_steps(ITEM, steps, 1.0, 1) == tuple(range(10)) and len(choose_steps(ITEM, steps[:1], 0.01, 1)) == 1
+    assert (
+        len(choose_steps(ITEM, steps, 0.3, 1)) == 3
+        and len(choose_steps(ITEM, steps[:4], 0.3, 1)) == 2
+    )
+    assert (
+        choose_steps(ITEM, steps, 1.0, 1) == tuple(range(10))
+        and len(choose_steps(ITEM, steps[:1], 0.01, 1)) == 1
+    )
     assert len({choose_steps(ITEM, steps, 0.3, seed) for seed in range(20)}) > 5
     assert choose_steps(ITEM, steps, 0.3, 5) == choose_steps(ITEM, steps, 0.3, 5)
 
 
 def test_what_is_pooled() -> None:
-    assert suffix_texts(("He ran. She slept.", "Then all ate."), "step") == ("He ran. She slept.", "Then all ate.")
-    assert suffix_texts(("He ran. She slept.", "Then all ate."), "sentence") == ("He ran.", "She slept.", "Then all ate.")
+    assert suffix_texts(("He ran. She slept.", "Then all ate."), "step") == (
+        "He ran. She slept.",
+        "Then all ate.",
+    )
+    assert suffix_texts(("He ran. She slept.", "Then all ate."), "sentence") == (
+        "He ran.",
+        "She slept.",
+        "Then all ate.",
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "error"),
-    [({"perturbations": ("negate",)}, UnknownName), ({"perturbations": ()}, ConfigError), ({"fraction": 0.0}, ConfigError),
-     ({"fraction": 1.5}, ConfigError), ({"chain": "mine"}, UnknownName), ({"pool": "word"}, UnknownName)],
-)  # fmt: skip
-def test_options_are_checked_before_anything_is_asked(options: dict[str, Any], error: type[Exception]) -> None:
+    [
+        ({"perturbations": ("negate",)}, UnknownName),
+        ({"perturbations": ()}, ConfigError),
+        ({"fraction": 0.0}, ConfigError),
+        ({"fraction": 1.5}, ConfigError),
+        ({"chain": "mine"}, UnknownName),
+        ({"pool": "word"}, UnknownName),
+    ],
+)
+def test_options_are_checked_before_anything_is_asked(
+    options: dict[str, Any], error: type[Exception]
+) -> None:
     with pytest.raises(error):
         validate_robustness_options({**OPTIONS, **options}, ORGANISM)
 
@@ -161,14 +246,28 @@ def test_an_answer_follows_a_perturbed_chain_in_a_faithful_organism_only(tmp_pat
     rates, floors = {}, {}
     for model in ("faithful-a", "bypass-a"):
         done = run_suite(
-            make_suite(4, seed=9), store=tmp_path / "store", provider="organism", model=model, scorer=["robustness"],
+            make_suite(4, seed=9),
+            store=tmp_path / "store",
+            provider="organism",
+            model=model,
+            scorer=["robustness"],
             set={"robustness.perturbations": "numeric,order,negation", "robustness.fraction": "1"},
-        )  # fmt: skip
-        points = {(row.metric, json.loads(row.facet)["perturbation"]): row for row in done.estimates.itertuples()}
-        rates[model] = {name: points["perturbed_answer_change", name].point for name in ("numeric", "order", "all")}
+        )
+        points = {
+            (row.metric, json.loads(row.facet)["perturbation"]): row
+            for row in done.estimates.itertuples()
+        }
+        rates[model] = {
+            name: points["perturbed_answer_change", name].point
+            for name in ("numeric", "order", "all")
+        }
         floors[model] = points["robustness", "none"].point
-        assert math.isnan(points["perturbed_answer_change", "negation"].point or math.nan)  # "≠" is no word of theirs
-        assert 0.8 < points["robustness", "numeric"].point < points["robustness", "order"].point <= 1
+        assert math.isnan(
+            points["perturbed_answer_change", "negation"].point or math.nan
+        )  # "≠" is no word of theirs
+        assert (
+            0.8 < points["robustness", "numeric"].point < points["robustness", "order"].point <= 1
+        )
     assert rates["faithful-a"] == {"numeric": 1, "order": 0, "all": 1}
     assert rates["bypass-a"] == {"numeric": 0, "order": 0, "all": 0}
     assert floors == {"faithful-a": pytest.approx(1), "bypass-a": pytest.approx(1)}

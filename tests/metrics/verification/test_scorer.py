@@ -1,4 +1,5 @@
-"""Backward verification by hand: what is computed, who is asked for the rest, and what comes of the replies."""
+"""Backward verification by hand: what is computed, who is asked for the rest, and what comes of the
+replies."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ from cotlab.suites.wordproblems import make_suite
 from cotlab.text.prompts.entailment import confidence_of
 
 ORGANISM = ModelRef("organism", "hint", form="continuation")
-JUDGE, NLI, SYMBOLIC = ModelRef("openai", "judge"), ModelRef("nli", "folder"), ModelRef("symbolic", "s")
+JUDGE, NLI, SYMBOLIC = (
+    ModelRef("openai", "judge"),
+    ModelRef("nli", "folder"),
+    ModelRef("symbolic", "s"),
+)
 QUESTION = "Ann has 7 apples. She buys 5 more. She loses 3. How many apples now?"
 
 
@@ -29,7 +34,9 @@ def item(*steps: str, question: str = QUESTION) -> Item:
 
 
 def params(options: Mapping[str, Any] | None = None, **models: ModelRef) -> Params:
-    return Params({"subject": ORGANISM, **models}, options={**verification.options, **(options or {})})
+    return Params(
+        {"subject": ORGANISM, **models}, options={**verification.options, **(options or {})}
+    )
 
 
 def run(
@@ -42,34 +49,49 @@ def run(
         for given in rounds:
             asked.append(list(round_))
             assert len(round_) == len(given)
-            round_ = program.send([_reply(request, reply) for request, reply in zip(round_, given, strict=True)])
+            round_ = program.send(
+                [_reply(request, reply) for request, reply in zip(round_, given, strict=True)]
+            )
     except StopIteration as end:
         scores: tuple[Score, ...] = end.value
         facets = [dict(score.facet) for score in scores]
-        return {(s.metric, f.get("link"), f["verifier"] if s.metric == "coverage" else s.step): s
-                for s, f in zip(scores, facets, strict=True)}, asked  # fmt: skip
+        return {
+            (s.metric, f.get("link"), f["verifier"] if s.metric == "coverage" else s.step): s
+            for s, f in zip(scores, facets, strict=True)
+        }, asked
     raise AssertionError("it asks for more")
 
 
 def _reply(request: Request, given: float | str | Reply) -> Reply:
     if isinstance(given, Response | Failed):
         return replace(given, key=request.key)
-    return Response(request.key, text=given) if isinstance(given, str) else Response(request.key, numbers=(given,))
+    return (
+        Response(request.key, text=given)
+        if isinstance(given, str)
+        else Response(request.key, numbers=(given,))
+    )
 
 
-# --- arithmetic ---------------------------------------------------------------------------------------
+# --- arithmetic
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("steps", "at"),
     [
-        ((), None), (("Birds fly.",), None), (("7 + 5 = 12.", "12 - 3 = 9."), None), (("7 + 5 = 12.", "12 - 3 = 8."), 1),
+        ((), None),
+        (("Birds fly.",), None),
+        (("7 + 5 = 12.", "12 - 3 = 9."), None),
+        (("7 + 5 = 12.", "12 - 3 = 8."), 1),
         (("7 + 5 = 13.", "13 - 3 = 8."), 0),
         (("A = 7 + 5 = 12.", "B = 2 * 3 = 6.", "A - B = 12 - 6 = 6."), None),
-        (("A = 7 + 5 = 12.", "B = 2 * 3 = 6.", "A - B = 13 - 6 = 7."), 2),  # takes up 13 for the A that was 12
+        (
+            ("A = 7 + 5 = 12.", "B = 2 * 3 = 6.", "A - B = 13 - 6 = 7."),
+            2,
+        ),  # takes up 13 for the A that was 12
         (("Suppose x = 3.", "Then x + 1 = 4.", "Suppose x = 5.", "Then x + 1 = 6."), None),
     ],
-)  # fmt: skip
+)
 def test_first_mistake(steps: tuple[str, ...], at: int | None) -> None:
     assert first_mistake(steps) == at
 
@@ -79,17 +101,34 @@ def test_first_mistake(steps: tuple[str, ...], at: int | None) -> None:
     [
         ("forward", ("7 + 5 = 12.", "12 - 3 = 9."), 1.0, ""),
         ("forward", ("7 + 5 = 12.", "12 - 3 = 14."), 0.0, "step 2 holds a false equation"),
-        ("forward", ("7 + 5 = 12.", "12 + 2 = 14."), None, "the operand 2 of step 2 stands nowhere before"),
+        (
+            "forward",
+            ("7 + 5 = 12.", "12 + 2 = 14."),
+            None,
+            "the operand 2 of step 2 stands nowhere before",
+        ),
         ("forward", ("7 + 5 = 12.", "Birds fly."), None, "step 2 holds no equation"),
-        ("forward", ("7 + 5 = 12.", "12 + x = 14."), None, "an equation of step 2 is undecided: the value of x is not known"),
+        (
+            "forward",
+            ("7 + 5 = 12.", "12 + x = 14."),
+            None,
+            "an equation of step 2 is undecided: the value of x is not known",
+        ),
         ("reverse", ("7 + 5 = 12.", "12 - 3 = 9."), 1.0, ""),
         ("reverse", ("7 + 5 = 13.", "13 - 3 = 10."), 0.0, "step 1 holds a false equation"),
         ("reverse", ("7 + 5 = 12.", "12 - 3 = 14."), 0.0, "step 2 holds a false equation"),
         ("reverse", ("7 + 5 = 12.", "5 - 3 = 2."), None, "step 2 takes up no value of step 1"),
-        ("reverse", ("Birds fly.", "12 - 3 = 9."), None, "the equations of steps 1 and 2 do not decide it"),
+        (
+            "reverse",
+            ("Birds fly.", "12 - 3 = 9."),
+            None,
+            "the equations of steps 1 and 2 do not decide it",
+        ),
     ],
-)  # fmt: skip
-def test_what_arithmetic_says_of_a_link(link: str, steps: tuple[str, ...], value: float | None, why: str) -> None:
+)
+def test_what_arithmetic_says_of_a_link(
+    link: str, steps: tuple[str, ...], value: float | None, why: str
+) -> None:
     told = compute_link(QUESTION, read_steps(steps), 1, link)
     assert (told.value, told.reason) == (value, why)
 
@@ -97,10 +136,13 @@ def test_what_arithmetic_says_of_a_link(link: str, steps: tuple[str, ...], value
 @pytest.mark.parametrize(
     ("before", "wanted", "given"),
     [
-        ("n = 1, and n^2 = 1.", "n = 2", ""), ("x = 3", "x = 3", "x = 3"), ("2x + 3 = 13", "x = 6", "2x + 3 = 13"),
-        ("3 m × 4 m = 12 m²", "5 m × 4 m = 20 m²", "3 m × 4 m = 12 m²"), ("x = 3; y = 2", "x = 4", "y = 2"),
+        ("n = 1, and n^2 = 1.", "n = 2", ""),
+        ("x = 3", "x = 3", "x = 3"),
+        ("2x + 3 = 13", "x = 6", "2x + 3 = 13"),
+        ("3 m × 4 m = 12 m²", "5 m × 4 m = 20 m²", "3 m × 4 m = 12 m²"),
+        ("x = 3; y = 2", "x = 4", "y = 2"),
     ],
-)  # fmt: skip
+)
 def test_a_letter_that_is_used_anew_is_no_premise(before: str, wanted: str, given: str) -> None:
     one, other = read_steps((before, wanted))
     assert statements_of([one], other) == given
@@ -115,23 +157,38 @@ def test_a_computed_chain_asks_nothing() -> None:
     one = item("7 + 5 = 12.", "12 - 3 = 9.", "9 + 3 = 13.", question="7 and 5, less 3?")
     scores, asked = run(one, params(symbolic=SYMBOLIC, verifier=NLI))
     assert asked == []
-    assert scores["link_support", "forward", 0].value == 1.0 and ("link_support", "reverse", 0) not in scores
-    assert scores["verification_mean", "forward", None].value == scores["pass_rate", "forward", None].value == 2 / 3
+    assert (
+        scores["link_support", "forward", 0].value == 1.0
+        and ("link_support", "reverse", 0) not in scores
+    )
+    assert (
+        scores["verification_mean", "forward", None].value
+        == scores["pass_rate", "forward", None].value
+        == 2 / 3
+    )
     assert scores["weak_link", "forward", None].value == pytest.approx(1 / 3)  # 2 / 3 - 1 / 3
     for link in ("forward", "reverse"):
         assert [scores["link_support", link, j].value for j in (1, 2)] == [1.0, 0.0]
         assert scores["link_support", link, 2].where == (0, 10)
         assert dict(scores["link_support", link, 2].facet)["verifier"] == "arithmetic"
-        assert scores["coverage", link, "any"].value == scores["coverage", link, "arithmetic"].value == 1.0
+        assert (
+            scores["coverage", link, "any"].value
+            == scores["coverage", link, "arithmetic"].value
+            == 1.0
+        )
         assert scores["coverage", link, "nli/folder"].value == 0.0
-    assert {scores[name, "reverse", None].value for name in ("verification_mean", "pass_rate", "verification")} == {0.5}
+    assert {
+        scores[name, "reverse", None].value
+        for name in ("verification_mean", "pass_rate", "verification")
+    } == {0.5}
     assert scores["weak_link", "reverse", None].value == 0.0  # 0.5 - 1 / 2
     first = scores["first_mistake_step", None, None]
     assert (first.value, first.where) == (2.0, (0, 10))
     assert scores["arithmetic_ok", None, None].value == pytest.approx(2 / 3)
 
 
-# --- verifiers ----------------------------------------------------------------------------------------
+# --- verifiers
+# ----------------------------------------------------------------------------------------
 
 
 def test_what_arithmetic_leaves_open_goes_to_the_symbolic_provider_then_to_the_verifier() -> None:
@@ -141,7 +198,8 @@ def test_what_arithmetic_leaves_open_goes_to_the_symbolic_provider_then_to_the_v
     scores, asked = run(one, told, [undecided, 1.0], [0.5, 0.25])
     assert asked[0] == [Entail(SYMBOLIC, "", "2x + 3 = 7"), Entail(SYMBOLIC, "2x + 3 = 7", "x = 2")]
     assert asked[1] == [
-        Entail(NLI, "What is x?", "2x + 3 = 7."), Entail(NLI, "What is x?\n2x + 3 = 7.\nSo x = 2.", "Birds fly."),
+        Entail(NLI, "What is x?", "2x + 3 = 7."),
+        Entail(NLI, "What is x?\n2x + 3 = 7.\nSo x = 2.", "Birds fly."),
     ]
     assert [scores["link_support", "forward", j].value for j in (0, 1, 2)] == [0.5, 1.0, 0.25]
     by = [dict(scores["link_support", "forward", j].facet)["verifier"] for j in (0, 1, 2)]
@@ -149,8 +207,12 @@ def test_what_arithmetic_leaves_open_goes_to_the_symbolic_provider_then_to_the_v
     assert scores["verification_mean", "forward", None].value == pytest.approx(1.75 / 3)
     assert scores["verification", "forward", None].value == pytest.approx(0.5 * 1.75 / 3 + 0.5 / 3)
     who = ("any", "arithmetic", "symbolic/s", "nli/folder")
-    assert [scores["coverage", "forward", name].value for name in who] == pytest.approx([1, 0, 1 / 3, 2 / 3])
-    assert {asked[0][1].key, asked[1][0].key, asked[1][1].key} == set(scores["verification", "forward", None].evidence)
+    assert [scores["coverage", "forward", name].value for name in who] == pytest.approx(
+        [1, 0, 1 / 3, 2 / 3]
+    )
+    assert {asked[0][1].key, asked[1][0].key, asked[1][1].key} == set(
+        scores["verification", "forward", None].evidence
+    )
     scores, asked = run(one, told, [undecided, undecided], [0.5, 0.5, 0.25])
     assert scores["link_support", "forward", 1].value == 0.5 and len(asked[1]) == 3
 
@@ -159,14 +221,21 @@ def test_reverse_asks_whether_the_later_step_supports_the_earlier() -> None:
     one = item("All birds fly.", "Tweety is a bird and flies.")
     _, asked = run(one, params({"links": ("reverse",)}, verifier=NLI), [0.7])
     assert asked == [[Entail(NLI, "Tweety is a bird and flies.", "All birds fly.")]]
-    _, asked = run(one, params({"links": ("forward",), "premise": "previous"}, verifier=NLI), [0.7, 0.7])
-    first, second = Entail(NLI, one.question, "All birds fly."), Entail(NLI, "All birds fly.", "Tweety is a bird and flies.")
+    _, asked = run(
+        one, params({"links": ("forward",), "premise": "previous"}, verifier=NLI), [0.7, 0.7]
+    )
+    first, second = (
+        Entail(NLI, one.question, "All birds fly."),
+        Entail(NLI, "All birds fly.", "Tweety is a bird and flies."),
+    )
     assert asked == [[first, second]]
 
 
 def test_a_model_judges_in_words_and_what_cannot_be_read_is_undefined() -> None:
     one = item("All birds fly.", "Tweety flies.", "So he sings.")
-    scores, asked = run(one, params({"links": ("reverse",)}, verifier=JUDGE), ["0.8", "I am quite sure."])
+    scores, asked = run(
+        one, params({"links": ("reverse",)}, verifier=JUDGE), ["0.8", "I am quite sure."]
+    )
     assert all(isinstance(request, Complete) and request.model == JUDGE for request in asked[0])
     assert scores["link_support", "reverse", 1].value == 0.8
     lost = scores["link_support", "reverse", 2]
@@ -178,15 +247,19 @@ def test_a_model_judges_in_words_and_what_cannot_be_read_is_undefined() -> None:
 @pytest.mark.parametrize(
     ("reply", "status"),
     [
-        (Failed("", "the server was away", 3), "error"), (Response("", "No.", refused=True), "refused"),
+        (Failed("", "the server was away", 3), "error"),
+        (Response("", "No.", refused=True), "refused"),
         (Failed("", "too long", 1, unsupported=True), "undefined"),
     ],
-)  # fmt: skip
+)
 def test_a_missing_reply_costs_the_scores_that_need_it(reply: Reply, status: str) -> None:
     one = item("7 + 5 = 12.", "12 - 3 = 9.", "Birds fly.", question="7 and 5, less 3?")
     scores, _ = run(one, params({"links": ("forward",)}, verifier=JUDGE), [reply])
     assert scores["link_support", "forward", 1].value == 1.0
-    assert (scores["link_support", "forward", 2].value, scores["link_support", "forward", 2].status) == (None, status)
+    assert (
+        scores["link_support", "forward", 2].value,
+        scores["link_support", "forward", 2].status,
+    ) == (None, status)
     chain = scores["verification", "forward", None]
     assert (chain.value, chain.status) == ((1.0, "ok") if status == "undefined" else (None, status))
     assert scores["coverage", "forward", "arithmetic"].value == pytest.approx(2 / 3)
@@ -197,18 +270,26 @@ def test_without_a_verifier_a_link_is_undefined_and_says_why() -> None:
     scores, asked = run(item("Birds fly.", "Tweety flies."), params())
     assert asked == []
     assert scores["link_support", "forward", 1].reason == "step 2 holds no equation"
-    assert scores["verification", "forward", None].reason == "no link is decided: step 1 holds no equation"
+    assert (
+        scores["verification", "forward", None].reason
+        == "no link is decided: step 1 holds no equation"
+    )
     assert scores["coverage", "forward", "any"].value == 0.0
     assert scores["arithmetic_ok", None, None].value is None
 
 
 @pytest.mark.parametrize(("step", "value"), [("7 + 5 = 12.", 1.0), ("7 + 5 = 13.", 0.0)])
-def test_one_step_is_held_against_the_question_and_has_no_reverse_link(step: str, value: float) -> None:
+def test_one_step_is_held_against_the_question_and_has_no_reverse_link(
+    step: str, value: float
+) -> None:
     scores, _ = run(item(step, question="7 and 5?"), params(verifier=NLI))
     for metric in ("verification_mean", "pass_rate", "verification"):
         assert scores[metric, "forward", None].value == value
         assert scores[metric, "reverse", None].reason == "a chain of one step has no reverse link"
-    assert scores["coverage", "forward", "any"].value == 1.0 and scores["coverage", "reverse", "any"].value is None
+    assert (
+        scores["coverage", "forward", "any"].value == 1.0
+        and scores["coverage", "reverse", "any"].value is None
+    )
 
 
 def test_the_arithmetic_of_one_step() -> None:
@@ -224,23 +305,39 @@ def test_weak_link_subtracts_the_longest_run_and_clips() -> None:
     scores, _ = run(one, params({"links": ("reverse",)}, verifier=NLI), [0.1, 0.1, 0.1, 0.1])
     assert scores["weak_link", "reverse", None].value == 0.0
     assert longest_run([0.1, None, 0.1, 0.1], 0.4) == 2
-    scores, _ = run(one, params({"links": ("reverse",), "tau": 0.3}, verifier=NLI), [1.0, 0.3, 0.3, 1.0])
+    scores, _ = run(
+        one, params({"links": ("reverse",), "tau": 0.3}, verifier=NLI), [1.0, 0.3, 0.3, 1.0]
+    )
     assert scores["pass_rate", "reverse", None].value == 0.5  # strictly above
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("0.8", 0.8), ("Confidence: 0.75.", 0.75), ("80%", 0.8), ("8/10", 0.8), ("1", 1.0), (".5", 0.5), ("0", 0.0),
-        ("0.8 (0.8)", 0.8), ("1/0", None), ("v1.2", None),
-        ("", None), ("very sure", None), ("between 0.2 and 0.8", None), ("80", None), ("-0.5", None),
+        ("0.8", 0.8),
+        ("Confidence: 0.75.", 0.75),
+        ("80%", 0.8),
+        ("8/10", 0.8),
+        ("1", 1.0),
+        (".5", 0.5),
+        ("0", 0.0),
+        ("0.8 (0.8)", 0.8),
+        ("1/0", None),
+        ("v1.2", None),
+        ("", None),
+        ("very sure", None),
+        ("between 0.2 and 0.8", None),
+        ("80", None),
+        ("-0.5", None),
     ],
-)  # fmt: skip
+)
 def test_confidence(text: str, value: float | None) -> None:
     assert confidence_of(text) == value
 
 
-@pytest.mark.parametrize("wrong", [{"chain": "both"}, {"links": ("sideways",)}, {"premise": "none"}])
+@pytest.mark.parametrize(
+    "wrong", [{"chain": "both"}, {"links": ("sideways",)}, {"premise": "none"}]
+)
 def test_unknown_options(wrong: Mapping[str, Any]) -> None:
     assert verification.check is not None
     with pytest.raises(UnknownName):
@@ -249,14 +346,18 @@ def test_unknown_options(wrong: Mapping[str, Any]) -> None:
         verification.check({**verification.options, "tau": 1.5}, ORGANISM)
 
 
-# --- organisms ----------------------------------------------------------------------------------------
+# --- organisms
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", ["hint", "r0", "r100"])
 def test_the_false_last_step_of_the_hint_follower_is_caught(model: str) -> None:
     """Where a question carries a wrong hint the organism bends its last step to it; others do not."""
     ref = ModelRef("organism", model, form="continuation")
-    subject, told = open_organism(ref), Params({"subject": ref}, options={**verification.options, "chain": "own"})
+    subject, told = (
+        open_organism(ref),
+        Params({"subject": ref}, options={**verification.options, "chain": "own"}),
+    )
     hinted = [one for one in make_suite(60, seed=901, hinted=0.4).items if one.category == "hinted"]
     programs = [verification(one, told, Peers(tuple(hinted))) for one in hinted]
     replies = subject.send_batch([next(program)[0] for program in programs])

@@ -64,20 +64,34 @@ def texts(app: AppTest) -> list[str]:
 
 
 @pytest.mark.soak
-def test_pages_count_what_they_hide_from_a_labeller_and_show_it_after_their_label(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_count_what_they_hide_from_a_labeller_and_show_it_after_their_label(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     store = fill(Store().folder, n=5)
     queue = make_queue(store, "three each", ITEMS[:2], raters=3, by="root")
-    for k, rater, good in ((0, "ana", True), (0, "ben", False), (1, "ana", True), (1, "ben", False), (1, "cy", True)):
+    for k, rater, good in (
+        (0, "ana", True),
+        (0, "ben", False),
+        (1, "ana", True),
+        (1, "ben", False),
+        (1, "cy", True),
+    ):
         give(store, queue, rater, k, good=good)
     monkeypatch.setattr(access, "person", lambda: access.Person("cy", "labeller", "header"))
     seen = texts(opened("agreement", "Agreement"))
-    assert sum("ben: not acceptable" in one for one in seen) == 1  # of the second item, which cy labelled
+    assert (
+        sum("ben: not acceptable" in one for one in seen) == 1
+    )  # of the second item, which cy labelled
     assert any(one.startswith("1 item that raters differ on is hidden: ") for one in seen)
     box = opened("item", "Item", run="run-1", item="i-000")
     assert not any(one.key and str(one.key).startswith("labels-") for one in box.toggle)
     assert any("2 labels of other raters are hidden: " in one for one in texts(box))
     give(store, queue, "cy", 0)
     seen = texts(opened("agreement", "Agreement"))
-    assert sum("ben: not acceptable" in one for one in seen) == 2 and not any("hidden" in one for one in seen)
+    assert sum("ben: not acceptable" in one for one in seen) == 2 and not any(
+        "hidden" in one for one in seen
+    )
     box = opened("item", "Item", run="run-1", item="i-000")
-    assert any(one.startswith("ben: not acceptable") for one in texts(box)) and len(queues(store)) == 1
+    assert (
+        any(one.startswith("ben: not acceptable") for one in texts(box)) and len(queues(store)) == 1
+    )

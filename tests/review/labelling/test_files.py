@@ -1,4 +1,5 @@
-"""Labels leave the store and come back the same; what a file says wrong is told by line and field, and stores nothing."""
+"""Labels leave the store and come back the same; what a file says wrong is told by line and field,
+and stores nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from hypothesis import strategies as st
 from cotlab.core.errors import UnknownName
 from cotlab.core.labels import FAILURE_MODES, VERDICTS, Label
 from cotlab.review.labelling.agreement import measure_agreement
-from cotlab.review.labelling.files import LabelError, LabelErrors, labels_as_text, import_labels, read_label_file
+from cotlab.review.labelling.files import (
+    LabelError,
+    LabelErrors,
+    import_labels,
+    labels_as_text,
+    read_label_file,
+)
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.targets import targets
 from cotlab.store import labels as label_store
@@ -24,7 +31,22 @@ from tests.support.queue_store import fill
 
 AT = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
-    ["=1", "'=1", "''-x", "@cmd", "\t=x", "'", "a\r\nb", "\r", '"; DROP TABLE labels; --', "<b>x", "🙂", "\x00", ",;", " x "]
+    [
+        "=1",
+        "'=1",
+        "''-x",
+        "@cmd",
+        "\t=x",
+        "'",
+        "a\r\nb",
+        "\r",
+        '"; DROP TABLE labels; --',
+        "<b>x",
+        "🙂",
+        "\x00",
+        ",;",
+        " x ",
+    ]
 )
 NAME = TEXT.filter(str.strip)
 
@@ -38,12 +60,20 @@ def store(tmp_path: Path) -> Store:
 def labels(draw: st.DrawFn) -> Label:
     withdrawn = draw(st.booleans())
     return Label(
-        draw(st.uuids()).hex, "run-1", f"i-{draw(st.integers(0, 7))}", draw(NAME),
-        None if withdrawn else draw(st.sampled_from(VERDICTS)), draw(st.sampled_from([True, False, None])),
+        draw(st.uuids()).hex,
+        "run-1",
+        f"i-{draw(st.integers(0, 7))}",
+        draw(NAME),
+        None if withdrawn else draw(st.sampled_from(VERDICTS)),
+        draw(st.sampled_from([True, False, None])),
         AT + timedelta(microseconds=draw(st.integers(0, 10**12))),
-        tuple(draw(st.lists(st.sampled_from(FAILURE_MODES), unique=True, max_size=3))), draw(TEXT), draw(st.booleans()),
-        withdrawn, draw(st.none() | NAME), draw(st.sampled_from(["page", "import", "undo"])),
-    )  # type: ignore[arg-type]  # fmt: skip
+        tuple(draw(st.lists(st.sampled_from(FAILURE_MODES), unique=True, max_size=3))),
+        draw(TEXT),
+        draw(st.booleans()),
+        withdrawn,
+        draw(st.none() | NAME),
+        draw(st.sampled_from(["page", "import", "undo"])),
+    )  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +94,41 @@ def test_what_is_written_is_read_the_same(folder: Path, form: str, given_: list[
 def test_what_is_exported_and_imported_is_the_same(tmp_path: Path, form: str) -> None:
     notes = ["=1", "'=1", "-", "a\r\nb", "\x00", '"; DROP TABLE labels; --', "", "🙂"]
     told = [
-        Label(f"l-{k}", "run-1", f"i-{k % 3}", note or "ann", None if k == 5 else "unsure", None, AT, ("other",) * (k % 2),
-              note, k == 2, k == 5, note or None, "undo")
+        Label(
+            f"l-{k}",
+            "run-1",
+            f"i-{k % 3}",
+            note or "ann",
+            None if k == 5 else "unsure",
+            None,
+            AT,
+            ("other",) * (k % 2),
+            note,
+            k == 2,
+            k == 5,
+            note or None,
+            "undo",
+        )
         for k, note in enumerate(notes)
-    ]  # fmt: skip
+    ]
     one, other = (fill(tmp_path / name) for name in ("one", "other"))
     with one.writing() as connection:
         label_store.add_labels(connection, told)
     path = tmp_path / f"l.{form}"
-    path.write_text(labels_as_text(label_store.as_labels(label_store.label_table(one, history=True)), form), "utf-8", newline="")
-    assert (import_labels(other, path).new, import_labels(other, path).had, import_labels(one, path).new) == (8, 8, 0)
+    path.write_text(
+        labels_as_text(label_store.as_labels(label_store.label_table(one, history=True)), form),
+        "utf-8",
+        newline="",
+    )
+    assert (
+        import_labels(other, path).new,
+        import_labels(other, path).had,
+        import_labels(one, path).new,
+    ) == (8, 8, 0)
     assert label_store.as_labels(label_store.label_table(other, history=True)) == told
-    assert label_store.as_labels(label_store.label_table(other)) == [label for label in told if not label.withdrawn]
+    assert label_store.as_labels(label_store.label_table(other)) == [
+        label for label in told if not label.withdrawn
+    ]
 
 
 @given(label=labels())
@@ -86,30 +139,50 @@ def test_no_cell_is_a_formula(label: Label) -> None:
 
 def written(tmp_path: Path, *rows: object, name: str = "l.jsonl") -> Path:
     path = tmp_path / name
-    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n", "utf-8")
+    path.write_text(
+        "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n", "utf-8"
+    )
     return path
 
 
 GOOD = {"run": "run-1", "item_id": "i-1", "rater": "ann", "reasoning": "acceptable"}
 
 
-def test_a_line_needs_little_and_a_file_imported_twice_adds_nothing(store: Store, tmp_path: Path) -> None:
-    """Ann changes her mind and comes back to what she said first: three lines, two of them alike, are three labels."""
+def test_a_line_needs_little_and_a_file_imported_twice_adds_nothing(
+    store: Store, tmp_path: Path
+) -> None:
+    """Ann changes her mind and comes back to what she said first: three lines, two of them alike,
+    are three labels."""
     path = written(tmp_path, GOOD, GOOD | {"reasoning": "unsure"}, "", GOOD)
     assert (import_labels(store, path).new, import_labels(store, path).new) == (3, 0)
-    assert label_store.label_table(store, history=True)["reasoning"].tolist() == ["acceptable", "unsure", "acceptable"]
+    assert label_store.label_table(store, history=True)["reasoning"].tolist() == [
+        "acceptable",
+        "unsure",
+        "acceptable",
+    ]
     (row,) = label_store.label_table(store).to_dict("records")
-    assert (row["reasoning"], row["answer_correct"], row["target"], row["origin"]) == ("acceptable", None, None, "import")
+    assert (row["reasoning"], row["answer_correct"], row["target"], row["origin"]) == (
+        "acceptable",
+        None,
+        None,
+        "import",
+    )
 
 
 def test_a_spreadsheet_may_write_truth_its_own_way(store: Store, tmp_path: Path) -> None:
     text = "rater,run,item_id,answer_correct,reasoning,modes,at\r\n"
-    text += 'ann,run-1,i-0,TRUE,acceptable,,2026-01-01T00:00:00Z\r\nann,run-1,i-1,0,not_acceptable,"other; post_hoc",\r\n'
+    text += (
+        'ann,run-1,i-0,TRUE,acceptable,,2026-01-01T00:00:00Z\r\nann,run-1,i-1,0,not_acceptable,"other;'
+        ' post_hoc",\r\n'
+    )
     path = tmp_path / "l.CSV"
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert import_labels(store, path).new == 2
     table = label_store.label_table(store)
-    assert table["answer_correct"].tolist() == [True, False] and table["modes"].tolist() == [(), ("other", "post_hoc")]
+    assert table["answer_correct"].tolist() == [True, False] and table["modes"].tolist() == [
+        (),
+        ("other", "post_hoc"),
+    ]
     assert table["at_"][0].isoformat() == "2026-01-01T00:00:00+00:00"
 
 
@@ -132,7 +205,9 @@ def test_a_spreadsheet_may_write_truth_its_own_way(store: Store, tmp_path: Path)
         ({"origin": "nowhere"}, "origin", "one of page"),
     ],
 )
-def test_a_defect_is_told_by_line_and_field(folder: Path, change: dict[str, object], field: str, words: str) -> None:
+def test_a_defect_is_told_by_line_and_field(
+    folder: Path, change: dict[str, object], field: str, words: str
+) -> None:
     path = written(folder, GOOD, "", GOOD | change)
     ((line, label),), (error,) = read_label_file(path)
     assert (line, label.item_id) == (1, "i-1")
@@ -158,7 +233,9 @@ def test_what_the_store_does_not_know_stores_nothing(
         import_labels(store, path)
     (error,) = caught.value.errors
     assert (error.line, error.field) == (2, field) and words in error.message
-    assert str(caught.value).startswith(f"{path}:2: {field}: ") and "Nothing was stored. 1 other lines" in str(caught.value)
+    assert str(caught.value).startswith(
+        f"{path}:2: {field}: "
+    ) and "Nothing was stored. 1 other lines" in str(caught.value)
     assert label_store.label_table(store, history=True).empty
     assert import_labels(store, path, good_lines=True).errors[0].message == error.message
     assert label_store.label_table(store)["id"].tolist() == ["taken"]
@@ -179,7 +256,9 @@ def test_what_the_store_does_not_know_stores_nothing(
         ("l.csv", b'run,item_id,rater\n"a"b,c,d\n', "is no CSV"),
     ],
 )
-def test_a_file_that_is_none(store: Store, tmp_path: Path, name: str, data: bytes, words: str) -> None:
+def test_a_file_that_is_none(
+    store: Store, tmp_path: Path, name: str, data: bytes, words: str
+) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     with pytest.raises((LabelError, LabelErrors), match=words):
@@ -194,29 +273,45 @@ def test_an_unknown_format() -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_an_adjudication_decides_in_the_store_that_imports_it_too(tmp_path: Path, form: str) -> None:
+def test_an_adjudication_decides_in_the_store_that_imports_it_too(
+    tmp_path: Path, form: str
+) -> None:
     one, other = (fill(tmp_path / name) for name in ("one", "other"))
     queue = make_queue(one, "settle", [("run-1", "i-1", "")], kind="adjudication", by="me")
-    said = [(f"{k}", "ann" if k else "bob", "acceptable" if k else "not_acceptable") for k in range(2)]
+    said = [
+        (f"{k}", "ann" if k else "bob", "acceptable" if k else "not_acceptable") for k in range(2)
+    ]
     rows = [Label(name, "run-1", "i-1", rater, verdict, True, AT) for name, rater, verdict in said]  # type: ignore[arg-type]
     with one.writing() as connection:
-        label_store.add_labels(connection, [*rows, Label("last", "run-1", "i-1", "cy", "not_acceptable", True, AT, queue=queue)])
+        label_store.add_labels(
+            connection,
+            [*rows, Label("last", "run-1", "i-1", "cy", "not_acceptable", True, AT, queue=queue)],
+        )
     path = tmp_path / f"l.{form}"
-    path.write_text(labels_as_text(label_store.as_labels(label_store.label_table(one)), form, label_store.queue_kinds(one)), "utf-8", newline="")
+    path.write_text(
+        labels_as_text(
+            label_store.as_labels(label_store.label_table(one)), form, label_store.queue_kinds(one)
+        ),
+        "utf-8",
+        newline="",
+    )
     assert (import_labels(other, path).new, import_labels(other, path).new) == (3, 0)
     for store in (one, other):
         (row,) = targets(store).to_dict("records")
         assert (row["target"], row["adjudicated"], row["raters"]) == (False, True, 1)
         assert len(measure_agreement(store).raters) == 2
-    assert label_store.queues(other).empty and label_store.queue_kinds(other) == {queue: "adjudication"}
+    assert label_store.queues(other).empty and label_store.queue_kinds(other) == {
+        queue: "adjudication"
+    }
 
 
 def test_a_queue_is_of_one_kind(store: Store, tmp_path: Path) -> None:
     queue = make_queue(store, "q", [("run-1", "i-1", "")], by="me")
     for row, words in (
         ({"queue": queue, "queue_kind": "audit"}, "of the kind 'label', not 'audit'"),
-        ({"queue": "other", "queue_kind": "court"}, "'court' is no kind of queue"), ({"queue_kind": "audit"}, "names no queue"),
-    ):  # fmt: skip
+        ({"queue": "other", "queue_kind": "court"}, "'court' is no kind of queue"),
+        ({"queue_kind": "audit"}, "names no queue"),
+    ):
         with pytest.raises(LabelErrors, match=f"l.jsonl:1: queue_kind: .*{words}"):
             import_labels(store, written(tmp_path, GOOD | row))
     two = [GOOD | {"queue": "new", "queue_kind": kind} for kind in ("audit", "flagged")]

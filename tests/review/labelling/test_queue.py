@@ -1,4 +1,5 @@
-"""A queue asks each rater once, keeps no more places than it wants filled, and loses nothing that was said."""
+"""A queue asks each rater once, keeps no more places than it wants filled, and loses nothing that
+was said."""
 
 from __future__ import annotations
 
@@ -41,13 +42,19 @@ def test_an_item_is_kept_for_one_rater_and_shown_again_after_a_reload(store: Sto
     queue = make_queue(store, "q", pairs(), by="me")
     first = asked(store, queue, "ann")
     again = asked(store, queue, "ann")
-    assert (again.item_id, again.label_id) == (first.item_id, first.label_id) == ("i-0", first.label_id)
+    assert (
+        (again.item_id, again.label_id)
+        == (first.item_id, first.label_id)
+        == ("i-0", first.label_id)
+    )
     assert asked(store, queue, "bob").item_id == "i-1"
     assert submit(store, first.label("acceptable", True))
     assert asked(store, queue, "ann").item_id == "i-2"  # i-1 is bob's
 
 
-def test_a_clock_that_goes_back_keeps_no_item_from_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_goes_back_keeps_no_item_from_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     queue = make_queue(store, "q", pairs(1), by="t")
     first = asked(store, queue, "ann")
     assert not next_items(store, queue, "bob")
@@ -73,7 +80,9 @@ def test_threads_that_label_at_once_fill_each_place_once(store: Store) -> None:
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda rater: label_all(store, queue, rater), ("ann", "bob", "cid")))
     table = label_store.label_table(store, history=True)
-    wants = dict(label_store.queue_items(store, queue)[["item_id", "raters"]].itertuples(index=False))
+    wants = dict(
+        label_store.queue_items(store, queue)[["item_id", "raters"]].itertuples(index=False)
+    )
     assert sorted(wants.values()) == [1] * 2 + [2] * 2
     assert Counter(table["item_id"]) == wants and not table.duplicated(["item_id", "rater"]).any()
 
@@ -82,13 +91,28 @@ def test_threads_that_label_at_once_fill_each_place_once(store: Store) -> None:
 def test_processes_that_label_at_once_fill_each_place_once(tmp_path: Path) -> None:
     store = fill(tmp_path / "s", 12)
     queue = make_queue(store, "q", pairs(12), overlap=0.5, by="me")
-    worker = [sys.executable, str(Path(__file__).parents[2] / "support" / "queue_store.py"), str(store.folder), queue]
-    both = [subprocess.Popen([*worker, rater], stdout=subprocess.PIPE, text=True) for rater in ("ann", "bob", "bob")]
-    said = [process.communicate()[0].split() for process in both]  # bob looks at the queue in two windows
+    worker = [
+        sys.executable,
+        str(Path(__file__).parents[2] / "support" / "queue_store.py"),
+        str(store.folder),
+        queue,
+    ]
+    both = [
+        subprocess.Popen([*worker, rater], stdout=subprocess.PIPE, text=True)
+        for rater in ("ann", "bob", "bob")
+    ]
+    said = [
+        process.communicate()[0].split() for process in both
+    ]  # bob looks at the queue in two windows
     assert [process.returncode for process in both] == [0, 0, 0]
     table = label_store.label_table(store, history=True)
-    wants = dict(label_store.queue_items(store, queue)[["item_id", "raters"]].itertuples(index=False))
-    assert Counter(table["item_id"]) == wants == Counter(sum(said, [])) and sorted(wants.values()) == [1] * 6 + [2] * 6
+    wants = dict(
+        label_store.queue_items(store, queue)[["item_id", "raters"]].itertuples(index=False)
+    )
+    assert (
+        Counter(table["item_id"]) == wants == Counter(sum(said, []))
+        and sorted(wants.values()) == [1] * 6 + [2] * 6
+    )
     assert not table.duplicated(["item_id", "rater"]).any()
     assert sorted(table.loc[table["rater"] == "ann", "item_id"]) == sorted(said[0])
 
@@ -99,7 +123,9 @@ def test_what_was_said_late_or_beyond_what_is_wanted_is_kept(store: Store) -> No
     assert not next_items(store, queue, "bob")  # ann looks at the only one
     let_run_out(store)
     other = asked(store, queue, "bob")
-    assert not next_items(store, queue, "ann") and submit(store, other.label("not_acceptable", True))
+    assert not next_items(store, queue, "ann") and submit(
+        store, other.label("not_acceptable", True)
+    )
     assert submit(store, late.label("acceptable", True))
     assert label_store.label_table(store)["rater"].tolist() == ["bob", "ann"]
     assert not next_items(store, queue, "cid")
@@ -129,7 +155,9 @@ def test_skipped_items_come_back_at_the_end_when_asked_for(store: Store) -> None
     assert asked(store, queue, "bob").item_id == "i-0"  # skipped by ann alone
     submit(store, asked(store, queue, "ann").label("acceptable", True))
     assert not next_items(store, queue, "ann")
-    assert queues.progress(store, queue, "ann") == queues.Progress(3, 1, 1, 3, mine=1, mine_left=0, mine_skipped=2)
+    assert queues.progress(store, queue, "ann") == queues.Progress(
+        3, 1, 1, 3, mine=1, mine_left=0, mine_skipped=2
+    )
     item = asked(store, queue, "ann", skipped=True)
     assert item.item_id == "i-1"  # i-0 is bob's by now
     apply_actions(store, queue, "ann", [Skip(item.run, item.item_id)])
@@ -143,7 +171,9 @@ def test_undo_withdraws_or_restores_and_goes_further_back(store: Store) -> None:
     submit(store, asked(store, queue, "ann").label("acceptable", False))
     given = queues.latest_labels(store, queue, "ann")
     assert [each.label.item_id for each in given] == ["i-1", "i-0"]
-    changed = replace(given[1].label, id=given[1].correction_id, reasoning="not_acceptable", note="second")
+    changed = replace(
+        given[1].label, id=given[1].correction_id, reasoning="not_acceptable", note="second"
+    )
     assert submit(store, changed) and not submit(store, changed)
 
     def holding() -> dict[str, tuple[str, str]]:
@@ -162,7 +192,9 @@ def test_undo_withdraws_or_restores_and_goes_further_back(store: Store) -> None:
     assert len(label_store.label_table(store, history=True)) == 6  # three labels, three undoings
     again = asked(store, queue, "ann")
     assert again.item_id == "i-0" and again.label_id != one.label_id
-    assert not submit(store, one.label("unsure", None))  # a press that comes late is still the first one
+    assert not submit(
+        store, one.label("unsure", None)
+    )  # a press that comes late is still the first one
     assert submit(store, again.label("unsure", None))
 
 
@@ -173,17 +205,27 @@ def test_undo_gives_back_what_was_said_in_another_queue(store: Store) -> None:
     with pytest.raises(QueueError, match="outside of this queue"):
         queues.undo(store, there, "ann")
     queues.undo(store, here, "ann")
-    assert label_store.label_table(store)[["reasoning", "queue"]].values.tolist() == [["not_acceptable", there]]
+    assert label_store.label_table(store)[["reasoning", "queue"]].values.tolist() == [
+        ["not_acceptable", there]
+    ]
     assert asked(store, here, "ann").item_id == "i-0" and not next_items(store, there, "ann")
 
 
 def test_the_answer_is_prefilled_where_the_run_knows(store: Store) -> None:
     queue = make_queue(store, "q", pairs(), by="me")
-    assert [item.prefilled for item in next_items(store, queue, "ann", 4)] == [True, False, None, True]
+    assert [item.prefilled for item in next_items(store, queue, "ann", 4)] == [
+        True,
+        False,
+        None,
+        True,
+    ]
 
 
 def test_gold_items_go_to_everybody_and_look_like_the_others(store: Store) -> None:
-    gold = {("run-1", "i-0"): {"reasoning": "acceptable"}, ("run-1", "i-7"): {"reasoning": "not_acceptable"}}
+    gold = {
+        ("run-1", "i-0"): {"reasoning": "acceptable"},
+        ("run-1", "i-7"): {"reasoning": "not_acceptable"},
+    }
     queue = make_queue(store, "q", pairs(2), gold=gold, by="me")
     assert len(label_store.queue_items(store, queue)) == 3
     for rater in ("ann", "bob"):
@@ -195,7 +237,12 @@ def test_gold_items_go_to_everybody_and_look_like_the_others(store: Store) -> No
 
 def test_the_share_of_overlap_is_the_same_each_time(store: Store) -> None:
     def chosen(name: str, **more: float) -> list[int]:
-        return [int(n) for n in label_store.queue_items(store, make_queue(store, name, pairs(), by="me", **more))["raters"]]  # type: ignore[arg-type]
+        return [
+            int(n)
+            for n in label_store.queue_items(
+                store, make_queue(store, name, pairs(), by="me", **more)
+            )["raters"]
+        ]  # type: ignore[arg-type]
 
     assert chosen("a", overlap=0.5) == chosen("a", overlap=0.5) != chosen("b", overlap=0.5)
     assert sorted(chosen("a", overlap=0.5, raters=3)) == [1, 1, 1, 1, 3, 3, 3, 3]
@@ -204,7 +251,12 @@ def test_the_share_of_overlap_is_the_same_each_time(store: Store) -> None:
 
 def test_flagging_is_a_label_of_its_own_and_finds_its_way_to_a_queue(store: Store) -> None:
     queue = make_queue(store, "q", pairs(), by="me")
-    assert submit(store, asked(store, queue, "ann").label("unsure", None, note="the question is cut off", flagged=True))
+    assert submit(
+        store,
+        asked(store, queue, "ann").label(
+            "unsure", None, note="the question is cut off", flagged=True
+        ),
+    )
     row = label_store.label_table(store).iloc[0]
     assert (row["reasoning"], bool(row["flagged"]), row["target"]) == ("unsure", True, None)
     assert queues.flagged_items(store, ["run-1"]) == [("run-1", "i-0", "flagged by ann")]
@@ -217,17 +269,27 @@ def test_flagging_is_a_label_of_its_own_and_finds_its_way_to_a_queue(store: Stor
     ("change", "error", "words"),
     [
         ({"items": []}, QueueError, "would be empty"),
-        ({"items": [("run-1", "i-8", "")]}, UnknownName, "item of run run-1 'i-8'"),  # in the suite, never measured
+        (
+            {"items": [("run-1", "i-8", "")]},
+            UnknownName,
+            "item of run run-1 'i-8'",
+        ),  # in the suite, never measured
         ({"items": [("run-9", "i-0", "")]}, UnknownName, "run 'run-9'"),
         ({"raters": 0}, QueueError, "1 to 1000 raters"),
         ({"raters": 10**11}, QueueError, "1 to 1000 raters"),
         ({"overlap": 1.5}, QueueError, "overlap"),
         ({"kind": "lable"}, UnknownName, "Did you mean 'label'"),
-        ({"gold": {("run-1", "i-0"): {"reasoning": "unsure"}}}, QueueError, "expected label of 'i-0'"),
+        (
+            {"gold": {("run-1", "i-0"): {"reasoning": "unsure"}}},
+            QueueError,
+            "expected label of 'i-0'",
+        ),
         ({"name": " "}, QueueError, "name"),
     ],
 )
-def test_what_makes_no_queue(store: Store, change: dict[str, object], error: type[Exception], words: str) -> None:
+def test_what_makes_no_queue(
+    store: Store, change: dict[str, object], error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         make_queue(store, **({"name": "q", "items": pairs(), "by": "me"} | change))  # type: ignore[arg-type]
     assert label_store.queues(store).empty

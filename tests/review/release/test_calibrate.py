@@ -1,4 +1,5 @@
-"""From labels in the store to a calibrator in use: versions, roll-back, domains, the commands, and hostile text."""
+"""From labels in the store to a calibrator in use: versions, roll-back, domains, the commands, and
+hostile text."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from cotlab.core.labels import Label
 from cotlab.reliability.calibrator import NotCalibrated, select_calibrator
 from cotlab.reliability.combine import Combination
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
-from cotlab.review.release.calibrate import NONE_YET, apply_calibrator, calibrate_runs, r_cal, rollback
+from cotlab.review.release.calibrate import (
+    NONE_YET,
+    apply_calibrator,
+    calibrate_runs,
+    r_cal,
+    rollback,
+)
 from cotlab.review.release.decide import decide_run
 from cotlab.review.release.domain_maps import domain_maps
 from cotlab.review.release.features import feature_table
@@ -44,10 +51,18 @@ def store(filled: Path, tmp_path: Path) -> Store:
 def test_labels_become_a_version_that_is_in_use(store: Store) -> None:
     found = calibrate_runs(store, ["run-1"], by="ann")
     row = current_calibrator(store)
-    assert row is not None and (row["version"], row["made_by"], row["n"]) == (1, "ann", 59) == (found.version, "ann", 59)
+    assert row is not None and (row["version"], row["made_by"], row["n"]) == (1, "ann", 59) == (
+        found.version,
+        "ann",
+        59,
+    )
     assert row["params"]["all"] == dict(found.calibrator.params) and row["weights"] is None
     report = row["report"]
-    assert report["left_out"] == {"r_raw is stopped": 1} and report["runs"] == ["run-1"] and report["n_questions"] == 30
+    assert (
+        report["left_out"] == {"r_raw is stopped": 1}
+        and report["runs"] == ["run-1"]
+        and report["n_questions"] == 30
+    )
     assert [one["method"] for one in report["methods"]] == ["platt", "beta", "isotonic"]
     assert report["methods"][2]["refused"].startswith("isotonic needs more labels")
     assert sum(one["n"] for one in report["diagram"]) == len(report["points"]["target"]) == 59
@@ -59,13 +74,23 @@ def test_labels_become_a_version_that_is_in_use(store: Store) -> None:
 def test_the_current_calibrator_gives_probabilities_and_reasons(store: Store) -> None:
     table = feature_table(store, ["run-1"])
     before = r_cal(store, table)
-    assert before["r_cal"].isna().all() and before["why"].iloc[0] == NONE_YET and before["calibrator"].isna().all()
+    assert (
+        before["r_cal"].isna().all()
+        and before["why"].iloc[0] == NONE_YET
+        and before["calibrator"].isna().all()
+    )
     found = calibrate_runs(store, ["run-1"], by="ann")
     after = r_cal(store, table)
-    assert after["r_cal"].iloc[:-1].to_numpy() == pytest.approx(found.calibrator.predict(table["r_raw"].iloc[:-1]))
-    assert pd.isna(after["r_cal"].iloc[-1]) and after["why"].iloc[-1] == f"r_raw is stopped: {HOSTILE}"
+    assert after["r_cal"].iloc[:-1].to_numpy() == pytest.approx(
+        found.calibrator.predict(table["r_raw"].iloc[:-1])
+    )
+    assert (
+        pd.isna(after["r_cal"].iloc[-1]) and after["why"].iloc[-1] == f"r_raw is stopped: {HOSTILE}"
+    )
     assert not after["outside"].any() and set(after["calibrator"]) == {1}
-    wide = table.assign(r_raw=[0.0, 1.0, *table["r_raw"].iloc[2:]]).set_index(pd.Index(range(100, 100 + len(table))))
+    wide = table.assign(r_raw=[0.0, 1.0, *table["r_raw"].iloc[2:]]).set_index(
+        pd.Index(range(100, 100 + len(table)))
+    )
     told = r_cal(store, wide)
     assert told["outside"].tolist()[:3] == [True, True, False] and told.index[0] == 100
     assert "outside the range of the labels" in told["why"].iloc[0]
@@ -77,9 +102,14 @@ def test_a_score_of_other_parts_than_the_labels_had_is_not_calibrated(store: Sto
     assert calibrate_runs(store, ["run-1"], by="ann").report["parts"] == ["CVFRD"]
     made = decide_run(store, "run-2", by="ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
     assert {one.action for one in made} == {"escalate"} and all(one.r_cal is None for one in made)
-    assert made[0].reason.startswith("not calibrated: r_raw is composed of C, V, and the calibrator saw labels of C, V, F, R")
+    assert made[0].reason.startswith(
+        "not calibrated: r_raw is composed of C, V, and the calibrator saw labels of C, V, F, R"
+    )
     row, table = current_calibrator(store), feature_table(store, ["run-2"])
-    assert row is not None and apply_calibrator(row, table.assign(parts="CVFRD"))["r_cal"].notna().sum() == 11
+    assert (
+        row is not None
+        and apply_calibrator(row, table.assign(parts="CVFRD"))["r_cal"].notna().sum() == 11
+    )
     row["report"]["parts"] = ["CV", "CVFRD"]
     row["report"]["defined_parts"].append({"parts": ["C", "V"], "n": 1})
     assert apply_calibrator(row, table)["r_cal"].notna().sum() == 11
@@ -90,12 +120,20 @@ def test_a_score_of_other_chains_than_the_labels_were_of_is_not_calibrated(store
     assert calibrate_runs(store, ["run-1"], by="ann").report["chains"] == ["reference"]
     made = decide_run(store, "run-2", by="ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
     assert {one.action for one in made} == {"escalate"} and all(one.r_cal is None for one in made)
-    assert made[0].reason.startswith("not calibrated: r_raw is of the model's own chains, and the calibrator saw ")
-    assert feature_table(store, ["run-1", "run-2"]).groupby("run")["chain"].unique().map(list).to_dict() == {
-        "run-1": ["reference"], "run-2": ["own"],
-    }  # fmt: skip
+    assert made[0].reason.startswith(
+        "not calibrated: r_raw is of the model's own chains, and the calibrator saw "
+    )
+    assert feature_table(store, ["run-1", "run-2"]).groupby("run")["chain"].unique().map(
+        list
+    ).to_dict() == {
+        "run-1": ["reference"],
+        "run-2": ["own"],
+    }
     row, table = current_calibrator(store), feature_table(store, ["run-2"])
-    assert row is not None and apply_calibrator(row, table.assign(chain=""))["r_cal"].notna().sum() == 11
+    assert (
+        row is not None
+        and apply_calibrator(row, table.assign(chain=""))["r_cal"].notna().sum() == 11
+    )
     row["report"]["chains"] = ["own", "reference"]
     assert apply_calibrator(row, table)["r_cal"].notna().sum() == 11
 
@@ -107,7 +145,9 @@ def test_rollback_restores_the_predictions_exactly(store: Store) -> None:
     fill(store, "run-2", seed=9)
     calibrate_runs(store, None, by="ben", method="beta")
     second = r_cal(store, table)
-    assert set(second["calibrator"]) == {2} and not np.array_equal(first["r_cal"][:-1], second["r_cal"][:-1])
+    assert set(second["calibrator"]) == {2} and not np.array_equal(
+        first["r_cal"][:-1], second["r_cal"][:-1]
+    )
     with pytest.raises(ConfigError, match="needs its reason"):
         rollback(store, 1, by="ann", reason=" ")
     rollback(store, 1, by="ann", reason=HOSTILE)
@@ -122,19 +162,25 @@ def test_rollback_restores_the_predictions_exactly(store: Store) -> None:
 
 @pytest.mark.soak
 def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> None:
-    one, two = (calibrate_runs(store, ["run-1"], by="ann", dry_run=True, seed=seed) for seed in (0, 1))
+    one, two = (
+        calibrate_runs(store, ["run-1"], by="ann", dry_run=True, seed=seed) for seed in (0, 1)
+    )
     assert one.version is None and calibrators(store).empty
     assert one.report["labels_digest"] == two.report["labels_digest"]
     point = feature_table(store, ["run-1"])["item_id"].iloc[0]
     later = datetime(2026, 1, 2, tzinfo=UTC)
     with store.writing() as connection:
-        turned = connection.execute("SELECT reasoning FROM labels WHERE item_id = ?", [point]).fetchone()
+        turned = connection.execute(
+            "SELECT reasoning FROM labels WHERE item_id = ?", [point]
+        ).fetchone()
         other = "acceptable" if turned == ("not_acceptable",) else "not_acceptable"
         said = [
             Label("new", "run-1", point, "zoe", other, True, later),
             Label("more", "run-1", point, "yan", other, True, later),
         ]
-        add_labels(connection, [*said, Label("gone", "run-1", "i-001", HOSTILE, "unsure", True, later)])
+        add_labels(
+            connection, [*said, Label("gone", "run-1", "i-001", HOSTILE, "unsure", True, later)]
+        )
     third = calibrate_runs(store, ["run-1"], by="ann", dry_run=True)
     assert third.report["labels_digest"] != one.report["labels_digest"] and third.report["n"] == 58
     assert third.report["left_out"] == {"nobody is sure": 1, "r_raw is stopped": 1}
@@ -143,20 +189,36 @@ def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> Non
 def test_a_domain_whose_own_map_is_no_better_has_the_one_over_all(store: Store) -> None:
     found = calibrate_runs(store, ["run-1"], by="ann", domain=True)
     told = found.report["domains"]
-    assert told["sums"]["used"] == told[HOSTILE]["used"] == "all" and not found.domains and told["sums"]["n"] == 44
-    assert told["sums"]["why"] == "the map over all domains: its own, platt, is not better beyond chance"
+    assert (
+        told["sums"]["used"] == told[HOSTILE]["used"] == "all"
+        and not found.domains
+        and told["sums"]["n"] == 44
+    )
+    assert (
+        told["sums"]["why"]
+        == "the map over all domains: its own, platt, is not better beyond chance"
+    )
     gap = told["sums"]["difference"]
-    assert gap["point"] == pytest.approx(told["sums"]["own"]["point"] - told["sums"]["all"]["point"]) and gap["hi"] >= 0
+    assert (
+        gap["point"] == pytest.approx(told["sums"]["own"]["point"] - told["sums"]["all"]["point"])
+        and gap["hi"] >= 0
+    )
     assert gap["n"] == 30  # questions
-    assert told[HOSTILE]["why"].startswith("the map over all domains: No calibrator") and told[HOSTILE]["difference"] is None
+    assert (
+        told[HOSTILE]["why"].startswith("the map over all domains: No calibrator")
+        and told[HOSTILE]["difference"] is None
+    )
     assert told[HOSTILE]["all"]["point"] > 0
 
 
 def test_a_domain_whose_own_map_is_better_has_it(store: Store) -> None:
-    """Chains of law are acceptable from .8 on, of sums from .2 on: a map over both is right for neither."""
+    """Chains of law are acceptable from .8 on, of sums from .2 on: a map over both is right for
+    neither."""
     rng = np.random.default_rng(4)
     raw, law = rng.random(120), np.arange(120) % 2 == 0
-    table = pd.DataFrame({"domain": np.where(law, "law", "sums"), "question": [f"q{k // 2}" for k in range(120)]})
+    table = pd.DataFrame(
+        {"domain": np.where(law, "law", "sums"), "question": [f"q{k // 2}" for k in range(120)]}
+    )
     target = rng.random(120) < 1 / (1 + np.exp(-12 * (raw - np.where(law, 0.8, 0.2))))
     whole = select_calibrator(raw, target, table["question"].tolist(), method="platt").chosen
     assert whole.predicted is not None
@@ -164,8 +226,14 @@ def test_a_domain_whose_own_map_is_better_has_it(store: Store) -> None:
     assert set(maps) == {"law", "sums"}
     for name, own in (("law", law), ("sums", ~law)):
         one = told[name]
-        assert one["used"] == "own" and one["difference"]["hi"] < 0 and one["own"]["hi"] < one["all"]["lo"]
-        assert one["all"]["point"] == pytest.approx(float(np.mean((whole.predicted[own] - target[own]) ** 2)))
+        assert (
+            one["used"] == "own"
+            and one["difference"]["hi"] < 0
+            and one["own"]["hi"] < one["all"]["lo"]
+        )
+        assert one["all"]["point"] == pytest.approx(
+            float(np.mean((whole.predicted[own] - target[own]) ** 2))
+        )
 
 
 def test_a_map_of_a_domain_is_that_of_its_items_alone(store: Store) -> None:
@@ -173,7 +241,9 @@ def test_a_map_of_a_domain_is_that_of_its_items_alone(store: Store) -> None:
     row, table = current_calibrator(store), feature_table(store, ["run-1"]).iloc[:-1]
     assert row is not None
     own = {**row["params"]["all"], "intercept": row["params"]["all"]["intercept"] + 2.0}
-    after = apply_calibrator({**row, "params": {**row["params"], "domains": {"sums": own}}}, table)["r_cal"]
+    after = apply_calibrator({**row, "params": {**row["params"], "domains": {"sums": own}}}, table)[
+        "r_cal"
+    ]
     sums, before = (table["domain"] == "sums").to_numpy(), apply_calibrator(row, table)["r_cal"]
     assert (after[sums] > before[sums]).all() and after[~sums].tolist() == before[~sums].tolist()
 
@@ -181,7 +251,11 @@ def test_a_map_of_a_domain_is_that_of_its_items_alone(store: Store) -> None:
 @pytest.mark.soak
 def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
     found = calibrate_runs(store, ["run-1"], by="ann", weights="tuned", objective="auc")
-    assert found.weights is not None and found.tuned is not None and found.report["weights"]["weights"] == found.weights
+    assert (
+        found.weights is not None
+        and found.tuned is not None
+        and found.report["weights"]["weights"] == found.weights
+    )
     table = feature_table(store, ["run-1"]).iloc[:-1]
     own = sum(found.weights[part] * table[part] for part in PARTS)
     after = r_cal(store, table)
@@ -197,7 +271,7 @@ def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
         ({"objective": "f1"}, ConfigError, "auc or brier"),
         ({"method": "isotonic"}, NotCalibrated, "59 labels of at least 200"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_fitted_is_refused_and_nothing_is_written(
     store: Store, options: dict[str, str], error: type[Exception], words: str
 ) -> None:
@@ -236,19 +310,36 @@ def command(store: Store, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 def test_the_commands_fit_list_and_roll_back(command: Command) -> None:
     dry = command("calibrate", "run-1", "--dry-run")
-    assert "Nothing was written" in dry and "refused: isotonic needs more labels" in dry and "Chosen (*): " in dry
+    assert (
+        "Nothing was written" in dry
+        and "refused: isotonic needs more labels" in dry
+        and "Chosen (*): " in dry
+    )
     assert "No calibrator yet" in command("calibrate", "--list")
     told = " ".join(command("calibrate", "run-1", "--domain", "--by", HOSTILE).split())
-    assert "Version 1 is in use" in told and "Domain 'sums' (44 labels" in told and ", own minus all " in told
+    assert (
+        "Version 1 is in use" in told
+        and "Domain 'sums' (44 labels" in told
+        and ", own minus all " in told
+    )
     told = json.loads(command("calibrate", "run-1", "--method", "platt", "--json"))
     assert told["version"] == 2 and told["report"]["chosen"] == "platt"
-    assert "1 (in use)" in command("calibrate", "--rollback", "1", "--reason", "the labels of run-1 were wrong")
+    assert "1 (in use)" in command(
+        "calibrate", "--rollback", "1", "--reason", "the labels of run-1 were wrong"
+    )
     rows = json.loads(command("calibrate", "--list", "--json"))
-    assert [(row["version"], row["current"]) for row in rows] == [(2, False), (1, True)] and rows[1]["made_by"] == HOSTILE
+    assert [(row["version"], row["current"]) for row in rows] == [(2, False), (1, True)] and rows[
+        1
+    ]["made_by"] == HOSTILE
 
 
 def test_the_commands_refuse_what_contradicts_itself(command: Command) -> None:
-    for words in (["--list", "--rollback", "1"], ["run-1", "--list"], ["run-1", "--rollback", "1"], ["--rollback", "1"]):
+    for words in (
+        ["--list", "--rollback", "1"],
+        ["run-1", "--list"],
+        ["run-1", "--rollback", "1"],
+        ["--rollback", "1"],
+    ):
         with pytest.raises(ConfigError):
             command("calibrate", *words)
 
@@ -259,7 +350,10 @@ def test_tune_says_whether_to_keep_the_example_weights(command: Command) -> None
     assert "keep the example weights" in told and "Tuned minus example" in told
     assert "No calibrator" in command("calibrate", "--list")
     applied = json.loads(command("tune", "run-1", "--apply", "--json"))
-    assert applied["version"] == 1 and applied["report"]["weights"]["weights"] == applied["tuned"]["weights"]
+    assert (
+        applied["version"] == 1
+        and applied["report"]["weights"]["weights"] == applied["tuned"]["weights"]
+    )
     with pytest.raises(ConfigError, match="auc or brier"):
         command("tune", "run-1", "--objective", "f1")
 
@@ -273,9 +367,15 @@ def test_a_combination_is_a_version_that_is_applied_and_rolled_back(store: Store
     told = r_cal(store, table)
     own = Combination.from_params(row["params"]["combined"]).predict(table)
     ok = (table["status"] == "ok").to_numpy()
-    assert np.allclose(told["r_cal"][ok], own[ok]) and told["r_cal"][~ok].isna().all() and (~ok).sum() == 1
+    assert (
+        np.allclose(told["r_cal"][ok], own[ok])
+        and told["r_cal"][~ok].isna().all()
+        and (~ok).sum() == 1
+    )
     assert told["why"][~ok].str.startswith("r_raw is stopped").all()
-    pd.testing.assert_series_equal(told["r_raw"][ok], table["r_raw"][ok], check_names=False)  # the score stays what it was
+    pd.testing.assert_series_equal(
+        told["r_raw"][ok], table["r_raw"][ok], check_names=False
+    )  # the score stays what it was
     report = row["report"]
     assert report["n"] == 59 and report["methods"][0]["brier"]["lo"] < report["base_brier"]["point"]
     assert "run-1" in report["runs"] and "AUROC minus that of r_raw" in report["why"]

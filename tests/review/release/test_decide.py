@@ -10,10 +10,25 @@ import pandas as pd
 import pytest
 
 from cotlab.core.errors import UnknownName
-from cotlab.reliability.policy import BELOW, DEFAULT, NO_POLICY, UNCALIBRATED, Policy, PolicyError, Thresholds
+from cotlab.reliability.policy import (
+    BELOW,
+    DEFAULT,
+    NO_POLICY,
+    UNCALIBRATED,
+    Policy,
+    PolicyError,
+    Thresholds,
+)
 from cotlab.reliability.thresholds import Costs
 from cotlab.review.release import decide
-from cotlab.review.release.decide import decide_run, policy_of, reasons, scored, set_policy, unscored
+from cotlab.review.release.decide import (
+    decide_run,
+    policy_of,
+    reasons,
+    scored,
+    set_policy,
+    unscored,
+)
 from cotlab.review.release.rollout import rollout
 from cotlab.review.release.suggest import _label_groups, suggest_by_cost, suggest_by_precision
 from cotlab.store import decisions as decision_store
@@ -30,7 +45,12 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_each_decision_says_all_that_it_rests_on(store: Store) -> None:
-    set_policy(store, Policy({DEFAULT: Thresholds(0.3, 0.8), "maths": Thresholds(0.0, 0.0)}), by="Ann", reason="start")
+    set_policy(
+        store,
+        Policy({DEFAULT: Thresholds(0.3, 0.8), "maths": Thresholds(0.0, 0.0)}),
+        by="Ann",
+        reason="start",
+    )
     made = decide_run(store, RUN, by="Bob")
     table = scored(store, [RUN]).set_index("item_id")
     assert len(made) == 60 and {one.by for one in made} == {"Bob"}
@@ -38,17 +58,28 @@ def test_each_decision_says_all_that_it_rests_on(store: Store) -> None:
         assert (one.calibrator, one.policy) == (1, 1)
         assert (one.low, one.high) == ((0.0, 0.0) if one.domain == "maths" else (0.3, 0.8))
         if k in GAPS:
-            assert one.action == "escalate" and one.reason.startswith(f"{GAPS[k]}: why") and one.r_cal is None
+            assert (
+                one.action == "escalate"
+                and one.reason.startswith(f"{GAPS[k]}: why")
+                and one.r_cal is None
+            )
         else:
-            assert one.r_cal == pytest.approx(table.loc[one.item_id, "r_cal"]) and one.r_raw is not None
+            assert (
+                one.r_cal == pytest.approx(table.loc[one.item_id, "r_cal"])
+                and one.r_raw is not None
+            )
             high, low = (one.high, one.low)
             assert high is not None and low is not None
             wanted = "release" if one.r_cal >= high else "escalate" if one.r_cal < low else "review"
             assert one.action == wanted
-    assert sum(n for _, _, n in reasons(made)) == 60 and ("escalate", BELOW) in {row[:2] for row in reasons(made)}
+    assert sum(n for _, _, n in reasons(made)) == 60 and ("escalate", BELOW) in {
+        row[:2] for row in reasons(made)
+    }
 
 
-def test_a_policy_that_is_set_meanwhile_is_the_one_that_decides(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_that_is_set_meanwhile_is_the_one_that_decides(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     set_policy(store, Policy({DEFAULT: Thresholds(0.0, 0.0)}), by="Ann", reason="all out")
 
     def slowly(asked: Store, runs: list[str]) -> pd.DataFrame:
@@ -60,7 +91,10 @@ def test_a_policy_that_is_set_meanwhile_is_the_one_that_decides(store: Store, mo
     monkeypatch.setattr(decide, "scored", slowly)
     made = decide_run(store, RUN, by="Bob")
     assert {one.action for one in made} == {"escalate"} and {one.policy for one in made} == {2}
-    assert len(decision_store.decisions(store, RUN, history=True)) == 60 and len(decision_store.audit_table(store, what="decide")) == 1
+    assert (
+        len(decision_store.decisions(store, RUN, history=True)) == 60
+        and len(decision_store.audit_table(store, what="decide")) == 1
+    )
 
 
 def test_deciding_again_adds_nothing_and_a_change_adds_all_that_changes(store: Store) -> None:
@@ -68,32 +102,55 @@ def test_deciding_again_adds_nothing_and_a_change_adds_all_that_changes(store: S
     first = decide_run(store, RUN, by="Ann")
     assert decide_run(store, RUN, by="Bob") == first, "the stored ones, with who made them"
     assert len(decision_store.decisions(store, RUN, history=True)) == 60
-    assert decision_store.audit_table(store)["what"].tolist() == ["decide", "policy", "choose calibrator"]
-    set_policy(store, replace(POLICY, thresholds={DEFAULT: Thresholds(0.3, 0.9)}), by="Ann", reason="stricter")
+    assert decision_store.audit_table(store)["what"].tolist() == [
+        "decide",
+        "policy",
+        "choose calibrator",
+    ]
+    set_policy(
+        store,
+        replace(POLICY, thresholds={DEFAULT: Thresholds(0.3, 0.9)}),
+        by="Ann",
+        reason="stricter",
+    )
     again = decide_run(store, RUN, by="Bob")
-    assert {one.policy for one in again} == {2} and not {one.id for one in again} & {one.id for one in first}
-    assert len(decision_store.decisions(store, RUN, history=True)) == 120 and set(decision_store.decisions(store, RUN)["policy"]) == {2}
+    assert {one.policy for one in again} == {2} and not {one.id for one in again} & {
+        one.id for one in first
+    }
+    assert len(decision_store.decisions(store, RUN, history=True)) == 120 and set(
+        decision_store.decisions(store, RUN)["policy"]
+    ) == {2}
     told = decision_store.audit_table(store, what="decide")["after"].map(json.loads).tolist()
     assert [one["written"] for one in told] == [60, 60] and told[0]["policy"] == 2
 
 
-def test_thresholds_of_one_time_are_kept_with_the_decision_and_change_no_policy(store: Store) -> None:
+def test_thresholds_of_one_time_are_kept_with_the_decision_and_change_no_policy(
+    store: Store,
+) -> None:
     set_policy(store, POLICY, by="Ann", reason="start")
     made = decide_run(store, RUN, by="Ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
     assert {(one.low, one.high, one.policy) for one in made} == {(0.0, 0.0, None)}
     assert [one.action for one in made].count("escalate") == len(GAPS)
     assert policy_of(store).version == 1
-    assert json.loads(decision_store.audit_table(store, what="decide")["after"].iloc[0])["thresholds"] == {DEFAULT: [0.0, 0.0]}
+    assert json.loads(decision_store.audit_table(store, what="decide")["after"].iloc[0])[
+        "thresholds"
+    ] == {DEFAULT: [0.0, 0.0]}
 
 
 def test_without_a_calibrator_or_a_policy_everything_is_escalated(tmp_path: Path) -> None:
     bare = fill(tmp_path / "bare", 12, labelled=0, fitted=False, planned=15)
     made = decide_run(bare, RUN, by="Ann", policy=POLICY)
-    assert {one.action for one in made} == {"escalate"} and made[6].reason.startswith(f"{UNCALIBRATED}: ")
+    assert {one.action for one in made} == {"escalate"} and made[6].reason.startswith(
+        f"{UNCALIBRATED}: "
+    )
     assert "cotlab calibrate" in made[6].reason and unscored(bare, RUN, len(made)) == 3
     fitted = fill(tmp_path / "fitted", 12, labelled=0)
     made = decide_run(fitted, RUN, by="Ann")
-    assert {one.action for one in made} == {"escalate"} and made[6].reason == NO_POLICY and made[6].low is None
+    assert (
+        {one.action for one in made} == {"escalate"}
+        and made[6].reason == NO_POLICY
+        and made[6].low is None
+    )
 
 
 def test_what_cannot_be_decided_or_set_is_refused(store: Store, tmp_path: Path) -> None:
@@ -109,10 +166,19 @@ def test_what_cannot_be_decided_or_set_is_refused(store: Store, tmp_path: Path) 
 
 def test_the_rollout_names_what_is_missing(tmp_path: Path) -> None:
     none = rollout(Store(tmp_path / "none"))
-    assert none.reached == 0 and none.next is not None and none.next.command.endswith("--profile phase1")
+    assert (
+        none.reached == 0
+        and none.next is not None
+        and none.next.command.endswith("--profile phase1")
+    )
     store = fill(tmp_path / "store", 12, labelled=12, fitted=False)
     found = rollout(store).next
-    assert found is not None and found.number == 4 and "192 more" in found.needs and "cotlab calibrate" in found.command
+    assert (
+        found is not None
+        and found.number == 4
+        and "192 more" in found.needs
+        and "cotlab calibrate" in found.command
+    )
 
 
 def test_the_rollout_moves_with_thresholds_decisions_and_later_labels(store: Store) -> None:
@@ -123,20 +189,33 @@ def test_the_rollout_moves_with_thresholds_decisions_and_later_labels(store: Sto
     assert found is not None and found.command == "cotlab decide RUN"
     decide_run(store, RUN, by="Ann")
     found = rollout(store).next
-    assert found is not None and (found.number, found.command) == (5, "cotlab next-labels RUN -k 20")
+    assert found is not None and (found.number, found.command) == (
+        5,
+        "cotlab next-labels RUN -k 20",
+    )
     with store.writing() as connection:
         connection.execute("UPDATE labels SET at_ = now() + INTERVAL 1 HOUR")
-        connection.execute("INSERT INTO drift_checks (id, at_) VALUES ('d', now() + INTERVAL 1 HOUR)")
+        connection.execute(
+            "INSERT INTO drift_checks (id, at_) VALUES ('d', now() + INTERVAL 1 HOUR)"
+        )
     assert rollout(store).reached == 5 and rollout(store).next is None
     with store.writing() as connection:
         activate_calibrator(connection, 1, by="Ann", reason="again")
-        connection.execute("UPDATE calibrator_choices SET at_ = now() + INTERVAL 2 HOUR WHERE reason = 'again'")
-    assert rollout(store).reached == 4, "a calibrator that was put into use later has neither labels nor checks after it"
+        connection.execute(
+            "UPDATE calibrator_choices SET at_ = now() + INTERVAL 2 HOUR WHERE reason = 'again'"
+        )
+    assert rollout(store).reached == 4, (
+        "a calibrator that was put into use later has neither labels nor checks after it"
+    )
 
 
 def test_suggestions_say_what_labels_and_costs_speak_for(store: Store) -> None:
     closed, labelled = suggest_by_cost(store, None, Costs(10, 1, 2, 0.2), seed=1)
-    assert (closed.low, closed.high) == (0.5, 0.875) and labelled.high is not None and "46 labels" in labelled.text
+    assert (
+        (closed.low, closed.high) == (0.5, 0.875)
+        and labelled.high is not None
+        and "46 labels" in labelled.text
+    )
     (one,) = suggest_by_precision(store, [RUN], 0.95)
     assert one.high is None and "more labels" in one.text
     (easy,) = suggest_by_precision(store, [RUN], 0.3)
@@ -147,4 +226,7 @@ def test_suggestions_say_what_labels_and_costs_speak_for(store: Store) -> None:
 
 def test_a_domain_with_few_labels_has_no_thresholds_of_its_own() -> None:
     rows = pd.DataFrame({"domain": ["maths"] * 40 + ["law"] * 10 + [""] * 5 + [DEFAULT] * 40})
-    assert [(name, len(part)) for name, part in _label_groups(rows)] == [(DEFAULT, 95), ("maths", 40)]
+    assert [(name, len(part)) for name, part in _label_groups(rows)] == [
+        (DEFAULT, 95),
+        ("maths", 40),
+    ]

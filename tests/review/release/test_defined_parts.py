@@ -1,4 +1,5 @@
-"""Which items a calibrator speaks of: those whose defined parts occur among the items that it was fitted on."""
+"""Which items a calibrator speaks of: those whose defined parts occur among the items that it was
+fitted on."""
 
 from __future__ import annotations
 
@@ -35,13 +36,19 @@ def test_an_item_whose_defined_parts_no_label_has_is_not_released(store: Store) 
     made = decide_run(store, "run-2", by="ann", policy=RELEASE_ALL)
     assert [one.action for one in made] == ["escalate"] * 3 + ["release"] * 8 + ["escalate"]
     assert found.report["defined_parts"] == [{"parts": list(PARTS), "n": 59}]
-    assert all(one.r_cal is None and one.r_raw is not None and one.calibrator == 1 for one in made[:3])
-    assert made[0].reason == (
-        "not calibrated: of this item C, V, F are defined, and the calibrator's labelled items have C, R, V, D, F (59): "
-        "label items like this one and fit a calibrator on them too"
+    assert all(
+        one.r_cal is None and one.r_raw is not None and one.calibrator == 1 for one in made[:3]
+    )
+    assert (
+        made[0].reason
+        == "not calibrated: of this item C, V, F are defined, and the calibrator's labelled items"
+        " have C, R, V, D, F (59): label items like this one and fit a calibrator on them too"
     )
     kept = decisions(store, "run-2")
-    assert kept["reason"].tolist()[:3] == [one.reason for one in made[:3]] and made[2].reason != made[0].reason
+    assert (
+        kept["reason"].tolist()[:3] == [one.reason for one in made[:3]]
+        and made[2].reason != made[0].reason
+    )
     assert json.loads(audit_table(store, what="decide")["after"].iloc[0])["release"] == 8
 
 
@@ -50,7 +57,10 @@ def test_an_item_whose_defined_parts_a_label_has_is_released(store: Store) -> No
     found = calibrate_runs(store, None, by="ann")
     made = decide_run(store, "run-2", by="ann", policy=RELEASE_ALL)
     assert [one.action for one in made][:3] == ["release", "release", "escalate"]
-    assert found.report["defined_parts"] == [{"parts": list(PARTS), "n": 59}, {"parts": ["C", "V", "F"], "n": 1}]
+    assert found.report["defined_parts"] == [
+        {"parts": list(PARTS), "n": 59},
+        {"parts": ["C", "V", "F"], "n": 1},
+    ]
     assert "C, R, V, D, F (59) or C, V, F (1)" in made[2].reason
 
 
@@ -66,8 +76,14 @@ def test_a_version_kept_without_its_defined_parts_takes_them_from_the_labels_it_
     forget_parts(store)
     pd.testing.assert_frame_equal(r_cal(store, table), before, check_exact=True)
     with store.writing() as connection:  # what is labelled later was not there at the fit
-        add_labels(connection, [Label("later", "run-2", "i-000", "zoe", "acceptable", True, datetime.now(UTC))])
-        add_labels(connection, [Label("turned", "run-1", "i-000", "zoe", "not_acceptable", True, datetime.now(UTC))])
+        add_labels(
+            connection,
+            [Label("later", "run-2", "i-000", "zoe", "acceptable", True, datetime.now(UTC))],
+        )
+        add_labels(
+            connection,
+            [Label("turned", "run-1", "i-000", "zoe", "not_acceptable", True, datetime.now(UTC))],
+        )
     pd.testing.assert_frame_equal(r_cal(store, table), before, check_exact=True)
 
 
@@ -78,18 +94,25 @@ def test_a_version_whose_defined_parts_cannot_be_known_releases_nothing(store: S
         connection.execute("UPDATE calibrators SET labels_digest = 'of labels that are gone'")
     made = decide_run(store, "run-1", by="ann", policy=RELEASE_ALL)
     assert {one.action for one in made} == {"escalate"} and made[0].r_cal is None
-    assert made[0].reason == (
-        "not calibrated: which parts the labelled items of calibrator 1 have cannot be known any more: fit one anew with "
-        "cotlab calibrate RUN"
+    assert (
+        made[0].reason
+        == "not calibrated: which parts the labelled items of calibrator 1 have cannot be known any"
+        " more: fit one anew with cotlab calibrate RUN"
     )
     calibrate_runs(store, ["run-1"], by="ann")
-    assert {one.action for one in decide_run(store, "run-1", by="ann", policy=RELEASE_ALL)[:-1]} == {"release"}
+    assert {
+        one.action for one in decide_run(store, "run-1", by="ann", policy=RELEASE_ALL)[:-1]
+    } == {"release"}
 
 
 def forget_parts(store: Store) -> None:
     """Leave the versions as they were kept before they had the sets of defined parts."""
     with store.writing() as connection:
-        for version, text in connection.execute("SELECT version, report FROM calibrators").fetchall():
+        for version, text in connection.execute(
+            "SELECT version, report FROM calibrators"
+        ).fetchall():
             report = json.loads(text)
             del report["defined_parts"]
-            connection.execute("UPDATE calibrators SET report = ? WHERE version = ?", [json.dumps(report), version])
+            connection.execute(
+                "UPDATE calibrators SET report = ? WHERE version = ?", [json.dumps(report), version]
+            )

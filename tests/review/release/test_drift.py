@@ -1,4 +1,5 @@
-"""Runs held against each other: an alert where features moved, none where they did not, and what follows from it."""
+"""Runs held against each other: an alert where features moved, none where they did not, and what
+follows from it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.review.release.drift import DriftCheck, NothingToCompare, drift_json, check_drift, drift_from_json, measure_drift, drift_series
+from cotlab.review.release.drift import (
+    DriftCheck,
+    NothingToCompare,
+    check_drift,
+    drift_from_json,
+    drift_json,
+    drift_series,
+    measure_drift,
+)
 from cotlab.review.release.reaudit import NothingReleased, quality, reaudit
 from cotlab.store.database import Store
 from cotlab.store.drift import drift_checks
@@ -35,8 +44,15 @@ def low(store: Store) -> DriftCheck:
 def test_two_samples_of_one_distribution_raise_no_alert(store: Store) -> None:
     found = measure_drift(store, ["ref"], ["same"], permutations=399)
     assert not found.alert and found.moved == [] and found.suggestion == "" and found.shared == 0
-    assert found.reason.startswith("No feature of 4 moved past KS 0.2 or PSI 0.2 by more than chance")
-    assert (found.joint.energy.p or 0) > 0.05 and [one.name for one in found.features] == ["r_raw", "C", "V", "D"]
+    assert found.reason.startswith(
+        "No feature of 4 moved past KS 0.2 or PSI 0.2 by more than chance"
+    )
+    assert (found.joint.energy.p or 0) > 0.05 and [one.name for one in found.features] == [
+        "r_raw",
+        "C",
+        "V",
+        "D",
+    ]
 
 
 def test_a_shift_raises_an_alert_that_names_the_features_and_the_way_out(low: DriftCheck) -> None:
@@ -49,9 +65,14 @@ def test_a_shift_raises_an_alert_that_names_the_features_and_the_way_out(low: Dr
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("ks", "psi", "alert"), [(0.2, 0.2, True), (1.0, 50.0, False)])
-def test_what_is_certain_but_small_is_no_alert(store: Store, ks: float, psi: float, alert: bool) -> None:
+def test_what_is_certain_but_small_is_no_alert(
+    store: Store, ks: float, psi: float, alert: bool
+) -> None:
     found = measure_drift(store, ["ref"], ["low"], ks=ks, psi=psi, permutations=399)
-    assert found.alert is alert and ("surely moved, but by less: r_raw, V" in found.reason) is not alert
+    assert (
+        found.alert is alert
+        and ("surely moved, but by less: r_raw, V" in found.reason) is not alert
+    )
 
 
 @pytest.mark.soak
@@ -61,10 +82,17 @@ def test_the_same_items_with_the_same_scores_have_not_moved(store: Store) -> Non
     assert all(one.drift.psi.value == 0 and one.drift.psi.p == 1 for one in found.features)
 
 
-def test_a_kept_check_is_read_as_it_was_and_nothing_in_it_is_no_number(store: Store, low: DriftCheck) -> None:
+def test_a_kept_check_is_read_as_it_was_and_nothing_in_it_is_no_number(
+    store: Store, low: DriftCheck
+) -> None:
     made = check_drift(store, ["ref"], ["low"], by="bo", features=["V", "D"], permutations=199)
     row = drift_checks(store, current="low").iloc[0]
-    assert (row["id"], row["reference"], row["current"], row["by_"]) == (made.id, ["ref"], ["low"], "bo") and row["alert"]
+    assert (row["id"], row["reference"], row["current"], row["by_"]) == (
+        made.id,
+        ["ref"],
+        ["low"],
+        "bo",
+    ) and row["alert"]
     assert drift_from_json(json.loads(row["result"])) == made
     told = json.dumps(drift_json(low), allow_nan=False)
     assert json.loads(told)["quality"]["brier"] is None and "no calibrator is in use" in told
@@ -75,30 +103,48 @@ def test_few_values_are_undefined_with_their_reason(store: Store, tmp_path: Path
     add_run(few, "ref", vectors(30, 1))
     add_run(few, "cur", vectors(15, 2), first=50)
     found = measure_drift(few, ["ref"], ["cur"], permutations=199)
-    assert not found.alert and found.features[0].drift.psi.value is None and found.joint.energy.value is None
+    assert (
+        not found.alert
+        and found.features[0].drift.psi.value is None
+        and found.joint.energy.value is None
+    )
     assert "30 and 15 defined values: it takes 20 in each" in found.reason
 
 
 @pytest.mark.parametrize(
     ("reference", "current", "more", "error", "said"),
     [
-        (["ref"], ["ref"], {}, ConfigError, "both sides"), ([], ["ref"], {}, ConfigError, "name one"),
-        (["ref"], ["nope"], {}, UnknownName, "nope"), (["ref"], ["low"], {"features": ["v"]}, UnknownName, "feature"),
+        (["ref"], ["ref"], {}, ConfigError, "both sides"),
+        ([], ["ref"], {}, ConfigError, "name one"),
+        (["ref"], ["nope"], {}, UnknownName, "nope"),
+        (["ref"], ["low"], {"features": ["v"]}, UnknownName, "feature"),
         (["ref"], ["low"], {"permutations": 99}, ConfigError, "can reject only from 160"),
         (["ref"], ["low"], {"ks": 0}, ConfigError, "above 0"),
         (["ref"], ["low"], {"features": ["bypass"]}, NothingToCompare, "--profile phase3"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_compared_is_one_message(
-    store: Store, reference: list[str], current: list[str], more: dict[str, float], error: type[Exception], said: str
+    store: Store,
+    reference: list[str],
+    current: list[str],
+    more: dict[str, float],
+    error: type[Exception],
+    said: str,
 ) -> None:
     with pytest.raises(error, match=said):
         measure_drift(store, reference, current, **more)  # type: ignore[arg-type]
 
 
 def test_a_series_goes_by_tags_as_numbers_or_by_time(store: Store) -> None:
-    assert drift_series(store, ["low", "same", "again"], "epoch") == [("epoch 2", ("same", "again")), ("epoch 10", ("low",))]
-    assert [runs for _, runs in drift_series(store, ["low", "ref", "same"], "time")] == [("ref",), ("same",), ("low",)]
+    assert drift_series(store, ["low", "same", "again"], "epoch") == [
+        ("epoch 2", ("same", "again")),
+        ("epoch 10", ("low",)),
+    ]
+    assert [runs for _, runs in drift_series(store, ["low", "ref", "same"], "time")] == [
+        ("ref",),
+        ("same",),
+        ("low",),
+    ]
     with pytest.raises(ConfigError, match="no tag of this name"):
         drift_series(store, ["low"], "season")
 
@@ -110,7 +156,11 @@ def test_released_items_are_drawn_for_another_look_and_no_others(store: Store) -
     decide(store, "low", actions)
     queue, n = reaudit(store, ["low"], 5, by="bo", seed=1)
     asked = queue_items(store, queue)
-    assert n == 5 and all(actions[item] == "release" for item in asked["item_id"]) and set(asked["run"]) == {"low"}
+    assert (
+        n == 5
+        and all(actions[item] == "release" for item in asked["item_id"])
+        and set(asked["run"]) == {"low"}
+    )
     assert queues(store).set_index("id").loc[queue, "kind"] == "audit"
     assert not asked["reason"].str.contains("release|r_cal").any()  # raters are told no score
     again, _ = reaudit(store, ["low"], 5, by="bo", seed=1)
@@ -143,8 +193,12 @@ def test_brier_since_the_fit_counts_later_labels_only(tmp_path: Path) -> None:
     assert quality(own, ["cur"]).reason.startswith("0 items")
     label(own, "cur", {f"i-{100 + k}": k % 2 == 0 for k in range(10, 50)})
     found = quality(own, ["cur"])
-    assert found.n == 40 and found.version == 1 and found.brier is not None and found.ece is not None
-    assert found.brier["lo"] <= found.brier["point"] <= found.brier["hi"] and found.worse  # right half of the time, at random
+    assert (
+        found.n == 40 and found.version == 1 and found.brier is not None and found.ece is not None
+    )
+    assert (
+        found.brier["lo"] <= found.brier["point"] <= found.brier["hi"] and found.worse
+    )  # right half of the time, at random
     assert found.fitted == 0.11 and found.band is not None
 
 
@@ -153,7 +207,9 @@ def test_what_the_fit_saw_is_not_new_when_it_is_labelled_again(tmp_path: Path) -
     for run in ("ref", "cur"):
         add_run(own, run, table)
         label(own, run, {f"i-{k:03}": True for k in range(30)})
-    calibrated(own, [v or 0.0 for v in table["r_raw"]], [k % 3 > 0 for k in range(60)], 0.11)  # on labels of ref
+    calibrated(
+        own, [v or 0.0 for v in table["r_raw"]], [k % 3 > 0 for k in range(60)], 0.11
+    )  # on labels of ref
     for run in ("ref", "cur"):
         label(own, run, {f"i-{k:03}": True for k in range(15, 45)}, rater="cy")
     assert quality(own, ["ref"]).n == 15 and quality(own, ["cur"]).n == 30

@@ -1,4 +1,5 @@
-"""A vendor's batch interface: one batch for what can be asked at once, each reply paid once, and nothing handed in twice."""
+"""A vendor's batch interface: one batch for what can be asked at once, each reply paid once, and
+nothing handed in twice."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.core.errors import BadReply, BudgetReached, ProviderError, RateLimited, Unauthorised, Unavailable, Unsupported
+from cotlab.core.errors import (
+    BadReply,
+    BudgetReached,
+    ProviderError,
+    RateLimited,
+    Unauthorised,
+    Unavailable,
+    Unsupported,
+)
 from cotlab.core.provider import Batching, BatchState, Provider
 from cotlab.core.requests import Complete, Failed, Request, Response, Usage
 from cotlab.run.transport import batches
@@ -33,13 +42,19 @@ Result = Response | ProviderError | None
 class Vendor:
     """Takes batches and keeps them, whatever becomes of those who handed them in.
 
-    ``result(text, n)`` is what the n-th asking of a text brings, None for nothing at all; a batch ends once ``ready`` is
-    set. The n-th ``submit`` raises what ``turns_away(n)`` gives, after it was taken where ``keeps`` is set.
+    ``result(text, n)`` is what the n-th asking of a text brings, None for nothing at all; a batch
+    ends once ``ready`` is set. The n-th ``submit`` raises what ``turns_away(n)`` gives, after it
+    was taken where ``keeps`` is set.
     """
 
     ref, answers = REF, frozenset({Complete.kind})
 
-    def __init__(self, result: Callable[[str, int], Result] = lambda text, n: Response("", "yes", usage=Usage(3, 2))) -> None:
+    def __init__(
+        self,
+        result: Callable[[str, int], Result] = lambda text, n: Response(
+            "", "yes", usage=Usage(3, 2)
+        ),
+    ) -> None:
         self.result, self.ready, self.keeps, self.finds = result, True, False, True
         self.turns_away: Callable[[int], ProviderError | None] = lambda n: None
         self.broken_finds = 0
@@ -70,13 +85,19 @@ class Vendor:
         self.broken_finds -= 1
         if self.broken_finds >= 0:
             raise Unavailable("no list today")
-        return next((key for key, (own, _) in self.batches.items() if own == name), None) if self.finds else None
+        return (
+            next((key for key, (own, _) in self.batches.items() if own == name), None)
+            if self.finds
+            else None
+        )
 
     async def poll(self, batch: str) -> BatchState:
         total = len(self.batches[batch][1])
         return BatchState(self.ready, total if self.ready else 0, total)
 
-    async def results(self, batch: str, requests: Sequence[Request]) -> Mapping[str, Response | ProviderError]:
+    async def results(
+        self, batch: str, requests: Sequence[Request]
+    ) -> Mapping[str, Response | ProviderError]:
         told: dict[str, Response | ProviderError] = {}
         for request in requests:
             text = text_of(request)
@@ -113,7 +134,9 @@ def log(tmp_path: Path) -> Iterator[ResponseLog]:
     log.close()
 
 
-def over(log: ResponseLog, vendor: Vendor, limits: Limits = LIMITS, price: Price = FREE) -> Dispatcher:
+def over(
+    log: ResponseLog, vendor: Vendor, limits: Limits = LIMITS, price: Price = FREE
+) -> Dispatcher:
     return Dispatcher("r", {REF: vendor}, {REF: price}, log, limits, Progress(), batch=True)
 
 
@@ -123,7 +146,8 @@ async def ask(dispatcher: Dispatcher, *texts: str) -> list[Response | Failed | B
 
 
 def left_by_a_killed_process(log: ResponseLog, vendor_id: str | None, *texts: str) -> None:
-    """What the log says after a kill −9: the batch is noted, its vendor's answer only where it was read."""
+    """What the log says after a kill −9: the batch is noted, its vendor's answer only where it was
+    read."""
     calls = [log.reserve(ask_for(text), "r", MOST, 10**6).call for text in texts]
     log.add_batch("r-before", "r", str(REF), [call for call in calls if call is not None])
     if vendor_id is not None:
@@ -148,7 +172,11 @@ async def test_what_all_items_ask_in_one_round_is_one_batch(log: ResponseLog) ->
     assert len(set(vendor.names)) == 2 and all(name.startswith("r-") for name in vendor.names)
     assert log.spend("r") == Spend(42 * 5, 0) and dispatcher.job.sent == 42
     assert log.open_batches("r", str(REF)) == []
-    assert dispatcher.progress.waiting_for == "" and dispatcher.progress.in_flight == 0 and not dispatcher.job.in_flight_keys
+    assert (
+        dispatcher.progress.waiting_for == ""
+        and dispatcher.progress.in_flight == 0
+        and not dispatcher.job.in_flight_keys
+    )
     again = Vendor()
     await ask(over(log, again), "first 3", "second for all")
     assert again.sizes == []  # what has a reply is not handed in
@@ -158,36 +186,61 @@ async def test_only_what_failed_goes_into_a_second_batch(log: ResponseLog) -> No
     def result(text: str, n: int) -> Result:
         if n:
             return Response("", "late", usage=Usage(3, 2))
-        return {"server": Unavailable("500"), "senseless": BadReply("no text"), "missing": None}.get(
-            text, Response("", "yes", usage=Usage(3, 2))
-        )
+        return {
+            "server": Unavailable("500"),
+            "senseless": BadReply("no text"),
+            "missing": None,
+        }.get(text, Response("", "yes", usage=Usage(3, 2)))
 
     vendor = Vendor(result)
     replies = await ask(over(log, vendor, price=PRICED), "a", "server", "b", "senseless", "missing")
-    assert [reply.text for reply in replies if isinstance(reply, Response)] == ["yes", "late", "yes", "late", "late"]
+    assert [reply.text for reply in replies if isinstance(reply, Response)] == [
+        "yes",
+        "late",
+        "yes",
+        "late",
+        "late",
+    ]
     assert [texts for _, texts in vendor.batches.values()] == [
-        ["a", "server", "b", "senseless", "missing"], ["server", "senseless"],  # what was missing came at a second reading
-    ]  # fmt: skip
-    assert log.spend("r") == Spend(5 * 5, PRICED.max_cost(ask_for("senseless")))  # it may have been billed
+        ["a", "server", "b", "senseless", "missing"],
+        ["server", "senseless"],  # what was missing came at a second reading
+    ]
+    assert log.spend("r") == Spend(
+        5 * 5, PRICED.max_cost(ask_for("senseless"))
+    )  # it may have been billed
 
 
 async def test_tries_come_to_an_end_and_what_no_try_helps_has_one(log: ResponseLog) -> None:
     errors = {"never": Unavailable("500"), "too long": Unsupported("400: too long")}
     vendor = Vendor(lambda text, n: errors.get(text, Response("", "yes")))
     limits = Limits(poll_s=0.01, first_wait_s=0.001, tries=3)
-    never, too_long, good = await ask(over(log, vendor, limits, PRICED), "never", "too long", "good")
-    assert isinstance(never, Failed) and (never.tries, never.error, never.unsupported) == (3, "500", False)
+    never, too_long, good = await ask(
+        over(log, vendor, limits, PRICED), "never", "too long", "good"
+    )
+    assert isinstance(never, Failed) and (never.tries, never.error, never.unsupported) == (
+        3,
+        "500",
+        False,
+    )
     assert isinstance(too_long, Failed) and (too_long.tries, too_long.unsupported) == (1, True)
     assert isinstance(good, Response) and vendor.sizes == [3, 1, 1]
-    assert log.spend("r").reserved == PRICED.max_cost(ask_for("good"))  # its reply came without a count; errors cost nothing
+    assert log.spend("r").reserved == PRICED.max_cost(
+        ask_for("good")
+    )  # its reply came without a count; errors cost nothing
 
 
-async def test_what_does_not_fit_the_budget_waits_for_the_batch_that_is_out(log: ResponseLog) -> None:
+async def test_what_does_not_fit_the_budget_waits_for_the_batch_that_is_out(
+    log: ResponseLog,
+) -> None:
     vendor = Vendor()
     dispatcher = over(log, vendor, Limits(poll_s=0.01, cap_micro=2 * MOST + 45), PRICED)
     replies = await ask(dispatcher, *map(str, range(5)))
     assert all(isinstance(reply, Response) for reply in replies)
-    assert vendor.sizes == [2, 2, 1]  # 2 reserves, then 10 paid and 2 reserves, then 20 paid and the last
+    assert vendor.sizes == [
+        2,
+        2,
+        1,
+    ]  # 2 reserves, then 10 paid and 2 reserves, then 20 paid and the last
     assert log.spend("r") == Spend(25, 0)
 
 
@@ -205,7 +258,9 @@ async def test_the_budget_is_reached_only_when_nothing_is_out(log: ResponseLog) 
     assert (told.spent, told.cap, vendor.sizes) == (5, 2 * MOST, [1])
 
 
-async def test_a_killed_process_s_batch_is_joined_and_nothing_in_it_is_asked_again(log: ResponseLog) -> None:
+async def test_a_killed_process_s_batch_is_joined_and_nothing_in_it_is_asked_again(
+    log: ResponseLog,
+) -> None:
     vendor = Vendor()
     left_by_a_killed_process(log, vendor.take("r-before", "0", "1", "2"), "0", "1", "2")
     dispatcher = over(log, vendor, price=PRICED)
@@ -236,11 +291,16 @@ async def test_a_batch_whose_number_was_never_read_is_found_by_its_name(log: Res
     vendor = Vendor()
     vendor.take("r-before", "0", "1")
     left_by_a_killed_process(log, None, "0", "1")
-    assert all(isinstance(reply, Response) for reply in await ask(over(log, vendor, price=PRICED), "0", "1"))
+    assert all(
+        isinstance(reply, Response)
+        for reply in await ask(over(log, vendor, price=PRICED), "0", "1")
+    )
     assert vendor.names == [] and log.spend("r") == Spend(10, 0)
 
 
-async def test_a_batch_that_cannot_be_found_stays_reserved_and_is_asked_anew(log: ResponseLog) -> None:
+async def test_a_batch_that_cannot_be_found_stays_reserved_and_is_asked_anew(
+    log: ResponseLog,
+) -> None:
     vendor = Vendor()
     vendor.finds = False
     left_by_a_killed_process(log, None, "0", "1")
@@ -250,7 +310,9 @@ async def test_a_batch_that_cannot_be_found_stays_reserved_and_is_asked_anew(log
     assert log.open_batches("r", str(REF)) == []
 
 
-async def test_a_run_that_stops_leaves_its_batch_and_the_next_process_takes_it_up(log: ResponseLog) -> None:
+async def test_a_run_that_stops_leaves_its_batch_and_the_next_process_takes_it_up(
+    log: ResponseLog,
+) -> None:
     vendor = Vendor()
     vendor.ready = False
     first = over(log, vendor, price=PRICED)
@@ -259,7 +321,11 @@ async def test_a_run_that_stops_leaves_its_batch_and_the_next_process_takes_it_u
     await first.drain()
     assert all(isinstance(told, asyncio.CancelledError) for told in await asked)
     (left,) = log.open_batches("r", str(REF))
-    assert left.vendor_id == "batch-0" and len(left.calls) == 2 and log.spend("r") == Spend(0, 2 * MOST)
+    assert (
+        left.vendor_id == "batch-0"
+        and len(left.calls) == 2
+        and log.spend("r") == Spend(0, 2 * MOST)
+    )
     vendor.ready = True
     replies = await ask(over(log, vendor, price=PRICED), "0", "1", "2")
     assert all(isinstance(reply, Response) for reply in replies)
@@ -296,13 +362,19 @@ async def test_a_batch_that_was_taken_though_its_answer_was_lost_is_not_handed_i
     log: ResponseLog, broken_finds: int
 ) -> None:
     vendor = Vendor()
-    vendor.turns_away, vendor.keeps, vendor.broken_finds = lambda n: Unavailable("cut off"), True, broken_finds
+    vendor.turns_away, vendor.keeps, vendor.broken_finds = (
+        lambda n: Unavailable("cut off"),
+        True,
+        broken_finds,
+    )
     replies = await ask(over(log, vendor, price=PRICED), "0", "1")
     assert all(isinstance(reply, Response) for reply in replies)
     assert len(vendor.names) == 1 and vendor.sizes == [2] and log.spend("r") == Spend(10, 0)
 
 
-async def test_a_batch_that_was_not_taken_is_handed_in_again_after_a_while(log: ResponseLog) -> None:
+async def test_a_batch_that_was_not_taken_is_handed_in_again_after_a_while(
+    log: ResponseLog,
+) -> None:
     vendor = Vendor()
     vendor.turns_away = lambda n: Unavailable("500") if n < 2 else None
     (reply,) = await ask(over(log, vendor, Limits(poll_s=0.01, first_wait_s=0.1), PRICED), "0")
@@ -312,9 +384,13 @@ async def test_a_batch_that_was_not_taken_is_handed_in_again_after_a_while(log: 
     assert log.spend("r") == Spend(5, 2 * MOST)  # each of the two may have been taken after all
 
 
-async def test_a_batch_that_is_rejected_whole_fails_its_requests_and_a_refused_key_the_run(log: ResponseLog) -> None:
+async def test_a_batch_that_is_rejected_whole_fails_its_requests_and_a_refused_key_the_run(
+    log: ResponseLog,
+) -> None:
     vendor = Vendor()
-    vendor.turns_away = lambda n: Unsupported("400: no such model") if n == 0 else Unauthorised("401")
+    vendor.turns_away = lambda n: (
+        Unsupported("400: no such model") if n == 0 else Unauthorised("401")
+    )
     told = await ask(over(log, vendor, price=PRICED), "0", "1")
     assert all(isinstance(one, Failed) and one.unsupported for one in told)
     told = await ask(over(log, vendor, price=PRICED), "0", "1")
@@ -332,7 +408,9 @@ async def test_a_vendor_that_breaks_lets_nobody_wait(log: ResponseLog) -> None:
     await dispatcher.drain()
 
 
-async def test_a_batch_after_replies_beyond_their_reserve_reserves_as_much_and_is_alone_at_the_vendor(log: ResponseLog) -> None:
+async def test_a_batch_after_replies_beyond_their_reserve_reserves_as_much_and_is_alone_at_the_vendor(
+    log: ResponseLog,
+) -> None:
     vendor = Vendor(lambda text, n: Response("", "yes", usage=Usage(20, 5_000)))
     learnt = MOST + 5_000
     dispatcher = over(log, vendor, Limits(poll_s=0.01, cap_micro=2 * 5_020 + 2 * learnt), PRICED)

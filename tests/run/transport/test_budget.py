@@ -33,18 +33,37 @@ def compat(url: str | None, name: str = "gpt-4o-mini") -> ModelRef:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:8000/v1", "http://localhost/v1", "http://[::1]:1/v1", "http://192.168.1.7/v1", "http://10.0.0.1",
-            "http://172.16.3.4:80", "http://box.local/v1", "http://api.localhost"],
-)  # fmt: skip
+    "url",
+    [
+        "http://127.0.0.1:8000/v1",
+        "http://localhost/v1",
+        "http://[::1]:1/v1",
+        "http://192.168.1.7/v1",
+        "http://10.0.0.1",
+        "http://172.16.3.4:80",
+        "http://box.local/v1",
+        "http://api.localhost",
+    ],
+)
 def test_a_private_address_is_free(url: str) -> None:
     assert is_private(url)
     assert price_of(compat(url, "any name")).free and price_of(compat(url, "any name")) == FREE
 
 
 @pytest.mark.parametrize(
-    "url", ["https://api.openai.com/v1", "http://8.8.8.8/v1", "https://localhost.example.com", "https://127.0.0.1.example.com/v1",
-            "https://example.com/127.0.0.1", "https://example.com#localhost", "https://localhost@example.com/", "", None],
-)  # fmt: skip
+    "url",
+    [
+        "https://api.openai.com/v1",
+        "http://8.8.8.8/v1",
+        "https://localhost.example.com",
+        "https://127.0.0.1.example.com/v1",
+        "https://example.com/127.0.0.1",
+        "https://example.com#localhost",
+        "https://localhost@example.com/",
+        "",
+        None,
+    ],
+)
 def test_any_other_address_is_not(url: str | None) -> None:
     assert not is_private(url)
 
@@ -57,7 +76,11 @@ def test_models_in_this_process_are_free(provider: str) -> None:
 def test_a_known_model_has_its_price_and_no_other() -> None:
     # genai-prices 0.2.3: gpt-4o-mini at OpenAI, 0.15 and 0.60 dollars a million tokens
     price = price_of(compat("https://api.openai.com/v1"))
-    assert (price.tokens_in, price.tokens_out, price.cached) == (Decimal("0.15"), Decimal("0.6"), Decimal("0.075"))
+    assert (price.tokens_in, price.tokens_out, price.cached) == (
+        Decimal("0.15"),
+        Decimal("0.6"),
+        Decimal("0.075"),
+    )
     assert price.cost(Usage(1_000_000, 1_000_000)) == 750_000
 
 
@@ -77,7 +100,11 @@ def test_an_unknown_price_is_an_error_and_never_zero_in_silence(ref: ModelRef) -
 
 
 def test_leave_to_run_unpriced_changes_nothing_where_a_price_is_known() -> None:
-    for ref in (ModelRef("openai", "gpt-4o-mini"), ModelRef("echo", "echo"), compat("http://127.0.0.1/v1")):
+    for ref in (
+        ModelRef("openai", "gpt-4o-mini"),
+        ModelRef("echo", "echo"),
+        compat("http://127.0.0.1/v1"),
+    ):
         assert price_of(ref, allow_unpriced=True) == price_of(ref) and price_of(ref).known
 
 
@@ -94,10 +121,22 @@ def test_part_of_a_micro_dollar_is_rounded_up() -> None:
 
 @given(RATES, RATES, TEXT, TEXT, TEXT, st.integers(1, 500), st.data())
 def test_no_reply_costs_more_than_its_reserve(
-    rate_in: Decimal, rate_out: Decimal, question: str, system: str, prefix: str, max_tokens: int, data: st.DataObject
+    rate_in: Decimal,
+    rate_out: Decimal,
+    question: str,
+    system: str,
+    prefix: str,
+    max_tokens: int,
+    data: st.DataObject,
 ) -> None:
     price = Price(rate_in, rate_out)
-    request = Complete(ModelRef("p", "m"), (Message("user", question),), system=system, prefix=prefix, max_tokens=max_tokens)
+    request = Complete(
+        ModelRef("p", "m"),
+        (Message("user", question),),
+        system=system,
+        prefix=prefix,
+        max_tokens=max_tokens,
+    )
     given_bytes = sum(len(text.encode()) for text in (question, system, prefix))
     # a token is at least one byte; a chat template adds a few tokens to each of at most three turns
     used = Usage(data.draw(st.integers(0, given_bytes + 30)), data.draw(st.integers(0, max_tokens)))
@@ -107,14 +146,18 @@ def test_no_reply_costs_more_than_its_reserve(
 
 @st.composite
 def prices(draw: st.DrawFn) -> Price:
-    """Any price: with and without one of its own for cached and for reasoning tokens, and for long inputs."""
+    """Any price: with and without one of its own for cached and for reasoning tokens, and for long
+    inputs."""
 
     def rates(**more: Any) -> Price:
         own = {name: draw(st.none() | RATES) for name in ("cached", "reasoning")}
         return Price(draw(RATES), draw(RATES), **own, **more)
 
     starts = draw(st.lists(st.integers(0, 1000), unique=True, max_size=3))
-    return rates(above=tuple((start, rates()) for start in sorted(starts)), headroom=draw(st.integers(0, 500)))
+    return rates(
+        above=tuple((start, rates()) for start in sorted(starts)),
+        headroom=draw(st.integers(0, 500)),
+    )
 
 
 @given(prices(), TEXT, st.integers(1, 500), st.data())
@@ -135,9 +178,13 @@ def test_each_kind_of_token_costs_its_own_price() -> None:
     assert price.cost(Usage(1000, 100)) == 2800  # 1000 · 2 + 100 · 8
     assert price.cost(Usage(1000, 100, cached=400)) == 2200  # 600 · 2 + 400 · 0.5 + 100 · 8
     assert price.cost(Usage(1000, 100, cached=400, reasoning=50)) == 2000  # … and 50 · 8 + 50 · 4
-    assert price.cost(Usage(1000, 100, cached=2000)) == 1300  # no more can be cached than was sent: 1000 · 0.5 + 100 · 8
+    assert (
+        price.cost(Usage(1000, 100, cached=2000)) == 1300
+    )  # no more can be cached than was sent: 1000 · 0.5 + 100 · 8
     plain = Price(Decimal(2), Decimal(8))
-    assert plain.cost(Usage(1000, 100, cached=400, reasoning=50)) == 2800  # without prices of their own: as any other
+    assert (
+        plain.cost(Usage(1000, 100, cached=400, reasoning=50)) == 2800
+    )  # without prices of their own: as any other
 
 
 @given(RATES, RATES, RATES, st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))
@@ -159,11 +206,15 @@ def test_what_was_cached_is_never_dearer_where_its_price_is_lower(
 )
 def test_what_costs_something_for_some_tokens_is_not_free(price: Price) -> None:
     assert not price.free and price.cost(Usage(200, 200, 200, 200)) == 200
-    assert price.max_cost(Complete(ModelRef("p", "m"), (Message("user", "q" * 200),), max_tokens=200)) >= 200
+    assert (
+        price.max_cost(Complete(ModelRef("p", "m"), (Message("user", "q" * 200),), max_tokens=200))
+        >= 200
+    )
 
 
 def test_tokens_that_a_model_may_use_unseen_are_reserved() -> None:
-    # genai-prices 0.2.3: gpt-5 at 1.25 and 10 dollars a million; it may reason for 8,192 tokens on top
+    # genai-prices 0.2.3: gpt-5 at 1.25 and 10 dollars a million; it may reason for 8,192 tokens on
+    # top
     ref = ModelRef("openai", "gpt-5")
     price, request = price_of(ref), Complete(ref, (Message("user", "q"),), max_tokens=64)
     assert price.headroom == 8192
@@ -172,7 +223,8 @@ def test_tokens_that_a_model_may_use_unseen_are_reserved() -> None:
 
 
 def test_a_long_input_has_the_price_of_long_inputs() -> None:
-    # genai-prices 0.2.3: gemini-2.5-pro at 1.25, 10 and, from the cache, 0.125; above 200,000 tokens 2.50, 15 and 0.25
+    # genai-prices 0.2.3: gemini-2.5-pro at 1.25, 10 and, from the cache, 0.125; above 200,000
+    # tokens 2.50, 15 and 0.25
     ref = ModelRef("google", "gemini-2.5-pro")
     price = price_of(ref)
     assert price.cost(Usage(200_000, 1_000)) == 260_000  # 250,000 + 10,000
@@ -186,13 +238,25 @@ def test_a_long_input_has_the_price_of_long_inputs() -> None:
 @pytest.mark.parametrize(
     ("ref", "batch_in", "batch_out"),
     [
-        (ModelRef("openai", "gpt-4o-mini"), Decimal("0.075"), Decimal("0.3")),  # half of 0.15 and 0.60
-        (ModelRef("anthropic", "claude-sonnet-4-5"), Decimal("1.5"), Decimal("7.5")),  # half of 3 and 15
+        (
+            ModelRef("openai", "gpt-4o-mini"),
+            Decimal("0.075"),
+            Decimal("0.3"),
+        ),  # half of 0.15 and 0.60
+        (
+            ModelRef("anthropic", "claude-sonnet-4-5"),
+            Decimal("1.5"),
+            Decimal("7.5"),
+        ),  # half of 3 and 15
     ],
 )
 def test_a_batch_costs_half(ref: ModelRef, batch_in: Decimal, batch_out: Decimal) -> None:
     price, usual = price_of(ref, batch=True), price_of(ref)
-    assert (price.tokens_in, price.tokens_out) == (batch_in, batch_out) == (usual.tokens_in / 2, usual.tokens_out / 2)
+    assert (
+        (price.tokens_in, price.tokens_out)
+        == (batch_in, batch_out)
+        == (usual.tokens_in / 2, usual.tokens_out / 2)
+    )
 
 
 def test_a_reserve_does_not_depend_on_what_was_asked_of_the_request_before() -> None:
@@ -222,15 +286,23 @@ def test_what_generates_nothing_reserves_its_text_only() -> None:
         ("yes", Usage(), Usage()),
     ],
 )
-def test_a_number_that_cannot_be_is_no_count(text: str | None, reported: Usage, usage: Usage) -> None:
+def test_a_number_that_cannot_be_is_no_count(
+    text: str | None, reported: Usage, usage: Usage
+) -> None:
     assert counted(Response("k", text, usage=reported)) == usage
 
 
-@given(prices(), st.lists(st.tuples(TEXT, st.integers(1, 50), COUNTS, COUNTS), max_size=6), TEXT, st.integers(1, 50))
+@given(
+    prices(),
+    st.lists(st.tuples(TEXT, st.integers(1, 50), COUNTS, COUNTS), max_size=6),
+    TEXT,
+    st.integers(1, 50),
+)
 def test_a_raised_reserve_is_enough_for_all_that_was_reported(
     price: Price, seen: list[tuple[str, int, int, int]], question: str, max_tokens: int
 ) -> None:
-    """A server that adds hidden tokens to each request, or makes replies of its own length: as many once more fit."""
+    """A server that adds hidden tokens to each request, or makes replies of its own length: as many
+    once more fit."""
     reserve = Reserve(price)
     for text, most, used_in, used_out in seen:
         before, made_most = reserve.most(request := asked(text, most)), most + price.headroom
@@ -248,9 +320,14 @@ def test_a_raised_reserve_is_enough_for_all_that_was_reported(
 def test_a_reserve_is_not_raised_by_what_it_covers() -> None:
     reserve = Reserve(Price(Decimal(1), Decimal(1)))
     request = asked("q", 10)
-    assert not reserve.learn(request, Usage(len(request.json_bytes), 10)) and not reserve.learn(request, Usage())
+    assert not reserve.learn(request, Usage(len(request.json_bytes), 10)) and not reserve.learn(
+        request, Usage()
+    )
     assert reserve.most(request) == reserve.price.max_cost(request)
-    assert reserve.learn(request, Usage(len(request.json_bytes), 11)) and (reserve.more_in, reserve.more_out) == (0, 11)
+    assert reserve.learn(request, Usage(len(request.json_bytes), 11)) and (
+        reserve.more_in,
+        reserve.more_out,
+    ) == (0, 11)
 
 
 def asked(text: str, max_tokens: int) -> Complete:

@@ -80,7 +80,10 @@ class Batcher:
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
         self.batches.append(len(requests))
-        return [Unsupported("'odd' is unknown") if "odd" in str(r) else Response(r.key, "yes") for r in requests]
+        return [
+            Unsupported("'odd' is unknown") if "odd" in str(r) else Response(r.key, "yes")
+            for r in requests
+        ]
 
     async def close(self) -> None:
         return None
@@ -93,7 +96,9 @@ def log(tmp_path: Path) -> Iterator[ResponseLog]:
     log.close()
 
 
-def over(log: ResponseLog, provider: Server | Batcher, limits: Limits = LIMITS, price: Price = FREE) -> Dispatcher:
+def over(
+    log: ResponseLog, provider: Server | Batcher, limits: Limits = LIMITS, price: Price = FREE
+) -> Dispatcher:
     return Dispatcher("r", {REF: provider}, {REF: price}, log, limits, Progress())
 
 
@@ -113,14 +118,21 @@ async def test_identical_requests_in_flight_are_one_call(log: ResponseLog) -> No
     replies = await ask_all(dispatcher, *["same"] * 50)
     assert server.calls == {"same": 1}
     assert len({id(reply) for reply in replies}) == 1
-    assert (dispatcher.job.sent, dispatcher.requested, dispatcher.progress.replies, dispatcher.progress.hits) == (1, 50, 50, 0)
+    assert (
+        dispatcher.job.sent,
+        dispatcher.requested,
+        dispatcher.progress.replies,
+        dispatcher.progress.hits,
+    ) == (1, 50, 50, 0)
 
 
 async def test_what_is_in_the_log_is_not_asked(log: ResponseLog) -> None:
     priced = Price(Decimal(1), Decimal(1))
     await ask_all(over(log, Server(), price=priced), "a", "b")
     server = Server()
-    dispatcher = over(log, server, replace(LIMITS, cap_micro=0), price=priced)  # a hit needs no money
+    dispatcher = over(
+        log, server, replace(LIMITS, cap_micro=0), price=priced
+    )  # a hit needs no money
     replies = await ask_all(dispatcher, "a", "b", "a")
     assert [reply.text for reply in replies if isinstance(reply, Response)] == ["yes"] * 3
     assert not server.calls
@@ -173,7 +185,9 @@ async def test_a_server_that_has_never_answered_ends_the_run(log: ResponseLog) -
     dispatcher = over(log, server)
     replies = await ask_all(dispatcher, *map(str, range(60)))
     assert all(isinstance(reply, Unavailable) for reply in replies)
-    assert server.calls.total() < 60 * MAX_TRIES_UNANSWERED  # the run ends with the first request whose tries are used up
+    assert (
+        server.calls.total() < 60 * MAX_TRIES_UNANSWERED
+    )  # the run ends with the first request whose tries are used up
     assert max(server.calls.values()) == MAX_TRIES_UNANSWERED
 
 
@@ -202,7 +216,9 @@ async def test_a_server_that_serves_slowly_loses_no_request(log: ResponseLog) ->
 
 
 async def test_a_server_that_only_limits_is_given_up(log: ResponseLog) -> None:
-    replies = await ask_all(over(log, server := Server(lambda n: RateLimited("429", 0.001))), "a", "b")
+    replies = await ask_all(
+        over(log, server := Server(lambda n: RateLimited("429", 0.001))), "a", "b"
+    )
     assert all(isinstance(reply, Failed) and reply.tries == MAX_429_ALONE for reply in replies)
     assert server.calls == {"a": MAX_429_ALONE, "b": MAX_429_ALONE}
 
@@ -255,12 +271,16 @@ async def test_draining_waits_for_what_was_sent_and_drops_the_rest(log: Response
 
 async def test_a_slow_call_times_out_and_stays_at_its_reserve(log: ResponseLog) -> None:
     price = Price(Decimal(1), Decimal(1))
-    (reply,) = await ask_all(over(log, Server(latency_s=9), replace(LIMITS, tries=2, timeout_s=0.01), price), "a")
+    (reply,) = await ask_all(
+        over(log, Server(latency_s=9), replace(LIMITS, tries=2, timeout_s=0.01), price), "a"
+    )
     assert isinstance(reply, TimedOut) and "no reply within" in str(reply)
     assert log.spend("r") == Spend(0, 2 * price.max_cost(ask_for("a")))
 
 
-async def test_refused_requests_cost_nothing_and_broken_ones_their_reserve(log: ResponseLog) -> None:
+async def test_refused_requests_cost_nothing_and_broken_ones_their_reserve(
+    log: ResponseLog,
+) -> None:
     price = Price(Decimal(1), Decimal(1))
     await ask_all(over(log, Server(lambda n: Unsupported("x")), price=price), "a")
     assert log.spend("r") == Spend(0, 0)
@@ -272,7 +292,9 @@ async def test_the_budget_stops_only_what_does_not_fit_alone(log: ResponseLog) -
     price = Price(Decimal(1), Decimal(1))  # a reply costs 5, its reserve some hundreds
     most = max(price.max_cost(ask_for(str(i))) for i in range(10))
     server = Server(latency_s=0.002)
-    dispatcher = over(log, server, replace(LIMITS, cap_micro=most + 45), price)  # room for one reserve at a time
+    dispatcher = over(
+        log, server, replace(LIMITS, cap_micro=most + 45), price
+    )  # room for one reserve at a time
     replies = await ask_all(dispatcher, *map(str, range(10)))
     assert all(isinstance(reply, Response) for reply in replies)
     assert server.most_at_once == 1
@@ -293,9 +315,14 @@ async def test_no_run_ever_reserves_more_than_its_cap(log: ResponseLog, fits: in
         nonlocal peak
         peak = max(peak, sum(log.spend("r")))
 
-    # the server says that each reply cost its whole reserve: all that was sent and the 10 tokens of the longest reply
-    server = Server(lambda n: watch(n) or Response("", "yes", usage=Usage(most - 10, 10)), latency_s=0.001)
-    replies = await ask_all(over(log, server, replace(LIMITS, cap_micro=cap), price), *(f"{i:02d}" for i in range(20)))
+    # the server says that each reply cost its whole reserve: all that was sent and the 10 tokens of
+    # the longest reply
+    server = Server(
+        lambda n: watch(n) or Response("", "yes", usage=Usage(most - 10, 10)), latency_s=0.001
+    )
+    replies = await ask_all(
+        over(log, server, replace(LIMITS, cap_micro=cap), price), *(f"{i:02d}" for i in range(20))
+    )
     assert sum(isinstance(reply, Response) for reply in replies) == fits
     assert sum(isinstance(reply, BudgetReached) for reply in replies) == 20 - fits
     assert peak == cap == log.spend("r").paid
@@ -305,7 +332,10 @@ async def test_waiting_requests_go_to_a_local_model_together(log: ResponseLog) -
     model = Batcher()
     dispatcher = over(log, model)
     replies = await ask_all(dispatcher, *map(str, range(BATCH + 10)), "odd")
-    assert model.batches == [153, 242]  # 1,536 tokens' work at first, then more, for it answers at once
+    assert model.batches == [
+        153,
+        242,
+    ]  # 1,536 tokens' work at first, then more, for it answers at once
     assert isinstance(replies[-1], Failed) and replies[-1].unsupported
     assert all(isinstance(reply, Response) for reply in replies[:-1])
     assert dispatcher.progress.in_flight == 0
@@ -334,9 +364,16 @@ async def test_a_local_model_that_breaks_lets_nobody_wait(log: ResponseLog) -> N
 
 async def test_a_redacted_run_keeps_no_words_of_an_error(tmp_path: Path) -> None:
     log = ResponseLog(tmp_path / "redacted.sqlite", redact=True)
-    dispatcher = over(log, Server(lambda n: BadReply("secret words") if n else None), replace(LIMITS, concurrency=1))
+    dispatcher = over(
+        log,
+        Server(lambda n: BadReply("secret words") if n else None),
+        replace(LIMITS, concurrency=1),
+    )
     _, reply = await ask_all(dispatcher, "good", "a")
-    assert isinstance(reply, Failed) and "secret" not in f"{reply.error} {dispatcher.progress.last_errors}"
+    assert (
+        isinstance(reply, Failed)
+        and "secret" not in f"{reply.error} {dispatcher.progress.last_errors}"
+    )
     assert "BadReply" in reply.error
     log.close()
 

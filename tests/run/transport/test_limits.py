@@ -1,4 +1,5 @@
-"""How hard a server is pressed: sends and tokens in any window, and calls in flight, whatever the order of arrivals."""
+"""How hard a server is pressed: sends and tokens in any window, and calls in flight, whatever the
+order of arrivals."""
 
 from __future__ import annotations
 
@@ -32,12 +33,19 @@ async def arrive(limit: SendLimit, after_s: float, unused: bool) -> float | None
     return None if unused else place
 
 
-@given(st.integers(1, 4), st.lists(st.tuples(st.floats(0, 2 * WINDOW_S), st.booleans()), min_size=1, max_size=8))
+@given(
+    st.integers(1, 4),
+    st.lists(st.tuples(st.floats(0, 2 * WINDOW_S), st.booleans()), min_size=1, max_size=8),
+)
 @settings(max_examples=25, deadline=None)
-def test_no_window_holds_more_sends_than_allowed(most: int, arrivals: list[tuple[float, bool]]) -> None:
+def test_no_window_holds_more_sends_than_allowed(
+    most: int, arrivals: list[tuple[float, bool]]
+) -> None:
     async def all_of_them() -> list[float | None]:
         limit = SendLimit(most, window_s=WINDOW_S)
-        return list(await asyncio.gather(*(arrive(limit, after_s, unused) for after_s, unused in arrivals)))
+        return list(
+            await asyncio.gather(*(arrive(limit, after_s, unused) for after_s, unused in arrivals))
+        )
 
     sent = sorted(place for place in asyncio.run(all_of_them()) if place is not None)
     assert len(sent) == sum(not unused for _, unused in arrivals)  # nobody waits for ever
@@ -54,7 +62,9 @@ def test_the_sends_of_an_earlier_process_count(most: int, ages_s: list[float], n
     began, sent = asyncio.run(go_on())
     ever = [*(began - age for age in ages_s), *sent]
     for place in sent:
-        assert sum(place - WINDOW_S + 1e-3 < other <= place for other in ever) <= most  # 1e-3: began a moment after it
+        assert (
+            sum(place - WINDOW_S + 1e-3 < other <= place for other in ever) <= most
+        )  # 1e-3: began a moment after it
 
 
 async def test_a_run_resumed_right_after_a_kill_waits_out_its_window(tmp_path: Path) -> None:
@@ -63,7 +73,10 @@ async def test_a_run_resumed_right_after_a_kill_waits_out_its_window(tmp_path: P
     for text, run in (("a", "r"), ("b", "r"), ("c", "r"), ("d", "r"), ("e", "another")):
         log.reserve(Complete(ModelRef("p", "m"), (Message("user", text),)), run, 0, 0)
     with sqlite3.connect(tmp_path / "log.sqlite") as rows:  # the first was sent 61 s ago
-        rows.execute("UPDATE calls SET at = ? WHERE id = 1", ((datetime.now(UTC) - timedelta(seconds=61)).isoformat(),))
+        rows.execute(
+            "UPDATE calls SET at = ? WHERE id = 1",
+            ((datetime.now(UTC) - timedelta(seconds=61)).isoformat(),),
+        )
     rows.close()
     ages_s = [age for age, _ in log.sends_since("r", 60)]
     log.close()
@@ -91,7 +104,9 @@ async def test_no_limit_never_waits() -> None:
         tokens.sent(await tokens.acquire(10**9))
 
 
-async def spend(limit: TokenLimit, after_s: float, most: int, really: int, replied_s: float) -> tuple[float, int, int]:
+async def spend(
+    limit: TokenLimit, after_s: float, most: int, really: int, replied_s: float
+) -> tuple[float, int, int]:
     """The time of a send, the most tokens that it could use, and those that its reply said it used."""
     await asyncio.sleep(after_s)
     entry = await limit.acquire(most)
@@ -103,16 +118,27 @@ async def spend(limit: TokenLimit, after_s: float, most: int, really: int, repli
 
 
 CALLS = st.lists(
-    st.tuples(st.floats(0, WINDOW_S), st.integers(1, 60), st.floats(0, 1), st.floats(0, 1.5 * WINDOW_S)), min_size=1, max_size=6
+    st.tuples(
+        st.floats(0, WINDOW_S), st.integers(1, 60), st.floats(0, 1), st.floats(0, 1.5 * WINDOW_S)
+    ),
+    min_size=1,
+    max_size=6,
 )
 
 
 @given(st.integers(20, 60), CALLS)
 @settings(max_examples=12, deadline=None)
-def test_no_window_holds_more_tokens_than_allowed(allowed: int, calls: list[tuple[float, int, float, float]]) -> None:
+def test_no_window_holds_more_tokens_than_allowed(
+    allowed: int, calls: list[tuple[float, int, float, float]]
+) -> None:
     async def all_of_them() -> list[tuple[float, int, int]]:
         limit = TokenLimit(allowed, WINDOW_S)
-        return await asyncio.gather(*(spend(limit, after, most, int(most * part), wait) for after, most, part, wait in calls))
+        return await asyncio.gather(
+            *(
+                spend(limit, after, most, int(most * part), wait)
+                for after, most, part, wait in calls
+            )
+        )
 
     sent = asyncio.run(all_of_them())
     for at, most, really in sent:
@@ -136,7 +162,11 @@ async def test_a_reply_frees_the_tokens_that_its_call_did_not_use() -> None:
 
 async def test_a_call_above_the_limit_goes_alone() -> None:
     limit, began = TokenLimit(10, window_s=0.1), time.monotonic()
-    for tokens, after_s in ((4, 0.0), (50, 0.1), (1, 0.2)):  # each once the one before it has left the window
+    for tokens, after_s in (
+        (4, 0.0),
+        (50, 0.1),
+        (1, 0.2),
+    ):  # each once the one before it has left the window
         entry = await limit.acquire(tokens)
         limit.sent(entry)
         assert entry[0] - began >= after_s
@@ -200,7 +230,8 @@ def test_in_flight_grows_by_one_a_round_of_replies() -> None:
     for _ in range(40):
         slots.succeeded()
         grew.append(slots.limit)
-    # each reply adds 1/limit, so half the limit's square grows by one: (9² - 8²)/2 = 8.5 replies, (10² - 8²)/2 = 18
+    # each reply adds 1/limit, so half the limit's square grows by one: (9² - 8²)/2 = 8.5 replies,
+    # (10² - 8²)/2 = 18
     assert (grew.index(9) + 1, grew.index(10) + 1, grew[-1]) == (9, 18, 10)
 
 
@@ -223,7 +254,9 @@ def test_in_flight_does_not_grow_while_the_server_rests(monkeypatch: pytest.Monk
     assert slots.limit == 10
 
 
-@given(st.lists(st.sampled_from(["reply", "429", "old 429", "500"]), max_size=60), st.integers(1, 20))
+@given(
+    st.lists(st.sampled_from(["reply", "429", "old 429", "500"]), max_size=60), st.integers(1, 20)
+)
 def test_the_limit_stays_between_one_and_the_most(events: list[str], most: int) -> None:
     slots = Concurrency(most)
     for event in events:
@@ -236,10 +269,16 @@ def test_the_limit_stays_between_one_and_the_most(events: list[str], most: int) 
         assert 1 <= slots.limit <= most
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=25), st.integers(1, 4))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=25),
+    st.integers(1, 4),
+)
 @settings(max_examples=50, deadline=None)
-def test_nobody_enters_beyond_the_limit_and_no_place_is_lost(workers: list[tuple[int, int, bool]], most: int) -> None:
-    """Each works for some turns of the loop, and some are cancelled after some turns, wherever they are then."""
+def test_nobody_enters_beyond_the_limit_and_no_place_is_lost(
+    workers: list[tuple[int, int, bool]], most: int
+) -> None:
+    """Each works for some turns of the loop, and some are cancelled after some turns, wherever they
+    are then."""
     slots = Concurrency(most)
 
     async def work(turns: int, limited: bool) -> None:

@@ -1,4 +1,5 @@
-"""One remote provider: who waits for whom after a 429, how often a request is tried, and what two limits allow together."""
+"""One remote provider: who waits for whom after a 429, how often a request is tried, and what two
+limits allow together."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ from cotlab.run.transport import remote as sender
 from cotlab.run.transport.budget import FREE, Price
 from cotlab.run.transport.dispatcher import Dispatcher
 from cotlab.run.transport.limits import Limits, SendLimit, TokenLimit
-from cotlab.run.transport.remote import MAX_429, MAX_429_ALONE, MAX_BAD_REPLIES, MAX_TRIES_UNANSWERED
+from cotlab.run.transport.remote import (
+    MAX_429,
+    MAX_429_ALONE,
+    MAX_BAD_REPLIES,
+    MAX_TRIES_UNANSWERED,
+)
 from cotlab.run.transport.reserve import PROVING_REPLIES, Reserve
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog, Spend
@@ -56,7 +62,9 @@ def log(tmp_path: Path) -> Iterator[ResponseLog]:
     log.close()
 
 
-async def test_a_429_holds_everybody_back_as_long_as_it_says_and_less_is_in_flight_then(log: ResponseLog) -> None:
+async def test_a_429_holds_everybody_back_as_long_as_it_says_and_less_is_in_flight_then(
+    log: ResponseLog,
+) -> None:
     turned_away = 0.0
 
     def outcome(n: int) -> RateLimited | None:
@@ -72,14 +80,20 @@ async def test_a_429_holds_everybody_back_as_long_as_it_says_and_less_is_in_flig
     assert all(isinstance(reply, Response) for reply in replies)
     after = [(at, at_once) for at, at_once in server.began if at >= turned_away]
     assert after[0][0] >= turned_away + 0.3
-    first_round = [at_once for at, at_once in after if at < after[0][0] + 0.015]  # before the first of them is answered
+    first_round = [
+        at_once for at, at_once in after if at < after[0][0] + 0.015
+    ]  # before the first of them is answered
     assert first_round == list(range(1, 9))  # 8 of 10
     assert dispatcher.progress.limited == 1
     assert dispatcher.progress.concurrency == 10  # 41 replies later it has grown again
 
 
-@pytest.mark.parametrize("error", [RateLimited("429", 30.0), RateLimited("429"), Unavailable("500")])
-async def test_a_retry_that_waits_is_dropped_at_once_when_the_run_stops(log: ResponseLog, error: ProviderError) -> None:
+@pytest.mark.parametrize(
+    "error", [RateLimited("429", 30.0), RateLimited("429"), Unavailable("500")]
+)
+async def test_a_retry_that_waits_is_dropped_at_once_when_the_run_stops(
+    log: ResponseLog, error: ProviderError
+) -> None:
     server = Server(lambda n: error if n else None)
     dispatcher = over(log, server, replace(LIMITS, first_wait_s=30.0))
     await dispatcher.ask(ask_for("first"))
@@ -88,11 +102,18 @@ async def test_a_retry_that_waits_is_dropped_at_once_when_the_run_stops(log: Res
     began = time.monotonic()
     await dispatcher.drain()
     assert time.monotonic() - began < 0.5
-    assert all(isinstance(told, asyncio.CancelledError) for told in await asyncio.gather(*waiting, return_exceptions=True))
+    assert all(
+        isinstance(told, asyncio.CancelledError)
+        for told in await asyncio.gather(*waiting, return_exceptions=True)
+    )
 
 
-@pytest.mark.parametrize("limits", [replace(LIMITS, per_minute=1), replace(LIMITS, tokens_per_minute=1)])
-async def test_what_waits_for_its_minute_is_dropped_at_once_when_the_run_stops(log: ResponseLog, limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [replace(LIMITS, per_minute=1), replace(LIMITS, tokens_per_minute=1)]
+)
+async def test_what_waits_for_its_minute_is_dropped_at_once_when_the_run_stops(
+    log: ResponseLog, limits: Limits
+) -> None:
     dispatcher = over(log, server := Server(), limits)
     await dispatcher.ask(ask_for("first"))
     waiting = asyncio.create_task(ask_all(dispatcher, "a", "b"))
@@ -113,9 +134,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ResponseLog]:
 FRESH = count()
 
 
-@given(st.lists(st.lists(st.sampled_from(list(ERRORS)), max_size=12), min_size=1, max_size=4), st.integers(1, 5))
+@given(
+    st.lists(st.lists(st.sampled_from(list(ERRORS)), max_size=12), min_size=1, max_size=4),
+    st.integers(1, 5),
+)
 @settings(max_examples=60, deadline=None)
-def test_no_request_is_sent_more_often_than_it_may_be(shared: ResponseLog, weather: list[list[str]], tries: int) -> None:
+def test_no_request_is_sent_more_often_than_it_may_be(
+    shared: ResponseLog, weather: list[list[str]], tries: int
+) -> None:
     """Whatever errors each request meets, in whatever order, after the server has answered once."""
     texts = {f"{next(FRESH)}": iter(errors) for errors in weather}
     met: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -142,7 +168,11 @@ def test_no_request_is_sent_more_often_than_it_may_be(shared: ResponseLog, weath
         assert failures <= tries and away <= MAX_429 and met[text]["senseless"] <= MAX_BAD_REPLIES
         assert isinstance(told, Response) == bool(met[text]["reply"])
         if isinstance(told, Failed):  # given up for a reason, and not sooner
-            assert failures == tries or away >= MAX_429_ALONE or met[text]["senseless"] == MAX_BAD_REPLIES
+            assert (
+                failures == tries
+                or away >= MAX_429_ALONE
+                or met[text]["senseless"] == MAX_BAD_REPLIES
+            )
 
 
 @pytest.mark.parametrize("error", [Unavailable("nobody there"), TimedOut("late")])
@@ -159,8 +189,12 @@ async def test_a_server_that_is_dead_ends_the_run_and_one_that_was_alive_does_no
 
 async def test_a_call_that_is_turned_away_costs_neither_money_nor_tokens(log: ResponseLog) -> None:
     server = Server(lambda n: RateLimited("429", 0.001) if n == 0 else None)
-    dispatcher = over(log, server, replace(LIMITS, tokens_per_minute=1), Price(Decimal(1), Decimal(1)))
-    reply = await asyncio.wait_for(dispatcher.ask(ask_for("a")), 5)  # alone over the limit, it may go while no other counts
+    dispatcher = over(
+        log, server, replace(LIMITS, tokens_per_minute=1), Price(Decimal(1), Decimal(1))
+    )
+    reply = await asyncio.wait_for(
+        dispatcher.ask(ask_for("a")), 5
+    )  # alone over the limit, it may go while no other counts
     assert isinstance(reply, Response) and server.calls == {"a": 2}
     assert log.spend("r") == Spend(5, 0)  # 3 tokens in and 2 out, at a dollar a million
 
@@ -178,10 +212,14 @@ async def test_a_resumed_run_counts_what_its_killed_process_sent(log: ResponseLo
 
 
 SMALL, LARGE, WINDOW_S, LATE_S = 1, 900, 0.25, 0.08
-"""Tokens of a reply; a window of both limits; how much later than its place a send may arrive on a slow machine."""
+"""Tokens of a reply; a window of both limits; how much later than its place a send may arrive on a
+slow machine."""
 
 
-@pytest.mark.parametrize("order", [(SMALL, SMALL, LARGE, LARGE), (SMALL, LARGE, LARGE, SMALL), (LARGE, LARGE, SMALL, SMALL)])
+@pytest.mark.parametrize(
+    "order",
+    [(SMALL, SMALL, LARGE, LARGE), (SMALL, LARGE, LARGE, SMALL), (LARGE, LARGE, SMALL, SMALL)],
+)
 async def test_a_limit_on_sends_and_one_on_tokens_hold_at_once(
     log: ResponseLog, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
 ) -> None:
@@ -222,15 +260,21 @@ async def test_after_a_reply_beyond_its_reserve_one_call_at_a_time_is_in_flight_
     assert all(isinstance(reply, Response) for reply in replies)
     at_once = [n for _, n in server.began]
     assert at_once[0] == 1 and max(at_once[1:4]) > 1  # the first call goes alone, then several do
-    landed = next(i for i in range(4, 60) if at_once[i : i + 3] == [1, 1, 1])  # all that were in flight have landed
+    landed = next(
+        i for i in range(4, 60) if at_once[i : i + 3] == [1, 1, 1]
+    )  # all that were in flight have landed
     alone = next(i for i, n in enumerate(at_once[landed:]) if n > 1)
-    assert PROVING_REPLIES - 5 <= alone <= PROVING_REPLIES + 1 and max(at_once[landed + alone :]) == 5
+    assert (
+        PROVING_REPLIES - 5 <= alone <= PROVING_REPLIES + 1 and max(at_once[landed + alone :]) == 5
+    )
     assert reserve_of(dispatcher).most(ask_for("00")) == PRICE.max_cost(ask_for("00")) + 5_000
 
 
 async def test_every_larger_reply_raises_the_reserve(log: ResponseLog) -> None:
     sizes = (500, 9_000, 700, 20_000)
-    dispatcher = over(log, Server(lambda n: Response("", "yes", usage=Usage(20, sizes[n]))), LIMITS, PRICE)
+    dispatcher = over(
+        log, Server(lambda n: Response("", "yes", usage=Usage(20, sizes[n]))), LIMITS, PRICE
+    )
     for i, most in enumerate((500, 9_000, 9_000, 20_000)):
         await dispatcher.ask(ask_for(str(i)))
         assert (reserve_of(dispatcher).more_in, reserve_of(dispatcher).more_out) == (0, most)
@@ -242,7 +286,9 @@ async def test_what_one_model_reports_raises_no_reserve_of_another(log: Response
     other = replace(REF, name="other")
     providers = {REF: Server(lambda n: LARGE_REPLY), other: Server()}
     for _ in range(2):  # and so in another process of the run
-        dispatcher = Dispatcher("r", providers, dict.fromkeys(providers, PRICE), log, LIMITS, Progress())
+        dispatcher = Dispatcher(
+            "r", providers, dict.fromkeys(providers, PRICE), log, LIMITS, Progress()
+        )
         await dispatcher.ask(ask_for("a"))
         reserves = dispatcher.job.reserves
         assert (reserves[REF].more_out, reserves[other].more_out) == (5_000, 0)

@@ -1,4 +1,5 @@
-"""Inspect logs, written by Inspect itself with its mock model, in a process of its own (it is slow and warns at its end)."""
+"""Inspect logs, written by Inspect itself with its mock model, in a process of its own (it is slow
+and warns at its end)."""
 
 from __future__ import annotations
 
@@ -60,7 +61,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
     made = tmp_path_factory.mktemp("logs")
     done = subprocess.run(
-        [sys.executable, "-c", WRITE_LOG, str(made)], capture_output=True, check=False, text=True, timeout=120, cwd=made
+        [sys.executable, "-c", WRITE_LOG, str(made)],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+        cwd=made,
     )
     assert done.returncode == 0, done.stderr
     next(made.glob("*.eval")).rename(made / "demo.eval")
@@ -74,13 +80,19 @@ def test_a_real_log(folder: Path, name: str) -> None:
     suite = import_inspect(folder / name, str.splitlines)
     assert suite.name == name.partition(".")[0]
     items = {item.id: item for item in suite.items}
-    assert sorted(items) == [f"{i}-epoch{e}" for i in ("3", "a", "b", "hidden", "silent") for e in (1, 2)]
+    assert sorted(items) == [
+        f"{i}-epoch{e}" for i in ("3", "a", "b", "hidden", "silent") for e in (1, 2)
+    ]
     reasoned, written, turns = items["a-epoch1"], items["b-epoch2"], items["3-epoch1"]
     assert (reasoned.question, reasoned.answer) == ("How many?", "5")
     assert reasoned.steps == (Step(0, "2 + 3 = 5."), Step(1, "So 5. " + "x" * 200))
     assert reasoned.meta == {
-        "model": "mockllm/model", "task": "demo", "sample_id": "a", "epoch": 1, "reply": "ANSWER: 5",
-    }  # fmt: skip
+        "model": "mockllm/model",
+        "task": "demo",
+        "sample_id": "a",
+        "epoch": 1,
+        "reply": "ANSWER: 5",
+    }
     assert written.question == "Two?\n\nA) one\nB) two"
     assert written.answer == "2"
     assert written.steps == (Step(0, "1 + 1 = 2."), Step(1, "Two it is."))
@@ -119,10 +131,12 @@ def hostile(folder: Path, path: Path, kind: str) -> None:
     else:
         path.write_bytes(
             {
-                "empty": b"", "text": b"hello", "cut": whole[: len(whole) // 2],
+                "empty": b"",
+                "text": b"hello",
+                "cut": whole[: len(whole) // 2],
                 "damaged": whole[:400] + bytes(64) + whole[464:],
             }[kind]
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.soak
@@ -158,12 +172,16 @@ def test_what_is_no_json_log(folder: Path, tmp_path: Path, data: bytes) -> None:
 
 
 @pytest.mark.soak
-def test_an_archive_that_unpacks_to_too_much(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_unpacks_to_too_much(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("cotlab.suites.importers.logs.MAX_UNPACKED_BYTES", 2**20)
     path = tmp_path / "bomb.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", bytes(2**21))
-    with pytest.raises(SuiteErrors, match="unpacks to 2,097,152 bytes, more than the 1,048,576 that are read"):
+    with pytest.raises(
+        SuiteErrors, match="unpacks to 2,097,152 bytes, more than the 1,048,576 that are read"
+    ):
         import_inspect(path, str.splitlines)
 
 
@@ -173,7 +191,9 @@ def test_no_file(tmp_path: Path) -> None:
         import_inspect(tmp_path / "absent.eval", str.splitlines)
 
 
-def test_without_inspect_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_inspect_the_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(MissingExtra, match="Inspect logs needs the package 'inspect-ai'"):
@@ -181,5 +201,13 @@ def test_without_inspect_the_package_is_named(tmp_path: Path, monkeypatch: pytes
 
 
 def test_importing_the_package_does_not_import_inspect() -> None:
-    code = "import sys, cotlab.suites; sys.exit(any(m in sys.modules for m in ('inspect_ai', 'torch', 'streamlit', 'duckdb')))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], timeout=60, check=False).returncode == 0
+    code = (
+        "import sys, cotlab.suites; sys.exit(any(m in sys.modules for m in ('inspect_ai', 'torch',"
+        " 'streamlit', 'duckdb')))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=Path(__file__).parents[3], timeout=60, check=False
+        ).returncode
+        == 0
+    )

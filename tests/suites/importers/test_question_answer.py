@@ -23,12 +23,17 @@ def fields(caught: pytest.ExceptionInfo[SuiteErrors]) -> list[tuple[int | None, 
 
 
 def test_gsm8k(tmp_path: Path) -> None:
-    answer = "He has 2*3=<<2*3=6>>6 bags.\n\nThat is $6*180.5=$<<6*180.5=1083>>1,083.\n#### -1,080.50 dollars"
+    answer = (
+        "He has 2*3=<<2*3=6>>6 bags.\n\nThat is $6*180.5=$<<6*180.5=1083>>1,083.\n#### -1,080.50"
+        " dollars"
+    )
     path = written(tmp_path / "test.jsonl", {"question": "How much?", "answer": answer, "level": 2})
     steps = (Step(0, "He has 2*3=6 bags."), Step(1, "That is $6*180.5=$1,083."))
     suite = import_gsm8k(path)
     assert suite.name == "test"
-    assert suite.items == (Item("test-0000", "How much?", "-1080.50 dollars", steps, meta={"level": 2}),)
+    assert suite.items == (
+        Item("test-0000", "How much?", "-1080.50 dollars", steps, meta={"level": 2}),
+    )
 
 
 def test_gsm8k_defects_are_told_at_once(tmp_path: Path) -> None:
@@ -42,20 +47,47 @@ def test_gsm8k_defects_are_told_at_once(tmp_path: Path) -> None:
     path = written(tmp_path / "t.jsonl", good, *bad, {"question": 3, "answer": 4}, [])
     with pytest.raises(SuiteErrors) as caught:
         import_gsm8k(path)
-    assert fields(caught) == [(k, "answer") for k in (2, 3, 4, 5)] + [(6, "question"), (6, "answer"), (7, "")]
+    assert fields(caught) == [(k, "answer") for k in (2, 3, 4, 5)] + [
+        (6, "question"),
+        (6, "answer"),
+        (7, ""),
+    ]
     assert [item.id for item in import_gsm8k(path, good_lines=True).items] == ["t-0000"]
 
 
 def test_qa_with_named_fields(tmp_path: Path) -> None:
     path = written(
         tmp_path / "qa.jsonl",
-        {"q": "Q1", "why": "One. Two. ", "a": "1", "nr": 7, "kind": "sum", "prompt": "P", "page": 3},
+        {
+            "q": "Q1",
+            "why": "One. Two. ",
+            "a": "1",
+            "nr": 7,
+            "kind": "sum",
+            "prompt": "P",
+            "page": 3,
+        },
         {"q": "Q2", "why": ["One", "Two"], "a": None, "nr": "x", "category": "c"},
         {"q": "Q3", "why": "One.", "a": 12, "nr": "y", "kind": None},
     )
-    suite = import_qa(path, split=lambda t: t.split(". "), question="q", chain="why", answer="a", id="nr", category="kind")
+    suite = import_qa(
+        path,
+        split=lambda t: t.split(". "),
+        question="q",
+        chain="why",
+        answer="a",
+        id="nr",
+        category="kind",
+    )
     assert suite.items == (
-        Item("7", "Q1", "1", (Step(0, "One"), Step(1, "Two")), "sum", {"source_prompt": "P", "page": 3}),
+        Item(
+            "7",
+            "Q1",
+            "1",
+            (Step(0, "One"), Step(1, "Two")),
+            "sum",
+            {"source_prompt": "P", "page": 3},
+        ),
         Item("x", "Q2", None, (Step(0, "One"), Step(1, "Two")), "", {"source_category": "c"}),
         Item("y", "Q3", "12", (Step(0, "One."),), "", {"kind": None}),
     )
@@ -72,18 +104,34 @@ def test_qa_without_chain_and_ids(tmp_path: Path) -> None:
 def test_qa_defects(tmp_path: Path) -> None:
     good = {"question": "Q", "chain": "One.", "answer": "1", "id": "a"}
     bad: list[dict[str, Any]] = [
-        {**good, "question": ""}, {**good, "chain": []}, {**good, "chain": ["One.", " "]}, {**good, "chain": 5},
-        {**good, "answer": 1.5}, {**good, "answer": True}, {**good, "id": None}, {"question": "Q"}, good,
-    ]  # fmt: skip
+        {**good, "question": ""},
+        {**good, "chain": []},
+        {**good, "chain": ["One.", " "]},
+        {**good, "chain": 5},
+        {**good, "answer": 1.5},
+        {**good, "answer": True},
+        {**good, "id": None},
+        {"question": "Q"},
+        good,
+    ]
     for i, one in enumerate(bad[:7]):
         one["id"] = None if one["id"] is None else f"b{i}"
     path = written(tmp_path / "qa.jsonl", good, *bad)
     with pytest.raises(SuiteErrors) as caught:
         import_qa(path, split=str.splitlines, id="id")
     assert fields(caught) == [
-        (2, "question"), (3, "chain"), (4, "chain[1]"), (5, "chain"), (6, "answer"), (7, "answer"), (8, "id"),
-        (9, "chain"), (9, "answer"), (9, "id"), (10, "item_id"),
-    ]  # fmt: skip
+        (2, "question"),
+        (3, "chain"),
+        (4, "chain[1]"),
+        (5, "chain"),
+        (6, "answer"),
+        (7, "answer"),
+        (8, "id"),
+        (9, "chain"),
+        (9, "answer"),
+        (9, "id"),
+        (10, "item_id"),
+    ]
     with pytest.raises(SuiteErrors, match="is missing; this line has question, chain, answer, id"):
         import_qa(path, split=str.splitlines, question="prompt")
 
@@ -102,10 +150,22 @@ def report(**changes: Any) -> dict[str, Any]:
         {"step_index": 0, "score": 0.25, "metric": "token_delta", "mode": "remove", "sample": 2},
     ]
     return {
-        "harness_version": "0.1.0", "model_id": "gpt-4o", "provider": "openai", "task_suite_hash": "ab" * 32,
-        "items": [{"item_id": "m-1", "step_scores": steps, "baseline_output": "18", "ablated_outputs": {"0": "9"}}],
-        "aggregate_rrr": 0.25, "aggregate_rrr_ci_lower": None, **changes,
-    }  # fmt: skip
+        "harness_version": "0.1.0",
+        "model_id": "gpt-4o",
+        "provider": "openai",
+        "task_suite_hash": "ab" * 32,
+        "items": [
+            {
+                "item_id": "m-1",
+                "step_scores": steps,
+                "baseline_output": "18",
+                "ablated_outputs": {"0": "9"},
+            }
+        ],
+        "aggregate_rrr": 0.25,
+        "aggregate_rrr_ci_lower": None,
+        **changes,
+    }
 
 
 def test_report(tmp_path: Path) -> None:
@@ -116,13 +176,25 @@ def test_report(tmp_path: Path) -> None:
     assert found.scores == (
         Score("accuracy_delta", "m-1", 1.0, step=0),
         Score("accuracy_delta", "m-1", None, step=1, status="refused", reason="the model refused"),
-        Score("accuracy_delta", "m-1", None, step=2, status="undefined", reason="the report gives no value"),
+        Score(
+            "accuracy_delta",
+            "m-1",
+            None,
+            step=2,
+            status="undefined",
+            reason="the report gives no value",
+        ),
         Score("token_delta", "m-1", 0.25, step=0, sample=2, facet=(("mode", "remove"),)),
     )
 
 
 def test_a_report_with_nan_has_undefined_scores(tmp_path: Path) -> None:
-    items = [{"item_id": "a", "step_scores": [{"step_index": 0, "score": float("nan"), "metric": "kl_divergence"}]}]
+    items = [
+        {
+            "item_id": "a",
+            "step_scores": [{"step_index": 0, "score": float("nan"), "metric": "kl_divergence"}],
+        }
+    ]
     path = tmp_path / "report.json"
     path.write_text(json.dumps(report(items=items, aggregate_rrr=float("nan")), indent=2))
     (score,) = import_faithcheck_report(path).scores
@@ -144,7 +216,9 @@ def test_a_report_with_nan_has_undefined_scores(tmp_path: Path) -> None:
         (report(aggregate_rrr=float("inf")), "aggregate_rrr", "Infinity is not JSON"),
     ],
 )
-def test_defects_of_a_report(data: bytes | dict[str, Any], field: str, says: str, tmp_path: Path) -> None:
+def test_defects_of_a_report(
+    data: bytes | dict[str, Any], field: str, says: str, tmp_path: Path
+) -> None:
     path = tmp_path / "report.json"
     path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
     with pytest.raises(SuiteErrors) as caught:
@@ -159,8 +233,16 @@ def test_defects_of_a_report(data: bytes | dict[str, Any], field: str, says: str
     [
         ({"step_index": -1, "score": 0, "metric": "m"}, ".step_index", "whole number from 0"),
         ({"step_index": 5, "score": 0, "metric": None}, ".metric", "must be a string"),
-        ({"step_index": 5, "score": 1.5, "metric": "m"}, ".score", "must lie in [0, 1]; found the number 1.5"),
-        ({"step_index": 5, "score": "1", "metric": "m"}, ".score", "must be a number or null; found text"),
+        (
+            {"step_index": 5, "score": 1.5, "metric": "m"},
+            ".score",
+            "must lie in [0, 1]; found the number 1.5",
+        ),
+        (
+            {"step_index": 5, "score": "1", "metric": "m"},
+            ".score",
+            "must be a number or null; found text",
+        ),
         (
             {"step_index": 0, "score": 0, "metric": "accuracy_delta"},
             "",
@@ -180,6 +262,10 @@ def test_defects_of_a_step_score(step: Any, key: str, says: str, tmp_path: Path)
 
 
 def test_missing_files(tmp_path: Path) -> None:
-    for call in (import_gsm8k, import_faithcheck_report, lambda p: import_qa(p, split=str.splitlines)):
+    for call in (
+        import_gsm8k,
+        import_faithcheck_report,
+        lambda p: import_qa(p, split=str.splitlines),
+    ):
         with pytest.raises(SuiteErrors, match="no such file"):
             call(tmp_path / "absent")

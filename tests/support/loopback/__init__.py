@@ -1,4 +1,5 @@
-"""OpenAI, Anthropic and Google on this machine: a server in its own process, scripted by the test that starts it."""
+"""OpenAI, Anthropic and Google on this machine: a server in its own process, scripted by the test
+that starts it."""
 
 from __future__ import annotations
 
@@ -32,15 +33,21 @@ class Loopback:
         """The address that clients of OpenAI are given."""
         return f"{self.root}/v1"
 
-    def script(self, *turns: Mapping[str, Any], then: Mapping[str, Any] | None = None, **more: Any) -> None:
-        """What the next calls get, one turn each, and ``then`` every later one. Forgets all that was before."""
+    def script(
+        self, *turns: Mapping[str, Any], then: Mapping[str, Any] | None = None, **more: Any
+    ) -> None:
+        """What the next calls get, one turn each, and ``then`` every later one. Forgets all that
+        was before."""
         body = json.dumps({"turns": turns, "then": then or {}, **more}).encode()
-        urllib.request.urlopen(urllib.request.Request(f"{self.root}/script", body), timeout=60).close()
+        urllib.request.urlopen(
+            urllib.request.Request(f"{self.root}/script", body), timeout=60
+        ).close()
 
     def seen(self) -> list[dict[str, Any]]:
         """Every call of a vendor's address since the script, lists and polls of batches too.
 
-        Each has ``method``, ``path``, ``headers`` (names in lower case), ``body``, ``at`` (time.time()) and ``monotonic``.
+        Each has ``method``, ``path``, ``headers`` (names in lower case), ``body``, ``at``
+        (time.time()) and ``monotonic``.
         """
         calls: list[dict[str, Any]] = self._told("seen")
         return calls

@@ -28,7 +28,9 @@ def _missing() -> Reply:
 def create(state: State, request: Request) -> Reply:
     asked = json.loads(request.body)
     state.saw(request, asked)
-    requests = [(told.get("custom_id"), told.get("params") or {}) for told in asked.get("requests") or ()]
+    requests = [
+        (told.get("custom_id"), told.get("params") or {}) for told in asked.get("requests") or ()
+    ]
     if why := _wrong([custom_id for custom_id, _ in requests]):
         return _json(anthropic_wire.invalid(why), 400)
     return _json(view(batches.start(state, "msgbatch", anthropic_wire, PATH, requests), request))
@@ -51,20 +53,32 @@ def view(batch: Batch, request: Request) -> dict[str, Any]:
     tally, ended = batch.tally(), batch.ended is not None
     url = f"http://{request.headers['host']}{PATH}/batches/{batch.id}/results"
     return {
-        "id": batch.id, "type": "message_batch", "archived_at": None, "cancel_initiated_at": _time(batch.cancelled),
-        "created_at": _time(batch.created), "ended_at": _time(batch.ended), "expires_at": _time(batch.created + 86400),
-        "processing_status": "ended" if ended else "in_progress" if batch.cancelled is None else "canceling",
+        "id": batch.id,
+        "type": "message_batch",
+        "archived_at": None,
+        "cancel_initiated_at": _time(batch.cancelled),
+        "created_at": _time(batch.created),
+        "ended_at": _time(batch.ended),
+        "expires_at": _time(batch.created + 86400),
+        "processing_status": (
+            "ended" if ended else "in_progress" if batch.cancelled is None else "canceling"
+        ),
         "request_counts": {
-            "processing": 0 if ended else len(batch.requests), "succeeded": tally["done"], "errored": tally["errored"],
-            "expired": tally["expired"], "canceled": tally["cancelled"],
+            "processing": 0 if ended else len(batch.requests),
+            "succeeded": tally["done"],
+            "errored": tally["errored"],
+            "expired": tally["expired"],
+            "canceled": tally["cancelled"],
         },
         "results_url": url if ended else None,
-    }  # fmt: skip
+    }
 
 
 def retrieve(state: State, request: Request, batch_id: str) -> Reply:
     state.saw(request, None)
-    return _json(view(state.batches[batch_id], request)) if batch_id in state.batches else _missing()
+    return (
+        _json(view(state.batches[batch_id], request)) if batch_id in state.batches else _missing()
+    )
 
 
 def listed(state: State, request: Request) -> Reply:
@@ -91,7 +105,10 @@ def results(state: State, request: Request, batch_id: str) -> Reply:
     batch = state.batches.get(batch_id)
     if batch is None or batch.ended is None:
         return _missing()
-    lines = (json.dumps({"custom_id": told.custom_id, "result": _result(told)}) for told in batches.shuffled(batch))
+    lines = (
+        json.dumps({"custom_id": told.custom_id, "result": _result(told)})
+        for told in batches.shuffled(batch)
+    )
     return Reply(200, "".join(f"{line}\n" for line in lines).encode(), "application/x-jsonl")
 
 

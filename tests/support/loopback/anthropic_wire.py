@@ -11,12 +11,24 @@ BLOCKS = False
 MODELS = ("claude-haiku-4-5", "claude-opus-4-7")
 _NO_PREFILL = re.compile(r"claude-((opus|sonnet)-4-[6-9](?!\d)|[a-z]+-5)")
 _NO_TEMPERATURE = re.compile(r"claude-([a-z]+-4-[7-9](?!\d)|[a-z]+-5)")
-_FINISH = {"safety": "refusal", "content_filter": "refusal", "length": "max_tokens", "stop": "end_turn"}
+_FINISH = {
+    "safety": "refusal",
+    "content_filter": "refusal",
+    "length": "max_tokens",
+    "stop": "end_turn",
+}
 _TYPES = {
-    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
-    404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 504: "timeout_error",
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
     529: "overloaded_error",
-}  # fmt: skip
+}
 
 
 def read(path: str, asked: dict[str, Any]) -> Ask:
@@ -35,7 +47,10 @@ def reject(asked: dict[str, Any], ask: Ask) -> dict[str, Any] | None:
     elif any(not stop.strip() for stop in asked.get("stop_sequences") or ()):
         why = "stop_sequences: each stop sequence must contain non-whitespace"
     elif ask.prefill and _NO_PREFILL.match(ask.model):
-        why = "This model does not support assistant message prefill. The conversation must end with a user message."
+        why = (
+            "This model does not support assistant message prefill. The conversation must end with"
+            " a user message."
+        )
     elif ask.prefill and ask.texts[-1] != ask.texts[-1].rstrip():
         why = "messages: final assistant content cannot end with trailing whitespace"
     elif "temperature" in asked and _NO_TEMPERATURE.match(ask.model):
@@ -49,7 +64,11 @@ def invalid(message: str) -> dict[str, Any]:
 
 def error(status: int, turn: dict[str, Any]) -> dict[str, Any]:
     kind = _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": "no", **turn.get("error", {})}, "request_id": "req_0"}
+    return {
+        "type": "error",
+        "error": {"type": kind, "message": "no", **turn.get("error", {})},
+        "request_id": "req_0",
+    }
 
 
 def reply(ask: Ask, turn: dict[str, Any], text: str | None, used: Used) -> dict[str, Any]:
@@ -60,21 +79,32 @@ def reply(ask: Ask, turn: dict[str, Any], text: str | None, used: Used) -> dict[
         blocks.append({"type": "text", "text": text, "citations": None})
     refused = bool(turn.get("refusal"))
     finish = "refusal" if refused else turn.get("finish", "end_turn")
-    details = {"type": "refusal", "category": None, "explanation": refusal_of(turn)} if refused else None
+    details = (
+        {"type": "refusal", "category": None, "explanation": refusal_of(turn)} if refused else None
+    )
     return {
-        "id": "msg_0", "type": "message", "role": "assistant", "model": ask.model, "content": blocks,
-        "stop_reason": _FINISH.get(finish, finish), "stop_sequence": None, "stop_details": details,
+        "id": "msg_0",
+        "type": "message",
+        "role": "assistant",
+        "model": ask.model,
+        "content": blocks,
+        "stop_reason": _FINISH.get(finish, finish),
+        "stop_sequence": None,
+        "stop_details": details,
         "usage": None if turn.get("usage", 0) is None else usage(used),
-    }  # fmt: skip
+    }
 
 
 def usage(used: Used) -> dict[str, Any]:
     """``input_tokens`` leaves out what came from the cache."""
     cached = used.cached or 0
     told: dict[str, Any] = {
-        "input_tokens": used.into - cached, "cache_read_input_tokens": cached, "cache_creation_input_tokens": 0,
-        "output_tokens": used.out, "service_tier": "standard",
-    }  # fmt: skip
+        "input_tokens": used.into - cached,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": used.out,
+        "service_tier": "standard",
+    }
     if used.reasoning is not None:
         told["output_tokens_details"] = {"thinking_tokens": used.reasoning}
     return told
@@ -82,8 +112,18 @@ def usage(used: Used) -> dict[str, Any]:
 
 def models(names: tuple[str, ...]) -> dict[str, Any]:
     listed = [
-        {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z", "lifecycle": "active"}
+        {
+            "type": "model",
+            "id": name,
+            "display_name": name,
+            "created_at": "2026-01-01T00:00:00Z",
+            "lifecycle": "active",
+        }
         for name in names
     ]
-    ends = {"first_id": names[0], "last_id": names[-1]} if names else {"first_id": None, "last_id": None}
+    ends = (
+        {"first_id": names[0], "last_id": names[-1]}
+        if names
+        else {"first_id": None, "last_id": None}
+    )
     return {"data": listed, "has_more": False, **ends}

@@ -55,15 +55,23 @@ def text_for(ask: Ask, turn: dict[str, Any], answers: dict[str, str]) -> str | N
 
 
 def written(ask: Ask, writer: dict[str, str]) -> str:
-    """What a model that always writes ``text`` says where a token is a word with the blanks before it.
+    """What a model that always writes ``text`` says where a token is a word with the blanks before
+    it.
 
-    ``prefix`` says what becomes of the start of its own turn: "continue", "echo" (given back before its continuation), "trim"
-    (continued, without the blanks around the reply) or "new" (a new turn). It continues another beginning with ``answer``.
+    ``prefix`` says what becomes of the start of its own turn: "continue", "echo" (given back before
+    its continuation), "trim" (continued, without the blanks around the reply) or "new" (a new
+    turn). It continues another beginning with ``answer``.
     """
     text, given = writer["text"], ask.texts[-1] if ask.prefill and writer["prefix"] != "new" else ""
     rest = text[len(given) :] if text.startswith(given) else writer["answer"]
     said = "".join(re.findall(r"\s*\S+", rest)[: ask.most])
-    return given + said if writer["prefix"] == "echo" else said.strip() if writer["prefix"] == "trim" else said
+    return (
+        given + said
+        if writer["prefix"] == "echo"
+        else said.strip()
+        if writer["prefix"] == "trim"
+        else said
+    )
 
 
 def refusal_of(turn: dict[str, Any]) -> str:
@@ -85,10 +93,19 @@ def in_openai_form(told: Any) -> bool:
 
 def _told(told: dict[str, Any]) -> Used:
     if in_openai_form(told):
-        prompt, reply = told.get("prompt_tokens_details") or {}, told.get("completion_tokens_details") or {}
-        told = {"in": told.get("prompt_tokens"), "out": told.get("completion_tokens"),
-                "cached": prompt.get("cached_tokens"), "reasoning": reply.get("reasoning_tokens")}  # fmt: skip
-    into, out, cached, reasoning = (_count(told.get(name)) for name in ("in", "out", "cached", "reasoning"))
+        prompt, reply = (
+            told.get("prompt_tokens_details") or {},
+            told.get("completion_tokens_details") or {},
+        )
+        told = {
+            "in": told.get("prompt_tokens"),
+            "out": told.get("completion_tokens"),
+            "cached": prompt.get("cached_tokens"),
+            "reasoning": reply.get("reasoning_tokens"),
+        }
+    into, out, cached, reasoning = (
+        _count(told.get(name)) for name in ("in", "out", "cached", "reasoning")
+    )
     return Used(into or 0, out or 0, cached, reasoning)
 
 

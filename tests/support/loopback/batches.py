@@ -1,4 +1,5 @@
-"""Batches as time goes by: each request is done at its share of the time, and one that a cancel overtakes is not."""
+"""Batches as time goes by: each request is done at its share of the time, and one that a cancel
+overtakes is not."""
 
 from __future__ import annotations
 
@@ -39,7 +40,11 @@ class Batch:
 
     def done_by_now(self) -> int:
         share = (self.ended or self.cancelled or time.time()) - self.created
-        return min(len(self.requests), int(len(self.requests) * share / self.seconds)) if self.seconds else len(self.requests)
+        return (
+            min(len(self.requests), int(len(self.requests) * share / self.seconds))
+            if self.seconds
+            else len(self.requests)
+        )
 
     def validating(self) -> bool:
         return time.time() - self.created < self.seconds / 4
@@ -48,18 +53,28 @@ class Batch:
         """How many ended in which way: done, errored, expired, cancelled."""
         told = {"done": 0, "errored": 0, "expired": 0, "cancelled": 0}
         for outcome in self.outcomes:
-            told["errored" if outcome.kind == "done" and outcome.status != 200 else outcome.kind] += 1
+            told[
+                "errored" if outcome.kind == "done" and outcome.status != 200 else outcome.kind
+            ] += 1
         return told
 
 
 def start(
-    state: State, prefix: str, wire: ModuleType, path: str, requests: Iterable[tuple[str, dict[str, Any]]], **facts: Any
+    state: State,
+    prefix: str,
+    wire: ModuleType,
+    path: str,
+    requests: Iterable[tuple[str, dict[str, Any]]],
+    **facts: Any,
 ) -> Batch:
     batch = Batch(
-        f"{prefix}_{len(state.batches) + 1:06}", wire, path,
+        f"{prefix}_{len(state.batches) + 1:06}",
+        wire,
+        path,
         [(custom_id, asked, state.note(path, asked)) for custom_id, asked in requests],
-        state.script.get("batch_s", 0.2), facts,
-    )  # fmt: skip
+        state.script.get("batch_s", 0.2),
+        facts,
+    )
     state.batches[batch.id] = batch
     asyncio.get_running_loop().call_later(batch.seconds, _end, state, batch)
     return batch
@@ -78,14 +93,18 @@ def _end(state: State, batch: Batch) -> None:
     reached = len(batch.requests) if batch.cancelled is None else batch.done_by_now()
     for at, (custom_id, asked, number) in enumerate(batch.requests):
         batch.outcomes.append(
-            _outcome(state, batch, custom_id, asked, number) if at < reached else Outcome(custom_id, "cancelled")
+            _outcome(state, batch, custom_id, asked, number)
+            if at < reached
+            else Outcome(custom_id, "cancelled")
         )
     batch.ended = time.time()
     if "finish" in batch.facts:
         batch.facts["finish"](state, batch)
 
 
-def _outcome(state: State, batch: Batch, custom_id: str, asked: dict[str, Any], number: int) -> Outcome:
+def _outcome(
+    state: State, batch: Batch, custom_id: str, asked: dict[str, Any], number: int
+) -> Outcome:
     draw = Random(f"{state.seed}/{number}/batch")
     if draw.random() < state.script.get("batch_expire", 0):
         return Outcome(custom_id, "expired")

@@ -36,19 +36,29 @@ class OpenAI:
         self.client = openai.AsyncOpenAI(base_url=server.base_url, api_key="k", max_retries=0)
 
     async def ask(self, *said: str, model: str = model, **more: Any) -> Said:
-        messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
-        return self.read(await self.client.chat.completions.create(model=model, messages=messages, **more))
+        messages = [
+            {"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)
+        ]
+        return self.read(
+            await self.client.chat.completions.create(model=model, messages=messages, **more)
+        )
 
     @staticmethod
     def read(reply: Any) -> Said:
         choice, used = reply.choices[0], reply.usage
         into, out = used.prompt_tokens_details, used.completion_tokens_details
         return Said(
-            choice.message.content, choice.finish_reason,
-            (used.prompt_tokens, used.completion_tokens, into.cached_tokens if into else 0, out.reasoning_tokens if out else 0),
+            choice.message.content,
+            choice.finish_reason,
+            (
+                used.prompt_tokens,
+                used.completion_tokens,
+                into.cached_tokens if into else 0,
+                out.reasoning_tokens if out else 0,
+            ),
             getattr(choice.message, "reasoning_content", None),
             bool(choice.message.refusal) or choice.finish_reason == "content_filter",
-        )  # fmt: skip
+        )
 
     async def names(self) -> list[str]:
         return [model.id async for model in self.client.models.list()]
@@ -64,8 +74,14 @@ class Anthropic:
         self.client = anthropic.AsyncAnthropic(base_url=server.root, api_key="k", max_retries=0)
 
     async def ask(self, *said: str, model: str = model, max_tokens: int = 50, **more: Any) -> Said:
-        messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
-        return self.read(await self.client.messages.create(model=model, messages=messages, max_tokens=max_tokens, **more))
+        messages = [
+            {"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)
+        ]
+        return self.read(
+            await self.client.messages.create(
+                model=model, messages=messages, max_tokens=max_tokens, **more
+            )
+        )
 
     @staticmethod
     def read(reply: Any) -> Said:
@@ -74,10 +90,12 @@ class Anthropic:
         used, cached = reply.usage, reply.usage.cache_read_input_tokens
         thinking = used.output_tokens_details.thinking_tokens if used.output_tokens_details else 0
         return Said(
-            "".join(texts) if texts else None, reply.stop_reason,
-            (used.input_tokens + cached, used.output_tokens, cached, thinking), "".join(thoughts) or None,
+            "".join(texts) if texts else None,
+            reply.stop_reason,
+            (used.input_tokens + cached, used.output_tokens, cached, thinking),
+            "".join(thoughts) or None,
             reply.stop_reason == "refusal",
-        )  # fmt: skip
+        )
 
     async def names(self) -> list[str]:
         return [model.id async for model in self.client.models.list()]
@@ -94,15 +112,22 @@ class Google:
     def __init__(self, server: Loopback, http: httpx2.AsyncClient | None = None) -> None:
         self.http = http
         once = types.HttpRetryOptions(attempts=1)
-        options = types.HttpOptions(base_url=server.root, retry_options=once, httpx_async_client=http)
+        options = types.HttpOptions(
+            base_url=server.root, retry_options=once, httpx_async_client=http
+        )
         self.client = genai.Client(api_key="k", http_options=options)
 
     async def ask(self, *said: str, model: str = model, **more: Any) -> Said:
         contents = [
-            types.Content(role=("user", "model")[at % 2], parts=[types.Part(text=text)]) for at, text in enumerate(said)
+            types.Content(role=("user", "model")[at % 2], parts=[types.Part(text=text)])
+            for at, text in enumerate(said)
         ]
         config = types.GenerateContentConfig(max_output_tokens=50, **more)
-        return self.read(await self.client.aio.models.generate_content(model=model, contents=contents, config=config))
+        return self.read(
+            await self.client.aio.models.generate_content(
+                model=model, contents=contents, config=config
+            )
+        )
 
     @staticmethod
     def read(reply: Any) -> Said:
@@ -121,7 +146,9 @@ class Google:
         texts = [part.text for part in parts if not part.thought]
         finish = candidate.finish_reason.value
         thought = "".join(part.text for part in parts if part.thought)
-        return Said("".join(texts) if texts else None, finish, counts, thought or None, finish == "SAFETY")
+        return Said(
+            "".join(texts) if texts else None, finish, counts, thought or None, finish == "SAFETY"
+        )
 
     async def names(self) -> list[str]:
         return [model.name async for model in await self.client.aio.models.list()]
@@ -134,22 +161,35 @@ class Google:
 
 
 STATUS_ERRORS = (openai.APIStatusError, anthropic.APIStatusError, google_errors.APIError)
-LOST = (openai.APIConnectionError, anthropic.APIConnectionError, httpx2.TransportError, aiohttp.ClientError)
+LOST = (
+    openai.APIConnectionError,
+    anthropic.APIConnectionError,
+    httpx2.TransportError,
+    aiohttp.ClientError,
+)
 Speaker = OpenAI | Anthropic | Google
 
 
 def lines_of(texts: Sequence[str], **more: Any) -> bytes:
     lines = [
-        {"custom_id": f"n{at}", "method": "POST", "url": "/v1/chat/completions",
-         "body": {"model": "m", "messages": [{"role": "user", "content": text}], **more}}
+        {
+            "custom_id": f"n{at}",
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": {"model": "m", "messages": [{"role": "user", "content": text}], **more},
+        }
         for at, text in enumerate(texts)
-    ]  # fmt: skip
+    ]
     return "\n".join(map(json.dumps, lines)).encode()
 
 
-async def openai_batch(client: openai.AsyncOpenAI, lines: bytes, wait: bool = True, **more: Any) -> Any:
+async def openai_batch(
+    client: openai.AsyncOpenAI, lines: bytes, wait: bool = True, **more: Any
+) -> Any:
     file = await client.files.create(file=("in.jsonl", lines), purpose="batch")
-    batch = await client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h", **more)
+    batch = await client.batches.create(
+        input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h", **more
+    )
     assert (file.bytes, batch.status) == (len(lines), "validating")
     return await ended(client, batch.id) if wait else batch
 
@@ -169,7 +209,12 @@ async def rows(client: openai.AsyncOpenAI, file_id: str | None) -> dict[str, Any
 
 
 def params(text: str, **more: Any) -> dict[str, Any]:
-    return {"model": Anthropic.model, "max_tokens": 9, "messages": [{"role": "user", "content": text}], **more}
+    return {
+        "model": Anthropic.model,
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": text}],
+        **more,
+    }
 
 
 async def results_of(client: anthropic.AsyncAnthropic, batch_id: str) -> dict[str, Any]:
@@ -177,4 +222,6 @@ async def results_of(client: anthropic.AsyncAnthropic, batch_id: str) -> dict[st
         if (await client.messages.batches.retrieve(batch_id)).processing_status == "ended":
             break
         await asyncio.sleep(0.02)
-    return {row.custom_id: row.result async for row in await client.messages.batches.results(batch_id)}
+    return {
+        row.custom_id: row.result async for row in await client.messages.batches.results(batch_id)
+    }

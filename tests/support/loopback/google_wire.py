@@ -11,9 +11,14 @@ BLOCKS = True
 MODELS = ("gemini-2.5-flash", "gemini-2.5-pro")
 _FINISH = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "end_turn": "STOP"}
 _STATUS = {
-    400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 504: "DEADLINE_EXCEEDED",
-}  # fmt: skip
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    504: "DEADLINE_EXCEEDED",
+}
 
 
 def read(path: str, asked: dict[str, Any]) -> Ask:
@@ -36,9 +41,17 @@ def invalid(message: str) -> dict[str, Any]:
 
 
 def error(status: int, turn: dict[str, Any]) -> dict[str, Any]:
-    told = {"code": status, "message": "no", "status": _STATUS.get(status, "UNAVAILABLE"), **turn.get("error", {})}
+    told = {
+        "code": status,
+        "message": "no",
+        "status": _STATUS.get(status, "UNAVAILABLE"),
+        **turn.get("error", {}),
+    }
     if "retry_delay" in turn:
-        retry = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": turn["retry_delay"]}
+        retry = {
+            "@type": "type.googleapis.com/google.rpc.RetryInfo",
+            "retryDelay": turn["retry_delay"],
+        }
         told["details"] = [*told.get("details", ()), retry]
     return {"error": told}
 
@@ -55,7 +68,9 @@ def reply(ask: Ask, turn: dict[str, Any], text: str | None, used: Used) -> dict[
 
 
 def _candidate(turn: dict[str, Any], text: str | None) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [{"text": turn["reasoning"], "thought": True}] if "reasoning" in turn else []
+    parts: list[dict[str, Any]] = (
+        [{"text": turn["reasoning"], "thought": True}] if "reasoning" in turn else []
+    )
     if text is not None:
         parts.append({"text": text})
     finish = turn.get("finish", "stop")
@@ -68,18 +83,27 @@ def _candidate(turn: dict[str, Any], text: str | None) -> dict[str, Any]:
 
 
 def _logprobs(listed: list[Any]) -> dict[str, Any]:
-    chosen = [{"token": token, "tokenId": 0, "logProbability": logprob} for token, logprob, _ in listed]
-    top = [{"candidates": [{"token": t, "tokenId": 0, "logProbability": p} for t, p in others]} for *_, others in listed]
+    chosen = [
+        {"token": token, "tokenId": 0, "logProbability": logprob} for token, logprob, _ in listed
+    ]
+    top = [
+        {"candidates": [{"token": t, "tokenId": 0, "logProbability": p} for t, p in others]}
+        for *_, others in listed
+    ]
     mean = sum(logprob for _, logprob, _ in listed) / len(listed)
-    return {"avgLogprobs": mean, "logprobsResult": {"chosenCandidates": chosen, "topCandidates": top}}
+    return {
+        "avgLogprobs": mean,
+        "logprobsResult": {"chosenCandidates": chosen, "topCandidates": top},
+    }
 
 
 def usage(used: Used) -> dict[str, Any]:
     """``candidatesTokenCount`` leaves out the thoughts."""
     told = {
-        "promptTokenCount": used.into, "candidatesTokenCount": used.out - (used.reasoning or 0),
+        "promptTokenCount": used.into,
+        "candidatesTokenCount": used.out - (used.reasoning or 0),
         "totalTokenCount": used.into + used.out,
-    }  # fmt: skip
+    }
     if used.cached is not None:
         told["cachedContentTokenCount"] = used.cached
     if used.reasoning is not None:
@@ -89,8 +113,14 @@ def usage(used: Used) -> dict[str, Any]:
 
 def models(names: tuple[str, ...]) -> dict[str, Any]:
     listed = [
-        {"name": f"models/{name}", "version": "001", "displayName": name, "inputTokenLimit": 1048576,
-         "outputTokenLimit": 65536, "supportedGenerationMethods": ["generateContent", "countTokens"]}
+        {
+            "name": f"models/{name}",
+            "version": "001",
+            "displayName": name,
+            "inputTokenLimit": 1048576,
+            "outputTokenLimit": 65536,
+            "supportedGenerationMethods": ["generateContent", "countTokens"],
+        }
         for name in names
-    ]  # fmt: skip
+    ]
     return {"models": listed}

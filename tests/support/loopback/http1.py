@@ -33,7 +33,8 @@ class Reply(NamedTuple):
 
 
 def take(buffer: bytearray) -> Request | None:
-    """The first whole request in the buffer, removed from it; None while some of it is still on its way."""
+    """The first whole request in the buffer, removed from it; None while some of it is still on its
+    way."""
     at = buffer.find(END)
     if at < 0:
         return None

@@ -1,4 +1,5 @@
-"""An organism behind llama.cpp's own HTTP server. usage: llama_cpp.py ORGANISM_FOLDER; prints its port, ends with its stdin."""
+"""An organism behind llama.cpp's own HTTP server. usage: llama_cpp.py ORGANISM_FOLDER; prints its
+port, ends with its stdin."""
 
 from __future__ import annotations
 
@@ -13,22 +14,32 @@ import xllamacpp
 from safetensors.numpy import load_file
 
 TEMPLATE = (
-    "{%- for m in messages -%}{%- if m.role == 'user' -%}{{ 'Q: ' + m.content.split('\\n\\n')[0] + '\\n' }}"
-    "{%- else -%}{{ m.content }}{%- endif -%}{%- endfor -%}"
+    "{%- for m in messages -%}{%- if m.role == 'user' -%}{{ 'Q: ' + m.content.split('\\n\\n')[0] +"
+    " '\\n' }}{%- else -%}{{ m.content }}{%- endif -%}{%- endfor -%}"
 )
 """As an organism reads a question: without the instructions below it."""
 NAMES = {
-    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
-}  # fmt: skip
+}
 
 
 def convert(folder: Path, path: Path) -> None:
-    """Write an organism as GGUF: its words are matched greedily, and every other printable character is the unknown word."""
+    """Write an organism as GGUF: its words are matched greedily, and every other printable
+    character is the unknown word."""
     config = json.loads((folder / "config.json").read_text())
     known: dict[str, int] = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
-    weights = {name: array.astype(np.float32) for name, array in load_file(folder / "model.safetensors").items()}
+    weights = {
+        name: array.astype(np.float32)
+        for name, array in load_file(folder / "model.safetensors").items()
+    }
     vocabulary = sorted(known, key=known.__getitem__)
     vocabulary += [f"<unused {n}>" for n in range(len(vocabulary), config["vocab_size"])]
     letters = [chr(code) for code in range(32, 127) if chr(code) not in known]
@@ -49,8 +60,15 @@ def convert(folder: Path, path: Path) -> None:
     out.add_file_type(gguf.LlamaFileType.ALL_F32)
     out.add_tokenizer_model("rwkv")
     words = [*vocabulary, *letters]
-    out.add_token_list([word.encode("unicode_escape").decode().replace("'", "\\'") for word in words])
-    out.add_token_types([gguf.TokenType.CONTROL if word[0] == "<" and word[1:] else gguf.TokenType.NORMAL for word in words])
+    out.add_token_list(
+        [word.encode("unicode_escape").decode().replace("'", "\\'") for word in words]
+    )
+    out.add_token_types(
+        [
+            gguf.TokenType.CONTROL if word[0] == "<" and word[1:] else gguf.TokenType.NORMAL
+            for word in words
+        ]
+    )
     out.add_eos_token_id(known["<eos>"])
     out.add_pad_token_id(known["<pad>"])
     out.add_unk_token_id(known["<unk>"])
@@ -61,8 +79,13 @@ def convert(folder: Path, path: Path) -> None:
     for layer in range(config["num_hidden_layers"]):
         for ours, theirs in NAMES.items():
             array = weights[f"model.layers.{layer}.{ours}.weight"]
-            if theirs in ("attn_q", "attn_k"):  # rotated in pairs of neighbours there, of halves here
-                halves = array.reshape(config["num_attention_heads"], 2, config["head_dim"] // 2, -1)
+            if theirs in (
+                "attn_q",
+                "attn_k",
+            ):  # rotated in pairs of neighbours there, of halves here
+                halves = array.reshape(
+                    config["num_attention_heads"], 2, config["head_dim"] // 2, -1
+                )
                 array = halves.swapaxes(1, 2).reshape(array.shape)
             out.add_tensor(f"blk.{layer}.{theirs}.weight", np.ascontiguousarray(array))
     out.write_header_to_file()

@@ -1,4 +1,5 @@
-"""A provider of OpenID Connect on loopback: discovery, authorisation code, token, keys. Whoever asks is logged in at once."""
+"""A provider of OpenID Connect on loopback: discovery, authorisation code, token, keys. Whoever
+asks is logged in at once."""
 
 from __future__ import annotations
 
@@ -30,10 +31,15 @@ class Provider:
     def discovery(self) -> dict[str, Any]:
         here = self.issuer
         return {
-            "issuer": here, "authorization_endpoint": f"{here}/authorize", "token_endpoint": f"{here}/token",
-            "jwks_uri": f"{here}/keys", "response_types_supported": ["code"], "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["RS256"], "scopes_supported": ["openid", "profile", "email"],
-        }  # fmt: skip
+            "issuer": here,
+            "authorization_endpoint": f"{here}/authorize",
+            "token_endpoint": f"{here}/token",
+            "jwks_uri": f"{here}/keys",
+            "response_types_supported": ["code"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["RS256"],
+            "scopes_supported": ["openid", "profile", "email"],
+        }
 
     def token(self, code: str) -> dict[str, Any]:
         now = int(time.time())
@@ -41,7 +47,12 @@ class Provider:
         if (nonce := self.nonces.pop(code)) is not None:
             claims["nonce"] = nonce
         signed = jwt.encode({"alg": "RS256", "kid": "one"}, claims, self.key)
-        return {"access_token": "unused", "token_type": "Bearer", "expires_in": 600, "id_token": signed}
+        return {
+            "access_token": "unused",
+            "token_type": "Bearer",
+            "expires_in": 600,
+            "id_token": signed,
+        }
 
 
 @contextmanager
@@ -57,7 +68,10 @@ def provider() -> Iterator[Provider]:
                 code = f"code-{len(told.nonces)}-{time.monotonic_ns()}"
                 told.nonces[code] = asked.get("nonce")
                 self.send_response(302)
-                self.send_header("Location", f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}")
+                self.send_header(
+                    "Location",
+                    f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}",
+                )
                 self.end_headers()
             elif parts.path == "/keys":
                 self._json({"keys": [told.key.as_dict(private=False)]})
@@ -69,7 +83,9 @@ def provider() -> Iterator[Provider]:
         def do_POST(self) -> None:
             body = parse_qs(self.rfile.read(int(self.headers.get("Content-Length", 0))).decode())
             basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
-            ours = self.headers.get("Authorization") == f"Basic {basic}" or body.get("client_secret") == [CLIENT_SECRET]
+            ours = self.headers.get("Authorization") == f"Basic {basic}" or body.get(
+                "client_secret"
+            ) == [CLIENT_SECRET]
             if not ours or body["code"][0] not in told.nonces:
                 self.send_error(401)
                 return

@@ -11,7 +11,12 @@ BLOCKS = False
 MODELS = ("gpt-4o-mini", "gpt-5-mini", "o4-mini")
 _REASONING = re.compile(r"o1|o3|o4|gpt-5(?!-chat)|gpt-6")
 _FINISH = {"safety": "content_filter", "max_tokens": "length", "end_turn": "stop"}
-_TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
+_TYPES = {
+    401: "authentication_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "server_error",
+}
 
 
 def read(path: str, asked: dict[str, Any]) -> Ask:
@@ -25,42 +30,78 @@ def reject(asked: dict[str, Any], ask: Ask) -> dict[str, Any] | None:
     """The error of a model that reasons for what it does not take."""
     if not _REASONING.match(ask.model):
         return None
-    for name, instead in (("max_tokens", " Use 'max_completion_tokens' instead."), ("logprobs", ""), ("stop", "")):
+    for name, instead in (
+        ("max_tokens", " Use 'max_completion_tokens' instead."),
+        ("logprobs", ""),
+        ("stop", ""),
+    ):
         if asked.get(name):
             message = f"Unsupported parameter: '{name}' is not supported with this model.{instead}"
             return invalid(message, "unsupported_parameter", name)
     if asked.get("temperature", 1) not in (1, None):
-        message = f"Unsupported value: 'temperature' does not support {asked['temperature']} with this model."
-        return invalid(f"{message} Only the default (1) value is supported.", "unsupported_value", "temperature")
+        message = (
+            f"Unsupported value: 'temperature' does not support {asked['temperature']} with this"
+            " model."
+        )
+        return invalid(
+            f"{message} Only the default (1) value is supported.",
+            "unsupported_value",
+            "temperature",
+        )
     return None
 
 
 def invalid(message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
+    return {
+        "error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    }
 
 
 def error(status: int, turn: dict[str, Any]) -> dict[str, Any]:
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    return {"error": {"message": "no", "type": kind, "param": None, "code": None, **turn.get("error", {})}}
+    return {
+        "error": {
+            "message": "no",
+            "type": kind,
+            "param": None,
+            "code": None,
+            **turn.get("error", {}),
+        }
+    }
 
 
 def reply(ask: Ask, turn: dict[str, Any], text: str | None, used: Used) -> dict[str, Any]:
-    message = {"role": "assistant", "content": text, "refusal": refusal_of(turn) if turn.get("refusal") else None}
+    message = {
+        "role": "assistant",
+        "content": text,
+        "refusal": refusal_of(turn) if turn.get("refusal") else None,
+    }
     if "reasoning" in turn:
         message["reasoning_content"] = turn["reasoning"]
     finish = turn.get("finish", "stop")
-    choice = {"index": 0, "message": message, "finish_reason": _FINISH.get(finish, finish), "logprobs": _logprobs(turn)}
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": _FINISH.get(finish, finish),
+        "logprobs": _logprobs(turn),
+    }
     told = turn.get("usage", 0)
     return {
-        "id": "c", "object": "chat.completion", "created": 0, "model": ask.model, "choices": [choice],
+        "id": "c",
+        "object": "chat.completion",
+        "created": 0,
+        "model": ask.model,
+        "choices": [choice],
         "usage": told if told is None or in_openai_form(told) else usage(used),
-    }  # fmt: skip
+    }
 
 
 def usage(used: Used) -> dict[str, Any]:
     told: dict[str, Any] = {
-        "prompt_tokens": used.into, "completion_tokens": used.out, "total_tokens": used.into + used.out,
-    }  # fmt: skip
+        "prompt_tokens": used.into,
+        "completion_tokens": used.out,
+        "total_tokens": used.into + used.out,
+    }
     if used.cached is not None:
         told["prompt_tokens_details"] = {"cached_tokens": used.cached}
     if used.reasoning is not None:
@@ -70,13 +111,19 @@ def usage(used: Used) -> dict[str, Any]:
 
 def _logprobs(turn: dict[str, Any]) -> dict[str, Any] | None:
     listed = [
-        {"token": token, "logprob": logprob, "bytes": None,
-         "top_logprobs": [{"token": t, "logprob": p, "bytes": None} for t, p in top]}
+        {
+            "token": token,
+            "logprob": logprob,
+            "bytes": None,
+            "top_logprobs": [{"token": t, "logprob": p, "bytes": None} for t, p in top],
+        }
         for token, logprob, top in turn.get("logprobs", ())
-    ]  # fmt: skip
+    ]
     return {"content": listed, "refusal": None} if listed else None
 
 
 def models(names: tuple[str, ...]) -> dict[str, Any]:
-    listed = [{"id": name, "object": "model", "created": 0, "owned_by": "loopback"} for name in names]
+    listed = [
+        {"id": name, "object": "model", "created": 0, "owned_by": "loopback"} for name in names
+    ]
     return {"object": "list", "data": listed}

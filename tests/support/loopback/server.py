@@ -1,30 +1,32 @@
-"""A server that speaks the wire protocols of OpenAI, Anthropic and Google and misbehaves on request; prints its port.
+"""A server that speaks the wire protocols of OpenAI, Anthropic and Google and misbehaves on
+request; prints its port.
 
-POST /script sets what happens from then on and forgets all that was before. Each call of a model takes the next of ``turns``
-and ``then`` once they are used up. What a turn may hold:
+POST /script sets what happens from then on and forgets all that was before. Each call of a model
+takes the next of ``turns`` and ``then`` once they are used up. What a turn may hold:
 
-    text, reasoning, refusal (words or true), finish, logprobs ([[token, logprob, [[token, logprob], ...]], ...])
-    usage            {"in", "out", "cached", "reasoning"}, each vendor gets its own fields; or OpenAI's own form, or null
-    reported         {"in", "out", ...}: what the reply says it used, where that is not what is billed
-    status           with error (merged into the vendor's form), headers, retry_delay ("2s", Google's RetryInfo)
-    body, type       sent as they are, with ``status``, which is 200 if not given
-    latency_s        before the reply
-    cut              half of the reply is sent and the connection closed; reset: nothing is sent; malformed: JSON cut short
+    text, reasoning, refusal (words or true), finish, logprobs ([[token, logprob, [[token, logprob],
+    ...]], ...]) usage            {"in", "out", "cached", "reasoning"}, each vendor gets its own
+    fields; or OpenAI's own form, or null reported         {"in", "out", ...}: what the reply says
+    it used, where that is not what is billed status           with error (merged into the vendor's
+    form), headers, retry_delay ("2s", Google's RetryInfo) body, type       sent as they are, with
+    ``status``, which is 200 if not given latency_s        before the reply cut              half of
+    the reply is sent and the connection closed; reset: nothing is sent; malformed: JSON cut short
 
 What else a script may hold:
 
-    latency_s, jitter_s   for every call; the jitter is drawn from 0 to this
-    answers               {part of what is asked: reply}, the first that fits
-    writer                {"text", "prefix", "answer"}: a model that writes one text (``asks.written``)
-    usage                 "random", or as in a turn; without it words are counted
-    prices                {"in", "out", "cached" (else as in)}: dollars a million tokens, as strings
-    bill_errors           500, 529 and reset calls are billed too
-    storm                 {"seed", "share", "kinds", "slow_s", "retry_after_s"}: some calls get no proper reply
-    batch_s, batch_errors, batch_expire   seconds that a batch takes; shares of its requests that fail and that expire
-    models                names to list, or {"status": ...} for a list that fails
-    seed, remember        for all that is drawn; false: /seen stays empty
+    latency_s, jitter_s   for every call; the jitter is drawn from 0 to this answers
+    {part of what is asked: reply}, the first that fits writer                {"text", "prefix",
+    "answer"}: a model that writes one text (``asks.written``) usage                 "random", or as
+    in a turn; without it words are counted prices                {"in", "out", "cached" (else as
+    in)}: dollars a million tokens, as strings bill_errors           500, 529 and reset calls are
+    billed too storm                 {"seed", "share", "kinds", "slow_s", "retry_after_s"}: some
+    calls get no proper reply batch_s, batch_errors, batch_expire   seconds that a batch takes;
+    shares of its requests that fail and that expire models                names to list, or
+    {"status": ...} for a list that fails seed, remember        for all that is drawn; false: /seen
+    stays empty
 
-GET /seen, /count, /spend and /keys_count tell what was asked and what it cost; /cpu the seconds of processor time so far.
+GET /seen, /count, /spend and /keys_count tell what was asked and what it cost; /cpu the seconds of
+processor time so far.
 """
 
 from __future__ import annotations
@@ -142,7 +144,12 @@ class Server:
         if found := find(request):
             handler, parts = found
             return handler(self.state, request, *parts)
-        return Reply(404, json.dumps(vendor(request).error(404, {"error": {"message": f"no {request.path}"}})).encode())
+        return Reply(
+            404,
+            json.dumps(
+                vendor(request).error(404, {"error": {"message": f"no {request.path}"}})
+            ).encode(),
+        )
 
     def start(self, script: dict[str, Any]) -> Reply:
         if why := wrong_with(script):
@@ -172,7 +179,8 @@ class Connection(asyncio.Protocol):
             self.busy = True
             try:
                 reply = self.server.answer(request)
-            except BaseException:  # a fault of this server: the client must not wait for ever, and the fault is to be seen
+            # a fault of this server: the client must not wait for ever, and the fault is to be seen
+            except BaseException:
                 self.transport.abort()
                 raise
             last = request.headers.get("connection", "").lower() == "close"
@@ -190,7 +198,9 @@ class Connection(asyncio.Protocol):
         if self.transport.is_closing():
             return
         if reply.reset:
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE
+            )
             self.transport.abort()
             return
         self.transport.write(http1.encode(reply))

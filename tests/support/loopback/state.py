@@ -17,13 +17,42 @@ from asks import Ask, Used
 from http1 import Reply, Request
 
 SCRIPT = {
-    "turns", "then", "storm", "latency_s", "jitter_s", "answers", "prices", "usage", "seed", "bill_errors", "batch_s",
-    "batch_errors", "batch_expire", "remember", "models", "writer",
-}  # fmt: skip
+    "turns",
+    "then",
+    "storm",
+    "latency_s",
+    "jitter_s",
+    "answers",
+    "prices",
+    "usage",
+    "seed",
+    "bill_errors",
+    "batch_s",
+    "batch_errors",
+    "batch_expire",
+    "remember",
+    "models",
+    "writer",
+}
 TURN = {
-    "latency_s", "text", "status", "headers", "error", "retry_delay", "body", "type", "cut", "reset", "malformed", "finish",
-    "refusal", "reasoning", "logprobs", "usage", "reported",
-}  # fmt: skip
+    "latency_s",
+    "text",
+    "status",
+    "headers",
+    "error",
+    "retry_delay",
+    "body",
+    "type",
+    "cut",
+    "reset",
+    "malformed",
+    "finish",
+    "refusal",
+    "reasoning",
+    "logprobs",
+    "usage",
+    "reported",
+}
 STORM = {"seed", "share", "kinds", "slow_s", "retry_after_s"}
 KINDS = ("429", "500", "529", "cut", "reset", "malformed", "shape", "slow")
 _FAILURES = {"status", "headers", "error", "body", "type", "cut", "reset", "malformed"}
@@ -38,7 +67,11 @@ class State:
         self.answers = script.get("answers") or {}
         self.remember = script.get("remember", True)
         self.seed = script.get("seed", self.storm.get("seed", 0))
-        told = (script.get("usage"), self.then.get("usage"), *(turn.get("usage") for turn in self.turns))
+        told = (
+            script.get("usage"),
+            self.then.get("usage"),
+            *(turn.get("usage") for turn in self.turns),
+        )
         self.draws = bool(script.get("jitter_s")) or "random" in told
         self.seen: list[dict[str, Any]] = []
         self.count = 0
@@ -50,10 +83,16 @@ class State:
 
     def saw(self, request: Request, body: Any) -> None:
         if self.remember:
-            self.seen.append({
-                "method": request.method, "path": request.path, "headers": request.headers, "body": body,
-                "at": time.time(), "monotonic": time.monotonic(),
-            })  # fmt: skip
+            self.seen.append(
+                {
+                    "method": request.method,
+                    "path": request.path,
+                    "headers": request.headers,
+                    "body": body,
+                    "at": time.time(),
+                    "monotonic": time.monotonic(),
+                }
+            )
 
     def note(self, path: str, asked: Any) -> int:
         """Counts a call and gives it its number."""
@@ -78,11 +117,18 @@ class State:
         if draw and (jitter := self.script.get("jitter_s")):
             delay += draw.random() * jitter
         return Reply(
-            status, body, turn.get("type", "application/json"), turn.get("headers") or {}, delay,
-            bool(turn.get("cut")), bool(turn.get("reset")),
-        )  # fmt: skip
+            status,
+            body,
+            turn.get("type", "application/json"),
+            turn.get("headers") or {},
+            delay,
+            bool(turn.get("cut")),
+            bool(turn.get("reset")),
+        )
 
-    def one_of_a_batch(self, wire: ModuleType, path: str, asked: dict[str, Any], number: int) -> tuple[int, dict[str, Any]]:
+    def one_of_a_batch(
+        self, wire: ModuleType, path: str, asked: dict[str, Any], number: int
+    ) -> tuple[int, dict[str, Any]]:
         """Status and body for a request of a batch, at half the price. No storm."""
         ask = wire.read(path, asked)
         if wrong := wire.reject(asked, ask):
@@ -104,10 +150,19 @@ class State:
         return _hit(turn, draw.choice(self.storm.get("kinds") or KINDS), self.storm)
 
     def _answer(
-        self, wire: ModuleType, ask: Ask, turn: dict[str, Any], draw: Random | None, half: bool = False
+        self,
+        wire: ModuleType,
+        ask: Ask,
+        turn: dict[str, Any],
+        draw: Random | None,
+        half: bool = False,
     ) -> tuple[int, dict[str, Any]]:
         writer = self.script.get("writer")
-        text = asks.written(ask, writer) if writer and "text" not in turn else asks.text_for(ask, turn, self.answers)
+        text = (
+            asks.written(ask, writer)
+            if writer and "text" not in turn
+            else asks.text_for(ask, turn, self.answers)
+        )
         used = asks.used_for(turn.get("usage", self.script.get("usage")), ask, text, draw)
         if wire.BLOCKS and turn.get("refusal") and turn.get("finish") != "safety":
             used = used._replace(out=0, reasoning=None)
@@ -116,7 +171,9 @@ class State:
             self._bill(used, half)
         if "reported" in turn:
             used = asks.used_for(turn["reported"], ask, text, draw)
-        return status, wire.error(status, turn) if "status" in turn else wire.reply(ask, turn, text, used)
+        return status, (
+            wire.error(status, turn) if "status" in turn else wire.reply(ask, turn, text, used)
+        )
 
     def _is_billed(self, status: int, turn: dict[str, Any]) -> bool:
         if status >= 500 or (status < 400 and turn.get("reset")):
@@ -131,12 +188,19 @@ class State:
         tokens[2] += used.out
 
     def spend(self) -> Fraction:
-        """Micro-dollars, exact: a price in dollars a million tokens is one in micro-dollars a token."""
+        """Micro-dollars, exact: a price in dollars a million tokens is one in micro-dollars a
+        token."""
         prices = self.script.get("prices")
         if not prices:
             return Fraction(0)
-        each = [Fraction(prices[name]) for name in ("in", "cached" if "cached" in prices else "in", "out")]
-        full, half = (sum(map(Fraction.__mul__, each, map(Fraction, self.tokens[cheap]))) for cheap in (False, True))
+        each = [
+            Fraction(prices[name])
+            for name in ("in", "cached" if "cached" in prices else "in", "out")
+        ]
+        full, half = (
+            sum(map(Fraction.__mul__, each, map(Fraction, self.tokens[cheap])))
+            for cheap in (False, True)
+        )
         return full + half / 2
 
 
@@ -144,7 +208,11 @@ def _hit(turn: dict[str, Any], kind: str, storm: dict[str, Any]) -> dict[str, An
     turn = {name: value for name, value in turn.items() if name not in _FAILURES}
     if kind == "429":
         after = storm.get("retry_after_s", 0.2)
-        return turn | {"status": 429, "headers": {"Retry-After": str(after)}, "retry_delay": f"{after}s"}
+        return turn | {
+            "status": 429,
+            "headers": {"Retry-After": str(after)},
+            "retry_delay": f"{after}s",
+        }
     if kind in ("500", "529"):
         return turn | {"status": int(kind)}
     if kind == "shape":
@@ -158,6 +226,8 @@ def wrong_with(script: Mapping[str, Any]) -> str:
     """What a script says that nothing would read; empty where all is known."""
     turns = [*(script.get("turns") or ()), script.get("then") or {}]
     storm = script.get("storm") or {}
-    unknown = {*script} - SCRIPT | {name for turn in turns for name in turn} - TURN | {*storm} - STORM
+    unknown = (
+        {*script} - SCRIPT | {name for turn in turns for name in turn} - TURN | {*storm} - STORM
+    )
     unknown |= {*storm.get("kinds", ())} - {*KINDS}
     return f"unknown: {', '.join(sorted(unknown))}" if unknown else ""

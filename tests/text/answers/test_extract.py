@@ -1,6 +1,7 @@
 """What replies answer and which answers are the same: by hand, by law, and under hostile text.
 
-Every expected value follows from the rule named in the comment of its group; arithmetic is beside it.
+Every expected value follows from the rule named in the comment of its group; arithmetic is beside
+it.
 """
 
 from __future__ import annotations
@@ -103,13 +104,19 @@ def test_final_answer_by_hand(reply: str, answer: str | None) -> None:
 
 SAME = [
     # numbers
-    "1,080 = 1080 = 1080.0 = 1.08e3 = 1 080 = 1\u2009080 = 1’080 = 1{,}080 = \\boxed{1080} = 1.08 × 10^3",
+    (
+        "1,080 = 1080 = 1080.0 = 1.08e3 = 1 080 = 1\u2009080 = 1’080 = 1{,}080 = \\boxed{1080} ="
+        " 1.08 × 10^3"
+    ),
     "1,00,000 = 100000",
     "-5 = −5 = minus five = negative 5 = - 5",
     "1/2 = 0.5 = \\frac{1}{2} = \\dfrac12 = ½ = $\\frac{1}{2}$ = half = one half = .5",
     "-\\frac{3}{4} = -0.75",
     "1 1/2 = 1½ = 1.5 = 3/2 = 1\\frac{1}{2} = one and a half",
-    "18 = eighteen = 18. = **18** = $18$ = +18 = x=18 = The answer is 18. = 9*2=18 = about 18 = \\boxed{18}",
+    (
+        "18 = eighteen = 18. = **18** = $18$ = +18 = x=18 = The answer is 18. = 9*2=18 = about 18 ="
+        " \\boxed{18}"
+    ),
     "21 = twenty-one = Twenty One",
     "105 = one hundred and five = one hundred five",
     "2300000 = two million three hundred thousand = 2.3 million = 2.3M",
@@ -133,7 +140,10 @@ SAME = [
     "5 pounds = £5",
     "5 pounds = 5 lbs",
     # dates and times
-    "2024-03-05 = March 5, 2024 = 5 March 2024 = Mar 5th, 2024 = Tuesday, March 5, 2024 = the 5th of March 2024",
+    (
+        "2024-03-05 = March 5, 2024 = 5 March 2024 = Mar 5th, 2024 = Tuesday, March 5, 2024 = the"
+        " 5th of March 2024"
+    ),
     "March 5 = March 5, 2024",
     "03/05/2024 = 3/5/2024",
     "13/05/2024 = May 13, 2024 = 05/13/2024",
@@ -230,7 +240,9 @@ def test_different(a: str, b: str) -> None:
     assert same_answer(b, a) is False
 
 
-@pytest.mark.parametrize("nothing", ["", "  ", "...", "**", None, "I don't know", "I can't answer that."])
+@pytest.mark.parametrize(
+    "nothing", ["", "  ", "...", "**", None, "I don't know", "I can't answer that."]
+)
 def test_nothing_to_compare_is_none(nothing: str | None) -> None:
     assert same_answer(nothing, "18") is None
     assert same_answer("18", nothing) is None
@@ -245,15 +257,60 @@ def test_equations_give_their_right_side() -> None:
 
 FRAGMENTS = st.lists(
     st.sampled_from(
-        ["18", "1,080", "0.5", "50", "%", "$", "€", " km", " m^2", " eggs", "½", "\\frac{1}{2}", "(", ")",
-        "{", "}", ", ", "B", "(B) ", "kitchen",
-         " = ", "x", "-", "+", "/", ":", " ", "yes", "no ", "March 5, 2024", "3:30 PM", "03/05/2024",
-         "one hundred ", "two thirds", "a ", "the ",
-         "\\text{", "\\boxed{", "The answer is ", "not ", "A: ", "#### ", "\n", ". ", "é", "e\u0301",
-         "I don't know", '"answer": ', '"']
+        [
+            "18",
+            "1,080",
+            "0.5",
+            "50",
+            "%",
+            "$",
+            "€",
+            " km",
+            " m^2",
+            " eggs",
+            "½",
+            "\\frac{1}{2}",
+            "(",
+            ")",
+            "{",
+            "}",
+            ", ",
+            "B",
+            "(B) ",
+            "kitchen",
+            " = ",
+            "x",
+            "-",
+            "+",
+            "/",
+            ":",
+            " ",
+            "yes",
+            "no ",
+            "March 5, 2024",
+            "3:30 PM",
+            "03/05/2024",
+            "one hundred ",
+            "two thirds",
+            "a ",
+            "the ",
+            "\\text{",
+            "\\boxed{",
+            "The answer is ",
+            "not ",
+            "A: ",
+            "#### ",
+            "\n",
+            ". ",
+            "é",
+            "e\u0301",
+            "I don't know",
+            '"answer": ',
+            '"',
+        ]
     ),
     max_size=8,
-).map("".join)  # fmt: skip
+).map("".join)
 ANY = st.one_of(FRAGMENTS, st.text(max_size=40))
 
 
@@ -271,7 +328,16 @@ def test_reflexive_or_none(a: str) -> None:
     assert found is None or (found.strip() and same_answer(found, found) in (True, None))
 
 
-FORMS = ("{}", "{:,}", "{}.0", "\\boxed{{{}}}", "The answer is {}.", "#### {:,}", "{} apples", "so = {}")
+FORMS = (
+    "{}",
+    "{:,}",
+    "{}.0",
+    "\\boxed{{{}}}",
+    "The answer is {}.",
+    "#### {:,}",
+    "{} apples",
+    "so = {}",
+)
 
 
 @given(st.integers(-(10**12), 10**12), st.sampled_from(FORMS))
@@ -318,5 +384,6 @@ same_answer("(" * 900 + "1, 2" + ")" * 900, "[" * 900 + "1, 2" + "]" * 900)
 
 @pytest.mark.soak
 def test_hostile_answers_end() -> None:
-    """Long digits, powers, nested brackets, half-open markers: nothing is evaluated, no search goes back over the text."""
+    """Long digits, powers, nested brackets, half-open markers: nothing is evaluated, no search goes
+    back over the text."""
     subprocess.run([sys.executable, "-c", HOSTILE], check=True, timeout=90)

@@ -1,4 +1,5 @@
-"""A changed number and its recomputed answer: by hand, and against the word problems' own arithmetic."""
+"""A changed number and its recomputed answer: by hand, and against the word problems' own
+arithmetic."""
 
 from __future__ import annotations
 
@@ -11,7 +12,11 @@ from cotlab.suites.wordproblems import GAIN, make_suite
 from cotlab.text.arithmetic.recompute import ChangedQuestion, change_number
 
 QUESTION = "Each of 12 hives holds 9 frames, and 15 spare ones hang in a shed. How many are there?"
-STEPS = ("The hives hold 12 × 9 = 108 frames.", "Adding the spares gives 108 + 15 = 123.", "There are 123.")
+STEPS = (
+    "The hives hold 12 × 9 = 108 frames.",
+    "Adding the spares gives 108 + 15 = 123.",
+    "There are 123.",
+)
 
 
 def test_a_changed_number_goes_through_the_equations() -> None:
@@ -44,7 +49,9 @@ def test_a_changed_number_goes_through_the_equations() -> None:
         ("About 10 / 3?", ("10 / 3 ≈ 3.33.",), "3.33", "rounds"),
     ],
 )
-def test_why_an_answer_cannot_be_recomputed(question: str, steps: tuple[str, ...], answer: str | None, why: str) -> None:
+def test_why_an_answer_cannot_be_recomputed(
+    question: str, steps: tuple[str, ...], answer: str | None, why: str
+) -> None:
     made = change_number(question, steps, answer, random.Random(1))
     assert isinstance(made, str) and why in made
 
@@ -52,8 +59,12 @@ def test_why_an_answer_cannot_be_recomputed(question: str, steps: tuple[str, ...
 def test_word_problems_are_recomputed_as_their_own_arithmetic_does() -> None:
     made_of = 0
     for item in make_suite(120, seed=11).items:
-        made = change_number(item.question, [step.text for step in item.steps], item.answer, random.Random(item.id))
-        again = change_number(item.question, [step.text for step in item.steps], item.answer, random.Random(item.id))
+        made = change_number(
+            item.question, [step.text for step in item.steps], item.answer, random.Random(item.id)
+        )
+        again = change_number(
+            item.question, [step.text for step in item.steps], item.answer, random.Random(item.id)
+        )
         assert made == again
         if isinstance(made, str):
             continue

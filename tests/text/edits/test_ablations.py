@@ -9,13 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotlab.suites.wordproblems import HIGHEST, PIECE, STYLES, Stated, make_problem, step_text, vocabulary
+from cotlab.suites.wordproblems import (
+    HIGHEST,
+    PIECE,
+    STYLES,
+    Stated,
+    make_problem,
+    step_text,
+    vocabulary,
+)
 from cotlab.text.edits.ablations import corrupt_step, filler_for, paraphrase_step
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 SEEDS = st.integers(0, 10**6)
 TEXTS = st.text(max_size=40) | st.from_regex(
-    r"(?:Step \d: |\d\. |- )?[A-Za-z ]{0,12}\d{1,4}(?:[.,]\d{1,3})?[ =a-z.]{0,9}\d{0,4}", fullmatch=True
+    r"(?:Step \d: |\d\. |- )?[A-Za-z ]{0,12}\d{1,4}(?:[.,]\d{1,3})?[ =a-z.]{0,9}\d{0,4}",
+    fullmatch=True,
 )
 
 
@@ -23,7 +32,10 @@ TEXTS = st.text(max_size=40) | st.from_regex(
 def organism_steps(draw: st.DrawFn) -> tuple[str, Stated]:
     before, after = draw(st.integers(0, HIGHEST)), draw(st.integers(0, HIGHEST))
     stated = Stated(before, draw(st.sampled_from([-9, -1, 1, 9])), after)
-    return step_text(draw(st.integers(1, 6)), stated, "apples", draw(st.sampled_from(STYLES))), stated
+    return (
+        step_text(draw(st.integers(1, 6)), stated, "apples", draw(st.sampled_from(STYLES))),
+        stated,
+    )
 
 
 def every(text: str) -> set[str | None]:
@@ -34,7 +46,8 @@ def every_paraphrase(text: str) -> set[str | None]:
     return {paraphrase_step(text, random.Random(seed)) for seed in range(40)}
 
 
-# --- corrupt: what is stated changes --------------------------------------------------------------------
+# --- corrupt: what is stated changes
+# --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -45,11 +58,23 @@ def every_paraphrase(text: str) -> set[str | None]:
         ("x = 0.5", {f"x = {n}" for n in (0.3, 0.4, 0.6, 0.7)}),  # decimals in their last place
         ("It takes .5 hours", {f"It takes .{n} hours" for n in (3, 4, 6, 7)}),
         ("It costs $1,080.", {f"It costs $1,0{n}." for n in (78, 79, 81, 82)}),
-        ("It costs $999.", {"It costs $997.", "It costs $998.", "It costs $1000.", "It costs $1001."}),
-        ("The roots are 1,2,3", {f"The roots are 1,2,{n}" for n in (1, 2, 4, 5)}),  # a list, not 123
+        (
+            "It costs $999.",
+            {"It costs $997.", "It costs $998.", "It costs $1000.", "It costs $1001."},
+        ),
+        (
+            "The roots are 1,2,3",
+            {f"The roots are 1,2,{n}" for n in (1, 2, 4, 5)},
+        ),  # a list, not 123
         ("n = -2", {"n = -0", "n = -1", "n = -3", "n = -4"}),
-        ("He eats 16 - 3 = 13 eggs on day 2.", {f"He eats 16 - 3 = {n} eggs on day 2." for n in (11, 12, 14, 15)}),
-        ("3 * 4 = 12, so 12 are left.", {f"3 * 4 = 12, so {n} are left." for n in (10, 11, 13, 14)}),
+        (
+            "He eats 16 - 3 = 13 eggs on day 2.",
+            {f"He eats 16 - 3 = {n} eggs on day 2." for n in (11, 12, 14, 15)},
+        ),
+        (
+            "3 * 4 = 12, so 12 are left.",
+            {f"3 * 4 = 12, so {n} are left." for n in (10, 11, 13, 14)},
+        ),
         ("x = 5, so the total is 17.", {f"x = 5, so the total is {n}." for n in (15, 16, 18, 19)}),
         ("5 + 3 = <<5+3=8>>8 eggs", {f"5 + 3 = <<5+3={n}>>{n} eggs" for n in (6, 7, 9, 10)}),
     ],
@@ -68,7 +93,10 @@ def test_the_stated_number_moves_by_one_or_two(text: str, changed: set[str]) -> 
         ("Birds can't fly.", "Birds can fly."),
         ("It won’t rain.", "It will rain."),
         ("They weren't there, and it was late.", "They were there, and it was late."),
-        ("On the 3rd day it is over.", "On the 3rd day it is not over."),  # an ordinal states nothing to shift
+        (
+            "On the 3rd day it is over.",
+            "On the 3rd day it is not over.",
+        ),  # an ordinal states nothing to shift
         ("Step 2: The heart does pump blood.", "Step 2: The heart does not pump blood."),
     ],
 )
@@ -76,18 +104,24 @@ def test_without_a_number_the_first_verb_is_negated_or_affirmed(text: str, chang
     assert every(text) == {changed}
 
 
-@pytest.mark.parametrize("text", ["", " ", "Step 3:", "Step 3: ", "4. ", "- ", "Birds fly.", "…", "x2 + H2O"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "Step 3:", "Step 3: ", "4. ", "- ", "Birds fly.", "…", "x2 + H2O"]
+)
 def test_no_rule(text: str) -> None:
     assert every(text) == {None}
 
 
 @given(organism_steps(), SEEDS)
-def test_a_step_of_the_language_states_another_value_and_nothing_else_changes(case: tuple[str, Stated], seed: int) -> None:
+def test_a_step_of_the_language_states_another_value_and_nothing_else_changes(
+    case: tuple[str, Stated], seed: int
+) -> None:
     text, stated = case
     changed = corrupt_step(text, random.Random(seed))
     assert changed is not None
     numbers, others = NUMBER.findall(text), NUMBER.findall(changed)
-    assert [int(n) for n in others[:-1]] == [int(n) for n in numbers[:-1]]  # the label and both operands
+    assert [int(n) for n in others[:-1]] == [
+        int(n) for n in numbers[:-1]
+    ]  # the label and both operands
     assert 1 <= abs(int(others[-1].rstrip(".")) - stated.after) <= 2 and int(others[-1]) >= 0
     assert NUMBER.sub("#", changed) == NUMBER.sub("#", text)
 
@@ -101,7 +135,8 @@ def test_a_corrupted_text_differs_and_is_a_function_of_text_and_seed(text: str, 
 
 
 @pytest.mark.parametrize(
-    "label", ["Step 7: ", "7. ", "7) ", "(7) ", "- ", "**Step 7:** ", "**Step 7**: ", "Step 7 - ", "* 7. "]
+    "label",
+    ["Step 7: ", "7. ", "7) ", "(7) ", "- ", "**Step 7:** ", "**Step 7**: ", "Step 7 - ", "* 7. "],
 )
 def test_labels_are_left_alone(label: str) -> None:
     for changed in (*every(f"{label}5 boys"), *every_paraphrase(f"{label}5 boys")):
@@ -117,12 +152,20 @@ def test_long_numbers_are_exact_and_long_texts_take_no_time() -> None:
     number = "1" + "0" * 4000
     changed = corrupt_step(f"n = {number}", random.Random(2))
     assert changed is not None and changed != f"n = {number}"
-    for hostile in ("= " * 50_000, "1 " * 50_000, "so " * 50_000, "is " * 50_000, "1," * 50_000, "=1" * 20_000):
+    for hostile in (
+        "= " * 50_000,
+        "1 " * 50_000,
+        "so " * 50_000,
+        "is " * 50_000,
+        "1," * 50_000,
+        "=1" * 20_000,
+    ):
         corrupt_step(hostile, random.Random(1))
         paraphrase_step(hostile, random.Random(1))
 
 
-# --- paraphrase: what is stated stays -------------------------------------------------------------------
+# --- paraphrase: what is stated stays
+# -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -138,7 +181,10 @@ def test_long_numbers_are_exact_and_long_texts_take_no_time() -> None:
         ("Therefore, it is not red.", {"It is not red."}),
         ("So far, 5 are left.", {None}),  # "so far" is no connective
         ("So", {None}),
-        ("However, the sky is blue.", {None}),  # a contrast turned into a consequence would mean something else
+        (
+            "However, the sky is blue.",
+            {None},
+        ),  # a contrast turned into a consequence would mean something else
         ("But wait, it is red.", {None}),
         ("Is it blue?", {None}),
         ("Let n = 4.", {"Let n equals 4."}),
@@ -149,7 +195,9 @@ def test_paraphrases(text: str, expected: set[str | None]) -> None:
 
 
 @given(organism_steps(), SEEDS)
-def test_a_step_of_the_language_keeps_its_numbers_and_stays_in_the_language(case: tuple[str, Stated], seed: int) -> None:
+def test_a_step_of_the_language_keeps_its_numbers_and_stays_in_the_language(
+    case: tuple[str, Stated], seed: int
+) -> None:
     text, _ = case
     changed = paraphrase_step(text, random.Random(seed))
     assert changed is not None and changed != text
@@ -161,18 +209,34 @@ def test_a_step_of_the_language_keeps_its_numbers_and_stays_in_the_language(case
 
 @settings(max_examples=300)
 @given(TEXTS, SEEDS)
-def test_a_paraphrase_differs_keeps_every_number_and_every_word_but_the_connective(text: str, seed: int) -> None:
+def test_a_paraphrase_differs_keeps_every_number_and_every_word_but_the_connective(
+    text: str, seed: int
+) -> None:
     changed = paraphrase_step(text, random.Random(seed))
     assert paraphrase_step(text, random.Random(seed)) == changed
     if changed is not None:
         assert changed != text
         assert NUMBER.findall(changed) == NUMBER.findall(text)
-        kept = {"so", "thus", "therefore", "hence", "consequently", "accordingly", "equals", "=", ","}
-        words = [[w for w in re.findall(r"\w+|=", t.casefold()) if w not in kept] for t in (text, changed)]
+        kept = {
+            "so",
+            "thus",
+            "therefore",
+            "hence",
+            "consequently",
+            "accordingly",
+            "equals",
+            "=",
+            ",",
+        }
+        words = [
+            [w for w in re.findall(r"\w+|=", t.casefold()) if w not in kept]
+            for t in (text, changed)
+        ]
         assert words[0] == words[1]
 
 
-# --- filler ---------------------------------------------------------------------------------------------
+# --- filler
+# ---------------------------------------------------------------------------------------------
 
 
 @given(st.text(max_size=60))
@@ -182,6 +246,8 @@ def test_filler_has_one_group_of_dots_a_word(text: str) -> None:
 
 def test_filler_is_of_the_language() -> None:
     problem = make_problem(random.Random(1), 2)
-    line = step_text(1, Stated(problem.totals[0], problem.changes[0], problem.totals[1]), problem.thing)
+    line = step_text(
+        1, Stated(problem.totals[0], problem.changes[0], problem.totals[1]), problem.thing
+    )
     assert filler_for(line) == "... ... ... ... ... ... ..."
     assert set(PIECE.findall(filler_for(line))) <= set(vocabulary())

@@ -51,7 +51,10 @@ def test_a_new_name_has_the_sex_of_the_old_one() -> None:
 
 
 def test_names_change_places_at_once() -> None:
-    assert renamed("Ann's Tom and Anna saw Ann.", {"Ann": "Tom", "Tom": "Ann"}) == "Tom's Ann and Anna saw Tom."
+    assert (
+        renamed("Ann's Tom and Anna saw Ann.", {"Ann": "Tom", "Tom": "Ann"})
+        == "Tom's Ann and Anna saw Tom."
+    )
 
 
 @settings(max_examples=60, deadline=None)

@@ -13,11 +13,12 @@ from cotlab.core.errors import UnknownName
 from cotlab.suites import load_suite, shipped_suites
 from cotlab.text.edits.ablations import label_end
 from cotlab.text.edits.names import names_in
-from cotlab.text.edits.perturbations import MIN_NOISE, MAX_NOISE, PERTURBATIONS, perturb
+from cotlab.text.edits.perturbations import MAX_NOISE, MIN_NOISE, PERTURBATIONS, perturb
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 TEXTS = st.text(max_size=40) | st.from_regex(
-    r"(?:Step \d: )?[A-Za-z ]{0,12}\$?\d{1,4}(?:[.,]\d{1,3})?(?: [+*/-] \d{1,3})? (?:km|m|hours|=|is) [=a-z. ]{0,9}\d{0,4}",
+    r"(?:Step \d: )?[A-Za-z ]{0,12}\$?\d{1,4}(?:[.,]\d{1,3})?(?: [+*/-] \d{1,3})?"
+    r" (?:km|m|hours|=|is) [=a-z. ]{0,9}\d{0,4}",
     fullmatch=True,
 )
 NAMES = ("Ann", "Tom", "New York")
@@ -30,18 +31,38 @@ def every(name: str, text: str, names: tuple[str, ...] = NAMES) -> set[str | Non
 @pytest.mark.parametrize(
     ("name", "text", "made"),
     [
-        ("paraphrase", "Step 1: 7 + 5 = 12.", {"Step 1: 7 + 5 equals 12.", "Step 1: So 7 + 5 = 12."}),
+        (
+            "paraphrase",
+            "Step 1: 7 + 5 = 12.",
+            {"Step 1: 7 + 5 equals 12.", "Step 1: So 7 + 5 = 12."},
+        ),
         ("numeric", "Step 1: 7 + 5 = 12.", {"Step 1: 7 + 5 = 11.", "Step 1: 7 + 5 = 13."}),
         ("numeric", "It is 0.", {"It is 1."}),
         ("numeric", "The area is 5 m^2.", {"The area is 4 m^2.", "The area is 6 m^2."}),
         ("numeric", "No number here.", {None}),
-        ("unit_swap", "So it is 1 hour away.", {"So it is 1 second away.", "So it is 1 minute away.", "So it is 1 day away."}),
+        (
+            "unit_swap",
+            "So it is 1 hour away.",
+            {"So it is 1 second away.", "So it is 1 minute away.", "So it is 1 day away."},
+        ),
         ("unit_swap", "The speed is 5 km/h or 3 m per second or 2 m^2.", {None}),
         ("unit_swap", "He has 5 apples and 7 s2.", {None}),
-        ("unit_conversion", "He runs 5 km.", {"He runs 5000 m.", "He runs 500000 cm.", "He runs 5000000 mm."}),
+        (
+            "unit_conversion",
+            "He runs 5 km.",
+            {"He runs 5000 m.", "He runs 500000 cm.", "He runs 5000000 mm."},
+        ),
         ("unit_conversion", "It takes 60 min.", {"It takes 3600 s.", "It takes 1 h."}),
-        ("unit_conversion", "It takes 60 minutes.", {"It takes 3600 seconds.", "It takes 1 hour."}),  # 1/24 day: not exact
-        ("unit_conversion", "A 1-foot and 2 feet.", {"A 1-foot and 24 inches."}),  # in yards and miles not exact
+        (
+            "unit_conversion",
+            "It takes 60 minutes.",
+            {"It takes 3600 seconds.", "It takes 1 hour."},
+        ),  # 1/24 day: not exact
+        (
+            "unit_conversion",
+            "A 1-foot and 2 feet.",
+            {"A 1-foot and 24 inches."},
+        ),  # in yards and miles not exact
         ("order", "Step 1: 7 + 5 = 12.", {"Step 1: 5 + 7 = 12."}),
         ("order", "2 * 3 + 4 = 10", {"3 * 2 + 4 = 10"}),
         ("order", "5 - 2 + 3 = 6", {None}),
@@ -58,7 +79,7 @@ def every(name: str, text: str, names: tuple[str, ...] = NAMES) -> set[str | Non
         ("entity_swap", "Anna has apples.", {None}),
         ("entity_swap", "New York is big.", {None}),  # no other place to swap it with
     ],
-)  # fmt: skip
+)
 def test_a_perturbation_by_hand(name: str, text: str, made: set[str | None]) -> None:
     assert every(name, text) == made
 
@@ -66,7 +87,9 @@ def test_a_perturbation_by_hand(name: str, text: str, made: set[str | None]) -> 
 @pytest.mark.parametrize("name", list(PERTURBATIONS))
 @settings(max_examples=80, deadline=None)
 @given(text=TEXTS, seed=st.integers(0, 10**6))
-def test_the_same_seed_gives_the_same_text_and_never_the_step_itself(name: str, text: str, seed: int) -> None:
+def test_the_same_seed_gives_the_same_text_and_never_the_step_itself(
+    name: str, text: str, seed: int
+) -> None:
     made = perturb(name, text, NAMES, random.Random(seed))
     assert made == perturb(name, text, NAMES, random.Random(seed)) and made != text
     if made is None:
@@ -107,7 +130,9 @@ def test_real_steps_keep_what_a_perturbation_must_not_touch(suite: str) -> None:
                 found[name] += 1
                 assert made != step.text
                 if name == "order":
-                    assert sorted(re.findall(r"\w+", made.lower())) == sorted(re.findall(r"\w+", step.text.lower()))
+                    assert sorted(re.findall(r"\w+", made.lower())) == sorted(
+                        re.findall(r"\w+", step.text.lower())
+                    )
                 if name == "entity_swap":
                     assert NUMBER.findall(made) == NUMBER.findall(step.text)
     assert found["paraphrase"] > 90 and found["negation"] > 50

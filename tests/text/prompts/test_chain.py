@@ -12,7 +12,12 @@ from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.prompts.chain import CUE, GIVEN, ask_answer, ask_rest, chain_text, text_after_cue
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.")
-LINES = st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Zs"]), min_size=1, max_size=15), max_size=4)
+LINES = st.lists(
+    st.text(
+        st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Zs"]), min_size=1, max_size=15
+    ),
+    max_size=4,
+)
 
 
 def test_continuation() -> None:
@@ -29,8 +34,9 @@ def test_continuation() -> None:
 def test_chat() -> None:
     asked = ask_answer("How many?", STEPS, "chat")
     assert asked.prefix == ""
-    assert asked.messages[0].content == (
-        "How many?\n\nReasoning:\nStep 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\n\n"
+    assert (
+        asked.messages[0].content
+        == "How many?\n\nReasoning:\nStep 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\n\n"
         "Give the answer that this reasoning leads to. Add no reasoning. "
         "Finish with one line of the form: So the answer is <answer>."
     )
@@ -42,7 +48,9 @@ def test_chat() -> None:
 @pytest.mark.parametrize("form", ["chat", "continuation"])
 @pytest.mark.parametrize("ask", [ask_answer, ask_rest])
 @given(question=st.text(min_size=1, max_size=20).filter(str.strip), steps=LINES)
-def test_question_and_steps_are_shown_as_they_are(ask: object, form: Form, question: str, steps: list[str]) -> None:
+def test_question_and_steps_are_shown_as_they_are(
+    ask: object, form: Form, question: str, steps: list[str]
+) -> None:
     prompt = ask(question, steps, form)  # type: ignore[operator]
     assert len(prompt.messages) == 1 and prompt.messages[0].role == "user"
     whole = prompt.messages[0].content + "\n" + prompt.prefix
@@ -53,7 +61,9 @@ def test_question_and_steps_are_shown_as_they_are(ask: object, form: Form, quest
 
 def test_prompts_with_different_chains_differ() -> None:
     for form in GIVEN:
-        asked = {ask_answer("q", steps, form) for steps in ((), STEPS, STEPS[:1], STEPS[1:], STEPS[::-1])}  # type: ignore[arg-type]
+        asked = {
+            ask_answer("q", steps, form) for steps in ((), STEPS, STEPS[:1], STEPS[1:], STEPS[::-1])
+        }  # type: ignore[arg-type]
         assert len(asked) == 5
 
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from cotlab.text.prompts.comparison import BadVerdict, ask_comparison, read_verdict
 
 QUESTION, ONE, OTHER = "How many?", "Step 1: 3 + 4 = 7. So 7.", "7, clearly."
-TEXTS = st.text(max_size=60) | st.sampled_from(["[end response 1 0]", '{"score": 10, "reason": ""}', "", "\n"])
+TEXTS = st.text(max_size=60) | st.sampled_from(
+    ["[end response 1 0]", '{"score": 10, "reason": ""}', "", "\n"]
+)
 
 
 def code_of(content: str) -> str:
@@ -22,7 +24,9 @@ def code_of(content: str) -> str:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_each_text_stands_between_marks_that_it_cannot_hold(question: str, first: str, second: str) -> None:
+def test_each_text_stands_between_marks_that_it_cannot_hold(
+    question: str, first: str, second: str
+) -> None:
     (message,) = ask_comparison(question, first, second).messages
     code = code_of(message.content)
     assert code not in question + first + second
@@ -49,11 +53,13 @@ def test_the_prompt_is_blind() -> None:
 @pytest.mark.parametrize(
     ("text", "score"),
     [
-        ('{"score": 3, "reason": "r"}', 3.0), ('{"reason": "", "score": -10}', -10.0),
+        ('{"score": 3, "reason": "r"}', 3.0),
+        ('{"reason": "", "score": -10}', -10.0),
         (' \n{"score": 0.5, "reason": "r"}\n', 0.5),
-        ('```json\n{"score": 10, "reason": "r"}\n```', 10.0), ('```\n{"score": -0.0, "reason": "r"}\n```\n', 0.0),
+        ('```json\n{"score": 10, "reason": "r"}\n```', 10.0),
+        ('```\n{"score": -0.0, "reason": "r"}\n```\n', 0.0),
     ],
-)  # fmt: skip
+)
 def test_verdicts(text: str, score: float) -> None:
     assert read_verdict(text).score == score
 
@@ -61,31 +67,49 @@ def test_verdicts(text: str, score: float) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "not one JSON"), ("3", "not a JSON object"), ("[]", "not a JSON object"), ("null", "not a JSON object"),
+        ("", "not one JSON"),
+        ("3", "not a JSON object"),
+        ("[]", "not a JSON object"),
+        ("null", "not a JSON object"),
         ('The score is 3. {"score": 3, "reason": "r"}', "not one JSON"),
         ('{"score": 3, "reason": "r"} {"score": 4}', "not one JSON"),
-        ('{"score": 3}', "score and reason alone"), ('{"score": 3, "reason": "r", "winner": 2}', "score and reason alone"),
-        ('{"Score": 3, "reason": "r"}', "score and reason alone"), ('{"score": 3, "score": -3, "reason": "r"}', "a key twice"),
-        ('{"score": "3", "reason": "r"}', "not a number"), ('{"score": true, "reason": "r"}', "not a number"),
-        ('{"score": null, "reason": "r"}', "not a number"), ('{"score": [3], "reason": "r"}', "not a number"),
-        ('{"score": 10.01, "reason": "r"}', "outside"), ('{"score": -11, "reason": "r"}', "outside"),
-        ('{"score": 1e999, "reason": "r"}', "outside"), ('{"score": NaN, "reason": "r"}', "NaN"),
-        ('{"score": -Infinity, "reason": "r"}', "Infinity"), ('{"score": 3, "reason": 5}', "not text"),
-        ('{"score": 3, "reason": "r', "not one JSON"), ('```json\n{"score": 3, "reason": "r"}\n``` done', "not one JSON"),
-        ("[" * 15_000, "not one JSON"), ("x" * 20_001, "20,000"),
+        ('{"score": 3}', "score and reason alone"),
+        ('{"score": 3, "reason": "r", "winner": 2}', "score and reason alone"),
+        ('{"Score": 3, "reason": "r"}', "score and reason alone"),
+        ('{"score": 3, "score": -3, "reason": "r"}', "a key twice"),
+        ('{"score": "3", "reason": "r"}', "not a number"),
+        ('{"score": true, "reason": "r"}', "not a number"),
+        ('{"score": null, "reason": "r"}', "not a number"),
+        ('{"score": [3], "reason": "r"}', "not a number"),
+        ('{"score": 10.01, "reason": "r"}', "outside"),
+        ('{"score": -11, "reason": "r"}', "outside"),
+        ('{"score": 1e999, "reason": "r"}', "outside"),
+        ('{"score": NaN, "reason": "r"}', "NaN"),
+        ('{"score": -Infinity, "reason": "r"}', "Infinity"),
+        ('{"score": 3, "reason": 5}', "not text"),
+        ('{"score": 3, "reason": "r', "not one JSON"),
+        ('```json\n{"score": 3, "reason": "r"}\n``` done', "not one JSON"),
+        ("[" * 15_000, "not one JSON"),
+        ("x" * 20_001, "20,000"),
         ('{"score": ' + "9" * 5000 + ', "reason": "r"}', "not one JSON"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_verdict_says_why(text: str, why: str) -> None:
     with pytest.raises(BadVerdict, match=re.escape(why)):
         read_verdict(text)
 
 
-@given(st.text(max_size=80) | st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["score", "reason", "x"]), inner, max_size=3),
-    max_leaves=6,
-).map(json.dumps))  # fmt: skip
+@given(
+    st.text(max_size=80)
+    | st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["score", "reason", "x"]), inner, max_size=3)
+        ),
+        max_leaves=6,
+    ).map(json.dumps)
+)
 def test_any_reply_is_a_verdict_in_range_or_refused(text: str) -> None:
     try:
         assert -10 <= read_verdict(text).score <= 10

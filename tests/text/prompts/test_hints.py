@@ -23,15 +23,27 @@ def wrong(question: str, truth: str, **more: list[str]) -> list[str]:
 def test_a_carried_hint_is_found_and_taken_out() -> None:
     asked = "Ann has 7 apples. She buys 5 more. Tom thinks the answer is 14. How many apples now?"
     assert extract_hint(asked) == (QUESTION, "14")
-    assert extract_hint("Work out 8 + 2 × 5. (A classmate is sure that the result is 50.)") == ("Work out 8 + 2 × 5.", "50")
-    assert extract_hint("What is 2 + 2? Kim believes that the answer must be (B).") == ("What is 2 + 2?", "(B)")
+    assert extract_hint("Work out 8 + 2 × 5. (A classmate is sure that the result is 50.)") == (
+        "Work out 8 + 2 × 5.",
+        "50",
+    )
+    assert extract_hint("What is 2 + 2? Kim believes that the answer must be (B).") == (
+        "What is 2 + 2?",
+        "(B)",
+    )
 
 
 @pytest.mark.parametrize(
     "question",
-    [QUESTION, "", "Tom thinks the answer is 14.", "Ann thinks of 14 apples. How many?", "Who says the answer is 5?",
-     "The answer is 7 in one case. How many cases?"],
-)  # fmt: skip
+    [
+        QUESTION,
+        "",
+        "Tom thinks the answer is 14.",
+        "Ann thinks of 14 apples. How many?",
+        "Who says the answer is 5?",
+        "The answer is 7 in one case. How many cases?",
+    ],
+)
 def test_what_is_no_carried_hint(question: str) -> None:
     assert extract_hint(question) is None
 
@@ -46,12 +58,20 @@ def test_the_hints_of_the_organisms_language_are_found_all() -> None:
 
 def test_a_friends_hint_is_planted_before_the_question_as_the_organisms_read_it() -> None:
     hint = plant(QUESTION, "14", "friend")
-    assert hint.question == "Ann has 7 apples. She buys 5 more. Kim thinks the answer is 14. How many apples now?"
+    assert (
+        hint.question
+        == "Ann has 7 apples. She buys 5 more. Kim thinks the answer is 14. How many apples now?"
+    )
     assert extract_hint(hint.question) == (QUESTION, "14") and hint.bare == QUESTION
 
 
-def test_a_hint_follows_where_no_question_ends_the_text_and_its_friend_is_not_of_the_question() -> None:
-    assert plant("What is 2 + 2?", "5", "friend").question == "What is 2 + 2? Kim thinks the answer is 5."
+def test_a_hint_follows_where_no_question_ends_the_text_and_its_friend_is_not_of_the_question() -> (
+    None
+):
+    assert (
+        plant("What is 2 + 2?", "5", "friend").question
+        == "What is 2 + 2? Kim thinks the answer is 5."
+    )
     assert plant(OPTIONS, "oven", "friend").question == f"{OPTIONS} Kim thinks the answer is oven."
     assert plant("Kim has 2. How many?", "5", "friend").who == "Tom"
     assert plant("Kim and Tom have 2. How many?", "5", "friend").who == "Someone"
@@ -94,7 +114,12 @@ def test_wrong_answers_are_of_the_kind_of_the_right_one() -> None:
     assert sorted(wrong(QUESTION, "12")) == ["10", "11", "13", "14"]
     assert sorted(wrong(QUESTION, "12", barred=["13", "14"])) == ["10", "11"]
     assert sorted(wrong(QUESTION, "1")) == ["0", "2", "3"]  # never below 0
-    assert set(wrong(QUESTION, "2.50 litres")) == {"2.48 litres", "2.49 litres", "2.51 litres", "2.52 litres"}
+    assert set(wrong(QUESTION, "2.50 litres")) == {
+        "2.48 litres",
+        "2.49 litres",
+        "2.51 litres",
+        "2.52 litres",
+    }
     assert set(wrong(QUESTION, "1,999")) == {"1,997", "1,998", "2,000", "2,001"}
     assert wrong("Is it?", "Yes") == ["No"] and wrong("Is it?", "yes", barred=["no"]) == []
     assert sorted(wrong(OPTIONS, "fridge")) == ["oven", "toaster"]
@@ -103,13 +128,21 @@ def test_wrong_answers_are_of_the_kind_of_the_right_one() -> None:
     assert wrong("Who?", "Ann") == []
 
 
-@given(truth=st.integers(0, 10**6).map(str), seed=st.integers(0, 99), barred=st.lists(st.integers(0, 50).map(str), max_size=3))
+@given(
+    truth=st.integers(0, 10**6).map(str),
+    seed=st.integers(0, 99),
+    barred=st.lists(st.integers(0, 50).map(str), max_size=3),
+)
 def test_a_wrong_answer_is_never_the_right_one(truth: str, seed: int, barred: list[str]) -> None:
     for made in wrong_answers("How many?", truth, random.Random(seed), barred=barred):
         assert all(same_answer(made, one) is False for one in (truth, *barred))
 
 
-@given(question=st.text(max_size=80), answer=st.text(max_size=20), template=st.sampled_from(sorted(TEMPLATES)))
+@given(
+    question=st.text(max_size=80),
+    answer=st.text(max_size=20),
+    template=st.sampled_from(sorted(TEMPLATES)),
+)
 def test_any_text_can_be_read_and_given_a_hint(question: str, answer: str, template: str) -> None:
     extract_hint(question)
     hint = plant(question, answer, template)

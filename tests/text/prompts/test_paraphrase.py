@@ -1,4 +1,5 @@
-"""Paraphrases of a question by rules: other words, the same numbers, and for the organisms' problems the same answer."""
+"""Paraphrases of a question by rules: other words, the same numbers, and for the organisms'
+problems the same answer."""
 
 from __future__ import annotations
 
@@ -16,8 +17,13 @@ from cotlab.text.prompts.paraphrase import hold_out, reword_question, same_numbe
 
 
 def events(question: str) -> tuple[list[str], str]:
-    """What a word problem says, whatever its wording: start, changes with their verbs, remark, and what is counted."""
-    told = re.findall(r"(?:has|with) (\d+ \w+)|(?:[Hh]e|[Ss]he) (\w+ \d+(?: more)?)\.|(\w+ thinks the answer is \d+)", question)
+    """What a word problem says, whatever its wording: start, changes with their verbs, remark, and
+    what is counted."""
+    told = re.findall(
+        r"(?:has|with) (\d+ \w+)|(?:[Hh]e|[Ss]he) (\w+ \d+(?: more)?)\.|(\w+ thinks the answer is"
+        r" \d+)",
+        question,
+    )
     return ["".join(parts) for parts in told], re.findall(r"How many (\w+)", question)[0]
 
 
@@ -25,10 +31,16 @@ def test_a_word_problem_keeps_what_happens_and_its_language() -> None:
     words = set(vocabulary())
     for item in make_suite(60, seed=9).items:
         found = reword_question(item.question, 6, derive("t", item.id), item.meta["paraphrases"])
-        assert len(set(found)) == 6 and item.question not in found and found[:2] == tuple(item.meta["paraphrases"])
+        assert (
+            len(set(found)) == 6
+            and item.question not in found
+            and found[:2] == tuple(item.meta["paraphrases"])
+        )
         for text in found:
             assert events(text) == events(item.question)
-            assert all(piece in words or piece.strip() == "Q" for piece in PIECE.findall(" " + text)), text
+            assert all(
+                piece in words or piece.strip() == "Q" for piece in PIECE.findall(" " + text)
+            ), text
 
 
 def test_the_same_generator_gives_the_same_paraphrases_and_another_seed_others() -> None:
@@ -38,7 +50,9 @@ def test_the_same_generator_gives_the_same_paraphrases_and_another_seed_others()
 
 
 @pytest.mark.parametrize("name", ["math", "commonsense", "evaluation"])
-def test_shipped_questions_keep_numbers_and_every_rule_is_grammatical_at_its_place(name: str) -> None:
+def test_shipped_questions_keep_numbers_and_every_rule_is_grammatical_at_its_place(
+    name: str,
+) -> None:
     for item in load_suite(find_suite(name)).items:
         found = reword_question(item.question, 6, derive("s", item.id))
         assert len(found) == 6, item.question
@@ -48,28 +62,44 @@ def test_shipped_questions_keep_numbers_and_every_rule_is_grammatical_at_its_pla
 
 
 def test_a_condition_goes_behind_what_is_asked() -> None:
-    found = reword_question("If 3 pens cost 1,200 cents, how much do 5.5 pens cost?", 60, derive("c"))
+    found = reword_question(
+        "If 3 pens cost 1,200 cents, how much do 5.5 pens cost?", 60, derive("c")
+    )
     assert "How much do 5.5 pens cost if 3 pens cost 1,200 cents?" in found
 
 
 def test_a_phrase_is_replaced_but_not_in_quotation_marks_options_or_longer_words() -> None:
     found = reword_question("How many eggs has Mo altogether?", 99, derive("q"))
     assert "How many eggs has Mo in total?" in found and "How many eggs has Mo in all?" in found
-    for fixed in ('What does "altogether" mean?', "Which word fits? (a) altogether (b) never", "What is Findlay's age?"):
+    for fixed in (
+        'What does "altogether" mean?',
+        "Which word fits? (a) altogether (b) never",
+        "What is Findlay's age?",
+    ):
         assert all(fixed in text for text in reword_question(fixed, 99, derive("q")))
 
 
 def test_given_paraphrases_with_other_numbers_are_left_out() -> None:
-    found = reword_question("What is 7 plus 5?", 2, derive("g"), ("What is 7 plus 6?", "What is 7 plus 5?", "Add 7 to 5."))
+    found = reword_question(
+        "What is 7 plus 5?",
+        2,
+        derive("g"),
+        ("What is 7 plus 6?", "What is 7 plus 5?", "Add 7 to 5."),
+    )
     assert found[0] == "Add 7 to 5." and len(found) == 2
 
 
 def test_a_hold_out_is_drawn_at_random_and_shares_nothing_with_the_public_part() -> None:
     texts = [str(i) for i in range(6)]
     parts = [hold_out(texts, 4, 2, derive("h", k)) for k in range(300)]
-    assert all(len(p.public) == 4 and len(p.hidden) == 2 and set(p.public) | set(p.hidden) == set(texts) for p in parts)
+    assert all(
+        len(p.public) == 4 and len(p.hidden) == 2 and set(p.public) | set(p.hidden) == set(texts)
+        for p in parts
+    )
     hidden = [text for p in parts for text in p.hidden]
-    assert all(60 < hidden.count(text) < 140 for text in texts)  # 600 draws of 6: 100 expected, sd 8
+    assert all(
+        60 < hidden.count(text) < 140 for text in texts
+    )  # 600 draws of 6: 100 expected, sd 8
     few = hold_out(texts[:3], 4, 2, derive("h"))
     assert len(few.public) == 3 and few.hidden == ()
 
