@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
+_PRESENT = object()
 _JSON_SCALARS = frozenset({str, int, bool, type(None)})
 
 
@@ -50,7 +51,11 @@ def _canonical(value: Any) -> Any:
     if kind is tuple or kind is list:
         return [_canonical(v) for v in value]
     if (names := _fields(kind)) is not None:
-        return {name: _canonical(getattr(value, name)) for name in names}
+        return {
+            name: _canonical(current)
+            for name, absent in names
+            if (current := getattr(value, name)) != absent or absent is _PRESENT
+        }
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
     if isinstance(value, Mapping):
@@ -60,9 +65,15 @@ def _canonical(value: Any) -> Any:
 
 
 @cache
-def _fields(kind: type) -> tuple[str, ...] | None:
-    """The names of a dataclass's fields; None for any other type."""
-    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
+def _fields(kind: type) -> tuple[tuple[str, Any], ...] | None:
+    """Return name and absent value of each field of a dataclass; None for any other type.
+
+    A field whose metadata give ``absent`` was added after values had been digested without it, when
+    all of them behaved as if it current that value: it is left out exactly at that value.
+    """
+    if not is_dataclass(kind):
+        return None
+    return tuple((f.name, f.metadata.get("absent", _PRESENT)) for f in fields(kind))
 
 
 def digest(value: Any) -> str:

@@ -25,7 +25,7 @@ class Params:
     repeats: int = 1
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    chain_tokens: int = 512
+    chain_tokens: int = field(default=512, metadata={"absent": 512})
     """Maximum output tokens of a request for a whole chain."""
 
     @property
