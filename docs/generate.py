@@ -52,8 +52,8 @@ def validation_of(name: str, measured: Mapping[str, Any]) -> str:
     bounds = "" if auroc["lo"] is None else f" [{auroc['lo']:.3f}, {auroc['hi']:.3f}]"
     facet = ", ".join(f"{key}={value}" for key, value in result["facet"].items())
     return (
-        f"AUROC {auroc['point']:.3f}{bounds} for telling the faithful models from the bypassing ones"
-        f" ({auroc['n']} items{', ' + facet if facet else ''})"
+        f"AUROC {auroc['point']:.3f}{bounds} for telling the faithful models from the bypassing"
+        f" ones ({auroc['n']} items{', ' + facet if facet else ''})"
     )
 
 
@@ -64,7 +64,9 @@ def card_section(card: MetricCard, measured: Mapping[str, Any]) -> Iterator[str]
     yield "| | |\n|---|---|"
     yield f"| formula | {cell(card.formula)} |"
     yield f"| symbol | {cell(card.symbol)} |"
-    yield f"| range | {number(card.lo)} to {number(card.hi)}{unit}{'; 0 or 1' if card.flag else ''} |"
+    yield (
+        f"| range | {number(card.lo)} to {number(card.hi)}{unit}{'; 0 or 1' if card.flag else ''} |"
+    )
     yield f"| direction | {BETTER[card.better]} |"
     yield f"| level | {card.level} |"
     yield f"| needs | {', '.join(card.needs) or 'nothing'} |"
@@ -99,10 +101,12 @@ def index_page(scorers: list[Scorer], measured: Mapping[str, Any]) -> str:
     lines = [
         NOTE,
         "# Metrics\n",
-        "Each metric is declared by a card in the code; these pages are made from the cards. A value"
-        " that does not exist is `n/a` with a status and a reason, never 0. AUROC: how well the metric"
-        " tells models that follow their chain from models that bypass it; .5 is what a metric shows"
-        " that measures something else, as most quality metrics do.\n",
+        (
+            "Each metric is declared by a card in the code; these pages are made from the cards. A"
+            " value that does not exist is `n/a` with a status and a reason, never 0. AUROC: how"
+            " well the metric tells models that follow their chain from models that bypass it; .5"
+            " is what a metric shows that measures something else, as most quality metrics do.\n"
+        ),
         "| metric | scorer | range | AUROC |\n|---|---|---|---|",
     ]
     for scorer in scorers:
@@ -128,9 +132,11 @@ def store_page() -> str:
     lines = [
         NOTE,
         "# Store\n",
-        "One DuckDB file, `cotlab.duckdb`, opened for milliseconds at a time, and one SQLite file,"
-        " `log.sqlite`, with every request's reply and the state of runs that are going. A number"
-        " that does not exist is NULL.\n",
+        (
+            "One DuckDB file, `cotlab.duckdb`, opened for milliseconds at a time, and one SQLite"
+            " file, `log.sqlite`, with every request's reply and the state of runs that are going."
+            " A number that does not exist is NULL.\n"
+        ),
     ]
     for table, names in columns.items():
         lines += [f"## {table}\n", "| column | type |\n|---|---|"]
