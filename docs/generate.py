@@ -1,6 +1,6 @@
 """Write the pages of docs/metrics and docs/reference/store.md from the code.
 
-Usage: ``python docs/generate.py`` writes them; ``--check`` names those that differ and exits with 1.
+Usage: ``python docs/generate.py`` writes them; ``--check`` names those that differ, exit code 1.
 """
 
 from __future__ import annotations
