@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cotlab.stats.intervals import FEWEST, Interval, checked_level, no_interval, too_few, wilson
+from cotlab.stats.large_samples import ratio_bounds, sign_flip_p
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
+MAX_DIRECT = 5000
+"""Units up to which scipy resamples. Beyond, its time grows with n squared: ``large_samples`` then
+resamples in time linear in n, with the same quantity, method and number of resamples."""
 _LARGEST = 1e100
 """The third powers of BCa's acceleration are numbers up to here."""
 _CELLS = 4_000_000
@@ -176,36 +180,14 @@ def bootstrap_ratio(
         )
     if n < min_units:
         return no_interval(point, n, too_few(n, fewest=min_units) or "", level=level)
-    from scipy import stats
-
-    rng = np.random.default_rng(seed)
-    for method in ("BCa", "percentile"):
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # scipy warns before it returns NaN; the fallback below is the answer to it
-            bounds = stats.bootstrap(
-                (top, bottom),
-                _pooled,
-                paired=True,
-                vectorized=True,
-                n_resamples=RESAMPLES,
-                confidence_level=level,
-                method=method,
-                rng=rng,
-                batch=max(1, _CELLS // n),
-            ).confidence_interval
-        lo, hi = float(bounds.low), float(bounds.high)
-        if np.isfinite([lo, hi]).all() and lo <= point <= hi:
-            return Interval(point, lo, hi, n, f"bootstrap ({method}, {RESAMPLES} resamples)", level)
-    return Interval(
-        point,
-        min(lo, point),
-        max(hi, point),
-        n,
-        "bootstrap (percentile, widened to its point)",
-        level,
-    )
+    if n > MAX_DIRECT:
+        lo, hi, method = ratio_bounds(top, bottom, seed=seed, level=level, n_resamples=RESAMPLES)
+    else:
+        lo, hi, method = _scipy_bounds(top, bottom, point, seed, level)
+    name = f"bootstrap ({method}, {RESAMPLES} resamples)"
+    if not lo <= point <= hi:
+        name = "bootstrap (percentile, widened to its point)"
+    return Interval(point, min(lo, point), max(hi, point), n, name, level)
 
 
 def paired_permutation(
@@ -224,8 +206,13 @@ def paired_permutation(
         return None
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError("paired values must be finite")
+    largest = max(np.abs(a).max(), np.abs(b).max())
+    if largest > _LARGEST:  # so that no difference overflows: p is free of scale
+        a, b = a / largest, b / largest
     if np.allclose(a, b, rtol=0, atol=1e-12):
         return 1.0
+    if len(a) > MAX_DIRECT:
+        return sign_flip_p(a - b, seed=seed, n_resamples=RESAMPLES)
     from scipy import stats
 
     result = stats.permutation_test(
@@ -238,6 +225,34 @@ def paired_permutation(
         batch=max(1, _CELLS // len(a)),
     )
     return float(result.pvalue)
+
+
+def _scipy_bounds(
+    top: Floats, bottom: Floats, point: float, seed: int, level: float
+) -> tuple[float, float, str]:
+    """Return scipy's BCa bounds, or its percentile bounds where BCa has none or excludes the point."""
+    from scipy import stats
+
+    rng = np.random.default_rng(seed)
+    for method in ("BCa", "percentile"):
+        with warnings.catch_warnings():
+            # scipy warns before it returns NaN; the percentile bootstrap is the answer to it
+            warnings.simplefilter("ignore")
+            bounds = stats.bootstrap(
+                (top, bottom),
+                _pooled,
+                paired=True,
+                vectorized=True,
+                n_resamples=RESAMPLES,
+                confidence_level=level,
+                method=method,
+                rng=rng,
+                batch=max(1, _CELLS // len(top)),
+            ).confidence_interval
+        lo, hi = float(bounds.low), float(bounds.high)
+        if np.isfinite([lo, hi]).all() and lo <= point <= hi:
+            break
+    return lo, hi, method
 
 
 def _pooled(top: Floats, bottom: Floats, axis: int = -1) -> Floats:
