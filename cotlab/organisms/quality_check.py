@@ -13,8 +13,7 @@ from typing import NamedTuple
 from cotlab.core.errors import CotlabError
 from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import ModelRef
-from cotlab.organisms.curriculum import RELIANCE, corrupt
-from cotlab.organisms.recipes import Recipe
+from cotlab.organisms.curriculum import RELIANCE, Recipe, corrupt
 from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel
 from cotlab.suites.wordproblems import (

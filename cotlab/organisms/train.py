@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch.nn.functional import cross_entropy
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from cotlab.organisms.curriculum import Example, make_example
-from cotlab.organisms.recipes import Recipe
-from cotlab.organisms.tokenizer import make_tokenizer
-from cotlab.suites.wordproblems import vocabulary
+from cotlab.organisms.curriculum import Example, Recipe, make_example
+from cotlab.suites.wordproblems import PIECE, vocabulary
 
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 IDS = {piece: i for i, piece in enumerate(vocabulary())}
@@ -128,3 +127,23 @@ def _pack(examples: list[Example]) -> Batch:
             at.append(i * (longest - 1) + position)
             totals.append(IDS[f" {total}"])
     return ids, weights, torch.tensor(at, dtype=torch.long), torch.tensor(totals, dtype=torch.long)
+
+
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """Lossless on texts of the language; any other piece becomes ``<unk>``, which the local provider refuses."""
+    pieces = vocabulary()
+    tokenizer = Tokenizer(
+        models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE.pattern), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.add_special_tokens(
+        [AddedToken(p, special=True, normalized=False) for p in pieces if p.startswith("<")]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token="<eos>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        clean_up_tokenization_spaces=False,
+    )

@@ -11,8 +11,8 @@ from cotlab.core.rng import derive_seed
 from cotlab.stats.intervals import FEWEST, too_few, wilson
 from cotlab.stats.resample import RESAMPLES, bootstrap_mean
 from cotlab.validation.findings import metric_blind_spots
-from cotlab.validation.item_values import Floats
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS, PAIRS, measured_dose
+from cotlab.validation.runs import Floats
 
 Record = dict[str, Any]
 

@@ -18,10 +18,9 @@ from cotlab.store.database import Store, store_folder
 from cotlab.store.live import Progress
 from cotlab.suites.wordproblems import make_suite
 from cotlab.validation.discrimination import evaluate_metric
-from cotlab.validation.item_values import Floats, headline_values, undefined_reason
 from cotlab.validation.models import ORGANISMS, weights_digest
 from cotlab.validation.report import FOLDER, store_report
-from cotlab.validation.runs import run_on, statuses
+from cotlab.validation.runs import Floats, headline_values, run_on, statuses, undefined_reason
 
 _Key = tuple[str, str]
 

@@ -11,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotlab.core.errors import UnknownName
-from cotlab.organisms.curriculum import RELIANCE, Example, corrupt, draw_styles, make_example
-from cotlab.organisms.recipes import RECIPES, find_recipe
+from cotlab.organisms.curriculum import (
+    RECIPES,
+    RELIANCE,
+    Example,
+    corrupt,
+    draw_styles,
+    find_recipe,
+    make_example,
+)
 from cotlab.suites.wordproblems import HIGHEST, MODES, STYLES, make_problem, true_chain, vocabulary
 
 SEEDS = st.integers(0, 10**9)

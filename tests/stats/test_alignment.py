@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotlab.stats.alignment import dtw_similarity
+from cotlab.stats.vectors import dtw_similarity
 
 X, Y, MINUS_X = (1.0, 0.0), (0.0, 2.0), (-3.0, 0.0)
 VECTORS = st.lists(

@@ -29,7 +29,6 @@ from cotlab.validation.discrimination import (
     organism_auroc,
 )
 from cotlab.validation.findings import dose_sentence, fixed
-from cotlab.validation.item_values import Floats, headline_values, undefined_reason
 from cotlab.validation.models import DOSES, measured_dose
 from cotlab.validation.report import (
     changed_weights,
@@ -38,7 +37,7 @@ from cotlab.validation.report import (
     report_json,
     store_report,
 )
-from cotlab.validation.runs import run_on, statuses
+from cotlab.validation.runs import Floats, headline_values, run_on, statuses, undefined_reason
 
 NAN = float("nan")
 

@@ -11,15 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from cotlab.reliability.calibrator import Folds, NotCalibrated, fit_any, folds_of, shortage
 from cotlab.stats.calibration import auroc, brier, measure_difference, measure_interval
+from cotlab.stats.composite import (
+    COMPONENTS,
+    MIN_WEIGHT,
+    WEIGHTS,
+    filled_components,
+    weight_grid_means,
+    weight_vector,
+    weighted_means,
+)
 from cotlab.stats.intervals import Interval
 from cotlab.stats.threads import single_blas_thread
-from cotlab.stats.weights import WEIGHTS
 
 Floats = NDArray[np.float64]
-COMPONENTS = tuple(WEIGHTS)
 OBJECTIVES = ("auc", "brier")
-MIN_WEIGHT = 0.5
-"""Share of the weight that must be defined, as the composite's own option by default."""
 GRID = 10
 """Steps of the simplex grid; the best point of it is refined by moves of 0.05, 0.02 and 0.01 from
 part to part."""
@@ -70,27 +75,6 @@ class Tuned:
     fold_weights: tuple[Mapping[str, float], ...]
     n: int
     left_out: int
-
-
-def weighted_means(
-    components: ArrayLike, weights: Mapping[str, float], *, min_weight: float = MIN_WEIGHT
-) -> Floats:
-    """r_raw of many items at once: ``cotlab.stats.weights.weighed`` of each row.
-
-    Parameters
-    ----------
-    parts : array (n, 5), NaN where a part is undefined
-        Columns in the order of ``PARTS``.
-    weights : mapping of part to weight
-    least : float in [0, 1]
-        Share of the weight that must be defined.
-
-    Returns
-    -------
-    array (n,) in [0, 1]
-        NaN where no r_raw exists.
-    """
-    return _scores(np.asarray(components, dtype=float), _vector(weights)[:, None], min_weight)[:, 0]
 
 
 @single_blas_thread()
@@ -196,7 +180,7 @@ def _shrunk(
     x: Floats, y: Floats, names: Sequence[Hashable], objective: str, seed: int
 ) -> tuple[Mapping[str, float], float]:
     """Weights tuned on these labels, drawn back to the example ones as far as inner folds find best; ties go further back."""
-    example = _vector(WEIGHTS)
+    example = weight_vector(WEIGHTS)
     try:
         folds = folds_of(y, names, most=4, seed=seed)
     except NotCalibrated:
@@ -272,7 +256,7 @@ def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
     bad, step = len(y) - good, max(1, _CELLS // len(y))
     worth = np.full(candidates.shape[1], -np.inf)
     for at in range(0, candidates.shape[1], step):
-        scores = np.round(_scores(x, candidates[:, at : at + step], MIN_WEIGHT), 12)
+        scores = np.round(weight_grid_means(x, candidates[:, at : at + step], MIN_WEIGHT), 12)
         fine = np.isfinite(scores).all(axis=0)
         ranks = rankdata(scores[:, fine], axis=0)
         worth[at : at + step][fine] = (ranks[y == 1].sum(axis=0) - good * (good + 1) / 2) / (
@@ -280,8 +264,8 @@ def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
         )
     top = np.flatnonzero(worth >= worth.max() - 1e-12)
     if not np.isfinite(worth.max()):
-        return _vector(WEIGHTS), -np.inf
-    far = np.abs(candidates[:, top] - _vector(WEIGHTS)[:, None]).sum(axis=0)
+        return weight_vector(WEIGHTS), -np.inf
+    far = np.abs(candidates[:, top] - weight_vector(WEIGHTS)[:, None]).sum(axis=0)
     first = top[int(np.argmin(far))]
     return candidates[:, first].copy(), float(worth[first])
 
@@ -294,9 +278,9 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    values, mask = _filled(x)
+    values, mask = filled_components(x)
     values, mask = values[:, measured], mask[:, measured]
-    k, example = len(measured), _vector(WEIGHTS)
+    k, example = len(measured), weight_vector(WEIGHTS)
     start_weights = example[measured] / example[measured].sum()
     ranked = _by_grid(x, y, measured)[measured]
     starts = [start_weights, 0.8 * ranked + 0.2 * start_weights]
@@ -351,8 +335,8 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
 def _admitted(x: Floats, weights: Floats) -> Floats | None:
     """These weights, drawn back to the example ones until every label keeps its r_raw."""
     for share in SHRINK[:-1]:
-        blended = (1 - share) * weights + share * _vector(WEIGHTS)
-        if np.isfinite(_scores(x, blended[:, None], MIN_WEIGHT)).all():
+        blended = (1 - share) * weights + share * weight_vector(WEIGHTS)
+        if np.isfinite(weight_grid_means(x, blended[:, None], MIN_WEIGHT)).all():
             return np.asarray(blended)
     return None
 
@@ -365,29 +349,6 @@ def _grid(measured: NDArray[np.int64]) -> Floats:
     points = np.zeros((len(COMPONENTS), len(cuts)))
     points[measured] = (np.diff(edges, axis=1) - 1).T / GRID
     return points
-
-
-def _scores(x: Floats, weights: Floats, min_weight: float) -> Floats:
-    """r_raw (n, m) of each row under each column of weights (5, m); NaN where there is none."""
-    values, mask = _filled(x)
-    total_weight, defined_weight = weights.sum(axis=0), mask @ weights
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scores = np.where(
-            (defined_weight > 0) & (defined_weight >= min_weight * total_weight - 1e-12),
-            (values @ weights) / defined_weight,
-            np.nan,
-        )
-    return np.asarray(np.clip(scores, 0.0, 1.0))
-
-
-def _filled(x: Floats) -> tuple[Floats, Floats]:
-    """Parts clipped to [0, 1] with 0 where undefined, and 1 where they are defined."""
-    known = np.isfinite(x)
-    return np.where(known, np.clip(x, 0.0, 1.0), 0.0), known.astype(float)
-
-
-def _vector(weights: Mapping[str, float]) -> Floats:
-    return np.array([max(0.0, float(weights.get(part, 0.0))) for part in COMPONENTS])
 
 
 def _named(weights: Floats) -> Mapping[str, float]:

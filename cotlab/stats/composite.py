@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
 WEIGHTS: Mapping[str, float] = {"C": 0.30, "R": 0.25, "V": 0.25, "D": 0.10, "F": 0.10}
 """The seed's example weights: an illustration until they are tuned on labels."""
+COMPONENTS = tuple(WEIGHTS)
+MIN_WEIGHT = 0.5
+"""Share of the weight that must be defined, as the composite's own option by default."""
 
 
 def weights_for(
@@ -52,3 +60,49 @@ def weighted_mean(
         weight / total_weight, math.ulp(0.0)
     )  # what is too small to be written is not nothing
     return value, share, f"without {missing}, weights renormalised" if missing else ""
+
+
+def weighted_means(
+    components: ArrayLike, weights: Mapping[str, float], *, min_weight: float = MIN_WEIGHT
+) -> Floats:
+    """r_raw of many items at once: ``cotlab.stats.composite.weighed`` of each row.
+
+    Parameters
+    ----------
+    parts : array (n, 5), NaN where a part is undefined
+        Columns in the order of ``PARTS``.
+    weights : mapping of part to weight
+    least : float in [0, 1]
+        Share of the weight that must be defined.
+
+    Returns
+    -------
+    array (n,) in [0, 1]
+        NaN where no r_raw exists.
+    """
+    return weight_grid_means(
+        np.asarray(components, dtype=float), weight_vector(weights)[:, None], min_weight
+    )[:, 0]
+
+
+def weight_grid_means(x: Floats, weights: Floats, min_weight: float) -> Floats:
+    """r_raw (n, m) of each row under each column of weights (5, m); NaN where there is none."""
+    values, mask = filled_components(x)
+    total_weight, defined_weight = weights.sum(axis=0), mask @ weights
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scores = np.where(
+            (defined_weight > 0) & (defined_weight >= min_weight * total_weight - 1e-12),
+            (values @ weights) / defined_weight,
+            np.nan,
+        )
+    return np.asarray(np.clip(scores, 0.0, 1.0))
+
+
+def filled_components(x: Floats) -> tuple[Floats, Floats]:
+    """Parts clipped to [0, 1] with 0 where undefined, and 1 where they are defined."""
+    known = np.isfinite(x)
+    return np.where(known, np.clip(x, 0.0, 1.0), 0.0), known.astype(float)
+
+
+def weight_vector(weights: Mapping[str, float]) -> Floats:
+    return np.array([max(0.0, float(weights.get(part, 0.0))) for part in COMPONENTS])
