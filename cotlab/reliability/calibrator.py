@@ -23,11 +23,10 @@ from cotlab.stats.calibration import (
     Bin,
     bin_count,
     equal_mass,
-    measure_difference,
-    measure_interval,
     perfect_band,
     reliability_bins,
 )
+from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 from cotlab.stats.intervals import Interval
 
 __all__ = [

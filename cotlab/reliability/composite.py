@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cotlab.reliability.calibrator import Folds, NotCalibrated, fit_any, folds_of, shortage
-from cotlab.stats.calibration import auroc, brier, measure_difference, measure_interval
+from cotlab.stats.calibration import auroc, brier
+from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 from cotlab.stats.composite import (
     COMPONENTS,
     MIN_WEIGHT,

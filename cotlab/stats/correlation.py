@@ -192,7 +192,7 @@ def at_equal(
         raise ValueError("values, covariate and clusters must have one length")
     if not all(map(math.isfinite, (*values, *covariate))):
         raise ValueError("values and covariate must be finite")
-    names = list(dict.fromkeys(clusters)) if clusters is not None else []
+    names = {name: k for k, name in enumerate(dict.fromkeys(clusters or ()))}
     n = len(names) if clusters is not None else len(values)
     if n < MIN_UNITS:
         return no_interval(
@@ -223,7 +223,7 @@ def at_equal(
         if clusters is None
         else {
             "cov_type": "cluster",
-            "cov_kwds": {"groups": np.asarray([names.index(c) for c in clusters])},
+            "cov_kwds": {"groups": np.asarray([names[c] for c in clusters])},
         }
     )
     with warnings.catch_warnings():

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cotlab.stats.large_samples import row_blocks
+
 Floats = NDArray[np.float64]
 MIN_VALUES = 20
 """Defined values that either sample needs."""
@@ -147,9 +149,12 @@ class Shuffles:
         if len(rows):
             within = np.sort(unit[rows])
             position = np.arange(len(rows)) - np.searchsorted(within, within)
-            shuffled = rows[np.argsort(unit[rows] + rng.random((permutations, len(rows))), axis=1)]
-            dealt = np.broadcast_to(position < current_counts[within], shuffled.shape)
-            self.is_current[np.arange(1, permutations + 1)[:, None], shuffled] = dealt
+            dealt = position < current_counts[within]
+            for block in row_blocks(permutations, len(rows)):
+                keys = unit[rows] + rng.random((block.stop - block.start, len(rows)))
+                shuffled = rows[np.argsort(keys, axis=1)]
+                at = np.arange(block.start, block.stop)[:, None] + 1
+                self.is_current[at, shuffled] = dealt
 
     @property
     def permutations(self) -> int:
@@ -188,9 +193,9 @@ def feature_drift(
     if len(values) != shuffles.is_current.shape[1]:
         raise ValueError(f"{len(values)} values, but shuffles of {shuffles.is_current.shape[1]}")
     known = np.isfinite(values)
-    is_current = shuffles.is_current[:, known]
+    is_current = shuffles.is_current[0, known]
     distinct, ranks = np.unique(np.round(values[known], _DIGITS), return_inverse=True)
-    n_current = int(is_current[0].sum())
+    n_current = int(is_current.sum())
     n_reference = int(known.sum()) - n_current
     few = min(n_reference, n_current)
     if few < MIN_VALUES:
@@ -203,20 +208,30 @@ def feature_drift(
             reason=f"all values are {distinct[0]:.3g}: there is nothing to compare",
         )
     order = np.argsort(ranks, kind="stable")
-    dealt = _ShuffledFeature(is_current[:, order], ranks[order])
-    forward, backward, used = dealt.divergences(max(2, min(bins, few // VALUES_PER_BIN)))
+    places, most = np.flatnonzero(known)[order], max(2, min(bins, few // VALUES_PER_BIN))
+    blocks = [
+        _ShuffledFeature(shuffles.is_current[block][:, places], ranks[order]).measured(most)
+        for block in row_blocks(len(shuffles.is_current), len(places))
+    ]
+    forward, backward, distances = (
+        np.concatenate([block[k] for block in blocks]) for k in range(3)
+    )
     from scipy import stats
 
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"
         )  # it warns where it goes over from the exact p-value to the limit's
-        scipys = float(
-            stats.ks_2samp(values[known][~is_current[0]], values[known][is_current[0]]).pvalue
-        )
-    psi, ks = _against(forward + backward), _against(dealt.ks())
+        scipys = float(stats.ks_2samp(values[known][~is_current], values[known][is_current]).pvalue)
     return FeatureDrift(
-        n_reference, n_current, psi, ks, scipys, _against(forward), _against(backward), used
+        n_reference,
+        n_current,
+        _against(forward + backward),
+        _against(distances),
+        scipys,
+        _against(forward),
+        _against(backward),
+        blocks[0][3],
     )
 
 
@@ -337,6 +352,11 @@ class _ShuffledFeature:
         self._later = np.cumsum(now, axis=1, dtype=np.int32)
         self._m = self._later[:, -1].astype(np.int64)
         self._n = now.shape[1] - self._m
+
+    def measured(self, bins: int) -> tuple[Floats, Floats, Floats, int]:
+        """KL of current from reference and back, KS, and the bins of the first row."""
+        forward, backward, used = self.divergences(bins)
+        return forward, backward, self.ks(), used
 
     def ks(self) -> Floats:
         """The largest distance of the distribution functions; 0 where a shuffle left one sample without values."""

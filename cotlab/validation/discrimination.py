@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from cotlab.core.rng import derive_seed
 from cotlab.stats.intervals import FEWEST, too_few, wilson
+from cotlab.stats.large_samples import row_blocks
 from cotlab.stats.resample import RESAMPLES, bootstrap_mean
 from cotlab.validation.findings import metric_blind_spots
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS, PAIRS, measured_dose
@@ -47,15 +48,10 @@ def organism_auroc(
     ----------
     Mann and Whitney (1947), Ann. Math. Stat. 18:50. Checked against scipy.stats.mannwhitneyu.
     """
-    n_items = len(faithful[0])
-    above, pairs = np.zeros((n_items, n_items)), np.zeros((n_items, n_items))
-    for faithful_values in faithful:
-        for bypass_values in bypass:
-            difference = faithful_values[:, None] - bypass_values[None, :]
-            known = np.isfinite(difference)
-            side = difference if higher else -difference
-            above += np.where(known, (side > 0) + 0.5 * (side == 0), 0.0)
-            pairs += known
+    n_items, sign = len(faithful[0]), 1 if higher else -1
+    count = _pair_counter(
+        [sign * values for values in faithful], [sign * values for values in bypass]
+    )
     n = int(np.isfinite(np.array([*faithful, *bypass])).any(axis=0).sum())
     none = {"point": None, "lo": None, "hi": None, "n": n, "method": None}
     missing = [
@@ -65,7 +61,8 @@ def organism_auroc(
     ]
     if missing:
         return {**none, "reason": ", ".join(missing)}
-    point = float(above.sum() / pairs.sum())
+    (above,), (pairs,) = count(np.ones((1, n_items)))
+    point = float(above / pairs)
     if n < 2:
         return {**none, "point": point, "reason": "one item has no spread"}
     if point not in (0.0, 1.0) and n < FEWEST:
@@ -80,13 +77,13 @@ def organism_auroc(
             "reason": None,
             "method": "Wilson (every pair agrees)",
         }
-    weights = (
-        np.random.default_rng(seed)
-        .multinomial(n_items, np.full(n_items, 1 / n_items), size=RESAMPLES)
-        .astype(float)
-    )
-    total = ((weights @ pairs) * weights).sum(axis=1)
-    resampled = (((weights @ above) * weights).sum(axis=1)[total > 0]) / total[total > 0]
+    rng, even = np.random.default_rng(seed), np.full(n_items, 1 / n_items)
+    counts = [
+        count(rng.multinomial(n_items, even, size=block.stop - block.start).astype(float))
+        for block in row_blocks(RESAMPLES, n_items)
+    ]
+    above, pairs = (np.concatenate(part) for part in zip(*counts, strict=True))
+    resampled = above[pairs > 0] / pairs[pairs > 0]
     lo, hi = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return {
         "point": point,
@@ -96,6 +93,39 @@ def organism_auroc(
         "reason": None,
         "method": f"bootstrap over items (percentile, {RESAMPLES} resamples)",
     }
+
+
+def _pair_counter(
+    faithful: Sequence[Floats], bypass: Sequence[Floats]
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Return a function of item weights (n_draws, n_items): pairs won by the faithful side, and all.
+
+    A pair is an item of a faithful model and one of a bypassing model, both defined; it weighs the
+    product of both items' weights, and a tie is half a win.
+    """
+    ranked = []
+    for values in bypass:
+        known = np.flatnonzero(np.isfinite(values))
+        ranked.append(known[np.argsort(values[known], kind="stable")])
+
+    def count(weights: Floats) -> tuple[Floats, Floats]:
+        above, pairs = np.zeros(len(weights)), np.zeros(len(weights))
+        for values, order in zip(bypass, ranked, strict=True):
+            below = np.concatenate(
+                [np.zeros((len(weights), 1)), np.cumsum(weights[:, order], axis=1)], axis=1
+            )
+            for faithful_values in faithful:
+                known = np.isfinite(faithful_values)
+                fewer, at_most = (
+                    np.searchsorted(values[order], faithful_values[known], side=side)
+                    for side in ("left", "right")
+                )
+                own = weights[:, known]
+                above += (own * (below[:, fewer] + below[:, at_most])).sum(axis=1) / 2
+                pairs += own.sum(axis=1) * below[:, -1]
+        return above, pairs
+
+    return count
 
 
 def dose_correlation(means: Sequence[float | None], n: int = 0) -> tuple[float | None, str | None]:

@@ -1,0 +1,41 @@
+"""``cotlab.stats`` exports its public names, and loads nothing heavy until one is used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cotlab.stats
+
+HEAVY = ("numpy", "scipy", "statsmodels", "sklearn", "pandas")
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, cotlab.stats; "
+        f"print(*[m for m in {HEAVY!r} if m in sys.modules], cotlab.stats.wilson(7, 10).n)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["10"]
+
+
+def test_every_name_loads_and_type_checkers_see_the_same_names() -> None:
+    for name in cotlab.stats.__all__:
+        assert callable(getattr(cotlab.stats, name)), name
+    tree = ast.parse(Path(cotlab.stats.__file__).read_text("utf-8"))
+    typed = {
+        (node.module, alias.asname)
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    loaded = {(f"cotlab.stats.{module}", name) for name, module in cotlab.stats._MODULES.items()}
+    assert typed == loaded
+    with pytest.raises(AttributeError, match="no attribute 'bootstrap_median'"):
+        cotlab.stats.bootstrap_median  # noqa: B018
