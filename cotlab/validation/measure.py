@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +72,21 @@ def validate_metrics(
         weights = {model: weights_digest(model) for model in ORGANISMS}
         values: dict[_Key, dict[str, Floats]] = {_key(h): {} for h in scorer.headlines}
         reasons: dict[_Key, dict[str, str | None]] = {_key(h): {} for h in scorer.headlines}
-        for model in ORGANISMS:
+        for model, chain in product(ORGANISMS, dict.fromkeys(h.chain for h in scorer.headlines)):
             suite = suites[model == "hint"]
             run_id = run_on(
-                store, scorer, model, suite, known, on_progress=on_progress, announce=announce
+                store,
+                scorer,
+                model,
+                suite,
+                known,
+                chain=chain,
+                on_progress=on_progress,
+                announce=announce,
             )
-            scores = read.run_scores(store, run_id, metrics=[h.metric for h in scorer.headlines])
-            for headline in scorer.headlines:
+            headlines = [h for h in scorer.headlines if h.chain == chain]
+            scores = read.run_scores(store, run_id, metrics=[h.metric for h in headlines])
+            for headline in headlines:
                 values[_key(headline)][model] = headline_values(
                     scores, headline, [item.id for item in suite.items]
                 )

@@ -10,6 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from cotlab.core.errors import ConfigError
+from cotlab.core.registry import SCORERS
 from cotlab.validation.findings import dose_sentence
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, weights_digest
 
@@ -38,9 +40,32 @@ def store_report(report: Report, folder: Path) -> None:
     """Merge a report into ``validation/latest.json`` of a store; a reader sees the old file or the new one, never a part."""
     path = folder / FOLDER / LATEST
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{LATEST}.{os.getpid()}")
-    temporary.write_text(report_json(merge_reports(_read(path), report)), "utf-8")
-    temporary.replace(path)
+    _write(path, merge_reports(_read(path), report))
+
+
+def ship_report(report: Report, path: Path = SHIPPED) -> Path:
+    """Merge a report into the one that ships with the package, and return its path.
+
+    Metrics of other scorers stay; those of scorers that are gone or declare no headlines any more
+    are left out.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be written, as in an installed package.
+    """
+    order = {name: k for k, name in enumerate(SCORERS) if SCORERS[name].headlines}
+    merged = merge_reports(_read(path), report)
+    metrics = [item for item in merged["metrics"].items() if item[1].get("scorer") in order]
+    metrics.sort(key=lambda item: order[item[1]["scorer"]])
+    try:
+        _write(path, {**merged, "metrics": dict(metrics)})
+    except OSError as error:
+        raise ConfigError(
+            f"The shipped report {path} cannot be written ({error.strerror or error}): run --ship"
+            " in a checkout of the repository."
+        ) from error
+    return path
 
 
 def read_report(folder: Path, shipped: Path = SHIPPED) -> Report | None:
@@ -56,6 +81,12 @@ def changed_weights(record: Report) -> list[str]:
         for model, digest in record.get("weights", {}).items()
         if digest != weights_digest(model)
     ]
+
+
+def _write(path: Path, report: Report) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(report_json(report), "utf-8")
+    temporary.replace(path)
 
 
 def _read(path: Path) -> Report | None:

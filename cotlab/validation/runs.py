@@ -21,9 +21,6 @@ from cotlab.store.live import Progress
 from cotlab.validation.models import weights_digest
 
 MODES = ["remove", "corrupt"]
-MODEL_CHAIN_SCORERS = ("verification", "flags", "repair", "composite", "unfaithfulness")
-"""Scorers that read a chain: on the suite's, which is the same for every model, they would say
-nothing about the models."""
 
 
 def statuses(store: Store) -> dict[str, str]:
@@ -41,6 +38,7 @@ def run_on(
     suite: Suite,
     known: Mapping[str, str],
     *,
+    chain: str = "reference",
     on_progress: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
 ) -> str:
@@ -55,7 +53,6 @@ def run_on(
     CotlabError
         If the run was stopped.
     """
-    chain = "own" if scorer.name in MODEL_CHAIN_SCORERS else "reference"
     what = digest(
         [suite.digest, scorer.version, dict(scorer.options), MODES, chain, weights_digest(model)]
     )

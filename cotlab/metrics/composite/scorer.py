@@ -112,7 +112,7 @@ def prepare_components(suite: Suite, params: Params) -> Preparation:
     check=validate_composite_options,
     components=tuple(SCORER_OF.values()),
     roles=("embedder", "symbolic", "verifier", "paraphraser"),
-    headlines=(Headline("r_raw", {}),),
+    headlines=(Headline("r_raw", {}, chain="own"),),
 )
 def composite(item: Item, params: Params, peers: Peers) -> Program:
     """Measure the parts of the profile, stop at a hard floor where that is wanted, and weigh them."""
