@@ -1,4 +1,4 @@
-"""Agreement of two raters on the same items: how often, and how much more often than their habits alone would make them."""
+"""Agreement of raters on the same items, beyond what chance alone would give."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ Table = Sequence[Sequence[int]]
 def cohen_kappa(
     first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95
 ) -> Interval:
-    """Cohen's kappa of two raters: agreement beyond chance, unweighted.
+    """Return Cohen's kappa of two raters: agreement beyond chance, unweighted.
 
     Parameters
     ----------
-    first, second : sequences of labels (bool, str, int), of one length
-        What each rater said of the same items, in the same order.
+    first, second : sequence of labels (bool, str, int), of one length
+        Labels of the first and the second rater, for the same items in the same order.
     level : float in (0, 1)
+        Confidence level.
 
     Returns
     -------
     Interval
-        In [-1, 1]; 0 is what the two raters' habits alone would give, 1 agreement on every item.
-        Undefined (with the reason) without items and where a rater gives one label to all: nothing
-        can then be told from chance. No bounds below five items and where the agreement is perfect:
-        the large-sample variance is 0 there.
+        In [-1, 1]: 0 is what the frequencies of the labels alone would give, 1 agreement on every
+        item. Undefined (with the reason) without items, and where a rater gives one label to all:
+        agreement cannot be told from chance then. No bounds below five items and where agreement is
+        perfect, since the large-sample variance is 0 there.
 
     Raises
     ------
@@ -45,7 +46,24 @@ def cohen_kappa(
 
 
 def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
-    """``cohen_kappa`` from a square table of counts: a row for each label of the first rater, a column for the second's."""
+    """Return Cohen's kappa from a square table of counts.
+
+    Parameters
+    ----------
+    table : sequence of rows (n_labels, n_labels) of int, at least 0
+        Rows are labels of the first rater, columns those of the second, in one order.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        As ``cohen_kappa``.
+
+    Raises
+    ------
+    ValueError
+        If the table is not square, or a count is negative or not whole.
+    """
     from scipy.stats import norm
     from statsmodels.stats.inter_rater import cohens_kappa
 
@@ -90,16 +108,50 @@ def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
 def percent_agreement(
     first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95
 ) -> Interval:
-    """Share of items on which two raters say the same, in [0, 1], with Wilson's interval; undefined without items.
+    """Return the share of items on which two raters agree, with Wilson's interval.
 
-    It is high for two raters who both nearly always give the same label: read it beside
-    ``cohen_kappa``.
+    Parameters
+    ----------
+    first, second : sequence of labels, of one length
+        As ``cohen_kappa``.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        In [0, 1]; undefined without items. It is high for two raters who both nearly always give
+        the same label: read it beside ``cohen_kappa``.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    References
+    ----------
+    Wilson (1927), JASA 22:209.
     """
     return percent_agreement_table(agreement_table(first, second), level=level)
 
 
 def percent_agreement_table(table: Table, *, level: float = 0.95) -> Interval:
-    """``percent_agreement`` from a square table of counts."""
+    """Return the share of agreement from a square table of counts.
+
+    Parameters
+    ----------
+    table : sequence of rows (n_labels, n_labels) of int, at least 0
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        As ``percent_agreement``.
+
+    Raises
+    ------
+    ValueError
+        If the table is not square, or a count is negative or not whole.
+    """
     counts = _checked(table)
     n = int(counts.sum())
     if n == 0:
@@ -108,7 +160,22 @@ def percent_agreement_table(table: Table, *, level: float = 0.95) -> Interval:
 
 
 def agreement_table(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[list[int]]:
-    """Counts of label pairs (n_labels, n_labels), rows of the first rater; labels in the order of their text."""
+    """Count the pairs of labels of two raters.
+
+    Parameters
+    ----------
+    first, second : sequence of labels, of one length
+
+    Returns
+    -------
+    list of list of int (n_labels, n_labels)
+        Rows are labels of the first rater, columns those of the second; both sorted as text.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+    """
     if len(first) != len(second):
         raise ValueError(f"two raters of the same items, got {len(first)} and {len(second)} labels")
     labels = sorted({*first, *second}, key=str)
@@ -139,13 +206,13 @@ MAX_UNDEFINED = 0.05
 def nominal_alpha(
     ratings: Sequence[Sequence[Hashable | None]], *, seed: int, level: float = 0.95
 ) -> Interval:
-    """Krippendorff's alpha of nominal labels, with a bootstrap interval over items.
+    """Return Krippendorff's alpha of nominal labels, with a bootstrap interval over items.
 
     Parameters
     ----------
     ratings : sequence of sequences of labels (bool, str, int) or None
-        For each item what its raters said; None, or fewer entries, where somebody did not rate it.
-        Who said it plays no part.
+        For each item the labels of its raters; None, or fewer entries, where a rater gave none.
+        Which rater gave a label plays no part.
     seed : int
         Of the resampling; the same seed gives the same interval, in whichever order the items come.
     level : float in (0, 1)
@@ -153,13 +220,13 @@ def nominal_alpha(
     Returns
     -------
     Interval
-        At most 1, which is agreement on every item; 0 is what chance gives, below 0 raters disagree
-        systematically. ``n`` counts the items that two raters or more labelled; those of one say
-        nothing of agreement, and ``note`` counts them. Undefined (with the reason) without such
-        items and where only one label occurs in them: nothing can then be told from chance. No
-        bounds below five items, where every item is agreed on (no resample shows a disagreement),
-        and where more than ``MOST_UNDEFINED`` of the resamples have no value; rarer ones are left
-        out and ``note`` counts them.
+        At most 1, which is agreement on every item; 0 is what chance gives, and below 0 raters
+        disagree systematically. ``n`` counts the items with two labels or more; items with one
+        label say nothing about agreement, and ``note`` counts them. Undefined (with the reason)
+        without such items and where only one label occurs: agreement cannot be told from chance
+        then. No bounds below five items, where every item is agreed on (no resample shows a
+        disagreement), and where more than ``MAX_UNDEFINED`` of the resamples have no value; fewer
+        are left out, and ``note`` counts them.
 
     References
     ----------
@@ -224,25 +291,27 @@ def nominal_alpha(
 
 
 def _alpha(counts: NDArray[np.int64]) -> float:
-    """Alpha from (n_items, n_labels) counts of ratings, two or more an item and two labels or more in all."""
+    """Return alpha from counts (n_items, n_labels) with two ratings an item and two labels."""
     import krippendorff
 
     return min(1.0, float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal")))
 
 
 def _resampled(kinds: NDArray[np.int64], often: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Alpha of each resample in which another label than one occurs.
+    """Return alpha of each resample in which more than one label occurs.
 
     Parameters
     ----------
-    kinds : ndarray (n_kinds, n_labels), counts of ratings
-    often : ndarray (n_resamples, n_kinds), how often items rated so were drawn
+    kinds : ndarray (n_kinds, n_labels) of int
+        Counts of labels: the distinct items.
+    often : ndarray (n_resamples, n_kinds) of int
+        How often each kind of item was drawn.
 
     Notes
     -----
     Krippendorff (2011), section C: alpha = 1 - (N - 1) (N - sum o_cc) / (N^2 - sum n_c^2), where
     o_cc sums n (n - 1) / (m - 1) over the items, m the ratings of one. The coincidences of a
-    resample are sums over its items, so all go at once.
+    resample are sums over its items, so all resamples are computed at once.
     """
     m = kinds.sum(axis=1)
     same = often @ ((kinds * (kinds - 1)).sum(axis=1) / (m - 1))

@@ -1,4 +1,4 @@
-"""How far probabilities can be believed: Brier, log loss, calibration error with its band, and how well a score ranks."""
+"""Quality of probabilities: Brier score, log loss, calibration error, AUROC, diagram."""
 
 from __future__ import annotations
 
@@ -12,37 +12,47 @@ from cotlab.stats.intervals import Interval, checked_level, wilson
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 BINS, PER_BIN = 10, 10
-"""Bins of the calibration error, and the predictions that each should hold: with fewer predictions
-there are fewer bins."""
+"""Bins of the calibration error, and the predictions that each should hold."""
 MIN_PROBABILITY = 1e-6
-"""What a probability is kept away from 0 and 1 by in the log loss: one certain error costs 13.8
-nats, not infinity."""
+"""Distance from 0 and 1 to which the log loss clips; a certain error costs 13.8 nats."""
 DRAWS = 1000
 _CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """One bin of a reliability diagram.
-
-    Attributes
-    ----------
-    lo, hi : float
-        Smallest and largest prediction in it.
-    predicted : float in [0, 1]
-        Mean prediction.
-    observed : Interval
-        Share of acceptable ones, with Wilson's interval; its ``n`` is the bin's count.
-    """
+    """One bin of a reliability diagram."""
 
     lo: float
+    """Smallest prediction in the bin."""
     hi: float
+    """Largest prediction in the bin."""
     predicted: float
+    """Mean prediction, in [0, 1]."""
     observed: Interval
+    """Share of positive outcomes with Wilson's interval; its ``n`` is the bin's count."""
 
 
 def brier(predicted: ArrayLike, target: ArrayLike) -> float:
-    """Mean squared distance of probabilities from what happened (0 or 1): in [0, 1], lower is better.
+    """Return the mean squared difference of probabilities and outcomes.
+
+    Parameters
+    ----------
+    predicted : array (n,), [0, 1]
+        Probabilities; n at least 1.
+    target : array (n,) of bool, 0 or 1
+        Outcomes.
+
+    Returns
+    -------
+    float
+        In [0, 1], lower is better.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or are 0, a probability lies outside [0, 1], or a target is neither 0
+        nor 1.
 
     References
     ----------
@@ -53,13 +63,49 @@ def brier(predicted: ArrayLike, target: ArrayLike) -> float:
 
 
 def log_loss(predicted: ArrayLike, target: ArrayLike) -> float:
-    """Mean negative log likelihood in nats, at least 0, lower is better; probabilities are kept ``LEAST`` from 0 and 1."""
+    """Return the mean negative log-likelihood of outcomes.
+
+    Parameters
+    ----------
+    predicted : array (n,), [0, 1]
+        Probabilities, clipped to ``MIN_PROBABILITY`` from 0 and 1; n at least 1.
+    target : array (n,) of bool, 0 or 1
+
+    Returns
+    -------
+    float
+        In nats, at least 0, lower is better.
+
+    Raises
+    ------
+    ValueError
+        As ``brier``.
+
+    References
+    ----------
+    Good (1952), JRSS B 14:107; sklearn.metrics.log_loss.
+    """
     p, y = checked_predictions(predicted, target)
     return float(np.mean(log_losses(p, y)))
 
 
 def auroc(scores: ArrayLike, target: ArrayLike) -> float | None:
-    """Chance that an acceptable one scores above one that is not, ties counting half: in [0, 1]; None on one class.
+    """Return the probability that a positive scores above a negative, ties counting half.
+
+    Parameters
+    ----------
+    scores : array (n,), finite
+    target : array (n,) of bool, 0 or 1
+
+    Returns
+    -------
+    float or None
+        In [0, 1], higher is better; None where there is one class only.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or are 0, a score is not finite, or a target is neither 0 nor 1.
 
     References
     ----------
@@ -72,15 +118,30 @@ def auroc(scores: ArrayLike, target: ArrayLike) -> float | None:
 
 
 def bin_count(n: int) -> int:
-    """Bins for ``n`` predictions: ``BINS``, fewer where a bin would hold less than ``PER_BIN``, at least two."""
+    """Return ``BINS``, or fewer where a bin would hold less than ``PER_BIN`` predictions."""
     return max(2, min(BINS, n // PER_BIN))
 
 
 def equal_mass(predicted: ArrayLike, bins: int) -> Integers:
-    """The bin of each prediction (n,), counted from 0: equally many in each as far as ties allow.
+    """Return the bin of each prediction, equally many in each as far as ties allow.
 
-    Equal predictions always share a bin, the one in which the middle of their ranks lies; a bin
+    Equal predictions always share a bin, the one in which the middle of their ranks lies. A bin
     that gets nothing is left out, so there may be fewer than ``bins``.
+
+    Parameters
+    ----------
+    predicted : array (n,)
+    bins : int, at least 1
+
+    Returns
+    -------
+    ndarray (n,) of int
+        Counted from 0, by ascending prediction.
+
+    Raises
+    ------
+    ValueError
+        If ``bins`` is below 1.
     """
     if bins < 1:
         raise ValueError(f"at least one bin is needed, got {bins}")
@@ -92,18 +153,27 @@ def equal_mass(predicted: ArrayLike, bins: int) -> Integers:
 
 
 def ece(predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None) -> float:
-    """Expected calibration error over bins of equal mass: mean distance of observed rate and mean prediction, by count.
+    """Return the expected calibration error over bins of equal mass.
+
+    It is the mean distance of the observed rate and the mean prediction of a bin, weighted by
+    count.
 
     Parameters
     ----------
-    predicted, target : array (n,) of probabilities, and of 0 and 1 or bool
+    predicted : array (n,), [0, 1]
+    target : array (n,) of bool, 0 or 1
     bins : int, optional
-        ``bin_count(n)`` unless told.
+        By default ``bin_count(n)``.
 
     Returns
     -------
     float
-        In [0, 1]; 0 is perfect, but chance alone keeps it above 0: read it beside ``perfect_band``.
+        In [0, 1], lower is better. Chance alone keeps it above 0: read it beside ``perfect_band``.
+
+    Raises
+    ------
+    ValueError
+        As ``brier``.
 
     References
     ----------
@@ -123,10 +193,30 @@ def perfect_band(
     level: float = 0.95,
     draws: int = DRAWS,
 ) -> tuple[float, float]:
-    """Where the ECE of a perfectly calibrated forecaster of these predictions lies: the middle ``level`` of its values.
+    """Return the range of the ECE of a perfectly calibrated forecaster.
 
-    Targets are drawn from the predictions themselves, each on its own, and the ECE is taken of each
-    draw.
+    Targets are drawn from the predictions themselves, independently, and the ECE is computed for
+    each draw.
+
+    Parameters
+    ----------
+    predicted : array (n,), [0, 1]
+    seed : int
+    bins : int, optional
+        By default ``bin_count(n)``.
+    level : float in (0, 1)
+        Share of the draws that lies inside the range.
+    draws : int, at least 1
+
+    Returns
+    -------
+    tuple of float
+        Lower and upper end, each in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If there is no prediction, or one lies outside [0, 1].
 
     References
     ----------
@@ -152,7 +242,31 @@ def perfect_band(
 def reliability_bins(
     predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None, level: float = 0.95
 ) -> tuple[Bin, ...]:
-    """The points of a reliability diagram, by ascending prediction; see ``equal_mass`` for the bins."""
+    """Return the points of a reliability diagram.
+
+    Parameters
+    ----------
+    predicted : array (n,), [0, 1]
+    target : array (n,) of bool, 0 or 1
+    bins : int, optional
+        By default ``bin_count(n)``; see ``equal_mass`` for how they are cut.
+    level : float in (0, 1)
+        Of Wilson's interval of each bin.
+
+    Returns
+    -------
+    tuple of Bin
+        By ascending prediction.
+
+    Raises
+    ------
+    ValueError
+        As ``brier``.
+
+    References
+    ----------
+    Bröcker and Smith (2007), Weather and Forecasting 22:651.
+    """
     p, y = checked_predictions(predicted, target)
     where = equal_mass(p, bins or bin_count(len(p)))
     members = [where == k for k in range(int(where.max()) + 1)]
@@ -164,6 +278,7 @@ def reliability_bins(
 
 
 def log_losses(p: Floats, y: Floats) -> Floats:
+    """Return the negative log-likelihood of each outcome, in nats."""
     clipped = np.clip(p, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     return np.asarray(-(y * np.log(clipped) + (1 - y) * np.log1p(-clipped)))
 
@@ -171,6 +286,7 @@ def log_losses(p: Floats, y: Floats) -> Floats:
 def checked_predictions(
     predicted: ArrayLike, target: ArrayLike, *, unit: bool = True
 ) -> tuple[Floats, Floats]:
+    """Return predictions and targets as arrays; ValueError where invalid."""
     p, y = np.asarray(predicted, dtype=float), np.asarray(target, dtype=float)
     if p.ndim != 1 or p.shape != y.shape or not len(p):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Bootstrap intervals over groups for measures of calibration, and for paired differences of them."""
+"""Bootstrap intervals over groups for measures of calibration, and for their differences."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from cotlab.stats.resample import RESAMPLES
 
 _CELLS, _GRID_POINTS = 4_000_000, 61
 Measure = Callable[[Floats], Floats]
-"""How often each group is drawn (n_draws, n_groups) -> one number a draw (NaN where the draw has
-none)."""
+"""Counts of draws (n_draws, n_groups) -> one value a draw (n_draws,), NaN where undefined."""
 
 
 def measure_interval(
@@ -37,27 +36,37 @@ def measure_interval(
     seed: int,
     level: float = 0.95,
 ) -> Interval:
-    """A measure with its bootstrap interval over groups (questions).
+    """Return a measure of predictions with its bootstrap interval over groups (questions).
 
     Parameters
     ----------
     measure : str
         ``brier``, ``log_loss``, ``ece`` or ``auroc``.
-    predicted, target : array (n,)
-        For ``auroc`` any score serves as prediction.
-    groups : sequence of str or int, one a prediction
-        A resample takes or leaves all predictions of a group together; ``n`` of the result counts
-        them.
+    predicted : array (n,), [0, 1]
+        For ``auroc`` any finite score.
+    target : array (n,) of bool, 0 or 1
+    groups : sequence (n,) of str or int
+        The group of each prediction: a resample takes or leaves all of a group together, and ``n``
+        of the result counts the groups.
     seed : int
     level : float in (0, 1)
 
     Returns
     -------
     Interval
-        Percentile bootstrap. Chance adds to an ECE and a resample adds once more, so its bounds are
-        those of ``_ece_bounds``, widened to the point: 0 lies in them where a perfect forecaster
-        could show as much. No bounds below ``FEWEST`` groups; AUROC is undefined on one class, and
-        resamples of one class are left out and counted in ``note``.
+        In the measure's range, by the percentile bootstrap, widened to its point. The ECE's bounds
+        invert a test instead: chance adds to an ECE and resampling adds once more. No bounds below
+        five groups. The AUROC is undefined on one class; resamples of one class are left out, and
+        ``note`` counts them.
+
+    Raises
+    ------
+    ValueError
+        As ``brier``, and if there is not one group for each prediction.
+
+    References
+    ----------
+    Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8 and 5.5.
     """
     p, y = checked_predictions(predicted, target, unit=measure != "auroc")
     point = _POINTS[measure](p, y)
@@ -85,9 +94,33 @@ def measure_difference(
     seed: int,
     level: float = 0.95,
 ) -> Interval:
-    """Measure of ``second`` minus that of ``first`` on the same targets, with a paired bootstrap interval over groups.
+    """Return a measure of ``second`` minus that of ``first``, with a paired bootstrap interval.
 
-    Parameters as ``interval``. Undefined where the measure is; no bounds below ``FEWEST`` groups.
+    Parameters
+    ----------
+    measure : str
+        ``brier``, ``log_loss``, ``ece`` or ``auroc``.
+    first, second : array (n,), [0, 1]
+        Two predictions of the same targets.
+    target : array (n,) of bool, 0 or 1
+    groups : sequence (n,) of str or int
+    seed : int
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        As ``measure_interval``; both predictions are resampled together. Undefined where the
+        measure is undefined; no bounds below five groups.
+
+    Raises
+    ------
+    ValueError
+        As ``measure_interval``.
+
+    References
+    ----------
+    Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8.
     """
     unit = measure != "auroc"
     (a, y), (b, _) = (
@@ -173,12 +206,13 @@ def _percentile(
 def _ece_bounds(
     p: Floats, y: Floats, where: Integers, point: float, seed: int, level: float
 ) -> tuple[float, float]:
-    """The smallest and the largest true ECE under which the one that was found is no surprise.
+    """Return the smallest and the largest true ECE that the observed one does not contradict.
 
-    The gaps of the bins, scaled to each ECE that is tried, plus what resampling whole groups adds
-    to them: it is kept where what was found lies in the middle ``level`` of such sums. Mirrored or
-    plain percentiles hold the truth far less often than they say, since chance only ever adds to an
-    absolute gap. Less than a perfect forecaster's median is taken for that above.
+    Each candidate ECE scales the observed gaps of the bins; what resampling whole groups adds to
+    the gaps is added to it. A candidate is kept where the observed ECE lies in the middle ``level``
+    of such sums. Plain or mirrored percentiles cover the truth far less often than they claim,
+    since chance only ever adds to an absolute gap. For the upper bound an ECE below the median of a
+    perfect forecaster is taken for that median.
     """
     tops, sizes = _bin_gaps(p, y, where)
     mean_gaps = tops.sum(axis=0) / len(p)
@@ -206,7 +240,7 @@ def _ece_bounds(
 
 
 def _bin_gaps(p: Floats, y: Floats, where: Integers) -> tuple[Floats, Floats]:
-    """For each group the sum of p - y in each bin (n_groups, n_bins), and its size; the bins are those of all predictions."""
+    """Return the sums of p - y by group and bin (n_groups, n_bins), and the group sizes."""
     sizes, bins = np.bincount(where).astype(float), equal_mass(p, bin_count(len(p)))
     tops = np.zeros((len(sizes), int(bins.max()) + 1))
     np.add.at(tops, (where, bins), p - y)
@@ -214,7 +248,7 @@ def _bin_gaps(p: Floats, y: Floats, where: Integers) -> tuple[Floats, Floats]:
 
 
 def _value(measure: str, p: Floats, y: Floats, where: Integers) -> Measure:
-    """A measure as a function of how often each group is drawn; ECE's bins stay those of the predictions as they are."""
+    """Return a measure as a function of the draws of each group; ECE's bins stay fixed."""
     if measure == "auroc":
         of_weights = _auroc_of(p, y)
         return lambda counts: of_weights(counts[:, where])
@@ -226,7 +260,7 @@ def _value(measure: str, p: Floats, y: Floats, where: Integers) -> Measure:
 
 
 def _grouped(groups: Sequence[Hashable], n: int) -> Integers:
-    """The group of each prediction, counted from 0 in the order of their text: the order of the rows does not matter."""
+    """Return each prediction's group, counted from 0 in the order of the groups' text."""
     if len(groups) != n:
         raise ValueError(f"one group for each prediction, got {len(groups)} for {n}")
     names = {name: k for k, name in enumerate(sorted(set(groups), key=str))}
@@ -234,14 +268,14 @@ def _grouped(groups: Sequence[Hashable], n: int) -> Integers:
 
 
 def _draws(value: Measure, where: Integers, seed: int) -> tuple[Floats, int]:
-    """The values of ``RESAMPLES`` resamples of whole groups, and how many have none."""
+    """Return the defined values of ``RESAMPLES`` resamples, and how many are undefined."""
     every = np.concatenate([value(counts) for counts in _counts(where, seed)])
     known = every[np.isfinite(every)]
     return known, len(every) - len(known)
 
 
 def _counts(where: Integers, seed: int) -> Iterator[Floats]:
-    """How often each group is drawn, ``RESAMPLES`` rows in parts that fit into memory."""
+    """Yield how often each group is drawn: ``RESAMPLES`` rows, in blocks."""
     n_groups = int(where.max()) + 1
     rng, step = np.random.default_rng(seed), max(1, _CELLS // len(where))
     for at in range(0, RESAMPLES, step):

@@ -1,4 +1,4 @@
-"""The composite's arithmetic: a weighted mean of the parts that are defined, and whose weights hold for an item."""
+"""Arithmetic of the composite score: the weighted mean of the components that are defined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 WEIGHTS: Mapping[str, float] = {"C": 0.30, "R": 0.25, "V": 0.25, "D": 0.10, "F": 0.10}
-"""The seed's example weights: an illustration until they are tuned on labels."""
+"""Example weights of the components, for use until weights are tuned on labels."""
 COMPONENTS = tuple(WEIGHTS)
 MIN_WEIGHT = 0.5
 """Share of the weight that must be defined, as the composite's own option by default."""
@@ -20,20 +20,39 @@ MIN_WEIGHT = 0.5
 def weights_for(
     category: str, by_category: Mapping[str, Mapping[str, float]]
 ) -> Mapping[str, float]:
-    """The weights of a category; those of ``default`` where it has none, else the example weights."""
+    """Return the weights of a category, else those of ``default``, else the example weights.
+
+    Parameters
+    ----------
+    category : str
+    by_category : mapping of category to mapping of component to weight
+
+    Returns
+    -------
+    mapping of component to weight
+    """
     return by_category.get(category) or by_category.get("default") or WEIGHTS
 
 
 def weighted_mean(
     components: Mapping[str, float | None], weights: Mapping[str, float], min_weight: float = 0.0
 ) -> tuple[float | None, float | None, str]:
-    """The weighted mean of the defined parts, each clipped to [0, 1]; none where less than ``least`` of the weight is defined.
+    """Return the weighted mean of the defined components, each clipped to [0, 1].
+
+    Parameters
+    ----------
+    components : mapping of component to float or None
+        None where a component is undefined.
+    weights : mapping of component to weight
+        Negative and missing weights count as 0.
+    min_weight : float in [0, 1]
+        Share of the weight that must be defined for the mean to be.
 
     Returns
     -------
     tuple
-        r_raw in [0, 1] or None; the share of the weight that is defined, None where all weights are
-        0; and in words what was left out.
+        The mean in [0, 1], or None; the share of the weight that is defined, None where all weights
+        are 0; and a text that names what was left out, "" where nothing was.
     """
     clipped_weights = {part: max(0.0, weights.get(part, 0.0)) for part in components}
     total_weight = sum(clipped_weights.values())
@@ -65,20 +84,20 @@ def weighted_mean(
 def weighted_means(
     components: ArrayLike, weights: Mapping[str, float], *, min_weight: float = MIN_WEIGHT
 ) -> Floats:
-    """r_raw of many items at once: ``cotlab.stats.composite.weighed`` of each row.
+    """Return ``weighted_mean`` of many items at once.
 
     Parameters
     ----------
-    parts : array (n, 5), NaN where a part is undefined
-        Columns in the order of ``PARTS``.
-    weights : mapping of part to weight
-    least : float in [0, 1]
+    components : array (n, 5)
+        Columns in the order of ``COMPONENTS``, NaN where a component is undefined.
+    weights : mapping of component to weight
+    min_weight : float in [0, 1]
         Share of the weight that must be defined.
 
     Returns
     -------
-    array (n,) in [0, 1]
-        NaN where no r_raw exists.
+    ndarray (n,), [0, 1]
+        NaN where too little of the weight is defined.
     """
     return weight_grid_means(
         np.asarray(components, dtype=float), weight_vector(weights)[:, None], min_weight
@@ -86,7 +105,7 @@ def weighted_means(
 
 
 def weight_grid_means(x: Floats, weights: Floats, min_weight: float) -> Floats:
-    """r_raw (n, m) of each row under each column of weights (5, m); NaN where there is none."""
+    """Return the means (n, m) of rows (n, 5) under columns of weights (5, m)."""
     values, mask = filled_components(x)
     total_weight, defined_weight = weights.sum(axis=0), mask @ weights
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -99,10 +118,11 @@ def weight_grid_means(x: Floats, weights: Floats, min_weight: float) -> Floats:
 
 
 def filled_components(x: Floats) -> tuple[Floats, Floats]:
-    """Parts clipped to [0, 1] with 0 where undefined, and 1 where they are defined."""
+    """Return components clipped to [0, 1] with 0 where undefined, and 1 where defined."""
     known = np.isfinite(x)
     return np.where(known, np.clip(x, 0.0, 1.0), 0.0), known.astype(float)
 
 
 def weight_vector(weights: Mapping[str, float]) -> Floats:
+    """Return weights as an array (5,) in the order of ``COMPONENTS``, negative ones as 0."""
     return np.array([max(0.0, float(weights.get(part, 0.0))) for part in COMPONENTS])

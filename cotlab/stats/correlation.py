@@ -1,4 +1,4 @@
-"""Pearson's correlation of pairs, with its interval and its p-value."""
+"""Association of two measurements: Pearson, Spearman, and a mean with a covariate held at 0."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from cotlab.stats.intervals import Interval, all_equal, checked_level, no_interv
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """``r`` with its bounds, and the two-sided ``p`` of no correlation; None, with the reason in ``r``, where undefined."""
+    """Pearson's r and the p-value of no correlation."""
 
     r: Interval
+    """r in [-1, 1] with its bounds; its ``reason`` says why a part is undefined."""
     p: float | None
+    """Two-sided p-value of no correlation; None where r is undefined."""
 
 
 def pearson(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Correlation:
-    """Pearson's r of pairs, with an interval by Fisher's z.
+    """Return Pearson's r of pairs, with an interval by Fisher's z.
 
     Parameters
     ----------
-    first, second : sequences of float, finite, of one length
+    first, second : sequence of float, finite, of one length
     level : float in (0, 1)
 
     Returns
     -------
     Correlation
         r in [-1, 1]. Undefined below three pairs and where one side is constant; no bounds below
-        five pairs and where the pairs lie on a line: z is infinite there.
+        five pairs and where the pairs lie on a line, since z is infinite there.
 
     Raises
     ------
@@ -68,28 +70,26 @@ def pearson(first: Sequence[float], second: Sequence[float], *, level: float = 0
 
 
 DECIMALS = 9
-"""Values that agree to so many decimals are tied: what only rounding errors tell apart has no
-order."""
+"""Values that agree to so many decimals are tied, so that rounding errors make no order."""
 MIN_PAIRS = 5
-"""Below so many pairs a rank correlation says nothing: of four pairs, one order in 24 is perfect by
-chance."""
+"""Fewest pairs of a rank correlation: of four pairs, one order in 24 is perfect by chance."""
 
 
 def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Interval:
-    """Spearman's rho of pairs, with an interval by Fisher's z.
+    """Return Spearman's rho of pairs, with an interval by Fisher's z.
 
     Parameters
     ----------
-    first, second : sequences of float, of one length, each finite
-        Pairs stand at the same place; ties, to ``DECIMALS`` decimals, share their mean rank.
+    first, second : sequence of float, finite, of one length
+        Ties, to ``DECIMALS`` decimals, share their mean rank.
     level : float in (0, 1)
 
     Returns
     -------
     Interval
-        In [-1, 1]. No point below ``FEWEST`` pairs or where one side is constant; no bounds where
-        the order is perfect, for z is infinite there. The interval is approximate, more so where
-        |rho| is above 0.9.
+        In [-1, 1]. No point below ``MIN_PAIRS`` pairs or where one side is constant; no bounds
+        where the order is perfect, since z is infinite there. The interval is approximate, more so
+        where |rho| is above 0.9.
 
     Raises
     ------
@@ -129,7 +129,16 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
 
 
 def spearman_p(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Two-sided p-value of Spearman's rho, in [0, 1]; None where `spearman` has no point.
+    """Return the two-sided p-value of Spearman's rho.
+
+    Parameters
+    ----------
+    first, second : sequence of float, finite, of one length
+
+    Returns
+    -------
+    float or None
+        In [0, 1]; None where ``spearman`` has no point.
 
     Raises
     ------
@@ -150,7 +159,7 @@ def spearman_p(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 MIN_UNITS = 5
-"""Below so many values, or clusters, there is no interval."""
+"""Fewest values, or clusters, of an interval."""
 
 
 def at_equal(
@@ -160,13 +169,15 @@ def at_equal(
     *,
     level: float = 0.95,
 ) -> Interval:
-    """The mean value that is expected where the covariate is 0.
+    """Return the mean value that is expected where the covariate is 0.
+
+    It is the intercept of a least-squares line.
 
     Parameters
     ----------
-    values, covariate : sequences of float, of one length, each finite
-        One entry an independent unit, or one of a cluster.
-    clusters : sequence, optional
+    values, covariate : sequence of float, finite, of one length
+        One entry per independent unit, or per unit of a cluster.
+    clusters : sequence of str or int, optional
         Units of one cluster depend on each other: the interval is then robust to that, and ``n``
         counts clusters.
     level : float in (0, 1)
@@ -175,8 +186,8 @@ def at_equal(
     -------
     Interval
         In the unit of the values; no bounds where all values are equal. Undefined (with the reason)
-        below ``FEWEST`` units or clusters, where the covariate is constant, and where all of it
-        lies on one side of 0, for the line would then be extended beyond what was seen.
+        below ``MIN_UNITS`` units or clusters, where the covariate is constant, and where all of it
+        lies on one side of 0, since the line would be extrapolated.
 
     Raises
     ------
@@ -227,9 +238,8 @@ def at_equal(
         }
     )
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # a value that the line cannot miss makes HC3 divide by 0; the test below answers it
+        # a value with leverage 1 makes HC3 divide by 0; the test of the bounds below answers it
+        warnings.simplefilter("ignore")
         fitted = sm.OLS(np.asarray(values, dtype=float), design).fit(use_t=True, **how)
         point = float(fitted.params[0])
         lo, hi = map(float, fitted.conf_int(alpha=1 - level)[0])

@@ -86,7 +86,7 @@ def jackknife_ratio(top: Floats, bottom: Floats) -> Floats:
     Returns
     -------
     ndarray (n,)
-        (sum(top) − top_i) / (sum(bottom) − bottom_i); not finite where nothing is left to divide by.
+        (sum(top) − top_i) / (sum(bottom) − bottom_i); not finite where the divisor is 0.
 
     References
     ----------

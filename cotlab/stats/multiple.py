@@ -1,4 +1,4 @@
-"""Several tests at once: p-values that keep the share of false findings in check, beside the raw ones."""
+"""Several tests, or several differences, at once: adjusted p-values, and consistency of sign."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import dataclass
 
 
 def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
-    """P-values adjusted by Benjamini and Hochberg: rejecting those up to q keeps the false discovery rate at q.
+    """Return p-values adjusted for the false discovery rate.
 
     Parameters
     ----------
     ps : sequence of float in [0, 1], or None where a test is undefined
-        An undefined test stays undefined and does not count among those made.
+        An undefined test stays undefined and does not count among the tests.
 
     Returns
     -------
-    list of float in [0, 1] or None, in the given order
-        Each at least its raw p-value.
+    list of float in [0, 1] or None
+        In the given order, each at least its raw p-value: rejecting those up to q keeps the false
+        discovery rate at q.
 
     Raises
     ------
@@ -45,20 +46,22 @@ def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """``k`` of ``m`` defined differences share a sign: 1 (up), -1 (down), or None where up and down are as many.
-
-    ``zeros`` of the ``m`` have no sign, and ``undefined`` further ones are not among them.
-    """
+    """How many of several differences have the same sign."""
 
     k: int
+    """Number of differences with the commoner sign."""
     m: int
+    """Number of defined differences."""
     sign: int | None
+    """1 (up), -1 (down), or None where both are as many."""
     zeros: int
+    """Defined differences that are 0."""
     undefined: int
+    """Undefined differences, which ``m`` does not count."""
 
     @property
     def text(self) -> str:
-        """One line: "3 of 4 up, 1 zero, 1 undefined"."""
+        """Return one line, such as "3 of 4 up, 1 zero, 1 undefined"."""
         if self.m == 0:
             summary = "no difference is defined"
         elif self.zeros == self.m:
@@ -74,7 +77,7 @@ class Direction:
 
 
 def direction(differences: Sequence[float | None]) -> Direction:
-    """How many differences point the same way; a count, not a test.
+    """Count how many differences have the same sign; a count, not a test.
 
     Parameters
     ----------
@@ -83,7 +86,7 @@ def direction(differences: Sequence[float | None]) -> Direction:
     Returns
     -------
     Direction
-        k is the larger of the two counts of signs, so at least half of those that differ.
+        ``k`` is the larger of the two counts of signs, so at least half of those that differ.
 
     Raises
     ------

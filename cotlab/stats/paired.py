@@ -1,4 +1,4 @@
-"""Two measurements of the same items: tests, differences (second minus first) with intervals, and effect sizes."""
+"""Two measurements of the same items: Wilcoxon's test, paired bootstrap, Cohen's d of pairs."""
 
 from __future__ import annotations
 
@@ -20,30 +20,34 @@ with them."""
 
 @dataclass(frozen=True, slots=True)
 class Wilcoxon:
-    """Signed ranks of ``n`` pairs, ``zeros`` of which do not differ and are left out (Wilcoxon's own way).
+    """Wilcoxon's signed-rank test of pairs.
 
-    ``statistic`` is the smaller rank sum, ``p`` two-sided, ``rank_biserial`` in [-1, 1]: the share
-    of the rank sum in favour of the second minus that in favour of the first. All three are None,
-    with the reason, where no pair differs.
+    ``statistic``, ``p`` and ``rank_biserial`` are None, with the reason, where no pair differs.
     """
 
     n: int
+    """Number of pairs."""
     zeros: int
+    """Pairs that do not differ; they are left out."""
     statistic: float | None
+    """The smaller rank sum."""
     p: float | None
+    """Two-sided p-value."""
     rank_biserial: float | None
+    """Share of the rank sum in favour of the second minus that of the first, [-1, 1]."""
     method: str
+    """Exact or normal approximation, and how many pairs were left out."""
     reason: str | None = None
+    """Why there is no statistic."""
 
 
 def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
-    """Wilcoxon's signed-rank test that the differences of pairs are symmetric about 0.
+    """Test whether the differences of pairs are symmetric about 0 (Wilcoxon's signed ranks).
 
     Parameters
     ----------
-    first, second : sequences of float, finite, of one length
-        Differences that only rounding tells apart (12 digits of the largest value) are tied, and
-        none is 0.
+    first, second : sequence of float, finite, of one length
+        Differences that only rounding tells apart (12 digits of the largest value) are tied.
 
     Returns
     -------
@@ -101,25 +105,29 @@ def paired_bootstrap(
     seed: int,
     level: float = 0.95,
 ) -> Interval:
-    """Mean difference of pairs with a bootstrap interval over pairs, or over clusters of pairs where prompts repeat.
+    """Return the mean difference of pairs, second minus first, with a bootstrap interval.
 
     Parameters
     ----------
-    first, second : sequences of float, finite, of one length
+    first, second : sequence of float, finite, of one length
     clusters : sequence of str or int, one a pair, or None
         Pairs of one cluster (the same prompt) are resampled together.
-    seed, level
-        As ``bootstrap_mean``.
+    seed : int
+    level : float in (0, 1)
 
     Returns
     -------
     Interval
-        Second minus first, in their unit; as ``bootstrap_mean`` or ``cluster_bootstrap``.
+        In the unit of the values; as ``bootstrap_mean``, or ``cluster_bootstrap`` with clusters.
 
     Raises
     ------
     ValueError
         If the lengths differ or a value is not finite.
+
+    References
+    ----------
+    Efron (1987), JASA 82:171 (BCa).
     """
     a, b = checked_pairs(first, second)
     gaps = (b - a).tolist()
@@ -136,14 +144,24 @@ def paired_bootstrap(
 
 
 def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Interval:
-    """Cohen's d of pairs: the mean difference in standard deviations of the differences.
+    """Return Cohen's d of pairs: the mean difference over the differences' standard deviation.
+
+    Parameters
+    ----------
+    first, second : sequence of float, finite, of one length
+    level : float in (0, 1)
 
     Returns
     -------
     Interval
         Unitless; positive where the second is larger. Undefined below two pairs and where all
-        differences are equal; no bounds below five. The bounds hold the noncentral t of n - 1
-        degrees of freedom against the t that was seen.
+        differences are equal; no bounds below five pairs. The bounds invert the noncentral t with
+        n - 1 degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a value is not finite.
 
     References
     ----------
@@ -170,6 +188,7 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
 
 
 def checked_pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return both sides as arrays; ValueError where lengths differ or values are not finite."""
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError(
@@ -180,14 +199,14 @@ def checked_pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floa
 
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> Floats:
-    """Second minus first in units of the largest value; beyond 12 digits only rounding tells two of them apart."""
+    """Return second minus first in units of the largest value, as 12 digits tell them apart."""
     a, b = checked_pairs(first, second)
     largest = max([1e-300, *np.abs(a), *np.abs(b)])
     return np.asarray(b / largest - a / largest)
 
 
 def _noncentral(t: float, df: int, level: float) -> tuple[float, float] | None:
-    """The noncentralities under which a t as large, or as small, as ``t`` has probability (1 - level) / 2."""
+    """Return the noncentralities at which t has (1 - level) / 2 beyond it on either side."""
     from scipy import optimize, stats
 
     reach = 10 + 2 * abs(

@@ -14,40 +14,46 @@ from cotlab.stats.paired import checked_pairs
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """Two yes-or-no answers for each of ``n`` pairs, and whether the two say yes equally often.
-
-    ``statistic`` is the smaller discordant count for the exact test and chi-squared (1 df) for the
-    other. ``p`` is two-sided; None where there is no pair, and for chi-squared also where no pair
-    differs (0 / 0); ``reason`` says so. ``difference`` is the rate of the second minus that of the
-    first; ``odds_ratio`` is second-only over first-only pairs.
-    """
+    """McNemar's test of pairs of yes-or-no answers, with both effect sizes."""
 
     both: int
+    """Pairs that are yes in both."""
     first_only: int
+    """Pairs that are yes in the first alone."""
     second_only: int
+    """Pairs that are yes in the second alone."""
     neither: int
+    """Pairs that are yes in neither."""
     n: int
+    """Number of pairs."""
     statistic: float | None
+    """Smaller discordant count (exact test), or chi-squared with one degree of freedom."""
     p: float | None
+    """Two-sided p-value; None without a pair, and for chi-squared where no pair differs."""
     method: str
+    """Which of the two tests it is."""
     difference: Interval
+    """Rate of the second minus rate of the first."""
     odds_ratio: Interval
+    """Second-only over first-only pairs."""
     reason: str | None = None
+    """Why there is no p-value."""
 
 
 def mcnemar(
     first: Sequence[float], second: Sequence[float], *, exact: bool = True, level: float = 0.95
 ) -> McNemar:
-    """McNemar's test that two yes-or-no answers about the same items say yes equally often.
+    """Test whether two yes-or-no answers about the same items say yes equally often.
 
     Parameters
     ----------
-    first, second : sequences of bool, 0 or 1, of one length
-        Pairs stand at the same place and are independent of each other.
+    first, second : sequence of bool, 0 or 1, of one length
+        Pairs are independent of each other.
     exact : bool
         The binomial test of the discordant pairs; False gives chi-squared without continuity
-        correction, for figures that were published so.
+        correction, to reproduce figures that were published so.
     level : float in (0, 1)
+        Of the intervals of both effect sizes.
 
     Returns
     -------
@@ -76,7 +82,25 @@ def mcnemar_counts(
     exact: bool = True,
     level: float = 0.95,
 ) -> McNemar:
-    """``mcnemar`` from the four counts of pairs: yes in both, in the first alone, in the second alone, in neither."""
+    """Return McNemar's test from the four counts of pairs.
+
+    Parameters
+    ----------
+    both, first_only, second_only, neither : int, at least 0
+        Pairs that are yes in both, in the first alone, in the second alone, and in neither.
+    exact : bool
+    level : float in (0, 1)
+
+    Returns
+    -------
+    McNemar
+        As ``mcnemar``.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or not whole.
+    """
     from statsmodels.stats.contingency_tables import mcnemar as test
 
     cells = (both, first_only, second_only, neither)
@@ -111,12 +135,18 @@ def mcnemar_counts(
 def risk_difference(
     both: int, first_only: int, second_only: int, neither: int, *, level: float = 0.95
 ) -> Interval:
-    """Rate of the second minus rate of the first over the same pairs, with Newcombe's paired score interval.
+    """Return the rate of the second minus that of the first over the same pairs.
+
+    Parameters
+    ----------
+    both, first_only, second_only, neither : int, at least 0
+        Counts of pairs, as ``mcnemar_counts``.
+    level : float in (0, 1)
 
     Returns
     -------
     Interval
-        In [-1, 1]; from one pair on, also where no pair differs. Undefined without a pair.
+        In [-1, 1]; bounds from one pair on, also where no pair differs. Undefined without a pair.
 
     References
     ----------
@@ -156,14 +186,20 @@ def risk_difference(
 
 
 def discordant_odds(first_only: int, second_only: int, *, level: float = 0.95) -> Interval:
-    """Odds ratio of matched pairs, second-only over first-only, with its exact interval.
+    """Return the odds ratio of matched pairs, second-only over first-only.
+
+    Parameters
+    ----------
+    first_only, second_only : int, at least 0
+        Counts of discordant pairs.
+    level : float in (0, 1)
 
     Returns
     -------
     Interval
-        At least 0; ``n`` counts the discordant pairs. Undefined where no pair differs, and where
-        none is yes in the first alone: the ratio is then unbounded, and the reason gives its lower
-        bound.
+        At least 0, with exact bounds; ``n`` counts the discordant pairs. Undefined where no pair
+        differs, and where none is yes in the first alone: the ratio is then unbounded, and the
+        reason gives its lower bound.
 
     References
     ----------
@@ -197,7 +233,21 @@ def discordant_odds(first_only: int, second_only: int, *, level: float = 0.95) -
 
 
 def pair_counts(first: Sequence[float], second: Sequence[float]) -> tuple[int, int, int, int]:
-    """How many pairs are yes in both, in the first alone, in the second alone, in neither; ValueError unless all are 0 or 1."""
+    """Count the pairs that are yes in both, the first alone, the second alone, neither.
+
+    Parameters
+    ----------
+    first, second : sequence of bool, 0 or 1, of one length
+
+    Returns
+    -------
+    tuple of four int
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a value is neither 0 nor 1.
+    """
     a, b = checked_pairs(first, second)
     if not (np.isin(a, (0, 1)).all() and np.isin(b, (0, 1)).all()):
         raise ValueError("a yes or no is 0 or 1")

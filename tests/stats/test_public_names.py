@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -39,3 +40,23 @@ def test_every_name_loads_and_type_checkers_see_the_same_names() -> None:
     assert typed == loaded
     with pytest.raises(AttributeError, match="no attribute 'bootstrap_median'"):
         cotlab.stats.bootstrap_median  # noqa: B018
+
+
+def test_every_public_function_has_a_numpydoc_docstring() -> None:
+    """Parameters, Returns and where it comes from, for every function that the package exports."""
+    for name in cotlab.stats.__all__:
+        value = getattr(cotlab.stats, name)
+        if not inspect.isfunction(value):
+            continue
+        doc = inspect.getdoc(value) or ""
+        parameters = inspect.signature(value).parameters
+        assert "\n\nParameters\n----------\n" in doc, name
+        assert "\n\nReturns\n-------\n" in doc, name
+        section = doc.split("Parameters\n----------\n")[1].split("\n\nReturns")[0]
+        listed = [
+            part.strip()
+            for line in section.splitlines()
+            if line and not line.startswith(" ")
+            for part in line.split(" : ")[0].split(",")
+        ]
+        assert listed == list(parameters), name
