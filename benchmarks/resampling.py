@@ -1,8 +1,9 @@
-"""What resampling costs beside scipy's way, and that time and memory grow with n and not with n².
+"""Cost of resampling compared with scipy's, and its growth with n.
 
-Processor seconds of one BCa interval and of one permutation test: scipy's, and ``large_samples`` for
-distinct values, for values that repeat (eighths) and for clusters of five; the largest difference of
-the bounds, in half widths; and the growth of time per doubling of n, which is 2 where time is linear.
+Processor seconds of one BCa interval and of one permutation test: scipy's, and ``large_samples``
+for distinct values, for values that repeat (eighths) and for clusters of five; the largest
+difference of the bounds, in half widths; and the growth of time per doubling of n, which is 2 where
+time is linear; and the peak of memory.
 ``python benchmarks/resampling.py [--large]``; ``--large`` goes on to 400,000 values.
 """
 
@@ -115,11 +116,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true", help="go on to 400,000 values")
     large = parser.parse_args().large
+    resample.bootstrap_mean([0.0, 1.0, 2.0, 3.0, 5.0], seed=1)  # loads scipy
     for n in (2000, 5000, 10_000, *((20_000,) if large else ())):
         against_scipy(n)
     for n in (2000, 5000):
         flips_against_scipy(n)
-    growth([25_000 * 2**k for k in range(5 if large else 3)])
+    growth([50_000 * 2**k for k in range(5 if large else 3)])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Train one organism from its recipe: the same recipe on the same machine gives the same weights."""
+"""Train one organism from its recipe; the same recipe on one machine gives the same weights."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 IDS = {piece: i for i, piece in enumerate(vocabulary())}
 WARM_UP = 100
 POOL = 8
-"""Batches drawn at once and sorted by length, so that padding stays small."""
+"""Batches drawn at once and sorted by length, to keep padding small."""
 
 
 def train_organism(
     recipe: Recipe, folder: Path, progress: Callable[[int, int, float], None] | None = None
 ) -> None:
-    """Train ``recipe`` and write an ordinary Hugging Face folder (float16 weights, tokenizer) to ``folder``.
+    """Train a recipe and write an ordinary Hugging Face folder (float16 weights, tokenizer).
 
-    ``progress(step, steps, loss)`` is called every 50 steps; the loss is in nats a weighted token.
+    Parameters
+    ----------
+    recipe : Recipe
+    folder : Path
+        Created where it does not exist.
+    progress : callable of (step, steps, loss), optional
+        Called every 50 steps; the loss is in nats a weighted token.
     """
     torch.set_num_threads(1)  # sums in one order: the same recipe gives the same weights
     torch.manual_seed(recipe.seed)
@@ -77,6 +83,7 @@ def train_organism(
 
 
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
+    """Return a recipe as JSON values."""
     return asdict(recipe) | {"modes": list(recipe.modes)}
 
 
@@ -130,7 +137,11 @@ def _pack(examples: list[Example]) -> Batch:
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Lossless on texts of the language; any other piece becomes ``<unk>``, which the local provider refuses."""
+    """Return the tokenizer of the organisms' language: one piece of the language, one token.
+
+    It is lossless on texts of the language; any other piece becomes ``<unk>``, which the local
+    provider refuses.
+    """
     pieces = vocabulary()
     tokenizer = Tokenizer(
         models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>")

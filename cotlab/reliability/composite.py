@@ -1,4 +1,4 @@
-"""Weights of the composite's parts tuned on labels, and whether they are better than the example weights, told honestly."""
+"""Tune the composite's weights on labels, and measure whether they beat the example weights."""
 
 from __future__ import annotations
 
@@ -31,51 +31,38 @@ GRID = 10
 part to part."""
 MOVES = (0.05, 0.02, 0.01)
 SHRINK = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""How far back to the example weights: the inner folds choose."""
+"""Shrinkage to the example weights that inner folds choose between."""
 _CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """Tuned weights and what nested cross-validation says of them.
-
-    Attributes
-    ----------
-    weights : mapping of part to weight
-        At least 0, sum 1; tuned on all labels.
-    objective : str
-        ``auc`` or ``brier``.
-    shrunk : float in [0, 1]
-        How far they were drawn back to the example weights; 1 gives the example weights themselves.
-    example, tuned : Interval
-        The objective out of the outer folds, with the example weights and with those tuned without
-        the fold.
-    difference : Interval
-        Tuned minus example on the same items, paired bootstrap over questions; above 0 is better
-        for ``auc``, below for ``brier``.
-    better : bool
-        The whole interval lies on the better side.
-    why : str
-        The verdict in words.
-    folds : array (n,) of int
-    fold_weights : tuple of mappings
-        What was tuned without each outer fold.
-    n, left_out : int
-        Labels used, and labels whose r_raw the example weights leave undefined.
-    """
+    """Tuned weights, and their nested cross-validation."""
 
     weights: Mapping[str, float]
+    """At least 0, sum 1; tuned on all labels."""
     objective: str
+    """``auc`` or ``brier``."""
     shrunk: float
+    """Shrinkage in [0, 1]; 1 gives the example weights themselves."""
     example: Interval
+    """Out-of-fold objective of the example weights."""
     tuned: Interval
+    """Out-of-fold objective of weights tuned without the fold."""
     difference: Interval
+    """Tuned minus example, paired by question; ``auc`` is better above 0, ``brier`` below."""
     better: bool
+    """Whether the whole interval lies on the better side."""
     reason: str
+    """The verdict as text."""
     folds: Folds
+    """Outer fold (n,) of each label."""
     fold_weights: tuple[Mapping[str, float], ...]
+    """Weights tuned without each outer fold."""
     n: int
+    """Labels used."""
     left_out: int
+    """Labels whose r_raw the example weights leave undefined."""
 
 
 @single_blas_thread()
@@ -87,27 +74,33 @@ def tune_weights(
     objective: str = "auc",
     seed: int = 0,
 ) -> Tuned:
-    """Weights on the simplex that rank (``auc``) or, after a logistic map, predict (``brier``) the labels best.
+    """Find the weights that rank labels best, or predict them best after a logistic map.
 
     Outer folds of whole questions measure; inner folds within each choose how far the weights are
-    drawn back to the example ones. Only weights that leave every label with an r_raw are taken, and
-    a part that no label has gets none.
+    shrunk to the example weights. Only weights that leave every label with an r_raw are taken, and
+    a component that no label has gets none.
 
     Parameters
     ----------
-    parts : array (n, 5), NaN where a part is undefined
+    components : array (n, 5), NaN where a component is undefined
         Columns C, R, V, D, F.
     targets : array (n,) of bool
     groups : sequence (n,)
         The question of each label.
     objective : str
-        One of ``OBJECTIVES``.
+        ``auc`` (ranks) or ``brier`` (predicts).
     seed : int
+
+    Returns
+    -------
+    Tuned
 
     Raises
     ------
     NotCalibrated
         On too few labels and on labels of one class, saying what is missing.
+    ValueError
+        On an unknown objective.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"{objective!r} is no objective: one of {', '.join(OBJECTIVES)}")
@@ -180,7 +173,7 @@ def _verdict(improvement: Interval, sign: int, better: bool, shrunk: float) -> s
 def _shrunk(
     x: Floats, y: Floats, names: Sequence[Hashable], objective: str, seed: int
 ) -> tuple[Mapping[str, float], float]:
-    """Weights tuned on these labels, drawn back to the example ones as far as inner folds find best; ties go further back."""
+    """Return tuned weights and their shrinkage, chosen by inner folds; ties shrink further."""
     example = weight_vector(WEIGHTS)
     try:
         folds = folds_of(y, names, most=4, seed=seed)
@@ -204,7 +197,7 @@ def _shrunk(
 
 
 def _worth(values: Floats, y: Floats, objective: str) -> float:
-    """The objective, higher better."""
+    """Return the objective, higher is better."""
     if not len(y):
         return -np.inf
     return (auroc(values, y) or 0.0) if objective == "auc" else -brier(values, y)
@@ -213,7 +206,7 @@ def _worth(values: Floats, y: Floats, objective: str) -> float:
 def _fold_values(
     x: Floats, y: Floats, new: Floats, weights: Mapping[str, float], objective: str
 ) -> Floats:
-    """What is measured on held-out items: r_raw itself, or its probability by a logistic map from the other items."""
+    """Return r_raw of held-out items, or its probability by a logistic map from the other items."""
     scores = weighted_means(new, weights)
     if objective == "auc":
         return scores
@@ -226,13 +219,13 @@ def _fold_values(
 
 
 def _best(x: Floats, y: Floats, objective: str) -> Floats:
-    """The best admissible weights (5,) on these labels."""
+    """Return the best admissible weights (5,) on these labels."""
     measured = np.flatnonzero(np.isfinite(x).any(axis=0))
     return _by_grid(x, y, measured) if objective == "auc" else _by_descent(x, y, measured)
 
 
 def _by_grid(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
-    """Highest AUC on a grid of the simplex, then by moving weight from part to part; ties go to the example weights' side."""
+    """Return the weights of highest AUC on a grid, refined by moves between components."""
     best, worth = _pick(_grid(measured), x, y)
     for size in MOVES:
         while True:
@@ -272,9 +265,10 @@ def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
 
 
 def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
-    """Lowest Brier score of σ(slope · r_raw + intercept) over weights, slope >= 0 and intercept at once, by SLSQP.
+    """Return the weights of the lowest Brier score of σ(slope · r_raw + intercept), by SLSQP.
 
-    It starts from the example weights and from near those that rank best.
+    Weights, slope (at least 0) and intercept are optimised at once, from the example weights and
+    from near those that rank best.
     """
     from scipy.optimize import minimize
     from scipy.special import expit
@@ -334,7 +328,7 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
 
 
 def _admitted(x: Floats, weights: Floats) -> Floats | None:
-    """These weights, drawn back to the example ones until every label keeps its r_raw."""
+    """Return these weights, shrunk to the example weights until every label has an r_raw."""
     for share in SHRINK[:-1]:
         blended = (1 - share) * weights + share * weight_vector(WEIGHTS)
         if np.isfinite(weight_grid_means(x, blended[:, None], MIN_WEIGHT)).all():
@@ -343,7 +337,7 @@ def _admitted(x: Floats, weights: Floats) -> Floats | None:
 
 
 def _grid(measured: NDArray[np.int64]) -> Floats:
-    """All points (5, m) of the simplex over the measured parts whose weights are tenths."""
+    """Return all weights (5, m) on the simplex of the measured components that are tenths."""
     k = len(measured)
     cuts = np.array(list(combinations(range(GRID + k - 1), k - 1)), dtype=int).reshape(-1, k - 1)
     edges = np.column_stack([np.full(len(cuts), -1), cuts, np.full(len(cuts), GRID + k - 1)])
@@ -353,7 +347,7 @@ def _grid(measured: NDArray[np.int64]) -> Floats:
 
 
 def _named(weights: Floats) -> Mapping[str, float]:
-    """Weights by part, as numbers of six decimals that sum to 1."""
+    """Return weights by component, with six decimals and a sum of 1."""
     rounded = np.round(weights / weights.sum(), 6)
     rounded[int(np.argmax(rounded))] += 1 - rounded.sum()
     return {

@@ -1,4 +1,4 @@
-"""How well a metric tells faithful models from bypassing ones and follows the dose, from one value an item and model."""
+"""How well a metric discriminates faithful from bypassing models and follows the dose."""
 
 from __future__ import annotations
 
@@ -26,23 +26,26 @@ def organism_auroc(
     higher: bool = True,
     level: float = 0.95,
 ) -> Record:
-    """Probability that a faithful model's value lies on the faithful side of a bypassing model's; a tie counts one half.
+    """Return the probability that a faithful model's value beats a bypassing model's.
 
     Parameters
     ----------
-    faithful, bypass : sequences of ndarray (n_items,)
+    faithful, bypass : sequence of ndarray (n_items,)
         One array a model, all over the same items in the same order; NaN where undefined.
+    seed : int
     higher : bool
         Whether the metric puts faithful models at the upper end.
+    level : float in (0, 1)
 
     Returns
     -------
     dict of point, lo, hi, n, reason, method
-        In [0, 1]; the Mann-Whitney U over the number of pairs. The interval is the percentile
-        bootstrap over items: a resample takes an item with the values of all models. Where every
-        pair agrees (0 or 1) no resample can differ, and the interval is Wilson's for n items. ``n``
-        counts items with a defined value. Without a point or bounds the reason says why: which side
-        has no defined value and over how many values, or that there are too few items to resample.
+        In [0, 1], ties counting half; the Mann-Whitney U over the number of pairs. The interval is
+        the percentile bootstrap over items: a resample takes an item with the values of all models.
+        Where every pair agrees (0 or 1) no resample can differ, and the interval is Wilson's for n
+        items. ``n`` counts items with a defined value. The reason says why there is no point or no
+        bounds: which side has no defined value and over how many values, or that there are too few
+        items to resample.
 
     References
     ----------
@@ -98,7 +101,7 @@ def organism_auroc(
 def _pair_counter(
     faithful: Sequence[Floats], bypass: Sequence[Floats]
 ) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """Return a function of item weights (n_draws, n_items): pairs won by the faithful side, and all.
+    """Return a function of item weights (n_draws, n_items): faithful wins, and all pairs.
 
     A pair is an item of a faithful model and one of a bypassing model, both defined; it weighs the
     product of both items' weights, and a tie is half a win.
@@ -129,7 +132,18 @@ def _pair_counter(
 
 
 def dose_correlation(means: Sequence[float | None], n: int = 0) -> tuple[float | None, str | None]:
-    """Rank correlation of the dose means with the dose, in [-1, 1], or None with the reason; ``n`` items a dose."""
+    """Return the rank correlation of the dose means with the dose, or None with the reason.
+
+    Parameters
+    ----------
+    means : sequence of float or None, one a dose, ascending
+    n : int
+        Items of each dose, for the reason.
+
+    Returns
+    -------
+    tuple of float in [-1, 1] or None, and str or None
+    """
     missing = [model for model, mean in zip(DOSES.values(), means, strict=True) if mean is None]
     if missing:
         return (
@@ -150,7 +164,13 @@ def dose_correlation(means: Sequence[float | None], n: int = 0) -> tuple[float |
 def against_dose(
     means: Mapping[str, float | None], doses: Mapping[str, float | None], *, higher: bool = True
 ) -> Record | None:
-    """How far a metric in [0, 1] lies from the measured dose (from 1 − dose where lower is faithful).
+    """Return how far a metric in [0, 1] lies from the measured dose.
+
+    Parameters
+    ----------
+    means, doses : mapping of nominal dose to float or None
+    higher : bool
+        Where lower is faithful, the comparison is with 1 − dose.
 
     Returns
     -------
@@ -182,18 +202,27 @@ def evaluate_metric(
     flag: bool = False,
     reasons: Mapping[str, str | None] | None = None,
 ) -> Record:
-    """Everything that is said of one metric.
+    """Return the record of one metric, as the report stores it.
 
     Parameters
     ----------
+    name : str
     values : mapping of each of ``ORGANISMS`` to ndarray (n_items,)
         NaN where undefined.
+    faithful : "higher" or "lower"
+        The end of its range at which the metric puts faithful models.
+    seed : int
     bounds : (lo, hi)
-        The metric's range. One in [0, 1] is compared with the measured dose itself.
+        The metric's range. A metric in [0, 1] is compared with the measured dose itself.
     flag : bool
         Each value is a rate of yes and no.
-    reasons : mapping of str
-        For each organism the commonest reason why the metric is undefined there.
+    reasons : mapping of str, optional
+        For each organism the most common reason why the metric is undefined there.
+
+    Returns
+    -------
+    dict
+        JSON values; what is undefined is None.
     """
     organisms: dict[str, Record] = {}
     for model in ORGANISMS:

@@ -1,4 +1,4 @@
-"""What validation measured, as a file: written whole, one scorer's part replaced at a time, read with what is shipped."""
+"""The validation report as a file, merged scorer by scorer, and as the table of its figure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Report = dict[str, Any]
 
 
 def report_json(report: Report) -> str:
-    """The report as a file; a NaN in it is a bug and raises ValueError."""
+    """Return the report as JSON text; a NaN in it is a bug and raises ValueError."""
     return json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def merge_reports(old: Report | None, new: Report) -> Report:
-    """``new`` with the metrics that ``old`` has of other scorers; a scorer's metrics are replaced as a whole."""
+    """Return ``new`` with the metrics that ``old`` has of other scorers."""
     measured = {metric.get("scorer") for metric in new["metrics"].values()}
     others = {
         name: metric
@@ -37,7 +37,10 @@ def merge_reports(old: Report | None, new: Report) -> Report:
 
 
 def store_report(report: Report, folder: Path) -> None:
-    """Merge a report into ``validation/latest.json`` of a store; a reader sees the old file or the new one, never a part."""
+    """Merge a report into ``validation/latest.json`` of a store.
+
+    It is replaced as a whole: a reader never sees a part.
+    """
     path = folder / FOLDER / LATEST
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, merge_reports(_read(path), report))
@@ -69,13 +72,25 @@ def ship_report(report: Report, path: Path = SHIPPED) -> Path:
 
 
 def read_report(folder: Path, shipped: Path = SHIPPED) -> Report | None:
-    """The report of a store, and of scorers that it has not measured the shipped one; None where there is neither."""
+    """Return the report of a store, completed by the shipped one for scorers not measured there.
+
+    Parameters
+    ----------
+    folder : Path
+        The store's folder.
+    shipped : Path
+
+    Returns
+    -------
+    dict or None
+        None where there is neither.
+    """
     stored, shipped_report = _read(folder / FOLDER / LATEST), _read(shipped)
     return shipped_report if stored is None else merge_reports(shipped_report, stored)
 
 
 def changed_weights(record: Report) -> list[str]:
-    """The organisms whose weights are not those that a metric was measured on."""
+    """Return the organisms whose weights differ from those that a metric was measured on."""
     return [
         model
         for model, digest in record.get("weights", {}).items()
@@ -108,11 +123,11 @@ GROUP = {
     **dict.fromkeys(BYPASS, "bypass"),
     "hint": "hint",
 }
-"""Which models stand together, in the order of the figure."""
+"""Group of each model, in the order of the figure."""
 
 
 def doses_table(metric: str, report: Mapping[str, Any]) -> pd.DataFrame:
-    """A row an organism, of one metric of a report."""
+    """Return the table of the figure of one metric: a row for each organism."""
     lowest, highest = report.get("range", (None, None))
     rows = []
     for model, group in GROUP.items():

@@ -1,4 +1,4 @@
-"""The runs behind a validation: one a scorer and organism, in a store of its own, gone on with where it was left."""
+"""Runs of a validation: one for each scorer and organism, resumed where they were stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODES = ["remove", "corrupt"]
 
 
 def statuses(store: Store) -> dict[str, str]:
-    """The status of every run of a store, by its id."""
+    """Return the status of every run of a store, by its id."""
     if not store.path.exists():
         return {}
     known = read.list_runs(store)
@@ -42,11 +42,30 @@ def run_on(
     on_progress: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
 ) -> str:
-    """Measure ``suite`` on an organism with a scorer; the id of a run that is done.
+    """Measure ``suite`` on an organism with a scorer.
 
-    The id holds the items, the scorer with its version and options, and the organism's weights: a
-    run is taken for done, or gone on with, only where none of them has changed. ``known`` are the
-    store's ``statuses``; ``announce`` is told of a run that has something left to do.
+    The run's id holds the items, the scorer with its version and options, the chain, and the
+    organism's weights: a run counts as done, or is resumed, only where none of them has changed.
+
+    Parameters
+    ----------
+    store : Store
+    scorer : Scorer
+    model : str
+        One of ``ORGANISMS``.
+    suite : Suite
+    known : mapping of run id to status
+        From ``statuses``.
+    chain : str
+        ``reference``, or ``own`` for metrics that read the chain as a text (``Headline.chain``).
+    on_progress : callable of Progress
+    announce : callable of str
+        Called with the id of a run that has something left to do.
+
+    Returns
+    -------
+    str
+        The id of a run that is done.
 
     Raises
     ------
@@ -60,8 +79,7 @@ def run_on(
     if known.get(run_id) == "done":
         return run_id
     if run_id not in known:
-        # Every field is said, so that no environment variable of the machine changes what is
-        # compared.
+        # Every field is given, so that no environment variable changes what is compared.
         plain = {
             name: field.get_default(call_default_factory=True)
             for name, field in RunConfig.model_fields.items()
@@ -84,16 +102,25 @@ def run_on(
 
 Floats = NDArray[np.float64]
 _NUMBER = r"[−-]?\d+(\.\d+)?(e[−-]?\d+)?"
+"""Matches a number in a reason, such as "-1.5e-3"."""
 
 
 def facet_contains(facet: str, required: Mapping[str, str]) -> bool:
-    """Whether a facet (canonical JSON) holds every pair of ``wanted``."""
+    """Return whether a facet (canonical JSON) has every required pair."""
     pairs = json.loads(facet)
     return all(pairs.get(name) == value for name, value in required.items())
 
 
 def headline_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]) -> Floats:
-    """The headline's value of each of ``ids``, in their order.
+    """Return the headline's value of each item: the mean of its defined scores.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        ``metric``, ``facet``, ``item_id``, ``value``.
+    headline : Headline
+    ids : sequence of str
+        Items, in the order of the result.
 
     Returns
     -------
@@ -108,9 +135,20 @@ def headline_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]
 
 
 def undefined_reason(scores: pd.DataFrame, headline: Headline) -> str | None:
-    """The commonest reason among the headline's scores without a value; None where each has one.
+    """Return the most common reason among the headline's scores without a value.
 
-    Reasons that differ in their numbers only are one, with "…" for the numbers.
+    Reasons that differ in their numbers only count as one, with "…" for the numbers.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        ``metric``, ``facet``, ``value``, ``reason``.
+    headline : Headline
+
+    Returns
+    -------
+    str or None
+        None where every score has a value.
     """
     chosen = _chosen(scores, headline)
     reasons = chosen.loc[chosen["value"].isna(), "reason"].dropna().astype(str)

@@ -80,7 +80,7 @@ def test_percentile_stands_in_where_bca_has_no_level(monkeypatch: pytest.MonkeyP
 
 
 def test_a_weight_that_outweighs_all_others_has_percentile_bounds() -> None:
-    """Without the heavy unit nothing is left of the sum of weights but rounding: no acceleration."""
+    """Without the heavy unit only rounding is left of the sum of weights: no acceleration."""
     bottom = np.r_[1e300, np.full(MAX_DIRECT, 1e-300)]
     found = bootstrap_ratio(np.r_[1e90, np.ones(MAX_DIRECT)].tolist(), bottom.tolist(), seed=1)
     assert found.point is not None and found.lo is not None and found.hi is not None
@@ -136,7 +136,7 @@ def test_a_large_sample_has_the_interval_of_its_standard_error(kind: str) -> Non
 
 
 def test_memory_does_not_grow_with_the_resamples_times_n() -> None:
-    """50,000 values in 2,000 resamples are 10^8 draws, 800 MB at once; a block holds a hundredth."""
+    """50,000 values in 2,000 resamples are 10^8 draws, 800 MB at once; a block is 8 MB."""
     values = np.random.default_rng(0).random(50_000)
     shifted = values + 0.001 * np.random.default_rng(1).normal(size=50_000)
     tracemalloc.start()
