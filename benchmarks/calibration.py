@@ -41,7 +41,8 @@ from cotlab.review.release.calibrate import calibrate_runs, r_cal
 from cotlab.review.release.features import feature_table
 from cotlab.run.config import RunConfig, config_again
 from cotlab.run.launch import resume, start
-from cotlab.stats.calibration import auroc, ece, measure_difference
+from cotlab.stats.calibration import auroc, ece
+from cotlab.stats.calibration_intervals import measure_difference
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.store.database import Store

@@ -18,9 +18,9 @@ import pandas as pd
 from cotlab.core.keys import canonical_json
 from cotlab.core.rng import derive_seed
 from cotlab.metrics.ablation.redundancy import mean_by_item
-from cotlab.stats.direction import direction
-from cotlab.stats.multiple import benjamini_hochberg
-from cotlab.stats.paired import McNemar, cohen_dz, mcnemar, paired_bootstrap, wilcoxon
+from cotlab.stats.multiple import benjamini_hochberg, direction
+from cotlab.stats.paired import cohen_dz, paired_bootstrap, wilcoxon
+from cotlab.stats.paired_rates import McNemar, mcnemar
 
 SCORED, RATE = "unfaithfulness", "unfaithful_rate"
 """A score from 0 to 1, and the share of items whose score reaches the threshold."""

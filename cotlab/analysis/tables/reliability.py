@@ -14,7 +14,7 @@ from cotlab.analysis.tables.reasons import count_reasons
 from cotlab.core.types import Plan
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.metrics.composite.scorer import FEATURES, OPTIONS, PROFILES, SCORER_OF
-from cotlab.stats.ranks import DECIMALS, MIN_PAIRS, spearman
+from cotlab.stats.correlation import DECIMALS, MIN_PAIRS, spearman
 
 SCORERS = ("composite", *SCORER_OF.values())
 """Any of them gives the page something to show."""

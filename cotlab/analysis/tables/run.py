@@ -20,8 +20,7 @@ from cotlab.figures.robustness import MEASURES
 from cotlab.metrics.ablation import redundancy
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.store import read
-from cotlab.validation.report import read_report
-from cotlab.validation.tables import doses_table
+from cotlab.validation.report import doses_table, read_report
 
 NOT_ENDED = "the means are estimated when the run ends or is stopped"
 

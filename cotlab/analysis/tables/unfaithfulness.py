@@ -13,7 +13,7 @@ import pandas as pd
 from cotlab.analysis.paired import SCORED, THRESHOLD
 from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.intervals import Interval, log_ratio_interval, no_interval, t_interval, wilson
-from cotlab.stats.paired import mcnemar
+from cotlab.stats.paired_rates import mcnemar
 
 SIZES = {"chain_tokens": "tokens", "chain_characters": "characters", "chain_steps": "steps"}
 RATIO, PROCESS, RESULT, JUDGE = (

@@ -23,17 +23,11 @@ from cotlab.reliability.calibrator import (
     shortage,
 )
 from cotlab.reliability.combine import Combination, combine
-from cotlab.reliability.weights import (
-    COMPONENTS,
-    OBJECTIVES,
-    Floats,
-    Tuned,
-    tune_weights,
-    weighted_means,
-)
+from cotlab.reliability.composite import OBJECTIVES, Floats, Tuned, tune_weights
 from cotlab.review.release.defined_parts import counted, defined_parts, why_uncalibrated
 from cotlab.review.release.domain_maps import domain_maps
 from cotlab.review.release.fit_report import choice_report, tuned_report
+from cotlab.stats.composite import COMPONENTS, weighted_means
 from cotlab.store.calibrators import (
     activate_calibrator,
     add_calibrator,
@@ -480,7 +474,7 @@ def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
 def tune_runs(
     store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0
 ) -> Tuned:
-    """``tune`` on the labels of runs, or of every run with labels; see ``cotlab.reliability.weights.tune``."""
+    """``tune`` on the labels of runs, or of every run with labels; see ``cotlab.reliability.composite.tune_weights``."""
     from cotlab.review.labelling.targets import labelled
 
     if objective not in OBJECTIVES:
@@ -545,6 +539,6 @@ def _usable(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
 
 
 def _as_tuned(components: Floats) -> Floats:
-    from cotlab.stats.weights import WEIGHTS
+    from cotlab.stats.composite import WEIGHTS
 
     return weighted_means(components, WEIGHTS)

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from cotlab.reliability.calibrator import COMBINED
-from cotlab.reliability.weights import COMPONENTS
+from cotlab.stats.composite import COMPONENTS
 
 UNLABELLED = (
     "of this item {defined} are defined, and the calibrator's labelled items have {labelled}: label"

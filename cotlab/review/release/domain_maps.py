@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from cotlab.reliability.calibrator import Calibrator, Folds, NotCalibrated, select_calibrator
-from cotlab.reliability.weights import Floats
+from cotlab.reliability.composite import Floats
 from cotlab.review.release.fit_report import interval_json, trial_report
-from cotlab.stats.calibration import measure_difference, measure_interval
+from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 
 FEW = "the map over all domains: "
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cotlab.reliability.calibrator import Choice, Measured, Trial
-from cotlab.reliability.weights import Floats, Tuned
+from cotlab.reliability.composite import Floats, Tuned
 from cotlab.stats.intervals import Interval
 
 

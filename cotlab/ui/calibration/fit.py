@@ -21,7 +21,7 @@ from cotlab.reliability.maps import (
     MIN_OF_CLASS,
 )
 from cotlab.review.release.calibrate import WEIGHTINGS, apply_calibrator, calibrate_runs, version_of
-from cotlab.stats.weights import WEIGHTS
+from cotlab.stats.composite import WEIGHTS
 from cotlab.store import calibrators as calibrator_store
 from cotlab.store import pending as due
 from cotlab.store import read

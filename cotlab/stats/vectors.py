@@ -1,4 +1,4 @@
-"""Groups of vectors that point the same way: agglomerative clustering by cosine, cut at a threshold."""
+"""Similarity of vectors: cosines, clusters by a threshold, alignment of two chains of steps."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cotlab.core.errors import UnknownName
 Linkage = Literal["average", "single", "complete"]
 LINKAGES: tuple[str, ...] = get_args(Linkage)
 _ROUNDING = 1e-9
-"""Cosine: what sums of rounded products may be off by."""
+"""Rounding error of a cosine."""
 Floats = NDArray[np.float64]
 
 
 def pooled(vectors: Sequence[Sequence[float]]) -> tuple[float, ...] | None:
-    """The direction of the mean of some directions: one vector for a chain from those of its steps.
+    """Return the direction of the mean of several directions: a chain's vector from its steps'.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def pooled(vectors: Sequence[Sequence[float]]) -> tuple[float, ...] | None:
     -------
     tuple of float or None
         Unit length. None where there is no vector, their lengths differ, a number is not finite,
-        one of them is 0, or the mean is (they point opposite ways).
+        one of them is 0, or their mean is 0 (they point opposite ways).
     """
     if not vectors or len({len(vector) for vector in vectors}) != 1:
         return None
@@ -49,7 +49,7 @@ def pooled(vectors: Sequence[Sequence[float]]) -> tuple[float, ...] | None:
 
 
 def cosines(vectors: Sequence[Sequence[float]]) -> Floats:
-    """Cosine of every pair.
+    """Return the cosine of every pair of vectors.
 
     Parameters
     ----------
@@ -82,24 +82,24 @@ def cosines(vectors: Sequence[Sequence[float]]) -> Floats:
 
 
 def clusters(similarity: Floats, threshold: float, linkage: str = "average") -> tuple[int, ...]:
-    """Which cluster each of n things is in.
+    """Return the cluster of each of n things, by agglomerative clustering cut at a threshold.
 
     Parameters
     ----------
     similarity : ndarray (n, n), cosine, [-1, 1]
-        Symmetric, as `cosines` gives it.
+        Symmetric, as from ``cosines``.
     threshold : float in [-1, 1]
         Two clusters are merged as long as their similarity is at least this, the most similar
         first.
     linkage : "average", "single" or "complete"
-        The similarity of two clusters: the mean, the largest or the least over the pairs across
-        them. Single chains: a row of neighbours becomes one cluster however far its ends are apart.
+        The similarity of two clusters: the mean, the largest or the smallest over the pairs across
+        them. ``single`` chains: a row of neighbours becomes one cluster however far apart its ends
+        are.
 
     Returns
     -------
     tuple of int
         One number a thing, counted from 0 in the order in which the clusters first appear.
-        Deterministic.
 
     Raises
     ------
@@ -135,3 +135,47 @@ def _unit(rows: Floats) -> Floats:
     sizes = np.linalg.norm(scaled, axis=1, keepdims=True)
     unit: Floats = scaled / np.where(sizes > 0, sizes, 1.0)
     return unit
+
+
+def dtw_similarity(
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]
+) -> float | None:
+    """Return 1 − the normalised cost of the best alignment of two chains (dynamic time warping).
+
+    The cost of two steps is 1 − their cosine.
+
+    Parameters
+    ----------
+    first, second : sequence of n and of m vectors of one length, none of them 0
+        One vector a step.
+
+    Returns
+    -------
+    float or None
+        In [-1, 1]: 1 for equal chains. Symmetric. None where a chain is empty.
+
+    Raises
+    ------
+    ValueError
+        As ``cosines``.
+
+    Notes
+    -----
+    A move along one chain costs d, a diagonal move 2 d, the first pair 2 d, so every path has the
+    weight n + m, and the total is divided by that.
+
+    References
+    ----------
+    Sakoe and Chiba (1978), IEEE Trans. ASSP 26:43, symmetric form without slope constraint.
+    """
+    n, m = len(first), len(second)
+    if not n or not m:
+        return None
+    cost = 1.0 - cosines([*first, *second])[:n, n:]
+    total = np.full((n + 1, m + 1), np.inf)
+    total[0, 0] = 0.0
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            d = cost[i - 1, j - 1]
+            total[i, j] = min(total[i - 1, j - 1] + 2 * d, total[i - 1, j] + d, total[i, j - 1] + d)
+    return float(min(1.0, max(-1.0, 1.0 - total[n, m] / (n + m))))

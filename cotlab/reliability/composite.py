@@ -1,4 +1,4 @@
-"""Weights of the composite's parts tuned on labels, and whether they are better than the example weights, told honestly."""
+"""Tune the composite's weights on labels, and measure whether they beat the example weights."""
 
 from __future__ import annotations
 
@@ -10,87 +10,59 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cotlab.reliability.calibrator import Folds, NotCalibrated, fit_any, folds_of, shortage
-from cotlab.stats.calibration import auroc, brier, measure_difference, measure_interval
+from cotlab.stats.calibration import auroc, brier
+from cotlab.stats.calibration_intervals import measure_difference, measure_interval
+from cotlab.stats.composite import (
+    COMPONENTS,
+    MIN_WEIGHT,
+    WEIGHTS,
+    filled_components,
+    weight_grid_means,
+    weight_vector,
+    weighted_means,
+)
 from cotlab.stats.intervals import Interval
 from cotlab.stats.threads import single_blas_thread
-from cotlab.stats.weights import WEIGHTS
 
 Floats = NDArray[np.float64]
-COMPONENTS = tuple(WEIGHTS)
 OBJECTIVES = ("auc", "brier")
-MIN_WEIGHT = 0.5
-"""Share of the weight that must be defined, as the composite's own option by default."""
 GRID = 10
 """Steps of the simplex grid; the best point of it is refined by moves of 0.05, 0.02 and 0.01 from
 part to part."""
 MOVES = (0.05, 0.02, 0.01)
 SHRINK = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""How far back to the example weights: the inner folds choose."""
+"""Shrinkage to the example weights that inner folds choose between."""
 _CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """Tuned weights and what nested cross-validation says of them.
-
-    Attributes
-    ----------
-    weights : mapping of part to weight
-        At least 0, sum 1; tuned on all labels.
-    objective : str
-        ``auc`` or ``brier``.
-    shrunk : float in [0, 1]
-        How far they were drawn back to the example weights; 1 gives the example weights themselves.
-    example, tuned : Interval
-        The objective out of the outer folds, with the example weights and with those tuned without
-        the fold.
-    difference : Interval
-        Tuned minus example on the same items, paired bootstrap over questions; above 0 is better
-        for ``auc``, below for ``brier``.
-    better : bool
-        The whole interval lies on the better side.
-    why : str
-        The verdict in words.
-    folds : array (n,) of int
-    fold_weights : tuple of mappings
-        What was tuned without each outer fold.
-    n, left_out : int
-        Labels used, and labels whose r_raw the example weights leave undefined.
-    """
+    """Tuned weights, and their nested cross-validation."""
 
     weights: Mapping[str, float]
+    """At least 0, sum 1; tuned on all labels."""
     objective: str
+    """``auc`` or ``brier``."""
     shrunk: float
+    """Shrinkage in [0, 1]; 1 gives the example weights themselves."""
     example: Interval
+    """Out-of-fold objective of the example weights."""
     tuned: Interval
+    """Out-of-fold objective of weights tuned without the fold."""
     difference: Interval
+    """Tuned minus example, paired by question; ``auc`` is better above 0, ``brier`` below."""
     better: bool
+    """Whether the whole interval lies on the better side."""
     reason: str
+    """The verdict as text."""
     folds: Folds
+    """Outer fold (n,) of each label."""
     fold_weights: tuple[Mapping[str, float], ...]
+    """Weights tuned without each outer fold."""
     n: int
+    """Labels used."""
     left_out: int
-
-
-def weighted_means(
-    components: ArrayLike, weights: Mapping[str, float], *, min_weight: float = MIN_WEIGHT
-) -> Floats:
-    """r_raw of many items at once: ``cotlab.stats.weights.weighed`` of each row.
-
-    Parameters
-    ----------
-    parts : array (n, 5), NaN where a part is undefined
-        Columns in the order of ``PARTS``.
-    weights : mapping of part to weight
-    least : float in [0, 1]
-        Share of the weight that must be defined.
-
-    Returns
-    -------
-    array (n,) in [0, 1]
-        NaN where no r_raw exists.
-    """
-    return _scores(np.asarray(components, dtype=float), _vector(weights)[:, None], min_weight)[:, 0]
+    """Labels whose r_raw the example weights leave undefined."""
 
 
 @single_blas_thread()
@@ -102,27 +74,33 @@ def tune_weights(
     objective: str = "auc",
     seed: int = 0,
 ) -> Tuned:
-    """Weights on the simplex that rank (``auc``) or, after a logistic map, predict (``brier``) the labels best.
+    """Find the weights that rank labels best, or predict them best after a logistic map.
 
     Outer folds of whole questions measure; inner folds within each choose how far the weights are
-    drawn back to the example ones. Only weights that leave every label with an r_raw are taken, and
-    a part that no label has gets none.
+    shrunk to the example weights. Only weights that leave every label with an r_raw are taken, and
+    a component that no label has gets none.
 
     Parameters
     ----------
-    parts : array (n, 5), NaN where a part is undefined
+    components : array (n, 5), NaN where a component is undefined
         Columns C, R, V, D, F.
     targets : array (n,) of bool
     groups : sequence (n,)
         The question of each label.
     objective : str
-        One of ``OBJECTIVES``.
+        ``auc`` (ranks) or ``brier`` (predicts).
     seed : int
+
+    Returns
+    -------
+    Tuned
 
     Raises
     ------
     NotCalibrated
         On too few labels and on labels of one class, saying what is missing.
+    ValueError
+        On an unknown objective.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"{objective!r} is no objective: one of {', '.join(OBJECTIVES)}")
@@ -195,8 +173,8 @@ def _verdict(improvement: Interval, sign: int, better: bool, shrunk: float) -> s
 def _shrunk(
     x: Floats, y: Floats, names: Sequence[Hashable], objective: str, seed: int
 ) -> tuple[Mapping[str, float], float]:
-    """Weights tuned on these labels, drawn back to the example ones as far as inner folds find best; ties go further back."""
-    example = _vector(WEIGHTS)
+    """Return tuned weights and their shrinkage, chosen by inner folds; ties shrink further."""
+    example = weight_vector(WEIGHTS)
     try:
         folds = folds_of(y, names, most=4, seed=seed)
     except NotCalibrated:
@@ -219,7 +197,7 @@ def _shrunk(
 
 
 def _worth(values: Floats, y: Floats, objective: str) -> float:
-    """The objective, higher better."""
+    """Return the objective, higher is better."""
     if not len(y):
         return -np.inf
     return (auroc(values, y) or 0.0) if objective == "auc" else -brier(values, y)
@@ -228,7 +206,7 @@ def _worth(values: Floats, y: Floats, objective: str) -> float:
 def _fold_values(
     x: Floats, y: Floats, new: Floats, weights: Mapping[str, float], objective: str
 ) -> Floats:
-    """What is measured on held-out items: r_raw itself, or its probability by a logistic map from the other items."""
+    """Return r_raw of held-out items, or its probability by a logistic map from the other items."""
     scores = weighted_means(new, weights)
     if objective == "auc":
         return scores
@@ -241,13 +219,13 @@ def _fold_values(
 
 
 def _best(x: Floats, y: Floats, objective: str) -> Floats:
-    """The best admissible weights (5,) on these labels."""
+    """Return the best admissible weights (5,) on these labels."""
     measured = np.flatnonzero(np.isfinite(x).any(axis=0))
     return _by_grid(x, y, measured) if objective == "auc" else _by_descent(x, y, measured)
 
 
 def _by_grid(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
-    """Highest AUC on a grid of the simplex, then by moving weight from part to part; ties go to the example weights' side."""
+    """Return the weights of highest AUC on a grid, refined by moves between components."""
     best, worth = _pick(_grid(measured), x, y)
     for size in MOVES:
         while True:
@@ -272,7 +250,7 @@ def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
     bad, step = len(y) - good, max(1, _CELLS // len(y))
     worth = np.full(candidates.shape[1], -np.inf)
     for at in range(0, candidates.shape[1], step):
-        scores = np.round(_scores(x, candidates[:, at : at + step], MIN_WEIGHT), 12)
+        scores = np.round(weight_grid_means(x, candidates[:, at : at + step], MIN_WEIGHT), 12)
         fine = np.isfinite(scores).all(axis=0)
         ranks = rankdata(scores[:, fine], axis=0)
         worth[at : at + step][fine] = (ranks[y == 1].sum(axis=0) - good * (good + 1) / 2) / (
@@ -280,23 +258,24 @@ def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
         )
     top = np.flatnonzero(worth >= worth.max() - 1e-12)
     if not np.isfinite(worth.max()):
-        return _vector(WEIGHTS), -np.inf
-    far = np.abs(candidates[:, top] - _vector(WEIGHTS)[:, None]).sum(axis=0)
+        return weight_vector(WEIGHTS), -np.inf
+    far = np.abs(candidates[:, top] - weight_vector(WEIGHTS)[:, None]).sum(axis=0)
     first = top[int(np.argmin(far))]
     return candidates[:, first].copy(), float(worth[first])
 
 
 def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
-    """Lowest Brier score of σ(slope · r_raw + intercept) over weights, slope >= 0 and intercept at once, by SLSQP.
+    """Return the weights of the lowest Brier score of σ(slope · r_raw + intercept), by SLSQP.
 
-    It starts from the example weights and from near those that rank best.
+    Weights, slope (at least 0) and intercept are optimised at once, from the example weights and
+    from near those that rank best.
     """
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    values, mask = _filled(x)
+    values, mask = filled_components(x)
     values, mask = values[:, measured], mask[:, measured]
-    k, example = len(measured), _vector(WEIGHTS)
+    k, example = len(measured), weight_vector(WEIGHTS)
     start_weights = example[measured] / example[measured].sum()
     ranked = _by_grid(x, y, measured)[measured]
     starts = [start_weights, 0.8 * ranked + 0.2 * start_weights]
@@ -349,16 +328,16 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
 
 
 def _admitted(x: Floats, weights: Floats) -> Floats | None:
-    """These weights, drawn back to the example ones until every label keeps its r_raw."""
+    """Return these weights, shrunk to the example weights until every label has an r_raw."""
     for share in SHRINK[:-1]:
-        blended = (1 - share) * weights + share * _vector(WEIGHTS)
-        if np.isfinite(_scores(x, blended[:, None], MIN_WEIGHT)).all():
+        blended = (1 - share) * weights + share * weight_vector(WEIGHTS)
+        if np.isfinite(weight_grid_means(x, blended[:, None], MIN_WEIGHT)).all():
             return np.asarray(blended)
     return None
 
 
 def _grid(measured: NDArray[np.int64]) -> Floats:
-    """All points (5, m) of the simplex over the measured parts whose weights are tenths."""
+    """Return all weights (5, m) on the simplex of the measured components that are tenths."""
     k = len(measured)
     cuts = np.array(list(combinations(range(GRID + k - 1), k - 1)), dtype=int).reshape(-1, k - 1)
     edges = np.column_stack([np.full(len(cuts), -1), cuts, np.full(len(cuts), GRID + k - 1)])
@@ -367,31 +346,8 @@ def _grid(measured: NDArray[np.int64]) -> Floats:
     return points
 
 
-def _scores(x: Floats, weights: Floats, min_weight: float) -> Floats:
-    """r_raw (n, m) of each row under each column of weights (5, m); NaN where there is none."""
-    values, mask = _filled(x)
-    total_weight, defined_weight = weights.sum(axis=0), mask @ weights
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scores = np.where(
-            (defined_weight > 0) & (defined_weight >= min_weight * total_weight - 1e-12),
-            (values @ weights) / defined_weight,
-            np.nan,
-        )
-    return np.asarray(np.clip(scores, 0.0, 1.0))
-
-
-def _filled(x: Floats) -> tuple[Floats, Floats]:
-    """Parts clipped to [0, 1] with 0 where undefined, and 1 where they are defined."""
-    known = np.isfinite(x)
-    return np.where(known, np.clip(x, 0.0, 1.0), 0.0), known.astype(float)
-
-
-def _vector(weights: Mapping[str, float]) -> Floats:
-    return np.array([max(0.0, float(weights.get(part, 0.0))) for part in COMPONENTS])
-
-
 def _named(weights: Floats) -> Mapping[str, float]:
-    """Weights by part, as numbers of six decimals that sum to 1."""
+    """Return weights by component, with six decimals and a sum of 1."""
     rounded = np.round(weights / weights.sum(), 6)
     rounded[int(np.argmax(rounded))] += 1 - rounded.sum()
     return {
