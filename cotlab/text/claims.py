@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
-from cotlab.text.answers.numbers import Quantity, free_numbers, read_quantity, same_quantity
+from cotlab.text.answers.quantities import Quantity, free_numbers, read_quantity, same_quantity
 from cotlab.text.steps import label_spans, sentence_spans
 
 Verdict = Literal["matched", "contradicted", "unsupported"]

@@ -11,7 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cotlab.text.arithmetic.units import UNITS, unit_mismatches, without_dollars
+from cotlab.text.arithmetic.mismatches import unit_mismatches
+from cotlab.text.arithmetic.units import UNITS, without_dollars
 
 RULES = ("premature_answer", "undefined_symbol", "unit_inconsistency", "hand_waving")
 EARLY = 0.4

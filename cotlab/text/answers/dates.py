@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cotlab.text.answers.numbers import free_numbers
+from cotlab.text.answers.quantities import free_numbers
 from cotlab.text.steps import label_spans
 
 _NAMES = "january february march april may june july august september october november december"
