@@ -19,7 +19,7 @@ from cotlab.export import tabular as sheets
 from cotlab.export.chrome import Chrome, Format, NoChrome
 from cotlab.export.recipe import Recipe, recipe_to_json
 from cotlab.figures import style
-from cotlab.figures.print.printed import PRESETS, Preset, printed_figure, web_page
+from cotlab.figures.printed import PRESETS, Preset, printed_figure, web_page
 
 FORMATS = ("pdf", "svg", "png", "html")
 IMAGE_FORMATS: tuple[Format, ...] = ("pdf", "svg", "png")

@@ -26,75 +26,94 @@ from cotlab.text.answers.reading import (
 )
 from cotlab.text.steps import sentence_spans
 
-_MARKERS, _REACH = 200, 600
-
+_MAX_MARKERS, _REACH = 200, 600
+"""Answer markers that are looked at, and characters after each that are read."""
+# "\boxed{", "\{" and "{"
 _BRACES = re.compile(r"(\\(?:boxed|fbox)\s{0,3}\{)|\\[{}]|([{}])")
+# "#### " of "#### 18"
 _HASHES = re.compile(r"(?m)^[ \t]{0,3}####[ \t]{0,3}(?=\S)")
+# '"answer": "18 eggs"', '"final_answer": 18'
 _JSON = re.compile(
     r"(?i)\"(?:final_?|correct_?)?answer\"\s{0,5}:\s{0,5}"
-    r"(\"(?:[^\"\\\n]|\\(?:[\"\\/bfnrt]|u[\da-f]{4})){0,2000}\"|-?\d[\d.eE+-]{0,80}|true\b|false\b|null\b)"
+    r"(\"(?:[^\"\\\n]|\\(?:[\"\\/bfnrt]|u[\da-f]{4})){0,2000}\""
+    r"|-?\d[\d.eE+-]{0,80}|true\b|false\b|null\b)"
 )
 _IS = (
-    r"\b(?:is|was|equals|becomes|(?:should|must|would|will)\s+be|(?:comes?|works) out (?:to|as)(?:"
-    r" be)?)\b|[:=→]|\s[-–—]\s"
+    r"\b(?:is|was|equals|becomes|(?:should|must|would|will)\s+be"
+    r"|(?:comes?|works) out (?:to|as)(?: be)?)\b|[:=→]|\s[-–—]\s"
 )
 _DENY = r"\b(?:(?:is|was)n['’]t|(?:cannot|can['’]t|could not) be)\b"
+# "answer is", "Answer:", "correct option is", "answer isn't", "choose option " before "B"
 _CUE = re.compile(
     rf"(?i)(?:(?<!\")\banswer\b(?!\s+(?:choices|options|key|sheet)\b)[^.\n:=?!\"]{{0,60}}?"
     rf"|\b(?:correct|right|best)\s+(?:option|choice)\s*)(?:({_DENY})|{_IS})"
-    r"|\b(?:choose|select|pick|go with|answer"
-    r" with)\s+(?:(?:option|answer|choice)\s+)?(?=\(?[A-J]\)?(?:[\s.,:]|$))"
+    r"|\b(?:choose|select|pick|go with|answer with)\s+"
+    r"(?:(?:option|answer|choice)\s+)?(?=\(?[A-J]\)?(?:[\s.,:]|$))"
 )
+# "**Final answer**" on a line of its own
 _HEADER = re.compile(
     r"(?im)^[ \t>*_#-]{0,12}(?:the\s+)?(?:(?:final|correct)\s+)?answer[*_:. \t]{0,8}$"
 )
+# "A: " of "A: 18", "**Ans**:" (a reply to "Q:")
 _LINE = re.compile(r"(?m)^[ \t>*_#-]{0,8}(?:A|Ans)(?:\*\*)?[ \t]?:(?=[* \t]{0,4}\S)")
+# "B:", "B)": the second of a list of options
 _LINE_B = re.compile(r"(?m)^[ \t>*_#-]{0,8}B[ \t]?[:.)]")
+# "is the answer" of "18 is the answer", "is correct" of "B is correct"
 _BACKWARD = re.compile(
-    r"(?i)(?:^|(?<=[.\n,;:]))[^.\n,;:]{0,60}?((?:\bis|\bare)\s+(?:the|our|my)\s+(?:(?:final|correct|right|best)\s+){0,2}"
+    r"(?i)(?:^|(?<=[.\n,;:]))[^.\n,;:]{0,60}?"
+    r"((?:\bis|\bare)\s+(?:the|our|my)\s+(?:(?:final|correct|right|best)\s+){0,2}"
     r"(?:answer|choice|option)\b|(?:(?<=\b[A-J])|(?<=\b[A-J]\)))\s+is\s+(?:correct|right)\b)"
 )
+# "to " of "to answer", "whether the " of "whether the answer is": no marker follows
 _NO_CUE = re.compile(
     r"(?i)\b(?:to|can|could|will|cannot|can't|we|you|let's|that|they|(?:if|whether)(?: the)?)\s*$"
 )
-_DENIED, _EMPTY = (
-    re.compile(r"(?i)(?:not|never|no longer|neither)\b\s*"),
-    re.compile(r"(?i)(?:as follows|(?:shown )?below)\W*"),
-)
+# "not " of "not 5"
+_DENIED = re.compile(r"(?i)(?:not|never|no longer|neither)\b\s*")
+# "as follows:", "below."
+_EMPTY = re.compile(r"(?i)(?:as follows|(?:shown )?below)\W*")
+# "correct", "based on the table", "we find": what follows "the answer is" without being an answer
 _HOLLOW = re.compile(
     r"(?i)(?:correct|incorrect|wrong|clear|simple|easy|straightforward|unique)$"
     r"|(?:based|obtained|found|let's|we|first|which|what|this|that|here|below)\b"
 )
+# " because it is late", ", which is even"
 _TAIL = re.compile(
-    r"(?s)\s+\(?(?:because|since)\b.*|,\s+(?:so|which|where|as|given|not|meaning|and"
-    r" (?:therefore|thus|so))\b.*"
+    r"(?s)\s+\(?(?:because|since)\b.*"
+    r"|,\s+(?:so|which|where|as|given|not|meaning|and (?:therefore|thus|so))\b.*"
 )
+# "So ", "I think that ", "It's ", "the total is "
 _LEAD = re.compile(
-    r"(?i)(?:so|thus|therefore|hence|then|well|okay|ok|sure|i (?:think|believe|guess|say|would"
-    r" say)(?: that)?"
-    r"|it(?:'s| is| was| would be)|that(?:'s| is)?|this is|there (?:are|is)|the"
-    r" (?:result|total|sum|value|number) is"
+    r"(?i)(?:so|thus|therefore|hence|then|well|okay|ok|sure"
+    r"|i (?:think|believe|guess|say|would say)(?: that)?"
+    r"|it(?:'s| is| was| would be)|that(?:'s| is)?|this is|there (?:are|is)"
+    r"|the (?:result|total|sum|value|number) is"
     r"|probably|likely|clearly|indeed|definitely|simply)\b[,:]?\s+"
 )
+# "I don't know", "I'm unable to answer", "we cannot determine", "I'm not sure", "N/A"
 _REFUSES = re.compile(
-    r"(?i)\b(?:i|we)\s(?:really |honestly )?(?:do not|don't|didn't)\s(?:know|have (?:enough|an"
-    r" answer|the answer))"
-    r"|\b(?:i|we)\s?(?:cannot|can not|can't|couldn't|could not|won't|will not|(?:am |'m )(?:not"
-    r" able|unable) to|must decline)"
-    r"\s(?:\w+\s){0,2}?(?:to\s)?(?:answer|help|assist|provide|determine|comply|solve|say|tell|do"
-    r" that|continue|engage|discuss)"
-    r"|\b(?:i'm|i am)\s(?:not (?:really )?sure|unsure)|\bno idea\b|\bas an ai\b|\A\W*(?:n/?a|idk|no"
-    r" answer|null)\W*\Z"
+    r"(?i)\b(?:i|we)\s(?:really |honestly )?(?:do not|don't|didn't)\s"
+    r"(?:know|have (?:enough|an answer|the answer))"
+    r"|\b(?:i|we)\s?(?:cannot|can not|can't|couldn't|could not|won't|will not"
+    r"|(?:am |'m )(?:not able|unable) to|must decline)"
+    r"\s(?:\w+\s){0,2}?(?:to\s)?(?:answer|help|assist|provide|determine|comply|solve|say|tell"
+    r"|do that|continue|engage|discuss)"
+    r"|\b(?:i'm|i am)\s(?:not (?:really )?sure|unsure)|\bno idea\b|\bas an ai\b"
+    r"|\A\W*(?:n/?a|idk|no answer|null)\W*\Z"
 )
+# "but I think", "my best guess": an answer follows a refusal after all
 _GUESS = re.compile(r"(?i)\b(?:but|my)\b.{0,30}\b(?:think|guess|believe|say|probably|likely)\b")
+# "= 18"
 _EQUALS = re.compile(r"[=≈]\s*([^=≈\n]{1,80})$")
+# "(B)", "option B"
 _CHOICE = re.compile(
-    r"(?:(?:^|\s)\([A-Ja-j]\)|\b(?:[Oo]ption|[Cc]hoice)\s+\(?[A-J]\b\)?)(?:\s+[\w'-]+){0,4}(?=[\s.]*$)|(?:^|\s)\([A-Ja-j]\)"
+    r"(?:(?:^|\s)\([A-Ja-j]\)|\b(?:[Oo]ption|[Cc]hoice)\s+\(?[A-J]\b\)?)"
+    r"(?:\s+[\w'-]+){0,4}(?=[\s.]*$)|(?:^|\s)\([A-Ja-j]\)"
 )
 
 
 def final_answer(text: str) -> str | None:
-    """Extract what a reply gives as its final answer.
+    r"""Extract what a reply gives as its final answer.
 
     Parameters
     ----------
@@ -104,13 +123,13 @@ def final_answer(text: str) -> str | None:
     Returns
     -------
     str or None
-        The answer as written ("18 eggs", "(B)", "1,080"), without markdown, quotes and closing
-        punctuation. None where there is nothing to extract: an empty reply, punctuation, a refusal,
+        The answer as written ("18 eggs", "(B)", "1,080"), without Markdown, quotes and closing
+        punctuation. None if there is nothing to extract: an empty reply, punctuation, a refusal,
         "I don't know".
 
     Notes
     -----
-    The last explicit marker decides: ``\\boxed{}``, ``#### 18``, ``{"answer": 18}``, "the answer is
+    The last explicit marker decides: ``\boxed{}``, ``#### 18``, ``{"answer": 18}``, "the answer is
     18", "Answer: 18", "A: 18", "18 is the answer", "the correct option is B". "The answer is not 5"
     denies 5. Without a marker, in this order: a reply that is one quantity, date, option, list; "=
     18" at the end; an option in the last sentence; yes or no at the start or the end; the last
@@ -127,7 +146,7 @@ def final_answer(text: str) -> str | None:
 
 
 def same_answer(a: str | None, b: str | None) -> bool | None:
-    """Say whether two answers are the same.
+    """Return whether two answers are the same.
 
     Parameters
     ----------
@@ -137,13 +156,13 @@ def same_answer(a: str | None, b: str | None) -> bool | None:
     Returns
     -------
     bool or None
-        None where either has no content that can be compared. Symmetric; an answer with content
+        None if either has no content that can be compared. Symmetric; an answer with content
         equals itself.
 
     Notes
     -----
-    Numbers are compared as fractions, never rounded (3.14 is not 3.14159; numbers that show 12 or
-    more decimals may differ by 1e-9). A unit that one side leaves out is no difference ("18 eggs",
+    Numbers are compared as fractions, never rounded (3.14 is not 3.14159; numbers with 12 or more
+    decimals may differ by 1e-9). A unit that one side leaves out is no difference ("18 eggs",
     "18"), another unit is ("5 km", "5 miles"; "5 km" is 5000 m). A bare number beside a percentage
     may be the percentage or the fraction, as graders of published benchmarks allow: 50% is 50 and
     is 0.5, but 50% is not 0.5%. Dates may lack the year and times am or pm on the same terms;
@@ -153,11 +172,11 @@ def same_answer(a: str | None, b: str | None) -> bool | None:
     is not "catalogue", "paper" is not "paper towel".
     """
     x, y = _content(a), _content(b)
-    return None if x is None or y is None else answers_agree(x, y, 0)
+    return None if x is None or y is None else answers_agree(x, y)
 
 
 def _boxes(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the contents of closed boxes, in the order of their ends."""
+    """Yield the ranges of the contents of closed boxes, in the order of their ends."""
     opened: list[int] = []
     for brace in _BRACES.finditer(text):
         if brace[1] or brace[2] == "{":
@@ -167,7 +186,7 @@ def _boxes(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _marked_answer(text: str) -> tuple[str | None, str]:
-    """Return what the last marker that says something says, and the text without what markers deny."""
+    """Return the answer of the last marker that has one, and the text without denied answers."""
     markers = [(start, end, "box") for start, end in _boxes(text)]
     markers += [(m.start(1), m.end(1), "json") for m in _JSON.finditer(text)]
     markers += [(m.start(1), m.start(), "back") for m in _BACKWARD.finditer(text)]
@@ -177,7 +196,7 @@ def _marked_answer(text: str) -> tuple[str | None, str]:
     if not _LINE_B.search(text):  # else "A:" is an option
         markers += [(m.end(), m.end(), "line") for m in _LINE.finditer(text)]
     denied: set[str] = set()
-    for at, other, kind in sorted(markers, reverse=True)[:_MARKERS]:
+    for at, other, kind in sorted(markers, reverse=True)[:_MAX_MARKERS]:
         candidate = (
             tidy_answer(text[at : min(other, at + _REACH)]) if kind in ("box", "json") else ""
         )
@@ -217,7 +236,10 @@ def _marked_answer(text: str) -> tuple[str | None, str]:
 
 
 def _answer_after(text: str, at: int) -> str:
-    """Return the answer that follows a marker: the first sentence of the line, or of the next line that says something."""
+    """Return the answer that follows a marker.
+
+    It is the first sentence of the line, or of the next line that has content.
+    """
     line, *more = text[at : at + _REACH].split("\n")
     line = line.strip(" \t\r:*_=")
     if not has_content(line) or _EMPTY.fullmatch(line):
@@ -228,7 +250,7 @@ def _answer_after(text: str, at: int) -> str:
 
 
 def _unmarked_answer(text: str) -> str | None:
-    """Return what a text without a marker gives as its answer."""
+    """Return the answer of a text without a marker."""
     body = _strip_lead(text)
     spans = sentence_spans(text)
     if not has_content(body) or not spans:
@@ -267,12 +289,13 @@ def _unmarked_answer(text: str) -> str | None:
 
 
 def _refuses(text: str) -> bool:
+    """Return whether a text refuses to answer and offers no guess."""
     text = text[:_REACH].replace("’", "'")
     return bool(_REFUSES.search(text)) and not _GUESS.search(text)
 
 
 def _strip_lead(text: str) -> str:
-    """Tidy, without opening words such as "So it is"."""
+    """Tidy an answer and drop opening words such as "So it is"."""
     text = tidy_answer(text)
     while lead := _LEAD.match(text):
         text = tidy_answer(text[lead.end() : lead.end() + MAX_LENGTH])
@@ -280,6 +303,7 @@ def _strip_lead(text: str) -> str:
 
 
 def _content(text: str | None) -> str | None:
+    """Return the plain form of an answer or a reply for comparison; None without content."""
     if text is None or not has_content(text):
         return None
     answer, rest = _marked_answer(text)

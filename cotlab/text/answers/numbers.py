@@ -7,20 +7,25 @@ from fractions import Fraction
 
 
 def word_list(listed: str) -> list[str]:
+    """Split a string of words."""
     return listed.split()
 
 
 _MAX_DIGITS, _MAX_EXPONENT = 600, 400
+# "1,080.5", "1 080", "1'080", "1,00,000", "18", ".5"
 _DECIMAL = re.compile(
-    r"(?:\d{1,3}([,"
-    r" '’])\d{3}(?:\1\d{3})*+(?!\d)|\d{1,3}(?:,\d{2}){1,9},\d{3}(?!\d)|\d++)(?:\.\d++)?|\.\d++",
+    r"(?:\d{1,3}([, '’])\d{3}(?:\1\d{3})*+(?!\d)|\d{1,3}(?:,\d{2}){1,9},\d{3}(?!\d)|\d++)"
+    r"(?:\.\d++)?|\.\d++",
     re.ASCII,
 )
+# "e6", " x 10^6", "*10**-3"
 _POWER = re.compile(
     r"[eE]([+-]?\d{1,9})(?![\w.])|\s?[*x×]\s?10\s?(?:\^|\*\*)\s?[({]?([+-]?\d{1,9})[)}]?(?![\w.])",
     re.ASCII,
 )
+# " 1/2" of "3 1/2"
 _MIXED = re.compile(r"\s(\d{1,9})\s?/\s?(\d{1,9})(?![\d.])", re.ASCII)
+# "/" of "3/4" and "3 / .5"
 _SLASH = re.compile(r"\s?/\s?(?=[\d.])")
 _SMALL_NUMERALS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
@@ -42,11 +47,12 @@ _FRACTION_NAMES = {
     )
 }
 _FRACTION_NAMES |= {"halve": 2, "fourth": 4, "hundredth": 100}
+# "twenty", "-one"
 _WORD = re.compile(r"[\s-]*([A-Za-z]{1,12})(?![\w'’])")
 
 
 def _decimal(text: str, at: int) -> tuple[Fraction, int, int] | None:
-    """Read a decimal at ``at``: its value, its end, how many decimals it shows."""
+    """Read a decimal number at ``at``: its value, its end and its number of decimals."""
     match = _DECIMAL.match(text, at)
     if not match:
         return None
@@ -66,7 +72,7 @@ def _decimal(text: str, at: int) -> tuple[Fraction, int, int] | None:
 
 
 def read_digits(text: str, at: int) -> tuple[Fraction, int, int] | None:
-    """Read 1,080.5, 3/4 or 1 1/2."""
+    """Read 1,080.5, 3/4 or 1 1/2 at ``at``: its value, its end and its number of decimals."""
     first = _decimal(text, at)
     if first is None:
         return None
@@ -81,7 +87,10 @@ def read_digits(text: str, at: int) -> tuple[Fraction, int, int] | None:
 
 
 def read_spelled_number(text: str, at: int) -> tuple[Fraction, int, int] | None:
-    """Read twenty-one, one hundred and five, two thirds, half a dozen, two and a half."""
+    """Read a spelled number at ``at``: its value, its end and 0.
+
+    Examples: twenty-one, one hundred and five, two thirds, half a dozen, two and a half.
+    """
     ends: list[int] = []
     names: list[str] = []
     while len(names) < 24 and (word := _WORD.match(text, at)):
@@ -127,4 +136,5 @@ def read_spelled_number(text: str, at: int) -> tuple[Fraction, int, int] | None:
 
 
 def _part(word: str) -> int:
+    """Return the denominator that a word names (3 for "third" and "thirds"), or 0."""
     return _FRACTION_NAMES.get(word) or _FRACTION_NAMES.get(word.removesuffix("s"), 0)

@@ -25,90 +25,69 @@ from cotlab.text.answers.numbers import (
 _MAX_NOUN_LENGTH = 8
 
 Unit = tuple[tuple[tuple[str, int], ...], Fraction]
-"""What a unit measures, as exponents by base such as (("length", 1), ("time", -1)), and its size in
-SI units."""
+"""Exponents by base, such as (("length", 1), ("time", -1)), and size in units of the base."""
+# "about ", "a total of ", "~"
 _ABOUT = re.compile(
     r"(?:about|approximately|approx\.?|roughly|around|nearly|almost|exactly|only|just|(?:a )?total"
     r" of|[~≈])\s*",
     re.IGNORECASE,
 )
+# "$", "US$", "EUR "
 _MONEY = re.compile(r"(US\$|[$€£¥₹₩]|USD|EUR|GBP|JPY|INR|Rs\.?)\s*", re.IGNORECASE)
+# " million", "k", "bn"
 _SCALED = re.compile(r"\s?([A-Za-z]{1,8})(?![\w^/])")
+# " " of "2 hours 30 minutes", " and " of "1 hour and 5 minutes", "" in "2h30m"
 _PART = re.compile(r",?(?:\s+and)?\s+(?=\d)|(?<=[A-Za-z])(?=\d)")
+# "square " of "square metres", "cu. " of "cu. ft", "° " of "° C", "fl " of "fl oz"
 _SQUARE = re.compile(
     r"\s*(sq|cu|fl|de|°)(?:uare|\.|bic|uid|g|grees?)?\s+(?=[A-Za-z])", re.IGNORECASE
 )
+# "km", "m^2", "s-1", "%"
 _TERM = re.compile(r"\s*([A-Za-zµ°%$€£]+\.?)(?:\^?(-?[1-4])(?!\d))?")
+# " squared", " cubed"
 _SQUARED = re.compile(r"\s+(squared|cubed)\b")
+# "/" of "km/h", " per " of "$5 per hour", " each " of "3 each day"
 _PER = re.compile(r"\s*(?:/|\b(?:per|an?|each|every)\b)\s*(?=[A-Za-zµ])")
+# "+", "=", "a12" and other signs that no unit or noun contains
 _ODD = re.compile(r"[^\w\s/^.,'’()%°$€£-]|(?<![A-Za-z^-])\d|[A-Za-z]\d\d")
+# "18", "-$1,080.50", "3/4", "1e6" in running text; not the 2 of "x2"
 _FREE = re.compile(
-    r"(?<![\w.)^/\]])[-+−]?[$€£¥₹]?[-+−]?(?:\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3})++(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
+    r"(?<![\w.)^/\]])[-+−]?[$€£¥₹]?[-+−]?"
+    r"(?:\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3})++(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
     r"(?:[eE][+-]?\d{1,9}(?!\w))?(?:\s?/\s?\d++)?"
 )
+# " km/h", "%", "°C", "-m^2" after a number
 _AFTER = re.compile(
     r"(\s?)-?(?:%|°[CF]?|([A-Za-zµ]{1,15})(?:(?:/|\sper\s)([A-Za-z]{1,15}))?(?:[²³]|\^[23])?)"
 )
-_LETTER = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "bn": 10**9, "mn": 10**6}
+_SCALE_LETTERS = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "bn": 10**9, "mn": 10**6}
 _SIGNS = {"-": -1, "−": -1, "+": 1, "minus": -1, "negative": -1, "plus": 1}
+# "-", "minus ", "plus "
 _SIGN = re.compile(r"([-+−]|(?:minus|negative|plus)\b)\s*", re.IGNORECASE)
 _DROP = frozenset(word_list("the more additional extra full whole different other"))
+"""Words that are no part of a noun: 3 more apples are 3 apples."""
 _END = frozenset(
     word_list(
         "of in at on for from by with to that which who is are was were will would could should"
-        " left remaining as so or and"
-    )
-    + word_list(
-        "a an altogether but because since per each every if than then after before during between"
-        " while total overall"
+        " left remaining as so or and a an altogether but because since per each every if than"
+        " then after before during between while total overall"
     )
 )
+"""Words that end a noun."""
 _LISTED = (
-    (
-        "length",
-        1,
-        (
-            "m metre meter=1 km kilometre kilometer=1000 cm centimetre centimeter=.01 mm millimetre"
-            " millimeter=.001"
-        ),
-    ),
-    ("length", 1, "µm micrometre micrometer=1e-6 nm nanometre nanometer=1e-9"),
-    ("length", 1, "inch inches=.0254 ft foot feet=.3048 yd yard=.9144 mi mile=1609.344"),
+    ("length", 1, "m metre meter=1 km kilometre kilometer=1000 cm centimetre centimeter=.01"),
+    ("length", 1, "mm millimetre millimeter=.001 µm micrometre micrometer=1e-6"),
+    ("length", 1, "nm nanometre nanometer=1e-9 inch inches=.0254 ft foot feet=.3048"),
+    ("length", 1, "yd yard=.9144 mi mile=1609.344"),
     ("length", 2, "ha hectare=10000 acre=4046.8564224"),
-    (
-        "length",
-        3,
-        (
-            "l litre liter=.001 cl centilitre=.00001 ml millilitre milliliter cc=1e-6 gal"
-            " gallon=.003785411784"
-        ),
-    ),
-    (
-        "length",
-        3,
-        (
-            "qt quart=.000946352946 pt pint=.000473176473 cup=.0002365882365 oz"
-            " ounce=.0000295735295625"
-        ),
-    ),
+    ("length", 3, "l litre liter=.001 cl centilitre=.00001 ml millilitre milliliter cc=1e-6"),
+    ("length", 3, "gal gallon=.003785411784 qt quart=.000946352946 pt pint=.000473176473"),
+    ("length", 3, "cup=.0002365882365 oz ounce=.0000295735295625"),
     ("length", 3, "tbsp tablespoon=.00001478676478125 tsp teaspoon=.00000492892159375"),
-    (
-        "mass",
-        1,
-        (
-            "g gram gramme=1 kg kgs kilogram kilo=1000 mg milligram=.001 tonne=1000000 lb lbs"
-            " pound=453.59237"
-        ),
-    ),
-    ("mass", 1, "oz ounce=28.349523125 ton=907184.74 stone=6350.29318"),
-    (
-        "time",
-        1,
-        (
-            "s sec second secs=1 min minute mins=60 h hr hour hrs=3600 day=86400 week wk=604800 ms"
-            " millisecond=.001"
-        ),
-    ),
+    ("mass", 1, "g gram gramme=1 kg kgs kilogram kilo=1000 mg milligram=.001 tonne=1000000"),
+    ("mass", 1, "lb lbs pound=453.59237 oz ounce=28.349523125 ton=907184.74 stone=6350.29318"),
+    ("time", 1, "s sec second secs=1 min minute mins=60 h hr hour hrs=3600 day=86400"),
+    ("time", 1, "week wk=604800 ms millisecond=.001"),
     ("month", 1, "month=1 year yr=12 decade=120 century centuries=1200"),
     ("percent", 1, "% percent pct=1"),
     ("angle", 1, "° deg degree=1"),
@@ -122,11 +101,12 @@ _LISTED = (
     ("krw", 1, "krw ₩=1"),
     ("joule", 1, "j joule=1 kj kilojoule=1000 kcal=4184 kwh=3600000"),
 )
+"""Base, power, and names with their size: a litre is .001 of the third power of a length."""
 _CURRENCIES = frozenset(word_list("usd eur gbp jpy inr krw"))
 
 
 def _table() -> Mapping[str, tuple[Unit, ...]]:
-    """Build the units by name, without plural. A name with two meanings, such as pound, has two entries."""
+    """Build the meanings of each name of a unit, without plurals; "pound" has two."""
     table: dict[str, tuple[Unit, ...]] = {
         "mph": (((("length", 1), ("time", -1)), Fraction("0.44704")),)
     }
@@ -143,20 +123,20 @@ _UNITS = _table()
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with what it counts.
-
-    ``value`` is the number as written; ``units`` what its unit may mean (empty: unknown or not
-    given); ``words`` the noun after it, without endings; ``rate`` what follows "per"; ``bare`` the
-    numbers without a unit that say the same; ``rounded`` that it shows 12 or more decimals, as
-    floating-point noise does.
-    """
+    """A number with what it counts."""
 
     value: Fraction
+    """The number as written."""
     units: tuple[Unit, ...] = ()
+    """Possible meanings of its unit; empty if the unit is unknown or not given."""
     nouns: frozenset[str] = frozenset()
+    """The noun after it, without endings."""
     rate: str = ""
+    """What follows "per"."""
     bare: tuple[Fraction, ...] = ()
+    """Numbers without a unit that mean the same: 50 and 0.5 for 50%."""
     rounded: bool = False
+    """Whether it has 12 or more decimals, as floating-point noise does."""
 
 
 def read_quantity(text: str) -> Quantity | None:
@@ -177,17 +157,10 @@ def read_quantity(text: str) -> Quantity | None:
 
 
 def same_quantity(a: Quantity, b: Quantity) -> bool:
-    """Say whether two quantities are equal. A unit that only one of them gives is no difference; another unit is.
+    """Return whether two quantities are equal.
 
-    Parameters
-    ----------
-    a, b : Quantity
-
-    Returns
-    -------
-    bool
-        Exact, but for numbers with 12 or more decimals, which may differ by 1e-9 (relative where
-        below 1).
+    A unit that only one of them has is no difference; two different units are. Numbers are compared
+    exactly, except that numbers with 12 or more decimals may differ by 1e-9 (relative below 1).
     """
     loose = a.rounded or b.rounded
     no_unit_a, no_unit_b = not (a.units or a.nouns), not (b.units or b.nouns)
@@ -207,16 +180,10 @@ def same_quantity(a: Quantity, b: Quantity) -> bool:
 
 
 def free_numbers(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of the numbers in running text, each with its currency sign and the known unit that follows it.
+    """Yield the ranges (start, end) of the numbers in running text, in order.
 
-    Parameters
-    ----------
-    text : str
-
-    Yields
-    ------
-    (start, end)
-        In order. Ordinals (2nd), coefficients (2x) and digits within words are left out.
+    Each range includes the currency sign and the known unit that follows. Ordinals (2nd),
+    coefficients (2x) and digits within words are left out.
     """
     for match in _FREE.finditer(text):
         after = _AFTER.match(text, match.end())
@@ -224,7 +191,7 @@ def free_numbers(text: str) -> Iterator[tuple[int, int]]:
         if after is None or name is None:
             yield match.start(), after.end() if after else match.end()
         elif (
-            name in _LETTER
+            name in _SCALE_LETTERS
             or name.lower() in SCALES
             or (_lookup(name) and (not after[3] or _lookup(after[3])))
         ):
@@ -234,13 +201,18 @@ def free_numbers(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _equal(x: Fraction, y: Fraction, loose: bool) -> bool:
+    """Compare two numbers, exactly or up to floating-point noise."""
     return x == y or (
         loose and abs(x - y) <= Fraction(1, 10**9) * min(Fraction(1), max(abs(x), abs(y)))
     )
 
 
 def _compound(text: str) -> Quantity | None:
-    """Read "2 hours 30 minutes": two to four parts of one dimension, ever smaller; the value in the last one's unit."""
+    """Read "2 hours 30 minutes" as 150 minutes.
+
+    It has two to four parts of one dimension, each smaller than the one before; the value is in the
+    unit of the last.
+    """
     pieces = _PART.split(text.strip()) if len(text) <= 100 else []
     read = [
         quantity
@@ -264,6 +236,7 @@ def _compound(text: str) -> Quantity | None:
 
 
 def _simple(text: str) -> Quantity | None:
+    """Read one number with what it counts: "about -$5", "1.5 million people", "5 km/h"."""
     at, sign, money, text = 0, 1, "", text.strip()
     for _ in range(5):  # "about -$5", "$ -5", "minus 5 dollars"
         if lead := _ABOUT.match(text, at):
@@ -281,7 +254,7 @@ def _simple(text: str) -> Quantity | None:
         letter = (
             10**6
             if money and scaled[1] == "m"
-            else _LETTER.get(scaled[1])
+            else _SCALE_LETTERS.get(scaled[1])
             if not rest[0].isspace()
             else None
         )
@@ -295,6 +268,7 @@ def _simple(text: str) -> Quantity | None:
 
 
 def _lookup(name: str) -> tuple[Unit, ...]:
+    """Return the meanings of a unit's name, singular or plural."""
     name = name.rstrip(".").replace("μ", "µ")
     low = name.lower()
     return (
@@ -305,7 +279,7 @@ def _lookup(name: str) -> tuple[Unit, ...]:
 
 
 def _counted(value: Fraction, rest: str, money: str) -> Quantity | None:
-    """Read what follows a number: a unit, a noun or nothing; None where it is none of them."""
+    """Read what follows a number: a unit, a noun or nothing; None for anything else."""
     rest = rest.strip().removeprefix("-").strip(" .,;:!?")
     if (
         len(rest) > 120
@@ -337,7 +311,7 @@ def _counted(value: Fraction, rest: str, money: str) -> Quantity | None:
 
 
 def _noun(rest: str) -> tuple[frozenset[str], int]:
-    """Read the words after a number up to a preposition, an article or a verb."""
+    """Read the noun after a number, up to a preposition, an article or a verb, and its end."""
     stems, at = set(), 0
     for match in re.finditer(r"[^\s/,()]+", rest):
         word = match.group().lower().strip(".'’-")
@@ -350,6 +324,7 @@ def _noun(rest: str) -> tuple[frozenset[str], int]:
 
 
 def _stem(word: str) -> str:
+    """Return a word in lower case without its plural ending."""
     word = word.lower().strip(".,'’()")
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -359,7 +334,7 @@ def _stem(word: str) -> str:
 
 
 def _expression(rest: str) -> tuple[tuple[Unit, ...], int]:
-    """Read a unit such as km/h, "square metres" or m^2: what it may mean, and where it ends."""
+    """Read a unit such as km/h, "square metres" or m^2: its possible meanings and its end."""
     units: tuple[Unit, ...] = ()
     at, sign = 0, 1
     for _ in range(4):
@@ -398,6 +373,7 @@ def _expression(rest: str) -> tuple[tuple[Unit, ...], int]:
 
 
 def _product(u: Unit, v: Unit) -> Unit:
+    """Multiply two units."""
     dims = dict(u[0])
     for base, n in v[0]:
         dims[base] = dims.get(base, 0) + n

@@ -1,4 +1,4 @@
-"""What an answer states once it stands alone: its plain form, its reading, and whether two agree."""
+"""The plain form of an answer, what it states (number, date, option, list), and agreement."""
 
 from __future__ import annotations
 
@@ -19,17 +19,24 @@ from cotlab.text.answers.quantities import Quantity, read_quantity, same_quantit
 
 MAX_LENGTH = 2000
 """Longer answers are compared as text only."""
+# "Yes.", "so no", "True - it holds"
 YES_NO = re.compile(
-    r"(?i)\W{0,6}(?:(?:so|therefore|thus|hence|in"
-    r" conclusion),?\s+)?(yes|no|true|false)(?:[,.!;:*]|\s*$|\s[-–—])"
+    r"(?i)\W{0,6}(?:(?:so|therefore|thus|hence|in conclusion),?\s+)?"
+    r"(yes|no|true|false)(?:[,.!;:*]|\s*$|\s[-–—])"
 )
+# "(B) the moon", "B. the moon", "option B"
 _OPTION = re.compile(
-    r"(?is)(?:(?:option|choice|answer)\s+)?(?:[(\[]([A-Z])[)\]][.:]?|([A-J])(?:[.:)](?=\s|$)|$))\s*(.*)"
+    r"(?is)(?:(?:option|choice|answer)\s+)?"
+    r"(?:[(\[]([A-Z])[)\]][.:]?|([A-J])(?:[.:)](?=\s|$)|$))\s*(.*)"
 )
+# "\text{18 eggs}", "\boxed{5}"
 _WRAP = re.compile(
-    r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname|boxed|fbox|mbox)\s?\{([^{}]{0,400})\}"
+    r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname|boxed|fbox|mbox)\s?"
+    r"\{([^{}]{0,400})\}"
 )
+# "$x$", "$$x$$", "\(x\)", "\[x\]"
 _MATHS = re.compile(r"(?s)\$\$([^$]+)\$\$|\$((?:[^$\\]|\\.)+)\$|\\\(([^$]+)\\\)|\\\[([^$]+)\\\]")
+# "\frac{1}{2}", "\dfrac 12"
 _FRACTION = re.compile(r"\\[dtc]?frac\s?(?:\{([^{}]{1,200})\}|(\d))\s?(?:\{([^{}]{1,200})\}|(\d))")
 _LATEX = {
     "%": "%",
@@ -63,23 +70,29 @@ _LATEX = {
     "degree": "°",
     "circ": "°",
 }
+# "\cdot", "\%", "\,"
 _COMMAND = re.compile(r"\\([a-zA-Z]{1,20}|[%#&_{},;: !])")
 _FOLD = dict(zip("−–—‐‑’‘“”·×", "-----''\"\"**", strict=True)) | {"π": "pi"}
 _BRACKETS = ("()", "[]", "{}", "[)", "(]")
 
 
 class CompoundAnswer(NamedTuple):
-    """An option, its letter and its text (kind "option"), or a list (kind: its brackets, "" where it has none)."""
+    """An answer of several parts: an option or a list."""
 
     kind: str
+    """"option", or the brackets of the list ("()", "{}" …, "" without brackets)."""
     items: tuple[str, ...]
+    """Letter and text of the option, or the items of the list."""
 
 
 Reading = CompoundAnswer | bool | Date | Clock | Quantity | tuple[int, ...] | None
 
 
 def has_content(text: str) -> bool:
-    """Say whether a text has content: a letter, a digit, a bracket or a sign of mathematics, but not an empty pair."""
+    """Return whether a text has content.
+
+    Content is a letter, a digit, a bracket or a mathematical sign, but not an empty pair.
+    """
     return any(c.isalnum() or c in "()[]{}<>+=∞√" for c in text) and "".join(text.split()) not in (
         "()",
         "[]",
@@ -89,7 +102,10 @@ def has_content(text: str) -> bool:
 
 
 def tidy_answer(text: str) -> str:
-    """Strip markdown, quotes, delimiters of mathematics, ``\\text{}`` around the whole, and closing punctuation."""
+    r"""Strip what surrounds an answer.
+
+    That is Markdown, quotes, delimiters of mathematics, ``\text{}`` and closing punctuation.
+    """
     for _ in range(6):
         before, text = text, text.strip().strip('*_`"“”«»').strip()
         text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)|[-•]\s+(?=\D)|[:=]\s*)", "", text).rstrip(
@@ -111,7 +127,10 @@ def tidy_answer(text: str) -> str:
 
 
 def to_plain_text(text: str) -> str:
-    """Write LaTeX, full-width and typographic characters plainly: ``\\frac{1}{2}`` and ½ as 1/2, − as -, m² as m^2."""
+    r"""Replace LaTeX, full-width and typographic characters by plain ones.
+
+    ``\frac{1}{2}`` and ½ become 1/2, − becomes -, m² becomes m^2.
+    """
     if not text.isascii() and len(text) <= MAX_LENGTH:
         text = "".join(
             (
@@ -140,6 +159,7 @@ def to_plain_text(text: str) -> str:
 
 
 def _divided(match: re.Match[str]) -> str:
+    """Write a matched LaTeX fraction with a slash, after a space where a digit precedes it."""
     above, below = match[1] or match[2], match[3] or match[4]
     space = " " if match.string[: match.start()][-1:].isdigit() else ""
     return (
@@ -150,7 +170,11 @@ def _divided(match: re.Match[str]) -> str:
 
 
 def answer_key(text: str) -> str:
-    """Return what must be equal for two texts to be the same words, or, with digits or operators, the same formula."""
+    """Return a text that is equal for answers of the same words.
+
+    Case, accents, articles and punctuation are dropped; of a formula (digits or operators) only
+    spaces and articles.
+    """
     folded = text.casefold()
     if len(text) <= MAX_LENGTH:  # the time to order accents is quadratic
         folded = "".join(
@@ -174,7 +198,7 @@ def answer_key(text: str) -> str:
 
 
 def _split_items(text: str) -> tuple[str, ...]:
-    """Divide at commas outside brackets; nothing where the brackets do not match."""
+    """Split a list at commas outside brackets; nothing if the brackets do not match."""
     items, depth = [""], 0
     for c in re.sub(r",?\s+and\s+", ", ", text):
         depth += (c in "([{") - (c in ")]}")
@@ -188,7 +212,7 @@ def _split_items(text: str) -> tuple[str, ...]:
 
 
 def read_answer(text: str, depth: int = 0) -> Reading:
-    """Read a plain answer as what it states; None where it is only words."""
+    """Read a plain answer as number, date, option, list, yes or no; None if it is only words."""
     if len(text) > MAX_LENGTH or depth > 3 or not text:
         return None
     if (
@@ -221,11 +245,13 @@ def read_answer(text: str, depth: int = 0) -> Reading:
 
 
 def _read_within(text: str) -> Reading:
+    """Read the one number or date within a clause, as in "she makes $18 every day"."""
     spans = only_stated(text)
     return read_answer(text[spans[0] :]) or read_answer(text[slice(*spans)]) if spans else None
 
 
-def answers_agree(x: str, y: str, depth: int) -> bool:
+def answers_agree(x: str, y: str, depth: int = 0) -> bool:
+    """Return whether two plain answers agree; ``depth`` counts lists within lists."""
     if answer_key(x) == answer_key(y):
         return True
     if max(len(x), len(y)) > MAX_LENGTH or depth > 3:
@@ -268,6 +294,7 @@ def answers_agree(x: str, y: str, depth: int) -> bool:
 
 
 def _compounds_agree(p: CompoundAnswer, q: CompoundAnswer, depth: int) -> bool:
+    """Return whether two options or two lists agree; the order of a set does not matter."""
     pairs = tuple(zip(p.items, q.items, strict=False))
     if p.kind == q.kind == "option":
         return p.items[0] == q.items[0] and ("" in pairs[1] or answers_agree(*pairs[1], depth + 1))

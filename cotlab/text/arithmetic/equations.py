@@ -1,9 +1,9 @@
-"""The equations in a text, and whether they hold: 48 / 2 = 24 clips, A - B = -14 - 2 = -16, 3 + 4 is 7.
+"""Equations in a text, and whether they hold: 48 / 2 = 24 clips, A - B = -14 - 2 = -16, 3 + 4 is 7.
 
-An equation is called false only where nothing speaks for another reading of it: a unit that may be
-converted, a value that may be rounded, a percentage of something unsaid, a word such as "remainder"
-beside it, a sentence that denies it. Then it is undecided. Bounded as
-`cotlab.text.arithmetic.lexer` is, and never raises.
+An equation is false only if no other reading is possible. It is undecided if a unit may be
+converted, a value rounded or a percentage taken of something unnamed, if a word such as "remainder"
+is next to it, or if its sentence denies something. The work is bounded as in
+`cotlab.text.arithmetic.lexer`; nothing raises.
 """
 
 from __future__ import annotations
@@ -28,52 +28,58 @@ from cotlab.text.arithmetic.sides import (
 )
 
 MAX_EQUATIONS = 200
+# "is wrong", "should be", "doesn't"
 _DENIES = re.compile(
-    r"(?i)\b(?:wrong|incorrect(?:ly)?|mistake|error|false|not|never|cannot|instead of|should"
-    r" (?:be|have)|typo|contradiction)\b"
+    r"(?i)\b(?:wrong|incorrect(?:ly)?|mistake|error|false|not|never|cannot|instead of"
+    r"|should (?:be|have)|typo|contradiction)\b"
     r"|n['’]t\b|≠"
 )
+# " " of "He has 3. She has 4"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
+# "2024-03-05", "3/5/2024"
 _DATE = re.compile(
-    r"(?<![\d-])(?:19|20)\d\d-(?:0\d|1[0-2])-[0-3]\d(?![\d-])|(?<![\d/])\d\d?/\d\d?/(?:19|20)\d\d(?![\d/])"
+    r"(?<![\d-])(?:19|20)\d\d-(?:0\d|1[0-2])-[0-3]\d(?![\d-])"
+    r"|(?<![\d/])\d\d?/\d\d?/(?:19|20)\d\d(?![\d/])"
 )
-_DOTTED, _OTHER_DOT = (
-    re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3})+(?!\d)"),
-    re.compile(r"(?<!\d)0?\.\d|\.(?!\d{3}(?!\d))\d"),
-)
+# "1.080", "1.080.000": a dot that may mark thousands
+_DOTTED = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3})+(?!\d)")
+# "0.5", ".5", "1.08": a dot that marks decimals
+_OTHER_DOT = re.compile(r"(?<!\d)0?\.\d|\.(?!\d{3}(?!\d))\d")
+# "plus" of "7 plus 5"
 _SPELLED_OPERATOR = re.compile(r"divided|multiplied|plus|minus|times")
 
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """One "left = right". ``holds`` is None where it cannot be told, and ``why`` says why.
-
-    ``start`` and ``end`` are characters of the text; ``numbers`` the operands of what is computed
-    in it, ``result`` the value of its right side, ``operations`` how many operators both sides
-    have.
-    """
+    """One "left = right" of a text."""
 
     start: int
+    """First character of the text."""
     end: int
     holds: bool | None
+    """None if undecided."""
     reason: str
+    """Why it is undecided."""
     numbers: tuple[Fraction, ...]
+    """Operands of the sides that compute something."""
     result: Fraction | None
+    """Value of the right side."""
     operations: int
+    """Number of operators of both sides."""
     names: tuple[str, ...] = ()
+    """Letters of both sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The equations of a text in order, and the values that it gives to letters ("A = 3 + 4 = 7").
-
-    ``definitions`` are the statements that say what a letter is; they claim nothing that can be
-    checked.
-    """
+    """The equations of a text."""
 
     equations: tuple[Equation, ...]
+    """In order."""
     names: Mapping[str, Fraction]
+    """Values that the text gives to letters: "A = 3 + 4 = 7"."""
     definitions: tuple[Equation, ...] = ()
+    """Statements that define a letter; there is nothing to check in them."""
 
 
 def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Reading:
@@ -84,7 +90,7 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
     text : str
         Prose, LaTeX or both; the first 20,000 characters and 200 equations are read.
     known : mapping of letter to value
-        What earlier texts established; letters that are not in it make an equation undecided.
+        Values from earlier texts; any other letter makes an equation undecided.
 
     Returns
     -------
@@ -136,8 +142,10 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
 
 
 def _joined(tokens: Sequence[Token], known: Mapping[str, Fraction]) -> list[Token]:
-    """Tokens with "of" as times after a percentage or a fraction, "/ hour", "4 m" and "cm^2" with units, and "is" as "="
-    between values only.
+    """Resolve tokens that depend on their neighbours.
+
+    "of" is times after a percentage or a fraction; "/ hour", "4 m" and "cm^2" have units; "is" is
+    "=" only between values.
     """
     out: list[Token] = []
     past = 0
@@ -180,7 +188,7 @@ def _joined(tokens: Sequence[Token], known: Mapping[str, Fraction]) -> list[Toke
 
 
 def _power_of_unit(tokens: Sequence[Token], at: int, out: Sequence[Token]) -> int:
-    """Where the exponent of the unit that stands last in ``out`` ends (5 cm^2, 5 cm^{2}); 0 where none is at ``at``."""
+    """Return the end of the exponent at ``at`` of the unit before it (5 cm^2, 5 cm^{2}), or 0."""
     if tokens[at].text != "^" or len(out) < 2 or not is_unit(out[-1]):
         return 0
     if out[-2].kind not in ("num", "close", "pct") and out[-2].text != "per":
@@ -190,6 +198,7 @@ def _power_of_unit(tokens: Sequence[Token], at: int, out: Sequence[Token]) -> in
 
 
 def _is_fraction(tokens: Sequence[Token]) -> bool:
+    """Return whether the tokens end with a fraction such as 3/4."""
     return (
         len(tokens) > 2
         and [t.kind for t in tokens[-3:]] == ["num", "op", "num"]
@@ -198,7 +207,7 @@ def _is_fraction(tokens: Sequence[Token]) -> bool:
 
 
 def _denied(text: str) -> list[tuple[int, int]]:
-    """The sentences that deny something."""
+    """Return the ranges of the sentences that deny something."""
     out, at = [], 0
     for cut in [*(m.end() for m in _SENTENCE.finditer(text)), len(text)]:
         if _DENIES.search(text, at, cut):
@@ -210,7 +219,7 @@ def _denied(text: str) -> list[tuple[int, int]]:
 def _links(
     text: str, chain: Sequence[tuple[Side | None, Token | None]], denied: Sequence[tuple[int, int]]
 ) -> list[Equation]:
-    """The equations of one chain a = b = c, lone letters left out."""
+    """Return the equations of one chain a = b = c, without single letters."""
     sides = [(side, sign) for side, sign in chain if side is None or not side.letter]
     out = []
     for (left, _), (right, sign) in pairwise(sides):
@@ -240,7 +249,7 @@ def _links(
 
 
 def compare_sides(left: Side, right: Side, sign: Token) -> tuple[bool | None, str]:
-    """Whether two sides are equal, or None with the reason why that cannot be told."""
+    """Return whether two sides are equal, or None with the reason why it is undecided."""
     a, b = left.evaluation.value, right.evaluation.value
     if a is None or b is None:
         letters = [name for side in (left, right) for name in side.evaluation.names]
@@ -293,7 +302,7 @@ def compare_sides(left: Side, right: Side, sign: Token) -> tuple[bool | None, st
 
 
 def _rounds(a: Fraction, b: Fraction, left: Side, right: Side, sign: Token) -> bool:
-    """Whether one value is the other one, cut or rounded to the decimals that it shows."""
+    """Return whether one value is the other one, truncated or rounded to its decimals."""
     for exact, rounded, side in ((a, b, right), (b, a, left)):
         last = Fraction(1, 10**side.evaluation.decimals)
         is_truncated = (
@@ -309,7 +318,7 @@ def _rounds(a: Fraction, b: Fraction, left: Side, right: Side, sign: Token) -> b
 
 
 def _doubt(a: Fraction, b: Fraction, left: Side, right: Side) -> str:
-    """Why two unequal values may be meant to be equal all the same."""
+    """Return why two unequal values may still be meant to be equal; "" if they cannot."""
     if any(
         side.evaluation.percent and re.search(r"[+−/-]|plus|minus", side.text)
         for side in (left, right)
@@ -346,7 +355,7 @@ def _doubt(a: Fraction, b: Fraction, left: Side, right: Side) -> str:
 
 
 def _adds_units(side: Side) -> bool:
-    """Whether a sum has units of one kind and different size: 2 hours + 30 minutes."""
+    """Return whether a sum mixes units of one dimension: 2 hours + 30 minutes."""
     plain = bool(side.evaluation.operations) and not re.search(
         r"[*/×·∙⋅÷^]|\bx\b|times|by\b|frac|of\b", side.text
     )
@@ -354,13 +363,14 @@ def _adds_units(side: Side) -> bool:
 
 
 def _converts(unit_names: Sequence[str]) -> bool:
-    """Whether two words are units of one kind and different size, or a word is a number."""
+    """Return whether two units share a dimension but not a size, or a word is a number."""
     return any(word.lower().strip(".") in SPEAKS_RIGHT for word in unit_names) or _differ_in_size(
         unit_names
     )
 
 
 def _differ_in_size(unit_names: Sequence[str]) -> bool:
+    """Return whether two neighbouring units have one dimension and different sizes."""
     readings = [
         read_quantity(f"1 {word}")
         for word in dict.fromkeys(word.lower().strip(".") for word in unit_names)

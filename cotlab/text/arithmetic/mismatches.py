@@ -1,8 +1,7 @@
-"""Whether the units of what is added, equated or named in a text belong together.
+"""Find units in a text that do not fit what they are added to, equated with or named.
 
-A unit is judged by its dimension alone: metres and kilometres agree, metres and square metres do
-not. What cannot be known (see `cotlab.text.arithmetic.units`) is never called a mismatch, nor is
-what is computed from it.
+Only dimensions are compared: metres and kilometres agree, metres and square metres do not. A
+quantity of unknown dimension, or anything computed from it, is never a mismatch.
 """
 
 from __future__ import annotations
@@ -21,17 +20,19 @@ from cotlab.text.arithmetic.units import (
 
 
 class Mismatch(NamedTuple):
-    """The span whose unit does not belong, and what was expected there."""
+    """A quantity whose unit does not fit."""
 
     start: int
     end: int
     reason: str
+    """What the unit is and what it should be."""
 
 
+# "x * " before a calculation: its unit depends on something that is no quantity
 _CUT_OFF = re.compile(r"[*×·/÷^]\s?[$€£]?$")
-"""Before a calculation: it goes on to the left with something that is no quantity, so its unit is
-not known."""
+# "^2", "²" after a bracket
 _RAISED = re.compile(r"\s?(?:\^|\*\*)\s?(\d)|([²³])")
+# " + ", " x ", " divided by "
 _OPERATOR = re.compile(
     r"\s*([*×·⋅/÷+=≈−–-]|x(?=\s)|times\b|multiplied by\b|divided by\b|plus\b|minus\b|equals\b)\s*"
 )
@@ -54,7 +55,8 @@ _SIGNS = {
 _MAX_DEPTH = 4
 _L, _T, _M = "[length]", "[time]", "[mass]"
 _WAGES: set[Dimension | None] = {(("[money]", 1),), (("[money]", 1), (_T, -1))}
-"""Of $10 + $2 = $12 per hour the left side is per hour too: nobody repeats it."""
+"""The two sides of $10 + $2 = $12 per hour: "per hour" is usually written once."""
+# "Step 2: the " before "area: 5 m"
 _STARTS = re.compile(r"(?i)(?:^|[.;\n])\s*(?:step\s+\d+\s*[:.]\s*)?(?:the\s+|its\s+)?$")
 KINDS: dict[str, tuple[Dimension, ...]] = {
     "area": (((_L, 2),),),
@@ -66,36 +68,33 @@ KINDS: dict[str, tuple[Dimension, ...]] = {
     "duration": (((_T, 1),),),
     "price cost": (),
 }
-"""What a named kind of quantity is measured in; a price is anything with money in it, or a time."""
+"""Dimensions of each named kind of quantity; a price is anything with money in it, or a time."""
 _KIND = {word: dimensions for names, dimensions in KINDS.items() for word in names.split()}
 _KIND_PATTERN = "|".join(_KIND)
+# "an area of ", "The area of the roof is ", "speed = about " before a number
 _NAMED = re.compile(
     rf"(?i)\b(?:an?\s+(?:[a-z]+\s+)?(?P<a>{_KIND_PATTERN})\s+of"
-    rf"|(?P<b>{_KIND_PATTERN})(?:\s+(?:of|for|to|from|between|around)\s[^.;,=:]{{1,40}}?)?\s*(?:=|:|\b(?:is|was|equals|"
-    rf"becomes|comes to|amounts to)\b))"
-    r"\s*(?:now |then |thus |therefore |only"
-    r" |(?:about|approximately|approx\.|around|roughly|nearly|exactly|≈|"
-    r"~)\s*)?(?=[\d.$€£¥₹])"
+    rf"|(?P<b>{_KIND_PATTERN})(?:\s+(?:of|for|to|from|between|around)\s[^.;,=:]{{1,40}}?)?"
+    rf"\s*(?:=|:|\b(?:is|was|equals|becomes|comes to|amounts to)\b))"
+    r"\s*(?:now |then |thus |therefore |only "
+    r"|(?:about|approximately|approx\.|around|roughly|nearly|exactly|≈|~)\s*)?(?=[\d.$€£¥₹])"
 )
+# " of area" of "60 m² of area", " in length"
 _OF_KIND = re.compile(rf"\s+(?:of|in)\s+(?:[a-z]+\s+)?(?P<a>{_KIND_PATTERN})\b", re.IGNORECASE)
+# "area", "side", "each"
 _ANY_KIND = re.compile(rf"(?i)\b(?:{_KIND_PATTERN}|side|long|wide|high|deep|each|per|by)\b")
 
 
 def unit_mismatches(text: str) -> tuple[Mismatch, ...]:
-    """Find the quantities of a text whose unit does not belong.
-
-    Parameters
-    ----------
-    text : str
-        One step.
+    """Find the quantities of a step whose unit does not fit.
 
     Returns
     -------
     tuple of Mismatch
-        Ascending, disjoint. A term that is added to another dimension; a side of an equation of
-        another dimension than the side before (where something is computed: ``1 kg = $4`` states a
-        rate); an area in metres, a speed in kilometres and the like; the same number with another
-        power of the same length, as 60 m² and then 60 m.
+        Ascending, disjoint. A mismatch is a term added to another dimension; a side of an equation
+        of another dimension than the side before (if something is computed: ``1 kg = $4`` states a
+        rate); an area in metres, a speed in kilometres and the like; or the same number with
+        another power of a length, as 60 m² and then 60 m.
     """
     text = without_dollars(text)
     mismatches: list[Mismatch] = []
@@ -117,7 +116,7 @@ def unit_mismatches(text: str) -> tuple[Mismatch, ...]:
 
 
 def _run(text: str, at: int) -> tuple[int, list[PhysicalQuantity], list[Mismatch]]:
-    """The calculation that begins at ``at``: its end, its sides between equals signs, and what does not fit in it."""
+    """Read the calculation at ``at``: its end, its sides, and the mismatches in it."""
     sides: list[PhysicalQuantity] = []
     wrong: list[Mismatch] = []
     computed, end = False, at
@@ -149,7 +148,7 @@ def _run(text: str, at: int) -> tuple[int, list[PhysicalQuantity], list[Mismatch
 def _side(
     text: str, at: int, wrong: list[Mismatch], depth: int = 0
 ) -> tuple[PhysicalQuantity, bool] | None:
-    """One side of an equation, and whether it computes; terms that do not fit are added to ``wrong``."""
+    """Read one side of an equation, and whether it computes; add its mismatches to ``wrong``."""
     terms: list[PhysicalQuantity] = []
     several = False
     while (term := _term(text, at, wrong, depth)) is not None:
@@ -183,7 +182,7 @@ def _side(
 def _term(
     text: str, at: int, wrong: list[Mismatch], depth: int
 ) -> tuple[PhysicalQuantity, bool] | None:
-    """A product; its dimension is unknown as soon as one factor's is."""
+    """Read a product, and whether it computes; one unknown factor makes its dimension unknown."""
     first = _factor(text, at, wrong, depth)
     if first is None:
         return None
@@ -213,7 +212,10 @@ def _term(
 
 
 def _implied(first: dict[str, float], other: dict[str, float], operator: str) -> bool:
-    """Whether a product of a time or of money leaves out a rate (14 hours * $10), or a quotient of two of a kind is a count."""
+    """Return whether a rate is left out (14 hours * $10), or a quotient is a count.
+
+    A quotient of two amounts of money or two times is a count.
+    """
     if operator == "/":  # of $600 per year / 12 months the months are a count too
         return (first == other and set(first) <= {"[money]", _T}) or (
             first == {"[money]": 1, _T: -1} and other == {_T: 1}
@@ -226,7 +228,7 @@ def _implied(first: dict[str, float], other: dict[str, float], operator: str) ->
 
 
 def _factor(text: str, at: int, wrong: list[Mismatch], depth: int) -> PhysicalQuantity | None:
-    """A quantity, or a calculation in brackets, with its exponent."""
+    """Read a quantity, or a calculation in brackets with its exponent."""
     if text[at : at + 1] != "(":
         return quantity_at(text, at)
     inner = _side(text, at + 1, wrong, depth + 1) if depth < _MAX_DEPTH else None
@@ -247,7 +249,7 @@ def _factor(text: str, at: int, wrong: list[Mismatch], depth: int) -> PhysicalQu
 def _named(
     text: str, start: int, end: int, sides: Sequence[PhysicalQuantity]
 ) -> Iterator[Mismatch]:
-    """The value of a calculation that is called an area, a speed, a price … in another unit than that has."""
+    """Yield the value of a calculation that is called an area, a speed … in a wrong unit."""
     if not sides or sides[-1].dimension is None:
         return
     value = sides[-1]
@@ -267,6 +269,7 @@ def _named(
 
 
 def _fits(kind: str, dimension: Dimension) -> bool:
+    """Return whether a kind of quantity can have a dimension."""
     if kind in ("price", "cost"):
         bases = {base for base, _ in dimension}
         return "[money]" in bases or bases == {_T}
@@ -274,7 +277,7 @@ def _fits(kind: str, dimension: Dimension) -> bool:
 
 
 def _restated(text: str) -> Iterator[Mismatch]:
-    """The same number with another power of a length, with no other kind of quantity named between."""
+    """Yield numbers repeated with another power of a length, with no kind of quantity between."""
     known = [
         quantity
         for quantity in quantities(text)
@@ -302,7 +305,7 @@ def _restated(text: str) -> Iterator[Mismatch]:
 
 
 def dimension_text(dimension: Dimension | None) -> str:
-    """A dimension in words: length^2, length/time."""
+    """Write a dimension: length^2, length·time^-1."""
     factors = [
         base.strip("[]") + (f"^{power:g}" if power != 1 else "") for base, power in dimension or ()
     ]

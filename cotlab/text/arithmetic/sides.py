@@ -1,4 +1,4 @@
-"""The sides of an equation in running text: the longest expressions before and after its sign."""
+"""Sides of an equation in running text: the longest expressions before and after its sign."""
 
 from __future__ import annotations
 
@@ -8,52 +8,61 @@ from fractions import Fraction
 
 from cotlab.text.arithmetic.lexer import Evaluation, Token, evaluate
 
-_MAX_UNIT_TOKENS, _WALK = 4, 400
+_MAX_UNIT_TOKENS, _MAX_TOKENS = 4, 400
+"""Words of a unit, and tokens of a side, that are read."""
 
 
 def _word_set(listed: str) -> frozenset[str]:
+    """Split a string of words into a set."""
     return frozenset(listed.split())
 
 
 ENDS_OPERAND = ("num", "close", "pct", "name", "word")
-_BINDS = _word_set(
+"""Kinds of tokens that an operand can end with."""
+_NOT_UNITS = _word_set(
     "is are and or of the a an so then that which has have had she he it they we i you to from for"
     " in on at by with be was were if when as than because since but therefore thus hence while let"
     " let's calculate compute find get gets sum difference product ratio average mean"
 )
-"""Words that are no unit of the number before them."""
+"""Words that are never the unit of the number before them."""
 _SPEAKS_LEFT = _word_set(
     "of and or than from by between twice double triple half thrice mod log ln sin cos tan sqrt"
     " root exp max min gcd lcm choose to average mean product difference ratio remainder square"
     " cube squared cubed power minus plus times per base percent"
 )
-"""Words that, before an expression, may be a part of it."""
-_AFTER_EXPRESSION = (
+"""Words that may belong to the expression after them: "half of 12"."""
+SPEAKS_RIGHT = _word_set(
     "remainder r mod modulo or to of less more fewer greater larger smaller times out with and half"
     " base choose squared cubed percent percentage dozen dozens hundred thousand million billion"
     " trillion k m bn plus minus over am pm o'clock binary octal hexadecimal hex"
 )
-SPEAKS_RIGHT = frozenset(_AFTER_EXPRESSION.split())
-"""Words that, after an expression, may be a part of it or change what it means."""
-_DETERMINES = _word_set("the a an his her their its my our your these those another")
+"""Words that may belong to the expression before them or change its meaning: "7 remainder 2"."""
+_UNIT_LETTERS = ("m", "g", "l", "L", "s", "h")
+_DETERMINERS = _word_set("the a an his her their its my our your these those another")
 BELONGS_BEFORE = "what stands before it may belong to it"
+"""Reason for doubt about a side that may begin earlier than it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of an equation: its value, units read as none, and what speaks for another reading of it."""
+    """One side of an equation."""
 
     start: int
+    """First character of the text."""
     end: int
     evaluation: Evaluation
+    """Value without units."""
     bare: Evaluation
+    """Value in another reading: 20% as 20, "- 5" at the start of a line as a list item."""
     units: tuple[str, ...]
+    """Words that may be units of its numbers."""
     doubt: str = ""
+    """Why it may have been read wrongly."""
     text: str = ""
 
     @property
     def letter(self) -> str:
-        """The letter that it is, where it is one letter alone."""
+        """The letter, if the side is a single letter, else ""."""
         return (
             self.evaluation.names[0]
             if len(self.evaluation.names) == 1
@@ -64,8 +73,8 @@ class Side:
 
 
 def left_side(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> Side | None:
-    """The longest expression that the tokens end with; None where they end with none."""
-    tokens = tokens[-_WALK:]
+    """Return the longest expression at the end of the tokens, or None."""
+    tokens = tokens[-_MAX_TOKENS:]
     pairs = _matching_brackets(tokens)
     pos, start = len(tokens) - 1, -1
     while pos >= 0:
@@ -135,8 +144,8 @@ def left_side(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction])
 def right_side(
     text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]
 ) -> tuple[Side | None, bool]:
-    """The longest expression that the tokens begin with, and whether it is all of them."""
-    tokens, cut = tokens[:_WALK], len(tokens) > _WALK
+    """Return the longest expression at the start of the tokens, and whether it is all of them."""
+    tokens, cut = tokens[:_MAX_TOKENS], len(tokens) > _MAX_TOKENS
     pairs = _matching_brackets(tokens)
     at, end = 0, 0
     while at < len(tokens):
@@ -185,19 +194,17 @@ def right_side(
 
 
 def is_unit(token: Token) -> bool:
-    return token.kind == "word" and token.text.lower() not in _BINDS
+    """Return whether a word may be the unit of the number before it."""
+    return token.kind == "word" and token.text.lower() not in _NOT_UNITS
 
 
 def is_letter_of_unit(token: Token, known: Mapping[str, Fraction]) -> bool:
-    return token.kind == "name" and token.text not in known and _unit_letter(token.text)
-
-
-def _unit_letter(letter: str) -> bool:
-    return letter in ("m", "g", "l", "L", "s", "h")
+    """Return whether a letter may be a unit: it is one (m, g, l …) and has no known value."""
+    return token.kind == "name" and token.text not in known and token.text in _UNIT_LETTERS
 
 
 def _matching_brackets(tokens: Sequence[Token]) -> dict[int, int]:
-    """Which bracket belongs to which, both ways."""
+    """Map the index of each bracket to that of its counterpart."""
     stack: list[int] = []
     pairs: dict[int, int] = {}
     for i, token in enumerate(tokens):
@@ -210,7 +217,7 @@ def _matching_brackets(tokens: Sequence[Token]) -> dict[int, int]:
 
 
 def _read_side(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> Side | None:
-    """The expression that all of the tokens are, without the units of its numbers."""
+    """Read all tokens as one expression and the units of its numbers; None if they are not."""
     expression: list[Token] = []
     units: list[str] = []
     open_to_unit = False
@@ -236,19 +243,20 @@ def _read_side(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]
 
 
 def _may_be_bullet(text: str, sign: Token) -> bool:
-    """Whether a sign stands at the start of a line with a space after it, as the mark of a list does."""
+    """Return whether a sign may be a list mark: first in its line, a space after it."""
     alone = sign.kind == "op" and text[sign.end : sign.end + 1].isspace()
     return alone and not text[text.rfind("\n", 0, sign.start) + 1 : sign.start].strip()
 
 
 def _left_doubt(tokens: Sequence[Token], start: int, side: Side) -> str:
+    """Return why an expression may begin before ``start``; "" if it does not."""
     before = tokens[start - 1] if start else None
     if not side.evaluation.operations and (
         side.units or (before is not None and before.kind == "word")
     ):
         return "it may be said of something else"
     for _ in range(2):
-        if before is not None and before.kind == "word" and before.text.lower() in _DETERMINES:
+        if before is not None and before.kind == "word" and before.text.lower() in _DETERMINERS:
             start -= 1
             before = tokens[start - 1] if start else None
     if before is None:
@@ -275,6 +283,7 @@ def _left_doubt(tokens: Sequence[Token], start: int, side: Side) -> str:
 
 
 def _right_doubt(tokens: Sequence[Token], end: int) -> str:
+    """Return why an expression may go on after ``end``; "" if it does not."""
     following = [t.text.lower() for t in tokens[end : end + 3] if t.kind in ("word", "name")]
     after = tokens[end] if end < len(tokens) else None
     spoken = next((word for word in following[:2] if word in SPEAKS_RIGHT), "")

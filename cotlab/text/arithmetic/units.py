@@ -1,7 +1,6 @@
 """Quantities in a text and the dimensions of their units (by pint): 5 km, 3 m^2, $4/hour.
 
-A number without a unit, or with a word that is no known unit (apples, tablets, percent), has no
-dimension that is known: it may stand for anything.
+A number without a unit, or with an unknown one (apples, tablets, percent), has no known dimension.
 """
 
 from __future__ import annotations
@@ -11,21 +10,24 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 _MAX_UNIT_LENGTH = 60
+"""Characters of a unit as pint writes it."""
 
-Span = tuple[int, int]
 Dimension = tuple[tuple[str, float], ...]
 """Exponents by base, such as (("[length]", 1), ("[time]", -1)); empty for a pure number."""
 TIME: Dimension = (("[time]", 1),)
 
 
 class PhysicalQuantity(NamedTuple):
-    """A number with its unit, or something computed from such; ``dimension`` is None where the unit is not known."""
+    """A number with its unit, or what is computed from such."""
 
     start: int
     end: int
     dimension: Dimension | None
+    """None if the unit is not known."""
     number: str = ""
+    """The number as written."""
     unit: str = ""
+    """The unit as pint writes it; "?" for an unknown one."""
 
 
 _LISTED = {
@@ -83,6 +85,7 @@ _LISTED = {
     ),
 }
 UNITS = {word: unit for unit, names in _LISTED.items() for word in names.split()}
+"""The name in pint of each written unit."""
 _WORD = "|".join(
     sorted(
         (re.escape(word) for word in UNITS if word.isalpha() or word[0] in "µμ"),
@@ -90,34 +93,36 @@ _WORD = "|".join(
         reverse=True,
     )
 )
-_POWER = (
-    r"(?:\s?(?:\^|\*\*)\s?[({]?(?P<{0}>-?[1-4])[)}]?(?!\d)|(?P<{0}s>[²³])|(?P<{0}d>[23](?!\d|[.,]\d))"
-    r"|\s+(?P<{0}w>squared|cubed)\b)?"
+# "km", "square metres", "m^2", "m²", "m2", "cm squared"
+_UNIT = re.compile(
+    rf"(?:(?P<prefix>square|sq\.?|cubic|cu\.?)\s+)?(?P<unit>{_WORD})"
+    r"(?:(?=\s?(?:\^|\*\*)|[²³23])|(?![A-Za-z0-9µμ]))"
+    r"(?:\s?(?:\^|\*\*)\s?[({]?(?P<power>-?[1-4])[)}]?(?!\d)|(?P<superscript>[²³])"
+    r"|(?P<digit>[23](?!\d|[.,]\d))|\s+(?P<spelled>squared|cubed)\b)?"
 )
-_UNIT_PATTERN = (
-    r"(?:(?P<{0}q>square|sq\.?|cubic|cu\.?)\s+)?(?P<{0}u>"
-    + _WORD
-    + r")(?:(?=\s?(?:\^|\*\*)|[²³23])|(?![A-Za-z0-9µμ]))"
-    + _POWER.replace("{0}", "{0}p")
-)
-_FIRST, _NEXT = (
-    re.compile(_UNIT_PATTERN.replace("{0}", "a")),
-    re.compile(_UNIT_PATTERN.replace("{0}", "a")),
-)
+# "/" of "km/h", " per " of "$5 per hour", "·" of "N·m"
 _JOIN = re.compile(
     r"\s?(?P<per>/)\s?(?=[A-Za-zµμ])|\s+(?P<word>per|an?|each|every)\s+(?=[A-Za-zµμ])|(?P<dot>[·⋅])"
 )
+# "18", "1,080.5", ".5"
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
+# "$" of "$18", "" before "18"
 _BEGINS = re.compile(r"(?:(?:US)?[$€£¥₹]\s?|(?<![\w.,]))(?=\.?\d)")
+# "$", "US$ " before a number
 _MONEY = re.compile(r"(?:US)?[$€£¥₹]\s?(?=[\d.])")
+# "$ ", "\\frac", "$$", "$x$": dollar signs mark LaTeX and not money
 _LATEX = re.compile(r"\$\s|\\[a-zA-Z]{2,}|\$\$|\$[^$\s]{0,20}[A-Za-z]\$")
+# "-" of "5-km", " " of "5 km"
 _BLANK = re.compile(r"-(?=[a-z])|\s?(?=\S)")
+# " million", "k", "bn"
 _SCALE = re.compile(r"\s?(?:[kKMB]\b|bn\b|mn\b|m\b|thousand\b|million\b|billion\b|trillion\b)")
+# "%", " apples", "x" of "3x"
 _UNKNOWN = re.compile(r"\s?[%°‰]|\s+(?!x\s+\d|by\b|times\b|and\b|is\b)[A-Za-z]+|[A-Za-z]+")
 
 
 @lru_cache(1)
 def _registry() -> Any:
+    """Return pint's registry of units with a unit of money."""
     import pint
 
     registry: Any = pint.UnitRegistry()
@@ -127,12 +132,12 @@ def _registry() -> Any:
 
 @lru_cache(4096)
 def dimension_of(unit: str) -> Dimension:
-    """Give the dimension of a unit in pint's words, such as ``meter**2/hour``.
+    """Return the dimension of a unit as pint writes it, such as ``meter**2/hour``.
 
     Raises
     ------
     pint.UndefinedUnitError
-        If pint does not know it.
+        If pint does not know the unit.
     """
     if not unit:
         return ()
@@ -141,7 +146,7 @@ def dimension_of(unit: str) -> Dimension:
 
 
 def quantities(text: str) -> tuple[PhysicalQuantity, ...]:
-    """Give every number of a text with its unit, in order."""
+    """Return the numbers of a text with their units, in order."""
     result, at = [], 0
     while number := _BEGINS.search(text, at):
         quantity = quantity_at(text, number.start())
@@ -154,12 +159,12 @@ def quantities(text: str) -> tuple[PhysicalQuantity, ...]:
 
 
 def without_dollars(text: str) -> str:
-    """The text with a space for each dollar sign where these mark LaTeX and not money; every place stays where it was."""
+    """Replace dollar signs by spaces if they mark LaTeX and not money; positions stay the same."""
     return text.replace("$", " ") if _LATEX.search(text) else text
 
 
 def quantity_at(text: str, at: int) -> PhysicalQuantity | None:
-    """The quantity that begins at ``at``, if one does."""
+    """Read the quantity that begins at ``at``, or None."""
     money = _MONEY.match(text, at)
     number = _NUMBER.match(text, money.end() if money else at)
     if number is None:
@@ -170,7 +175,7 @@ def quantity_at(text: str, at: int) -> PhysicalQuantity | None:
             end = scale.end()
         return _with_unit(text, at, end, "money", number[0], joined=True)
     blank = _BLANK.match(text, end)
-    unit = _FIRST.match(text, blank.end() if blank else end)
+    unit = _UNIT.match(text, blank.end() if blank else end)
     if unit is None:
         unknown = _UNKNOWN.match(text, end)
         return PhysicalQuantity(at, end, None, number[0], "?" if unknown else "")
@@ -180,9 +185,9 @@ def quantity_at(text: str, at: int) -> PhysicalQuantity | None:
 def _with_unit(
     text: str, start: int, end: int, unit: str, number: str, *, joined: bool
 ) -> PhysicalQuantity:
-    """The quantity with all that its unit goes on with: per hour, /kg, ·m."""
+    """Read the rest of the unit of a quantity: per hour, /kg, ·m."""
     while joined and (link := _JOIN.match(text, end)):
-        following = _NEXT.match(text, link.end())
+        following = _UNIT.match(text, link.end())
         if following is None:
             if link["per"] or (link["word"] == "per"):
                 return PhysicalQuantity(start, end, None, number, "?")
@@ -209,10 +214,10 @@ def _with_unit(
 
 
 def _pint_name(match: re.Match[str]) -> str:
-    """A matched unit in pint's words."""
-    unit = UNITS[match["au"]]
-    power = match["ap"] or {"²": "2", "³": "3"}.get(match["aps"] or "") or match["apd"]
-    power = power or {"squared": "2", "cubed": "3"}.get(match["apw"] or "")
-    if match["aq"]:
-        power = "2" if match["aq"].startswith("s") else "3"
+    """Write a matched unit as pint does."""
+    unit = UNITS[match["unit"]]
+    power = match["power"] or {"²": "2", "³": "3"}.get(match["superscript"] or "") or match["digit"]
+    power = power or {"squared": "2", "cubed": "3"}.get(match["spelled"] or "")
+    if match["prefix"]:
+        power = "2" if match["prefix"].startswith("s") else "3"
     return f"({unit})**{power}" if power else unit

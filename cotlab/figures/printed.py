@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 from plotly import __version__
 
 from cotlab.figures import style
-from cotlab.figures.print.rasters import as_vectors
+from cotlab.figures.rasters import as_vectors
 
 PT_PER_PX = 0.75
 """A printed page counts 96 px for an inch of 72 points."""
