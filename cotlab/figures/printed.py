@@ -10,13 +10,54 @@ import html
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
+from plotly import __version__
 
 from cotlab.figures import style
-from cotlab.figures.print.presets import PT_PER_PX, SMALLEST_PT, Preset
-from cotlab.figures.print.rasters import as_vectors
+from cotlab.figures.rasters import as_vectors
+
+PT_PER_PX = 0.75
+"""A printed page counts 96 px for an inch of 72 points."""
+SMALLEST_PT = 7.0
+"""No text of a printed figure is smaller."""
+
+
+class Preset(NamedTuple):
+    """A venue's figure: widths and text size in points, as they are on paper.
+
+    ``column_pt`` is the width of one column, ``page_pt`` that of the whole page: a figure that
+    needs more room than a column gives takes the page. ``text_pt`` is the size of axis titles; the
+    title is larger, ticks are smaller, none below 7 pt. ``tall_pt`` is the most that a figure
+    without named rows may be high.
+    """
+
+    name: str
+    column_pt: float
+    page_pt: float
+    text_pt: float
+    tall_pt: float | None = None
+
+    @property
+    def column_px(self) -> float:
+        return self.column_pt / PT_PER_PX
+
+    @property
+    def page_px(self) -> float:
+        return self.page_pt / PT_PER_PX
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset("neurips", 396.0, 396.0, 8.0),  # one column of 5.5 in
+        Preset("icml", 234.0, 486.0, 8.0),  # columns of 3.25 in, a page of 6.75 in
+        Preset("nature", 252.0, 519.0, 7.5),  # columns of 89 mm, a page of 183 mm
+        Preset("slide", 960.0, 960.0, 20.0, 540.0),  # 13.33 in, a slide of 16 to 9
+    )
+}
+"""By name, as the style files and guides to authors of 2025 have them."""
 
 _SIZES = frozenset(
     {
@@ -257,3 +298,32 @@ def _sizes(node: Any, within: str) -> Iterator[float]:
     elif isinstance(node, list | tuple):
         for element in node:
             yield from _sizes(element, within)
+
+
+_HEAD = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline';
+ img-src data: blob:; font-src data:">
+<style>body {{ margin: 24px; background: #fff; color: #1a1a1a; font: 13px/1.45 {font} }}
+p {{ max-width: 640px; white-space: pre-wrap }}</style></head><body>
+"""
+
+
+def plotly_version() -> str:
+    """Of the Python package."""
+    return str(__version__)
+
+
+def web_page(figure: Any, title: str, caption: str, font: str) -> str:
+    """A page with the figure, interactive, and its caption; plotly.js is inside, and nothing is loaded from elsewhere.
+
+    ``title`` and ``caption`` are plain text and escaped here.
+    """
+    body: str = figure.to_html(
+        full_html=False,
+        include_plotlyjs=True,
+        include_mathjax=False,
+        config={"displaylogo": False, "responsive": True},
+    )
+    head = _HEAD.format(title=html.escape(title), font=html.escape(font))
+    return f"{head}{body}\n<p>{html.escape(caption)}</p>\n</body></html>\n"
