@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from cotlab import __version__
+from cotlab.cli import app as dashboard
 from cotlab.cli import (
     calibrate,
     compare,
@@ -31,7 +32,7 @@ from cotlab.cli import (
     unfaithfulness,
     validate,
 )
-from cotlab.core.errors import ConfigError, CotlabError, StoreError
+from cotlab.core.errors import EXTRAS, ConfigError, CotlabError, MissingExtra, StoreError
 from cotlab.run.secrets import load_secrets
 
 INTERRUPTED = 130
@@ -44,6 +45,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run_command)
 app.command("demo")(demo.demo_command)
+app.command("app")(dashboard.app_command)
 app.command("plan")(plan.plan_command)
 app.command("report")(reports.report_command)
 app.command("runs")(reports.runs_command)
@@ -99,6 +101,12 @@ def main() -> None:
     except CotlabError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(3 if isinstance(error, StoreError) else 2)
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if not any(package in packages for packages in EXTRAS.values()):
+            raise
+        print(f"error: {MissingExtra('This command', package)}", file=sys.stderr)
+        sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as end:
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise

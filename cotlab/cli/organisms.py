@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from cotlab.core.resources import data_path
+
 if TYPE_CHECKING:
     from cotlab.organisms.quality_check import Check
 
@@ -77,7 +79,7 @@ def check(
 
 
 def _folder(output: Path | None) -> Path:
-    return output or Path(__file__).parents[2] / "data" / "organisms"
+    return output or data_path("organisms")
 
 
 def _print_checks(name: str, checks_by_mode: Mapping[str, Sequence[Check]]) -> bool:

@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from cotlab.core.resources import data_path
 from cotlab.validation.models import weights_digest
 
 FOLDER, LATEST = "validation", "latest.json"
-SHIPPED = Path(__file__).parents[2] / "data" / "validation.json"
+SHIPPED = data_path("validation.json")
 Report = dict[str, Any]
 
 
