@@ -129,7 +129,8 @@ def test_replies_are_kept_where_a_log_is_named(tmp_path: Path) -> None:
 
 async def test_functions_work_inside_a_running_event_loop() -> None:
     assert cotlab.flags(CHAIN).value == 1.0
-    assert cotlab.backward_verification(CHAIN).value == 1.0
+    verified = cotlab.backward_verification(CHAIN, question="What is (3 + 4) * 2?")
+    assert verified.value == 1.0
 
 
 def test_options_are_those_of_a_run_of_one_item() -> None:
