@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from cotlab.core.resources import data_path
+from cotlab.core.errors import ConfigError
+from cotlab.core.resources import checkout, data_path
 
 if TYPE_CHECKING:
     from cotlab.organisms.quality_check import Check
@@ -31,6 +32,8 @@ def train(
     from cotlab.organisms.recipes import find_recipe
 
     recipe = find_recipe(name)
+    if output is None and checkout() is None:
+        raise ConfigError("Name a folder for the new weights: --output FOLDER.")
     from rich.progress import Progress
 
     from cotlab.organisms.train import describe_recipe
