@@ -12,11 +12,12 @@ import pandas as pd
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import SCORERS
+from cotlab.core.resources import data_path
 from cotlab.validation.findings import dose_sentence
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, weights_digest
 
 FOLDER, LATEST = "validation", "latest.json"
-SHIPPED = Path(__file__).parents[2] / "data" / "validation.json"
+SHIPPED = data_path("validation.json")
 Report = dict[str, Any]
 
 

@@ -1,10 +1,10 @@
-"""cotlab from Python: run scorers on a suite and read scores and estimates."""
+"""Run scorers on a suite and read scores and estimates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -16,24 +16,56 @@ from cotlab.run.report import headline_rrr
 from cotlab.run.secrets import load_secrets
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.suites.jsonl import load_suite as read_suite
+from cotlab.suites.shipped import find_suite
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A finished run.
-
-    ``scores`` has one row a score (metric, item_id, step, sample, facet, value, status, reason,
-    evidence); ``estimates`` one row an estimate (metric, facet, point, lo, hi, n, n_undefined,
-    method, over_, reason).
-    """
+    """A finished run."""
 
     run_id: str
+    """Id of the run in the store."""
     status: str
+    """done, stopped, budget or failed."""
     scores: pd.DataFrame
+    """A row for each score: metric, item_id, step, sample, facet, value, status, reason, evidence.
+    """
     estimates: pd.DataFrame
+    """A row for each estimate: metric, facet, point, lo, hi, n, n_undefined, method, over_, reason.
+    """
     rrr: float | None
+    """RRR in [0, 1] of the first mode and the chosen metric; None where it is undefined."""
     rrr_interval: tuple[float, float] | None
+    """Its 95 % interval; None below five items."""
     folder: Path
+    """Folder of the reports."""
+
+
+def load_suite(
+    suite: str | Path, *, good_lines: bool = False, chain: Literal["reference", "own"] = "reference"
+) -> Suite:
+    """Read a suite: a JSONL file, or one that ships with cotlab.
+
+    Parameters
+    ----------
+    suite : str or Path
+        A path, or the name of a shipped suite: wordproblems, math, commonsense, evaluation.
+    good_lines : bool
+        Leave out defective lines instead of refusing the file.
+    chain : {"reference", "own"}
+        With "own" an item may lack a reference chain.
+
+    Returns
+    -------
+    Suite
+
+    Raises
+    ------
+    cotlab.core.errors.CotlabError
+        If there is no such suite, or with every defect of the file in line order.
+    """
+    return read_suite(find_suite(suite), good_lines=good_lines, chain=chain)
 
 
 def run_suite(
@@ -92,5 +124,5 @@ def run_suite(
 
 
 def _without_hidden_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """All scores but those of the hidden hold-out, which is told over the run only: tuned against, it would hide nothing."""
+    """Leave out the scores of the hidden hold-out: tuned against, it would hide nothing."""
     return scores[scores["metric"] != HIDDEN.name].reset_index(drop=True)
