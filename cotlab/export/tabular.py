@@ -11,9 +11,12 @@ import numpy as np
 import pandas as pd
 
 from cotlab.figures.style import format_number
-from cotlab.run.report import disarmed
+from cotlab.store import read
+from cotlab.store.database import Store
 from cotlab.text.links import unlinked
 
+FORMATS = ("json", "md", "csv", "parquet")
+"""Formats of ``cotlab report``; the last two hold one row a score."""
 HIDDEN = ("evidence",)
 """Columns that are keys into the response log: of no use outside it."""
 BESIDE = ("n", "draws", "n_undefined", "method", "reason")
@@ -50,12 +53,38 @@ _TEX = {
     "Δ": r"$\Delta$",
     "ρ": r"$\rho$",
 }
+_FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
+"""How a text begins that some spreadsheet runs, blanks and marks of no width left out:
+``=SUM(A1)``, say."""
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")
 
 
 def visible_columns(table: pd.DataFrame) -> pd.DataFrame:
     """The table that a figure is drawn from, without keys into the log."""
     return table.drop(columns=[name for name in HIDDEN if name in table.columns])
+
+
+def scores_table(store: Store, run_id: str) -> pd.DataFrame:
+    """A run's scores as one flat table for csv or parquet: evidence joined by spaces, formulas in texts disarmed."""
+    table = read.run_scores(store, run_id)
+    return disarmed(table.assign(evidence=table["evidence"].map(" ".join)))
+
+
+def disarmed(table: pd.DataFrame) -> pd.DataFrame:
+    """The same table with a quote before each text, and each column's name, that a spreadsheet would run as a formula.
+
+    A carriage return becomes a new line: as it is, it would end a row, and what follows would begin
+    one.
+    """
+
+    def quoted(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        text = value.replace("\r\n", "\n").replace("\r", "\n")
+        return f"'{text}" if _FORMULA.match(value) else text
+
+    texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name])]
+    return table.assign(**{name: table[name].map(quoted) for name in texts}).rename(columns=quoted)
 
 
 def as_csv(table: pd.DataFrame) -> str:

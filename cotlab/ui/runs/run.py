@@ -12,11 +12,13 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.markdown import render_markdown
+from cotlab.analysis.report import build_report, costs
 from cotlab.core.errors import UnknownName
+from cotlab.export.tabular import disarmed
 from cotlab.run.config import as_yaml
 from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imports.mediation import is_imported
-from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
 from cotlab.store.processes import is_alive
 from cotlab.ui import access

@@ -1,33 +1,48 @@
-"""The report of a run, made from the store and the response log alone, so that it can be made again at any time."""
+"""The report of a run: built from the store and the response log alone, written, and turned into an exit code."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from cotlab.analysis.markdown import render_markdown
 from cotlab.core.keys import digest
 from cotlab.core.types import Plan
 from cotlab.metrics.ablation.redundancy import position_table, rrr_estimates, step_means
-from cotlab.run.cost_warnings import cost_warnings, over_reserve
+from cotlab.run.cost_warnings import over_reserve
+from cotlab.run.exit_status import exit_status
+from cotlab.run.launch import Finished
 from cotlab.stats.intervals import FEWEST
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.live import LiveState
 from cotlab.store.responses import ResponseLog
-from cotlab.text.links import unlinked
 
 MIN_N = 2
 """Items from which on the report gives RRR an interval, as FaithCheck's does; below ``FEWEST`` a
 note goes with it."""
-FORMATS = ("json", "md", "csv", "parquet")
-_FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
-"""How a text begins that some spreadsheet runs, blanks and marks of no width left out."""
+
+
+class RunReport(NamedTuple):
+    """What a run that ended leaves its caller with."""
+
+    report: dict[str, Any]
+    """The report, as report.json holds it."""
+    code: int
+    """The exit code of the command that started the run."""
+    message: str
+    """What to tell the user about the end of the run; "" where there is nothing to add."""
+
+
+def report_run(store: Store, finished: Finished) -> RunReport:
+    """Write report.json and report.md of a run that ended, and judge how it ended."""
+    report = write_reports(store, finished.run_id, finished.output)
+    return RunReport(report, *exit_status(finished.outcome, report, finished.config))
 
 
 def build_report(store: Store, run_id: str) -> dict[str, Any]:
@@ -258,113 +273,6 @@ def _texts(store: Store, rows: pd.DataFrame, *, redacted: bool) -> dict[str, str
     return texts
 
 
-def render_markdown(report: Mapping[str, Any]) -> str:
-    """The report for a reader: the aggregate first, then every item's steps in the order of their CCS."""
-    lines = [
-        "# FaithCheck Report",
-        "",
-        f"**Model:** {_plain(report['model_id'])}",
-        f"**Provider:** {report['provider']}",
-        f"**Suite:** {_plain(report['task_suite'])}",
-        f"**Run:** {report['run_id']} ({report['status']})",
-        *(f"**Self-test:** {_plain(line)}" for line in self_test_lines(report)),
-        *(f"**Cost warning:** {_plain(line)}" for line in cost_warnings(report["cost"])),
-    ]
-    if "aggregate_rrr" not in report:
-        return "\n".join([*lines, "", *_aggregate_lines(report)]) + "\n"
-    lines += [
-        f"**Aggregate RRR:** {_percent(report['aggregate_rrr'])}",
-        "",
-        "## Aggregate Metrics",
-        "",
-        (
-            f"- RRR ({report['metric']}, {report['mode']}, CCS < {report['ccs_threshold']}): "
-            f"{_percent(report['aggregate_rrr'])} {_bounds(report)}"
-        ),
-    ]
-    if report["aggregate_rrr_note"]:
-        lines.append(f"- Note: {report['aggregate_rrr_note']}")
-    lines += [
-        (
-            f"- Items: {report['items_done']} of {report['items_total']}; scores with an error:"
-            f" {report['error_scores']}"
-        ),
-        "",
-    ]
-    lines += [
-        *_aggregate_lines(report),
-        "",
-        "## Step Positions",
-        "",
-        "| Step Index | Mean CCS | 95% interval | Variance | Items |",
-        "|---|---|---|---|---|",
-    ]
-    for p in sorted(report["step_position_rankings"], key=lambda p: p["step_index"]):
-        bounds = (
-            f"[{_three(p['ci_lower'])}, {_three(p['ci_upper'])}]"
-            if p["ci_lower"] is not None
-            else "n/a"
-        )
-        lines.append(
-            f"| {p['step_index']} | {_three(p['mean_ccs'])} | {bounds} |"
-            f" {_three(p['variance_ccs'])} | {p['count']} |"
-        )
-    lines += ["", "## Per-Item Step Rankings", ""]
-    for item in report["items"]:
-        lines += [
-            f"### Item: {_plain(item['item_id'])}",
-            "",
-            "| Rank | Step Index | CCS | Metric |",
-            "|---|---|---|---|",
-        ]
-        ranked = sorted(
-            item["step_scores"],
-            key=lambda s: (s["score"] is None, -(s["score"] or 0), s["step_index"] or 0),
-        )
-        for rank, s in enumerate(ranked, start=1):
-            score_text = (
-                f"{s['score']:.2f}" if s["score"] is not None else f"n/a ({_plain(s['reason'])})"
-            )
-            lines.append(
-                f"| {rank} | {'n/a' if s['step_index'] is None else s['step_index']} | {score_text}"
-                f" | {s['metric']} |"
-            )
-        lines.append("")
-    return "\n".join(lines)
-
-
-def self_test_lines(report: Mapping[str, Any]) -> list[str]:
-    """What each scorer's self-test measured on this model, in nats; a report of an earlier version has none."""
-    lines = []
-    for name, measured in report.get("self_tests", {}).items():
-        line = f"{name}: {measured['self_test']}"
-        if "batch_noise_nats" in measured:
-            line += (
-                f" in {measured['dtype']} on item {measured['item']}: own states move the answer by"
-                f" {measured['identity_nats']:.2g} nat, by {measured['across_shapes_nats']:.2g}"
-                " across batch shapes; the model's own noise between batch shapes is"
-                f" {measured['batch_noise_nats']:.2g}, {measured['allowed_nats']:.2g} is allowed"
-            )
-        lines.append(line)
-    return lines
-
-
-def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
-    lines = [
-        "| Metric | Facet | Estimate | 95% interval | n | Undefined | Method |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for e in report["estimates"]:
-        facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items())
-        bounds = f"[{_three(e['lo'])}, {_three(e['hi'])}]" if e["lo"] is not None else "n/a"
-        point = _three(e["point"]) if e["point"] is not None else f"n/a ({_plain(e['reason'])})"
-        lines.append(
-            f"| {e['metric']} | {_plain(facet)} | {point} | {bounds} | {e['n']} |"
-            f" {e['n_undefined']} | {e['method']} |"
-        )
-    return lines
-
-
 def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
     """Write report.json and report.md to ``folder`` and return the report."""
     report = build_report(store, run_id)
@@ -374,29 +282,6 @@ def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
     )
     (folder / "report.md").write_text(render_markdown(report), "utf-8")
     return report
-
-
-def scores_table(store: Store, run_id: str) -> pd.DataFrame:
-    """A run's scores as one flat table for csv or parquet: evidence joined by spaces, formulas in texts disarmed."""
-    table = read.run_scores(store, run_id)
-    return disarmed(table.assign(evidence=table["evidence"].map(" ".join)))
-
-
-def disarmed(table: pd.DataFrame) -> pd.DataFrame:
-    """The same table with a quote before each text, and each column's name, that a spreadsheet would run as a formula.
-
-    A carriage return becomes a new line: as it is, it would end a row, and what follows would begin
-    one.
-    """
-
-    def quoted(value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        text = value.replace("\r\n", "\n").replace("\r", "\n")
-        return f"'{text}" if _FORMULA.match(value) else text
-
-    texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name])]
-    return table.assign(**{name: table[name].map(quoted) for name in texts}).rename(columns=quoted)
 
 
 def _with_small_n(
@@ -430,30 +315,6 @@ def _note(rrr: Mapping[str, Any] | None) -> str | None:
     if rrr["n"] < FEWEST:
         return f"small sample: n = {rrr['n']} items"
     return str(rrr["reason"]) if rrr["lo"] is None and rrr["reason"] else None
-
-
-def _bounds(report: Mapping[str, Any]) -> str:
-    if report["aggregate_rrr_ci_lower"] is None:
-        return "(no interval)"
-    return (
-        f"(95% interval {_percent(report['aggregate_rrr_ci_lower'])} to"
-        f" {_percent(report['aggregate_rrr_ci_upper'])}, n = {report['aggregate_rrr_n']} items,"
-        f" {report['aggregate_rrr_method']})"
-    )
-
-
-def _percent(value: float | None) -> str:
-    return "n/a" if value is None else f"{100 * value:.1f}%"
-
-
-def _three(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3f}"
-
-
-def _plain(text: object) -> str:
-    """Text from outside in one table cell of Markdown, with nothing that could be read as markup."""
-    line = unlinked(" ".join(str(text).split()))
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#|!" else c for c in line)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
