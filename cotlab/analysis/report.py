@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from cotlab.analysis.markdown import render_markdown
+from cotlab.analysis.tables.run import position_estimates
+from cotlab.analysis.view import RunView, run_view
 from cotlab.core.keys import digest
 from cotlab.core.types import Plan
-from cotlab.metrics.ablation.redundancy import position_table, rrr_estimates, step_means
+from cotlab.metrics.ablation.redundancy import rrr_estimates, step_means
 from cotlab.run.cost_warnings import over_reserve
 from cotlab.run.exit_status import exit_status
 from cotlab.run.launch import Finished
@@ -46,21 +48,18 @@ def report_run(store: Store, finished: Finished) -> RunReport:
 
 
 def build_report(store: Store, run_id: str) -> dict[str, Any]:
-    """Everything a run found, as JSON values. Undefined numbers are null and come with a status or a reason."""
-    row = read.get_run(store, run_id)
-    plan = read.stored_plan(row)
-    spec = next((s for s in plan.scorers if s.name == "ablation"), None)
-    table, estimates, ended = (
-        read.run_scores(store, run_id),
-        read.run_estimates(store, run_id),
-        read.ended_pairs(store, run_id),
-    )
+    """Return everything a run measured, as JSON values.
+
+    Undefined numbers are null and come with a status or a reason.
+    """
+    view = run_view(store, run_id)
+    plan, ended = view.plan, read.ended_pairs(store, run_id)
     scored = ended[ended["errors"] == 0].groupby("item")["scorer"].nunique()
     head: dict[str, Any] = {
         "run_id": run_id,
-        "status": row["status"],
-        "note": row["note"],
-        "harness_version": row["code_version"],
+        "status": view.status,
+        "note": view.note,
+        "harness_version": view.code_version,
         "model_id": plan.subject.name,
         "provider": plan.subject.provider,
         "provider_api_version": _api(plan),
@@ -69,7 +68,7 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
         "task_suite": plan.suite,
         "task_suite_hash": _file_hash(store, plan),
         "suite_digest": plan.suite_digest,
-        "run_timestamp": _iso(row["planned_at"]),
+        "run_timestamp": view.planned_at.astimezone(UTC).isoformat(),
         "seed": plan.seed,
         "temperature": plan.temperature,
         "repeats": plan.repeats,
@@ -79,17 +78,15 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
             {"name": s.name, "version": s.version, "params": dict(s.params)} for s in plan.scorers
         ],
         "plan_digest": plan.digest,
-        "redacted": bool(row["redacted"]),
-        "items_total": row["n_items"],
+        "redacted": view.redacted,
+        "items_total": view.n_items,
         "items_done": int((scored == len(plan.scorers)).sum()),
-        "error_scores": int(row["n_errors"]),
+        "error_scores": view.n_errors,
         "items_with_errors": int((ended.groupby("item")["errors"].sum() > 0).sum()),
     }
-    head |= costs(store, run_id, row)
-    if spec is not None:
-        head |= _ablation(
-            store, table, estimates, plan, spec.params, redacted=bool(row["redacted"])
-        )
+    head |= costs(view)
+    if view.scorer("ablation") is not None:
+        head |= _ablation(view)
     head["self_tests"] = {
         name: values
         for name, values in read.prepared(store, run_id).items()
@@ -97,30 +94,30 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     }
     head["estimates"] = [
         {
-            **{k: v for k, v in e.items() if k not in ("facet", "over_")},
+            **{k: v for k, v in e.items() if k not in ("facet", "over_", "mode", "ccs")},
             "facet": json.loads(e["facet"]),
             "over": e["over_"],
         }
-        for e in _records(estimates)
+        for e in _records(view.estimates)
     ]
     return head
 
 
-def costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Requests, tokens and money of all processes of a run, beside what was expected before it began."""
-    log, live = ResponseLog(store.log_path), LiveState(store.log_path)
+def costs(view: RunView) -> dict[str, Any]:
+    """Return requests, tokens and money of all processes of a run, with what was estimated."""
+    log, live = ResponseLog(view.store.log_path), LiveState(view.store.log_path)
     try:
-        counts, spend, live_run = log.counts(run_id), log.spend(run_id), live.get(run_id)
-        overshoots = log.overshoots(run_id)
+        counts, spend, live_run = log.counts(view.id), log.spend(view.id), live.get(view.id)
+        overshoots = log.overshoots(view.id)
     finally:
         log.close()
         live.close()
-    estimate = json.loads(row["estimate"]) if row["estimate"] else {}
+    estimate = view.estimate
     cost = {
         "estimated_usd": estimate.get("cost_usd"),
         "spent_usd": sum(spend) / 1e6,
         "held_usd": spend.reserved / 1e6,
-        "saved_by_log_usd": row["saved_micro"] / 1e6,
+        "saved_by_log_usd": view.saved_micro / 1e6,
         "tokens_in": counts["tokens_in"],
         "tokens_cached": counts["cached"],
         "tokens_out": counts["tokens_out"],
@@ -133,8 +130,8 @@ def costs(store: Store, run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
         "requests": {
             "asked": counts["calls"],
             "replies": counts["replies"],
-            "from_log": row["hits"],
-            "failed": row["failed"],
+            "from_log": view.hits,
+            "failed": view.failed,
             "estimated": estimate.get("requests"),
             "asked_again": live_run.progress.asked_again if live_run else 0,
         },
@@ -157,22 +154,14 @@ def headline_rrr(
     return None
 
 
-def _ablation(
-    store: Store,
-    table: pd.DataFrame,
-    estimates: pd.DataFrame,
-    plan: Plan,
-    params: Mapping[str, Any],
-    *,
-    redacted: bool,
-) -> dict[str, Any]:
-    """FaithCheck's part of the report: one metric and one mode, by item and by position."""
+def _ablation(view: RunView) -> dict[str, Any]:
+    """Return FaithCheck's part of the report: one metric and one mode, by item and by position."""
+    spec = view.scorer("ablation")
+    assert spec is not None
+    params = spec.params
     mode, metric = params["modes"][0], params["metric"]
-    selected = table[
-        (table["metric"] == metric)
-        & (table["facet"].map(lambda f: json.loads(f).get("mode")) == mode)
-    ]
-    rrr = _with_small_n(headline_rrr(estimates, params), selected, params, plan.seed)
+    selected = view.scores(metric, facet={"mode": mode})
+    rrr = _with_small_n(headline_rrr(view.estimates, params), selected, params, view.plan.seed)
     section = {
         "metric": metric,
         "mode": mode,
@@ -184,7 +173,7 @@ def _ablation(
         "aggregate_rrr_n": rrr["n"] if rrr else 0,
         "aggregate_rrr_note": _note(rrr),
     }
-    positions = position_table(selected, plan.seed)
+    positions = position_estimates(view, metric, {"mode": mode})
     section["step_position_rankings"] = [
         {
             "step_index": p["step"],
@@ -200,7 +189,7 @@ def _ablation(
             key=lambda p: (-(p["point"] if p["point"] is not None else -1), p["step"]),
         )
     ]
-    texts = _texts(store, selected, redacted=redacted)
+    texts = _texts(view, selected)
     means = {(m.item_id, int(m.step)): m.value for m in step_means(selected).itertuples()}
     first = selected[selected["sample"] == 0]
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -256,17 +245,17 @@ def _item(
     }
 
 
-def _texts(store: Store, rows: pd.DataFrame, *, redacted: bool) -> dict[str, str]:
-    """The text of every reply that the scores rest on, by key; its SHA-256 where the text was redacted."""
+def _texts(view: RunView, rows: pd.DataFrame) -> dict[str, str]:
+    """Return the text of each reply behind the scores by key; its SHA-256 where it was redacted."""
     keys = sorted({key for evidence in rows["evidence"] for key in evidence})
-    log, texts = ResponseLog(store.log_path), {}
+    log, texts = ResponseLog(view.store.log_path), {}
     try:
         for start in range(0, len(keys), 500):
             for key, (_, reply) in log.requests(keys[start : start + 500]).items():
                 if reply is None:
                     continue
                 text = reply.get("text", "")
-                hashed = reply.get("text_sha256") or (digest(text) if redacted else None)
+                hashed = reply.get("text_sha256") or (digest(text) if view.redacted else None)
                 texts[key] = f"sha256:{hashed}" if hashed else text
     finally:
         log.close()
@@ -345,7 +334,3 @@ def _api(plan: Plan) -> str:
         return f"{package} {metadata.version(package)}"
     except metadata.PackageNotFoundError:
         return package
-
-
-def _iso(value: Any) -> str | None:
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else None

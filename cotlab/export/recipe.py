@@ -1,21 +1,26 @@
-"""A recipe: the table of a figure and everything else that draws it again, as one JSON file."""
+"""Recipes: the table of a figure and everything else that draws it again, as one JSON file."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cotlab.analysis.tables.catalogue import TABLES, figure_table
+from cotlab.analysis.tables.declare import DEFAULT_CHOICE, Choice, FigureData, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.core.registry import FIGURES
 from cotlab.export.tabular import visible_columns
 from cotlab.figures.print.offline import plotly_version
+from cotlab.run.plan import code_version
 
 KIND = "cotlab figure, version 1"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -161,3 +166,48 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def recipe_of(view: RunView, name: str, figure_data: FigureData, preset: str = "") -> Recipe:
+    """The recipe of a figure whose table is known; a run that is partial says so in it."""
+    note = " ".join(part for part in (figure_data.note, view.partial) if part)
+    return Recipe(
+        name,
+        TABLES[name].figure,
+        figure_data.table,
+        note,
+        view.run_id,
+        preset,
+        figure_data.choice.chosen(),
+        {"cotlab": code_version()},
+    )
+
+
+def recipes_of(
+    view: RunView, names: Sequence[str] = (), choice: Choice = DEFAULT_CHOICE, preset: str = ""
+) -> tuple[list[Recipe], dict[str, str]]:
+    """The recipes of some figures of a run, or of all that it has; and the reasons of those that it does not have.
+
+    Raises
+    ------
+    ConfigError
+        If a figure that was named is not there.
+    UnknownName
+        If no figure has the name.
+    """
+    recipes, absent = [], {}
+    for name in names or TABLES:
+        result = figure_table(view, name, choice)
+        if isinstance(result, NoFigure):
+            absent[name] = result.reason
+        else:
+            recipes.append(recipe_of(view, name, result, preset))
+    if names and absent:
+        raise ConfigError(
+            "; ".join(
+                f"run {view.run_id} has no figure {name}: {reason}"
+                for name, reason in absent.items()
+            )
+            + "."
+        )
+    return recipes, absent

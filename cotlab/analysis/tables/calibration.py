@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
+from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.figures.calibration import METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
 from cotlab.review.labelling.targets import targets
@@ -306,18 +307,18 @@ def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     return features.assign(target=pd.Series(known, index=features.index, dtype=object))
 
 
-def _diagram(source: Source, choice: Choice) -> FigureData | NoFigure:
-    row = version_of(source.store)
+def _diagram(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    row = version_of(view.store)
     if row is None:
         return NoFigure(NONE_YET)
-    limits = current_thresholds(source.store)
-    if source.run_id in row["report"]["runs"]:
+    limits = current_thresholds(view.store)
+    if view.run_id in row["report"]["runs"]:
         note = (
             f"Calibrator {row['version']} on the labels it was fitted on, each predicted by a fit"
             " without its fold."
         )
         return FigureData(reliability_diagram_table(row["report"], limits), note)
-    table = with_targets(source.store, [source.run_id])
+    table = with_targets(view.store, [view.run_id])
     calibrated = apply_calibrator(row, table)
     known = table["target"].notna() & calibrated["r_cal"].notna()
     if not known.any():
@@ -330,9 +331,9 @@ def _diagram(source: Source, choice: Choice) -> FigureData | NoFigure:
     return FigureData(table, f"Calibrator {row['version']}, which saw none of these labels.")
 
 
-def _histogram(source: Source, choice: Choice) -> FigureData | NoFigure:
-    table = with_targets(source.store, [source.run_id])
-    row = version_of(source.store)
+def _histogram(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    table = with_targets(view.store, [view.run_id])
+    row = version_of(view.store)
     if row is None:
         counts = histogram_table(
             table["r_raw"].where(table["status"] == "ok"), table["target"], "r_raw"
@@ -342,13 +343,13 @@ def _histogram(source: Source, choice: Choice) -> FigureData | NoFigure:
             apply_calibrator(row, table)["r_cal"],
             table["target"],
             "r_cal",
-            current_thresholds(source.store),
+            current_thresholds(view.store),
         )
     return NoFigure("no chain of the run has a score") if counts.empty else FigureData(counts)
 
 
-def _curves(source: Source, choice: Choice) -> FigureData | NoFigure:
-    row = current_calibrator(source.store)
+def _curves(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    row = current_calibrator(view.store)
     if row is not None and "combination" in row["report"]:
         return NoFigure(
             "the calibrator in use combines several features: it is no curve of one score"
@@ -356,12 +357,12 @@ def _curves(source: Source, choice: Choice) -> FigureData | NoFigure:
     return (
         NoFigure(NONE_YET)
         if row is None
-        else FigureData(curve_table(row, current_thresholds(source.store)), _version(row))
+        else FigureData(curve_table(row, current_thresholds(view.store)), _version(row))
     )
 
 
-def _comparison(source: Source, choice: Choice) -> FigureData | NoFigure:
-    row = current_calibrator(source.store)
+def _comparison(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    row = current_calibrator(view.store)
     return (
         NoFigure(NONE_YET)
         if row is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +10,10 @@ import pandas as pd
 
 from cotlab.analysis.compare import Compared, Comparison
 from cotlab.analysis.paired import RATE, PairedRow, corrected, directions, facet_label, missing_text
+from cotlab.analysis.view import RunView
 from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard, Plan
 from cotlab.figures.style import format_number, truncate_text
-from cotlab.store import read
 
 MAX_BARS = 20
 """Rows of one figure."""
@@ -29,14 +29,15 @@ def shared_scorers(plans: Sequence[Plan]) -> list[str]:
     return sorted(set.intersection(*scorer_names))
 
 
-def default_base(
-    rows: Sequence[Mapping[str, Any]],
-    plan_of: Callable[[Mapping[str, Any]], Plan] = read.stored_plan,
-) -> str:
-    """A run tagged as base, else the one before the newest of the newest's suite, else the oldest; the newest comes first."""
-    tagged = [str(r["id"]) for r in rows if "base" in plan_of(r).tags.values()]
-    alike = [str(r["id"]) for r in rows[1:] if r["suite"] == rows[0]["suite"]]
-    return (tagged or alike or [str(rows[-1]["id"])])[0]
+def default_base(runs: Sequence[RunView]) -> str:
+    """Return the run that others are compared with where none is chosen; the newest comes first.
+
+    It is a run tagged as base, else the one before the newest on the newest's suite, else the
+    oldest.
+    """
+    tagged = [run.id for run in runs if "base" in run.plan.tags.values()]
+    alike = [run.id for run in runs[1:] if run.suite == runs[0].suite]
+    return (tagged or alike or [runs[-1].id])[0]
 
 
 def short_name(tags: Tags, run: str) -> str:

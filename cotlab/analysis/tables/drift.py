@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
+from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.figures.drift import SAMPLES, band_half_width
 from cotlab.review.release.drift import DriftCheck, drift_from_json, feature_values
 from cotlab.store.database import Store
@@ -182,11 +183,11 @@ def compared_features(check: DriftCheck) -> list[str]:
     return [feature.name for feature in known]
 
 
-def _check(source: Source) -> DriftCheck | NoFigure:
-    checks = drift_checks(source.store, current=source.run_id)
+def _check(view: RunView) -> DriftCheck | NoFigure:
+    checks = drift_checks(view.store, current=view.run_id)
     if checks.empty:
         return NoFigure(
-            f"no check of drift looks at this run; type: cotlab drift REFERENCE {source.run_id}"
+            f"no check of drift looks at this run; type: cotlab drift REFERENCE {view.run_id}"
         )
     return drift_from_json(json.loads(checks["result"].iloc[0]))
 
@@ -195,25 +196,23 @@ def _against(check: DriftCheck) -> str:
     return f"Reference: {', '.join(check.reference)}; current: {', '.join(check.current)}."
 
 
-def _scores(source: Source, choice: Choice) -> FigureData | NoFigure:
-    check = _check(source)
+def _scores(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    check = _check(view)
     return check if isinstance(check, NoFigure) else FigureData(score_rows(check), _against(check))
 
 
-def _distributions(source: Source, choice: Choice) -> FigureData | NoFigure:
-    check = _check(source)
+def _distributions(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    check = _check(view)
     if isinstance(check, NoFigure):
         return check
-    return FigureData(
-        distribution_rows(feature_values(source.store, check), check), _against(check)
-    )
+    return FigureData(distribution_rows(feature_values(view.store, check), check), _against(check))
 
 
-def _over_time(source: Source, choice: Choice) -> FigureData | NoFigure:
-    check = _check(source)
+def _over_time(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    check = _check(view)
     if isinstance(check, NoFigure):
         return check
-    every = stored_checks(source.store, check.reference)
+    every = stored_checks(view.store, check.reference)
     return FigureData(
         time_rows(every), f"Reference: {', '.join(check.reference)}. {time_note(every)}".strip()
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cotlab.analysis.tables.reasons import count_reasons
+from cotlab.analysis.tables.declare import count_reasons
 from cotlab.figures.mediation import DROPS, SOURCES
 from cotlab.figures.span_heatmap import span_order
 from cotlab.metrics.mediation.spread import item_spreads, single_draws
@@ -39,6 +39,14 @@ INDICES = (
 NATS = ("drop_cot", "drop_control", "no_cot_drop", "baseline_logp")
 NO_UNIT = frozenset({"spans_defined", *NATS})
 """Indices that are not drawn beside the others: they are no share."""
+METRICS_OF = {
+    "density": ("cmi", "cmi_kept"),
+    "spans": OF_SPAN,
+    "spans_of_sources": ("cmi",),
+    "layers": tuple(DROPS),
+    "indices": (*INDICES, *NATS),
+}
+"""The metrics whose scores each table of a run reads, by the name of its function."""
 RAW_ITEMS = 20
 
 

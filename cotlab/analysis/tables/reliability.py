@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from cotlab.analysis.tables.chains import MODEL_CHAIN_SCORERS
-from cotlab.analysis.tables.reasons import count_reasons
+from cotlab.analysis.tables.declare import count_reasons
 from cotlab.core.types import Plan
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.metrics.composite.scorer import FEATURES, OPTIONS, PROFILES, SCORER_OF

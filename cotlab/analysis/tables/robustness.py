@@ -6,9 +6,8 @@ import json
 
 import pandas as pd
 
-from cotlab.analysis.tables.reasons import count_reasons
+from cotlab.analysis.tables.declare import count_reasons
 from cotlab.figures.robustness import scale_top
-from cotlab.metrics.ablation.redundancy import position_table
 
 FLAGS = frozenset({"perturbed_answer_change"})
 """Measures that are yes or no for each draw."""
@@ -40,11 +39,6 @@ def perturbation_table(scores: pd.DataFrame, means: pd.DataFrame) -> pd.DataFram
     return estimates.assign(
         reason=[common_reasons.get((m, p)) or r if pd.isna(point) else r for m, p, r, point in rows]
     )
-
-
-def cell_table(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """A measure by position and perturbation."""
-    return with_perturbation(position_table(scores[scores["metric"] == measure], flags=FLAGS))
 
 
 def item_step_means(scores: pd.DataFrame, perturbation: str) -> pd.DataFrame:

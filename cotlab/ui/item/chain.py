@@ -30,7 +30,7 @@ def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
     from_model = spec is not None and spec.params["chain"] == "own"
     return ablated_texts(
-        item, data.scores(row["id"], int(row["revision"])), from_model, data.exchanges
+        item, data.view(row).item_scores(item.id), from_model, data.exchanges
     )
 
 
