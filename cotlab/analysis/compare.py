@@ -1,4 +1,4 @@
-"""Compare stored runs with a base, item by item. Nothing is asked: everything is read from the store."""
+"""Compare stored runs with a base, item by item, from the store alone."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def compare_by_category(store: Store, compared: Compared, *, seed: int | None = 
 
 
 def metric_cards(plans: Sequence[Plan]) -> dict[str, MetricCard]:
-    """The cards of the metrics that the plans' scorers give, by name."""
+    """Return the cards of the metrics that the plans' scorers give, by name."""
     names = dict.fromkeys(
         spec.name for plan in plans for spec in plan.scorers if spec.name in SCORERS
     )
@@ -187,7 +187,10 @@ def metric_cards(plans: Sequence[Plan]) -> dict[str, MetricCard]:
 def plan_changes(
     base: Plan, other: Plan, more: Mapping[str, tuple[str, str]] | None = None
 ) -> tuple[Change, ...]:
-    """The settings in which two plans differ, by name; ``more`` holds others by name, as (base, other)."""
+    """Return the settings in which two plans differ, by name.
+
+    ``more`` holds further settings by name, as (base, other).
+    """
     base_settings, other_settings = _flat_settings(base), _flat_settings(other)
     settings = {
         name: (base_settings.get(name, "n/a"), other_settings.get(name, "n/a"))
@@ -311,7 +314,10 @@ def _flags(plans: Sequence[Plan]) -> frozenset[str]:
 
 
 def _matched(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """Items of both runs with their prompt and category; ``same`` is None where only one run has the item."""
+    """Return the items of both runs with prompt and category.
+
+    ``same`` is None where only one run has the item.
+    """
     merged = base[["id", "question", "category"]].merge(
         other[["id", "question", "category"]], how="outer", on="id", suffixes=("", "_other")
     )
@@ -332,7 +338,7 @@ def _matched(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
 
 
 def _prompt(question: str, item_id: str) -> str:
-    """What tells prompts apart: a question's digest, as a redacted suite keeps it; the item's id where there is none."""
+    """Return what distinguishes prompts: a question's digest, the item's id where there is none."""
     if question == NO_QUESTION:
         return item_id
     return question if question.startswith("sha256:") else f"sha256:{digest(question)}"

@@ -10,7 +10,7 @@ from cotlab.text.links import unlinked
 
 
 def render_markdown(report: Mapping[str, Any]) -> str:
-    """The report for a reader: the aggregate first, then every item's steps in the order of their CCS."""
+    """Return the report as Markdown: the aggregate, then every item's steps ranked by CCS."""
     lines = [
         "# FaithCheck Report",
         "",
@@ -85,7 +85,10 @@ def render_markdown(report: Mapping[str, Any]) -> str:
 
 
 def self_test_lines(report: Mapping[str, Any]) -> list[str]:
-    """What each scorer's self-test measured on this model, in nats; a report of an earlier version has none."""
+    """Return what each scorer's self-test measured on this model, in nats.
+
+    Reports of earlier versions have none.
+    """
     lines = []
     for name, measured in report.get("self_tests", {}).items():
         line = f"{name}: {measured['self_test']}"
@@ -135,6 +138,6 @@ def _three(value: float | None) -> str:
 
 
 def _plain(text: object) -> str:
-    """Text from outside in one table cell of Markdown, with nothing that could be read as markup."""
+    """Escape text from outside for one table cell of Markdown."""
     line = unlinked(" ".join(str(text).split()))
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#|!" else c for c in line)

@@ -1,4 +1,4 @@
-"""The report of a run: built from the store and the response log alone, written, and turned into an exit code."""
+"""Build the report of a run from the store and the response log, and write it."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def costs(view: RunView) -> dict[str, Any]:
 def headline_rrr(
     estimates: pd.DataFrame, params: Mapping[str, Any], metric: str = "rrr"
 ) -> dict[str, Any] | None:
-    """The run's RRR for its first mode and its chosen metric; None where it was not estimated."""
+    """Return the run's RRR for its first mode and metric; None where it was not estimated."""
     for row in _records(estimates[estimates["metric"] == metric]):
         facet = json.loads(row["facet"])
         if (
@@ -208,7 +208,7 @@ def _item(
     texts: Mapping[str, str],
     metric: str,
 ) -> dict[str, Any]:
-    """One item of the report: a step's score is its mean over draws, its output that of the first draw."""
+    """Return one item: step scores are means over draws, outputs those of the first draw."""
     steps, outputs, baseline = [], {}, None
     for row in rows:
         if row["step"] is None:
@@ -276,7 +276,7 @@ def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
 def _with_small_n(
     rrr: dict[str, Any] | None, scores: pd.DataFrame, params: Mapping[str, Any], seed: int
 ) -> dict[str, Any] | None:
-    """The stored RRR, with the bounds that FaithCheck's report gives from ``SMALLEST_N`` items on and the store does not."""
+    """Return the stored RRR, with bounds from ``MIN_N`` items on, as FaithCheck's report has."""
     if (
         rrr is None
         or rrr["point"] is None

@@ -139,7 +139,7 @@ class RunView:
 
     @cached_property
     def tagged_runs(self) -> list[RunView]:
-        """This run and the others with tags on its suite, the newest first; at most ``MAX_RUNS``."""
+        """Return this run and those with tags on its suite, the newest first, up to ``MAX_RUNS``."""
         rows = [
             r for r in read.list_runs(self.store).to_dict("records") if r["suite"] == self.suite
         ]
@@ -177,7 +177,7 @@ class RunView:
 
     @cached_property
     def _scores(self) -> Any:
-        """The last few tables of scores; a view's own cache, so that they go with the view."""
+        """Return the reader of scores, with a cache that ends with the view."""
 
         def scores(metrics: Sequence[str], facet: Sequence[tuple[str, str]]) -> pd.DataFrame:
             return with_mode(
@@ -197,7 +197,7 @@ class RunView:
 
     @cached_property
     def items(self) -> list[str]:
-        """The items that were scored, in the order of the suite."""
+        """Return the items that were scored, in the order of the suite."""
         return read.scored_items(self.store, self.id)
 
     def items_with(self, *metrics: str, defined: bool = False) -> list[str]:

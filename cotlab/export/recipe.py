@@ -60,12 +60,12 @@ class Recipe:
     versions: dict[str, str] = field(default_factory=dict)
 
     def draw(self) -> Any:
-        """The figure as a page shows it."""
+        """Return the figure as a page shows it."""
         return FIGURES[self.figure](self.table, note=self.note)
 
 
 def recipe_to_json(recipe: Recipe) -> str:
-    """A recipe as a file; equal figures have equal digests."""
+    """Return a recipe as JSON text; equal figures have equal digests."""
     document = {
         "kind": KIND,
         "name": recipe.name,
@@ -86,7 +86,7 @@ def recipe_to_json(recipe: Recipe) -> str:
 
 
 def recipe_from_json(text: str, where: str = "recipe") -> Recipe:
-    """The recipe of a file.
+    """Return the recipe of a file.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _digest(document: dict[str, Any]) -> str:
 
 
 def table_to_json(table: pd.DataFrame) -> dict[str, Any]:
-    """A table as columns with their kinds and rows of JSON values; what is missing is null."""
+    """Return a table as columns with their kinds and rows of JSON values; missing is null."""
     visible = visible_columns(table)
     kinds = [_DTYPES.get(visible[name].dtype.kind, "object") for name in visible.columns]
     rows = [[_plain(value) for value in row] for row in visible.itertuples(index=False, name=None)]
@@ -147,7 +147,7 @@ def table_to_json(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def table_from_json(document: dict[str, Any]) -> pd.DataFrame:
-    """The table of ``table_to_json``."""
+    """Return the table of ``table_to_json``."""
     columns = {}
     for i, (name, kind) in enumerate(zip(document["columns"], document["kinds"], strict=True)):
         if kind not in (*_DTYPES.values(), "object"):
@@ -169,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 
 def recipe_of(view: RunView, name: str, figure_data: FigureData, preset: str = "") -> Recipe:
-    """The recipe of a figure whose table is known; a run that is partial says so in it."""
+    """Return the recipe of a figure with its table; that of a partial run says so."""
     note = " ".join(part for part in (figure_data.note, view.partial) if part)
     return Recipe(
         name,
@@ -186,7 +186,7 @@ def recipe_of(view: RunView, name: str, figure_data: FigureData, preset: str = "
 def recipes_of(
     view: RunView, names: Sequence[str] = (), choice: Choice = DEFAULT_CHOICE, preset: str = ""
 ) -> tuple[list[Recipe], dict[str, str]]:
-    """The recipes of some figures of a run, or of all that it has; and the reasons of those that it does not have.
+    """Return the recipes of some or all figures of a run, and why others are absent.
 
     Raises
     ------

@@ -60,7 +60,7 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")
 
 
 def visible_columns(table: pd.DataFrame) -> pd.DataFrame:
-    """The table that a figure is drawn from, without keys into the log."""
+    """Return the table of a figure without keys into the log."""
     return table.drop(columns=[name for name in HIDDEN if name in table.columns])
 
 
@@ -71,7 +71,7 @@ def scores_table(store: Store, run_id: str) -> pd.DataFrame:
 
 
 def disarmed(table: pd.DataFrame) -> pd.DataFrame:
-    """The same table with a quote before each text, and each column's name, that a spreadsheet would run as a formula.
+    """Put a quote before each text and column name that a spreadsheet would run as a formula.
 
     A carriage return becomes a new line: as it is, it would end a row, and what follows would begin
     one.
@@ -88,7 +88,9 @@ def disarmed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_csv(table: pd.DataFrame) -> str:
-    """The plotted numbers in full; lists are joined by spaces, what is missing is "n/a", and formulas are disarmed.
+    """Return the plotted numbers in full: lists joined by spaces, missing as "n/a".
+
+    Formulas are disarmed.
 
     A list of numbers stays as it is where it begins with a minus: it is no formula, and a quote
     would spoil its first number.
@@ -108,7 +110,10 @@ def as_csv(table: pd.DataFrame) -> str:
 
 
 def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: str) -> str:
-    """A table for LaTeX with booktabs: numbers with three digits at the right, all escaped; a long one goes over pages."""
+    """Return a LaTeX table with booktabs: numbers with three digits, texts escaped.
+
+    A long one goes over pages.
+    """
     names, kinds, rows = _for_paper(table, columns)
     align = "".join("r" if numeric else "l" for numeric in kinds)
     mark = re.sub("[^A-Za-z0-9-]", "-", label)
@@ -150,7 +155,7 @@ def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: s
 
 
 def as_markdown(table: pd.DataFrame, columns: Sequence[str], caption: str) -> str:
-    """A table for Markdown: numbers with three digits at the right, every text escaped, the caption below."""
+    """Return a Markdown table: numbers with three digits, texts escaped, the caption below."""
     names, kinds, rows = _for_paper(table, columns)
     lines = [
         f"| {' | '.join(map(_marked, names))} |",
@@ -161,14 +166,14 @@ def as_markdown(table: pd.DataFrame, columns: Sequence[str], caption: str) -> st
 
 
 def tex(text: str) -> str:
-    """A text as LaTeX shows it, on one line."""
+    """Escape a text for LaTeX, on one line."""
     return "".join(_TEX.get(letter, letter) for letter in _line(text))
 
 
 def _for_paper(
     table: pd.DataFrame, columns: Sequence[str]
 ) -> tuple[list[str], list[bool], list[list[str]]]:
-    """Names of the columns, whether each holds numbers, and the cells."""
+    """Return the names of the columns, whether each holds numbers, and the cells."""
     selected = [name for name in dict.fromkeys((*columns, *BESIDE)) if name in table.columns]
     selected = [
         name for name in selected if name != "reason" or table[name].notna().any()
@@ -201,7 +206,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _harmless(value: Any) -> bool:
-    """Whether a cell of a column of lists holds numbers alone, or nothing."""
+    """Return whether a cell of a column of lists holds numbers alone, or nothing."""
     if not _is_list(value):
         return bool(pd.isna(value))
     return all(

@@ -41,7 +41,7 @@ UNLIMITED = ("echo", "scripted")
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that ended, with its estimates stored; ``cotlab.analysis.report.report_run`` writes its report."""
+    """A run that ended, with its estimates stored; ``analysis.report.report_run`` reports it."""
 
     run_id: str
     """Id of the run in the store."""

@@ -1,4 +1,4 @@
-"""What is read from the store. Each function opens it for the time of one query and returns a frame or a core type."""
+"""Read from the store; each function opens it for one query and returns a frame or core type."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def get_run(store: Store, run_id: str) -> dict[str, Any]:
 
 
 def stored_plan(row: Mapping[str, Any]) -> Plan:
-    """The plan that a run's row holds."""
+    """Return the plan of a run's row."""
     return plan_from_json(row["plan"])
 
 
 def plan_from_json(text: str) -> Plan:
-    """A plan from its canonical JSON."""
+    """Parse a plan from its canonical JSON."""
     data = json.loads(text)
     data["models"] = {role: ModelRef(**ref) for role, ref in data["models"].items()}
     data["scorers"] = tuple(ScorerSpec(**spec) for spec in data["scorers"])
@@ -62,7 +62,7 @@ def plan_from_json(text: str) -> Plan:
 
 
 def list_suites(store: Store) -> pd.DataFrame:
-    """Kept suites, the newest first, with how many runs each has."""
+    """Return the stored suites, the newest first, with how many runs each has."""
     with store.reading() as connection:
         return connection.execute(
             "SELECT s.*, (SELECT count(*) FROM runs r WHERE r.suite = s.digest) AS n_runs FROM"
@@ -71,7 +71,10 @@ def list_suites(store: Store) -> pd.DataFrame:
 
 
 def get_suite(store: Store, digest: str) -> Suite:
-    """A kept suite; UnknownName where there is none. A redacted one has hashes for texts."""
+    """Return a stored suite; UnknownName where there is none.
+
+    A redacted suite has hashes in place of texts.
+    """
     with store.reading() as connection:
         name_row = connection.execute(
             "SELECT name FROM suites WHERE digest = ?", [digest]
@@ -95,7 +98,7 @@ def is_redacted(store: Store, digest: str) -> bool:
 
 
 def get_item(store: Store, digest: str, item_id: str) -> Item:
-    """One item of a kept suite; UnknownName where there is none."""
+    """Return one item of a stored suite; UnknownName where there is none."""
     with store.reading() as connection:
         row = connection.execute(
             "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? AND"
@@ -260,7 +263,7 @@ def _with_integers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def run_estimates(store: Store, run_id: str, metrics: Sequence[str] | None = None) -> pd.DataFrame:
-    """Estimates of a run; ``over_`` names the unit that n counts."""
+    """Return the estimates of a run; ``over_`` names the unit that n counts."""
     with store.reading() as connection:
         return connection.execute(
             "SELECT * EXCLUDE (run) FROM estimates WHERE run = $run AND ($metrics IS NULL OR"
@@ -270,7 +273,10 @@ def run_estimates(store: Store, run_id: str, metrics: Sequence[str] | None = Non
 
 
 def ended_pairs(store: Store, run_id: str) -> pd.DataFrame:
-    """Which (scorer, item) pairs of a run ended: scorer, item, version, params_digest, errors, refusals."""
+    """Return the pairs of a run that ended.
+
+    Columns scorer, item, version, params_digest, errors, refusals.
+    """
     with store.reading() as connection:
         return connection.execute(
             "SELECT scorer, item, version, params_digest, errors, refusals FROM ended WHERE"
@@ -280,7 +286,7 @@ def ended_pairs(store: Store, run_id: str) -> pd.DataFrame:
 
 
 def written_at(store: Store, run_id: str, item_id: str) -> int | None:
-    """When scores of an item of a run were written last, in microseconds since 1970; None before they were."""
+    """Return when scores of an item were last written, in microseconds since 1970, or None."""
     with store.reading() as connection:
         row = connection.execute(
             "SELECT max(epoch_us(ended_at)) FROM ended WHERE run = ? AND item = ?",
@@ -292,7 +298,7 @@ def written_at(store: Store, run_id: str, item_id: str) -> int | None:
 def constants(
     store: Store, run_id: str, scorer: str, params_digest: str
 ) -> Mapping[str, Any] | None:
-    """What ``prepare`` of a scorer gave in this run, or None."""
+    """Return what ``prepare`` of a scorer gave in this run, or None."""
     with store.reading() as connection:
         row = connection.execute(
             "SELECT value FROM constants WHERE run = ? AND scorer = ? AND params_digest = ?",
@@ -302,7 +308,7 @@ def constants(
 
 
 def prepared(store: Store, run_id: str) -> dict[str, Mapping[str, Any]]:
-    """What ``prepare`` gave in this run, by scorer: mediation's self-test, say."""
+    """Return what ``prepare`` gave in this run by scorer, such as mediation's self-test."""
     with store.reading() as connection:
         rows = connection.execute(
             "SELECT scorer, value FROM constants WHERE run = ? ORDER BY scorer", [run_id]
@@ -335,7 +341,7 @@ def items_of_run(
 
 
 def item_categories(store: Store, run_id: str) -> dict[str, str]:
-    """The category of each item of a run's suite, by the item's id; "" where it has none."""
+    """Return the category of each item of a run's suite by id; "" where it has none."""
     with store.reading() as connection:
         rows = connection.execute(
             "SELECT i.id, coalesce(i.category, '') FROM runs r JOIN items i ON i.suite = r.suite"
@@ -346,7 +352,7 @@ def item_categories(store: Store, run_id: str) -> dict[str, str]:
 
 
 def list_domains(store: Store) -> list[str]:
-    """The categories that items of any kept suite have, by name; "" is none."""
+    """Return the categories that items of any stored suite have, by name; "" is none."""
     with store.reading() as connection:
         rows = connection.execute(
             "SELECT DISTINCT category FROM items WHERE category != '' ORDER BY category"
@@ -355,7 +361,7 @@ def list_domains(store: Store) -> list[str]:
 
 
 def store_totals(store: Store) -> dict[str, int]:
-    """How much the store holds: suites, items, runs, scores, and what all runs spent in micro-dollars."""
+    """Count suites, items, runs and scores, and what all runs spent in micro-dollars."""
     with store.reading() as connection:
         row = connection.execute(
             "SELECT (SELECT count(*) FROM suites), (SELECT count(*) FROM items), count(*), (SELECT"

@@ -63,7 +63,7 @@ two things."""
 def figure_table(
     view: RunView, name: str, choice: Choice = DEFAULT_CHOICE
 ) -> FigureData | NoFigure:
-    """The table of one figure of a run, or why the run does not have it.
+    """Return the table of one figure of a run, or why the run does not have it.
 
     Raises
     ------

@@ -29,7 +29,7 @@ MODEL_CHAIN_SCORERS = ("consistency", "diversity")
 
 
 class Chain(NamedTuple):
-    """A chain that scores are of, whose it is, and the key of the request that gave it where it is the model's own."""
+    """The chain that scores are of."""
 
     steps: tuple[str, ...]
     from_model: bool
@@ -39,7 +39,7 @@ class Chain(NamedTuple):
 def ablated_texts(
     item: Item, scores: pd.DataFrame, from_model: bool, exchanges: Exchanges
 ) -> list[str]:
-    """The steps that were ablated: the item's, or, where the run took the model's ``own``, those of its reply in the log."""
+    """Return the ablated steps: the item's, or those of the model's reply in the log."""
     if not from_model:
         return [step.text for step in item.steps]
     rows = scores[(scores["item_id"] == item.id) & (scores["metric"] == "baseline_correct")]
@@ -59,7 +59,7 @@ def scored_chain(
     exchanges: Exchanges,
     responses: Callable[[tuple[str, ...]], Mapping[str, Response]],
 ) -> Chain:
-    """The chain that some scores of an item are of: the suite's, or the model's own, from the log.
+    """Return the chain that scores of an item are of: the suite's, or the model's own.
 
     The model's own chain has no steps where the log does not hold it.
     """
@@ -84,7 +84,10 @@ def scored_chain(
 
 
 def ranking_table(texts: Sequence[str], scores: pd.DataFrame) -> pd.DataFrame:
-    """Each step's CCS: the mean over its draws, with a Wilson interval where its scores are yes or no and more than one."""
+    """Return each step's CCS, the mean over its draws.
+
+    Several draws of a metric of yes and no have a Wilson interval.
+    """
     rows = []
     for step, group in scores[scores["step"].notna()].groupby("step"):
         values = group["value"].dropna()
@@ -99,12 +102,12 @@ def ranking_table(texts: Sequence[str], scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def link_scores(scored: pd.DataFrame) -> pd.DataFrame:
-    """The scores ``link_support`` of single links."""
+    """Return the scores ``link_support`` of single links."""
     return scored[(scored["metric"] == "link_support") & scored["step"].notna()]
 
 
 def link_table(scored: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
-    """The scores ``link_support`` with their link, verifier, and the text that decided them."""
+    """Return the scores ``link_support`` with link, verifier, and the text that decided them."""
     rows = link_scores(scored)
     facets = [json.loads(text) for text in rows["facet"]]
     steps = [int(step) for step in rows["step"]]
@@ -131,7 +134,11 @@ ENTROPY_FLAGS = {"entropy_jump": "A jump", "entropy_rise": "A jump after rising 
 
 
 def entropy_steps(scores: pd.DataFrame) -> pd.DataFrame:
-    """One row a step: mean and peak in nats (None: undefined), flag ("", "jump", "rise"), and why the mean is missing."""
+    """Return one row a step: mean and peak in nats, flag and reason.
+
+    Mean and peak are None where undefined; flag is "", "jump" or "rise"; reason says why the
+    mean is missing.
+    """
     rows = []
     for step, group in scores[scores["step"].notna()].groupby("step"):
         by_metric = {str(r["metric"]): r for r in group.to_dict("records")}
@@ -168,7 +175,7 @@ class ParaphraseChain(NamedTuple):
 
 
 def wording_labels(chains: Sequence[ParaphraseChain], item: Item) -> list[str]:
-    """What each wording is called: as asked, or a paraphrase by its number."""
+    """Return the name of each wording: as asked, or a paraphrase by its number."""
     return [
         "as asked" if is_original_question(chain.question, item) else f"paraphrase {i}"
         for i, chain in enumerate(chains)
@@ -181,7 +188,7 @@ def paraphrase_chains(
     item: Item,
     form: Form,
 ) -> list[ParaphraseChain]:
-    """The wordings whose chains were asked for, in the order of ``requests``, the item's own first."""
+    """Return the wordings with their chains in the order of ``requests``, the item's own first."""
     before, _, after = ask_rest("\0", (), form).messages[0].content.partition("\0")
     rewriting = to_json_value(ask_paraphrase(item.question).messages)
     chains = []
@@ -214,7 +221,7 @@ def _parse_chain(question: str, reply: Response | None) -> ParaphraseChain:
 def embedded_vectors(
     requests: Mapping[str, StoredRequest | None], replies: Mapping[str, Response]
 ) -> dict[str, tuple[float, ...]]:
-    """The vector of each text that was embedded."""
+    """Return the vector of each text that was embedded."""
     vectors: dict[str, tuple[float, ...]] = {}
     for key, reply in replies.items():
         request = requests.get(key)
@@ -228,7 +235,7 @@ def cosine_table(
     chains: Sequence[ParaphraseChain],
     vectors: Mapping[str, tuple[float, ...]],
 ) -> pd.DataFrame:
-    """The cosine of each two chains, each the direction of the mean of its steps' vectors; None with the reason."""
+    """Return the cosine of each two chains, pooled over their steps' vectors; None with a reason."""
     pooled_vectors = [
         None if set(chain.steps) - set(vectors) else pooled([vectors[step] for step in chain.steps])
         for chain in chains
@@ -254,7 +261,7 @@ def cosine_table(
 
 
 def chain_messages(request: StoredRequest | None) -> Any:
-    """The messages of a request for a whole chain; None of any other request."""
+    """Return the messages of a request for a whole chain; None of any other request."""
     is_chain_request = (
         request is not None and request.get("kind") == "complete" and not request.get("prefix")
     )

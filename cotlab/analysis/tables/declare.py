@@ -18,7 +18,7 @@ Scope = Literal["run", "item", "suite", "store"]
 
 
 class Choice(NamedTuple):
-    """Which of several tables a figure is drawn from; None takes the first, as the page of the figure does.
+    """Which of several tables a figure is drawn from; None takes the first, as its page does.
 
     ``setting`` is mediation's: chain, given, view and control, joined by "~".
     """
@@ -32,11 +32,11 @@ class Choice(NamedTuple):
     classifier: str | None = None
 
     def chosen(self) -> dict[str, str]:
-        """What was chosen, by name."""
+        """Return what was chosen, by name."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
     def select(self, name: str, known: list[str]) -> str:
-        """The chosen one of ``known``, else its first; ConfigError where what was chosen is not among them."""
+        """Return the chosen one of ``known``, else its first; ConfigError where it is not among them."""
         value = getattr(self, name)
         if value is not None and value not in known:
             raise ConfigError(
@@ -49,7 +49,7 @@ DEFAULT_CHOICE = Choice()
 
 
 class FigureData(NamedTuple):
-    """The table that a figure is drawn from, what its subtitle says beside it, and what was chosen."""
+    """The table that a figure is drawn from."""
 
     table: pd.DataFrame
     note: str = ""
@@ -78,7 +78,7 @@ class FigureTable:
     runs: int = 1
 
     def can_be_in(self, view: RunView) -> bool:
-        """Whether a run may have the figure, told without making its table."""
+        """Return whether a run may have the figure, without making its table."""
         if self.metrics and view.metrics.isdisjoint(self.metrics):
             return False
         return self.runs < 2 or len(view.tagged_runs) >= self.runs
@@ -88,7 +88,10 @@ class FigureTable:
 
 
 def count_reasons(reasons: Iterable[Any]) -> dict[str, int]:
-    """Reasons counted, the commonest first; those that differ in their numbers only are one, with "…" where they differ."""
+    """Count reasons, the commonest first.
+
+    Reasons that differ in their numbers only are one, with "…" where they differ.
+    """
     groups: dict[str, list[str]] = {}
     for reason in map(str, reasons):
         groups.setdefault(_NUMBER.sub("#", reason), []).append(reason)

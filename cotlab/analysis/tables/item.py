@@ -1,4 +1,4 @@
-"""The table of each figure of one item: its steps, parts, links, wordings, perturbed steps, entropy and patched forwards."""
+"""The table of each figure of one item."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MAX_NAME_CHARS = 18
 
 
 def agreement_points(result: Agreement, question: str) -> pd.DataFrame:
-    """Alpha of all raters, then kappa of each two, as the figure ``label_agreement`` wants them.
+    """Return alpha of all raters, then kappa of each two.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The table of each figure over a run: steps, reliability, robustness and mediation of the suite, and lengths of its chains."""
+"""The table of each figure over a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def position_estimates(
 
 
 def run_ccs_metrics(view: RunView) -> list[str]:
-    """The step metrics that can serve as a CCS and that the run has."""
+    """Return the step metrics of the run that can serve as a CCS."""
     return [metric for metric in CCS_METRICS if metric in view.metrics]
 
 
@@ -85,7 +85,7 @@ def _rrr(view: RunView, choice: Choice) -> FigureData | NoFigure:
 
 
 def run_component_scores(view: RunView) -> pd.DataFrame:
-    """The parts of reliability of each item."""
+    """Return the parts of reliability of each item."""
     return reliability.component_scores(view.scores(*reliability.METRICS))
 
 
@@ -124,7 +124,7 @@ def _perturbations(view: RunView, choice: Choice) -> FigureData | NoFigure:
 
 
 def robustness_measures(view: RunView) -> list[str]:
-    """The measures of a perturbed step that the run has."""
+    """Return the measures of a perturbed step that the run has."""
     return [name for name in MEASURES if name in view.step_metrics]
 
 
@@ -149,7 +149,7 @@ def chosen_setting(view: RunView, choice: Choice) -> mediation.Setting | None:
 
 
 def _mediated(kind: str, none: str) -> Callable[[RunView, Choice], FigureData | NoFigure]:
-    """A table of mediation, by the function of ``mediation_tables`` that makes it."""
+    """Return the maker of a table of mediation, by its function in ``tables.mediation``."""
 
     def make(view: RunView, choice: Choice) -> FigureData | NoFigure:
         setting = chosen_setting(view, choice)

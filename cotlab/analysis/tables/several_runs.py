@@ -1,4 +1,4 @@
-"""The table of each figure over several runs: the run asked for, together with those that share its suite and have tags."""
+"""The table of each figure over several runs: a run, and those with tags on its suite."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Group(NamedTuple):
     where: dict[str, unfaithful.AxisPosition]
 
     def of(self, run: str, *metrics: str) -> pd.DataFrame:
-        """What one run has of some metrics."""
+        """Return what one run has of some metrics."""
         return self.values[(self.values["run"] == run) & self.values["metric"].isin(metrics)]
 
     def note(self, metric: str, name: str | None = None) -> str:
-        """Which runs have a metric (of a classifier), in words; "" where it is one."""
+        """Name the runs that have a metric (of a classifier); "" where it is one."""
         rows = self.values[
             (self.values["metric"] == metric) & (name is None or self.values["name"] == name)
         ]
@@ -46,7 +46,7 @@ class Group(NamedTuple):
 
 @lru_cache(maxsize=2)
 def _group(view: RunView) -> Group:
-    """The runs of ``view``, laid out as the page Unfaithfulness lays them out first."""
+    """Return the runs of ``view``, laid out as the page Unfaithfulness does by default."""
     runs = {member.run_id: member for member in view.tagged_runs}
     scores = {run: runs[run].scores(*unfaithful.METRICS) for run in runs}
     scores = {run: table for run, table in scores.items() if len(table)}
@@ -63,7 +63,7 @@ def _group(view: RunView) -> Group:
 
 
 def _runs_note(view: RunView, runs: list[str]) -> str:
-    """Which runs a figure is of, and which of the others are partial; "" where it is of one."""
+    """Name the runs of a figure, and which of them are partial; "" where it is of one."""
     if len(runs) < 2:
         return ""
     listed = (
@@ -84,7 +84,7 @@ def _join_sentences(*sentences: str) -> str:
 
 
 def _classifier(view: RunView, choice: Choice) -> str | None:
-    """The chosen classifier, or the one that is shown first; None where the run has none."""
+    """Return the chosen classifier, or the first; None where the run has none."""
     known = unfaithful.classifier_names(_group(view).of(view.run_id, SCORED))
     return choice.select("classifier", known) if known else None
 
@@ -187,7 +187,7 @@ def _ratios(view: RunView, choice: Choice) -> FigureData | NoFigure:
 
 
 def _differences(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    """The differences of the other runs to the base, over the metrics of one scorer and one unit."""
+    """Return the differences of the other runs to the base, of one scorer and one unit."""
     names = sorted(
         {spec.name for spec in view.plan.scorers}, key=lambda name: (name != SCORED, name)
     )
