@@ -94,7 +94,7 @@ def run_on(
         done = resume(run_id, {}, store, on_progress=on_progress, announce=announce)
     if done.status != "done":
         raise CotlabError(
-            f"The run {run_id} ended as {done.status}: {done.message} The same command goes on from"
+            f"The run {run_id} ended as {done.status}: {done.outcome.note or ''} The same command goes on from"
             " there."
         )
     return run_id

@@ -1,4 +1,4 @@
-"""What people said of chains as the tables of figures and pages."""
+"""Labels and decisions of a run as the tables of figures and pages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
+from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.figures.style import truncate_text
+from cotlab.reliability.policy import DEFAULT
+from cotlab.reliability.volumes import threshold_points
 from cotlab.review.labelling.agreement import Agreement, measure_agreement
+from cotlab.review.release.decide import policy_of, scored
 from cotlab.stats.intervals import Interval
 
 QUESTION_LABELS = {"reasoning": "the reasoning", "target": "the target"}
@@ -20,7 +24,7 @@ MAX_NAME_CHARS = 18
 
 
 def agreement_points(result: Agreement, question: str) -> pd.DataFrame:
-    """Alpha of all raters, then kappa of each two, as the figure ``label_agreement`` wants them.
+    """Return alpha of all raters, then kappa of each two.
 
     Parameters
     ----------
@@ -79,8 +83,8 @@ def _row(label: str, question: str, interval: Interval) -> dict[str, Any]:
     }
 
 
-def _agreement(source: Source, choice: Choice) -> FigureData | NoFigure:
-    result = measure_agreement(source.store, runs=[source.run_id])
+def _agreement(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    result = measure_agreement(view.store, runs=[view.run_id])
     table = agreement_points(result, "reasoning")
     return (
         FigureData(table)
@@ -90,3 +94,20 @@ def _agreement(source: Source, choice: Choice) -> FigureData | NoFigure:
 
 
 LABEL_AGREEMENT = FigureTable("label_agreement", "run", _agreement)
+
+
+def _volumes(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    if "r_raw" not in view.metrics:
+        return NoFigure("the run has no scores of the scorer composite")
+    table = scored(view.store, [view.run_id])
+    if table.empty:
+        return NoFigure("no item has been scored")
+    if table["r_cal"].isna().all():
+        return NoFigure(str(table["told"].iloc[0]) or "no calibrator gives a probability")
+    bounds = policy_of(view.store).thresholds.get(DEFAULT)
+    return FigureData(
+        threshold_points(table, *((bounds.low, bounds.high) if bounds else (None, None)))
+    )
+
+
+THRESHOLD_VOLUMES = FigureTable("threshold_volumes", "run", _volumes, ("r_raw",))
