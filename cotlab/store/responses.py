@@ -12,90 +12,29 @@ import json
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.core.keys import digest
 from cotlab.core.requests import Request, Response, Usage
 from cotlab.store.codec import decode_response, encode_json, encode_request, encode_response
+from cotlab.store.log import COUNTED, clock, may_run, open_log, this_machine, transaction
 from cotlab.store.overshoots import Overshoot, read_overshoots
-from cotlab.store.processes import may_run, this_machine
 
-PATIENCE_S = 30.0
 _SILENT_S = 30.0
 """A run that has not beaten for so long waits for no reply any more."""
-COUNTED = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
-"""What is summed over a run's calls; ``uncounted`` replies came without a number of tokens."""
-_STEPS = (
-    (
-        (
-            "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT,"
-            " response TEXT, redacted INTEGER, at TEXT)"
-        ),
-        (
-            "CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid"
-            " INTEGER, reserved INTEGER, cost INTEGER, outcome TEXT, at TEXT)"
-        ),
-        "CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run)",
-        "CREATE INDEX IF NOT EXISTS open_calls ON calls (key) WHERE outcome IS NULL",
-        (
-            "CREATE TABLE IF NOT EXISTS live (run TEXT PRIMARY KEY, pid INTEGER, state TEXT, stop"
-            " INTEGER DEFAULT 0, heartbeat REAL)"
-        ),
-    ),
-    (
-        (
-            "CREATE TABLE spends (run TEXT PRIMARY KEY, paid INTEGER NOT NULL, reserved INTEGER NOT"
-            " NULL)"
-        ),
-        (
-            "INSERT INTO spends SELECT run, coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS"
-            " NULL THEN reserved END), 0) FROM calls GROUP BY run"
-        ),
-    ),
-    (
-        "ALTER TABLE calls ADD COLUMN batch TEXT",
-        "ALTER TABLE calls ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0",
-        *(f"ALTER TABLE spends ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in COUNTED),
-        (
-            "UPDATE spends SET calls = (SELECT count(*) FROM calls c WHERE c.run = spends.run),"
-            " replies = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome ="
-            " 'ok'), uncounted = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND"
-            " c.outcome = 'ok')"
-        ),
-        "CREATE INDEX calls_by_key ON calls (key)",
-        (
-            "CREATE TABLE batches (name TEXT PRIMARY KEY, run TEXT, model TEXT, vendor_id TEXT,"
-            " ended INTEGER DEFAULT 0, at TEXT)"
-        ),
-    ),
-    (
-        (
-            "CREATE TABLE leases (queue TEXT, run TEXT, item TEXT, rater TEXT, until REAL, PRIMARY"
-            " KEY (queue, run, item, rater))"
-        ),
-        (
-            "CREATE TABLE skips (queue TEXT, run TEXT, item TEXT, rater TEXT, at REAL, PRIMARY KEY"
-            " (queue, run, item, rater))"
-        ),
-    ),
-    (
-        "ALTER TABLE calls ADD COLUMN machine TEXT",
-        "ALTER TABLE live ADD COLUMN machine TEXT",
-        "ALTER TABLE live ADD COLUMN silent_s REAL NOT NULL DEFAULT 60",
-    ),
-)
-"""The file's schema as ordered steps; PRAGMA user_version says how many it has."""
+
+
 _ADD_TO_SPENDS = (
     "UPDATE spends SET paid = paid + ?, reserved = reserved - ?, "
     + ", ".join(f"{name} = {name} + ?" for name in COUNTED[1:])
     + " WHERE run = ?"
 )
+
+
 _KEEP_FIRST = (
     "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET request ="
     " excluded.request, response = excluded.response, redacted = excluded.redacted, at ="
@@ -128,86 +67,6 @@ class Claim(NamedTuple):
     call: int | None = None
     reply: Response | None = None
     elsewhere: bool = False
-
-
-def open_log(path: Path) -> sqlite3.Connection:
-    """Open the log's file, made or brought to the current schema where needed; commits survive a killed process."""
-    connection = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(
-            path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
-        )
-        _use_wal(connection)
-        connection.execute("PRAGMA synchronous=NORMAL")
-        _migrate(connection)
-    except (sqlite3.Error, OSError, StoreError) as error:
-        if connection is not None:
-            connection.close()
-        if isinstance(error, StoreError):
-            raise
-        raise StoreError(f"{path}: the response log cannot be opened: {error}") from error
-    return connection
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection, what: str) -> Iterator[sqlite3.Connection]:
-    """One commit of this process alone; nothing of it stays if the block raises. ``what`` cannot be written where it fails."""
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield connection
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise StoreBusy(
-                PATIENCE_S, "another process that writes to the response log"
-            ) from error
-        raise StoreError(f"{what} cannot be written: {error}") from error
-
-
-def clock(connection: sqlite3.Connection) -> float:
-    """Return the log's own time in seconds since 1970: every heartbeat is written and judged by it."""
-    return float(
-        connection.execute("SELECT (julianday('now') - 2440587.5) * 86400.0").fetchone()[0]
-    )
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """The switch ignores SQLite's own patience: two processes that make the file at once need this one."""
-    for wait in (0.01, 0.05, 0.2, 1.0, 3.0, None):
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if wait is None or "locked" not in str(error):
-                raise
-            time.sleep(wait)
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    if (have := _version(connection)) > len(_STEPS):
-        raise SchemaMismatch(have, len(_STEPS))
-    if have == len(_STEPS):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for step in _STEPS[_version(connection) :]:
-            for statement in step:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 class ResponseLog:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
+
+if TYPE_CHECKING:
+    from cotlab.providers.local.load import Loaded
+
+from cotlab.core.errors import ConfigError, UnknownName
 
 
 class PatchRow(NamedTuple):
@@ -74,3 +79,28 @@ class Backend(Protocol):
         rows : sorted by their first layer; fastest if none or all patch through, and then one span
         """
         ...
+
+
+BACKENDS = ("auto", "fast", "hooks", "transformer_lens")
+
+
+def open_backend(name: str, loaded: Loaded) -> Backend:
+    """The backend ``name`` of ``BACKENDS`` for a model; ConfigError where it does not take it."""
+    from cotlab.providers.local.fast import KINDS, Fast
+
+    if name not in BACKENDS:
+        raise UnknownName("backend", name, BACKENDS)
+    if name == "fast" and not Fast.takes(loaded.model):
+        raise ConfigError(
+            f"--backend fast takes plain models of the kinds {', '.join(KINDS)}; --backend hooks"
+            " takes any."
+        )
+    if name == "fast" or (name == "auto" and Fast.takes(loaded.model)):
+        return Fast(loaded.model)
+    if name == "transformer_lens":
+        from cotlab.providers.local.hooks import Bridge
+
+        return Bridge(loaded)
+    from cotlab.providers.local.hooks import Hooks
+
+    return Hooks(loaded.model)

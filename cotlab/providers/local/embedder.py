@@ -18,7 +18,7 @@ from transformers.utils import logging as library_logging
 from cotlab.core.errors import ConfigError, MissingExtra, ProviderError, Unsupported
 from cotlab.core.requests import Embed, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.threads import single_torch_thread
+from cotlab.providers.local.load import single_torch_thread
 
 SHIPPED = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 """Names of the model that comes as a Python package, so that it loads without a network."""

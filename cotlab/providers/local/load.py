@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,3 +99,14 @@ def _revision(folder: Path, model: Any, dtype: str) -> str:
             for block in iter(lambda: file.read(1 << 20), b""):
                 sha.update(block)
     return sha.hexdigest()
+
+
+@contextmanager
+def single_torch_thread() -> Iterator[None]:
+    """One thread of torch while the block runs: on shared cores the threads of a small model wait longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -17,8 +17,7 @@ from transformers.utils import logging as library_logging
 from cotlab.core.errors import ConfigError, ProviderError, Unsupported
 from cotlab.core.requests import Entail, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.load import _revision
-from cotlab.providers.local.threads import single_torch_thread
+from cotlab.providers.local.load import _revision, single_torch_thread
 
 BATCH_TOKENS = 4096
 _FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, SafetensorError)

@@ -16,8 +16,7 @@ from cotlab.core.requests import Complete, Patched, Source
 from cotlab.core.rng import derive_seed
 from cotlab.providers.local.backend import Backend, PatchRow
 from cotlab.providers.local.load import Loaded
-from cotlab.providers.local.locate import filler_id
-from cotlab.providers.local.render import encode, encode_with_answers, render
+from cotlab.providers.local.render import encode, encode_with_answers, filler_id, render
 
 MAX_CACHE_BYTES = 1 << 30
 """Residuals kept for later requests; the runs that one text needs at once may be more."""

@@ -15,13 +15,11 @@ from cotlab.core.errors import ProviderError, Unsupported
 from cotlab.core.requests import Complete, Locate, LogProb, Patched, Request, Response, Usage
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Form, ModelRef
-from cotlab.providers.local.engine import open_backend
+from cotlab.providers.local.backend import open_backend
 from cotlab.providers.local.generate import Decoding, Pieces, generate, score_answers, score_tokens
-from cotlab.providers.local.load import Loaded, load_model, load_organism
-from cotlab.providers.local.locate import locate
+from cotlab.providers.local.load import Loaded, load_model, load_organism, single_torch_thread
 from cotlab.providers.local.patching import Patcher
-from cotlab.providers.local.render import Scored, encode, encode_with_answers, render
-from cotlab.providers.local.threads import single_torch_thread
+from cotlab.providers.local.render import Scored, encode, encode_with_answers, locate, render
 
 TOKENS_A_BATCH = 8192
 SMALL = 10_000_000

@@ -13,7 +13,7 @@ from cotlab.metrics.composite.scorer import FEATURES
 from cotlab.reliability.acquisition import EPSILON, UNSCORED, choose_next_labels
 from cotlab.reliability.policy import Policy
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.calibrate import r_cal
+from cotlab.review.release.apply import r_cal
 from cotlab.review.release.features import EXTRA_FEATURES, feature_table
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store

@@ -7,14 +7,15 @@ once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import groupby
 
-from cotlab.core.labels import Label
-from cotlab.review.labelling.queue import QueueError, label_id, require_queue_kind, undo
+from cotlab.core.labels import Label, undo_id
+from cotlab.review.labelling.queue import QueueError, label_id, require_queue_kind
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
-from cotlab.store.leases import ItemKey, Leases
+from cotlab.store.live import ItemKey, Leases
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +153,117 @@ def _label_content(label: Label) -> tuple[object, ...]:
         label.note,
         label.flagged,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A label that a rater gave in a queue, and the id of the label that would correct it."""
+
+    label: Label
+    correction_id: str
+
+
+def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Label | None:
+    """Take back the rater's last label in a queue that was not taken back, by a new row; None where there is none.
+
+    The new row repeats what the rater had said of the item before, or withdraws. Undoing again
+    takes back the one before.
+
+    Parameters
+    ----------
+    of : str, optional
+        The id of the label that is meant. One that was taken back already, or was never written, is
+        left at that: a repeated call undoes once.
+
+    Returns
+    -------
+    Label or None
+        The label that was taken back.
+
+    Raises
+    ------
+    QueueError
+        If the label ``of`` holds, but another was given in the queue since; or if the rater
+        labelled the item again elsewhere since: that one has to be corrected where it was given.
+    """
+    with store.writing() as connection:
+        require_queue_kind(connection, queue)
+        mine = label_store.as_labels(
+            label_store.select_labels(connection, rater=rater, queue=queue, history=True)
+        )
+        stack = _stack(mine)
+        if not stack or (of is not None and stack[-1].id != of):
+            if meant := next((label.item_id for label in stack if label.id == of), None):
+                raise QueueError(
+                    f"The label of {meant!r} stays: you labelled {stack[-1].item_id!r} since. Take"
+                    " that back."
+                )
+            return None
+        last = stack[-1]
+        history = label_store.as_labels(
+            label_store.select_labels(
+                connection, run=last.run_id, rater=rater, item=last.item_id, history=True
+            )
+        )
+        at = next(k for k, label in enumerate(history) if label.id == last.id)
+        if any(label.queue != queue for label in history[at + 1 :]):
+            raise QueueError(
+                f"{rater} labelled {last.item_id!r} again outside of this queue: correct that label"
+                " instead."
+            )
+        in_queue = [label for label in history[:at] if label.queue == queue]
+        withdrawal = replace(
+            last,
+            reasoning=None,
+            answer_correct=None,
+            modes=(),
+            note="",
+            flagged=False,
+            withdrawn=True,
+        )
+        rows = [_as_undo(in_queue[-1] if in_queue else withdrawal, last.id)]
+        if (
+            at and history[at - 1].queue != queue
+        ):  # what was said elsewhere, before this, holds again
+            rows.append(_as_undo(history[at - 1], f"{last.id} elsewhere"))
+        label_store.add_labels(connection, rows)
+    return last
+
+
+def latest_labels(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
+    """The rater's last labels in a queue that hold, the newest first, as they were given; the first is the next to be undone.
+
+    Each can be corrected by a label of its ``correction_id``.
+    """
+    with store.reading() as connection:
+        require_queue_kind(connection, queue)
+        mine = label_store.as_labels(
+            label_store.select_labels(connection, rater=rater, queue=queue, history=True)
+        )
+    rows: dict[ItemKey, int] = {}
+    for label in mine:
+        rows[label.run_id, label.item_id] = rows.get((label.run_id, label.item_id), 0) + 1
+    stack = _stack(mine)
+    last = {(label.run_id, label.item_id): label for label in stack}
+    holding = [
+        label
+        for label in reversed(stack)
+        if last[label.run_id, label.item_id] is label and not label.withdrawn
+    ]
+    return [
+        Given(
+            label,
+            label_id(queue, label.run_id, label.item_id, rater, rows[label.run_id, label.item_id]),
+        )
+        for label in holding[:n]
+    ]
+
+
+def _as_undo(label: Label, of: str) -> Label:
+    return replace(label, id=undo_id(of), at=datetime.now(UTC), origin="undo")
+
+
+def _stack(mine: Sequence[Label]) -> list[Label]:
+    """A rater's labels of a queue that were not taken back, in the order in which they were given."""
+    ids = {label.id for label in mine}
+    return [label for label in mine if label.origin != "undo" and undo_id(label.id) not in ids]

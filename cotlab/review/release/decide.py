@@ -15,7 +15,7 @@ from cotlab.core.labels import ACTIONS, Decision
 from cotlab.reliability.policy import DEFAULT, UNCALIBRATED, Policy, PolicyError
 from cotlab.reliability.volumes import apply_policy
 from cotlab.review.labelling.targets import targets
-from cotlab.review.release.calibrate import r_cal
+from cotlab.review.release.apply import r_cal
 from cotlab.review.release.features import feature_table
 from cotlab.store import read
 from cotlab.store.database import Store

@@ -12,7 +12,7 @@ import pandas as pd
 from cotlab.core.errors import CotlabError
 from cotlab.core.rng import derive_seed
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.calibrate import apply_calibrator, version_of
+from cotlab.review.release.apply import apply_calibrator, version_of
 from cotlab.review.release.fit_report import interval_json
 from cotlab.store import labels as label_store
 from cotlab.store import read

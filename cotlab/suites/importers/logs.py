@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from cotlab.core.errors import MissingExtra, SuiteError, SuiteErrors
 from cotlab.core.types import Item, Step, Suite
 from cotlab.suites.importers.question_answer import Split
-from cotlab.suites.jsonl import check_id, check_text, json_defects
 from cotlab.suites.shipped import open_suite_file, printable, unusable_file
+from cotlab.suites.strict_json import check_id, check_text, json_defects
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

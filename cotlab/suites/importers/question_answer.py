@@ -14,20 +14,19 @@ from typing import Any
 
 from cotlab.core.errors import SuiteError, SuiteErrors
 from cotlab.core.types import Item, ModelRef, Score, Status, Step, Suite
-from cotlab.suites.jsonl import (
-    FIELDS,
+from cotlab.suites.jsonl import FIELDS, collect
+from cotlab.suites.shipped import open_suite_file, printable, unusable_file
+from cotlab.suites.strict_json import (
     Bad,
     NotJSON,
     Report,
     check_answer,
     check_id,
     check_text,
-    collect,
     describe_json,
     json_defects,
     parse_json,
 )
-from cotlab.suites.shipped import open_suite_file, printable, unusable_file
 
 Split = Callable[[str], Sequence[str]]
 MAX_REPORT_BYTES = 64 * 2**20

@@ -27,7 +27,7 @@ from cotlab.run.imports.mediation import NO_QUESTION, is_imported, store_publish
 from cotlab.run.report import build_report, render_markdown
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.suites.importers.cmi import read_cmi
+from cotlab.suites.importers.tables import read_cmi
 
 
 def row(
