@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
@@ -13,20 +12,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 import duckdb
 
 from cotlab.core.errors import StoreBusy, StoreError
+from cotlab.store.attach import Attached
 from cotlab.store.migrations import is_current, migrate
 
 PATIENCE_S = 30.0
-
-
 _LOCKS: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
-
-
 _OPEN: dict[str, Attached] = {}
 """Files that are open now, each by the thread that holds its lock."""
 
@@ -176,85 +171,6 @@ def _commit(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _first_line(error: duckdb.Error) -> str:
     return str(error).splitlines()[0][:300]
-
-
-_SPARE: list[duckdb.DuckDBPyConnection] = []
-"""Databases in memory that nobody uses now: at most one, made at the first use and given up at a
-fork and at the end."""
-
-
-class Attached:
-    """The file at ``path``, open until ``close``; ``connection`` sees it as the one database there is.
-
-    Raises
-    ------
-    duckdb.Error
-        As ``duckdb.connect`` does: IOException where another process holds the file, or where it is
-        none of DuckDB's.
-    """
-
-    def __init__(self, path: Path, *, read_only: bool) -> None:
-        self.read_only = read_only
-        self._database = _acquire()
-        try:
-            self._database.execute(
-                "SET temp_directory = ?", [f"{path}.tmp"]
-            )  # for what does not fit into memory
-            self._database.execute(
-                "ATTACH ? AS cotlab (READ_ONLY)" if read_only else "ATTACH ? AS cotlab", [str(path)]
-            )
-            self.connection = self.another()
-        except duckdb.IOException:
-            _release(self._database)
-            raise
-        except BaseException:
-            self._database.close()
-            raise
-
-    def another(self) -> duckdb.DuckDBPyConnection:
-        """One more connection to the open file; it ends with the file's closing, if not before."""
-        connection = self._database.cursor()
-        connection.execute("USE cotlab")
-        return connection
-
-    def close(self) -> None:
-        """Let go of the file. A database that does not do so in good order, as after an error of the disk, is not kept."""
-        try:
-            self.connection.close()
-            self._database.execute("DETACH cotlab")
-        except duckdb.Error:
-            with suppress(duckdb.Error):
-                self._database.close()
-        else:
-            _release(self._database)
-
-
-def _acquire() -> duckdb.DuckDBPyConnection:
-    _register_cleanup()
-    try:
-        return _SPARE.pop()
-    except IndexError:
-        return duckdb.connect(":memory:")
-
-
-def _release(database: duckdb.DuckDBPyConnection) -> None:
-    if _SPARE:
-        database.close()
-    else:
-        _SPARE.append(database)
-
-
-def _close_spares() -> None:
-    while _SPARE:
-        _SPARE.pop().close()
-
-
-@cache
-def _register_cleanup() -> None:
-    os.register_at_fork(
-        before=_close_spares
-    )  # a child would have the database without the threads that it relies on
-    atexit.register(_close_spares)
 
 
 def back_up(store: Store) -> Path:

@@ -16,13 +16,9 @@ from cotlab.store.log import clock, host_of, may_run, open_log, this_machine, tr
 
 STALE_S = 10.0
 """Without a heartbeat for so long a run counts as interrupted."""
-
-
 SILENT_S = 60.0
 """Without a heartbeat for so long a run of another machine or PID namespace may be resumed: its
 process cannot be tested."""
-
-
 LOADING_S = 600.0
 """A process that claimed a run may take so long to load its model before its first heartbeat."""
 
@@ -180,12 +176,8 @@ def _progress(state: str) -> Progress:
 
 LEASE_S = 120.0
 """How long an item is kept for a rater who looks at it."""
-
-
 ItemKey = tuple[str, str]
 """Run and item."""
-
-
 _NO_ITEM: ItemKey = ("", "")
 """Held by a rater for whom nothing is left, so that others see that somebody waits."""
 

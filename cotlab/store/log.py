@@ -16,12 +16,8 @@ from uuid import uuid4
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 
 PATIENCE_S = 30.0
-
-
 COUNTED = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
 """What is summed over a run's calls; ``uncounted`` replies came without a number of tokens."""
-
-
 _STEPS = (
     (
         (

@@ -26,15 +26,11 @@ from cotlab.store.overshoots import Overshoot, read_overshoots
 
 _SILENT_S = 30.0
 """A run that has not beaten for so long waits for no reply any more."""
-
-
 _ADD_TO_SPENDS = (
     "UPDATE spends SET paid = paid + ?, reserved = reserved - ?, "
     + ", ".join(f"{name} = {name} + ?" for name in COUNTED[1:])
     + " WHERE run = ?"
 )
-
-
 _KEEP_FIRST = (
     "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET request ="
     " excluded.request, response = excluded.response, redacted = excluded.redacted, at ="

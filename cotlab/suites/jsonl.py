@@ -32,16 +32,12 @@ from cotlab.suites.strict_json import (
 __all__ = ["file_sha256", "load_suite", "parse_suite", "write_suite"]
 
 Chain = Literal["reference", "own"]
-
-
 Convert = Callable[[dict[str, Any], int, Report], Item]
 """Makes the item of (object, how many objects came before it); the item is used only if nothing was
 reported."""
 
 FIELDS = frozenset({"item_id", "prompt", "reference_cot", "ground_truth"})
 """Keys of a line that are not meta."""
-
-
 MAX_ERRORS = 10_000  # kept with their place; more of them are only counted
 
 

@@ -15,19 +15,11 @@ from cotlab.suites.shipped import printable, unusable_file
 
 Report = Callable[[str, str], None]
 """Takes (field, message) of one defect."""
-
-
 MAX_LINE_BYTES = 4 * 2**20
-
-
 MAX_DEPTH = 64  # of lists and objects within one line
-
-
 RAW = 200  # characters of a defective line that its error shows
 
 _BAD_TEXT = re.compile(r"[\ud800-\udfff\x00]")
-
-
 _MARKS = (
     (b"\xff\xfe\x00\x00", "UTF-32"),
     (b"\x00\x00\xfe\xff", "UTF-32"),
@@ -36,8 +28,6 @@ _MARKS = (
     (b"{\x00", "UTF-16"),
     (b"\x00{", "UTF-16"),
 )
-
-
 _DOCUMENT = "looks like one JSON document over several lines; write one object a line"
 
 

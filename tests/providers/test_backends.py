@@ -109,8 +109,6 @@ KINDS: dict[str, Any] = {
         )
     ),
 }
-
-
 ALWAYS = ("llama", "qwen3", "gpt2")
 """The kinds of every test run; the others in ``make soak``."""
 

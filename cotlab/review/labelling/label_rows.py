@@ -34,23 +34,11 @@ FIELDS = (
     "at",
     "queue_kind",
 )
-
-
 NEEDED = ("run", "item_id", "rater")
-
-
 FORMATS = ("jsonl", "csv")
-
-
 ORIGINS = ("page", "import", "undo")
-
-
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

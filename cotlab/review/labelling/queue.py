@@ -18,11 +18,7 @@ from cotlab.store.live import ItemKey, Leases
 
 KINDS = ("label", "adjudication", "flagged", "audit")
 """What a queue is for. The labels of an adjudication settle what raters disagree on."""
-
-
 GOLD_VERDICTS = ("acceptable", "not_acceptable")
-
-
 _UNLIMITED = 10**9
 
 

@@ -17,12 +17,8 @@ from cotlab.store.database import Store
 
 TIE, UNSURE, NO_SCORES = "raters are tied", "nobody is sure", "the run has no scores of the item"
 """Why an item that was labelled has no target, or none that anything can be learned from."""
-
-
 SETTLES = "adjudication"
 """The kind of queue whose labels decide, and that is answered in view of what raters said."""
-
-
 _ITEM = ["run", "item_id"]
 
 

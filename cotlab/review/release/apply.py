@@ -30,23 +30,15 @@ from cotlab.store.calibrators import (
 from cotlab.store.database import Store
 
 NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
-
-
 COMPOSED = (
     "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels"
     " of such a run too"
 )
-
-
 WHOSE = {"reference": "the suite's reference chains", "own": "the model's own chains"}
-
-
 CHAINED = (
     "r_raw is of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a"
     " run too"
 )
-
-
 OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
 
 

@@ -28,8 +28,6 @@ from cotlab.store.database import Store
 KS, PSI, ALPHA, PERMUTATIONS, SEED = 0.2, 0.2, 0.05, 1999, 42
 """What is looked for where nobody says otherwise: a distance that matters, a risk of a false alert,
 and how it is measured."""
-
-
 MEASURES = ("psi", "ks")
 
 

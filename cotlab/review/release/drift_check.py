@@ -17,8 +17,6 @@ from cotlab.store.calibrators import add_drift_check
 from cotlab.store.database import Store
 
 REFIT = "cotlab calibrate"
-
-
 _NESTED = ("features", "joint", "at", "quality")
 
 

@@ -23,15 +23,9 @@ EXTRA_FEATURES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
 }
 """Numbers beside the composite's features, where the run measured them; a step's is averaged over
 the item's chain."""
-
-
 COMPOSITE_COLUMNS = {"r_raw": "r_raw", "weight": "weight_defined", "correct": "answer_correct"}
-
-
 NUMBERS = (*COMPOSITE_COLUMNS, *FEATURES, *EXTRA_FEATURES)
 """Every column of numbers that ``feature_table`` has."""
-
-
 NO_COMPOSITE = "the run has no composite: measure it with --profile phase3"
 
 
@@ -145,14 +139,10 @@ UNLABELLED = (
     "of this item {defined} are defined, and the calibrator's labelled items have {labelled}: label"
     " items like this one and fit a calibrator on them too"
 )
-
-
 UNKNOWN = (
     "which parts the labelled items of calibrator {version} have cannot be known any more: fit one"
     " anew with cotlab calibrate RUN"
 )
-
-
 _MOST = 3
 """So many sets of parts are named in a reason; the others are counted."""
 

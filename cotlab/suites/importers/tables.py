@@ -16,11 +16,7 @@ from cotlab.core.types import Item, Step
 from cotlab.suites.shipped import open_suite_file, printable
 
 MAX_BYTES = 64 * 2**20
-
-
 MAX_RESPONSES = 1_000_000
-
-
 BREAKDOWN = (
     "model",
     "hint_type",
@@ -30,8 +26,6 @@ BREAKDOWN = (
     "judge_unfaithful",
     "total",
 )
-
-
 CONFUSION = (
     "hint_type",
     "total",
@@ -40,8 +34,6 @@ CONFUSION = (
     "sonnet_only_faithful",
     "both_unfaithful",
 )
-
-
 RATINGS = (
     "ID",
     "Question",
@@ -56,8 +48,6 @@ RATINGS = (
     "model",
     "rating",
 )
-
-
 LEVELS = (
     "not supportive at all",
     "slightly supportive",
@@ -66,21 +56,13 @@ LEVELS = (
     "fully supportive",
 )
 """A rating's words, from 0 to 4."""
-
-
 Kind = Literal["breakdown", "confusion", "ratings"]
-
-
 KINDS: Mapping[Kind, tuple[str, ...]] = {
     "breakdown": BREAKDOWN,
     "confusion": CONFUSION,
     "ratings": RATINGS,
 }
-
-
 _ALL = "OVERALL"
-
-
 SEVERAL = "all models"
 
 
