@@ -1,4 +1,4 @@
-"""The one way into the store's DuckDB file: open for milliseconds, retry while another process holds it, close."""
+"""The store's DuckDB file: opened for milliseconds, with retries while another process holds it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from cotlab.store.attach import Attached
 from cotlab.store.migrations import is_current, migrate
 
 PATIENCE_S = 30.0
+"""Seconds to wait for another process before StoreBusy."""
 _LOCKS: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
 _OPEN: dict[str, Attached] = {}
 """Files that are open now, each by the thread that holds its lock."""
@@ -32,7 +33,9 @@ def store_folder() -> Path:
 
 
 class Store:
-    """The store in ``folder``: ``cotlab.duckdb`` and, beside it, ``log.sqlite`` (see ``cotlab.store.responses``).
+    """The store in ``folder``.
+
+    It holds ``cotlab.duckdb`` and ``log.sqlite`` (see ``cotlab.store.responses``).
 
     Raises
     ------
@@ -51,15 +54,17 @@ class Store:
 
     @property
     def path(self) -> Path:
+        """Return the path of the DuckDB file."""
         return self.folder / "cotlab.duckdb"
 
     @property
     def log_path(self) -> Path:
+        """Return the path of the SQLite file."""
         return self.folder / "log.sqlite"
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A read-only connection for the time of the block."""
+        """Open a read-only connection for the block."""
         with _LOCKS[str(self.path)]:
             if self.path.exists():
                 with self._opened(read_only=True) as connection:
@@ -68,13 +73,13 @@ class Store:
                         yield connection
                         return
             with self.writing():
-                pass  # makes the file, or brings an older one to the current schema
+                pass  # makes the file, or migrates an older one
             with self._opened(read_only=True) as connection:
                 yield connection
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection in one transaction: committed at the end of the block, rolled back if it raises."""
+        """Open a connection in one transaction for the block, rolled back if it raises."""
         with _LOCKS[str(self.path)]:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -93,9 +98,8 @@ class Store:
                     try:
                         yield connection
                     except BaseException:
-                        with suppress(
-                            duckdb.Error
-                        ):  # an error in the database may have ended the transaction already
+                        # An error in the database may have ended the transaction already.
+                        with suppress(duckdb.Error):
                             connection.rollback()
                         raise
                     _commit(connection)
@@ -105,12 +109,12 @@ class Store:
                     ) from error
 
     def _make(self) -> None:
-        """Make the file elsewhere and move it here whole: a process killed meanwhile leaves none that cannot be opened."""
+        """Make the file under another name and move it, so that a killed process leaves no part."""
         new = self.folder / f".{self.path.name}.{os.getpid()}-{threading.get_ident()}"
         try:
             with closing(Attached(new, read_only=False)) as file:
                 migrate(file.connection)
-                file.connection.execute("CHECKPOINT cotlab")  # all of it is in this one file
+                file.connection.execute("CHECKPOINT cotlab")  # moves all of it into this file
             with suppress(FileExistsError):
                 os.link(new, self.path)
         except (duckdb.Error, OSError) as error:
@@ -122,7 +126,11 @@ class Store:
 
     @contextmanager
     def _opened(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection to the file; in a block that has it open in the same way already, another one to the same opening."""
+        """Open a connection to the file.
+
+        In a block that has it open in the same mode already, another connection to the same
+        opening.
+        """
         outer = _OPEN.get(str(self.path))
         if outer is not None:
             if outer.read_only != read_only:
@@ -152,6 +160,7 @@ class Store:
                         f"{self.path}: cannot be opened: {_first_line(error)}"
                     ) from error
                 if waited > self.patience_s:
+                    # Conflicting lock is held in /usr/bin/python3 (PID 42) by user me. See …
                     holder = re.search(r"held in (.+?)(?:\.? See|$)", str(error), re.DOTALL)
                     raise StoreBusy(
                         waited, holder.group(1).strip() if holder else "another process"
@@ -165,7 +174,7 @@ class Store:
 def _commit(connection: duckdb.DuckDBPyConnection) -> None:
     try:
         connection.commit()
-    except duckdb.Error as error:  # a full disk is told as an error of the transaction
+    except duckdb.Error as error:  # a full disk is reported as an error of the transaction
         raise duckdb.IOException(str(error)) from error
 
 
@@ -174,7 +183,10 @@ def _first_line(error: duckdb.Error) -> str:
 
 
 def back_up(store: Store) -> Path:
-    """Copy database and response log into a new folder under ``backups`` and return it. Writers wait meanwhile."""
+    """Copy database and response log into a new folder under ``backups`` and return it.
+
+    Writers wait meanwhile.
+    """
     folder = store.folder / "backups" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

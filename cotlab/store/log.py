@@ -1,4 +1,4 @@
-"""The response log's file (SQLite, WAL): its schema, its transactions, its clock and the processes that write to it."""
+"""The file of the response log (SQLite, WAL): schema, transactions, clock, and its writers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from uuid import uuid4
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 
 PATIENCE_S = 30.0
+"""Seconds to wait for another process before StoreBusy."""
 COUNTED = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
-"""What is summed over a run's calls; ``uncounted`` replies came without a number of tokens."""
+"""Columns that sum over a run's calls; ``uncounted`` replies came without a number of tokens."""
 _STEPS = (
     (
         (
@@ -77,11 +78,11 @@ _STEPS = (
         "ALTER TABLE live ADD COLUMN silent_s REAL NOT NULL DEFAULT 60",
     ),
 )
-"""The file's schema as ordered steps; PRAGMA user_version says how many it has."""
+"""The file's schema as ordered steps; PRAGMA user_version holds how many it has."""
 
 
 def open_log(path: Path) -> sqlite3.Connection:
-    """Open the log's file, made or brought to the current schema where needed; commits survive a killed process."""
+    """Open the log's file, made or migrated where needed; commits survive a killed process."""
     connection = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +103,21 @@ def open_log(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, what: str) -> Iterator[sqlite3.Connection]:
-    """One commit of this process alone; nothing of it stays if the block raises. ``what`` cannot be written where it fails."""
+    """Run the block in one transaction, rolled back if it raises.
+
+    Parameters
+    ----------
+    connection : Connection
+    what : str
+        What is written, for messages.
+
+    Raises
+    ------
+    StoreBusy
+        If another process writes for longer than ``PATIENCE_S``.
+    StoreError
+        If it cannot be written.
+    """
     try:
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -121,14 +136,14 @@ def transaction(connection: sqlite3.Connection, what: str) -> Iterator[sqlite3.C
 
 
 def clock(connection: sqlite3.Connection) -> float:
-    """Return the log's own time in seconds since 1970: every heartbeat is written and judged by it."""
+    """Return the log's time in seconds since 1970, by which heartbeats are written and judged."""
     return float(
         connection.execute("SELECT (julianday('now') - 2440587.5) * 86400.0").fetchone()[0]
     )
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """The switch ignores SQLite's own patience: two processes that make the file at once need this one."""
+    """Switch to WAL, with retries of our own as SQLite's timeout does not cover the switch."""
     for wait in (0.01, 0.05, 0.2, 1.0, 3.0, None):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -162,11 +177,12 @@ def _version(connection: sqlite3.Connection) -> int:
 
 @cache
 def this_machine() -> str:
-    """Return where the process numbers of this process count, as ``HOST/BOOT/NAMESPACE``.
+    """Return where the process ids of this process count, as ``HOST/BOOT/NAMESPACE``.
 
-    Where Linux does not show the boot or the namespace, the text is unlike that of any other
-    process, so that nobody takes a number from there for one of their own. Other systems have no
-    PID namespaces: the host is enough.
+    Where Linux does not show the boot or the namespace, the text is unique to this process, so that
+    no
+    process id is mistaken for one of another. Other systems have no PID namespaces: the host is
+    enough.
     """
     host = platform.node()
     if sys.platform != "linux":
@@ -179,12 +195,12 @@ def this_machine() -> str:
 
 
 def host_of(machine: str | None) -> str:
-    """Return the host's name in a text of ``this_machine``; "another machine" where an older version wrote none."""
+    """Return the host of a text of ``this_machine``; older versions wrote none."""
     return (machine or "").partition("/")[0] or "another machine"
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process of this number runs on this machine; one that ended and was not waited for does not."""
+    """Return whether a process runs on this machine; a zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -209,9 +225,8 @@ def may_run(machine: str | None, pid: int, age_s: float, silent_s: float) -> boo
         Time since the row was written, by the log's clock. Below zero if the clock was set back
         since.
     silent_s : float, seconds
-        A process that writes counts as gone after so long without a word. Elsewhere the time alone
-        decides, in both directions: a time that lies further ahead is of a clock that was set back,
-        and no word of a process that runs now.
+        Time without a heartbeat after which a process counts as gone. On another machine the time
+        alone decides, in both directions: a time far ahead is of a clock that was set back.
     """
     if machine == this_machine():
         return age_s < silent_s and is_alive(pid)

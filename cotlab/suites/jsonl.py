@@ -1,8 +1,7 @@
 """Suites as JSONL, one item a line, with errors that name path, line and field.
 
-A line is ``{"item_id", "prompt", "reference_cot": [{"index", "text"}], "ground_truth"}``. Nobody
-vouches for a file, so lines, nesting, numbers and text are bounded before they are used, and all
-defects of a file are told at once.
+A line is ``{"item_id", "prompt", "reference_cot": [{"index", "text"}], "ground_truth"}``. Files are
+untrusted: all defects of one are reported at once (see ``strict_json``).
 """
 
 from __future__ import annotations
@@ -32,13 +31,15 @@ from cotlab.suites.strict_json import (
 __all__ = ["file_sha256", "load_suite", "parse_suite", "write_suite"]
 
 Chain = Literal["reference", "own"]
+"""Where an item's chain comes from: the suite, or the model."""
 Convert = Callable[[dict[str, Any], int, Report], Item]
-"""Makes the item of (object, how many objects came before it); the item is used only if nothing was
+"""Makes the item of (object, number of objects before it); the item is used only if nothing was
 reported."""
 
 FIELDS = frozenset({"item_id", "prompt", "reference_cot", "ground_truth"})
 """Keys of a line that are not meta."""
-MAX_ERRORS = 10_000  # kept with their place; more of them are only counted
+MAX_ERRORS = 10_000
+"""Defects that are listed; further ones are only counted."""
 
 
 def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "reference") -> Suite:
@@ -53,7 +54,7 @@ def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "re
     path : str or Path
         A regular file; the suite is named after its stem.
     good_lines : bool
-        Leave out defective lines instead of refusing the file, as long as one line is good.
+        Leave out defective lines instead of rejecting the file, as long as one line is good.
     chain : {"reference", "own"}
         With "own" the chain comes from the model, and ``reference_cot`` may be absent or null
         (``steps`` is then empty).
@@ -66,7 +67,7 @@ def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "re
     Raises
     ------
     SuiteErrors
-        Every defect of the file in line order, and the count of good lines beside them.
+        Every defect of the file in line order, with the number of good lines.
     """
     with open_suite_file(path) as stream:
         items = collect(stream, str(path), partial(_item, chain=chain), good_lines=good_lines)
@@ -76,23 +77,25 @@ def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "re
 def parse_suite(
     data: bytes, name: str, *, good_lines: bool = False, chain: Chain = "reference"
 ) -> Suite:
-    """Read a suite from bytes, an upload for example; in all else as `load_suite`.
+    """Read a suite from bytes, an upload for example; otherwise as `load_suite`.
 
     Parameters
     ----------
     data : bytes
     name : str
         The file name that errors show; without ``.jsonl`` it names the suite.
+    good_lines, chain
+        As `load_suite`.
     """
     items = collect(io.BytesIO(data), name, partial(_item, chain=chain), good_lines=good_lines)
     return Suite.of(name.removesuffix(".jsonl"), items)
 
 
 def write_suite(suite: Suite, path: str | Path) -> None:
-    """Write a suite as JSONL that reads back with the same items; an existing file is replaced as a whole.
+    """Write a suite as JSONL that reads back with the same items.
 
-    Items without steps are written with ``reference_cot`` null, which reads back with
-    ``chain="own"``.
+    An existing file is replaced as a whole. Items without steps are written with ``reference_cot``
+    null, which reads back with ``chain="own"``.
 
     Raises
     ------
@@ -124,7 +127,13 @@ def write_suite(suite: Suite, path: str | Path) -> None:
 
 
 def collect(stream: BinaryIO, path: str, convert: Convert, *, good_lines: bool) -> tuple[Item, ...]:
-    """The items of all lines; SuiteErrors if a line is defective and not ``good_lines``, or if no line is good."""
+    """Return the items of all lines.
+
+    Raises
+    ------
+    SuiteErrors
+        If a line is defective and not ``good_lines``, or if no line is good.
+    """
     path = printable(path)
     items: list[Item] = []
     errors: list[SuiteError] = []
@@ -166,7 +175,7 @@ def _add_defect(defects: list[tuple[str, str]], prefix: str, field: str, message
 
 
 def _item(record: dict[str, Any], _: int, report: Report, *, chain: Chain) -> Item:
-    """The item of one line; what is wrong goes to ``report``."""
+    """Return the item of one line; defects go to ``report``."""
     for field in ("item_id", "prompt", "ground_truth"):
         if field not in record:
             report(
@@ -244,7 +253,13 @@ def _check_step(i: int, step: object, report: Report) -> None:
 
 
 def _line(item: Item) -> bytes:
-    """The line of one item, without its end; ValueError where meta could not be told apart from the format's fields."""
+    """Return the line of one item, without its end.
+
+    Raises
+    ------
+    ValueError
+        If a meta key is a field of the format, or a value is no JSON.
+    """
     record: dict[str, Any] = {
         "item_id": item.id,
         "prompt": item.question,

@@ -1,4 +1,4 @@
-"""Strict JSON of files that nobody vouches for: bounded lines, and every defect with its line and field."""
+"""Strict JSON of untrusted files: bounded lines, and every defect with its line and field."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from cotlab.suites.shipped import printable, unusable_file
 Report = Callable[[str, str], None]
 """Takes (field, message) of one defect."""
 MAX_LINE_BYTES = 4 * 2**20
-MAX_DEPTH = 64  # of lists and objects within one line
-RAW = 200  # characters of a defective line that its error shows
+MAX_DEPTH = 64
+"""Nesting of lists and objects within one line."""
+RAW = 200
+"""Characters of a defective line that its error shows."""
 
 _BAD_TEXT = re.compile(r"[\ud800-\udfff\x00]")
+"""Half of a character (a lone surrogate like \\ud83d), or NUL."""
 _MARKS = (
     (b"\xff\xfe\x00\x00", "UTF-32"),
     (b"\x00\x00\xfe\xff", "UTF-32"),
@@ -28,20 +31,31 @@ _MARKS = (
     (b"{\x00", "UTF-16"),
     (b"\x00{", "UTF-16"),
 )
+"""Beginnings of files in other encodings."""
 _DOCUMENT = "looks like one JSON document over several lines; write one object a line"
 
 
 class ParsedLine(NamedTuple):
-    """One line that is not blank: its object, or why there is none. ``line`` counts from 1."""
+    """One line that is not blank."""
 
     line: int
+    """Its number, from 1."""
     value: dict[str, Any] | None
+    """Its object; None where it has defects."""
     defects: list[tuple[str, str]]
+    """(field, message) of each defect."""
     data: bytes
+    """Its bytes."""
 
 
 def read_objects(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
-    """One `Found` for each line that is not blank; SuiteErrors at once for a file that is no JSONL in UTF-8 at all."""
+    """Yield each line that is not blank.
+
+    Raises
+    ------
+    SuiteErrors
+        At once, if the file is not JSONL in UTF-8 at all.
+    """
     n = broken_off = 0
     for line, offset, data, size in _read_lines(stream, path):
         value, fault = None, ""
@@ -78,7 +92,7 @@ def read_objects(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
 
 
 def _read_lines(stream: BinaryIO, path: str) -> Iterator[tuple[int, int, bytes, int]]:
-    """(number from 1, byte offset, bytes, size in bytes) of each line; of one that is too long only the start is held."""
+    """Yield (number from 1, byte offset, bytes, size) of each line, too long ones cut."""
     number = offset = 0
     while data := stream.readline(MAX_LINE_BYTES + 2):
         number, size = number + 1, len(data)
@@ -105,9 +119,10 @@ def _read_lines(stream: BinaryIO, path: str) -> Iterator[tuple[int, int, bytes, 
 
 
 class Bad(NamedTuple):
-    """Stands in a parsed value where the text says something that no suite may hold."""
+    """Stands in a parsed value for something that no suite may hold."""
 
     message: str
+    """What it is."""
 
 
 class NotJSON(ValueError):
@@ -119,7 +134,15 @@ class NotJSON(ValueError):
 
 
 def parse_json(text: str) -> Any:
-    """The value of strict JSON, else NotJSON. A `Bad` stands for NaN, a number beyond a float and a key given twice."""
+    """Parse strict JSON.
+
+    A `Bad` stands for NaN, a number beyond a float and a repeated key.
+
+    Raises
+    ------
+    NotJSON
+        If the text is no JSON.
+    """
     if "\x00" in text:
         raise NotJSON(f"holds a NUL byte at column {text.index(chr(0)) + 1}; is this a text file?")
     try:
@@ -136,7 +159,7 @@ def parse_json(text: str) -> Any:
 
 
 def json_defects(value: object, field: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """(field, message) of every `Bad`, of text that is no valid Unicode, and of what lies deeper than MAX_DEPTH."""
+    """Yield (field, message) of every `Bad`, invalid text, and value deeper than MAX_DEPTH."""
     if isinstance(value, str):
         if fault := text_fault(value):
             yield field, fault
@@ -151,7 +174,7 @@ def json_defects(value: object, field: str = "", depth: int = 0) -> Iterator[tup
     elif isinstance(value, dict):
         for key, part in value.items():
             if isinstance(part, str) and not _BAD_TEXT.search(part) and not _BAD_TEXT.search(key):
-                continue  # nearly every pair of a suite: spares it the slow rest
+                continue  # nearly every pair of a suite: skips the slow checks
             inner = f"{field}.{printable(key, 60)}" if field else printable(key, 60)
             if fault := text_fault(key):
                 yield inner, f"the key {fault}"
@@ -159,7 +182,7 @@ def json_defects(value: object, field: str = "", depth: int = 0) -> Iterator[tup
 
 
 def text_fault(text: str) -> str | None:
-    """Why ``text`` cannot be stored and sent as text, or None."""
+    """Return why ``text`` cannot be stored and sent as text, or None."""
     if not (bad := _BAD_TEXT.search(text)):
         return None
     what = (
@@ -171,7 +194,7 @@ def text_fault(text: str) -> str | None:
 
 
 def describe_json(value: object) -> str:
-    """What a JSON value is, in words."""
+    """Return what a JSON value is, in words."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, int | float):
@@ -182,7 +205,10 @@ def describe_json(value: object) -> str:
 
 
 def check_id(value: object, field: str, report: Report) -> str:
-    """``value`` as an item id, stripped; "" after a report if it is not one line of printable text."""
+    """Return ``value`` as an item id, stripped; report it and return "" if it is none.
+
+    An id is one line of printable text.
+    """
     text = check_text(value, field, report, 'a string, e.g. "gsm8k-0001"').strip()
     if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text):
         report(
@@ -195,7 +221,7 @@ def check_id(value: object, field: str, report: Report) -> str:
 
 
 def check_text(value: object, field: str, report: Report, expected: str) -> str:
-    """``value`` if it is text with something in it, else "" after a report."""
+    """Return ``value`` if it is text that is not blank, else report it and return ""."""
     if not isinstance(value, str):
         report(field, f"must be {expected}; found {describe_json(value)}")
     elif not value.strip():
@@ -209,7 +235,7 @@ def check_text(value: object, field: str, report: Report, expected: str) -> str:
 
 
 def check_answer(value: object, field: str, report: Report) -> str | None:
-    """``value`` as an answer: text, or None for null; None after a report if it is neither."""
+    """Return ``value`` as an answer: text, or None for null and after a report."""
     return (
         None
         if value is None
