@@ -19,7 +19,7 @@ from cotlab.providers.capabilities import Family, family_of, supported_params
 from cotlab.providers.keys import key_for
 
 ERRORS = (anthropic.AnthropicError, *wire.CONNECTION_ERRORS)
-"""What a call through the SDK may raise, bugs of our own aside."""
+"""Exceptions that a call through the SDK may raise."""
 DEFAULT_URL = "https://api.anthropic.com"
 CLOCK_SKEW = timedelta(minutes=2)
 """How far the vendor's clock may be behind ours."""

@@ -103,7 +103,7 @@ _REASONING = replace(
 _OPENAI = (
     # gpt-4o-mini, chatgpt-4o-latest, gpt-5-chat-latest
     (r"gpt-(3\.5|4)|chatgpt-4|gpt-5-chat", _CHAT),
-    # gpt-5.1-2025-11-13, gpt-5.4-mini. These reason only when told to, and accept temperature and
+    # gpt-5.1-2025-11-13, gpt-5.4-mini. These reason only on request, and accept temperature and
     # logprobs only while they do not ("parameter compatibility").
     (
         r"gpt-5\.[124](-mini|-nano)?(-\d{4}-\d\d-\d\d)?(:|$)",

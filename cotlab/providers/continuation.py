@@ -41,7 +41,7 @@ def check_continuation(request: Complete, sample: int) -> Check:
     """Find out how a server treats the prefix of ``request``, by two small requests, four at most.
 
     The model's own greedy reply is cut in two and its beginning given back as a prefix. A server
-    that continues returns the rest, whatever the model knows: no wording of ours and no right
+    that continues returns the rest, whatever the model knows: no prompt of ours and no right
     answer is involved. A server that starts a new turn returns the beginning again, or something
     else. One that echoes returns the prefix and more, which is longer than the reply's limit
     allows.
@@ -49,10 +49,10 @@ def check_continuation(request: Complete, sample: int) -> Check:
     Parameters
     ----------
     request : Complete
-        The first request with a prefix: its messages are asked.
+        The first request with a prefix; its messages are sent.
     sample : int
-        Makes the requests of each check their own, so that no reply of an earlier server is taken
-        for this one's.
+        Distinguishes the requests of each check, so that no reply of an earlier server is
+        reused.
 
     Returns
     -------

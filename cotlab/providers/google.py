@@ -28,7 +28,7 @@ ERRORS = (
     json.JSONDecodeError,
     *wire.CONNECTION_ERRORS,
 )
-"""What a call through the SDK may raise, bugs of our own aside."""
+"""Exceptions that a call through the SDK may raise."""
 DEFAULT_URL = "https://generativelanguage.googleapis.com"
 _VERSION = "v1beta"
 _REFUSED = (

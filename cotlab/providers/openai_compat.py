@@ -18,7 +18,7 @@ from cotlab.providers.continuation import Check, check_continuation, without_ech
 from cotlab.providers.keys import key_for
 
 ERRORS = (openai.OpenAIError, *wire.CONNECTION_ERRORS)
-"""What a call through the SDK may raise, bugs of our own aside."""
+"""Exceptions that a call through the SDK may raise."""
 _FINISH = {"stop": "stop", "length": "length", "content_filter": "content_filter"}
 _REFUSALS = ("content_filter", "content_policy_violation", "invalid_prompt")
 """Error codes of a 400 that rejects a prompt for its content."""

@@ -24,9 +24,9 @@ WITH given AS (
         SELECT * FROM labels WHERE queue IS NOT NULL
         QUALIFY row_number() OVER (PARTITION BY queue, run, item_id, rater ORDER BY seq DESC) = 1
     ) WHERE NOT withdrawn
-), held AS (
+), state AS (
     SELECT i.queue, i.position, any_value(i.run) AS run, any_value(i.item_id) AS item_id,
-           any_value(i.raters) AS wanted,
+           any_value(i.raters) AS needed,
            count(g.rater) AS have, coalesce(bool_or(g.rater = $rater), false) AS mine
     FROM queue_items i
     LEFT JOIN given g ON g.queue = i.queue AND g.run = i.run AND g.item_id = i.item_id
@@ -53,9 +53,9 @@ def pending_queues(store: Store, rater: str) -> pd.DataFrame:
             f"""
             {_QUEUE_STATE}
             SELECT q.id, q.name, q.kind, q.made_at, count(*)::INTEGER AS n,
-                   count_if(NOT mine AND (wanted = 0 OR have < wanted))::INTEGER AS due,
+                   count_if(NOT mine AND (needed = 0 OR have < needed))::INTEGER AS due,
                    count_if(mine)::INTEGER AS mine
-            FROM queues q JOIN held h ON h.queue = q.id
+            FROM queues q JOIN state s ON s.queue = q.id
             GROUP BY q.id, q.name, q.kind, q.made_at
             HAVING due > 0
             ORDER BY q.made_at DESC, q.id DESC
@@ -77,12 +77,12 @@ def pending_items(store: Store, rater: str) -> pd.DataFrame:
         return connection.execute(
             f"""
             {_QUEUE_STATE}
-            SELECT h.queue, q.kind, h.run, h.item_id,
-                   (SELECT count(*) FROM held o
-                    WHERE o.queue = h.queue AND o.mine)::INTEGER AS labelled
-            FROM held h JOIN queues q ON q.id = h.queue
-            WHERE NOT h.mine AND (h.wanted = 0 OR h.have < h.wanted)
-            ORDER BY h.queue, h.position
+            SELECT s.queue, q.kind, s.run, s.item_id,
+                   (SELECT count(*) FROM state o
+                    WHERE o.queue = s.queue AND o.mine)::INTEGER AS labelled
+            FROM state s JOIN queues q ON q.id = s.queue
+            WHERE NOT s.mine AND (s.needed = 0 OR s.have < s.needed)
+            ORDER BY s.queue, s.position
             """,
             {"rater": rater},
         ).df()

@@ -1,4 +1,4 @@
-"""Labels as files: JSONL or CSV, out of the store and back into it, checked line by line."""
+"""Labels as JSONL or CSV files: export from the store, and import with every defect reported."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 
 _MAX_CLOCK_SKEW = timedelta(days=1)
-"""So far a clock elsewhere may be ahead; what is said to come later than a fit would count as
-labelled after it."""
+"""How far another machine's clock may be ahead; later labels would count as given after a fit."""
 
 
 class LabelErrors(CotlabError):
-    """All defects of a file of labels at once, in line order."""
+    """All defects of a file of labels, in line order."""
 
     def __init__(self, errors: Sequence[LabelError], good: int) -> None:
         self.errors, self.good = tuple(errors), good
@@ -46,25 +45,28 @@ class LabelErrors(CotlabError):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Labels that were ``new``, those that the store ``had`` already, and the defects of lines that were left out."""
+    """Result of an import."""
 
     new: int
+    """Labels that were added."""
     had: int
+    """Labels that the store had already."""
     errors: tuple[LabelError, ...] = ()
+    """Defects of lines that were left out."""
 
 
 def labels_as_text(
     labels: Sequence[Label], form: str = "jsonl", kinds: Mapping[str, str] | None = None
 ) -> str:
-    """Labels as the text of a file; a spreadsheet runs no cell of a CSV as a formula.
+    """Return labels as the text of a file; no CSV cell runs as a formula in a spreadsheet.
 
     Parameters
     ----------
     labels : sequence of Label
     form : one of ``FORMATS``
     kinds : mapping of queue to kind, optional
-        Told with each label of these queues, so that an adjudication is one in the store that
-        imports it too.
+        Written with each label of these queues, so that an adjudication stays one in the store that
+        imports it.
 
     Raises
     ------
@@ -81,29 +83,29 @@ def labels_as_text(
     if form == "jsonl":
         out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return out.getvalue()
-    table = csv.writer(
-        out
-    )  # its own line end, CR LF: with another it would leave a lone CR unquoted
+    # The default line end, CR LF: with another, csv leaves a lone CR unquoted.
+    table = csv.writer(out)
     table.writerow(FIELDS)
     table.writerows([format_cell(row[name]) for name in FIELDS] for row in rows)
     return out.getvalue()
 
 
 def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Imported:
-    """Store the labels of a file, the order of its lines being that in which they were given.
+    """Store the labels of a file, in the order of its lines.
 
     A label that the store has already is not written again, so that importing a file twice adds
-    nothing; a line without an id gets one that is made of what it says. What kind of queue a label
-    is from is kept where the store does not have the queue.
+    nothing; a line without an id gets one that is a digest of its content. The kind of a label's
+    queue is stored where the store does not have the queue.
 
     Parameters
     ----------
+    store : Store
     path : Path
         JSONL, or CSV where the name ends in ``.csv``. Fields: ``FIELDS``; ``NEEDED`` and, unless
-        the label withdraws, ``reasoning`` have to be there. A time has to name its time zone;
-        without one the label was given now.
+        the label withdraws, ``reasoning`` are required. A time has to name its time zone; without
+        one the label was given now.
     good_lines : bool
-        Store the lines without a defect; otherwise nothing is stored where a line has one.
+        Store the lines without a defect; by default nothing is stored where a line has one.
 
     Raises
     ------
@@ -147,13 +149,16 @@ def import_labels(store: Store, path: Path, *, good_lines: bool = False) -> Impo
 
 
 def read_label_file(path: Path) -> tuple[list[tuple[int, Label]], list[LabelError]]:
-    """The labels of a file, each with its line, and the defects of the others; nothing is looked up in a store."""
+    """Return the labels of a file, each with its line, and the defects of the others.
+
+    Nothing is looked up in a store.
+    """
     good, errors = _read(path)
     return [(line, label) for line, label, _ in good], errors
 
 
 def _read(path: Path) -> tuple[list[tuple[int, Label, str | None]], list[LabelError]]:
-    """``read_labels`` with the kind of each label's queue, None where the line does not tell it."""
+    """Return ``read_label_file`` with the kind of each label's queue, None where unnamed."""
     form = "csv" if path.suffix.lower() == ".csv" else "jsonl"
     errors: list[LabelError] = []
     good: list[tuple[int, Label, str | None]] = []
@@ -169,7 +174,7 @@ def _read(path: Path) -> tuple[list[tuple[int, Label, str | None]], list[LabelEr
 def _other_kind(
     label: Label, kind: str | None, kinds: Mapping[str, str | None]
 ) -> RowDefect | None:
-    """What keeps a label out because its queue is of another kind in this store, or in a line before."""
+    """Return the defect of a label whose queue is of another kind in the store, if any."""
     stored_kind = kinds.get(label.queue or "")
     if kind is None or stored_kind is None or kind == stored_kind:
         return None
@@ -181,7 +186,7 @@ def _other_kind(
 def _misfit(
     label: Label, known: Mapping[str, set[str]], existing: Mapping[str, Label]
 ) -> RowDefect | None:
-    """What keeps a label out of this store."""
+    """Return the defect that keeps a label out of this store, if any."""
     if label.run_id not in known:
         return RowDefect("run", f"the store has no run {label.run_id!r}: `cotlab runs` lists them")
     if label.item_id not in known[label.run_id]:

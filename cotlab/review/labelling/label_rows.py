@@ -1,4 +1,4 @@
-"""One label as one row of a JSONL or CSV file, checked field by field."""
+"""Labels as rows of a JSONL or CSV file, validated field by field."""
 
 from __future__ import annotations
 
@@ -34,16 +34,23 @@ FIELDS = (
     "at",
     "queue_kind",
 )
+"""Fields of a row."""
 NEEDED = ("run", "item_id", "rater")
+"""Fields that every row needs."""
 FORMATS = ("jsonl", "csv")
 ORIGINS = ("page", "import", "undo")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""A cell that a spreadsheet would run: =SUM(A1), +1, @now; with quotes before it: '=SUM(A1)."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character: a lone \\ud83d."""
 
 
 class LabelError(CotlabError):
-    """One defect of a file of labels. ``line`` counts from 1; None where the whole file is meant."""
+    """One defect of a file of labels.
+
+    ``line`` counts from 1; it is None for a defect of the file itself.
+    """
 
     def __init__(self, path: str, line: int | None, field: str, message: str) -> None:
         self.path, self.line, self.field, self.message = path, line, field, message
@@ -52,7 +59,7 @@ class LabelError(CotlabError):
 
 
 class RowDefect(Exception):
-    """What is wrong with a line."""
+    """A defect of a line."""
 
     def __init__(self, field: str, message: str) -> None:
         self.field, self.message = field, message
@@ -62,7 +69,7 @@ class RowDefect(Exception):
 def read_rows(
     path: Path, form: str, errors: list[LabelError]
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The number and the fields of each line; a line that cannot be read joins ``errors``."""
+    """Yield the number and fields of each line; unreadable ones are added to ``errors``."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -135,7 +142,10 @@ def _unknown_field(name: str) -> str:
 
 
 def parse_label(row: Mapping[str, Any], seen: Counter[str]) -> Label:
-    """The label that a line says; ``seen`` counts equal lines without an id, the second of which is another label."""
+    """Return the label of a line.
+
+    ``seen`` counts equal lines without an id, the second of which is another label.
+    """
     for name, value in row.items():
         if name not in FIELDS:
             raise RowDefect(name, _unknown_field(name))
@@ -184,7 +194,7 @@ def parse_label(row: Mapping[str, Any], seen: Counter[str]) -> Label:
 
 
 def parse_queue_kind(row: Mapping[str, Any]) -> str | None:
-    """The kind of the queue that a line is from."""
+    """Return the kind of the queue that a line is from, None where it names none."""
     kind = _string(row, "queue_kind") or None
     if kind is not None and kind not in KINDS:
         raise RowDefect("queue_kind", f"{kind!r} is no kind of queue: one of {', '.join(KINDS)}")
@@ -194,6 +204,7 @@ def parse_queue_kind(row: Mapping[str, Any]) -> str | None:
 
 
 def label_record(label: Label) -> dict[str, Any]:
+    """Return a label as the fields of a row."""
     return {
         "id": label.id,
         "run": label.run_id,
@@ -212,7 +223,11 @@ def label_record(label: Label) -> dict[str, Any]:
 
 
 def format_cell(value: Any) -> str:
-    """A cell's text. A quote stands before what a spreadsheet would run, also where one stands there already: it goes again."""
+    """Return the text of a CSV cell.
+
+    A quote is put before what a spreadsheet would run, also where one stands there already, and is
+    removed on reading.
+    """
     if value is None or isinstance(value, bool):
         return "" if value is None else str(value).lower()
     text = " ".join(value) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""A queue asks people for labels, one item at a time: nobody is asked twice, and no two for the place that one can fill."""
+"""Queues of items to label. No rater gets an item twice, and no item gets too many raters."""
 
 from __future__ import annotations
 
@@ -17,38 +17,37 @@ from cotlab.store.labels import EVERYONE, Queued
 from cotlab.store.live import ItemKey, Leases
 
 KINDS = ("label", "adjudication", "flagged", "audit")
-"""What a queue is for. The labels of an adjudication settle what raters disagree on."""
+"""What a queue is for. Labels of an adjudication settle what raters disagree on."""
 GOLD_VERDICTS = ("acceptable", "not_acceptable")
+"""Verdicts that can be expected of a gold item."""
 _UNLIMITED = 10**9
 
 
 class QueueError(CotlabError):
-    """A queue that cannot be made, or a label that has no place in it."""
+    """A queue that cannot be made, or a label that cannot be changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueItem:
-    """An item that is kept for one rater.
-
-    Attributes
-    ----------
-    label_id : str
-        The id of the label that is given of it: the same however often the item is shown, so that
-        it is given once.
-    prefilled : bool or None
-        Whether the answer is right, where the run knows that; None: the rater says it.
-    until : float
-        When the lease ends, in seconds since 1970.
-    """
+    """An item that is leased to one rater."""
 
     queue: str
+    """Id of the queue."""
     kind: str
+    """Kind of the queue."""
     run: str
+    """Id of the run."""
     item_id: str
+    """Id of the item."""
     rater: str
+    """Name of the rater."""
     label_id: str
+    """Id of the label to be given: the same however often the item is displayed, so that it is
+    stored once."""
     prefilled: bool | None
+    """Whether the answer is right, where the run knows that; None: the rater decides."""
     until: float
+    """End of the lease, in seconds since 1970."""
 
     def label(
         self,
@@ -59,7 +58,7 @@ class QueueItem:
         note: str = "",
         flagged: bool = False,
     ) -> Label:
-        """The rater's label of this item, given now."""
+        """Return the rater's label of this item, given now."""
         return Label(
             self.label_id,
             self.run,
@@ -77,16 +76,22 @@ class QueueItem:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a queue is. ``labels`` of ``wanted`` count no more of an item than it wants; ``mine``, ``mine_left`` and
-    ``mine_skipped`` are one rater's items: labelled, still to be asked, left for later."""
+    """How far a queue is, and one rater in it."""
 
     items: int
+    """Items of the queue."""
     complete: int
+    """Items that have all labels they need."""
     labels: int
+    """Labels given, of an item no more than it needs."""
     requested: int
+    """Labels that the items need."""
     mine: int
+    """Items that the rater has labelled."""
     mine_left: int
+    """Items that are left for the rater."""
     mine_skipped: int
+    """Items that the rater left for later."""
 
 
 def make_queue(
@@ -104,22 +109,26 @@ def make_queue(
 
     Parameters
     ----------
-    items : iterable of (run, item id, why it is asked for)
-        In the order in which they are asked for; an item that comes again is left out.
-    raters : int, 1 to ``MOST_RATERS``
-        Labels that an item wants, each from another rater.
+    store : Store
+    name : str
+    items : iterable of (run, item id, reason)
+        In the order of the queue; repeated items are left out.
+    raters : int, 1 to ``MAX_RATERS``
+        Labels that an item needs, each from another rater.
     overlap : float in [0, 1]
-        With it that share of the items, chosen by their hash, wants ``max(raters, 2)`` and the
-        others one; without it every item wants ``raters``.
+        That share of the items, chosen by their hash, needs ``max(raters, 2)`` labels and the
+        others one; 0: every item needs ``raters``.
     gold : mapping of (run, item id) to ``{"reasoning": …, "answer_correct": …}``
-        What is expected of these; each rater is asked for all of them. Those that are not among
-        ``items`` are strewn in.
+        Expected labels; each rater gets all of these items. Those that are not among ``items`` are
+        inserted at random positions.
     kind : one of ``KINDS``
+    by : str
+        Who makes it.
 
     Raises
     ------
     QueueError
-        If there is nothing to ask, or a number or an expected label makes no sense.
+        If the queue would be empty, or a number or an expected label is invalid.
     UnknownName
         If a run or an item is not in the store.
     """
@@ -174,20 +183,22 @@ def next_items(
     skipped: bool = False,
     first: ItemKey | None = None,
 ) -> list[QueueItem]:
-    """The items that are asked of this rater next, each kept for two minutes from now; empty where none is.
+    """Return the next items for this rater, each leased for two minutes; empty at the end.
 
-    An item is offered while labels of others and leases of others leave room. Those that the rater
-    holds come again, in the same order, so that a reload shows the same; where others work on the
-    queue, everybody holds an equal share of the rest.
+    An item is offered while it needs labels beside those given and leased to others. Items that the
+    rater holds come again, in the same order, so that a reload displays the same; where others work
+    on the queue, everybody holds an equal share of the rest.
 
     Parameters
     ----------
-    most : int >= 1
-        So many items at most.
+    store : Store
+    queue, rater : str
+    limit : int, at least 1
+        Most items.
     skipped : bool
-        With it, what the rater left for later comes at the end.
+        Whether items that the rater left for later come at the end.
     first : (run, item id), optional
-        The item to begin with, if it is still asked of this rater.
+        The item to begin with, if it is left for this rater.
 
     Raises
     ------
@@ -205,9 +216,8 @@ def next_items(
         while True:
             open_ = _open_items(listed, given, rater, skipped_items, skipped=skipped)
             leased = leases.claim(queue, rater, list(open_.items()), limit, first=first)
-            with (
-                store.reading() as connection
-            ):  # others may have labelled them, and given them back, since it was looked
+            # Others may have labelled and released these items meanwhile.
+            with store.reading() as connection:
                 given = label_store.labelled_in_queue(connection, queue)
                 counts = label_store.count_label_rows(connection, queue, rater)
                 prefilled = _prefilled(connection, [(entry.run, entry.item_id) for entry in leased])
@@ -230,7 +240,7 @@ def next_items(
 
 
 def progress(store: Store, queue: str, rater: str) -> Progress:
-    """How far a queue is, and one rater in it."""
+    """Return how far a queue is, and one rater in it."""
     with store.reading() as connection:
         require_queue_kind(connection, queue)
         listed, given = (
@@ -259,7 +269,7 @@ def progress(store: Store, queue: str, rater: str) -> Progress:
 
 
 def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
-    """What somebody flagged and did not take back, for ``make_queue(…, kind="flagged")``; of these runs or of all."""
+    """Return flagged items, of these runs or of all, for ``make_queue(…, kind="flagged")``."""
     flagged = label_store.label_table(store)
     flagged = flagged[
         flagged["flagged"].astype(bool) & (flagged["run"].isin(runs) if runs is not None else True)
@@ -271,8 +281,10 @@ def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple
 
 
 def _prefilled(connection: Any, keys: Sequence[ItemKey]) -> dict[ItemKey, bool | None]:
-    """Whether the answer of an item is right, as far as its run knows: by its own score, else by the baseline of ablation;
-    None where neither is there or its draws differ."""
+    """Return whether each answer is right, as far as its run knows.
+
+    By its own score, else by the baseline of the ablation; None without one, or where draws differ.
+    """
     answers: dict[ItemKey, bool | None] = dict.fromkeys(keys)
     for metric in ("baseline_correct", "answer_correct"):
         for key, values in label_store.score_values(connection, keys, metric).items():
@@ -281,7 +293,7 @@ def _prefilled(connection: Any, keys: Sequence[ItemKey]) -> dict[ItemKey, bool |
 
 
 def require_queue_kind(connection: Any, queue: str) -> str:
-    """What a queue is for, one of ``KINDS``; ``UnknownName`` if there is none of this id."""
+    """Return the kind of a queue; ``UnknownName`` if there is none of this id."""
     kind = label_store.queue_kind(connection, queue)
     if kind is None:
         raise UnknownName(
@@ -300,7 +312,7 @@ def _open_items(
     *,
     skipped: bool,
 ) -> dict[ItemKey, int]:
-    """The items that this rater can be asked for, and how many raters each has room for, in the order to be asked in."""
+    """Return the items left for this rater in order, each with the raters it still needs."""
     others: dict[ItemKey, int] = {}
     for run, item, who in given:
         if who != rater:
@@ -318,14 +330,14 @@ def _open_items(
 
 
 def label_id(queue: str, run: str, item: str, rater: str, count: int) -> str:
-    """The id of a rater's next row of an item in a queue, of which ``count`` are written: the same whoever works it out."""
+    """Return the id of a rater's next row of an item, of which ``count`` are written."""
     return digest(["label", queue, run, item, rater, count])[:24]
 
 
 def _labels_per_item(
     name: str, order: list[ItemKey], raters: int, overlap: float
 ) -> dict[ItemKey, int]:
-    """How many labels each item wants."""
+    """Return the number of labels that each item needs."""
     if not overlap:
         return dict.fromkeys(order, raters)
     chosen = sorted(order, key=lambda key: digest(["overlap", name, *key]))[
@@ -335,7 +347,7 @@ def _labels_per_item(
 
 
 def _expected(key: ItemKey, label: Mapping[str, Any]) -> str:
-    """The expected label of a gold item as JSON."""
+    """Return the expected label of a gold item as JSON."""
     unknown = sorted(set(label) - {"reasoning", "answer_correct"})
     if (
         unknown

@@ -1,6 +1,6 @@
-"""What raters do at a screen that holds several items: verdicts, items left for later, labels taken back, in their order.
+"""A rater's actions in a queue: labels, skips and undos, in order.
 
-A screen may tell the same thing twice, or late: each act names what it is of, so that it is done
+A page may send the same action twice, or late: each names what it applies to, so that it is done
 once.
 """
 
@@ -20,17 +20,20 @@ from cotlab.store.live import ItemKey, Leases
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """An item is left for later."""
+    """Leave an item for later."""
 
     run: str
+    """Id of the run."""
     item_id: str
+    """Id of the item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The label ``of`` this id is taken back, if it is the rater's last one."""
+    """Take back a label, if it is the rater's last one."""
 
     of: str
+    """Id of the label."""
 
 
 Action = Label | Skip | Undo
@@ -38,30 +41,24 @@ Action = Label | Skip | Undo
 
 @dataclass
 class ActionResult:
-    """What became of acts.
-
-    Attributes
-    ----------
-    written : int
-        Labels that are new in the store.
-    undone : Label or None
-        The last label that was taken back.
-    refused : list of str
-        For each act that was not done, why, in words.
-    """
+    """What became of the actions."""
 
     written: int = 0
+    """Labels that are new in the store."""
     undone: Label | None = None
+    """The last label that was taken back; None without one."""
     refused: list[str] = field(default_factory=list)
+    """Message for each action that was not done."""
 
 
 def apply_actions(store: Store, queue: str, rater: str, actions: Iterable[Action]) -> ActionResult:
-    """Do what a rater did at the screen, in its order; labels that follow each other are written at once.
+    """Apply a rater's actions in order; consecutive labels are written in one transaction.
 
     A label is written if its id is the one that the item's next label by this rater has
-    (``QueueItem.label_id``, ``Given.correction_id``): so one that is told again is known, and one
-    of an item that was labelled elsewhere meanwhile is refused. What was said is never lost in
-    silence: a label lands after its lease ran out, and where the item has all that it wants.
+    (``QueueItem.label_id``, ``Given.correction_id``): so a repeated one is recognised, and one of
+    an
+    item that was labelled elsewhere meanwhile is refused. No label is lost silently: it is stored
+    after its lease ran out, and where the item has all labels that it needs.
 
     Raises
     ------
@@ -86,7 +83,7 @@ def apply_actions(store: Store, queue: str, rater: str, actions: Iterable[Action
 def _write(
     store: Store, queue: str, rater: str, labels: Sequence[Label], result: ActionResult
 ) -> None:
-    """Write the labels that are new; what was said of an item by another id than its next one is refused."""
+    """Write the labels that are new; refuse those whose id is not the item's next one."""
     with store.writing() as connection:
         require_queue_kind(connection, queue)
         keys = {
@@ -157,23 +154,27 @@ def _label_content(label: Label) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A label that a rater gave in a queue, and the id of the label that would correct it."""
+    """A label that a rater gave in a queue."""
 
     label: Label
+    """The label."""
     correction_id: str
+    """Id of the label that would correct it."""
 
 
 def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Label | None:
-    """Take back the rater's last label in a queue that was not taken back, by a new row; None where there is none.
+    """Take back the rater's last label in a queue, by a new row; None where there is none.
 
-    The new row repeats what the rater had said of the item before, or withdraws. Undoing again
-    takes back the one before.
+    The new row repeats the rater's label of the item before, or withdraws. Undoing again takes back
+    the one before.
 
     Parameters
     ----------
+    store : Store
+    queue, rater : str
     of : str, optional
-        The id of the label that is meant. One that was taken back already, or was never written, is
-        left at that: a repeated call undoes once.
+        The id of the label to take back. One that was taken back already, or was never written, is
+        left: a repeated call undoes once.
 
     Returns
     -------
@@ -183,8 +184,8 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
     Raises
     ------
     QueueError
-        If the label ``of`` holds, but another was given in the queue since; or if the rater
-        labelled the item again elsewhere since: that one has to be corrected where it was given.
+        If the label ``of`` is current, but another was given in the queue since; or if the rater
+        labelled the item again elsewhere since: that one has to be corrected there.
     """
     with store.writing() as connection:
         require_queue_kind(connection, queue)
@@ -222,18 +223,16 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
             withdrawn=True,
         )
         rows = [_as_undo(in_queue[-1] if in_queue else withdrawal, last.id)]
-        if (
-            at and history[at - 1].queue != queue
-        ):  # what was said elsewhere, before this, holds again
+        if at and history[at - 1].queue != queue:  # an earlier label elsewhere is current again
             rows.append(_as_undo(history[at - 1], f"{last.id} elsewhere"))
         label_store.add_labels(connection, rows)
     return last
 
 
 def latest_labels(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
-    """The rater's last labels in a queue that hold, the newest first, as they were given; the first is the next to be undone.
+    """Return the rater's last current labels in a queue, newest first.
 
-    Each can be corrected by a label of its ``correction_id``.
+    The first is the next to be undone. Each can be corrected by a label of its ``correction_id``.
     """
     with store.reading() as connection:
         require_queue_kind(connection, queue)
@@ -264,6 +263,6 @@ def _as_undo(label: Label, of: str) -> Label:
 
 
 def _stack(mine: Sequence[Label]) -> list[Label]:
-    """A rater's labels of a queue that were not taken back, in the order in which they were given."""
+    """Return a rater's labels of a queue that were not taken back, oldest first."""
     ids = {label.id for label in mine}
     return [label for label in mine if label.origin != "undo" and undo_id(label.id) not in ids]

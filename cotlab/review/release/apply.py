@@ -30,25 +30,37 @@ from cotlab.store.calibrators import (
 from cotlab.store.database import Store
 
 NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
+"""Reason of a missing r_cal without a calibrator."""
 COMPOSED = (
     "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels"
     " of such a run too"
 )
+"""Reason of a missing r_cal: r_raw has other components than the labels."""
 WHOSE = {"reference": "the suite's reference chains", "own": "the model's own chains"}
+"""Origin of a chain, in words."""
 CHAINED = (
     "r_raw is of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a"
     " run too"
 )
+"""Reason of a missing r_cal: r_raw is of other chains than the labels."""
 OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
+"""Note on an r_cal beyond the range of the labels."""
 
 
 def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -> pd.DataFrame:
-    """The calibrated probability of each row of a ``feature_table``, by the calibrator in use (or the version asked for).
+    """Return the calibrated probability of each row of a ``feature_table``.
+
+    Parameters
+    ----------
+    store : Store
+    features : DataFrame
+    version : int, optional
+        Version of the calibrator; by default the one in use.
 
     Returns
     -------
     DataFrame, index of ``features``
-        ``r_raw`` (weighed again where the calibrator has weights) and ``r_cal`` in [0, 1], NaN
+        ``r_raw`` (recomputed where the calibrator has weights) and ``r_cal`` in [0, 1], NaN
         where there is none; ``why``: the reason where r_cal is missing, what a reader must know
         where not, or ""; ``outside`` (bool): r_raw lies beyond the range of the labels;
         ``calibrator``: the version (None without one).
@@ -62,10 +74,11 @@ def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -
 
 
 def version_of(store: Store, version: int | None = None) -> dict[str, Any] | None:
-    """The version in use (None without one), or the one asked for, as ``cotlab.store.calibrators`` gives it.
+    """Return the version in use (None without one), or ``version``.
 
-    Where its report was kept without ``defined_parts``, they are those of the labels that it was
-    fitted on, if these are still there: the digest says so. UnknownName if there is no such
+    Where its report was stored without ``defined_parts``, they are computed from the labels that it
+    was
+    fitted on, if the digest shows that these are unchanged. UnknownName if there is no such
     version.
     """
     row = current_calibrator(store) if version is None else calibrator(store, version)
@@ -78,12 +91,10 @@ def version_of(store: Store, version: int | None = None) -> dict[str, Any] | Non
 
 
 def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
-    """The labelled items that a version was fitted on; None where they have changed or are gone since."""
+    """Return the labelled items that a version was fitted on; None where they have changed."""
     report = row["report"] or {}
-    for until in (
-        row["made_at"],
-        None,
-    ):  # labels may bear a later time than the fit that has seen them
+    # Imported labels may have a later time than the fit that used them.
+    for until in (row["made_at"], None):
         try:
             table, _ = usable_labels(labelled(store, report.get("runs", []), until=until))
         except UnknownName:
@@ -106,7 +117,7 @@ def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
 
 
 def apply_calibrator(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
-    """``r_cal`` by a calibrator's row as ``version_of`` gives it; by none where it is None."""
+    """Return ``r_cal`` by a calibrator of ``version_of``; by none where it is None."""
     ok = (features["status"] == "ok").to_numpy()
     stored = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
     raw = stored
@@ -182,7 +193,7 @@ def apply_calibrator(row: Mapping[str, Any] | None, features: pd.DataFrame) -> p
 
 
 def _mismatch_reasons(features: pd.DataFrame, report: Mapping[str, Any]) -> list[str]:
-    """Why a calibrator of this report does not speak of each r_raw, which is another kind of score; "" where it does."""
+    """Return why a calibrator does not apply to each r_raw; "" where it does."""
     seen, chains = report.get("parts") or [], report.get("chains") or []
     out = []
     for components, chain in zip(
@@ -208,12 +219,12 @@ def _mismatch_reasons(features: pd.DataFrame, report: Mapping[str, Any]) -> list
 
 
 def text_column(table: pd.DataFrame, name: str) -> list[str]:
-    """A column of words; "" in each row where the table does not have it."""
+    """Return a column of text; "" in each row where the table does not have it."""
     return [str(value) for value in table[name]] if name in table else [""] * len(table)
 
 
 def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
-    """SHA-256 of what a calibrator saw: the sorted (run, item, target, r_raw) of its labels."""
+    """Return the SHA-256 of the sorted (run, item, target, r_raw) of labels."""
     rows = zip(labels["run"], labels["item_id"], labels["target"], scores, strict=True)
     return digest(
         sorted(
@@ -223,7 +234,7 @@ def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
 
 
 def usable_labels(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Labels with a target and an r_raw, and how many were left out for which reason."""
+    """Return labels with a target and an r_raw, and the number left out by reason."""
     known = labels["target"].notna().to_numpy()
     scored = ((labels["status"] == "ok") & labels["r_raw"].notna()).to_numpy()
     left_out = dict(labels.attrs.get("left_out", {}))
@@ -235,4 +246,5 @@ def usable_labels(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
 
 
 def example_means(components: Floats) -> Floats:
+    """Return the weighted means of components by the example weights."""
     return weighted_means(components, WEIGHTS)

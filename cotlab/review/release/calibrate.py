@@ -1,4 +1,4 @@
-"""Fit the map from r_raw to a probability on the labels that people gave, keep it as a version, and apply the one in use."""
+"""Fit a calibrator on people's labels, store it as a version and put it into use."""
 
 from __future__ import annotations
 
@@ -42,45 +42,36 @@ from cotlab.store.database import Store
 
 WEIGHTINGS = ("example", "tuned", COMBINED)
 """What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured
-features in one."""
+features combined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What ``calibrate`` found.
-
-    Attributes
-    ----------
-    version : int or None
-        The version that is in use now; None after a dry run.
-    calibrator : Calibrator
-        The map for all items without one of their own domain.
-    domains : mapping of domain to Calibrator
-    weights : mapping of part to weight, or None
-        Tuned weights, where they were asked for; None where each run's own r_raw is used.
-    choice : Choice
-        All methods side by side, over all domains.
-    tuned : Tuned or None
-    report : mapping of JSON values
-        What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed
-        of: "CVFRD")``, chains`` (what it was of: "reference", "own")``, defined_parts`` (``parts``
-        and ``n`` of each set of parts that labelled items have)``, left_out`` (reason -> count)``,
-        folds`` (count)``, seed, base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram``
-        and ``points`` (``r_raw, predicted, target``, out of fold) of the chosen one, ``domains``
-        (name -> what ``domain_maps`` tells) and ``weights`` (``tuned_report`` or None). Each of
-        ``methods`` has ``method, refused, note`` and, where not refused, ``brier, log_loss, ece,
-        auroc, gained`` (each ``point, lo, hi, n, method, reason, note``)``, band`` ([lo, hi] of the
-        ECE were they perfectly calibrated)``, bins`` and ``skill``. A bin of ``diagram`` has ``lo,
-        hi, predicted, observed, observed_lo, observed_hi, n``.
-    """
+    """A fitted calibrator and its report."""
 
     version: int | None
+    """The version that is in use now; None after a dry run."""
     calibrator: Calibrator
+    """The map for all items without one of their own domain."""
     domains: Mapping[str, Calibrator]
+    """Domain → its own map."""
     weights: Mapping[str, float] | None
+    """Tuned weights, where requested; None where each run's own r_raw is used."""
     choice: Choice
+    """All methods side by side, over all domains."""
     tuned: Tuned | None
+    """Result of tuning the weights; None without it."""
     report: Mapping[str, Any]
+    """What the store keeps, JSON: ``n, n_positive, n_questions, runs, parts`` (components of r_raw:
+    "CVFRD"), ``chains`` (its chains: "reference", "own"), ``defined_parts`` (``parts`` and ``n`` of
+    each set of components that labelled items have), ``left_out`` (reason → count), ``folds``
+    (count), ``seed, base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and
+    ``points`` (``r_raw, predicted, target``, out of fold) of the chosen method, ``domains`` (name →
+    what ``domain_maps`` reports) and ``weights`` (``tuned_report`` or None). Each of ``methods``
+    has ``method, refused, note`` and, where not refused, ``brier, log_loss, ece, auroc, gained``
+    (each ``point, lo, hi, n, method, reason, note``), ``band`` ([lo, hi] of the ECE of perfectly
+    calibrated predictions), ``bins`` and ``skill``. A bin of ``diagram`` has ``lo, hi, predicted,
+    observed, observed_lo, observed_hi, n``."""
 
 
 def calibrate_runs(
@@ -96,14 +87,14 @@ def calibrate_runs(
     note: str = "",
     seed: int = 0,
 ) -> Fitted:
-    """Fit all methods on the labels of runs, keep the chosen one as a new version and put it into use.
+    """Fit all methods on the labels of runs and put the chosen one into use as a new version.
 
     Parameters
     ----------
     store : Store
     runs : sequence of str, or None for every run with labels
     by : str
-        Who asks; kept with the version and in the audit.
+        Who fits it; stored with the version and in the audit.
     method : str
         ``auto`` (lowest out-of-fold Brier score) or one of ``METHODS``.
     weights : str
@@ -112,18 +103,22 @@ def calibrate_runs(
         weighted mean, but all measured features in one regression (`cotlab.reliability.combine`),
         which is a probability already.
     objective : str
-        What tuned weights are tuned for, ``auc`` or ``brier``.
+        What weights are tuned for, ``auc`` or ``brier``.
     domain : bool
-        Also a map of its own for each domain that has enough labels and predicts them better than
-        the map over all does (``cotlab.review.release.domain_maps``).
+        Also fit a map for each domain that has enough labels and predicts them better than the map
+        over all does (``domain_maps``).
     dry_run : bool
         Measure, and write nothing.
+    note : str
+        A remark, stored with the version.
+    seed : int
+        Of folds and resampling.
 
     Raises
     ------
     NotCalibrated
-        If the labels carry no calibrator; the message says what is missing. Nothing is written
-        then.
+        If the labels do not suffice for a calibrator; the message says what is missing. Nothing is
+        written then.
     UnknownName
         If there is no such run.
     """
@@ -162,9 +157,17 @@ def fit_labels(
     seed: int = 0,
     keep: Callable[..., int] | None = None,
 ) -> Fitted:
-    """``calibrate`` on a table of labelled items (columns of ``feature_table`` and ``target``); ``keep`` writes what was found.
+    """Fit on a table of labelled items: the columns of ``feature_table``, and ``target``.
 
-    ``objective`` is None for each run's own r_raw, else what the weights are tuned for.
+    Parameters
+    ----------
+    labels : DataFrame
+    method, domain, seed
+        As ``calibrate_runs``.
+    objective : str or None
+        What the weights are tuned for; None for each run's own r_raw.
+    keep : callable, optional
+        Stores the result and returns its version.
     """
     usable, left_out = usable_labels(labels)
     components, y = (
@@ -235,7 +238,7 @@ def fit_labels(
 def fit_combined(
     labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int] | None = None
 ) -> Fitted:
-    """``calibrate`` with all measured features combined, on a table of labelled items."""
+    """Fit all measured features combined, on a table of labelled items."""
     usable, left_out = usable_labels(labels)
     y, questions = usable["target"].astype(bool).to_numpy(), usable["question"].tolist()
     if refused := shortage("any", y):
@@ -267,7 +270,7 @@ def fit_combined(
 
 
 def _kinds(labels: pd.DataFrame) -> dict[str, list[str]]:
-    """What r_raw of labelled items is composed of, and whose chains it is of, for the report."""
+    """Return the components and chains of the labelled r_raw, for the report."""
     return {
         "parts": sorted(set(text_column(labels, "parts")) - {""}),
         "chains": sorted(set(text_column(labels, "chain")) - {""}),
@@ -275,7 +278,7 @@ def _kinds(labels: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
-    """Put an older version back into use; its parameters were kept, so it predicts what it did. UnknownName without one."""
+    """Put an older version back into use; it predicts what it did. UnknownName without one."""
     if not reason.strip():
         raise ConfigError("A rollback needs its reason: --reason TEXT; it is kept with the change.")
     with store.writing() as connection:
@@ -285,7 +288,7 @@ def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
 def tune_runs(
     store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0
 ) -> Tuned:
-    """``tune`` on the labels of runs, or of every run with labels; see ``cotlab.reliability.weights.tune``."""
+    """Tune weights on the labels of runs, or of every run with labels."""
     if objective not in OBJECTIVES:
         raise ConfigError(
             f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}"
@@ -294,7 +297,7 @@ def tune_runs(
 
 
 def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
-    """``tune`` on a table of labelled items (columns of ``feature_table`` and ``target``)."""
+    """Tune weights on a table of labelled items; see ``cotlab.reliability.weights``."""
     usable, _ = usable_labels(labels)
     components, y = (
         usable[list(COMPONENTS)].to_numpy(dtype=float),

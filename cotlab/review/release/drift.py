@@ -1,4 +1,4 @@
-"""Whether today's items are still like those that the calibrator saw: feature by feature, jointly, and over time."""
+"""Whether current items still resemble those of the reference: by feature, jointly, over time."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from cotlab.store import read
 from cotlab.store.database import Store
 
 KS, PSI, ALPHA, PERMUTATIONS, SEED = 0.2, 0.2, 0.05, 1999, 42
-"""What is looked for where nobody says otherwise: a distance that matters, a risk of a false alert,
-and how it is measured."""
+"""Defaults: distances that matter, the risk of a false alert, and the permutations and seed."""
 MEASURES = ("psi", "ks")
 
 
@@ -49,7 +48,7 @@ def measure_drift(
     by: str = "",
     label: str = "",
 ) -> DriftCheck:
-    """Hold the feature vectors of ``current`` runs against those of ``reference`` runs; nothing is written.
+    """Compare the feature vectors of ``current`` and ``reference`` runs; nothing is written.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ def measure_drift(
     reference, current : sequence of str
         Run ids, at least one each and none in both.
     features : sequence of str
-        Of ``NUMBERS``; all that have values where none is named.
+        Of ``NUMBERS``; by default all that have values.
     ks, psi : float, > 0
         A KS distance, and a PSI in nats, that matter. Less never raises an alert, however certain
         it is.
@@ -65,6 +64,8 @@ def measure_drift(
         Of the features that are called moved, the share that may be by chance (false discovery
         rate).
     permutations, seed : int
+    by, label : str
+        Stored with the check.
 
     Returns
     -------
@@ -148,7 +149,7 @@ def check_drift(
     permutations: int = PERMUTATIONS,
     seed: int = SEED,
 ) -> DriftCheck:
-    """``measure``, and keep what was found in the store."""
+    """Measure drift as ``measure_drift`` does, and store the check."""
     check = measure_drift(
         store,
         reference,
@@ -166,7 +167,7 @@ def check_drift(
 
 
 def drift_series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Runs as parts of a series: by when they were planned (``time``), or by the value of a tag.
+    """Group runs into a series: by when they were planned (``time``), or by a tag's value.
 
     Returns
     -------
@@ -194,7 +195,7 @@ def drift_series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str
 
 
 def feature_values(store: Store, check: DriftCheck) -> pd.DataFrame:
-    """The feature vectors that a check looked at, with a column ``side``: reference or current."""
+    """Return the feature vectors of a check, with a column ``side``: reference or current."""
     table = feature_table(store, [*check.reference, *check.current])
     return table.assign(side=np.where(table["run"].isin(check.reference), "reference", "current"))
 

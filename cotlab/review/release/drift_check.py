@@ -1,4 +1,4 @@
-"""A drift check as the store holds it, and its JSON."""
+"""A drift check: its results, its JSON, and storing it."""
 
 from __future__ import annotations
 
@@ -17,78 +17,74 @@ from cotlab.store.calibrators import add_drift_check
 from cotlab.store.database import Store
 
 REFIT = "cotlab calibrate"
+"""Command that fits a calibrator again."""
 _NESTED = ("features", "joint", "at", "quality")
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureCheck:
-    """One feature of a check.
-
-    Attributes
-    ----------
-    psi_adjusted, ks_adjusted : float in (0, 1] or None
-        Permutation p-values after Benjamini and Hochberg, over PSI and KS of all features of the
-        check.
-    alert : bool
-        One of the two is past its set point and its adjusted p-value is at most alpha.
-    """
+    """One feature of a check."""
 
     name: str
+    """Name of the feature."""
     drift: FeatureDrift
+    """Its distances."""
     psi_adjusted: float | None = None
+    """Permutation p-value of PSI in (0, 1], after Benjamini and Hochberg over PSI and KS of all
+    features; None where untested."""
     ks_adjusted: float | None = None
+    """The same of KS."""
     alert: bool = False
+    """Whether one of the two exceeds its limit and its adjusted p-value is at most alpha."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriftCheck:
-    """A check of drift as it is kept.
-
-    Attributes
-    ----------
-    reference, current : tuple of str
-        Run ids.
-    ks, psi, alpha : float
-        The set points.
-    shared : int
-        Questions that both sides asked; they are compared with themselves.
-    alert : bool
-        Some feature moved by more than is set, and by more than chance.
-    reason : str
-        Why, or why not, in words.
-    quality : Quality
-        Brier and ECE of the calibrator in use on what was labelled of the current runs since its
-        fit.
-    label : str
-        What this part of a series is: a tag's value, or when the run was planned.
-    """
+    """A stored drift check."""
 
     id: str
+    """Id of the check."""
     reference: tuple[str, ...]
+    """Run ids of the reference."""
     current: tuple[str, ...]
+    """Run ids that are compared with it."""
     at: datetime
+    """When it was made."""
     by: str
+    """Who made it."""
     ks: float
+    """KS distance that matters."""
     psi: float
+    """PSI in nats that matters."""
     alpha: float
+    """False discovery rate."""
     permutations: int
+    """Number of permutations."""
     seed: int
+    """Seed of the permutations."""
     features: tuple[FeatureCheck, ...]
+    """Results by feature."""
     joint: JointDrift
+    """Result over all features together."""
     shared: int
+    """Questions that both sides contain; they are compared with themselves."""
     alert: bool
+    """Whether some feature moved by more than its limit, and by more than chance."""
     reason: str
+    """Why, or why not, in words."""
     quality: Quality
+    """Brier score and ECE of the calibrator in use on current items labelled since its fit."""
     label: str = ""
+    """Position in a series: a tag's value, or when the run was planned."""
 
     @property
     def moved(self) -> list[str]:
-        """The features that raise the alert."""
+        """Return the features that raise the alert."""
         return [feature.name for feature in self.features if feature.alert]
 
     @property
     def suggestion(self) -> str:
-        """What to do now; "" where there is no alert."""
+        """Return what to do now; "" where there is no alert."""
         if not self.alert:
             return ""
         return (
@@ -115,12 +111,12 @@ def store_drift_check(store: Store, check: DriftCheck) -> bool:
 
 
 def drift_json(check: DriftCheck) -> dict[str, Any]:
-    """A check as what JSON can hold."""
+    """Return a check as JSON values."""
     return {**asdict(check), "at": check.at.isoformat(), "suggestion": check.suggestion}
 
 
 def drift_from_json(data: Mapping[str, Any]) -> DriftCheck:
-    """The check that ``as_json`` was made of."""
+    """Return the check that ``drift_json`` was made of."""
     features = tuple(
         FeatureCheck(**{**feature, "drift": _feature(feature["drift"])})
         for feature in data["features"]

@@ -1,4 +1,4 @@
-"""The feature vectors of runs as one table: what calibrators are fitted on, decisions rest on and drift is looked for in."""
+"""Feature vectors of runs: the data of calibrators, decisions and drift checks."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ EXTRA_FEATURES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "mass_lost": ("mediation", "mass_lost", {"source": "filler", "span": "all"}),
     "bypass": ("mediation", "bypass", {"source": "filler", "span": "all"}),
 }
-"""Numbers beside the composite's features, where the run measured them; a step's is averaged over
-the item's chain."""
+"""Numbers beside the composite's features, where the run measured them: (scorer, metric, facet). A
+step's is averaged over the item's chain."""
 COMPOSITE_COLUMNS = {"r_raw": "r_raw", "weight": "weight_defined", "correct": "answer_correct"}
+"""Columns that come from the composite → its metrics."""
 NUMBERS = (*COMPOSITE_COLUMNS, *FEATURES, *EXTRA_FEATURES)
-"""Every column of numbers that ``feature_table`` has."""
+"""Every numeric column of ``feature_table``."""
 NO_COMPOSITE = "the run has no composite: measure it with --profile phase3"
+"""Reason of a missing r_raw in a run without composite."""
 
 
 def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
-    """One row for each item that a run has scores of.
+    """Return one row for each item that a run has scores of.
 
     Parameters
     ----------
@@ -43,10 +45,9 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     DataFrame
         ``run, item_id, domain`` (the item's category, "" without), ``question`` (digest of its
         text: items with the same one belong into one fold), ``status`` and ``reason`` of r_raw,
-        ``parts`` that its profile composes it of ("CVFRD", "" where it does not say), ``chain``
-        that it is of ("reference", "own", "" where it does not say) and the columns ``NUMBERS``:
-        floats, NaN where there is no value. Ordered as the runs are given and by the items' place
-        in their suite.
+        ``parts`` that its profile combines ("CVFRD", "" where unknown), ``chain`` that it is of
+        ("reference", "own", "" where unknown) and the columns ``NUMBERS``: floats, NaN where there
+        is no value. Ordered as the runs are given and by the items' position in their suite.
 
     Raises
     ------
@@ -111,7 +112,7 @@ def _of_run(store: Store, run_id: str) -> pd.DataFrame:
 
 
 def _means(scores: pd.DataFrame, facets: Mapping[str, Mapping[str, str]], name: str) -> pd.Series:
-    """The value of one number by item: the composite's where it has it, else that of the scorer it comes from."""
+    """Return item → mean value of one number, by the composite where it has it."""
 
     def chosen(metric: str, scorer: str | None, facet: Mapping[str, str]) -> pd.DataFrame:
         rows = scores[scores["metric"] == metric]
@@ -139,12 +140,14 @@ UNLABELLED = (
     "of this item {defined} are defined, and the calibrator's labelled items have {labelled}: label"
     " items like this one and fit a calibrator on them too"
 )
+"""Reason of a missing r_cal: no labelled item has the same components."""
 UNKNOWN = (
     "which parts the labelled items of calibrator {version} have cannot be known any more: fit one"
     " anew with cotlab calibrate RUN"
 )
+"""Reason of a missing r_cal: the components of the labelled items are unknown."""
 _MOST = 3
-"""So many sets of parts are named in a reason; the others are counted."""
+"""Sets of components that a reason names; further ones are counted."""
 
 
 def defined_parts(
@@ -152,14 +155,18 @@ def defined_parts(
     weights: Mapping[str, float] | None = None,
     combination: Mapping[str, Any] | None = None,
 ) -> list[tuple[str, ...]]:
-    """Return, for each row of a ``feature_table``, the parts with a value among those that its r_cal rests on.
+    """Return for each row the components with a value among those of its r_cal.
+
+    The mean of two components is another score than the mean of five: a map fitted on one says
+    nothing
+    of the other.
 
     Parameters
     ----------
     features : DataFrame
     weights : mapping of part to weight, optional
-        The calibrator's; a part without weight changes nothing. Without it each row's r_raw is
-        composed of its profile's parts.
+        The calibrator's; a component without weight changes nothing. Without it each row's r_raw
+        combines its profile's components.
     combination : mapping, optional
         ``Combination.params``; r_cal rests on its features then.
     """
@@ -186,15 +193,16 @@ def defined_parts(
 
 
 def counted(sets: Sequence[tuple[str, ...]]) -> list[dict[str, Any]]:
-    """Return how many labelled items have each set, the most frequent first: ``parts`` and ``n``, as a report keeps them."""
+    """Count labelled items by set of components, most frequent first: ``parts`` and ``n``."""
     return [{"parts": list(parts), "n": n} for parts, n in Counter(sets).most_common()]
 
 
 def why_uncalibrated(features: pd.DataFrame, row: Mapping[str, Any]) -> list[str]:
-    """Return why a calibrator does not speak of each row, whose set of defined parts no label of its has; "" where it does.
+    """Return why a calibrator does not apply to each row; "" where it does.
 
-    ``row`` is the calibrator's. Where its report does not have ``defined_parts``, it speaks of no
-    row.
+    It applies where labelled items have the same defined components. ``row`` is the calibrator's;
+    where
+    its report does not have ``defined_parts``, it applies to no row.
     """
     labelled = (row["report"] or {}).get("defined_parts")
     if labelled is None:

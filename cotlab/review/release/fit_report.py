@@ -1,4 +1,4 @@
-"""What a fit found, as the JSON values that the store keeps."""
+"""Reports of a fit as the JSON that the store keeps, and maps by domain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cotlab.stats.intervals import Interval
 
 
 def interval_json(interval: Interval) -> dict[str, Any]:
-    """An interval as JSON values."""
+    """Return an interval as JSON values."""
     return {
         "point": interval.point,
         "lo": interval.lo,
@@ -36,7 +36,7 @@ def interval_json(interval: Interval) -> dict[str, Any]:
 
 
 def tuned_report(tuned: Tuned) -> dict[str, Any]:
-    """What tuning found, as JSON values."""
+    """Return the result of tuning as JSON values."""
     return {
         "weights": dict(tuned.weights),
         "objective": tuned.objective,
@@ -54,6 +54,7 @@ def tuned_report(tuned: Tuned) -> dict[str, Any]:
 
 
 def choice_report(choice: Choice, scores: Floats, y: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Return the comparison of methods as JSON values."""
     best = choice.chosen
     assert best.measured is not None and best.predicted is not None
     diagram = [
@@ -88,6 +89,7 @@ def choice_report(choice: Choice, scores: Floats, y: np.ndarray[Any, Any]) -> di
 
 
 def trial_report(trial: Trial) -> dict[str, Any]:
+    """Return the result of one method as JSON values."""
     record: dict[str, Any] = {"method": trial.method, "refused": trial.refused, "note": ""}
     if trial.measured is None or trial.calibrator is None:
         return record
@@ -95,7 +97,7 @@ def trial_report(trial: Trial) -> dict[str, Any]:
 
 
 def measured_json(measured: Measured) -> dict[str, Any]:
-    """The numbers of probabilities as JSON values, without the diagram."""
+    """Return the measures of probabilities as JSON values, without the diagram."""
     each = {
         name: getattr(measured, name) for name in ("brier", "log_loss", "ece", "auroc", "gained")
     }
@@ -108,6 +110,7 @@ def measured_json(measured: Measured) -> dict[str, Any]:
 
 
 FEW = "the map over all domains: "
+"""Beginning of the reason where a domain has no map of its own."""
 
 
 def domain_maps(
@@ -121,25 +124,25 @@ def domain_maps(
     folds: Folds | None = None,
     by_fold: Sequence[Floats] | None = None,
 ) -> tuple[dict[str, Calibrator], dict[str, Any]]:
-    """Fit a map for each domain, and keep those that are better than the map over all on the same labels.
+    """Fit a map for each domain, and return those that are better than the map over all.
 
     Parameters
     ----------
-    told : DataFrame (n rows)
+    labels : DataFrame (n rows)
         Labelled items, with ``domain`` and ``question``.
     scores, y : arrays (n,)
-        What is mapped, and whether each is acceptable.
+        What is calibrated, and whether each is acceptable.
     over_all : array (n,) in [0, 1]
         What the map over all predicts of each label, out of fold.
     method, seed
-        As ``choose``.
+        As ``select_calibrator``.
     folds, by_fold : optional
-        As ``choose`` of all labels: where weights were tuned fold by fold.
+        As ``select_calibrator`` of all labels: where weights were tuned fold by fold.
 
     Returns
     -------
     tuple
-        The maps that are used, by domain; and what is told of each domain: ``n, n_positive, used``
+        The maps that are used, by domain; and the report of each domain: ``n, n_positive, used``
         ("own" or "all"), ``why, chosen, methods`` (``trial_report``), and the out-of-fold Brier
         scores on this domain's labels of its ``own`` map, of the one over ``all``, and their
         ``difference`` (own − all, so below 0 where its own is better), each with an interval over

@@ -293,7 +293,7 @@ def _state(metadata: Row, epoch: int) -> State:
 def _epoch(metadata: Row, name: str) -> int:
     """Return the epochs by the metadata or the adapter's name; 0 where neither says."""
     epochs, adapter = metadata.get("epochs"), metadata.get("adapter_path")
-    if type(epochs) in (str, int) and re.fullmatch(r"\d{1,4}", str(epochs)):  # 3 or "3"
+    if isinstance(epochs, str | int) and re.fullmatch(r"\d{1,4}", str(epochs)):  # 3 or "3"
         return int(epochs)
     match = _EPOCH.search(adapter) if isinstance(adapter, str) else None
     return int(match[1]) if match else 0
