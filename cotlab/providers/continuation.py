@@ -24,14 +24,14 @@ prefix."""
 CUTS = (2 / 3, 1 / 2, 1 / 3)
 """Shares of the model's reply at which it is cut, in order; the first that is continued suffices.
 """
-FEWEST_WORDS = 4
+MIN_PREFIX_WORDS = 4
 """Fewest words of a prefix."""
-AGAIN = 12
+MIN_REPEAT_CHARS = 12
 """Characters of the prefix's beginning whose repetition shows a new turn, and characters of the
 rest that show a continuation."""
-FEWEST = 8
+MIN_REST_CHARS = 8
 """Characters of the rest that a shorter reply has to give to count as a continuation."""
-ELSE = "Use --given user, or a server that continues a final assistant message."
+ADVICE = "Use --given user, or a server that continues a final assistant message."
 """Advice at the end of the messages."""
 
 Check = Generator[Complete, Reply, Verdict | Failed]
@@ -81,7 +81,9 @@ def check_continuation(request: Complete, sample: int) -> Check:
         return unprefixed
     cuts = _cuts(unprefixed)
     if not cuts:  # one token after the run's prefix shows an echo as well
-        prefix = request.prefix * (1 if len(request.prefix) >= AGAIN else AGAIN)
+        prefix = request.prefix * (
+            1 if len(request.prefix) >= MIN_REPEAT_CHARS else MIN_REPEAT_CHARS
+        )
         reply = yield replace(probe, prefix=prefix, max_tokens=1)
         if isinstance(reply, Failed):
             return reply
@@ -108,17 +110,17 @@ def check_continuation(request: Complete, sample: int) -> Check:
         text = text.removeprefix(echoed)
         verdict = "echoes" if echoed else verdict
         restart, match = _shared(prefix, text), _shared(rest, text)
-        if restart >= AGAIN and restart > match:
+        if restart >= MIN_REPEAT_CHARS and restart > match:
             raise SelfTestFailed(
                 "The server starts a new turn instead of continuing the assistant's message"
                 " (--given prefix): given the beginning of the model's own reply, it wrote the"
                 f" same {restart} characters again instead of the rest. Its replies do not follow"
-                f" from the chain, so none is scored. {ELSE}"
+                f" from the chain, so none is scored. {ADVICE}"
             )
         if restart == match > 0:  # the model repeats itself
             continue
         exact = len(commonprefix((rest, text)))  # with the white space that opens the rest
-        if exact >= max(FEWEST, min(AGAIN, len(rest), len(text))):
+        if exact >= max(MIN_REST_CHARS, min(MIN_REPEAT_CHARS, len(rest), len(text))):
             return "echoes" if echoed else "continues"
         if text and exact == min(len(rest), len(text)):  # correct, but too short to decide
             continue
@@ -127,7 +129,7 @@ def check_continuation(request: Complete, sample: int) -> Check:
     # Even the shortest, which is shorter than the text that was accepted without a prefix.
     if rejected is not None and not tried:
         raise SelfTestFailed(
-            f"The server takes no assistant prefix (--given prefix): {rejected.error}. {ELSE}"
+            f"The server takes no assistant prefix (--given prefix): {rejected.error}. {ADVICE}"
         )
     if tried:
         raise SelfTestFailed(
@@ -135,7 +137,7 @@ def check_continuation(request: Complete, sample: int) -> Check:
             " (--given prefix): given the beginning of the model's own reply, it did not return"
             f" the rest ({tried} of {len(cuts)} tries at temperature 0). "
             + ("Its replies lack the white space that the rest begins with. " if trimmed else "")
-            + f"It may start a new turn, so no reply is scored. {ELSE}"
+            + f"It may start a new turn, so no reply is scored. {ADVICE}"
         )
     return verdict
 
@@ -182,7 +184,7 @@ def _cuts(unprefixed: Response) -> list[tuple[str, str]]:
     return [
         (prefix, rest)
         for prefix, rest in pairs
-        if len(prefix) >= AGAIN and len(prefix.split()) >= FEWEST_WORDS
+        if len(prefix) >= MIN_REPEAT_CHARS and len(prefix.split()) >= MIN_PREFIX_WORDS
     ]
 
 
@@ -198,9 +200,9 @@ def _echoed(prefix: str, text: str) -> str:
     )
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(text: str, other: str) -> int:
     """Return the length of the common beginning of two texts, leading white space aside."""
-    return len(commonprefix((one.lstrip(), other.lstrip())))
+    return len(commonprefix((text.lstrip(), other.lstrip())))
 
 
 def _tokens_after(echoed: str, text: str, tokens: tuple[Token, ...]) -> tuple[Token, ...]:

@@ -95,13 +95,13 @@ def check_server(provider: str, base_url: str | None, file: str = "") -> None:
     host = _host(base_url)
     if not host:
         raise ConfigError("--base-url takes http://HOST/PATH or https://HOST/PATH.")
-    shown = "".join(filter(str.isprintable, host))
+    target = "".join(filter(str.isprintable, host))
     allowed = {part.strip().lower() for part in os.environ.get(SEND_TO, "").split(",")} - {""}
-    type_it = f"--send-key-to {shown}, or set {SEND_TO}={shown} in the environment"
+    type_it = f"--send-key-to {target}, or set {SEND_TO}={target} in the environment"
     if hosts := provider_info(provider).hosts:
         if host not in allowed and not any(_is_below(host, vendor) for vendor in hosts):
             raise ConfigError(
-                f"{name} is not sent to {shown}: the host of {provider} is {' or '.join(hosts)}. If"
+                f"{name} is not sent to {target}: the host of {provider} is {' or '.join(hosts)}. If"
                 f" that server is to have this key, type {type_it}; a server with a key of its own,"
                 " or none, goes with --provider openai_compat."
             )
@@ -113,7 +113,7 @@ def check_server(provider: str, base_url: str | None, file: str = "") -> None:
         if not with_key:
             url = "".join(filter(str.isprintable, base_url))
             raise ConfigError(
-                f"{name} is not sent to {shown}: {file} names that server. If it is to have this"
+                f"{name} is not sent to {target}: {file} names that server. If it is to have this"
                 f" key, type --base-url {url} or {type_it}."
             )
     if (
@@ -122,7 +122,7 @@ def check_server(provider: str, base_url: str | None, file: str = "") -> None:
         and not _LOCAL_NAME.fullmatch(host)
     ):
         raise ConfigError(
-            f"{name} is not sent to {shown} over http, where others can read it on its way: write"
+            f"{name} is not sent to {target} over http, where others can read it on its way: write"
             " https://."
         )
 

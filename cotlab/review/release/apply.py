@@ -21,7 +21,7 @@ from cotlab.reliability.weights import (
     weighted_means,
 )
 from cotlab.review.labelling.targets import labelled
-from cotlab.review.release.features import counted, defined_parts, why_uncalibrated
+from cotlab.review.release.features import counted, defined_parts, uncalibrated_reasons
 from cotlab.stats.weights import WEIGHTS
 from cotlab.store.calibrators import (
     calibrator,
@@ -101,13 +101,13 @@ def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
             return None
         scores = table["r_raw"].to_numpy(dtype=float)
         if row["weights"] is not None:
-            parts = table[list(COMPONENTS)].to_numpy(dtype=float)
-            scores = weighted_means(parts, row["weights"])
+            components = table[list(COMPONENTS)].to_numpy(dtype=float)
+            scores = weighted_means(components, row["weights"])
             by_fold = [
-                weighted_means(parts, each)
+                weighted_means(components, each)
                 for each in (report.get("weights") or {}).get("fold_weights", ())
             ]
-            fine = np.isfinite(np.column_stack([scores, *by_fold, example_means(parts)])).all(
+            fine = np.isfinite(np.column_stack([scores, *by_fold, example_means(components)])).all(
                 axis=1
             )
             table, scores = table[fine], scores[fine]
@@ -160,7 +160,7 @@ def apply_calibrator(row: Mapping[str, Any] | None, features: pd.DataFrame) -> p
         overall = Calibrator.from_params(row["params"]["all"])
         unlike = zip(
             _mismatch_reasons(features, row["report"] or {}),
-            why_uncalibrated(features, row),
+            uncalibrated_reasons(features, row),
             strict=True,
         )
         other = [kind or parts for kind, parts in unlike]

@@ -146,7 +146,7 @@ UNKNOWN = (
     " anew with cotlab calibrate RUN"
 )
 """Reason of a missing r_cal: the components of the labelled items are unknown."""
-_MOST = 3
+_MAX_SETS = 3
 """Sets of components that a reason names; further ones are counted."""
 
 
@@ -197,7 +197,7 @@ def counted(sets: Sequence[tuple[str, ...]]) -> list[dict[str, Any]]:
     return [{"parts": list(parts), "n": n} for parts, n in Counter(sets).most_common()]
 
 
-def why_uncalibrated(features: pd.DataFrame, row: Mapping[str, Any]) -> list[str]:
+def uncalibrated_reasons(features: pd.DataFrame, row: Mapping[str, Any]) -> list[str]:
     """Return why a calibrator does not apply to each row; "" where it does.
 
     It applies where labelled items have the same defined components. ``row`` is the calibrator's;
@@ -207,16 +207,16 @@ def why_uncalibrated(features: pd.DataFrame, row: Mapping[str, Any]) -> list[str
     labelled = (row["report"] or {}).get("defined_parts")
     if labelled is None:
         return [UNKNOWN.format(version=row["version"])] * len(features)
-    sets = {frozenset(one["parts"]) for one in labelled}
-    names = [f"{', '.join(one['parts']) or 'none'} ({one['n']})" for one in labelled]
-    more = [f"{len(names) - _MOST} other sets"] if len(names) > _MOST else []
-    words = " or ".join([*names[:_MOST], *more])
+    sets = {frozenset(entry["parts"]) for entry in labelled}
+    names = [f"{', '.join(entry['parts']) or 'none'} ({entry['n']})" for entry in labelled]
+    more = [f"{len(names) - _MAX_SETS} other sets"] if len(names) > _MAX_SETS else []
+    listed = " or ".join([*names[:_MAX_SETS], *more])
     rows = defined_parts(features, row["weights"], row["params"].get(COMBINED))
     return [
         (
             ""
             if frozenset(parts) in sets
-            else UNLABELLED.format(defined=", ".join(parts) or "no parts", labelled=words)
+            else UNLABELLED.format(defined=", ".join(parts) or "no parts", labelled=listed)
         )
         for parts in rows
     ]
