@@ -37,7 +37,8 @@ from cotlab.core.types import Suite
 from cotlab.reliability.calibrator import NotCalibrated, fit, measure_probabilities
 from cotlab.reliability.combine import Combination, combine, fit_combination
 from cotlab.review.labelling.targets import labelled
-from cotlab.review.release.calibrate import calibrate_runs, r_cal
+from cotlab.review.release.apply import r_cal
+from cotlab.review.release.calibrate import calibrate_runs
 from cotlab.review.release.features import feature_table
 from cotlab.run.config import RunConfig, config_again
 from cotlab.run.launch import resume, start

@@ -46,7 +46,7 @@ def import_mediation_scores(
         published_summary,
         published_warnings,
     )
-    from cotlab.suites.importers.cmi import read_cmi
+    from cotlab.suites.importers.tables import read_cmi
     from cotlab.suites.shipped import printable
 
     published_files = [

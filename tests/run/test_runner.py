@@ -15,8 +15,7 @@ from cotlab.analysis.report import build_report, report_run
 from cotlab.core.errors import ConfigError, StoreBusy
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.providers.echo import Echo
-from cotlab.providers.scripted import Scripted
+from cotlab.providers.offline import Echo, Scripted
 from cotlab.run import runner
 from cotlab.run.config import read_config
 from cotlab.run.launch import Finished, dry_run, load_configured_suite, resume, start

@@ -16,7 +16,7 @@ from cotlab.analysis.view import RunView
 from cotlab.figures.calibration import METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
 from cotlab.review.labelling.targets import targets
-from cotlab.review.release.calibrate import apply_calibrator, version_of
+from cotlab.review.release.apply import apply_calibrator, version_of
 from cotlab.review.release.features import feature_table
 from cotlab.stats.calibration import Bin, reliability_bins
 from cotlab.store.calibrators import current_calibrator

@@ -14,8 +14,8 @@ from cotlab.core.requests import Response
 from cotlab.core.types import Form, Item
 from cotlab.metrics.ablation.redundancy import FLAGS
 from cotlab.metrics.ablation.scorer import model_chain, model_steps
-from cotlab.stats.vectors import cosines, pooled
 from cotlab.stats.intervals import wilson
+from cotlab.stats.vectors import cosines, pooled
 from cotlab.text.answers.extract import final_answer
 from cotlab.text.prompts.chain import ask_rest
 from cotlab.text.prompts.paraphrase import ask_paraphrase

@@ -10,9 +10,10 @@ import pandas as pd
 from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
 from cotlab.analysis.view import RunView
 from cotlab.figures.drift import SAMPLES, band_half_width
-from cotlab.review.release.drift import DriftCheck, drift_from_json, feature_values
+from cotlab.review.release.drift import feature_values
+from cotlab.review.release.drift_check import DriftCheck, drift_from_json
+from cotlab.store.calibrators import drift_checks
 from cotlab.store.database import Store
-from cotlab.store.drift import drift_checks
 
 MAX_PANELS = 12
 """So many features' distributions stand in one figure."""

@@ -21,7 +21,7 @@ from cotlab.run.config import as_yaml
 from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imports.mediation import is_imported
 from cotlab.store import read
-from cotlab.store.processes import is_alive
+from cotlab.store.log import is_alive
 from cotlab.ui import access
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts

@@ -20,7 +20,8 @@ from cotlab.analysis.tables.drift import (
 )
 from cotlab.analysis.view import RunView
 from cotlab.core.registry import FIGURES
-from cotlab.review.release.drift import DriftCheck, FeatureCheck, check_drift, store_drift_check
+from cotlab.review.release.drift import check_drift
+from cotlab.review.release.drift_check import DriftCheck, FeatureCheck, store_drift_check
 from cotlab.store.database import Store
 from tests.support.drift_store import add_run, vectors
 

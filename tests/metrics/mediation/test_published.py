@@ -28,7 +28,7 @@ from cotlab.metrics.mediation.published import (
 from cotlab.run.imports.mediation import NO_QUESTION, is_imported, store_published
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.suites.importers.cmi import read_cmi
+from cotlab.suites.importers.tables import read_cmi
 
 
 def row(
