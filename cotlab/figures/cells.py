@@ -23,7 +23,9 @@ class Cell(NamedTuple):
     fill: str
     """Colour, ``#rrggbb``."""
     text: str
+    """Text in the cell."""
     hover: str
+    """Text on hover."""
     known: bool = True
     """Whether it has a value; otherwise it is hatched."""
     of: tuple[str | int, ...] = ()

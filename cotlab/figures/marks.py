@@ -32,6 +32,7 @@ class Mark(NamedTuple):
     at: str
     """Name of that position."""
     row: Row
+    """Row of the table."""
 
     @property
     def point(self) -> float | None:

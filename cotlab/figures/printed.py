@@ -28,6 +28,7 @@ class Preset(NamedTuple):
     """Widths and text size of a venue's figures, in points on paper."""
 
     name: str
+    """Name of the venue."""
     column_pt: float
     """Width of one column."""
     page_pt: float

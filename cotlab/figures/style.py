@@ -65,7 +65,9 @@ class Code(NamedTuple):
     """Colour and marker symbol of a category."""
 
     colour: str
+    """Colour, ``#rrggbb``."""
     symbol: str
+    """Marker symbol of plotly."""
 
 
 def category_codes(names: Iterable[str], known: Sequence[str] = ()) -> dict[str, Code]:
