@@ -122,8 +122,7 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
         " (bottom)."
     ]
     small += [
-        "No intervals: how far each holds on labels that it did not see is in the table of its"
-        " numbers."
+        "No intervals: the comparison out of fold shows how well each holds on unseen labels."
     ]
     small += (
         [" ".join(draw_thresholds(fig, rows, across=False))]
@@ -136,7 +135,7 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
         fig,
         "From raw to calibrated scores (r_cal, 0 to 1, by r_raw)",
         subtitle=small,
-        x="r_raw: weighed mean of the parts",
+        x="r_raw: weighted mean of the parts",
         y="r_cal: probability of acceptable reasoning",
         height=460,
     )

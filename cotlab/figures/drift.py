@@ -162,9 +162,8 @@ def drift_scores(table: pd.DataFrame) -> Any:
     fig.update_yaxes(showticklabels=True, col=1)
     small = (
         [
-            "Grey: shuffled samples, up to their 95 % point: where no drift lies, so the points"
-            " have no bars of their own. Dashed: the set point. Diamond: the feature raises the"
-            " alert, by either."
+            "Grey: shuffled samples (no drift), up to their 95 % quantile; the points have no"
+            " intervals. Dashed: the set point. Diamond: alert, by PSI or KS."
         ]
         if tested
         else []

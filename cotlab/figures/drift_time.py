@@ -69,9 +69,8 @@ def drift_over_time(table: Any) -> Any:
     )
     small = [
         (
-            "Filled: the feature raised the alert, by either. Grey: shuffled samples, up to their"
-            " 95 % point, of the feature that moves most by chance: the points have no bars of"
-            " their own. Dashed: the set point."
+            "Filled: alert, by PSI or KS. Grey: shuffled samples (no drift), up to the largest 95 %"
+            " quantile of all features; the points have no intervals. Dashed: the set point."
         ),
         *_missing_lines(rows),
     ]

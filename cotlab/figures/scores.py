@@ -63,7 +63,7 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
     fig = go.Figure()
     banded = _band(fig, rows)
     draw_diagonal(fig)
-    small = ["Dotted: the diagonal, where predictions hold."]
+    small = ["Dotted: perfect calibration."]
     raw = [raw_values(row) for row in rows]
     for row, values in zip(rows, raw, strict=True) if all(raw) else ():
         spots = row.get("scores")

@@ -164,7 +164,7 @@ def chain_size(table: pd.DataFrame) -> Any:
     rows = table_records(table)
     measure = style.escape(text_value(rows[0], "measure") or "units")
     return _dots(
-        rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} a chain", None
+        rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} per chain", None
     )
 
 
@@ -193,7 +193,7 @@ def process_result(table: pd.DataFrame) -> Any:
     zero = [
         f"{name}: {int_value(r, 'n_zero')}" for name, r in named.items() if int_value(r, "n_zero")
     ]
-    note = f"Without a ratio, for want of one kind of word: {', '.join(zero)}."
+    note = f"Without a ratio, as words of one kind are missing: {', '.join(zero)}."
     more = [style.escape(style.truncate_text(note, 220))] if zero else []
     return _dots(
         rows,
