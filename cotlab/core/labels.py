@@ -38,7 +38,9 @@ class Label:
     id: str
     """Chosen by the caller before the label is given; a second row with the same id is ignored."""
     run_id: str
+    """Run of the item."""
     item_id: str
+    """Item that is labelled."""
     rater: str
     """Name of the rater, not blank."""
     reasoning: Verdict | None
@@ -46,9 +48,11 @@ class Label:
     answer_correct: bool | None
     """Whether the model's answer is right; None if the rater cannot tell."""
     at: datetime
+    """Time of the label."""
     modes: tuple[str, ...] = ()
     """Failure modes that the rater marked, of FAILURE_MODES."""
     note: str = ""
+    """The rater's remark."""
     flagged: bool = False
     """Whether the rater asks for a second look."""
     withdrawn: bool = False
@@ -101,8 +105,11 @@ class Decision:
     """The action taken on one item of a run, with everything that it rests on."""
 
     id: str
+    """Unique id."""
     run_id: str
+    """Run of the item."""
     item_id: str
+    """Item that is decided on."""
     domain: str
     """Domain of the item; thresholds and calibrators may differ by domain."""
     r_raw: float | None
@@ -110,6 +117,7 @@ class Decision:
     r_cal: float | None
     """Calibrated probability of acceptable reasoning, in [0, 1]; None if there is none."""
     action: Action
+    """What happens to the answer."""
     reason: str
     """Why this action was taken; the status of r_raw if it has no value."""
     low: float | None
@@ -121,5 +129,6 @@ class Decision:
     policy: int | None
     """Version of the policy."""
     at: datetime
+    """Time of the decision."""
     by: str
     """Who or what decided."""

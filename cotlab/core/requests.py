@@ -18,7 +18,9 @@ class Message:
     """One turn of a conversation."""
 
     role: Role
+    """Who speaks."""
     content: str
+    """Text of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Request:
     kind: ClassVar[str] = ""
     """Name of the kind of request, part of its key."""
     model: ModelRef
+    """Model that the request is for."""
     sample: int = field(default=0, kw_only=True)
     """Number of the draw of the same request, from 0."""
     _key: str = field(default="", init=False, repr=False, compare=False)
@@ -71,12 +74,17 @@ class Complete(Request):
 
     kind: ClassVar[str] = "complete"
     messages: tuple[Message, ...]
+    """Conversation so far."""
     system: str = ""
+    """System prompt."""
     prefix: str = ""
     """Assistant text that the model continues (prefill); only providers render it."""
     max_tokens: int = 256
+    """Largest number of output tokens."""
     temperature: float = 0.0
+    """Sampling temperature."""
     seed: int | None = None
+    """Sampling seed, for vendors that take one."""
     stop: tuple[str, ...] = ()
     """Texts at which the completion ends."""
     top_logprobs: int = 0
@@ -89,6 +97,7 @@ class Embed(Request):
 
     kind: ClassVar[str] = "embed"
     texts: tuple[str, ...]
+    """Texts to embed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +106,9 @@ class Entail(Request):
 
     kind: ClassVar[str] = "entail"
     premise: str
+    """Supporting text."""
     hypothesis: str
+    """Text that may be supported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +121,15 @@ class LogProb(Request):
 
     kind: ClassVar[str] = "logprob"
     messages: tuple[Message, ...]
+    """Conversation before the answer."""
     answers: tuple[str, ...]
+    """Answers to score."""
     system: str = ""
+    """System prompt."""
     prefix: str = ""
+    """Assistant text before the answer."""
     top_logprobs: int = 0
+    """Number of alternatives to return for each token."""
 
 
 PREFIX = -1
@@ -127,7 +143,9 @@ class Span:
     part: int
     """Index of the message, or ``PREFIX``."""
     start: int
+    """First character."""
     end: int
+    """Character after the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +154,13 @@ class Locate(Request):
 
     kind: ClassVar[str] = "locate"
     messages: tuple[Message, ...]
+    """Conversation."""
     spans: tuple[Span, ...]
+    """Spans to locate."""
     system: str = ""
+    """System prompt."""
     prefix: str = ""
+    """Assistant text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +176,13 @@ class Source:
     the patched text's own states at ``at``; row k draws from ``seed`` and k.
     """
     messages: tuple[Message, ...] = ()
+    """Conversation of the source run."""
     prefix: str = ""
+    """Assistant text of the source run."""
     at: tuple[int, ...] = ()
     """Token positions in the source."""
     seed: int = 0
+    """Seed of the noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +206,17 @@ class Patched(Request):
 
     kind: ClassVar[str] = "patched"
     messages: tuple[Message, ...]
+    """Conversation before the answer."""
     answer: str
+    """Answer to score."""
     source: Source
+    """Run that the states are taken from."""
     rows: tuple[PatchRow, ...]
+    """Patched forward passes."""
     system: str = ""
+    """System prompt."""
     prefix: str = ""
+    """Assistant text before the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +224,9 @@ class Usage:
     """Token counts reported by the provider; None if it reports none."""
 
     tokens_in: int | None = None
+    """Input tokens."""
     tokens_out: int | None = None
+    """Output tokens."""
     cached: int | None = None
     """Input tokens read from the vendor's cache, part of ``tokens_in``."""
     reasoning: int | None = None
@@ -205,6 +238,7 @@ class Token:
     """One generated token with its log-probability."""
 
     text: str
+    """Text of the token."""
     logprob: float
     """In nats."""
     top: tuple[tuple[str, float], ...] = ()
@@ -240,7 +274,9 @@ class Response:
     located: Located | None = None
     """Result of Locate."""
     tokens: tuple[Token, ...] = ()
+    """Generated tokens with log-probabilities, if requested."""
     usage: Usage = Usage()
+    """Token counts."""
     finish: str = ""
     """Why the completion ended."""
     refused: bool = False
@@ -264,8 +300,11 @@ class Failed:
     """A request that failed after all tries; only the scores that need it are lost."""
 
     key: str
+    """Key of the request."""
     error: str
+    """Message of the last error."""
     tries: int
+    """Number of tries."""
     unsupported: bool = False
     """Whether the model cannot process it (unknown word): scores are undefined, not errors."""
 

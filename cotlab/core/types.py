@@ -36,12 +36,15 @@ class Item:
     """One question of a suite."""
 
     id: str
+    """Id, unique in the suite."""
     question: str
+    """Text of the question."""
     answer: str | None
     """Ground truth; None if there is none."""
     steps: tuple[Step, ...]
     """Reference chain; empty if the model writes its own."""
     category: str = ""
+    """Category, "" if there is none."""
     meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Other fields of the suite file."""
 
@@ -51,7 +54,9 @@ class Suite:
     """A versioned list of items."""
 
     name: str
+    """Name of the suite."""
     items: tuple[Item, ...]
+    """Items in the order of the file."""
     digest: str
     """SHA-256 of the items' canonical JSON."""
 
@@ -69,11 +74,13 @@ class ModelRef:
     provider: str
     """Name in the registry of providers."""
     name: str
+    """Name of the model at the provider."""
     revision: str | None = None
     """Version; of a local model the digest of its weights and dtype."""
     base_url: str | None = None
     """Address of the server, if it is not the vendor's own."""
     form: Form = "chat"
+    """How a chain reaches the model."""
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.name}"
@@ -84,6 +91,7 @@ class MetricCard:
     """Definition of a metric."""
 
     name: str
+    """Name in the store, unique."""
     symbol: str
     """Short name in formulas and on axes."""
     lo: float
@@ -91,11 +99,15 @@ class MetricCard:
     hi: float
     """Largest possible value."""
     better: Literal["higher", "lower", "neither"]
+    """Direction that is better."""
     unit: str
+    """Unit, "" if there is none."""
     level: Level
+    """What one value describes."""
     needs: tuple[str, ...]
     """Kinds of requests that it needs."""
     formula: str
+    """How the metric is computed."""
     undefined: str
     """When the metric has no value."""
     source: str
@@ -162,7 +174,9 @@ class Score:
     """One value of a metric with its evidence."""
 
     metric: str
+    """Name of the metric."""
     item_id: str
+    """Item that is scored."""
     value: float | None
     """None exactly if ``status`` is not ok."""
     step: int | None = None
@@ -170,9 +184,11 @@ class Score:
     sample: int = 0
     """Number of the draw, from 0."""
     facet: Facet = ()
+    """What distinguishes scores of the metric."""
     where: tuple[int, int] | None = None
     """Characters (start, end) of the text that the value is about."""
     status: Status = "ok"
+    """Whether there is a value, and why not."""
     reason: str | None = None
     """Why there is no value."""
     evidence: tuple[str, ...] = ()
@@ -184,7 +200,9 @@ class ScorerSpec:
     """A scorer in a plan."""
 
     name: str
+    """Name in the registry of scorers."""
     version: int
+    """Version of the scorer."""
     params: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Options as JSON values."""
 
@@ -194,17 +212,23 @@ class Plan:
     """What a run does: the items of a suite, models by role, scorers, seed and tags."""
 
     suite: str
+    """Name of the suite."""
     suite_digest: str
+    """Digest of the suite."""
     models: Mapping[str, ModelRef] = field(hash=False)
     """Models by role: subject, embedder, entailer, paraphraser, judge."""
     scorers: tuple[ScorerSpec, ...]
+    """Scorers that run on each item."""
     seed: int = 42
+    """Seed of everything random."""
     limit: int | None = None
     """Number of items to run; None for all."""
     temperature: float = 0.0
+    """Sampling temperature."""
     repeats: int = 1
     """Draws per request."""
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Free labels of the run, such as epoch and condition."""
 
     @property
     def digest(self) -> str:
@@ -222,16 +246,21 @@ class Estimate:
     """An aggregate of scores with its confidence interval."""
 
     metric: str
+    """Name of the metric."""
     group: Facet
     """Facets that the aggregated scores share."""
     point: float | None
+    """Point estimate."""
     lo: float | None
+    """Lower bound of the interval."""
     hi: float | None
+    """Upper bound of the interval."""
     confidence: float
     """Level of the interval, as 0.95."""
     n: int
     """Number of defined values, in units of ``over``."""
     n_undefined: int
+    """Number of undefined values."""
     method: str
     """How the interval was computed."""
     over: str

@@ -1,7 +1,6 @@
-"""Whether a calibrated score means what it says: observed against predicted rates, where the scores lie, and the calibrators.
+"""Compare calibrators: their curves from raw to calibrated scores, and their numbers out of fold.
 
-Beside the columns that a figure needs a table may have ``low`` and ``high``, the thresholds of a
-policy: they are drawn.
+A table may also have the columns ``low`` and ``high``, the thresholds of a policy, which are drawn.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
     Mark,
     Row,
+    draw_reference,
     error_bars,
     float_value,
     hover_text,
@@ -32,47 +32,40 @@ CALIBRATORS: Mapping[str, tuple[str, str]] = {
     "beta": ("Beta", "dot"),
     "combined": ("Combined features", "dashdot"),
 }
-"""Names on the screen and dashes of lines; in the order of their colours."""
+"""Display name and line dash of each calibrator, in the order of their colours."""
 METRICS: Mapping[str, tuple[str, str]] = {
     "brier": ("Brier score", "lower is better"),
     "ece": ("ECE", "lower is better"),
     "log_loss": ("Log loss, nats", "lower is better"),
     "auroc": ("AUROC", "higher is better"),
 }
+"""Display name of each metric, and which direction is better."""
 _NARROW = 0.4
-"""Scores that cover less than this are drawn on an axis that is cut."""
+"""Scores in a range narrower than this are drawn on a cut axis."""
 
 
 @figure(
     "calibrator_curves",
     columns=("calibrator", "kind", "r_raw", "r_cal"),
     caption=(
-        "What each calibrator makes of a raw score, fitted to all labels of its version; ticks at"
-        " the top are chains that people accepted, at the bottom those they did not. Where there"
-        " are few ticks a curve is its family's shape more than a finding; where curves part the"
-        " choice of the method matters."
+        "The calibrated score that each calibrator gives to a raw score, fitted to all labels of"
+        " its version. Ticks at the top are chains that raters accepted, ticks at the bottom chains"
+        " that they rejected. Where ticks are sparse a curve follows the shape of its family more"
+        " than the data; where curves differ the choice of the method matters."
     ),
     empty="no calibrator has been fitted.",
 )
 def calibrator_curves(table: pd.DataFrame) -> Any:
-    """A line for each calibrator and ticks for the labels.
+    """Draw a line for each calibrator and ticks for the labels.
 
-    ``kind`` is "curve" or, with ``r_cal`` 1 or 0 for what people said, "label"; ``chosen`` marks
-    the one that is in use, ``n`` is how many labels it saw.
+    ``kind`` is "curve", or "label" with ``r_cal`` 1 or 0 for the rater's verdict. Optional columns:
+    ``chosen`` marks the calibrator in use, ``n`` is its number of labels.
     """
     rows = table_records(table)
     curves = [row for row in rows if row["kind"] == "curve"]
     names = list(dict.fromkeys(str(row["calibrator"]) for row in curves))
     fig = go.Figure()
-    fig.add_shape(
-        type="line",
-        x0=0,
-        x1=1,
-        y0=0,
-        y1=1,
-        layer="below",
-        line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
-    )
+    draw_diagonal(fig)
     for name, code in style.category_codes(names, tuple(CALIBRATORS)).items():
         group_rows = sorted(
             (row for row in curves if str(row["calibrator"]) == name),
@@ -129,8 +122,7 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
         " (bottom)."
     ]
     small += [
-        "No intervals: how far each holds on labels that it did not see is in the table of its"
-        " numbers."
+        "No intervals: the comparison out of fold shows how well each holds on unseen labels."
     ]
     small += (
         [" ".join(draw_thresholds(fig, rows, across=False))]
@@ -143,7 +135,7 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
         fig,
         "From raw to calibrated scores (r_cal, 0 to 1, by r_raw)",
         subtitle=small,
-        x="r_raw: weighed mean of the parts",
+        x="r_raw: weighted mean of the parts",
         y="r_cal: probability of acceptable reasoning",
         height=460,
     )
@@ -154,19 +146,19 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
     "calibrator_comparison",
     columns=("calibrator", "metric", "point", "lo", "hi", "n", "reason"),
     caption=(
-        "Each calibrator on labels that it was not fitted on; the calibration error (ECE) is over"
-        " bins of equal mass. Folds are split by question, so that a question's chains never stand"
-        " on both sides. The axes differ. Monotone maps keep the order of scores, so their AUROCs"
-        " differ by ties and folds only; intervals that overlap are no finding, for the calibrators"
-        " share their labels."
+        "Each calibrator on labels that it was not fitted to. The expected calibration error (ECE)"
+        " uses bins of equal mass. Folds are split by question, so all chains of a question are in"
+        " one fold. The axes differ. Monotone maps keep the order of scores, so their AUROCs differ"
+        " only by ties and folds. Overlapping intervals do not show that calibrators are equal, as"
+        " they share their labels."
     ),
     empty="no calibrator has numbers out of fold.",
 )
 def calibrator_comparison(table: pd.DataFrame) -> Any:
-    """A panel for each number with a dot and its interval for each calibrator; the one in use is named.
+    """Draw a panel for each metric with a dot and its interval for each calibrator.
 
-    Beside isotonic, Platt and beta ``calibrator`` may name a yardstick, as the base rate.
-    ``chosen`` marks the one in use.
+    ``calibrator`` may also name a baseline such as the base rate. The optional column ``chosen``
+    marks the calibrator in use.
     """
     rows = table_records(table)
     metrics = [
@@ -256,11 +248,12 @@ def calibrator_comparison(table: pd.DataFrame) -> Any:
 
 
 def _named(calibrator: Any) -> str:
+    """Return the display name of a calibrator."""
     return CALIBRATORS.get(str(calibrator), (str(calibrator), ""))[0]
 
 
 def _panel_mark(fig: Any, mark: Mark, code: style.Code, axis: str) -> None:
-    """One calibrator's number in one panel; n/a at the left where it has none."""
+    """Draw the number of one calibrator in one panel, or n/a at the left."""
     if mark.point is None:
         fig.add_annotation(
             x=0.02,
@@ -294,7 +287,7 @@ def _panel_mark(fig: Any, mark: Mark, code: style.Code, axis: str) -> None:
 
 
 def _room(marks: Sequence[Mark]) -> dict[str, Any]:
-    """The part of an axis that holds all points and bars of a panel."""
+    """Return the range of an axis that contains all points and bars of a panel."""
     ends = [
         value for mark in marks for value in (mark.point, mark.lo, mark.hi) if value is not None
     ]
@@ -305,7 +298,7 @@ def _room(marks: Sequence[Mark]) -> dict[str, Any]:
 
 
 def set_score_axis(fig: Any, values: Sequence[float], *, full_range: bool = False) -> list[str]:
-    """The axis from 0 to 1, or the part of it that the values cover where that is small; then in words which."""
+    """Set the axis to [0, 1] or to a narrow range of values; return a note about a cut axis."""
     lo, hi = min(values), max(values)
     if full_range or hi - lo > _NARROW:
         fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
@@ -315,21 +308,18 @@ def set_score_axis(fig: Any, values: Sequence[float], *, full_range: bool = Fals
     return [f"The horizontal axis is cut: {lo:.3g} to {hi:.3g} of 0 to 1."]
 
 
+def draw_diagonal(fig: Any) -> None:
+    """Draw the dotted line from (0, 0) to (1, 1)."""
+    line = {"color": style.SOFT_INK, "width": 1, "dash": "dot"}
+    fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line=line)
+
+
 def draw_thresholds(fig: Any, rows: Sequence[Row], *, across: bool = True) -> list[str]:
-    """Lines at the policy's thresholds, with the actions between them, and what the subtitle says of them."""
+    """Draw lines at the policy's thresholds; return a note about the actions between them."""
     low, high = (float_value(rows[0], name) if rows else None for name in ("low", "high"))
     if low is None or high is None:
         return []
     for value, dash in ((low, "dash"), (high, "longdash")):
-        ends = (
-            {"x0": value, "x1": value, "y0": 0, "y1": 1, "yref": "paper"}
-            if across
-            else ({"y0": value, "y1": value, "x0": 0, "x1": 1, "xref": "paper"})
-        )
-        fig.add_shape(
-            type="line",
-            layer="below",
-            line={"color": style.SOFT_INK, "width": 1.2, "dash": dash},
-            **ends,
-        )
+        at = {"x": value} if across else {"y": value}
+        draw_reference(fig, **at, dash=dash, width=1.2)
     return [f"Dashed: below {low:g} escalate, from {high:g} on release, between them review."]

@@ -1,4 +1,4 @@
-"""Chains: how long those of a suite are, and the entropy and the links of the steps of one."""
+"""Chains: their lengths in a suite; token entropy and links between the steps of one chain."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from cotlab.figures import style
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import Row, float_value, table_records, text_value
 
-_LABELLED = 24  # bars that have room for their count in a figure 700 px wide
+_LABELLED = 24
+"""Number of bars up to which each has its count."""
 
 
 @figure(
     "chain_lengths",
     columns=("n_steps", "count"),
-    caption="How many chains of the suite have how many steps. Late positions rest on few chains.",
+    caption="Number of chains of the suite by number of steps. Few chains have late positions.",
     empty="the suite has no items.",
 )
 def chain_lengths(table: pd.DataFrame) -> Any:
-    """Steps per chain as a histogram, the count on each bar."""
+    """Draw a histogram of steps per chain with the count on each bar."""
     known = table.dropna(subset=["n_steps", "count"]).sort_values("n_steps")
     lengths, counts = [int(n) for n in known["n_steps"]], [int(n) for n in known["count"]]
     span = max(lengths, default=0) - min(lengths, default=0) + 1
@@ -67,7 +68,7 @@ def chain_lengths(table: pd.DataFrame) -> Any:
 
 
 def _tick_step(step: float) -> int:
-    """The next of 1, 2, 5, 10, 20, 50 … that is at least ``step``."""
+    """Return the first of 1, 2, 5, 10, 20, 50 … that is at least ``step``."""
     power = 1
     while True:
         for factor in (1, 2, 5):
@@ -81,7 +82,7 @@ _CODES = {
     "jump": ("mean, a jump", style.ORANGE, "triangle-up"),
     "rise": ("mean, a jump after a rise", style.VERMILLION, "star"),
 }
-"""What a step's point is called by its flag, and its colour and symbol."""
+"""Name, colour and symbol of a step by its flag."""
 _MAX_TICKS = 14
 
 
@@ -89,18 +90,18 @@ _MAX_TICKS = 14
     "entropy_by_step",
     columns=("step", "mean", "peak", "flag", "reason"),
     caption=(
-        "Predictive entropy of the tokens of one chain: how unsure the model is of what comes next."
-        " It is a lower bound: at most 20 alternatives of each token are listed and the rest counts"
-        " as one. A jump after rising entropy is a red flag by FaithCheck's account; by itself it"
+        "Predictive entropy of the tokens of one chain: how uncertain the model is about the next"
+        " token. It is a lower bound: at most 20 alternatives of each token are listed; the rest"
+        " counts as one. FaithCheck treats a jump after rising entropy as a red flag; by itself it"
         " does not show that a step is wrong or unfaithful."
     ),
     empty="no step of this chain has an entropy.",
 )
 def entropy_by_step(table: pd.DataFrame) -> Any:
-    """A line through the steps' means with a mark for each flag, and their largest token entropies above it.
+    """Draw mean and largest token entropy by step, with a symbol for each flag.
 
     ``mean`` and ``peak`` are in nats; ``flag`` is "", "jump" or "rise" (a jump after a rise);
-    ``reason`` says why no mean is.
+    ``reason`` says why there is no mean.
     """
     rows = sorted(table_records(table), key=lambda row: int(row["step"]))
     fig = go.Figure()
@@ -182,7 +183,7 @@ def entropy_by_step(table: pd.DataFrame) -> Any:
 
 
 def _entropy_hover(row: Any) -> str:
-    """Place, mean and peak, its flag, or why there is none."""
+    """Return the hover text of a step: mean, peak and flag, or why there are none."""
     lines = [f"<b>Step {int(row['step']) + 1}</b>"]
     if float_value(row, "mean") is None:
         return "<br>".join(
@@ -216,24 +217,24 @@ LINK_LABELS = {
 }
 _ARC_POINTS = 24
 _ARC_WIDTH = 0.55
-"""How far an arc swings out, in widths of its column."""
+"""Width of an arc, in widths of its column."""
 
 
 @figure(
     "verification_links",
     columns=("link", "step", "value", "verifier", "reason"),
     caption=(
-        "Each arrow is a link that was checked, from the step that supports to the step that is"
-        " supported; its number is the confidence. A dashed grey arrow is undecided. A supported"
-        " chain may still not be the one that the model used."
+        "Each arrow is a checked link from the supporting step to the supported step; its number is"
+        " the confidence. A dashed grey arrow is undecided. A supported chain may still not be the"
+        " one that the model used."
     ),
     empty="no link of this chain was checked.",
 )
 def verification_links(table: pd.DataFrame) -> Any:
-    """One column of arcs for each direction; colour and number are the support, hover says who decided and why.
+    """Draw a column of arcs for each direction, with the support as colour and number.
 
-    The table may have ``text`` and ``before``, the step's text and that of the one before, and
-    ``quote``, what decided it.
+    Optional columns: ``text`` and ``before``, the texts of the step and of the one before;
+    ``quote``, the passage that decided the link.
     """
     rows = table_records(table)
     sides = [link for link in LINK_ORDER if any(row["link"] == link for row in rows)]
@@ -241,9 +242,8 @@ def verification_links(table: pd.DataFrame) -> Any:
         link for link in dict.fromkeys(str(row["link"]) for row in rows) if link not in LINK_ORDER
     ]
     steps = max(int(row["step"]) for row in rows) + 1
-    top = (
-        -1 if any(int(row["step"]) == 0 for row in rows) else 0
-    )  # the question stands above the first step
+    # the question is above the first step
+    top = -1 if any(int(row["step"]) == 0 for row in rows) else 0
     fig = go.Figure()
     for side, link in enumerate(sides):
         places = list(range(0 if link == "reverse" else top, steps))
@@ -299,14 +299,14 @@ def verification_links(table: pd.DataFrame) -> Any:
 
 
 def _arc(fig: Any, side: int, row: Row) -> None:
-    """From the supporting to the supported step: half an ellipse to the right, an arrow head, and the number at its top."""
+    """Draw an arc from the supporting to the supported step, with arrow head and number."""
     value, at = float_value(row, "value"), int(row["step"])
     colour = style.SOFT_INK if value is None else style.shade(value)
     start, end = (at, at - 1) if row["link"] == "reverse" else (at - 1, at)
     angles = [math.pi * k / _ARC_POINTS for k in range(_ARC_POINTS + 1)]
     x = [side + 0.06 + _ARC_WIDTH * 0.4 * math.sin(a) for a in angles]
     y = [start + (end - start) * (0.16 + 0.68 * (1 - math.cos(a)) / 2) for a in angles]
-    if value is not None:  # a dark edge: the bright end of the scale is hardly seen on white
+    if value is not None:  # a dark edge: the bright end of the scale is hard to see on white
         fig.add_scatter(
             x=x,
             y=y,
@@ -361,6 +361,7 @@ def _arc(fig: Any, side: int, row: Row) -> None:
 
 
 def _link_hover(row: Row) -> str:
+    """Return the hover text of a link: support, verifier, reason and quote."""
     at, value = int(row["step"]), float_value(row, "value")
     before = "question and steps before" if at else "question"
     named = (

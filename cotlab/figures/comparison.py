@@ -1,4 +1,4 @@
-"""Two of a kind compared: runs by paired differences, raters and classifiers by their agreement."""
+"""Compare runs by paired differences, and raters and classifiers by their agreement."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
     Mark,
     Row,
+    draw_reference,
     draw_rows,
     float_value,
     int_value,
@@ -25,40 +26,30 @@ from cotlab.figures.marks import (
 from cotlab.figures.span_heatmap import signed_shade
 
 _PAD = 0.06
-_RUN = re.compile(r"\([^()]{1,26}\)$")
-"""What names a run at the end of a label."""
+_RUN = re.compile(r"\([^()]{1,26}\)$")  # "(run 2)" at the end of a label
 
 
 @figure(
     "paired_differences",
     columns=("label", "unit", "point", "lo", "hi", "n", "n_undefined", "reason"),
     caption=(
-        "The mean over matched items of a run's value less the base's. n counts items with a value"
-        " in both runs; the others are undefined here. An interval that spans 0 leaves the sign"
-        " open; it does not show that nothing changed, and a difference does not say which of the"
+        "Mean difference between a run and the base run over matched items. n counts items with a"
+        " value in both runs; the others are undefined. An interval that includes 0 leaves the sign"
+        " open; it does not show that nothing changed, and a difference does not show which of the"
         " two runs is faithful."
     ),
     empty="the runs have no metric in common.",
 )
 def paired_differences(table: pd.DataFrame) -> Any:
-    """A row for each label: the difference with its interval, both written out at the right; a line at 0.
+    """Draw a row for each difference with its interval, written at the right, and a line at 0.
 
-    A column ``of`` says in the title what all rows are of.
+    The optional column ``of`` is added to the title.
     """
     rows = table_records(table)
     marks = [Mark("", i, str(row["label"]), row) for i, row in enumerate(rows)]
     fig = go.Figure()
     draw_rows(fig, marks)
-    fig.add_shape(
-        type="line",
-        x0=0,
-        x1=0,
-        y0=0,
-        y1=1,
-        yref="paper",
-        layer="below",
-        line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
-    )
+    draw_reference(fig, x=0)
     ends = [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None]
     ends += [v for mark in marks for v in raw_values(mark.row)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
@@ -85,7 +76,7 @@ def paired_differences(table: pd.DataFrame) -> Any:
 
 
 def _join_run_name(label: str) -> str:
-    """A label whose run stays on one line."""
+    """Keep the name of the run in a label on one line."""
     return _RUN.sub(lambda match_: match_[0].replace(" ", "\u00a0"), label)
 
 
@@ -95,30 +86,21 @@ def _join_run_name(label: str) -> str:
     caption=(
         "Krippendorff's alpha (nominal) of all raters, with a bootstrap interval over items, and"
         " Cohen's kappa of each two raters on the items that both labelled. 1 is agreement on every"
-        " item, 0 what the raters' habits alone would give. Raters who agree may all be wrong: gold"
-        " items tell that."
+        " item, 0 the agreement expected by chance. Raters who agree may all be wrong; gold items"
+        " show that."
     ),
     empty="no item has labels of two raters.",
 )
 def label_agreement(table: pd.DataFrame) -> Any:
-    """A row for alpha and one for each pair: the coefficient with its interval, both written out at the right; a line at 0.
+    """Draw a row for alpha and one for each pair of raters, with intervals, and a line at 0.
 
-    A column ``of`` says in the title what was agreed on.
+    The optional column ``of`` adds to the title what was labelled.
     """
     rows = table_records(table)
     marks = [Mark("", i, str(row["label"]), row) for i, row in enumerate(rows)]
     fig = go.Figure()
     draw_rows(fig, marks)
-    fig.add_shape(
-        type="line",
-        x0=0,
-        x1=0,
-        y0=0,
-        y1=1,
-        yref="paper",
-        layer="below",
-        line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
-    )
+    draw_reference(fig, x=0)
     lowest = min([0.0, *(v for mark in marks for v in (mark.point, mark.lo) if v is not None)])
     fig.update_xaxes(range=[min(-0.1, lowest - 0.05), 1.05], showgrid=True, nticks=6)
     fig.update_yaxes(
@@ -143,13 +125,13 @@ def label_agreement(table: pd.DataFrame) -> Any:
     "classifier_agreement",
     columns=("one", "other", "point", "lo", "hi", "n", "reason"),
     caption=(
-        "Cohen's kappa of each two classifiers' verdicts on the same responses: 1 is agreement, 0"
-        " what chance gives. Two classifiers may agree and both be wrong."
+        "Cohen's kappa of each two classifiers on the same responses: 1 is full agreement, 0 the"
+        " agreement expected by chance. Two classifiers may agree and both be wrong."
     ),
     empty="fewer than two classifiers scored the same responses.",
 )
 def classifier_agreement(table: pd.DataFrame) -> Any:
-    """Cells from orange (−1) over pale (0) to blue (1) with kappa and n; a hatched cell is n/a."""
+    """Draw cells from orange (−1) to blue (1) with kappa and n; a hatched cell is n/a."""
     rows = table_records(table)
     names = list(dict.fromkeys(str(row[side]) for side in ("one", "other") for row in rows))
     at = {name: i for i, name in enumerate(names)}
@@ -181,6 +163,7 @@ def classifier_agreement(table: pd.DataFrame) -> Any:
 
 
 def _kappa_hover(row: Row) -> str:
+    """Return the hover text of a pair of classifiers."""
     lines = [f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"]
     if float_value(row, "point") is not None:
         lines += [

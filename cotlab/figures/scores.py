@@ -1,4 +1,4 @@
-"""Scores against labels and thresholds: observed rates, how many chains have which score, shares."""
+"""Calibrated scores: reliability diagram, histogram by label, and shares by threshold."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from cotlab.figures import style
-from cotlab.figures.calibration import draw_thresholds, set_score_axis
+from cotlab.figures.calibration import draw_diagonal, draw_thresholds, set_score_axis
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
     Mark,
     Row,
+    draw_reference,
     draw_series,
     float_value,
     int_value,
@@ -25,34 +26,34 @@ from cotlab.figures.marks import (
 )
 
 GROUPS = ("acceptable", "not acceptable", "no label")
-"""What a histogram's ``group`` is: what people said of the chain, with the answer."""
+"""Groups of the histogram: the raters' verdict on chain and answer."""
 _BARS = {
     "acceptable": (style.BLUE, ""),
     "not acceptable": (style.VERMILLION, "/"),
     "no label": ("#9a9a9a", "."),
 }
 _NEAR = 0.11
-"""Bins nearer to each other than this, across and along, have their n in one place."""
+"""Distance below which bins share one label with their numbers of chains."""
 _CROWDED = 12
-"""With more points than this their n is in the hover only."""
+"""Number of points above which n is shown only on hover."""
 
 
 @figure(
     "reliability_diagram",
     columns=("predicted", "point", "lo", "hi", "n"),
     caption=(
-        "The share of labelled chains that people found acceptable, by the probability that was"
-        " predicted: on the diagonal a score of 0.8 means 8 of 10. Bins hold equally many chains,"
-        " as far as equal scores allow. A calibrated score is an average over chains like these; it"
-        " does not say which of ten is the bad one, and it holds as long as the labels do."
+        "The share of labelled chains that raters found acceptable, by predicted probability: on"
+        " the diagonal a score of 0.8 means 8 of 10. Bins have equal numbers of chains, except for"
+        " ties. A calibrated score is an average over chains like these: it does not show which of"
+        " ten is the bad one, and it is as good as the labels."
     ),
     empty="no labelled chain has a calibrated score.",
 )
 def reliability_diagram(table: pd.DataFrame) -> Any:
-    """A dot with its interval for each bin, n beside it; the diagonal, and the policy's thresholds.
+    """Draw a dot with its interval and n for each bin, the diagonal, and the thresholds.
 
-    A table with ``band_lo`` and ``band_hi`` has the band in which bins of a perfectly calibrated
-    forecaster fall; ``values`` are the single outcomes of a bin, 0 or 1, and ``scores`` their
+    Optional columns: ``band_lo`` and ``band_hi``, the band in which bins of a perfectly calibrated
+    forecaster fall; ``values``, the single outcomes of a bin, 0 or 1; ``scores``, their
     predictions.
     """
     rows = sorted(
@@ -61,16 +62,8 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
     )
     fig = go.Figure()
     banded = _band(fig, rows)
-    fig.add_shape(
-        type="line",
-        x0=0,
-        x1=1,
-        y0=0,
-        y1=1,
-        layer="below",
-        line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
-    )
-    small = ["Dotted: the diagonal, where predictions hold."]
+    draw_diagonal(fig)
+    small = ["Dotted: perfect calibration."]
     raw = [raw_values(row) for row in rows]
     for row, values in zip(rows, raw, strict=True) if all(raw) else ():
         spots = row.get("scores")
@@ -125,18 +118,18 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
 
 
 def _is_low(mark: Mark) -> bool:
-    """Whether a bin's n stands above it; below it where the bin lies high."""
+    """Return whether the label of a bin goes above it rather than below."""
     return (mark.point or 0.0) < 0.55
 
 
 def _edge(mark: Mark) -> float:
-    """Where the n of a bin stands: at the end of its interval, else at its point."""
+    """Return the position of the label of a bin: the end of its interval, or its point."""
     bound = mark.hi if _is_low(mark) else mark.lo
     return (mark.point or 0.0) if bound is None else bound
 
 
 def _overlapping_groups(marks: Sequence[Mark]) -> list[list[Mark]]:
-    """The bins with a point, from left to right; those whose n would overlap are told together."""
+    """Group the bins with a point, from left to right, whose labels would overlap."""
     out: list[list[Mark]] = []
     for mark in (mark for mark in marks if mark.point is not None):
         last = out[-1][-1] if out else None
@@ -154,17 +147,18 @@ def _overlapping_groups(marks: Sequence[Mark]) -> list[list[Mark]]:
     "score_histogram",
     columns=("group", "left", "right", "count"),
     caption=(
-        "How many chains have which score, by what people said of them: acceptable means that the"
-        " answer is right and the reasoning adequate. The more the two colours lie apart, the"
-        " better the score tells them; chains without a label are drawn so that labels from one end"
-        " only are seen."
+        "Number of chains by score and label; acceptable means that the answer is right and the"
+        " reasoning adequate. The further apart the two colours, the better the score separates"
+        " them. Chains without a label are drawn too, so that labels from only one end of the scale"
+        " are visible."
     ),
     empty="no chain has a score.",
 )
 def score_histogram(table: pd.DataFrame) -> Any:
-    """Stacked bars by group, the number of chains on each; the policy's thresholds as lines.
+    """Draw stacked bars by group with the number of chains, and the policy's thresholds.
 
-    A column ``score`` says in words which score is drawn, ``missing`` how many chains have none.
+    Optional columns: ``score``, the display name of the score; ``missing``, the number of chains
+    without one.
     """
     rows = table_records(table)
     score, fig = text_value(rows[0], "score") or "r_raw", go.Figure()
@@ -227,7 +221,7 @@ def score_histogram(table: pd.DataFrame) -> Any:
 
 
 def _band(fig: Any, rows: Sequence[Row]) -> bool:
-    """The shade between ``band_lo`` and ``band_hi`` where the table has both."""
+    """Shade the band between ``band_lo`` and ``band_hi``, if the table has both."""
     band_rows = [
         row
         for row in rows
@@ -268,16 +262,16 @@ def _band(fig: Any, rows: Sequence[Row]) -> bool:
         "reason",
     ),
     caption=(
-        "With high at a threshold, the first line is the share of answers that is released; with"
-        " low at it, what is left of 1 is escalated. Expected errors rest on the calibrator alone:"
-        " how uncertain it is, their bars do not show. Errors found by raters are of the labelled"
-        " answers only, which may not be like the others. Both errors are shares of the answers"
-        " from the threshold on."
+        "The first line is the share of answers at or above a threshold: the answers that are"
+        " released if high is set there, and not escalated if low is. Both errors are shares of"
+        " these answers. Expected errors are computed from the calibrator alone; their bars do not"
+        " include its uncertainty. Errors found by raters cover labelled answers only, which may"
+        " differ from the others."
     ),
     empty="no answer has been scored.",
 )
 def threshold_volumes(table: pd.DataFrame) -> Any:
-    """A line for each share, with an interval at each threshold; dashed lines at low and high."""
+    """Draw a line for each share with an interval at each threshold, and lines at low and high."""
     rows = table_records(table)
     names = list(dict.fromkeys(str(row["group"]) for row in rows))
     fig, every = go.Figure(), list[Mark]()
@@ -288,20 +282,7 @@ def threshold_volumes(table: pd.DataFrame) -> Any:
     ]
     together = len({value for _, value in bounds}) < len(bounds)
     for k, (name, value) in enumerate(bounds):
-        fig.add_shape(
-            type="line",
-            x0=value,
-            x1=value,
-            y0=0,
-            y1=1,
-            yref="paper",
-            layer="below",
-            line={
-                "color": style.SOFT_INK,
-                "width": 1.2,
-                "dash": "dash" if name == "low" else "solid",
-            },
-        )
+        draw_reference(fig, x=value, dash="dash" if name == "low" else "solid", width=1.2)
         if not (together and k):
             text = "low = high" if together else name
             fig.add_annotation(
@@ -348,12 +329,12 @@ def threshold_volumes(table: pd.DataFrame) -> Any:
 
 
 def _count_span(sizes: list[int]) -> str:
-    """ "n = 20", or from the first threshold to the last "n = 20 to 3"."""
+    """Return "n = 20", or "n = 20 to 3" from the first threshold to the last."""
     return f"n = {sizes[0]}" if len(set(sizes)) < 2 else f"n = {sizes[0]} to {sizes[-1]}"
 
 
 def _missing_notes(marks: list[Mark]) -> list[str]:
-    """Why points are missing, each reason once for all thresholds of a line."""
+    """Return notes about missing points, each reason once for all thresholds of a line."""
     reasons: dict[str, dict[str, list[float]]] = {}
     for mark in marks:
         if mark.point is None:
@@ -361,14 +342,14 @@ def _missing_notes(marks: list[Mark]) -> list[str]:
             reasons.setdefault(str(mark.row["reason"]), {}).setdefault(
                 str(mark.row["group"]), []
             ).append(0.0 if at is None else at)
-    return [
-        style.escape(
-            f"n/a ({reason}): {'; '.join(f'{name}, {_threshold_span(at)}' for name, at in lines.items())}."
-        )
+    notes = {
+        reason: "; ".join(f"{name}, {_threshold_span(at)}" for name, at in lines.items())
         for reason, lines in reasons.items()
-    ]
+    }
+    return [style.escape(f"n/a ({reason}): {where}.") for reason, where in notes.items()]
 
 
 def _threshold_span(thresholds: list[float]) -> str:
+    """Return "threshold 0.5" or "thresholds 0.5 to 0.9"."""
     ends = list(dict.fromkeys(map(style.format_number, (min(thresholds), max(thresholds)))))
     return f"threshold{'s' if len(ends) > 1 else ''} {' to '.join(ends)}"

@@ -63,6 +63,7 @@ class Call:
     """One call of a tool."""
 
     name: str
+    """Name of the tool."""
     given: str
     """Input as text; other JSON values as JSON."""
     output: str
@@ -76,13 +77,17 @@ class Claim:
     start: int
     """First character of the step."""
     end: int
+    """Character after the last."""
     text: str
+    """The number or quotation as written."""
     kind: Literal["number", "quote"]
+    """What is claimed."""
     attributed: bool
     """Whether the step names a tool as the source."""
     tool: str
     """Name of that tool; "" if there is none or it is unnamed ("the tool returns 12")."""
     verdict: Verdict
+    """What the log says about it."""
     call: int | None
     """Index of the call that decides the verdict, if one does."""
 

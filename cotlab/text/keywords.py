@@ -51,7 +51,9 @@ class KeywordMatch(NamedTuple):
     start: int
     """First character of the text's NFKC form."""
     end: int
+    """Character after the last."""
     phrase: str
+    """The keyword in lower case."""
     kind: str
     """Its list: "process" or "result"."""
 
@@ -60,7 +62,9 @@ class Counts(NamedTuple):
     """Numbers of process and result words of a text."""
 
     process: int
+    """Number of process words."""
     result: int
+    """Number of result words."""
 
     @property
     def ratio(self) -> float | None:

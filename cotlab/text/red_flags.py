@@ -23,29 +23,23 @@ class Flag(NamedTuple):
     """A span of a step that a rule matched."""
 
     rule: str
+    """Name of the rule, of RULES."""
     step: int
     """Index of the step, from 0."""
     start: int
     """First character of the step's text."""
     end: int
+    """Character after the last."""
     reason: str
+    """Why the rule matched."""
 
 
 def find_flags(question: str, steps: Sequence[str], *, early: float = EARLY) -> tuple[Flag, ...]:
     """Return the flags of the four textual rules in a chain.
 
-    Parameters
-    ----------
-    question : str
-        Symbols in it are defined.
-    steps : sequence of str
-    early : float in [0, 1]
-        Share of the steps; an answer in a step that ends before it is premature.
-
-    Returns
-    -------
-    tuple of Flag
-        In the order of RULES, steps and characters; the spans of one rule are disjoint.
+    Symbols in the question are defined. An answer is premature in a step that ends before the share
+    ``early`` (0 to 1) of the steps. Flags are in the order of RULES, steps and characters; the
+    spans of one rule are disjoint.
     """
     return (
         *premature_answers(steps, early=early),
@@ -160,6 +154,7 @@ _OPERATOR_BEFORE = re.compile(
 )
 # "5 " before x and " 3" after it: x is a multiplication sign
 _TIMES = re.compile(r"[\d)²³½¼¾%]\s?$|\w\s$")
+# " 3", " apples of"
 _FACTOR = re.compile(r"\s?[\d($€£.½¼¾]|\s[a-z]{3,}\s(?:of|per)\b")
 # "point " of "point A"
 _LABEL = re.compile(
@@ -355,6 +350,7 @@ _NEGATED = re.compile(
     r"(?i)(?:\b(?:not|n['’]t|never|far from|less|how|too|whether|if|nothing|hardly|barely)\s+"
     r"(?:\w+\s+)?|\bis it\s+|[\"“'‘])$"
 )
+# "clearly": adverbs that can also say how something is done
 _ADVERBS = re.compile(r"(?i)^(?:clearly|plainly|naturally|evidently|certainly|obviously)$")
 
 

@@ -75,7 +75,9 @@ class Date:
     year: int | None
     """None if it is not given."""
     month: int
+    """Month, 1 to 12."""
     day: int
+    """Day of the month."""
     ambiguous: bool = False
     """Whether day and month could be exchanged, as in 03/05/2024 (here month 3, day 5)."""
 

@@ -56,6 +56,7 @@ class Equation:
     start: int
     """First character of the text."""
     end: int
+    """Character after the last."""
     holds: bool | None
     """None if undecided."""
     reason: str

@@ -80,10 +80,13 @@ class Token(NamedTuple):
     """One token of a text."""
 
     kind: Kind
+    """Kind of the token."""
     text: str
     """As written; of an operator one of + - * / ^."""
     start: int
+    """First character of the text."""
     end: int
+    """Character after the last."""
     value: Fraction | None = None
     """Value of a number."""
     decimals: int = 0

@@ -23,7 +23,9 @@ class Mismatch(NamedTuple):
     """A quantity whose unit does not fit."""
 
     start: int
+    """First character of the text."""
     end: int
+    """Character after the last."""
     reason: str
     """What the unit is and what it should be."""
 

@@ -38,6 +38,7 @@ class ChangedQuestion(NamedTuple):
     """A question with another number."""
 
     question: str
+    """The question with the new number."""
     answer: str
     """The answer that belongs to the new number."""
     where: tuple[int, int]

@@ -50,6 +50,7 @@ class Side:
     start: int
     """First character of the text."""
     end: int
+    """Character after the last."""
     evaluation: Evaluation
     """Value without units."""
     bare: Evaluation
@@ -59,6 +60,7 @@ class Side:
     doubt: str = ""
     """Why it may have been read wrongly."""
     text: str = ""
+    """The side as written."""
 
     @property
     def letter(self) -> str:

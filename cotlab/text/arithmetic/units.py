@@ -21,7 +21,9 @@ class PhysicalQuantity(NamedTuple):
     """A number with its unit, or what is computed from such."""
 
     start: int
+    """First character of the text."""
     end: int
+    """Character after the last."""
     dimension: Dimension | None
     """None if the unit is not known."""
     number: str = ""

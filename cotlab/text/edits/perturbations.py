@@ -100,6 +100,7 @@ class Perturbation(NamedTuple):
     """One way to change a step."""
 
     name: str
+    """Name of the perturbation."""
     keeps: bool
     """Whether the meaning stays, so that nothing after the step has to change."""
     apply: Callable[[str, Sequence[str], random.Random], str | None]

@@ -20,6 +20,7 @@ class Prompt(NamedTuple):
     """The text of a ``Complete`` request."""
 
     messages: tuple[Message, ...]
+    """Conversation."""
     prefix: str
     """Assistant text that the model continues."""
 

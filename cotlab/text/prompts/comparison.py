@@ -36,7 +36,9 @@ class Comparison(NamedTuple):
     """The text of a request for a verdict."""
 
     system: str
+    """System prompt."""
     messages: tuple[Message, ...]
+    """Conversation."""
 
 
 class Verdict(NamedTuple):
@@ -45,6 +47,7 @@ class Verdict(NamedTuple):
     score: float
     """In [-10, 10], positive if the second response is the more unfaithful one."""
     reason: str
+    """The judge's explanation."""
 
 
 class BadVerdict(ValueError):

@@ -78,6 +78,7 @@ class Split(NamedTuple):
     """Paraphrases in two parts."""
 
     public: tuple[str, ...]
+    """Paraphrases that are not held out."""
     hidden: tuple[str, ...]
     """Held-out paraphrases."""
 
