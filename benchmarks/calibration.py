@@ -95,7 +95,8 @@ def suites(n_labels: int, n_fresh: int, seed: int) -> Iterator[tuple[str, str, S
 def measure(store: Store, model: str, suite: Suite) -> str:
     """The id of the finished run of a model on a suite; one that was broken off is gone on with."""
     versions = [SCORERS[name].version for name in SETTINGS["scorer"]]  # type: ignore[attr-defined]
-    run_id = f"{suite.name}-{model}-{digest([suite.digest, versions, SETTINGS, weights_digest(model)])[:10]}"
+    settings = digest([suite.digest, versions, SETTINGS, weights_digest(model)])
+    run_id = f"{suite.name}-{model}-{settings[:10]}"
     known = statuses(store)
     if known.get(run_id) == "done":
         return run_id

@@ -141,8 +141,8 @@ def _ratio_resamples(
     distinct, counts = np.unique(top + 1j * bottom, return_counts=True)
     if _DRAWS_PER_COUNT * len(distinct) <= n:
         for rows in row_blocks(n_resamples, len(distinct)):
-            drawn = rng.multinomial(n, counts / n, size=rows.stop - rows.start).astype(float)
-            yield (drawn @ distinct.real) / (drawn @ distinct.imag)
+            draws = rng.multinomial(n, counts / n, size=rows.stop - rows.start).astype(float)
+            yield (draws @ distinct.real) / (draws @ distinct.imag)
         return
     equal_weights = bool((bottom == bottom[0]).all())
     for rows in row_blocks(n_resamples, n):

@@ -123,9 +123,9 @@ def _pair_counter(
                     np.searchsorted(values[order], faithful_values[known], side=side)
                     for side in ("left", "right")
                 )
-                own = weights[:, known]
-                above += (own * (below[:, fewer] + below[:, at_most])).sum(axis=1) / 2
-                pairs += own.sum(axis=1) * below[:, -1]
+                first = weights[:, known]
+                above += (first * (below[:, fewer] + below[:, at_most])).sum(axis=1) / 2
+                pairs += first.sum(axis=1) * below[:, -1]
         return above, pairs
 
     return count
