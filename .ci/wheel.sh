@@ -100,7 +100,7 @@ took "cotlab demo"
 port=$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 cotlab app --port "$port" >"$work/log" 2>&1 &
 app=$!
-python - "$port" "$work/log" <<'END'
+STREAMLIT_LOGGER_LEVEL=error python - "$port" "$work/log" <<'END'
 import sys
 import time
 import urllib.request
