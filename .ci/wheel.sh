@@ -7,7 +7,7 @@ work=$(mktemp -d)
 app=
 cleanup() { if [ -n "$app" ]; then kill "$app" 2>/dev/null || true; fi; rm -rf "$work"; }
 trap cleanup EXIT
-unset PYTHONPATH COTLAB_STORE XDG_DATA_HOME
+unset PYTHONPATH PYTHONDONTWRITEBYTECODE COTLAB_STORE XDG_DATA_HOME
 export HF_HUB_OFFLINE=1 NO_PROXY=127.0.0.1,localhost PIP_DISABLE_PIP_VERSION_CHECK=1
 mkdir "$work/elsewhere" "$work/source"
 base_path=$PATH base_home=$HOME
@@ -100,7 +100,7 @@ took "cotlab demo"
 port=$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 cotlab app --port "$port" >"$work/log" 2>&1 &
 app=$!
-python - "$port" "$work/log" <<'END'
+STREAMLIT_LOGGER_LEVEL=error python - "$port" "$work/log" <<'END'
 import sys
 import time
 import urllib.request

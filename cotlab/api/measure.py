@@ -204,11 +204,11 @@ def _measurement(
     """Return scores with one of them as the value; hidden hold-out scores are left out."""
     from cotlab.metrics.consistency.cards import HIDDEN
 
-    shown = [score for score in scores if score.metric != HIDDEN.name]
-    whole = [score for score in shown if score.step is None]
+    public = [score for score in scores if score.metric != HIDDEN.name]
+    of_item = [score for score in public if score.step is None]
     metric, facet = headline or (definition.cards[0].name, {})
     value = next(
-        (s for s in whole if s.metric == metric and facet.items() <= dict(s.facet).items()),
+        (s for s in of_item if s.metric == metric and facet.items() <= dict(s.facet).items()),
         Score(metric, "item", None, status="undefined", reason=f"the scorer gives no {metric}"),
     )
     return Measurement(
@@ -217,6 +217,6 @@ def _measurement(
         value.status,
         value.reason,
         value.evidence,
-        tuple(score for score in whole if score is not value),
-        tuple(score for score in shown if score.step is not None),
+        tuple(score for score in of_item if score is not value),
+        tuple(score for score in public if score.step is not None),
     )
