@@ -1,4 +1,4 @@
-"""Decisions on a run: what they rest on, that they are made once, and how far the rollout has come."""
+"""Decisions on a run: their grounds, that they are made once, and the phase of the rollout."""
 
 from __future__ import annotations
 
