@@ -101,9 +101,9 @@ def check_server(provider: str, base_url: str | None, file: str = "") -> None:
     if hosts := provider_info(provider).hosts:
         if host not in allowed and not any(_is_below(host, vendor) for vendor in hosts):
             raise ConfigError(
-                f"{name} is not sent to {target}: the host of {provider} is {' or '.join(hosts)}. If"
-                f" that server is to have this key, type {type_it}; a server with a key of its own,"
-                " or none, goes with --provider openai_compat."
+                f"{name} is not sent to {target}: the host of {provider} is {' or '.join(hosts)}."
+                f" If that server is to have this key, type {type_it}; a server with a key of its"
+                " own, or none, goes with --provider openai_compat."
             )
     elif file and host not in allowed and not _is_loopback(host):
         with_key = file == named_by_file(base_url) and FROM_FILES.get(name) == (

@@ -18,7 +18,7 @@ from cotlab.review.labelling.queue import make_queue
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from tests.support.browser import ARGUMENTS, Press, Rater, keys_of, serving
-from tests.support.reliability_store import HOSTILE, fill
+from tests.support.stores.reliability import HOSTILE, fill
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [

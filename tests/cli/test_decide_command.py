@@ -15,7 +15,7 @@ from cotlab.reliability.policy import PolicyError
 from cotlab.store import decisions as decision_store
 from cotlab.store.calibrators import activate_calibrator
 from cotlab.store.database import Store
-from tests.support.decision_store import RUN, fill
+from tests.support.stores.decided import RUN, fill
 
 
 def run(*words: str) -> Result:

@@ -11,7 +11,7 @@ import pytest
 from cotlab.cli import main as command
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store, store_folder
-from tests.support.queue_store import fill
+from tests.support.stores.queued import fill
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from cotlab.core.requests import Complete, Message, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.anthropic import Anthropic, message_parameters
 from cotlab.providers.capabilities import THINKING, family_of
-from tests.support.loopback import Loopback, serving
+from tests.support.loopback import Loopback
 
 ASKED = Complete(
     ModelRef("anthropic", "claude-haiku-4-5"),
@@ -39,12 +39,6 @@ ASKED = Complete(
     stop=("\n", "END"),
     top_logprobs=5,
 )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 @pytest.fixture

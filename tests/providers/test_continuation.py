@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -18,7 +18,7 @@ from cotlab.core.requests import Complete, Failed, Message, Reply, Response, Tok
 from cotlab.core.types import ModelRef
 from cotlab.providers.continuation import check_continuation, without_echo
 from cotlab.providers.openai_compat import OpenAICompat
-from tests.support.loopback import Loopback, serving
+from tests.support.loopback import Loopback
 
 CHAIN = "Step 1: 3 + 1 = 4.\nStep 2: 4 + 3 = 7.\nSo the answer is 7."
 PREFIX = "Step 1: 9 + 9 = 18.\nSo the answer is"
@@ -26,12 +26,6 @@ ASKED = Complete(
     ModelRef("openai_compat", "m", form="prefill"), (Message("user", "How many?"),), prefix=PREFIX
 )
 TOP = ((" 7", -0.5), (" 8", -1.5))
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 def writer(prefix: str, text: str = CHAIN) -> dict[str, str]:
@@ -105,7 +99,7 @@ async def test_an_echo_is_seen_also_where_the_models_own_reply_is_short(server: 
 
 
 async def test_a_model_that_repeats_the_prefix_itself_is_not_cut(server: Loopback) -> None:
-    """A loop: on a server that continues, a reply that begins with the prefix is the model's own."""
+    """A loop: a server that continues may write the prefix again, as text of the model."""
     verdict, reply = await reply_of(
         server, {"writer": writer("continue")}, {"text": f"{PREFIX} 7."}
     )
@@ -157,7 +151,8 @@ def test_without_a_reply_nothing_is_known(answered: int) -> None:
 def babble(seed: int, context: str, vocabulary: int) -> str:
     """The next word of a deterministic model: it follows from what stands before it."""
     draw = Random(f"{seed}/{context}")
-    return f"{draw.choice((' ', ' ', ' ', chr(10)))}{draw.randrange(vocabulary)}{draw.choice(('', ',', '.'))}"
+    blank, end = draw.choice((" ", " ", " ", "\n")), draw.choice(("", ",", "."))
+    return f"{blank}{draw.randrange(vocabulary)}{end}"
 
 
 @given(

@@ -29,7 +29,7 @@ from cotlab.metrics.mediation.interventions import Text
 from cotlab.metrics.mediation.scorer import OPTIONS, mediation
 from cotlab.providers.local.provider import LocalModel, open_local
 from cotlab.suites.wordproblems import make_suite
-from tests.providers.test_local import TEMPLATE, byte_tokenizer
+from tests.support.tiny_models import TEMPLATE, byte_tokenizer
 
 SUITE = make_suite(4, seed=5)
 ITEM = SUITE.items[0]
@@ -258,7 +258,7 @@ def test_positions_and_states_of_the_answer_are_barred(folder: Path) -> None:
 
 
 def test_a_source_ends_before_the_answer(folder: Path) -> None:
-    """The text's own run gives the same states as the run of that text alone, whatever the answer."""
+    """The run of a text gives the same states with any answer behind it, and alone."""
     model = opened(folder)
     params = params_of(model)
     text, rows = (

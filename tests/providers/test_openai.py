@@ -1,10 +1,10 @@
-"""OpenAI through its own SDK: what each family is sent, and a batch from its file to its results."""
+"""OpenAI through its SDK: what each family is sent, and a batch from file to results."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import THINKING, family_of
 from cotlab.providers.openai import OpenAI, _batch_error
 from cotlab.providers.openai_compat import completion_parameters
-from tests.support.loopback import Loopback, serving
+from tests.support.loopback import Loopback
 
 ASKED = Complete(
     ModelRef("openai", "gpt-4o-mini"),
@@ -36,12 +36,6 @@ ASKED = Complete(
     stop=("\n",),
     top_logprobs=5,
 )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ from cotlab.core.errors import (
 from cotlab.core.requests import Complete, Message, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.openai_compat import OpenAICompat
-from tests.support.loopback import Loopback, serving
+from tests.support.loopback import Loopback
 
 ASKED = Complete(
     ModelRef("openai_compat", "small"),
@@ -37,12 +37,6 @@ ASKED = Complete(
     stop=("\n",),
     top_logprobs=50,
 )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 @pytest.fixture

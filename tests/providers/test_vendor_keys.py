@@ -4,7 +4,7 @@ that can be used."""
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,28 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.provider import Provider
 from cotlab.core.registry import PROVIDERS
-from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import SHIPPED
 from cotlab.providers.keys import KEY_VARIABLES, SEND_TO, key_for, without_keys
-from tests.support.loopback import Loopback, serving
+from tests.support.loopback import Loopback
+from tests.support.vendors import MODELS, SECRET, ask, opened_at
 
-SECRET = "sk-very-secret-0123456789"
 HOSTS = {name: info.hosts[0] for name, info in SHIPPED.items() if info.hosts}
-MODELS = {
-    "openai": "gpt-4o-mini",
-    "anthropic": "claude-haiku-4-5",
-    "google": "gemini-2.5-flash",
-    "openai_compat": "small",
-}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 @pytest.fixture(params=list(MODELS))
@@ -46,15 +32,6 @@ async def model(
     opened = opened_at(request.param, server.root)
     yield opened
     await opened.close()
-
-
-def opened_at(provider: str, root: str) -> Any:
-    tail = "" if provider in ("anthropic", "google") else "/v1"
-    return PROVIDERS[provider](ModelRef(provider, MODELS[provider], base_url=root + tail))
-
-
-def ask(model: Provider) -> Complete:
-    return Complete(model.ref, (Message("user", "How many?"),), max_tokens=17)
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])

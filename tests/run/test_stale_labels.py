@@ -19,7 +19,7 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.decisions import audit_table
 from tests.support.loopback import Loopback
-from tests.support.queue_store import submit
+from tests.support.stores.queued import submit
 
 SUITE = Suite.of(
     "two",

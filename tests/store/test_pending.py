@@ -10,8 +10,8 @@ from cotlab.review.labelling.queue import label_id, make_queue, progress
 from cotlab.review.labelling.session import undo
 from cotlab.store.database import Store
 from cotlab.store.pending import drift_alerts, labelled_runs, last_label, pending_queues
-from tests.support.labelled_store import fill, label
-from tests.support.queue_store import submit
+from tests.support.stores.labelled import fill, label
+from tests.support.stores.queued import submit
 
 
 def due(store: Store, rater: str) -> dict[str, tuple[int, int]]:

@@ -276,9 +276,10 @@ def test_an_older_file_is_migrated_and_keeps_its_rows(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(store, "r", ended("a"))
-    more = lambda connection: connection.execute(
-        "ALTER TABLE scores ADD COLUMN weight DOUBLE DEFAULT 2"
-    )  # noqa: E731
+
+    def more(connection: Any) -> None:
+        connection.execute("ALTER TABLE scores ADD COLUMN weight DOUBLE DEFAULT 2")
+
     monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
     newer = Store(store.folder)
     assert read.run_scores(newer, "r")["weight"].tolist() == [2.0] * 3

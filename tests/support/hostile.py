@@ -9,15 +9,14 @@ from pathlib import Path
 
 import cotlab
 from cotlab.core.labels import Label
-from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
+from cotlab.core.types import Item, ModelRef, Step, Suite
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.release.calibrate import calibrate_runs, rollback
 from cotlab.review.release.decide import decide_run, set_policy
 from cotlab.review.release.drift import check_drift
-from cotlab.store import write
 from cotlab.store.database import Store
-from cotlab.store.labels import add_labels
+from tests.support.stores import add_run, composite
 
 HOST = "evil.example"
 SCRIPT = "<script>window.hacked=1</script>"
@@ -92,67 +91,29 @@ def judged(folder: Path, n: int = 60) -> list[str]:
             for i in range(n)
         ]
         told = Suite.of(f"{SCRIPT}{LINKS}{k}", items)
-        plan = Plan(
-            told.name,
-            told.digest,
-            {"subject": ModelRef("echo", f"{IMAGE}{LINKS}", form="continuation")},
-            (ScorerSpec("composite", 1, {}),),
-            tags={SCRIPT: ALL},
-        )
-        ended = [
-            write.Ended(
-                "composite",
-                1,
-                "p",
+        ended = []
+        for i, item in enumerate(told.items):
+            value = None if i == 0 else (i % 10 + 0.5 - 3 * k * (i % 10 > 4)) / 10
+            ended.append(composite(item, value, dict.fromkeys("CRVDF", value), reason=ALL))
+        labels = [
+            Label(
+                f"{run} {i} {rater}",
+                run,
                 item.id,
-                tuple(
-                    Score(
-                        name,
-                        item.id,
-                        None if i == 0 else (i % 10 + 0.5 - 3 * k * (i % 10 > 4)) / 10,
-                        facet=(("feature", facet),) if facet else (),
-                        status="undefined" if i == 0 else "ok",
-                        reason=ALL if i == 0 else None,
-                    )
-                    for name, facet in (("r_raw", ""), *(("feature", part) for part in "CRVDF"))
-                ),
+                rater,
+                "acceptable" if i % 10 > 4 + (i % 3) * (i % 2) - j else "not_acceptable",
+                True,
+                datetime.now(UTC),
+                ("other",),
+                ALL,
+                flagged=i == 1,
             )
             for i, item in enumerate(told.items)
+            for j, rater in enumerate((f"{SCRIPT} ann", f"{LINKS} bob"))
+            if i % 2 or not j
         ]
-        with store.writing() as connection:
-            write.add_suite(connection, told)
-            write.add_run(
-                connection,
-                run,
-                plan,
-                config={},
-                code_version="t",
-                output="",
-                redacted=False,
-                n_items=n,
-            )
-            write.add_ended(connection, run, ended)
-            write.set_status(connection, run, "done", ALL)
-            add_labels(
-                connection,
-                [
-                    Label(
-                        f"{run} {i} {rater}",
-                        run,
-                        item.id,
-                        rater,
-                        "acceptable" if i % 10 > 4 + (i % 3) * (i % 2) - j else "not_acceptable",
-                        True,
-                        datetime.now(UTC),
-                        ("other",),
-                        ALL,
-                        flagged=i == 1,
-                    )
-                    for i, item in enumerate(told.items)
-                    for j, rater in enumerate((f"{SCRIPT} ann", f"{LINKS} bob"))
-                    if i % 2 or not j
-                ],
-            )
+        models = {"subject": ModelRef("echo", f"{IMAGE}{LINKS}", form="continuation")}
+        add_run(store, run, told, ended, models=models, tags={SCRIPT: ALL}, note=ALL, labels=labels)
         places = [(run, item.id, ALL) for item in told.items[:3]]
         make_queue(store, f"{fronts[k]} {ALL}", places, by=ALL, kind=("label", "adjudication")[k])
     calibrate_runs(store, runs[:1], by=f"{IMAGE} fitted", note=ALL, method="platt", domain=True)

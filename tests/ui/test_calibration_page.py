@@ -26,8 +26,8 @@ from cotlab.store.labels import add_labels
 from cotlab.ui import access
 from cotlab.ui.access import Person
 from cotlab.ui.calibration.fit import missing_labels_text
-from tests.support.labelled_store import HOSTILE, fill, label
 from tests.support.pages import opened
+from tests.support.stores.labelled import HOSTILE, fill, label
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 

@@ -16,7 +16,7 @@ from cotlab.store.database import Store
 from cotlab.store.labels import queue_items, queues
 from cotlab.ui import access
 from cotlab.ui.decisions.decided import scored_since
-from tests.support.decision_store import HOSTILE, RUN, fill
+from tests.support.stores.decided import HOSTILE, RUN, fill
 from tests.ui.test_pages import check, open_page
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run

@@ -10,8 +10,8 @@ import pytest
 from cotlab.store.calibrators import drift_checks
 from cotlab.store.database import Store
 from cotlab.store.labels import queue_items, queues
-from tests.support.drift_store import add_run, decide, vectors
 from tests.support.pages import opened
+from tests.support.stores.drifted import add_run, decide, vectors
 
 pytestmark = pytest.mark.soak
 

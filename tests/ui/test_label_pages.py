@@ -21,7 +21,7 @@ from cotlab.store.database import Store
 from cotlab.ui import access
 from tests.support.label_widget import desk, label, tell
 from tests.support.pages import opened
-from tests.support.reliability_store import HOSTILE, STEPS, fill
+from tests.support.stores.reliability import HOSTILE, STEPS, fill
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 

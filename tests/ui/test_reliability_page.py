@@ -28,7 +28,7 @@ from cotlab.ui.item.chain_view import Piece
 from cotlab.ui.reliability.chains import cosine_table, embedded_vectors, paraphrase_chains
 from cotlab.ui.reliability.item import Hit, mark_hits
 from tests.support.pages import opened
-from tests.support.reliability_store import (
+from tests.support.stores.reliability import (
     CHAINS,
     HOSTILE,
     MODEL,

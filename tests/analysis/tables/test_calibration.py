@@ -19,7 +19,7 @@ from cotlab.store.calibrators import current_calibrator
 from cotlab.store.database import Store
 from cotlab.store.decisions import add_policy
 from cotlab.store.labels import add_labels
-from tests.support.labelled_store import accepted, fill, label, score_of
+from tests.support.stores.labelled import accepted, fill, label, score_of
 
 
 def counts(table: pd.DataFrame, group: str) -> dict[float, int]:

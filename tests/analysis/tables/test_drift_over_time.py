@@ -23,7 +23,7 @@ from cotlab.core.registry import FIGURES
 from cotlab.review.release.drift import check_drift
 from cotlab.review.release.drift_check import DriftCheck, FeatureCheck, store_drift_check
 from cotlab.store.database import Store
-from tests.support.drift_store import add_run, vectors
+from tests.support.stores.drifted import add_run, vectors
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from cotlab.review.release.features import feature_table
 from cotlab.store.database import Store
 from cotlab.store.decisions import add_policy
 from cotlab.store.labels import queue_items
-from tests.support.decision_store import fill
-from tests.support.drift_store import add_run, calibrated, label, vectors
+from tests.support.stores.decided import fill
+from tests.support.stores.drifted import add_run, calibrated, label, vectors
 
 
 def test_from_random_items_to_those_near_the_thresholds(tmp_path: Path) -> None:

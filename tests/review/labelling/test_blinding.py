@@ -13,8 +13,8 @@ from cotlab.review.labelling.targets import hidden_from
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels, queues
 from cotlab.ui import access
-from tests.support.labelled_store import fill, label
 from tests.support.pages import opened
+from tests.support.stores.labelled import fill, label
 
 ITEMS = [("run-1", f"i-{k:03}", "") for k in range(4)]
 

@@ -27,7 +27,7 @@ from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.targets import targets
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
-from tests.support.queue_store import fill
+from tests.support.stores.queued import fill
 
 AT = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(

@@ -20,7 +20,7 @@ from cotlab.review.labelling.session import Skip, apply_actions, latest_labels, 
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.live import Leases
-from tests.support.queue_store import fill, label_all, pairs, submit
+from tests.support.stores.queued import fill, label_all, pairs, submit
 
 
 @pytest.fixture
@@ -91,14 +91,10 @@ def test_threads_that_label_at_once_fill_each_place_once(store: Store) -> None:
 def test_processes_that_label_at_once_fill_each_place_once(tmp_path: Path) -> None:
     store = fill(tmp_path / "s", 12)
     queue = make_queue(store, "q", pairs(12), overlap=0.5, by="me")
-    worker = [
-        sys.executable,
-        str(Path(__file__).parents[2] / "support" / "queue_store.py"),
-        str(store.folder),
-        queue,
-    ]
+    worker = [sys.executable, "-m", "tests.support.stores.queued", str(store.folder), queue]
+    root = Path(__file__).parents[3]
     both = [
-        subprocess.Popen([*worker, rater], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([*worker, rater], cwd=root, stdout=subprocess.PIPE, text=True)
         for rater in ("ann", "bob", "bob")
     ]
     said = [

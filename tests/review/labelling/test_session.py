@@ -14,7 +14,7 @@ from cotlab.review.labelling.session import Skip, Undo, apply_actions, latest_la
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.live import Leases
-from tests.support.queue_store import fill, pairs
+from tests.support.stores.queued import fill, pairs
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.targets import NO_SCORES, TIE, UNSURE, labelled, targets
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
-from tests.support.queue_store import fill, pairs
+from tests.support.stores.queued import fill, pairs
 
 NUMBER = count()
 WORDS = {"+": "acceptable", "-": "not_acceptable", "?": "unsure"}

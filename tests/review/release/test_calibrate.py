@@ -28,7 +28,7 @@ from cotlab.review.release.fit_report import domain_maps
 from cotlab.store.calibrators import calibrator_choices, calibrators, current_calibrator
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels
-from tests.support.parts_store import HOSTILE, PARTS, fill
+from tests.support.stores.composed import HOSTILE, PARTS, fill
 
 
 @pytest.fixture(scope="module")

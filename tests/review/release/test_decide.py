@@ -1,4 +1,4 @@
-"""Decisions on a run: what they rest on, that they are made once, and how far the rollout has come."""
+"""Decisions on a run: their grounds, that they are made once, and the phase of the rollout."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from cotlab.review.release.suggest import _label_groups, suggest_by_cost, sugges
 from cotlab.store import decisions as decision_store
 from cotlab.store.calibrators import activate_calibrator
 from cotlab.store.database import Store
-from tests.support.decision_store import GAPS, RUN, fill
+from tests.support.stores.decided import GAPS, RUN, fill
 
 POLICY = Policy({DEFAULT: Thresholds(0.3, 0.8)}, 10)
 

@@ -19,7 +19,7 @@ from cotlab.review.release.features import feature_table
 from cotlab.store.database import Store
 from cotlab.store.decisions import audit_table, decisions
 from cotlab.store.labels import add_labels
-from tests.support.parts_store import PARTS, fill
+from tests.support.stores.composed import PARTS, fill
 
 RELEASE_ALL = Policy({DEFAULT: Thresholds(0.0, 0.0)})
 

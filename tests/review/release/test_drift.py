@@ -15,7 +15,7 @@ from cotlab.review.release.reaudit import NothingReleased, quality, reaudit
 from cotlab.store.calibrators import drift_checks
 from cotlab.store.database import Store
 from cotlab.store.labels import queue_items, queues
-from tests.support.drift_store import add_run, calibrated, decide, label, vectors
+from tests.support.stores.drifted import add_run, calibrated, decide, label, vectors
 
 
 @pytest.fixture(scope="module")

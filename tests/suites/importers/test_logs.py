@@ -20,15 +20,22 @@ from inspect_ai import Task, eval as run
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import (
-    ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, ContentReasoning, ContentText, ModelOutput, ModelUsage, get_model,
+    ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, ContentReasoning, ContentText,
+    ModelOutput, ModelUsage, get_model,
 )
 
 def answer(messages, tools, tool_choice, config):
     asked = messages[-1].text
     content = {
-        "How many?": [ContentReasoning(reasoning="2 + 3 = 5.\\nSo 5. " + "x" * 200), ContentText(text="ANSWER: 5")],
+        "How many?": [
+            ContentReasoning(reasoning="2 + 3 = 5.\\nSo 5. " + "x" * 200),
+            ContentText(text="ANSWER: 5"),
+        ],
         "Two?": "1 + 1 = 2.\\nTwo it is.\\nANSWER: 2",
-        "Hidden?": [ContentReasoning(reasoning="c2VjcmV0", redacted=True, summary="It thought."), ContentText(text="5")],
+        "Hidden?": [
+            ContentReasoning(reasoning="c2VjcmV0", redacted=True, summary="It thought."),
+            ContentText(text="5"),
+        ],
         "Third?": "Half.\\nWhole.",
         "Silent?": "ANSWER: 5",
     }[asked]
@@ -36,10 +43,14 @@ def answer(messages, tools, tool_choice, config):
     output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
     return output
 
-user, assistant = (lambda text: ChatMessageUser(content=text)), (lambda text: ChatMessageAssistant(content=text))
+user = lambda text: ChatMessageUser(content=text)
+assistant = lambda text: ChatMessageAssistant(content=text)
 samples = [
     Sample(id="a", input="How many?", target="5"),
-    Sample(id="b", input=[ChatMessageSystem(content="Be brief."), user("Two?")], target=["2", "two"], choices=["one", "two"]),
+    Sample(
+        id="b", input=[ChatMessageSystem(content="Be brief."), user("Two?")], target=["2", "two"],
+        choices=["one", "two"],
+    ),
     Sample(id=3, input=[user("First?"), assistant("Yes."), user("Third?")], target=""),
     Sample(id="hidden", input="Hidden?", target="5"),
     Sample(id="silent", input="Silent?", target="5"),
@@ -50,7 +61,8 @@ samples = [
 )
 assert log.status == "success", log.error
 write_eval_log(read_eval_log(log.location), sys.argv[1] + "/again.json")
-with zipfile.ZipFile(log.location) as packed, zipfile.ZipFile(sys.argv[1] + "/plain.zip", "w") as plain:
+plain = zipfile.ZipFile(sys.argv[1] + "/plain.zip", "w")
+with zipfile.ZipFile(log.location) as packed, plain:
     for name in packed.namelist():
         plain.writestr(name, packed.read(name))
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -15,7 +16,7 @@ from google import genai
 from google.genai import errors as google_errors
 from google.genai import types
 
-from . import Loopback
+from tests.support.loopback import Loopback
 
 
 class Said(NamedTuple):
@@ -225,3 +226,12 @@ async def results_of(client: anthropic.AsyncAnthropic, batch_id: str) -> dict[st
     return {
         row.custom_id: row.result async for row in await client.messages.batches.results(batch_id)
     }
+
+
+PRICES = {"in": "0.15", "out": "0.60"}
+
+
+def cost(used: Sequence[tuple[int, int, int, int]]) -> Fraction:
+    return sum(
+        (u[0] * Fraction(PRICES["in"]) + u[1] * Fraction(PRICES["out"]) for u in used), Fraction(0)
+    )

@@ -102,7 +102,7 @@ class State:
         return self.count - 1
 
     def call(self, wire: ModuleType, path: str, asked: dict[str, Any]) -> Reply:
-        """The reply to one call of a model; a call that the vendor would turn away takes no turn."""
+        """Return the reply to one call; a call that the vendor would reject takes no turn."""
         number = self.note(path, asked)
         ask = wire.read(path, asked)
         if wrong := wire.reject(asked, ask):

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cotlab.core.requests import Complete, Embed, Request, Response
-from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
+from cotlab.core.types import Item, ModelRef, Score, Step, Suite
 from cotlab.metrics.composite.scorer import SCORER_OF
 from cotlab.run.summary import mean_estimates
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
 from cotlab.text.prompts.chain import ask_rest
+from tests.support.stores import MODEL, add_run
 
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
-MODEL = ModelRef("organism", "synthetic", form="continuation")
 EMBEDDER = ModelRef("embedder", "two-dimensional")
 STEPS = (f"Clearly 7 + 5 = 12. {HOSTILE}", "So the answer is 12.", "12 - 2 = 11.")
 CHAINS = (
@@ -251,12 +251,6 @@ def fill(
     Returns the run's id."""
     store, suite, draw = Store(folder), make_suite(n), random.Random(5)
     names = scorers or (*SCORER_OF.values(), *(("composite",) if whole else ()))
-    plan = Plan(
-        suite.name,
-        suite.digest,
-        {"subject": MODEL, "embedder": EMBEDDER},
-        tuple(ScorerSpec(s, 1, {}) for s in names),
-    )
     ended = []
     for item in suite.items:
         found = list(scores_of(item, draw, whole=whole))
@@ -264,19 +258,8 @@ def fill(
             write.Ended(s, 1, "p", item.id, tuple(score for of, score in found if of == s))
             for s in names
         ]
-    with store.writing() as connection:
-        write.add_suite(connection, suite)
-        write.add_run(
-            connection,
-            "run-1",
-            plan,
-            config={},
-            code_version="test",
-            output="",
-            redacted=False,
-            n_items=n,
-        )
-        write.add_ended(connection, "run-1", ended)
+    models = {"subject": MODEL, "embedder": EMBEDDER}
+    add_run(store, "run-1", suite, ended, models=models, scorers=names, status=None)
     if estimated:
         table = read.run_scores(store, "run-1")
         told = mean_estimates(
