@@ -4,9 +4,13 @@ run's."""
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Callable
 
+import pandas as pd
 import pytest
 
+from cotlab.metrics.ablation.redundancy import mean_by_item, step_means
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.pages import ROOT
