@@ -139,7 +139,7 @@ class RunView:
 
     @cached_property
     def tagged_runs(self) -> list[RunView]:
-        """Return this run and those with tags on its suite, the newest first, up to ``MAX_RUNS``."""
+        """Return this run and tagged runs on its suite, the newest first, up to ``MAX_RUNS``."""
         rows = [
             r for r in read.list_runs(self.store).to_dict("records") if r["suite"] == self.suite
         ]

@@ -26,7 +26,8 @@ def report_command(
 
     from cotlab.analysis.markdown import render_markdown
     from cotlab.analysis.report import build_report
-    from cotlab.export.tabular import FORMATS, scores_table
+    from cotlab.analysis.view import RunView
+    from cotlab.export.tabular import FORMATS, write_scores_csv, write_scores_parquet
     from cotlab.store.database import Store
 
     if format not in FORMATS:
@@ -35,19 +36,27 @@ def report_command(
     if format == "parquet":
         if output is None:
             raise ConfigError("parquet is not text: give --output FILE.parquet")
-        build_report(store, run)
-        _write_or_fail(lambda: scores_table(store, run).to_parquet(output), output)
+        run_id = RunView.read(store, run).id
+        _write_or_fail(lambda: write_scores_parquet(store, run_id, output), output)
         return
     if format == "csv":
-        build_report(store, run)
-        text = scores_table(store, run).to_csv(index=False)
-    else:
-        document = build_report(store, run)
-        text = (
-            render_markdown(document)
-            if format == "md"
-            else json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-        )
+        run_id = RunView.read(store, run).id
+        if output is None:
+            write_scores_csv(store, run_id, sys.stdout)
+            return
+
+        def write() -> None:
+            with output.open("w", encoding="utf-8", newline="") as file:
+                write_scores_csv(store, run_id, file)
+
+        _write_or_fail(write, output)
+        return
+    document = build_report(store, run)
+    text = (
+        render_markdown(document)
+        if format == "md"
+        else json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    )
     if output is None:
         sys.stdout.write(text)
     else:

@@ -1,1 +1,1 @@
-"""What a run can be taken away as: which figures it has, their tables, captions and recipes, and the files of each."""
+"""Files to take away: figures with their recipes, tables as CSV, LaTeX and Markdown."""

@@ -1,4 +1,4 @@
-"""The files of a figure: drawn for a venue, with its numbers, caption, table and recipe; and all of them in one archive."""
+"""Figures as files: formats, captions, tables and one archive of them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ _DATE = (2020, 1, 1, 0, 0, 0)
 
 
 class Exported(NamedTuple):
-    """The files of some figures by name, and why some formats are not among them ("" where none is missing)."""
+    """The files of some figures."""
 
     files: dict[str, bytes]
+    """Contents by name of the file."""
     missing: str
+    """Why some formats are absent; "" where none is."""
 
 
 def parse_formats(text: str) -> list[str]:
@@ -185,7 +187,7 @@ def zip_files(files: Mapping[str, bytes]) -> bytes:
 
 
 def write_files(files: Mapping[str, bytes], folder: Path, zip_name: str) -> list[Path]:
-    """Write files and their archive into a folder, which is made; ConfigError where it cannot be written."""
+    """Write files and their archive into a folder; ConfigError where it cannot be written."""
     every = {**files, zip_name: zip_files(files)}
     try:
         folder.mkdir(parents=True, exist_ok=True)

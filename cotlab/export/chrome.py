@@ -1,4 +1,4 @@
-"""A Chrome that draws figures: started once for many by kaleido, with nothing loaded from the net."""
+"""One Chrome that draws many figures, through kaleido, with nothing loaded from the net."""
 
 from __future__ import annotations
 

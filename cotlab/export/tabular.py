@@ -1,11 +1,12 @@
-"""A figure's numbers as CSV, and its table for a paper as LaTeX or Markdown. Every text is data there, never markup."""
+"""Numbers as CSV, LaTeX and Markdown, and all scores of a run. Texts are data, never markup."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,8 @@ FORMATS = ("json", "md", "csv", "parquet")
 """Formats of ``cotlab report``; the last two hold one row a score."""
 HIDDEN = ("evidence",)
 """Columns that are keys into the response log: of no use outside it."""
+ITEMS_AT_A_TIME = 5_000
+"""Items whose scores are in memory at once while all scores of a run are written."""
 BESIDE = ("n", "draws", "n_undefined", "method", "reason")
 """Columns that a paper's table has beside those that the figure needs."""
 PAGE_ROWS = 40
@@ -64,10 +67,42 @@ def visible_columns(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=[name for name in HIDDEN if name in table.columns])
 
 
-def scores_table(store: Store, run_id: str) -> pd.DataFrame:
-    """A run's scores as one flat table for csv or parquet: evidence joined by spaces, formulas in texts disarmed."""
-    table = read.run_scores(store, run_id)
-    return disarmed(table.assign(evidence=table["evidence"].map(" ".join)))
+def score_tables(store: Store, run_id: str) -> Iterator[pd.DataFrame]:
+    """Yield a run's scores as flat tables, some items at a time.
+
+    Evidence is joined by spaces, formulas in texts are disarmed. A run without scores gives one
+    table without rows.
+    """
+    items = sorted(read.scored_items(store, run_id))
+    for at in range(0, max(1, len(items)), ITEMS_AT_A_TIME):
+        table = read.select_scores(store, run_id, items=items[at : at + ITEMS_AT_A_TIME])
+        yield disarmed(table.assign(evidence=table["evidence"].map(" ".join)))
+
+
+def write_scores_csv(store: Store, run_id: str, file: TextIO) -> None:
+    """Write a run's scores as CSV, a row a score."""
+    for k, table in enumerate(score_tables(store, run_id)):
+        file.write(table.to_csv(index=False, header=k == 0))
+
+
+def write_scores_parquet(store: Store, run_id: str, path: Path) -> None:
+    """Write a run's scores as Parquet, a row a score."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    types = {"i": pa.int64(), "f": pa.float64()}
+    writer: Any = None
+    try:
+        for table in score_tables(store, run_id):
+            if writer is None:
+                schema = pa.schema(
+                    [(n, types.get(t.kind, pa.large_string())) for n, t in table.dtypes.items()]
+                )
+                writer = parquet.ParquetWriter(path, schema)
+            writer.write_table(pa.Table.from_pandas(table, schema, preserve_index=False))
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 def disarmed(table: pd.DataFrame) -> pd.DataFrame:

@@ -90,6 +90,7 @@ def get_suite(store: Store, digest: str) -> Suite:
 
 
 def is_redacted(store: Store, digest: str) -> bool:
+    """Return whether a stored suite has hashes in place of texts."""
     with store.reading() as connection:
         row = connection.execute(
             "SELECT count(*) FROM items WHERE suite = ? AND meta IS NULL", [digest]

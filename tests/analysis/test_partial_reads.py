@@ -4,9 +4,13 @@ run's."""
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Callable
 
+import pandas as pd
 import pytest
 
+from cotlab.metrics.ablation.redundancy import mean_by_item, step_means
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.pages import ROOT
@@ -101,3 +105,16 @@ def test_scored_items_are_in_the_order_of_the_suite(store: Store) -> None:
     page = read.items_of_run(store, "run-1", 2, 3)
     assert page["id"].tolist() == ["i-03", "i-04"]
     assert page.equals(read.items_of_run(store, "run-1").iloc[3:5].reset_index(drop=True))
+
+
+@pytest.mark.parametrize("means", [mean_by_item, step_means])
+def test_a_mean_does_not_depend_on_the_scores_of_other_groups(
+    means: Callable[[pd.DataFrame], pd.DataFrame],
+) -> None:
+    """A missing value elsewhere in a table must not change how the values of a group are added:
+    a table of one metric has the means of a table of all."""
+    values = [3.1422294539175067e-06, 3.2015653624015545e-06, 3.999979046887921e-06, 12.2058513884]
+    part = pd.DataFrame({"metric": "m", "facet": "{}", "item_id": "a", "step": 0, "value": values})
+    whole = pd.concat([part, part.iloc[:1].assign(metric="other", value=float("nan"))])
+    (mean,) = means(part)["value"]
+    assert means(whole)["value"].tolist()[0] == mean == math.fsum(values) / 4

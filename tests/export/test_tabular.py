@@ -1,4 +1,4 @@
-"""A figure's numbers as CSV, LaTeX and Markdown: complete, and harmless whatever their texts say."""
+"""Numbers as CSV, LaTeX and Markdown: complete, and harmless whatever their texts say."""
 
 from __future__ import annotations
 

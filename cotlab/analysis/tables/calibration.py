@@ -114,7 +114,7 @@ def perfect_bin_band(predicted: float, n: int) -> tuple[float, float]:
 
 
 def current_thresholds(store: Store, domain: str | None = None) -> tuple[float, float] | None:
-    """Return the (low, high) of the current policy, for a domain or by default; None without one."""
+    """Return the (low, high) of the current policy, of a domain or default; None without one."""
     row = current_policy(store)
     pairs = json.loads(row["thresholds"]) if row is not None else {}
     bounds = pairs.get(domain) or pairs.get("default")
@@ -299,7 +299,7 @@ def describe_changes(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
 
 
 def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:
-    """Return the features of runs with a column ``target``: True, False, or None where undecided."""
+    """Return the features of runs with a column ``target``: True, False, None if undecided."""
     features, verdicts = feature_table(store, runs), targets(store, runs)
     target_by_item = {
         (row["run"], row["item_id"]): row["target"] for row in verdicts.to_dict("records")

@@ -32,8 +32,11 @@ class Chain(NamedTuple):
     """The chain that scores are of."""
 
     steps: tuple[str, ...]
+    """Its steps; none where the log does not hold the model's own."""
     from_model: bool
+    """Whether the model wrote it; else it is the suite's."""
     key: str | None = None
+    """Key of the request that gave the model's own."""
 
 
 def ablated_texts(
@@ -167,11 +170,15 @@ class ParaphraseChain(NamedTuple):
     """One wording of the question, the chain that the model wrote for it, and its answer."""
 
     question: str
+    """The wording."""
     steps: tuple[str, ...]
+    """The steps of its chain; none where there is a reason."""
     answer: str | None
+    """The answer read from the reply."""
     missing_reason: str
+    """Why there is no chain; "" where there is one."""
     key: str = ""
-    """Of the request that asked for the chain."""
+    """Key of the request for the chain."""
 
 
 def wording_labels(chains: Sequence[ParaphraseChain], item: Item) -> list[str]:
@@ -235,7 +242,7 @@ def cosine_table(
     chains: Sequence[ParaphraseChain],
     vectors: Mapping[str, tuple[float, ...]],
 ) -> pd.DataFrame:
-    """Return the cosine of each two chains, pooled over their steps' vectors; None with a reason."""
+    """Return the cosine of each two chains, pooled over their steps; None with a reason."""
     pooled_vectors = [
         None if set(chain.steps) - set(vectors) else pooled([vectors[step] for step in chain.steps])
         for chain in chains

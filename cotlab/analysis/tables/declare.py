@@ -18,25 +18,29 @@ Scope = Literal["run", "item", "suite", "store"]
 
 
 class Choice(NamedTuple):
-    """Which of several tables a figure is drawn from; None takes the first, as its page does.
-
-    ``setting`` is mediation's: chain, given, view and control, joined by "~".
-    """
+    """Which of several tables a figure is drawn from; None takes the first, as its page does."""
 
     item: str | None = None
+    """Id of an item."""
     metric: str | None = None
+    """The metric that is drawn."""
     mode: str | None = None
+    """A mode of ablation."""
     setting: str | None = None
+    """A setting of mediation: chain, given, source and control, joined by "~"."""
     perturbation: str | None = None
+    """A perturbation of robustness."""
     span: str | None = None
+    """A span of layers."""
     classifier: str | None = None
+    """A classifier of unfaithfulness."""
 
     def chosen(self) -> dict[str, str]:
         """Return what was chosen, by name."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
     def select(self, name: str, known: list[str]) -> str:
-        """Return the chosen one of ``known``, else its first; ConfigError where it is not among them."""
+        """Return the chosen one of ``known``, else its first; ConfigError if it is not there."""
         value = getattr(self, name)
         if value is not None and value not in known:
             raise ConfigError(
@@ -52,30 +56,34 @@ class FigureData(NamedTuple):
     """The table that a figure is drawn from."""
 
     table: pd.DataFrame
+    """The numbers, in the columns that the figure needs."""
     note: str = ""
+    """What the subtitle says besides the figure's own words."""
     choice: Choice = DEFAULT_CHOICE
+    """What was chosen."""
 
 
 class NoFigure(NamedTuple):
     """Why a run does not have a figure."""
 
     reason: str
+    """In a few words, without a full stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """A figure's way from the store.
-
-    ``figure`` is the name of its builder, ``of`` what one table is of, ``make`` a function of a
-    run. Of ``metrics`` a run has at least one where it can have the figure; without any named it
-    always can. ``runs`` is how many it takes: this one, and others with tags on its suite.
-    """
+    """How a figure's table is made from a run."""
 
     figure: str
+    """Name of the figure's builder."""
     of: Scope
+    """What one table is of."""
     make: Callable[[RunView, Choice], FigureData | NoFigure]
+    """Makes the table."""
     metrics: tuple[str, ...] = ()
+    """A run with the figure has scores of one of these; of any where none is named."""
     runs: int = 1
+    """How many runs it takes: this one, and others with tags on its suite."""
 
     def can_be_in(self, view: RunView) -> bool:
         """Return whether a run may have the figure, without making its table."""
@@ -84,6 +92,7 @@ class FigureTable:
         return self.runs < 2 or len(view.tagged_runs) >= self.runs
 
     def __call__(self, view: RunView, choice: Choice = DEFAULT_CHOICE) -> FigureData | NoFigure:
+        """Return the table of a run, or why the run does not have it."""
         return self.make(view, choice)
 
 

@@ -63,9 +63,13 @@ class Setting(NamedTuple):
     """A setting of the measurements of one run."""
 
     chain: str
+    """Whose chain: reference or own."""
     given: str
+    """How the chain was given: prefix or user."""
     source: str
+    """Whose states are patched in."""
     control: str
+    """Where the states of the control come from."""
 
     def of(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of this setting, with those that hold for every source and control."""

@@ -20,6 +20,7 @@ NOT_ENDED = "the means are estimated when the run ends or is stopped"
 
 
 def missing_scorer(scorer: str) -> NoFigure:
+    """Return that a run has no scores of a scorer."""
     return NoFigure(f"the run has no scores of the scorer {scorer}")
 
 

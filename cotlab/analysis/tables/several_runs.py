@@ -28,8 +28,11 @@ class Group(NamedTuple):
     """The values of all items of the runs, and the place of each run."""
 
     view: RunView
+    """The run that was asked for."""
     values: pd.DataFrame
+    """The values of all items of the runs, as ``collect_item_values`` gives them."""
     where: dict[str, unfaithful.AxisPosition]
+    """The position of each run, by id."""
 
     def of(self, run: str, *metrics: str) -> pd.DataFrame:
         """Return what one run has of some metrics."""

@@ -51,7 +51,9 @@ class AxisPosition(NamedTuple):
     """Where a run stands in a figure."""
 
     group: str
+    """What gives its colour."""
     at: str
+    """Its position on the axis."""
 
 
 def axis_positions(

@@ -40,21 +40,24 @@ def facet_of(text: str, **more: str) -> Facet:
     return tuple(sorted({**json.loads(text), **more}.items()))
 
 
+# Masked arrays are summed with compensation whatever else the table holds; plain ones only where
+# some value of the table is missing, so that a mean would depend on scores of other groups.
 def step_means(table: pd.DataFrame) -> pd.DataFrame:
     """A step's CCS is its mean over draws: metric, facet, item_id, step, value (NaN if no draw is defined), draws."""
     steps = table[table["step"].notna()]
     keys = ["metric", "facet", "item_id", "step"]
-    values = steps.groupby(keys, sort=True)["value"]
-    return pd.DataFrame({"value": values.mean(), "draws": values.count()}).reset_index()
+    values = steps.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
+    means = values.mean().astype(float)
+    return pd.DataFrame({"value": means, "draws": values.count().astype(int)}).reset_index()
 
 
 def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
     """Mean over an item's defined values, the unit that intervals resample: metric, facet, item_id, value, n, undefined."""
     keys = ["metric", "facet", "item_id"]
-    values = table.groupby(keys, sort=True)["value"]
-    n, size = values.count(), values.size()
+    values = table.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
+    n, size = values.count().astype(int), values.size().astype(int)
     return pd.DataFrame(
-        {"value": values.mean(), "n": n, "size": size, "undefined": size - n}
+        {"value": values.mean().astype(float), "n": n, "size": size, "undefined": size - n}
     ).reset_index()
 
 
