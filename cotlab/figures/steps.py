@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from cotlab.core.vocabulary import MODES
 from cotlab.figures import style
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
@@ -31,7 +32,6 @@ from cotlab.figures.marks import (
     text_value,
 )
 
-MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
 METRICS = ("answer_change", "accuracy_delta", "token_delta", "kl_divergence", "total_variation")
 """Scores in [0, 1] that can serve as a CCS. Modes and metrics keep their colours in every figure.
 """

@@ -15,6 +15,7 @@ from cotlab.core.errors import ConfigError, StoreError
 from cotlab.core.provider import AnyProvider, Batching, BatchProvider
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef, Plan, Suite
+from cotlab.core.vocabulary import UNLIMITED
 from cotlab.providers.capabilities import family_of
 from cotlab.run.config import RunConfig, as_yaml, config_again
 from cotlab.run.dryrun import Count, cautions, count_plan
@@ -37,8 +38,6 @@ from cotlab.suites.jsonl import file_sha256, load_suite
 from cotlab.suites.shipped import find_suite
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-UNLIMITED = ("echo", "scripted")
-"""Providers that no rate limit is meant for."""
 
 
 @dataclass(frozen=True, slots=True)

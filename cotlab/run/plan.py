@@ -18,6 +18,7 @@ from cotlab.core.program import Params, Scorer
 from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
+from cotlab.core.vocabulary import IN_PROCESS
 from cotlab.providers.keys import check_server
 from cotlab.run.config import RunConfig
 from cotlab.run.roles import selected_scorers
@@ -34,9 +35,6 @@ SHARED = (
     "jump_nats",
 )
 """Configuration fields that a scorer takes as options of the same name, where it has one."""
-
-
-IN_PROCESS = ("organism", "local")
 
 
 def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider:

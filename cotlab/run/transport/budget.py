@@ -21,11 +21,9 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Request, Usage
 from cotlab.core.types import ModelRef
+from cotlab.core.vocabulary import FREE_PROVIDERS
 from cotlab.providers.capabilities import family_of
 from cotlab.providers.keys import KEY_VARIABLES, is_private
-
-FREE_PROVIDERS = ("organism", "local", "echo", "scripted", "symbolic", "nli", "embedder")
-"""Ours that cost nothing; a provider of another package says so with ``free = True``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +211,7 @@ def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
     starts = sorted(
         {tier.start for price in columns.values() for tier in getattr(price, "tiers", ())}
     )
+
     def at(tokens: int) -> dict[str, Any]:
         return {name: _at(price, tokens) for name, price in columns.items()}
 
