@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run demo test lint bench soak
+.PHONY: run demo test lint bench soak reference
 
 .venv/ready: requirements.txt pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -28,3 +28,6 @@ bench: .venv/ready
 
 soak: .venv/ready
 	$(BIN)/python -m pytest -n 2 -m soak
+
+reference: .venv/ready
+	$(BIN)/python -m cotlab.cli.reference

@@ -86,7 +86,7 @@ def print_caution(caution: str) -> None:
 
 
 def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
-    """How much a run would ask and cost; the first and the cost's line are FaithCheck's."""
+    """Print what a run would ask and cost; the first line and that of the cost are FaithCheck's."""
     print(f"Items: {items} | Total API queries: {count.total}")
     if count.estimated:
         print(f"{count.exact} of them are certain; about {count.estimated} follow from replies.")
@@ -97,6 +97,12 @@ def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
         print(
             f"At most ${count.most_micro / 1e6:.4f}, without retries, if every reply is as long as"
             " it may be."
+        )
+    if count.chains:
+        money = f": ${count.chains_micro / 1e6:.4f} of that" if count.chains_micro else ""
+        print(
+            f"{count.chains} requests for a chain, each of at most {count.chain_tokens:,} output"
+            f" tokens (--chain-tokens){money}."
         )
     for caution in cautions:
         print_caution(caution)

@@ -181,6 +181,8 @@ class Plan:
     temperature: float = 0.0
     repeats: int = 1
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    chain_tokens: int = field(default=512, metadata={"absent": 512})
+    """Maximum output tokens of a request for a whole chain."""
 
     @property
     def digest(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -17,7 +16,7 @@ from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef, Plan, Suite
 from cotlab.core.vocabulary import UNLIMITED
 from cotlab.providers.capabilities import family_of
-from cotlab.run.config import RunConfig, as_yaml, config_again
+from cotlab.run.config import RunConfig, as_yaml, config_again, stored_options
 from cotlab.run.dryrun import Count, cautions, count_plan
 from cotlab.run.event_loop import run_anywhere, stopping_on_signals
 from cotlab.run.exit_status import exit_status
@@ -115,6 +114,7 @@ def start(
         suite, sha = load_configured_suite(config)
     models = _opened(models_of(config), config)
     plan = make_plan(config, suite, {role: provider.ref for role, provider in models.items()})
+    config = config.model_copy(update={"chain_tokens": plan.chain_tokens})
     providers = {provider.ref: provider for provider in models.values()}
     prices = {ref: _price(provider, config) for ref, provider in providers.items()}
     price = prices[plan.subject]
@@ -178,7 +178,7 @@ def _go_on(
     retry_refused: bool,
 ) -> Finished:
     plan = read.stored_plan(row)
-    config = config_again(json.loads(row["config"]), flags)
+    config = config_again(stored_options(row["config"]), flags)
     if read.is_redacted(store, plan.suite_digest):
         suite, _ = load_configured_suite(config, store)
         if suite.digest != plan.suite_digest:

@@ -9,7 +9,8 @@ from cotlab.core.types import Form, ModelRef
 from cotlab.metrics.composite.scorer import CHEAP_FIRST, PROFILES, SCORER_OF
 from cotlab.metrics.judge.scorer import ROLE as JUDGE
 from cotlab.metrics.judge.scorer import judge_role
-from cotlab.run.config import DEFAULT_JUDGE, RunConfig
+from cotlab.run.config import RunConfig
+from cotlab.run.options import DEFAULT_JUDGE
 
 SYMBOLIC = ModelRef("symbolic", "arithmetic-and-units")
 NONE = {"paraphraser": "rules", "verifier": "none"}

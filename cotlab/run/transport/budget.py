@@ -188,8 +188,14 @@ def _is_free(ref: ModelRef) -> bool:
     )
 
 
-def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
-    """The bundled table's price, None where it knows none."""
+def context_window(ref: ModelRef) -> int | None:
+    """Return the tokens of input and output that a model takes; None where that is not known."""
+    row = None if _is_free(ref) else _table_row(ref)
+    return None if row is None else row.model.context_window
+
+
+def _table_row(ref: ModelRef, **context: Any) -> Any:
+    """Return what the bundled table says of a model; None where it is not there."""
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 
@@ -198,13 +204,21 @@ def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
         if ref.provider == "openai_compat"
         else {"provider_id": ref.provider}
     )
-    context = {"price_context": {"processing": "batch"}} if batch else {}
     try:
-        model_price = calc_price(
+        return calc_price(
             Counted(input_tokens=1, output_tokens=1), model_ref=ref.name, **seller, **context
-        ).model_price
+        )
     except LookupError:
         return None
+
+
+def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
+    """Return the bundled table's price, None where it knows none."""
+    context = {"price_context": {"processing": "batch"}} if batch else {}
+    row = _table_row(ref, **context)
+    if row is None:
+        return None
+    model_price = row.model_price
     columns = {name: getattr(model_price, key, None) for name, key in _COLUMNS.items()}
     if columns["tokens_in"] is None or columns["tokens_out"] is None:
         return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cotlab.core.types import Suite
-from cotlab.run.config import RunConfig, as_yaml
+from cotlab.run.config import as_yaml, run_fields
 from cotlab.run.launch import RUN_ID
 from cotlab.store import write
 from cotlab.store.database import Store
@@ -21,12 +21,8 @@ ROOT = Path(__file__).parents[3]
 _STARTED: dict[str, subprocess.Popen[bytes]] = {}
 
 
-_UNSET = {f"COTLAB_{name.upper()}": "" for name in RunConfig.model_fields} | {
-    "FAITHCHECK_TEMPERATURE": "",
-    "FAITHCHECK_MAX_COST": "",
-}
-"""What the page says is all that holds: options of the environment do not reach a run that it
-starts."""
+_UNSET = {name: "" for field in run_fields().values() for name in field.variables}
+"""Options of the environment do not reach a run that the page starts: its form has them all."""
 
 
 def new_run_id() -> str:

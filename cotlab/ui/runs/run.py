@@ -13,7 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.errors import UnknownName
-from cotlab.run.config import as_yaml
+from cotlab.run.config import as_yaml, stored_options
 from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imports.mediation import is_imported
 from cotlab.run.report import build_report, costs, disarmed, render_markdown
@@ -371,7 +371,7 @@ def render_repeat(row: dict[str, Any]) -> None:
             "Imported from a published file: cotlab mediation import FILE keeps the same rows once."
         )
         return
-    text = as_yaml(json.loads(row["config"]) | {"output": None})
+    text = as_yaml(stored_options(row["config"]) | {"output": None})
     with st.expander("Configuration and command"):
         st.code(text, language="yaml")
         st.code("cotlab run --config run.yaml", language="bash")
