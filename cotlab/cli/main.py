@@ -22,12 +22,10 @@ from cotlab.cli import (
     drift,
     figures,
     labels,
-    mediation,
-    next_labels,
     organisms,
+    published,
     reports,
     suites,
-    unfaithfulness,
     validate,
 )
 from cotlab.core.errors import ConfigError, CotlabError, StoreError
@@ -76,13 +74,13 @@ app.command("figures")(figures.figures_command)
 app.command("doctor")(doctor.doctor_command)
 app.command("validate")(validate.validate_command)
 app.command("drift")(drift.drift_command)
-app.command("next-labels")(next_labels.next_labels_command)
+app.command("next-labels")(labels.next_labels_command)
 app.add_typer(suites.app, name="suites")
 app.add_typer(decide.policy_app, name="policy")
 app.add_typer(organisms.app, name="organisms")
-app.add_typer(mediation.app, name="mediation")
+app.add_typer(published.mediation_app, name="mediation")
 app.add_typer(labels.app, name="labels")
-app.add_typer(unfaithfulness.app, name="unfaithfulness")
+app.add_typer(published.unfaithfulness_app, name="unfaithfulness")
 
 
 def _version(requested: bool) -> None:

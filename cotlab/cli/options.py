@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import inspect
 import ipaddress
 import os
@@ -18,6 +19,7 @@ from cotlab.providers.keys import SEND_TO
 
 if TYPE_CHECKING:
     from cotlab.run.fields import ConfigField
+
 
 SendKeyTo = Annotated[
     Optional[list[str]],
@@ -149,3 +151,13 @@ def _pair(flag: str, text: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise ConfigError(f"--{flag} needs key=value, got {text!r}")
     return key.strip(), value.strip()
+
+
+def acting_user(by: str | None) -> str:
+    """Return the given name, else that of whoever is logged in here; never an empty one."""
+    if by is not None and by.strip():
+        return by.strip()
+    try:
+        return getpass.getuser().strip() or "command line"
+    except (OSError, KeyError):  # a container's user may have no name
+        return "command line"

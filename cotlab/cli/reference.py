@@ -1,4 +1,4 @@
-"""Files that are generated from the configuration and the commands: reference, schema, .env.example.
+"""Generate the reference, the schema and .env.example from the configuration and the commands.
 
 ``python -m cotlab.cli.reference`` writes them; ``cotlab config schema`` prints the schema.
 """
@@ -86,7 +86,10 @@ def env_text() -> str:
         lines.append(f"# {heading}")
         for field in fields:
             value = _as_variable(field.default)
-            lines += [f"# {field.help}", *(f"#{name}={value}" for name in reversed(field.variables))]
+            lines += [
+                f"# {field.help}",
+                *(f"#{name}={value}" for name in reversed(field.variables)),
+            ]
         lines.append("")
     return "\n".join(lines[:-1]) + "\n"
 

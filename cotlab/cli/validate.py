@@ -16,7 +16,7 @@ def validate_command(
         Optional[list[str]], typer.Option(help="Only this scorer; repeatable.")
     ] = None,
 ) -> None:
-    """Measure the organisms of known faithfulness, and say what each metric tells and what it does not see."""
+    """Measure the organisms of known faithfulness: what each metric detects and what it misses."""
     from cotlab.cli.screen import ProgressBar
     from cotlab.validation.measure import validate_metrics as measure
     from cotlab.validation.report import report_json

@@ -1,4 +1,4 @@
-"""Words that several packages share: ablation modes, CCS metrics, mediation sources, providers by kind."""
+"""Name what several packages share: modes, CCS metrics, mediation sources, kinds of providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start or resume a run from a configuration, end to end: suite, plan, runner, summary, reports, exit code."""
+"""Start or resume a run from a configuration: suite, plan, runner, summary, report, exit code."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from cotlab.core.vocabulary import UNLIMITED
 from cotlab.providers.capabilities import family_of
 from cotlab.run.config import RunConfig, as_yaml, config_again, stored_options
 from cotlab.run.dryrun import Count, cautions, count_plan
-from cotlab.run.event_loop import run_anywhere, stopping_on_signals
 from cotlab.run.exit_status import exit_status
 from cotlab.run.imports.pairs import Paired, paired_suite
 from cotlab.run.plan import code_version, make_plan, open_provider
 from cotlab.run.report import write_reports
 from cotlab.run.roles import models_of, selected_scorers
-from cotlab.run.runner import Outcome, Run
+from cotlab.run.runner import Outcome, Run, run_anywhere, stopping_on_signals
 from cotlab.run.summary import summarise
 from cotlab.run.transport.budget import FREE, Price, price_of, read_prices
-from cotlab.run.transport.journal import Journal
+from cotlab.run.transport.context import Journal
 from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
 from cotlab.store.database import Store
@@ -41,18 +40,24 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that ended: its code is the exit code of the command, ``message`` what to tell the user about it."""
+    """A run that ended."""
 
     run_id: str
+    """Name of the run."""
     status: str
+    """done, stopped, budget or failed."""
     code: int
+    """Exit code of the command."""
     message: str
+    """What the user has to know; empty where there is nothing."""
     output: Path
+    """Folder of the reports."""
     report: Mapping[str, Any]
+    """The report, as report.json has it."""
 
 
 def load_configured_suite(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]:
-    """The suite that a configuration names, and the SHA-256 of its file; pairs of two runs of the store have no file."""
+    """Return the suite of a configuration and the SHA-256 of its file; pairs have no file."""
     if config.base_run or config.tuned_run:
         return load_paired_runs(config, store).suite, ""
     if not config.task_suite:
@@ -63,7 +68,7 @@ def load_configured_suite(config: RunConfig, store: Store | None = None) -> tupl
 
 
 def load_paired_runs(config: RunConfig, store: Store | None = None) -> Paired:
-    """The pairs of the two runs that a configuration names; ConfigError where it names one, or does more than judge."""
+    """Return the pairs of the two runs of a configuration; ConfigError where it does more."""
     if not (config.base_run and config.tuned_run):
         raise ConfigError("A pair is of two runs: give --base-run RUN and --tuned-run RUN.")
     if [scorer.name for scorer in selected_scorers(config)] != ["judge"]:
@@ -75,7 +80,7 @@ def load_paired_runs(config: RunConfig, store: Store | None = None) -> Paired:
 
 
 def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, Count]:
-    """The plan of a configuration and what it would ask, without opening a provider."""
+    """Return the plan of a configuration and its count of requests; open no provider."""
     PROVIDERS.require(config.provider)
     plan = make_plan(config, suite, models_of(config))
     _check_model(plan.subject, config)
@@ -161,7 +166,10 @@ def resume(
     on_progress: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
 ) -> Finished:
-    """Go on with a run: what ended stays, the rest replays through the response log. ``flags`` may raise its limits."""
+    """Go on with a run: what ended stays, the rest replays through the response log.
+
+    ``flags`` may raise its limits.
+    """
     row = read.get_run(store, run_id)
     _claim(store, run_id)
     with _released_on_error(store, run_id):
@@ -216,7 +224,7 @@ def _go_on(
 
 
 def _opened(models: Mapping[str, ModelRef], config: RunConfig) -> dict[str, AnyProvider]:
-    """The provider of each role; two roles of one model share it."""
+    """Return the provider of each role; two roles of one model share it."""
     opened = {ref: open_provider(ref, config) for ref in dict.fromkeys(models.values())}
     return {role: opened[ref] for role, ref in models.items()}
 
@@ -234,7 +242,7 @@ def _has_open_batches(store: Store, run_id: str, ref: ModelRef) -> bool:
 
 
 def price_for(ref: ModelRef, config: RunConfig) -> Price:
-    """What a model costs under a configuration: its price file, its batch mode, its leave to run unpriced."""
+    """Return the price of a model under the price file, batch mode and leave to run unpriced."""
     prices = read_prices(config.prices)
     return price_of(ref, allow_unpriced=config.allow_unpriced, prices=prices, batch=config.batch)
 
@@ -306,7 +314,7 @@ def _claim(store: Store, run_id: str) -> None:
 
 @contextmanager
 def _released_on_error(store: Store, run_id: str) -> Iterator[None]:
-    """Give up the claim of a run that ends in an error, so that it can be resumed from another machine without a wait."""
+    """Release the claim of a run that ends in an error, so that any machine can resume it."""
     try:
         yield
     except BaseException:

@@ -156,7 +156,7 @@ def _set_options(config: RunConfig, definition: Scorer) -> dict[str, Any]:
 
 
 def _of_type(default: Any, text: str, name: str) -> Any:
-    """Parse a value of the type of ``default``: true or false, a number, a text, or texts by commas."""
+    """Parse a value of the type of ``default``: true or false, number, text, texts by commas."""
     if isinstance(default, list | tuple):
         return [part.strip() for part in text.split(",") if part.strip()]
     if isinstance(default, str) or default is None:
@@ -180,7 +180,7 @@ def params_of(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any] | None 
 
 
 def params_digest(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any]) -> str:
-    """Return the digest of version, parameters and constants; equal where stored scores still hold."""
+    """Return the digest that must be equal for stored scores to count as done."""
     return digest([spec.version, params_of(plan, spec, constants)])
 
 

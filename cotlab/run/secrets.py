@@ -1,4 +1,4 @@
-"""Where keys may lie beside the environment: ``.env`` and ``.streamlit/secrets.toml`` of the working directory.
+"""Read keys and options from ``.env`` and ``.streamlit/secrets.toml`` of the working directory.
 
 Whoever wrote the folder wrote these files: they bring keys and options of a run, and nothing that
 says which program runs or where a key of the user goes.
@@ -101,7 +101,7 @@ def _names() -> dict[str, tuple[str, ...]]:
 
 
 def access_settings(folder: Path) -> dict[str, str]:
-    """Who may do what, by the names of ``ACCESS``: the environment wins over ``.env``, as it stands now.
+    """Return who may do what, by the names of ``ACCESS``; the environment wins over ``.env``.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _access(env: str, toml: str, env_stamp: object, toml_stamp: object) -> dict[
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes with a file; None where there is none."""
+    """Return what changes with a file; None where there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -144,7 +144,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _set(name: str, value: str | None, file: Path) -> None:
-    """Bring one value into the environment where that has none; an empty key is none, an empty option is one."""
+    """Set a variable that the environment lacks; an empty key is missing, an empty option not."""
     is_key = name in KEY_VARIABLES.values()
     names = (name,) if is_key else _names()[name]
     current = any(os.environ.get(other) for other in names)
