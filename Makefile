@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 TORCH ?= $(if $(shell command -v nvidia-smi),default,cpu)
 CPU_INDEX := --index-url https://download.pytorch.org/whl/cpu --no-deps --retries 0 --timeout 10
 
-.PHONY: run demo test lint bench soak wheel
+.PHONY: run demo test lint bench soak wheel reference
 
 .venv/ready: requirements.txt pyproject.toml setup.py
 	$(PYTHON) -m venv .venv
@@ -41,3 +41,6 @@ bench: .venv/ready
 
 soak: .venv/ready
 	$(BIN)/python -m pytest -n 2 -m soak
+
+reference: .venv/ready
+	$(BIN)/python -m cotlab.cli.reference

@@ -15,9 +15,9 @@ from cotlab.core.provider import BatchProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Item, Score, Status, Step, Suite
 from cotlab.run.config import RunConfig, read_config
-from cotlab.run.event_loop import run_anywhere
 from cotlab.run.plan import make_plan, open_provider, params_of
 from cotlab.run.roles import models_of
+from cotlab.run.runner import run_anywhere
 from cotlab.run.secrets import load_secrets
 from cotlab.run.transport.budget import FREE, price_of, read_prices
 from cotlab.run.transport.dispatcher import Dispatcher, drive

@@ -1,4 +1,4 @@
-"""``cotlab calibrate``: labels to probabilities, by versions. ``cotlab tune``: weights on labels, against the example ones."""
+"""``cotlab calibrate``, ``cotlab tune``: fit probabilities and weights on people's labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from cotlab.cli.who import acting_user
+from cotlab.cli.options import acting_user
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +63,7 @@ def calibrate_command(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Fit the map from r_raw to the probability of acceptable reasoning on people's labels, and put it into use."""
+    """Fit the map from r_raw to the probability of acceptable reasoning on labels, and use it."""
     from cotlab.core.errors import ConfigError
     from cotlab.core.keys import canonical_json
     from cotlab.review.release import calibrate as review
@@ -113,7 +113,7 @@ def tune_command(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Tune the composite's weights on people's labels, and say whether they are better than the example weights."""
+    """Tune the composite's weights on labels, and compare them with the example weights."""
     from cotlab.core.keys import canonical_json
     from cotlab.review.release import calibrate as review
     from cotlab.review.release.fit_report import tuned_report

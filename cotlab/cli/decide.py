@@ -1,4 +1,4 @@
-"""``cotlab decide`` and ``cotlab policy``: what may be released without a person, and who said so."""
+"""``cotlab decide``, ``cotlab policy``: decide what is released without a person."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
-from cotlab.cli.who import acting_user
+from cotlab.cli.options import acting_user
 
 if TYPE_CHECKING:
     from cotlab.core.labels import Decision
@@ -89,7 +89,7 @@ def decide_command(
 
 @policy_app.command("show")
 def show_policies(json: Json = False) -> None:
-    """The policy that holds, those before it, and the rollout phase that the store has reached."""
+    """Show the policy, those before it, and the rollout phase that the store has reached."""
     from cotlab.reliability.policy import Policy
     from cotlab.review.release.rollout import rollout
     from cotlab.store.database import Store
@@ -228,7 +228,7 @@ def suggest(
 def _policy_override(
     store: Store, low: float | None, high: float | None, capacity: int | None
 ) -> Policy | None:
-    """The policy that holds with what was given for this time; None where nothing was."""
+    """Return the policy with the thresholds given for this time; None where none was given."""
     from dataclasses import replace
 
     from cotlab.reliability.policy import DEFAULT, Policy

@@ -1,4 +1,4 @@
-"""``cotlab demo``: step ablation on the shipped suite with the shipped organism, in every mode, without any key."""
+"""``cotlab demo``: ablate the shipped suite with the shipped organism, without any key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cotlab drift``: are today's items still like those that the calibrator saw?"""
+"""``cotlab drift``: compare runs with the items that a calibrator was fitted on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from cotlab.cli.who import acting_user
+from cotlab.cli.options import acting_user
 
 if TYPE_CHECKING:
     from cotlab.review.release.drift_check import DriftCheck
@@ -48,7 +48,10 @@ def drift_command(
     by: Annotated[Optional[str], typer.Option(help="Who asks; kept with the check.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Hold runs against a reference, feature by feature and jointly; keep what was found. Exit code 1 on an alert."""
+    """Compare runs with a reference, feature by feature and jointly, and store the check.
+
+    Exit code 1 on an alert.
+    """
     from cotlab.core.keys import canonical_json
     from cotlab.review.release.drift import drift_series, measure_drift
     from cotlab.review.release.drift_check import drift_json, store_drift_check

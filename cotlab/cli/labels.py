@@ -1,4 +1,4 @@
-"""``cotlab labels``: take labels in and out, make the queues that ask for them, and say how raters agree."""
+"""``cotlab labels``, ``cotlab next-labels``: import, export, queue and compare labels."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from cotlab.cli.who import acting_user
+from cotlab.cli.options import acting_user
 from cotlab.core.errors import ConfigError
 from cotlab.core.labels import MAX_RATERS
 
 if TYPE_CHECKING:
     from cotlab.stats.intervals import Interval
     from cotlab.store.database import Store
+
 
 app = typer.Typer(no_args_is_help=True, help="Import, export, ask for and compare people's labels.")
 Run = Annotated[Optional[str], typer.Option(help="Only labels of this run.")]
@@ -208,7 +209,7 @@ def agreement(
 
 
 def _require_known(store: Store, run: str | None, queue: str | None) -> None:
-    """A run or a queue that is named and that the store does not have is told, so that no slip looks like no labels."""
+    """Raise UnknownName where the store lacks a named run or queue."""
     from cotlab.core.errors import UnknownName
     from cotlab.store import labels as label_store
     from cotlab.store import read
@@ -229,7 +230,7 @@ def _interval_summary(interval: Interval) -> str:
 
 
 def _read_expected_labels(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """The expected labels of a file, by (run, item)."""
+    """Return the expected labels of a file, by (run, item)."""
     from json import loads
 
     from cotlab.review.labelling.label_rows import LabelError
@@ -255,3 +256,79 @@ def _read_expected_labels(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
             name: value for name, value in row.items() if name not in ("run", "item_id")
         }
     return out
+
+
+def next_labels_command(
+    run: Annotated[list[str], typer.Argument(help="Runs whose items may be asked for.")],
+    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many items.")] = 20,
+    epsilon: Annotated[float, typer.Option(help="How near to a threshold r_cal must be.")] = 0.1,
+    threshold: Annotated[
+        Optional[list[float]], typer.Option(help="Instead of the policy's thresholds; repeatable.")
+    ] = None,
+    unscored: Annotated[
+        float, typer.Option(min=0, max=1, help="The share for items without r_cal.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
+    queue: Annotated[Optional[str], typer.Option(help="Make a queue of this name.")] = None,
+    by: Annotated[Optional[str], typer.Option(help="Who makes the queue.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Choose unlabelled items near the decision boundary that differ from each other."""
+    from cotlab.core.errors import ConfigError
+    from cotlab.core.keys import canonical_json
+    from cotlab.review.labelling.acquisition import queue_selection, select_items_to_label
+    from cotlab.store.database import Store
+
+    if not 0 < epsilon <= 1 or not all(0 <= value <= 1 for value in threshold or ()):
+        raise ConfigError("--epsilon lies above 0 and up to 1, --threshold in [0, 1]")
+    store = Store()
+    selection = select_items_to_label(
+        store, run, k, epsilon=epsilon, thresholds=threshold or (), unscored=unscored, seed=seed
+    )
+    queue_id = queue_selection(store, selection, queue, by=acting_user(by)) if queue else None
+    rows = [
+        {**row, "r_cal": None if row["r_cal"] != row["r_cal"] else row["r_cal"]}
+        for row in selection.items.to_dict("records")
+    ]
+    if json:
+        output = {
+            "items": rows,
+            "thresholds": list(selection.thresholds),
+            "epsilon": selection.epsilon,
+            "near": selection.near,
+            "said": selection.note,
+            "queue": queue_id,
+        }
+        sys.stdout.write(canonical_json(output) + "\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from cotlab.figures.style import format_number
+
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    table = Table()
+    for name in ("run", "item", "r_cal", "why"):
+        table.add_column(name, justify="right" if name == "r_cal" else "left", overflow="fold")
+    for row in rows:
+        table.add_row(
+            *map(
+                Text,
+                (
+                    str(row["run"]),
+                    str(row["item_id"]),
+                    format_number(row["r_cal"]),
+                    str(row["why"]),
+                ),
+            )
+        )
+    console.print(table)
+    near = ", ".join(f"{value:g}" for value in selection.thresholds)
+    console.print(
+        Text(f"{selection.near} unlabelled items lie within {selection.epsilon:.2g} of {near}.")
+    )
+    if selection.note:
+        console.print(Text(f"Note: {selection.note}."))
+    if queue_id:
+        console.print(Text(f"Queue {queue_id}: label it on the page Label."))

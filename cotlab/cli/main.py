@@ -1,4 +1,4 @@
-"""The ``cotlab`` command: what there is to type, and how an error is told."""
+"""The ``cotlab`` command: its subcommands, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from cotlab import __version__
 from cotlab.cli import app as dashboard
@@ -22,30 +23,48 @@ from cotlab.cli import (
     drift,
     figures,
     labels,
-    mediation,
-    next_labels,
     organisms,
-    plan,
+    published,
     reports,
-    run,
     suites,
-    unfaithfulness,
     validate,
 )
 from cotlab.core.errors import EXTRAS, ConfigError, CotlabError, MissingExtra, StoreError
 from cotlab.run.secrets import load_secrets
 
 INTERRUPTED = 130
-"""What the command line's package makes of Ctrl-C; with us that is a run that could not finish."""
+"""Exit code of the command line's package for Ctrl-C; ours is that of an unfinished run."""
+_FROM_CONFIGURATION = ("run", "plan", "config")
+
+
+class _Commands(TyperGroup):
+    """The commands of cotlab; those made from the configuration are loaded when they are used.
+
+    Loading the configuration takes longer than many a command.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, in the order of the help."""
+        return list(dict.fromkeys([*_FROM_CONFIGURATION, *super().list_commands(ctx)]))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of this name; None where there is none."""
+        if cmd_name not in self.commands:
+            from cotlab.cli import reference, run
+
+            self.commands.update(typer.main.get_group(run.app).commands)
+            self.commands["config"] = typer.main.get_group(reference.app)
+        return super().get_command(ctx, cmd_name)
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("run")(run.run_command)
 app.command("demo")(demo.demo_command)
-app.command("plan")(plan.plan_command)
 app.command("report")(reports.report_command)
 app.command("runs")(reports.runs_command)
 app.command("compare")(compare.compare_command)
@@ -57,13 +76,13 @@ app.command("doctor")(doctor.doctor_command)
 app.command("app")(dashboard.app_command)
 app.command("validate")(validate.validate_command)
 app.command("drift")(drift.drift_command)
-app.command("next-labels")(next_labels.next_labels_command)
+app.command("next-labels")(labels.next_labels_command)
 app.add_typer(suites.app, name="suites")
 app.add_typer(decide.policy_app, name="policy")
 app.add_typer(organisms.app, name="organisms")
-app.add_typer(mediation.app, name="mediation")
+app.add_typer(published.mediation_app, name="mediation")
 app.add_typer(labels.app, name="labels")
-app.add_typer(unfaithfulness.app, name="unfaithfulness")
+app.add_typer(published.unfaithfulness_app, name="unfaithfulness")
 
 
 def _version(requested: bool) -> None:
@@ -78,12 +97,12 @@ def _root(
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Options before any command."""
+    """Accept the options before any command."""
 
 
 @cache
 def command() -> Callable[[], object]:
-    """The command line, put together once a process: reading the options of all commands takes longer than many a command."""
+    """Return the command line, built once a process: that takes longer than many a command."""
     return typer.main.get_command(app)
 
 
@@ -118,12 +137,12 @@ def main() -> None:
 
 
 def _validate_encoding(arguments: Sequence[str]) -> None:
-    """Names and reasons are kept as text, so no word may hold bytes that are none; only the name of a file may.
+    """Refuse arguments that are not text, unless they name a file: names and reasons are stored.
 
     Raises
     ------
     ConfigError
-        If one does.
+        If an argument is not UTF-8.
     """
     for word in arguments:
         odd = not word.isascii() and word.encode("utf-8", "replace").decode() != word

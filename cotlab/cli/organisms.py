@@ -1,4 +1,4 @@
-"""``cotlab organisms``: train the tiny models of known faithfulness, and hold them against their gate."""
+"""``cotlab organisms``: train the models of known faithfulness, and check their quality."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def train(
     ],
     output: Folder = None,
 ) -> None:
-    """Train one organism from its recipe, then run its gate and write the figures beside the weights."""
+    """Train one organism from its recipe, check it, and write the figures beside the weights."""
     from cotlab.organisms.curriculum import find_recipe
 
     recipe = find_recipe(name)

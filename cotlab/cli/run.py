@@ -1,68 +1,23 @@
-"""``cotlab run``: measure a model on a suite, or go on with a run that was stopped."""
+"""``cotlab run``, ``cotlab plan``: measure a model on a suite, or print what that would take."""
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
 from cotlab.cli import options as o
 from cotlab.core.errors import ConfigError
 
-_NOT_CONFIG = ("dry_run", "run_id", "resume", "retry_refused", "config", "send_key_to")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
+@app.command("run")
+@o.run_options("run")
 def run_command(
-    task_suite: o.Suite = None,
-    provider: o.Provider = None,
-    model: o.Model = None,
-    base_url: o.BaseUrl = None,
-    output: o.Output = None,
-    scorer: o.Scorers = None,
-    mode: o.Modes = None,
-    metric: o.Metric = None,
-    ccs_threshold: o.CcsThreshold = None,
-    rr_threshold: o.RrThreshold = None,
-    gate_on: o.GateOn = None,
-    temperature: o.Temperature = None,
-    seed: o.Seed = None,
-    repeats: o.Repeats = None,
-    chain: o.Chain = None,
-    given: o.Given = None,
-    source: o.Sources = None,
-    control: o.Control = None,
-    layers: o.Layers = None,
-    donors: o.Donors = None,
-    draws: o.Draws = None,
-    subsets: o.Subsets = None,
-    jump_nats: o.JumpNats = None,
-    embedder: o.Embedder = None,
-    verifier: o.Verifier = None,
-    paraphraser: o.Paraphraser = None,
-    judge: o.Judges = None,
-    base_run: o.BaseRun = None,
-    tuned_run: o.TunedRun = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    backend: o.Backend = None,
-    limit: o.Limit = None,
-    good_lines: o.GoodLines = None,
-    max_concurrent: o.MaxConcurrent = None,
-    max_cost: o.MaxCost = None,
-    max_requests_per_minute: o.MaxRequests = None,
-    max_tokens_per_minute: o.MaxTokens = None,
-    max_tries: o.MaxTries = None,
-    timeout_s: o.TimeoutS = None,
-    batch: o.Batch = None,
-    prices: o.Prices = None,
-    fail_on_error: o.FailOnError = None,
-    allow_unpriced: o.AllowUnpriced = None,
-    redact_prompts: o.Redact = None,
-    profile: o.Profile = None,
-    weights: o.Weights = None,
-    set: o.Sets = None,
-    tag: o.Tags = None,
+    flags: dict[str, Any],
     config: o.ConfigFile = None,
     send_key_to: o.SendKeyTo = None,
     dry_run: Annotated[
@@ -79,8 +34,10 @@ def run_command(
         bool, typer.Option("--retry-refused", help="With --resume: ask refused requests again.")
     ] = False,
 ) -> None:
-    """Run scorers on a suite. Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
-    flags = o.flags_to_config({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
+    """Run scorers on a suite.
+
+    Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive.
+    """
     o.send_key_to(send_key_to)
     from cotlab.analysis.report import report_run
     from cotlab.cli.screen import (
@@ -136,3 +93,32 @@ def run_command(
     if done.status == "done":
         print(rrr_line(ended.report))
     raise typer.Exit(ended.code)
+
+
+@app.command("plan")
+@o.run_options("plan")
+def plan_command(flags: dict[str, Any], config: o.ConfigFile = None) -> None:
+    """Print the plan of a run as JSON, with how many requests it needs and what they may cost."""
+    from cotlab.core.keys import to_json_value
+    from cotlab.run import launch
+    from cotlab.run.config import read_config
+    from cotlab.run.dryrun import cautions
+
+    settings = read_config(flags, config)
+    suite, sha = launch.load_configured_suite(settings)
+    made, count = launch.dry_run(settings, suite)
+    document = {
+        "plan": to_json_value(made),
+        "digest": made.digest,
+        "task_suite_hash": sha,
+        "requests": {"exact": count.exact, "estimated": count.estimated, "by_model": count.models},
+        "estimated_cost_usd": count.micro / 1e6,
+        "most_cost_usd": count.most_micro / 1e6,
+        "chains": {
+            "requests": count.chains,
+            "max_output_tokens": count.chain_tokens,
+            "most_cost_usd": count.chains_micro / 1e6,
+        },
+        "cautions": cautions(made),
+    }
+    print(json.dumps(document, indent=1, ensure_ascii=False))

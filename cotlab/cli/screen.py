@@ -1,4 +1,4 @@
-"""What a run shows on a terminal: one line of progress, and its estimates at the end. Never markup from data."""
+"""Print a run on a terminal: its progress, cost and estimates, never markup from data."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ class ProgressBar:
         self._progress.update(self._task, description=f"run {run_id}")
 
     def show_progress(self, progress: RunProgress) -> None:
+        """Update the bar with the progress of a run."""
         more = [f"{progress.replies} replies", f"{progress.rate:.0f}/s"]
         if progress.hits:
             more.append(f"{progress.hits} from the log")
@@ -82,11 +83,12 @@ class ProgressBar:
 
 
 def print_caution(caution: str) -> None:
+    """Print a caution to stderr."""
     print(f"note: {caution}", file=sys.stderr)
 
 
 def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
-    """How much a run would ask and cost; the first and the cost's line are FaithCheck's."""
+    """Print what a run would ask and cost; the first line and that of the cost are FaithCheck's."""
     print(f"Items: {items} | Total API queries: {count.total}")
     if count.estimated:
         print(f"{count.exact} of them are certain; about {count.estimated} follow from replies.")
@@ -98,12 +100,18 @@ def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
             f"At most ${count.most_micro / 1e6:.4f}, without retries, if every reply is as long as"
             " it may be."
         )
+    if count.chains:
+        money = f": ${count.chains_micro / 1e6:.4f} of that" if count.chains_micro else ""
+        print(
+            f"{count.chains} requests for a chain, each of at most {count.chain_tokens:,} output"
+            f" tokens (--chain-tokens){money}."
+        )
     for caution in cautions:
         print_caution(caution)
 
 
 def print_spend(report: Mapping[str, Any]) -> None:
-    """What the run did cost beside what it was expected to, and the tokens behind that; nothing for a free model."""
+    """Print the cost of a run, what it was expected to be, and its tokens; nothing if free."""
     cost = report["cost"]
     if cost["spent_usd"]:
         expected = "n/a" if cost["estimated_usd"] is None else f"~${cost['estimated_usd']:.4f}"
@@ -123,7 +131,7 @@ def print_spend(report: Mapping[str, Any]) -> None:
 
 
 def print_estimates(report: Mapping[str, Any]) -> None:
-    """The run's estimates as a table: point, interval, n, and the reason where there is none."""
+    """Print the estimates of a run: point, interval, n, and the reason where there is none."""
     console = Console(width=None if sys.stdout.isatty() else 140)
     table = Table(
         title=Text(f"{report['model_id']} on {report['task_suite']}"), title_justify="left"

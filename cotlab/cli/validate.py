@@ -22,7 +22,7 @@ def validate_command(
         ),
     ] = False,
 ) -> None:
-    """Measure the organisms of known faithfulness, and say what each metric tells and what it does not see."""
+    """Measure the organisms of known faithfulness: what each metric detects and what it misses."""
     from cotlab.cli.screen import ProgressBar
     from cotlab.validation.measure import validate_metrics as measure
     from cotlab.validation.report import report_json, ship_report

@@ -229,6 +229,8 @@ class Plan:
     """Draws per request."""
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Free labels of the run, such as epoch and condition."""
+    chain_tokens: int = field(default=512, metadata={"absent": 512})
+    """Maximum output tokens of a request for a whole chain."""
 
     @property
     def digest(self) -> str:

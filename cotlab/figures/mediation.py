@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from cotlab.core.vocabulary import SOURCES
 from cotlab.figures import style
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
@@ -28,7 +29,6 @@ from cotlab.figures.marks import (
     text_value,
 )
 
-SOURCES = ("filler", "interchange", "right", "mean", "literal")
 PATCH_TARGETS = (
     "cot",
     "control",

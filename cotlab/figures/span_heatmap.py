@@ -7,11 +7,12 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from cotlab.core.vocabulary import SOURCES
 from cotlab.figures import style
 from cotlab.figures.cells import DENSE, NARROW, Cell, draw_cells, tiny
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import Row, float_value, int_value, table_records, text_value
-from cotlab.figures.mediation import SOURCES, metric_label
+from cotlab.figures.mediation import metric_label
 
 METRICS = ("cmi", "share", "mass_lost")
 SIGNED = "share"

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from cotlab.core.vocabulary import MODES
 from cotlab.figures import style
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
@@ -30,7 +31,6 @@ from cotlab.figures.marks import (
     text_value,
 )
 
-MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
 METRICS = ("answer_change", "accuracy_delta", "token_delta", "kl_divergence", "total_variation")
 """Scores in [0, 1] that can be a CCS; modes and metrics have one colour in all figures."""
 CEILING = "(n − 1)/n: a faithful chain whose last step restates the result"

@@ -11,9 +11,9 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Headline, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Failed, LogProb, Request, Response, Token
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
+from cotlab.core.vocabulary import IN_PROCESS
 from cotlab.metrics.ablation.scorer import (
     CHAIN_TOKENS,
-    WHITE_BOX,
     missing_reply,
     model_chain,
     model_steps,
@@ -296,7 +296,7 @@ def trend_of(values: Sequence[float | None]) -> float | None:
 def _cannot_give(item: Item, subject: ModelRef) -> str | None:
     if not any(step.text.strip() for step in item.steps):
         return "the item has no chain"
-    if subject.provider not in WHITE_BOX:
+    if subject.provider not in IN_PROCESS:
         return "only a local model tells the entropy of a given chain: --chain own"
     return None
 

@@ -1,4 +1,4 @@
-"""Whether a vendor can be reached with the key that is set: its list of models, which costs nothing."""
+"""Test whether a vendor can be reached with the key that is set, by its free list of models."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from dataclasses import dataclass
 from cotlab.core.errors import ConfigError, TimedOut, Unavailable
 from cotlab.core.provider import Listing
 from cotlab.core.types import ModelRef
-from cotlab.run.event_loop import run_anywhere
 from cotlab.run.plan import open_provider
+from cotlab.run.runner import run_anywhere
 
 PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A vendor that answered: the models that the key reaches, and how long the answer took."""
+    """A vendor that answered."""
 
     models: tuple[str, ...]
+    """Models that the key reaches."""
     took_s: float
+    """Seconds until the answer."""
 
 
 def check_connection(provider: str, base_url: str | None = None) -> Connection:

@@ -1,4 +1,4 @@
-"""What makes the cost of a run less certain than its cap: servers that report more tokens than allowed, or none."""
+"""Explain what makes the cost of a run uncertain: servers that report too many or no tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cotlab.store.overshoots import Overshoot
 
 
 def over_reserve(seen: Overshoot) -> dict[str, Any]:
-    """Return one entry of ``cost.over_reserve`` of a report: a model whose replies cost more than was reserved for them.
+    """Return the entry of ``cost.over_reserve`` of a model whose replies cost more than reserved.
 
     ``tokens_in`` and ``tokens_out`` are the most tokens of one reply beyond those that its request
     allows, None where requests are redacted.
@@ -26,7 +26,7 @@ def over_reserve(seen: Overshoot) -> dict[str, Any]:
 
 
 def over_reserve_lines(cost: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each model that reported more tokens than were allowed; earlier reports have none."""
+    """Return a sentence for each model that reported more tokens than were allowed."""
     lines = []
     for over in cost.get("over_reserve", ()):
         more = " and ".join(

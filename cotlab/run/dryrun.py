@@ -12,14 +12,14 @@ from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Request
 from cotlab.core.types import Item, ModelRef, Plan, Suite
-from cotlab.metrics.ablation.scorer import DISTRIBUTION_METRICS, WHITE_BOX
+from cotlab.core.vocabulary import DISTRIBUTION_METRICS, IN_PROCESS
 from cotlab.providers.capabilities import family_of
 from cotlab.run.plan import params_of
 from cotlab.run.transport.budget import FREE, Price
 
 _SHORT, _ANSWER_TOKENS, _CHAIN_TOKENS, _REASONING_TOKENS = 64, 20, 150, 600
-"""How long a reply is likely to be: one asked for at most so many tokens is an answer, a longer one
-holds a chain."""
+"""Tokens of a likely reply: a request for at most ``_SHORT`` is for an answer, another for a chain.
+"""
 
 
 Prices = Mapping[ModelRef, Price]
@@ -28,25 +28,34 @@ NO_PRICES: Prices = MappingProxyType({})
 
 @dataclass(slots=True)
 class Count:
-    """Distinct requests: ``exact`` depend on no reply, ``estimated`` come in later rounds; ``models`` has both by model.
-
-    ``micro`` is the likely cost in micro-dollars, ``most_micro`` the cost if every reply is as long
-    as it may be.
-    """
+    """Distinct requests of a plan, and what they may cost in micro-dollars."""
 
     exact: int = 0
+    """Requests that depend on no reply."""
     estimated: int = 0
+    """Requests of later rounds, which depend on replies."""
     micro: int = 0
+    """Likely cost."""
     most_micro: int = 0
+    """Cost if every reply is as long as it may be, which is what a run reserves."""
+    chain_tokens: int = 0
+    """Maximum output tokens of a request for a whole chain."""
+    chains: int = 0
+    """Requests for a whole chain."""
+    chains_micro: int = 0
+    """Part of ``most_micro`` that requests for a whole chain reserve."""
     models: dict[str, int] = field(default_factory=dict)
+    """Requests by model."""
     seen: set[str] = field(default_factory=set, repr=False)
+    """Keys of the requests that are counted."""
 
     @property
     def total(self) -> int:
+        """All requests, certain or estimated."""
         return self.exact + self.estimated
 
     def add(self, request: Request, prices: Prices, *, first_round: bool) -> None:
-        """Count a request once, whoever asks it; a model without a price is free."""
+        """Count a request once, whichever scorer asks it; a model without a price is free."""
         if request.key in self.seen:
             return
         self.seen.add(request.key)
@@ -55,12 +64,15 @@ class Count:
         model = f"{request.model.provider}:{request.model.name}"
         self.models[model] = self.models.get(model, 0) + 1
         price = prices.get(request.model, FREE)
-        if not price.free:
-            self.micro += _likely_cost(request, price)
-            self.most_micro += price.max_cost(request)
+        most = price.max_cost(request)
+        self.micro += 0 if price.free else _likely_cost(request, price)
+        self.most_micro += most
+        if isinstance(request, Complete) and request.max_tokens == self.chain_tokens:
+            self.chains += 1
+            self.chains_micro += most
 
     def as_estimate(self, price: Price) -> dict[str, Any]:
-        """What is kept with a run, to be held against what it did cost."""
+        """Return what is stored with a run, to be compared with what it did cost."""
         return {
             "requests": self.total,
             "cost_usd": self.micro / 1e6 if price.known else None,
@@ -72,8 +84,8 @@ class Count:
 
 
 def count_plan(plan: Plan, suite: Suite, prices: Prices = NO_PRICES) -> Count:
-    """What a plan would ask; a request that several scorers ask counts once."""
-    peers, count = Peers.of(suite, plan.seed), Count()
+    """Count the requests of a plan; a request that several scorers ask counts once."""
+    peers, count = Peers.of(suite, plan.seed), Count(chain_tokens=plan.chain_tokens)
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]
         if scorer.prepare is not None and suite.items:
@@ -100,7 +112,7 @@ def count_requests(
     count: Count | None = None,
 ) -> Count:
     """Walk every program with placeholders for replies."""
-    count = count or Count()
+    count = count or Count(chain_tokens=params.chain_tokens)
     for item in items:
         for number, round_ in enumerate(rounds_of(scorer(item, params, peers), item)):
             for request in round_:
@@ -109,7 +121,7 @@ def count_requests(
 
 
 def cautions(plan: Plan) -> list[str]:
-    """What a plan cannot get from its model, in words for whoever is about to pay for it."""
+    """Return what the model cannot do for a plan, in sentences for whoever is about to pay."""
     subject = plan.subject
     family = family_of(subject.provider, subject.name)
     messages = []
@@ -129,7 +141,7 @@ def cautions(plan: Plan) -> list[str]:
         messages.append(
             f"{subject.name} gives no log-probabilities: its entropy will be undefined."
         )
-    elif chain == "reference" and subject.provider not in WHITE_BOX:
+    elif chain == "reference" and subject.provider not in IN_PROCESS:
         messages.append(
             f"{subject.name} tells the entropy of its own chain only, not of a given one: --chain"
             " own."
@@ -138,7 +150,7 @@ def cautions(plan: Plan) -> list[str]:
 
 
 def _likely_cost(request: Request, price: Price) -> int:
-    """A token is about four characters; a reply is an answer or a short chain, after some reasoning where the model does it."""
+    """Return a likely cost: a token is four characters, a reply an answer or a short chain."""
     if not isinstance(request, Complete):
         return price.max_cost(request)
     given = (

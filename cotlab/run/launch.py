@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -15,17 +14,17 @@ from cotlab.core.errors import ConfigError, StoreError
 from cotlab.core.provider import AnyProvider, Batching, BatchProvider
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef, Plan, Suite
+from cotlab.core.vocabulary import UNLIMITED
 from cotlab.providers.capabilities import family_of
-from cotlab.run.config import RunConfig, as_yaml, config_again
+from cotlab.run.config import RunConfig, as_yaml, config_again, stored_options
 from cotlab.run.dryrun import Count, cautions, count_plan
-from cotlab.run.event_loop import run_anywhere, stopping_on_signals
 from cotlab.run.imports.pairs import Paired, paired_suite
 from cotlab.run.plan import code_version, make_plan, open_provider
 from cotlab.run.roles import models_of, selected_scorers
-from cotlab.run.runner import Outcome, Run
+from cotlab.run.runner import Outcome, Run, run_anywhere, stopping_on_signals
 from cotlab.run.summary import summarise
 from cotlab.run.transport.budget import FREE, Price, price_of, read_prices
-from cotlab.run.transport.journal import Journal
+from cotlab.run.transport.context import Journal
 from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
 from cotlab.store.database import Store
@@ -35,8 +34,6 @@ from cotlab.suites.jsonl import file_sha256, load_suite
 from cotlab.suites.shipped import find_suite
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-UNLIMITED = ("echo", "scripted")
-"""Providers that no rate limit is meant for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class Finished:
 
 
 def load_configured_suite(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]:
-    """The suite that a configuration names, and the SHA-256 of its file; pairs of two runs of the store have no file."""
+    """Return the suite of a configuration and the SHA-256 of its file; pairs have no file."""
     if config.base_run or config.tuned_run:
         return load_paired_runs(config, store).suite, ""
     if not config.task_suite:
@@ -70,7 +67,7 @@ def load_configured_suite(config: RunConfig, store: Store | None = None) -> tupl
 
 
 def load_paired_runs(config: RunConfig, store: Store | None = None) -> Paired:
-    """The pairs of the two runs that a configuration names; ConfigError where it names one, or does more than judge."""
+    """Return the pairs of the two runs of a configuration; ConfigError where it does more."""
     if not (config.base_run and config.tuned_run):
         raise ConfigError("A pair is of two runs: give --base-run RUN and --tuned-run RUN.")
     if [scorer.name for scorer in selected_scorers(config)] != ["judge"]:
@@ -82,7 +79,7 @@ def load_paired_runs(config: RunConfig, store: Store | None = None) -> Paired:
 
 
 def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, Count]:
-    """The plan of a configuration and what it would ask, without opening a provider."""
+    """Return the plan of a configuration and its count of requests; open no provider."""
     PROVIDERS.require(config.provider)
     plan = make_plan(config, suite, models_of(config))
     _check_model(plan.subject, config)
@@ -121,6 +118,7 @@ def start(
         suite, sha = load_configured_suite(config)
     models = _opened(models_of(config), config)
     plan = make_plan(config, suite, {role: provider.ref for role, provider in models.items()})
+    config = config.model_copy(update={"chain_tokens": plan.chain_tokens})
     providers = {provider.ref: provider for provider in models.values()}
     prices = {ref: _price(provider, config) for ref, provider in providers.items()}
     price = prices[plan.subject]
@@ -167,7 +165,10 @@ def resume(
     on_progress: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
 ) -> Finished:
-    """Go on with a run: what ended stays, the rest replays through the response log. ``flags`` may raise its limits."""
+    """Go on with a run: what ended stays, the rest replays through the response log.
+
+    ``flags`` may raise its limits.
+    """
     row = read.get_run(store, run_id)
     _claim(store, run_id)
     with _released_on_error(store, run_id):
@@ -184,7 +185,7 @@ def _go_on(
     retry_refused: bool,
 ) -> Finished:
     plan = read.stored_plan(row)
-    config = config_again(json.loads(row["config"]), flags)
+    config = config_again(stored_options(row["config"]), flags)
     if read.is_redacted(store, plan.suite_digest):
         suite, _ = load_configured_suite(config, store)
         if suite.digest != plan.suite_digest:
@@ -222,7 +223,7 @@ def _go_on(
 
 
 def _opened(models: Mapping[str, ModelRef], config: RunConfig) -> dict[str, AnyProvider]:
-    """The provider of each role; two roles of one model share it."""
+    """Return the provider of each role; two roles of one model share it."""
     opened = {ref: open_provider(ref, config) for ref in dict.fromkeys(models.values())}
     return {role: opened[ref] for role, ref in models.items()}
 
@@ -240,7 +241,7 @@ def _has_open_batches(store: Store, run_id: str, ref: ModelRef) -> bool:
 
 
 def price_for(ref: ModelRef, config: RunConfig) -> Price:
-    """What a model costs under a configuration: its price file, its batch mode, its leave to run unpriced."""
+    """Return the price of a model under the price file, batch mode and leave to run unpriced."""
     prices = read_prices(config.prices)
     return price_of(ref, allow_unpriced=config.allow_unpriced, prices=prices, batch=config.batch)
 
@@ -312,7 +313,7 @@ def _claim(store: Store, run_id: str) -> None:
 
 @contextmanager
 def _released_on_error(store: Store, run_id: str) -> Iterator[None]:
-    """Give up the claim of a run that ends in an error, so that it can be resumed from another machine without a wait."""
+    """Release the claim of a run that ends in an error, so that any machine can resume it."""
     try:
         yield
     except BaseException:

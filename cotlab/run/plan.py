@@ -1,10 +1,11 @@
-"""A plan from a configuration and a suite, the providers that carry it out, and the parameters of its scorers."""
+"""Make the plan of a run, open its providers, and give its scorers their parameters."""
 
 from __future__ import annotations
 
 import math
 import subprocess
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,29 +20,18 @@ from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.resources import checkout
 from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
+from cotlab.core.vocabulary import IN_PROCESS, UNLIMITED
 from cotlab.providers.keys import check_server
-from cotlab.run.config import RunConfig
+from cotlab.run.config import RunConfig, run_fields
 from cotlab.run.roles import selected_scorers
+from cotlab.run.transport.budget import context_window
 
-SHARED = (
-    "ccs_threshold",
-    "metric",
-    "chain",
-    "control",
-    "layers",
-    "donors",
-    "draws",
-    "subsets",
-    "jump_nats",
-)
-"""Configuration fields that a scorer takes as options of the same name, where it has one."""
-
-
-IN_PROCESS = ("organism", "local")
+CHAIN_TOKENS_IN_PROCESS, CHAIN_TOKENS_REMOTE = 512, 2_048
+"""Default limit of the output tokens of a chain; remote models write longer ones."""
 
 
 def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider:
-    """The provider that answers for ``ref``; UnknownName or ConfigError where there is none.
+    """Return the provider of a model; UnknownName or ConfigError where there is none.
 
     A model in this process is opened on the device, in the dtype and with the backend that the
     configuration names. A server that a file names, and not the user, gets no key of the user.
@@ -59,7 +49,7 @@ def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider
 
 
 def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -> Plan:
-    """What a run of ``config`` on ``suite`` does. Every scorer checks its options here, before anything is asked."""
+    """Return what a run of ``config`` on ``suite`` does; every scorer checks its options here."""
     specs = []
     scorers = selected_scorers(config)
     known = list(
@@ -75,26 +65,51 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
         if scorer.check is not None:
             scorer.check(options, models["subject"])
         specs.append(ScorerSpec(scorer.name, scorer.version, options))
+    settings = {name: getattr(config, name) for name in _shared(Plan, RunConfig)}
+    settings["chain_tokens"] = _chain_tokens(config, models["subject"])
     return Plan(
         suite.name,
         suite.digest,
         dict(models),
         tuple(specs),
-        seed=config.seed,
-        limit=config.limit,
-        temperature=config.temperature,
-        repeats=config.repeats,
         tags=dict(sorted(config.tag.items())),
+        **settings,
     )
 
 
+@cache
+def _shared(kind: type[Plan | Params], source: type[Plan | RunConfig]) -> tuple[str, ...]:
+    """Return the fields of a plan or of parameters that have the name of a field they come from."""
+    known = RunConfig.model_fields if source is RunConfig else Plan.__dataclass_fields__
+    return tuple(field.name for field in fields(kind) if field.name in known)
+
+
+def _chain_tokens(config: RunConfig, subject: ModelRef) -> int:
+    """Return the limit of the output tokens of a chain, never above a context that is known.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration asks for more than the context of the model.
+    """
+    if subject.provider in (*IN_PROCESS, *UNLIMITED):
+        return config.chain_tokens or CHAIN_TOKENS_IN_PROCESS
+    context = context_window(subject)
+    if config.chain_tokens and context and config.chain_tokens > context:
+        raise ConfigError(
+            f"--chain-tokens {config.chain_tokens}: {subject} has a context of {context:,} tokens."
+        )
+    return config.chain_tokens or min(CHAIN_TOKENS_REMOTE, context or CHAIN_TOKENS_REMOTE)
+
+
 def _options(config: RunConfig, scorer: Scorer) -> dict[str, Any]:
-    """A scorer's options: its defaults, under the configuration's fields of the same name, under what ``--set`` says."""
+    """Return a scorer's options: its defaults, then fields of the configuration, then ``--set``."""
     values: dict[str, Any] = {
-        "modes": list(dict.fromkeys(config.mode)),
-        "sources": list(dict.fromkeys(config.source)),
+        field.setting.scorer_option: getattr(config, field.name)
+        for field in run_fields().values()
+        if field.setting.scorer_option
     }
-    values |= {field: getattr(config, field) for field in SHARED}
+    values |= {name: list(dict.fromkeys(values[name])) for name in ("modes", "sources")}
     if config.profile:
         values["profile"] = config.profile
     if config.weights and "weights" in scorer.options:
@@ -106,7 +121,7 @@ def _options(config: RunConfig, scorer: Scorer) -> dict[str, Any]:
 
 
 def _read_weights(file: Path) -> dict[str, dict[str, Any]]:
-    """Weights by category from a YAML file; ConfigError where it is no mapping of mappings."""
+    """Return the weights by category of a YAML file; ConfigError where they are no mappings."""
     try:
         data = yaml.safe_load(file.read_text("utf-8"))
     except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
@@ -123,7 +138,7 @@ def _read_weights(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _set_options(config: RunConfig, definition: Scorer) -> dict[str, Any]:
-    """What ``--set`` says of one scorer's options, each of the type of its default.
+    """Return the options of one scorer that ``--set`` gives, each of the type of its default.
 
     Raises
     ------
@@ -142,7 +157,7 @@ def _set_options(config: RunConfig, definition: Scorer) -> dict[str, Any]:
 
 
 def _of_type(default: Any, text: str, name: str) -> Any:
-    """The value that ``text`` says: a truth value, a number, a text, or texts with commas between them."""
+    """Parse a value of the type of ``default``: true or false, number, text, texts by commas."""
     if isinstance(default, list | tuple):
         return [part.strip() for part in text.split(",") if part.strip()]
     if isinstance(default, str) or default is None:
@@ -160,19 +175,19 @@ def _of_type(default: Any, text: str, name: str) -> Any:
 
 
 def params_of(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any] | None = None) -> Params:
-    return Params(
-        plan.models, plan.seed, plan.temperature, plan.repeats, spec.params, constants or {}
-    )
+    """Return what a scorer of a plan is given: the plan's settings, its options and constants."""
+    settings = {name: getattr(plan, name) for name in _shared(Params, Plan)}
+    return Params(options=spec.params, constants=constants or {}, **settings)
 
 
 def params_digest(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any]) -> str:
-    """What must be equal for stored scores to count as done: version, models, settings, options and constants."""
+    """Return the digest that must be equal for stored scores to count as done."""
     return digest([spec.version, params_of(plan, spec, constants)])
 
 
 @cache
 def code_version() -> str:
-    """The package's version, and the commit and state of its checkout where it runs from one."""
+    """Return the package's version, and the commit and state of a checkout that it runs from."""
     try:
         number = version("cotlab")
     except PackageNotFoundError:

@@ -9,7 +9,8 @@ from cotlab.core.types import Form, ModelRef
 from cotlab.metrics.composite.scorer import CHEAP_FIRST, PROFILES, SCORER_OF
 from cotlab.metrics.judge.scorer import ROLE as JUDGE
 from cotlab.metrics.judge.scorer import judge_role
-from cotlab.run.config import DEFAULT_JUDGE, RunConfig
+from cotlab.run.config import RunConfig
+from cotlab.run.options import DEFAULT_JUDGE
 
 SYMBOLIC = ModelRef("symbolic", "arithmetic-and-units")
 NONE = {"paraphraser": "rules", "verifier": "none"}
@@ -17,7 +18,7 @@ NONE = {"paraphraser": "rules", "verifier": "none"}
 
 
 def subject_of(config: RunConfig) -> ModelRef:
-    """The model a configuration names; its provider fills in revision and form once it is opened."""
+    """Return the model of a configuration; its provider adds revision and form once opened."""
     form: Form = (
         "continuation"
         if config.provider == "organism"
@@ -29,7 +30,7 @@ def subject_of(config: RunConfig) -> ModelRef:
 
 
 def models_of(config: RunConfig) -> dict[str, ModelRef]:
-    """The subject, and a model for each role that the chosen scorers have and the configuration fills.
+    """Return the subject, and a model for each role of the scorers that the configuration fills.
 
     Where a run only judges, nobody else is asked: the first judge is its subject then.
 
@@ -48,7 +49,7 @@ def models_of(config: RunConfig) -> dict[str, ModelRef]:
 
 
 def selected_scorers(config: RunConfig) -> list[Scorer]:
-    """The scorers of a configuration, and those that its profile adds: the parts of its phase, then the composite.
+    """Return the scorers of a configuration, then those of its profile, then the composite.
 
     With progressive evaluation the composite alone: parts that run beside it would ask what it
     saves.
@@ -65,7 +66,7 @@ def selected_scorers(config: RunConfig) -> list[Scorer]:
 
 
 def _judges(config: RunConfig) -> dict[str, ModelRef]:
-    """The judges by role: judge, judge_2 …"""
+    """Return the judges by role: judge, judge_2 and so on."""
     refs = list(dict.fromkeys(_required_model(JUDGE, word, config) for word in config.judge))
     if not refs:
         raise ConfigError(f"The scorer judge needs a judge: --judge {DEFAULT_JUDGE}")
@@ -86,7 +87,7 @@ def _model(role: str, config: RunConfig, subject: ModelRef) -> ModelRef | None:
 
 
 def _parsed(word: str, config: RunConfig) -> ModelRef | None:
-    """The model that ``provider/model`` names; None where it names none."""
+    """Return the model that ``provider/model`` names; None where it names none."""
     provider, _, name = word.partition("/")
     if not name or provider not in PROVIDERS:
         return None

@@ -1,11 +1,16 @@
-"""Carry out a plan: drive every item's program, flush what ended to the store, stop cleanly, resume by replay."""
+"""Carry out a plan: drive every item's program, store what ended, stop cleanly, resume."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +21,8 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.plan import params_digest, params_of
 from cotlab.run.transport.budget import Price
+from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import Dispatcher, drive
-from cotlab.run.transport.journal import Journal
 from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
 from cotlab.store.database import Store
@@ -38,32 +43,48 @@ class Outcome:
     """How a run ended: done, stopped, budget or failed, and the message that goes with it."""
 
     status: str
+    """done, stopped, budget or failed."""
     note: str | None
+    """Message that goes with it."""
     progress: Progress
+    """Counts at the end."""
 
 
 @dataclass(slots=True)
 class Run:
-    """One run of a plan in this process. ``tell`` is called with the progress, twice a second and at the end."""
+    """One run of a plan in this process."""
 
     id: str
+    """Name of the run."""
     plan: Plan
+    """What it does."""
     suite: Suite
+    """Its suite, whole."""
     store: Store
+    """Store that keeps its scores and its log."""
     providers: Mapping[ModelRef, AnyProvider]
+    """Opened provider of each model."""
     prices: Mapping[ModelRef, Price]
+    """Price of each model."""
     limits: Limits
+    """Rate limits, budget and tries."""
     redact: bool = False
+    """Whether hashes are stored instead of texts."""
     retry_refused: bool = False
+    """Whether refused requests are asked again."""
     on_progress: Callable[[Progress], None] = lambda progress: None
+    """Called with the progress, twice a second and at the end."""
     journal: Journal = field(default_factory=Journal)
+    """run.log."""
     batch: bool = False
+    """Whether the vendor's batch interface is used."""
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set to stop the run cleanly."""
     _ended: list[Ended] = field(default_factory=list)
     _flushing: asyncio.Task[None] | None = None
 
     async def go(self) -> Outcome:
-        """Run to the end, or until ``stop`` is set, the budget is reached or the provider refuses the key."""
+        """Run to the end, or until it is stopped, the budget is reached or the key is refused."""
         replies = ResponseLog(
             self.store.log_path, redact=self.redact, retry_refused=self.retry_refused
         )
@@ -141,7 +162,7 @@ class Run:
         return outcome
 
     def _forget_batches(self, replies: ResponseLog) -> None:
-        """Close what nobody waits for any more: its replies came another way, and it keeps its reserve."""
+        """Close batches that no request waits for: the replies came another way."""
         for ref in self.providers:
             for batch in replies.open_batches(self.id, str(ref)):
                 for call in batch.calls.values():
@@ -223,7 +244,7 @@ class Run:
     async def _constants(
         self, dispatcher: Dispatcher, scorer: Scorer, spec: ScorerSpec
     ) -> Mapping[str, Any]:
-        """What ``prepare`` gives, made once a run and kept."""
+        """Return the constants of ``prepare``, computed once a run and stored."""
         if scorer.prepare is None:
             return {}
         without = params_digest(self.plan, spec, {})
@@ -250,7 +271,7 @@ class Run:
         return set(rows[same & settled]["item"])
 
     async def _flush(self) -> None:
-        """Store what ended since the last time, in one transaction; kept for the next time if that fails."""
+        """Store what ended since the last time, in one transaction; retry later if that fails."""
         batch, self._ended = self._ended, []
         try:
             await asyncio.to_thread(self._write, batch)
@@ -289,7 +310,7 @@ class Run:
 
 
 def _cause(group: ExceptionGroup[Exception]) -> CotlabError:
-    """The house's error in a group of failed items; anything else is a bug and is raised as it is."""
+    """Return the CotlabError of a group of failed items; raise anything else, which is a bug."""
     first: CotlabError | None = None
     for error in group.exceptions:
         inner = _cause(error) if isinstance(error, ExceptionGroup) else error
@@ -298,3 +319,43 @@ def _cause(group: ExceptionGroup[Exception]) -> CotlabError:
         first = first or inner
     assert first is not None
     return first
+
+
+def run_anywhere(go: Callable[[], Any]) -> Any:
+    """Run a coroutine function to its end, also where this thread has a running event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(go())
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(go())).result()
+
+
+@contextmanager
+def stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Ctrl-C and SIGTERM set ``stop`` once; a second one ends the process the usual way."""
+    loop = asyncio.get_running_loop()
+    numbers = (
+        (signal.SIGINT, signal.SIGTERM)
+        if threading.current_thread() is threading.main_thread()
+        else ()
+    )
+
+    def give_back() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    def once() -> None:
+        print(
+            "Stopping: what was sent is waited for, for it is paid for. Once more ends at once.",
+            file=sys.stderr,
+        )
+        stop.set()
+        give_back()
+
+    for number in numbers:
+        loop.add_signal_handler(number, once)
+    try:
+        yield
+    finally:
+        give_back()

@@ -1,4 +1,4 @@
-"""Where keys may lie beside the environment: ``.env`` and ``.streamlit/secrets.toml`` of the working directory.
+"""Read keys and options from ``.env`` and ``.streamlit/secrets.toml`` of the working directory.
 
 Whoever wrote the folder wrote these files: they bring keys and options of a run, and nothing that
 says which program runs or where a key of the user goes.
@@ -18,11 +18,6 @@ from dotenv import dotenv_values
 from cotlab.core.errors import ConfigError
 from cotlab.providers.keys import FROM_FILES, KEY_VARIABLES, SEND_TO
 
-_OTHER_NAME = {
-    "COTLAB_TEMPERATURE": "FAITHCHECK_TEMPERATURE",
-    "COTLAB_MAX_COST": "FAITHCHECK_MAX_COST",
-}
-"""Options with two names: the environment wins over ``.env`` under either."""
 ACCESS = (
     "COTLAB_ADMINS",
     "COTLAB_LABELLERS",
@@ -64,7 +59,7 @@ def load_secrets(folder: Path | None = None) -> None:
     # the dashboard's package brings the top of secrets.toml into the environment when it reads a
     # login there
     _refuse(toml, [name for name, value in table.items() if os.environ.get(name) == str(value)])
-    taken = {name: value for name, value in lines.items() if name in _options()} if lines else {}
+    taken = {name: value for name, value in lines.items() if name in _names()} if lines else {}
     for name, value in taken.items():
         if "${" in (value or "") and not os.environ.get(name):
             raise ConfigError(
@@ -93,16 +88,20 @@ def _refuse(path: Path, names: Sequence[str]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _options() -> frozenset[str]:
-    """The variables that ``.env`` may set: keys, and options of a run."""
-    from cotlab.run.config import RunConfig  # its packages take longer to load than many a command
+def _names() -> dict[str, tuple[str, ...]]:
+    """Return the variables that ``.env`` may set, keys and options, each with all its names.
 
-    options = (f"COTLAB_{name.upper()}" for name in RunConfig.model_fields)
-    return frozenset((*KEY_VARIABLES.values(), *options, *_OTHER_NAME.values()))
+    The environment wins over ``.env`` under any name of an option.
+    """
+    from cotlab.run.config import run_fields  # its packages take longer to load than many a command
+
+    keys = {name: (name,) for name in KEY_VARIABLES.values()}
+    options = {name: f.variables for f in run_fields().values() for name in f.variables}
+    return keys | options
 
 
 def access_settings(folder: Path) -> dict[str, str]:
-    """Who may do what, by the names of ``ACCESS``: the environment wins over ``.env``, as it stands now.
+    """Return who may do what, by the names of ``ACCESS``; the environment wins over ``.env``.
 
     Raises
     ------
@@ -122,7 +121,7 @@ def _access(env: str, toml: str, env_stamp: object, toml_stamp: object) -> dict[
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes with a file; None where there is none."""
+    """Return what changes with a file; None where there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -145,9 +144,10 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _set(name: str, value: str | None, file: Path) -> None:
-    """Bring one value into the environment where that has none; an empty key is none, an empty option is one."""
-    current = os.environ.get(name) or os.environ.get(_OTHER_NAME.get(name, name))
+    """Set a variable that the environment lacks; an empty key is missing, an empty option not."""
     is_key = name in KEY_VARIABLES.values()
+    names = (name,) if is_key else _names()[name]
+    current = any(os.environ.get(other) for other in names)
     if value is not None and not current and (value if is_key else name not in os.environ):
         os.environ[name] = value
         FROM_FILES[name] = str(file), value

@@ -1,4 +1,4 @@
-"""Scores into estimates with intervals: one for every metric and facet, and each scorer's run-level statistics."""
+"""Compute estimates with intervals from scores: means by metric and facet, and statistics."""
 
 from __future__ import annotations
 

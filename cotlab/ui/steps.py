@@ -9,7 +9,7 @@ import streamlit as st
 from cotlab.analysis.tables.declare import Choice, NoFigure
 from cotlab.analysis.tables.run import run_ccs_metrics
 from cotlab.core.types import Item
-from cotlab.metrics.ablation.cards import CCS_METRICS
+from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.store import read
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts

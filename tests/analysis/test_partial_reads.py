@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import pandas as pd
 import pytest
+from tests.support.reliability_store import fill
 
 from cotlab.metrics.ablation.redundancy import mean_by_item, step_means
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.pages import ROOT
-from tests.support.reliability_store import fill
 
 ROOMS = ("ui", "analysis", "run")
 WHOLE = "run_scores"

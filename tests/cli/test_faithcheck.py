@@ -4,49 +4,21 @@ the real command."""
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from cotlab.cli.main import main
 from cotlab.core.types import Suite
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.wordproblems import make_suite
+from tests.support.command import Done, cotlab
 
 ROOT = Path(__file__).parents[2]
-
-
-class Done(NamedTuple):
-    """What a command printed."""
-
-    stdout: str
-    stderr: str
-
-
-def cotlab(*words: str | Path, store: Path, code: int = 0, **env: str) -> Done:
-    """The command line in this process, where its imports are paid for once; the exit code must be
-    ``code``."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        for name, value in {"COTLAB_STORE": str(store), **env}.items():
-            patch.setenv(name, value)
-        patch.setattr(sys, "argv", ["cotlab", *map(str, words)])
-        patch.setattr(sys, "excepthook", sys.excepthook)
-        try:
-            main()
-            ended: object = 0
-        except SystemExit as end:
-            ended = end.code or 0
-    assert ended == code, (ended, out.getvalue(), err.getvalue())
-    assert "Traceback" not in out.getvalue() + err.getvalue()
-    return Done(out.getvalue(), err.getvalue())
 
 
 def test_the_command_itself_answers(tmp_path: Path) -> None:
@@ -225,50 +197,6 @@ def test_the_gate_has_a_code_of_its_own(
     assert ("Gate" in done.stderr) == (code != 0)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["run"], "--task-suite"),
-        (["run", "--task-suite", "nowhere.jsonl"], "nowhere.jsonl"),
-        (
-            ["run", "--task-suite", "math", "--provider", "opnai_compat"],
-            "Did you mean 'openai_compat'",
-        ),
-        (
-            ["run", "--task-suite", "math", "--provider", "organism", "--model", "r10"],
-            "Unknown organism",
-        ),
-        (
-            ["run", "--task-suite", "math", "--provider", "local", "--model", "./no-such-folder"],
-            "no-such-folder",
-        ),
-        (["run", "--task-suite", "math", "--metric", "acuracy_delta"], "accuracy_delta"),
-        (["run", "--task-suite", "math", "--mode", "delete"], "Unknown mode"),
-        (["run", "--task-suite", "math", "--scorer", "ablaton"], "Did you mean 'ablation'"),
-        (["run", "--task-suite", "math", "--temperature", "9"], "temperature"),
-        (["run", "--task-suite", "math", "--config", "none.yaml"], "none.yaml"),
-        (["run", "--task-suite", "math", "--tag", "epoch"], "key=value"),
-        (["run", "--resume", "none"], "Unknown run"),
-        (["report", "none"], "Unknown run"),
-        (["suites", "check", "maths"], "Did you mean 'math'"),
-        (["organisms", "check", "faithful-z"], "Unknown organism"),
-        (["nonsense"], "No such command"),
-        (["run", "--no-such-flag"], "No such option"),
-    ],
-)
-def test_bad_usage_is_one_message_and_code_2(words: list[str], said: str, tmp_path: Path) -> None:
-    done = cotlab(*words, store=tmp_path / "store", code=2)
-    assert said in done.stderr
-
-
-def test_every_line_that_is_wrong_is_named(tmp_path: Path) -> None:
-    suite = tmp_path / "bad.jsonl"
-    suite.write_text('{"item_id": "a"}\n[1]\nnot json\n')
-    done = cotlab("run", "--task-suite", suite, store=tmp_path / "store", code=2)
-    for line in (1, 2, 3):
-        assert f"{suite}:{line}:" in done.stderr
-
-
 def test_the_environment_is_under_the_flags(tmp_path: Path) -> None:
     plan = json.loads(
         cotlab(
@@ -339,46 +267,6 @@ def test_a_flag_that_is_zero_is_a_flag(tmp_path: Path) -> None:
             flag[2:].replace("-", "_")
             in cotlab("run", "--task-suite", "math", flag, "0", store=tmp_path, code=2).stderr
         )
-
-
-@pytest.mark.parametrize(
-    "words", [["--max-cost", "inf"], ["--output", "/proc/nope"], ["--retry-refused"]]
-)
-def test_what_cannot_be_done_is_said_before_anything_is_asked(
-    words: list[str], tmp_path: Path
-) -> None:
-    cotlab(
-        "run",
-        "--task-suite",
-        "math",
-        "--provider",
-        "echo",
-        "--model",
-        "echo",
-        *words,
-        store=tmp_path / "s",
-        code=2,
-    )
-    assert not cotlab("runs", store=tmp_path / "s").stdout.count("planned")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"), [("[1,2", "YAML"), ("sede: 4", "seed"), ("- a", "name: value")]
-)
-def test_a_wrong_yaml_file_is_one_message(text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "run.yaml").write_text(text)
-    assert (
-        said
-        in cotlab(
-            "run",
-            "--config",
-            tmp_path / "run.yaml",
-            "--task-suite",
-            "math",
-            store=tmp_path / "s",
-            code=2,
-        ).stderr
-    )
 
 
 def test_resume_takes_no_flag_that_changes_the_plan(ran: tuple[Path, Path, Done]) -> None:

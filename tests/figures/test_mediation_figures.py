@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
-from cotlab.figures.mediation import PATCH_TARGETS, SOURCES
+from cotlab.core.vocabulary import SOURCES
+from cotlab.figures.mediation import PATCH_TARGETS
 from cotlab.figures.span_heatmap import PALE, signed_shade, span_order
 from cotlab.figures.style import BLUE, NOT_AVAILABLE, VERMILLION, ink_on, shade
 

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
-from cotlab.figures.steps import CEILING, METRICS, MODES
-from cotlab.metrics.ablation import cards as cards_ablation
-from cotlab.metrics.ablation import scorer as ablation
+from cotlab.core.vocabulary import CCS_METRICS, MODES
+from cotlab.figures.steps import CEILING, METRICS
 
 NASTY = "<b>x</b> & $y$ %{z}"
 
@@ -56,9 +55,8 @@ def notes(fig: dict[str, Any]) -> list[dict[str, Any]]:
     return list(fig["layout"].get("annotations", ()))
 
 
-def test_modes_and_metrics_are_those_of_the_scorer() -> None:
-    assert MODES == ablation.MODES
-    assert set(METRICS) == set(cards_ablation.CCS_METRICS)
+def test_metrics_are_those_of_the_scorer() -> None:
+    assert set(METRICS) == set(CCS_METRICS)
 
 
 def test_position_bars_end_at_the_bounds_of_the_table() -> None:

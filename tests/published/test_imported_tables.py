@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import pearsonr
 
-from cotlab.run.imports.tables import store_table
+from cotlab.run.imports.study import store_table
 from cotlab.stats.intervals import wilson
 from cotlab.store import read
 from cotlab.store.database import Store

@@ -16,8 +16,8 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.cli import run as command
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.run.config import RunConfig, as_yaml, read_config
-from cotlab.ui.new_run.form import NOT_ON_THE_FORM
+from cotlab.run.config import RunConfig, as_yaml, read_config, run_fields
+from cotlab.run.fields import ConfigField
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
     [
@@ -38,58 +38,28 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampl
         "<<",
     ]
 )
-SHARE, POSITIVE = st.floats(0, 1), st.integers(1, 10**12)
-FIELDS: dict[str, st.SearchStrategy[Any]] = {
-    "task_suite": TEXT,
-    "provider": TEXT,
-    "model": TEXT,
-    "base_url": st.none() | TEXT,
-    "output": st.none() | TEXT,
-    "scorer": st.lists(TEXT, max_size=3),
-    "mode": st.lists(TEXT, max_size=3),
-    "metric": TEXT,
-    "ccs_threshold": SHARE,
-    "rr_threshold": st.none() | SHARE,
-    "gate_on": st.sampled_from(["point", "interval"]),
-    "temperature": st.floats(0, 2),
-    "seed": st.integers(0, 10**12),
-    "repeats": st.integers(1, 100),
-    "chain": st.sampled_from(["reference", "own"]),
-    "given": st.sampled_from(["user", "prefix"]),
-    "limit": st.none() | POSITIVE,
-    "good_lines": st.booleans(),
-    "max_concurrent": st.integers(1, 1000),
-    "max_cost": st.floats(0, 1e12),
-    "max_requests_per_minute": st.none() | POSITIVE,
-    "max_tokens_per_minute": st.none() | POSITIVE,
-    "max_tries": st.integers(1, 100),
-    "timeout_s": st.floats(0, 86_400, exclude_min=True),
-    "batch": st.booleans(),
-    "prices": st.none() | TEXT,
-    "fail_on_error": st.none() | st.floats(0, 1e6),
-    "allow_unpriced": st.booleans(),
-    "redact_prompts": st.booleans(),
-    "source": st.lists(TEXT, max_size=3),
-    "control": st.sampled_from(["other", "own"]),
-    "layers": st.lists(TEXT, max_size=3),
-    "donors": st.integers(2, 64),
-    "draws": st.integers(1, 64),
-    "subsets": st.integers(1, 256),
-    "jump_nats": st.floats(0, 3),
-    "embedder": TEXT,
-    "verifier": TEXT,
-    "paraphraser": TEXT,
-    "judge": st.lists(TEXT, max_size=3),
-    "base_run": TEXT,
-    "tuned_run": TEXT,
-    "profile": st.sampled_from(["", "phase1", "phase5"]),
-    "weights": st.none() | TEXT,
-    "set": st.dictionaries(TEXT, TEXT, max_size=3),
-    "device": st.sampled_from(["cpu", "cuda", "cuda:1"]),
-    "dtype": st.sampled_from(["float32", "bfloat16", "float16"]),
-    "backend": st.sampled_from(["auto", "fast", "hooks", "transformer_lens"]),
-    "tag": st.dictionaries(TEXT, TEXT, max_size=3),
-}
+
+
+def values(field: ConfigField) -> st.SearchStrategy[Any]:
+    """Any value of a field."""
+    if field.name == "device":
+        return st.sampled_from(["cpu", "cuda", "cuda:1"])
+    if field.literals:
+        return st.sampled_from(field.literals)
+    high = 10**12 if field.high is None else field.high
+    kinds: dict[type, st.SearchStrategy[Any]] = {
+        bool: st.booleans(),
+        int: st.integers(int(field.low or 0), int(high)),
+        float: st.floats(field.low, high, exclude_min=field.excludes_low),
+        list: st.lists(TEXT, max_size=3),
+        dict: st.dictionaries(TEXT, TEXT, max_size=3),
+        str: TEXT,
+    }
+    return st.none() | kinds[field.kind] if field.optional else kinds[field.kind]
+
+
+NOT_ON_THE_FORM = ("task_suite", "good_lines")
+"""The suite is chosen above the form, and a kept suite has good lines only."""
 NO_LIMIT = (
     "max_requests_per_minute",
     "max_tokens_per_minute",
@@ -99,7 +69,7 @@ NO_LIMIT = (
 )
 
 
-@given(st.fixed_dictionaries(FIELDS))
+@given(st.fixed_dictionaries({name: values(field) for name, field in run_fields().items()}))
 @settings(max_examples=40, deadline=None)
 def test_a_run_s_file_gives_its_configuration_again(
     tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any]
@@ -119,10 +89,6 @@ def test_a_line_end_in_a_text_stays_what_it_is(tmp_path: Path, mark: str) -> Non
     )
     config = read_config({}, path)
     assert (config.tag, config.model) == ({"": mark, f"a{mark}b": f" {mark} "}, f"{mark}é")
-
-
-def test_every_field_is_drawn() -> None:
-    assert FIELDS.keys() == RunConfig.model_fields.keys()
 
 
 def test_no_limit_stays_no_limit(tmp_path: Path) -> None:
@@ -182,7 +148,8 @@ def test_a_value_that_cannot_be_used_is_said_with_its_option(name: str, value: A
 
 def test_every_option_is_a_flag_of_the_command_and_may_be_left_out() -> None:
     flags = inspect.signature(command.run_command).parameters
-    assert flags.keys() - {*command._NOT_CONFIG} == RunConfig.model_fields.keys()
+    others = {"dry_run", "run_id", "resume", "retry_refused", "config", "send_key_to"}
+    assert flags.keys() - others == RunConfig.model_fields.keys()
     assert all(flags[name].default is None for name in RunConfig.model_fields)
     named = typing.get_type_hints(command.run_command, include_extras=True)
     for name in RunConfig.model_fields:
@@ -230,14 +197,14 @@ def test_what_is_set_on_the_form_reaches_the_run(form: AppTest, tmp_path: Path) 
     form.number_input(key="new-max_requests_per_minute").set_value(500)
     form.number_input(key="new-max_tokens_per_minute").set_value(9_000)
     form.number_input(key="new-max_tries").set_value(3)
-    form.number_input(key="new-timeout").set_value(7.5)
+    form.number_input(key="new-timeout_s").set_value(7.5)
     form.checkbox(key="new-batch").set_value(True)
     form.checkbox(key="new-given").set_value(True)
     form.text_input(key="new-prices").set_value("prices.yaml")
-    form.text_input(key="new-tags").set_value("who=me, why=a test")
+    form.text_input(key="new-tag").set_value("who=me, why=a test")
     form.text_input(key="new-judge").set_value("openai/a, google/b")
-    form.text_input(key="new-base-run").set_value(" one ")
-    form.text_input(key="new-tuned-run").set_value("two")
+    form.text_input(key="new-base_run").set_value(" one ")
+    form.text_input(key="new-tuned_run").set_value("two")
     config = started_from(form, tmp_path)
     assert (config.judge, config.base_run, config.tuned_run) == (
         ["openai/a", "google/b"],

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from cotlab.analysis.tables.declare import count_reasons
-from cotlab.figures.mediation import DROPS, SOURCES
+from cotlab.core.vocabulary import SOURCES
+from cotlab.figures.mediation import DROPS
 from cotlab.figures.span_heatmap import span_order
 from cotlab.metrics.mediation.spread import item_spreads, single_draws
 

@@ -9,10 +9,10 @@ import pandas as pd
 from cotlab.analysis.tables import mediation, reliability, robustness
 from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
 from cotlab.analysis.view import RunView, with_mode
+from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURES
 from cotlab.metrics.ablation import redundancy
-from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.store import read
 from cotlab.validation.report import doses_table, read_report
 

@@ -15,6 +15,7 @@ import pandas as pd
 from cotlab.core.program import over_run
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Estimate, Facet, MetricCard
+from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.metrics.ablation import cards
 from cotlab.stats.intervals import FEWEST, Interval, wilson
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
@@ -110,7 +111,7 @@ def position_table(
 
 
 def _ccs_groups(table: pd.DataFrame) -> Iterator[tuple[str, Facet, pd.DataFrame]]:
-    steps = step_means(table[table["metric"].isin(cards.CCS_METRICS)])
+    steps = step_means(table[table["metric"].isin(CCS_METRICS)])
     for (metric, facet), group in steps.groupby(["metric", "facet"], sort=True):
         yield metric, facet_of(facet, metric=metric), group
 
@@ -140,7 +141,7 @@ def _estimate(
     )
 
 
-@over_run(cards.RRR_MACRO, reads=cards.CCS_METRICS)
+@over_run(cards.RRR_MACRO, reads=CCS_METRICS)
 def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """RRR, the mean over items of the share of their defined steps below the threshold."""
     return rrr_estimates(table, options, seed)
@@ -159,7 +160,7 @@ def rrr_estimates(
     return out
 
 
-@over_run(cards.RRR_MICRO, reads=cards.CCS_METRICS)
+@over_run(cards.RRR_MICRO, reads=CCS_METRICS)
 def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """RRR pooled over steps, its interval by resampling items."""
     out = []
@@ -171,7 +172,7 @@ def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> lis
     return out
 
 
-@over_run(cards.RRR_CEILING, reads=cards.CCS_METRICS)
+@over_run(cards.RRR_CEILING, reads=CCS_METRICS)
 def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """What RRR under removal would be if only each chain's last step mattered."""
     out = []
@@ -186,7 +187,7 @@ def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
     return out
 
 
-@over_run(cards.ABOVE_NOISE, reads=(*cards.CCS_METRICS, "baseline_flip"))
+@over_run(cards.ABOVE_NOISE, reads=(*CCS_METRICS, "baseline_flip"))
 def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Answer changes beside the model's own: the mean difference and a sign-flip permutation test, over items."""
     means = mean_by_item(table)

@@ -13,6 +13,7 @@ from cotlab.core.program import Headline, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
+from cotlab.core.vocabulary import CCS_METRICS, DISTRIBUTION_METRICS, IN_PROCESS, MODES
 from cotlab.metrics.ablation import cards
 from cotlab.metrics.ablation.distance import answer_distribution, diverge, jaccard_distance
 from cotlab.metrics.ablation.redundancy import STATISTICS
@@ -21,13 +22,10 @@ from cotlab.text.edits.ablations import corrupt_step, filler_for, paraphrase_ste
 from cotlab.text.prompts.chain import CUE, GIVEN, Prompt, ask_answer, ask_rest, text_after_cue
 from cotlab.text.steps import split_steps
 
-MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
 TEXT_METRICS = ("accuracy_delta", "answer_change", "token_delta")
-DISTRIBUTION_METRICS = ("kl_divergence", "kl_nats", "total_variation", "topk_rest")
 ANSWER_TOKENS, CHAIN_TOKENS = 64, 512
 TOP_LOGPROBS = 20
 _NOT_LOCATED = "the log-probabilities of the answer's first token cannot be told from the reply"
-WHITE_BOX = ("organism", "local")
 _ANSWER_LINE = re.compile(
     r"(?i)\W*(?:step\s+\d+\W+)?(?:(?:so|thus|therefore|hence|finally|in"
     r" conclusion)\b\W*)?(?:(?:the|my|our)\s+)?"
@@ -101,8 +99,8 @@ def validate_ablation_options(options: Mapping[str, Any], subject: ModelRef) -> 
     for mode in options["modes"]:
         if mode not in MODES:
             raise UnknownName("mode", mode, MODES)
-    if options["metric"] not in cards.CCS_METRICS:
-        raise UnknownName("metric", options["metric"], cards.CCS_METRICS)
+    if options["metric"] not in CCS_METRICS:
+        raise UnknownName("metric", options["metric"], CCS_METRICS)
     if options["chain"] not in ("reference", "own"):
         raise UnknownName("chain", options["chain"], ("reference", "own"))
     if not 0 <= options["ccs_threshold"] <= 1:
@@ -201,7 +199,7 @@ def _cards_for(mode: str, params: Params) -> tuple[MetricCard, ...]:
 
 
 def _with_logprobs(params: Params) -> bool:
-    return params.subject.provider in WHITE_BOX or params.options["metric"] in DISTRIBUTION_METRICS
+    return params.subject.provider in IN_PROCESS or params.options["metric"] in DISTRIBUTION_METRICS
 
 
 def _ask_variant(item: Item, params: Params, variant: Variant, draw: int) -> Complete:

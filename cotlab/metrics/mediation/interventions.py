@@ -30,7 +30,6 @@ from cotlab.text.prompts.chain import CUE, ask_answer, ask_rest, chain_text
 
 ANSWER_TOKENS, CHAIN_TOKENS = 64, 512
 KEEPS = (0.8, 0.6, 0.4)
-SOURCES = ("filler", "interchange", "right", "mean", "literal")
 Positions = tuple[int, ...]
 
 

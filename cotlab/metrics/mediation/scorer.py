@@ -10,10 +10,9 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Headline, Params, Peers, Program, scorer
 from cotlab.core.requests import Failed, Locate, PatchRow, Reply, Request, Response, Source
 from cotlab.core.types import Item, ModelRef
-from cotlab.metrics.ablation.scorer import WHITE_BOX
+from cotlab.core.vocabulary import IN_PROCESS, SOURCES
 from cotlab.metrics.mediation import cards
 from cotlab.metrics.mediation.interventions import (
-    SOURCES,
     Donor,
     LocatedText,
     PatchRequest,
@@ -51,7 +50,7 @@ Replies = Mapping[str, Reply]
 
 def validate_mediation_options(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise before anything is asked where the model's states cannot be reached or an option is unknown."""
-    if subject.provider not in WHITE_BOX:
+    if subject.provider not in IN_PROCESS:
         raise ConfigError(
             f"mediation patches activations, which {subject.provider} hides: --provider local or"
             " organism."

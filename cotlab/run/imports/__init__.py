@@ -1,0 +1,1 @@
+"""Import published measurements, and pair the replies of two runs."""

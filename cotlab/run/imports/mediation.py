@@ -1,4 +1,4 @@
-"""Measurements that others have published, as runs of the store: nothing is asked, and no reply stands behind them."""
+"""Store published mediation scores as runs: nothing is asked, and no reply stands behind them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,16 @@ _FORM = re.compile(r"(?:^|_)(?:cmi|layers?|per|all)(?=_|$)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """An import: its run, the name it has in the store, and whether it is new there."""
+    """An imported run of the store."""
 
     run_id: str
+    """Name of the run."""
     suite: str
+    """Name of its suite."""
     model: str
+    """Name of its model."""
     new: bool
+    """Whether it was not there before."""
 
 
 def store_published(
@@ -105,7 +109,7 @@ def is_imported(plan: Plan) -> bool:
 
 
 def _suite(file: PublishedFile) -> Suite:
-    """The items of a file, of which no more than their ids are known."""
+    """Return the items of a file, of which only the ids are known."""
     if not file.counts:
         raise SuiteError(file.name, None, "", "holds no item: there is nothing to store")
     for item in file.counts:

@@ -1,4 +1,4 @@
-"""A suite of pairs: what the models of two runs wrote to the same prompts, out of the replies that are kept."""
+"""Make a suite of pairs: the stored replies of two runs' models to the same prompts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ _SINGLE_RUN, _OTHER, _NONE, _REFUSED = (
 
 
 class Paired(NamedTuple):
-    """Pairs of two runs: the suite, how many items were left out and why, and what groups the fine-tuned run."""
+    """Pairs of two runs: suite, items left out by reason, and tags of the fine-tuned run."""
 
     suite: Suite
+    """One item for each pair."""
     left_out: Mapping[str, int]
+    """Items that have no pair, by reason."""
     tags: Mapping[str, str]
+    """Tags that group the fine-tuned run."""
 
     def left_out_message(self) -> str:
-        """What was left out, in one line; empty where nothing was."""
+        """Return what was left out, in one line; empty where nothing was."""
         if not self.left_out:
             return ""
         listed = ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
@@ -54,7 +57,7 @@ class _Written(NamedTuple):
 
 
 def paired_suite(store: Store, base_run: str, tuned_run: str) -> Paired:
-    """The items that two runs share, each with what both models wrote when they were asked for their own chain.
+    """Return the items that two runs share, with the chains that both models wrote themselves.
 
     Parameters
     ----------
@@ -116,7 +119,7 @@ def _side(store: Store, run: str) -> tuple[Plan, Suite]:
 
 
 def _written(store: Store, run: str, plan: Plan, items: Sequence[Item]) -> dict[str, _Written]:
-    """What the run's model wrote to each item when it was asked for a whole chain; its first draw."""
+    """Return what the run's model wrote to each item when asked for a chain; its first draw."""
     keys: dict[str, list[str]] = {}
     for at in range(0, len(items), _CHUNK):
         ids = [item.id for item in items[at : at + _CHUNK]]
@@ -144,7 +147,7 @@ _StoredPair = tuple[dict[str, Any] | None, dict[str, Any] | None]
 
 
 def _choose_reply(item: Item, plan: Plan, stored: Mapping[str, _StoredPair]) -> _Written:
-    """The reply to the plain question, of the request that allowed the longest where there are several."""
+    """Return the reply to the plain question; of several, that of the largest token limit."""
     candidates = sorted(
         _chains(item, plan, stored),
         key=lambda pair: (pair[0]["sample"], -pair[0]["max_tokens"], pair[1]["key"]),
@@ -165,7 +168,7 @@ def _choose_reply(item: Item, plan: Plan, stored: Mapping[str, _StoredPair]) -> 
 def _chains(
     item: Item, plan: Plan, stored: Mapping[str, _StoredPair]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The kept requests that ask the run's model for the whole chain of an item, with their replies."""
+    """Yield the stored requests for the whole chain of an item, with their replies."""
     prompt = ask_rest(item.question, (), plan.subject.form)
     for request, reply in stored.values():
         if (

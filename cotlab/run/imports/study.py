@@ -1,8 +1,8 @@
-"""A published study of fine-tuning as runs of the store, one for each of its models: nothing is asked."""
+"""Store published studies and tables of unfaithfulness as runs, one for each model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cotlab.core.keys import digest
@@ -10,13 +10,15 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
 from cotlab.metrics.ablation.scorer import model_steps
 from cotlab.metrics.judge import cards as cards_judge
+from cotlab.metrics.ratings import rating_scores
 from cotlab.metrics.unfaithfulness import cards
-from cotlab.run.imports.mediation import PROVIDER, ImportedRun
+from cotlab.run.imports.mediation import COUNTED, PROVIDER, ImportedRun
 from cotlab.run.plan import code_version, params_digest
 from cotlab.run.summary import summarise
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.suites.importers.study import State, Study
+from cotlab.suites.importers.tables import Cell, Table, read_counts, read_ratings
 
 COMBINED = "combined"
 """The mean of all detectors of a row, where there are two or more."""
@@ -28,13 +30,18 @@ Scored = Mapping[str, Mapping[str, tuple[Score, ...]]]
 
 
 class Import(NamedTuple):
-    """What one run of an import holds: its suite, whose it is, the scores by scorer and item, tags, and a note."""
+    """One run to import: suite, model, scores by scorer and item, tags and a note."""
 
     suite: Suite
+    """The items."""
     model: str
+    """Name of the model."""
     scores: Scored
+    """Scores by scorer and item."""
     tags: Mapping[str, str]
+    """Tags of the run."""
     note: str
+    """Message that is stored with the run."""
 
 
 def store_study(store: Store, study: Study) -> list[ImportedRun]:
@@ -54,7 +61,7 @@ def store_study(store: Store, study: Study) -> list[ImportedRun]:
 
 
 def store_import(store: Store, imported: Import) -> ImportedRun:
-    """Keep one imported run under an id that follows from what it holds; a second time adds nothing."""
+    """Store an imported run under an id made from its content; a second time adds nothing."""
     content = [
         imported.suite.digest,
         imported.model,
@@ -103,7 +110,7 @@ def _version(scorer: str) -> int:
 
 
 def _options(scorer: str) -> dict[str, Any]:
-    """The scorer's usual options, which its figures over a run read, and that the scores were imported."""
+    """Return the scorer's default options, which its figures read, marked as imported."""
     return {**SCORERS[scorer].options, "imported": PUBLISHED}
 
 
@@ -122,7 +129,7 @@ def _suite(study: Study) -> Suite:
 
 
 def row_id(row: int) -> str:
-    """The id of the item of a row, counted from 0."""
+    """Return the id of the item of a row, counted from 0."""
     return f"row-{row:04d}"
 
 
@@ -197,3 +204,59 @@ def _note(state: State) -> str:
             " them."
         )
     return " ".join(sentences)
+
+
+_COUNTED = (
+    "Imported counts: one item stands for one response of the count, in no order. Only responses"
+    " that gave in to their hint were counted."
+)
+_RATED = "Imported ratings: no reply stands behind them."
+
+
+def store_table(store: Store, table: Table) -> list[ImportedRun]:
+    """Keep a published table as one run a model; a second time adds nothing.
+
+    Counts become as many items, of the hint's category, with the score of each classifier (0
+    faithful, 1 unfaithful): rates, agreement and paired tests over them are those of the counts.
+    Ratings become items with their chains.
+    """
+    if table.kind == "ratings":
+        return [
+            store_import(store, _rated(model, items))
+            for model, items in read_ratings(table).items()
+        ]
+    cells = read_counts(table)
+    return [
+        store_import(store, _counted(table, model, cells))
+        for model in dict.fromkeys(cell.model for cell in cells)
+    ]
+
+
+def _counted(table: Table, model: str, cells: Iterable[Cell]) -> Import:
+    items: list[Item] = []
+    scores: dict[str, tuple[Score, ...]] = {}
+    for cell in cells:
+        for _ in range(cell.count if cell.model == model else 0):
+            item = Item(f"response-{len(items):06d}", COUNTED, None, (), cell.hint)
+            items.append(item)
+            scores[item.id] = tuple(
+                cards.UNFAITHFULNESS.score(item, value, facet={"classifier": name})
+                for name, value in cell.scores.items()
+            )
+    return Import(
+        Suite.of(f"hints-{table.kind}", items),
+        model,
+        {UNFAITHFULNESS: scores},
+        {"condition": "hinted"},
+        _COUNTED,
+    )
+
+
+def _rated(model: str, items: tuple[Item, ...]) -> Import:
+    return Import(
+        Suite.of("rated-steps", items),
+        model,
+        {"ratings": {item.id: rating_scores(item) for item in items}},
+        {},
+        _RATED,
+    )

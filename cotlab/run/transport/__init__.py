@@ -1,0 +1,1 @@
+"""Send requests: from the response log, a vendor, its batch interface or a local model."""

@@ -1,4 +1,4 @@
-"""A vendor's batch interface: what waits across items is handed in together, polled, and picked up again after a restart.
+"""Use a vendor's batch interface: hand in requests of many items, poll, recover on restart.
 
 A batch is noted in the log before it is handed in, its vendor's id the moment that is known. What a
 killed process had handed in is found again by that id, or by the name of the batch where the vendor
@@ -78,12 +78,13 @@ class BatchQueue:
         self._recovered = False
 
     def send(self, request: Request) -> asyncio.Future[Reply]:
+        """Queue a request for the next batch; return its future reply."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._add(_Waiting(request, future))
         return future
 
     async def drain(self) -> None:
-        """Let everything go: batches that are out stay with the vendor, and a resumed run picks them up."""
+        """Stop waiting: open batches stay with the vendor, and a resumed run recovers them."""
         self._leaving.set()
         async with self._handing_in:
             for task in self._tasks:
@@ -159,7 +160,7 @@ class BatchQueue:
                 await self._job.wait_for_money()
 
     async def _recover_batches(self) -> None:
-        """Find the batches of an earlier process of this run; requests that are in one of them wait for it."""
+        """Find the batches of an earlier process of this run, and wait for their requests."""
         job, recovered = self._job, list[_OpenBatch]()
         for name, vendor_id, at, calls in job.log.open_batches(job.run, str(self._ref)):
             known = vendor_id or await self._find(name, tuple(calls), at)
@@ -181,7 +182,7 @@ class BatchQueue:
         self._recovered = True
 
     def _reserve(self) -> tuple[list[_Waiting], dict[str, int], bool]:
-        """As many of the waiting requests as budget and batch take, with their calls; the rest goes on waiting."""
+        """Reserve the waiting requests that budget and batch take; return them and their calls."""
         job, reserve = self._job, self._job.reserves[self._ref]
         chosen, calls, later, size, elsewhere = (
             list[_Waiting](),
@@ -210,7 +211,7 @@ class BatchQueue:
         return chosen, calls, elsewhere
 
     async def _submit(self, chosen: Sequence[_Waiting], calls: dict[str, int]) -> bool:
-        """Hand in one batch; False where it did not arrive, as far as the vendor can tell, and is to be tried again."""
+        """Hand in one batch; return False where the vendor says that it did not arrive."""
         job, name = self._job, f"{self._job.run}-{uuid4().hex[:8]}"
         job.log.add_batch(name, job.run, str(self._ref), calls.values())
         requests, started_at = [entry.request for entry in chosen], datetime.now(UTC).isoformat()
@@ -243,7 +244,7 @@ class BatchQueue:
         return True
 
     async def _find(self, name: str, keys: Sequence[str], since: str) -> str | None:
-        """The vendor's id of a batch whose hand-in was not answered; looked for twice, for it may come late."""
+        """Return the vendor's id of a batch whose hand-in was not answered."""
         for wait in (0.0, 2 * self._job.limits.first_wait_s):
             await self._sleep(wait)
             batch_id = await self._with_retries(lambda: self._provider.find(name, keys, since))
@@ -306,7 +307,7 @@ class BatchQueue:
     def _settle(
         self, entry: _Waiting, call: int, result: Response | ProviderError, *, free: bool
     ) -> None:
-        """Close a call; vendors bill the replies of a batch only, so what failed in it (``free``) cost nothing."""
+        """Close a call; a request that failed in a batch (``free``) was not billed."""
         job = self._job
         if isinstance(result, Response):
             entry.future.set_result(job.received(entry.request, call, result))
@@ -323,7 +324,7 @@ class BatchQueue:
     async def _with_retries(
         self, call: Callable[[], Awaitable[ResultT]], *kinds: type[ProviderError]
     ) -> ResultT:
-        """What ``call`` gives, tried again after errors (of these ``kinds``) that may pass."""
+        """Return what ``call`` returns, retrying errors (of these ``kinds``) that may pass."""
         for tried in range(PATIENCE):
             try:
                 async with asyncio.timeout(self._job.limits.timeout_s):

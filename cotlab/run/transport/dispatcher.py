@@ -1,4 +1,4 @@
-"""From a request to its reply: the log first, then whoever answers for its model, each request once."""
+"""Find the reply to a request: in the log, else from the provider of its model, once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from cotlab.core.requests import Failed, Reply, Request, Response
 from cotlab.core.types import ModelRef
 from cotlab.run.transport.batches import BatchQueue
 from cotlab.run.transport.budget import Price
-from cotlab.run.transport.context import RequestContext
+from cotlab.run.transport.context import Journal, RequestContext
 from cotlab.run.transport.in_process import LocalQueue
-from cotlab.run.transport.journal import Journal
 from cotlab.run.transport.limits import Limits
 from cotlab.run.transport.remote import Sender
 from cotlab.store.live import Progress
@@ -25,7 +24,7 @@ Channel = LocalQueue | Sender | BatchQueue
 
 
 class Dispatcher:
-    """Asks every request once, whoever wants it: hits from the log, coalesced in flight, batched where that is possible.
+    """Send each distinct request once: replies come from the log, and equal requests share one.
 
     ``batch`` hands requests to the vendors' batch interfaces.
     """
@@ -55,7 +54,13 @@ class Dispatcher:
         self.requested = 0
 
     async def ask(self, request: Request) -> Reply:
-        """The reply to ``request``. Raises BudgetReached or what locks the run out: after those no request can succeed."""
+        """Return the reply to ``request``.
+
+        Raises
+        ------
+        BudgetReached, ProviderError
+            If no further request can succeed.
+        """
         key = request.key
         self.requested += 1
         pending = self._in_flight.get(key)
@@ -80,7 +85,7 @@ class Dispatcher:
         )
 
     async def drain(self) -> None:
-        """Wait for what was sent, for it is paid for, and drop what was not. Nothing is sent any more."""
+        """Wait for what was sent, since it is paid for; drop the rest and send nothing more."""
         self.job.closing = True
         for key, task in list(self._in_flight.items()):
             if isinstance(task, asyncio.Task) and key not in self.job.in_flight_keys:

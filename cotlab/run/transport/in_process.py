@@ -1,4 +1,4 @@
-"""Requests for a model in this process: everything of one kind that waits goes to it together, for about two seconds' work."""
+"""Send requests to a model in this process, in batches of one kind of about two seconds."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Waiting = tuple[Request, asyncio.Future[Reply]]
 
 @dataclass(slots=True)
 class Pace:
-    """How much work of one kind makes a batch: little at first, then what the model does in ``BATCH_S``."""
+    """How much work of one kind makes a batch: little at first, then ``BATCH_S`` of it."""
 
     tokens: int = BATCH_TOKENS // FIRST_SHARE
 
     def learn(self, tokens: int, seconds: float) -> None:
-        """``tokens`` took ``seconds``. A batch that was not full shows too little to make the next ones larger."""
+        """Learn from a batch of ``tokens`` that took ``seconds``; only a full one may grow it."""
         target = round(tokens * BATCH_S / max(seconds, 1e-6))
         if seconds > BATCH_S:
             self.tokens = max(1, min(self.tokens, target))
@@ -47,6 +47,7 @@ class LocalQueue:
         self._paces: dict[str, Pace] = {}
 
     def send(self, request: Request) -> asyncio.Future[Reply]:
+        """Queue a request for the next batch; return its future reply."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, future))
         if self._worker is None or self._worker.done():
@@ -102,7 +103,7 @@ class LocalQueue:
                     )
 
     def _next(self) -> tuple[list[Waiting], Pace]:
-        """Take the next batch off what waits: of the kind that has waited longest, in the order of asking."""
+        """Take the next batch: of the kind that has waited longest, in the order of asking."""
         kind = self._waiting[0][0].kind
         pace = self._paces.setdefault(kind, Pace())
         same_kind = [entry for entry in self._waiting if entry[0].kind == kind]
@@ -113,8 +114,10 @@ class LocalQueue:
 
 
 def _weight(request: Request) -> int:
-    """What a request takes, in generated tokens; a patched row is about six of them, four letters to embed about one,
-    anything else a full batch's part."""
+    """Return the work of a request in generated tokens.
+
+    A patched row is about six, four letters to embed about one, anything else a share of a batch.
+    """
     if isinstance(request, Complete):
         return request.max_tokens
     if isinstance(request, Embed):
@@ -123,7 +126,7 @@ def _weight(request: Request) -> int:
 
 
 def _batch_size(waiting: Iterable[Request], max_tokens: int) -> int:
-    """How many of the requests that wait make one batch, at least one."""
+    """Return how many of the waiting requests make one batch, at least one."""
     size = tokens = 0
     for request in waiting:
         tokens += _weight(request)

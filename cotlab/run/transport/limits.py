@@ -1,4 +1,4 @@
-"""How hard a provider may be pressed: sends and tokens a minute, and how many calls are in flight at once."""
+"""Limit how a provider is used: sends and tokens a minute, and calls in flight."""
 
 from __future__ import annotations
 
@@ -21,20 +21,24 @@ CALM_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How hard a run may press a provider. Costs in micro-dollars, times in seconds.
-
-    ``tries`` counts the failures of one request; a 429 is no failure, it has an allowance of its
-    own. The wait before a second try is ``first_wait_s`` and doubles with every further one.
-    """
+    """How hard a run may use a provider."""
 
     concurrency: int = 10
+    """Calls in flight at once."""
     per_minute: int | None = 60
+    """Calls a minute; None is no limit."""
     tokens_per_minute: int | None = None
+    """Tokens a minute, input and output; None is no limit."""
     cap_micro: int = 10_000_000
+    """Most that the run may spend, in micro-dollars."""
     tries: int = 10
+    """Failures of one request; a 429 is no failure and has an allowance of its own."""
     timeout_s: float = 120.0
+    """Seconds to wait for a reply."""
     first_wait_s: float = 1.0
+    """Seconds before the second try, doubled before every further one."""
     poll_s: float = 5.0
+    """Seconds between two looks at a batch."""
 
 
 class SendLimit:
@@ -56,7 +60,7 @@ class SendLimit:
         self._turn = asyncio.Lock()
 
     async def acquire(self) -> float:
-        """Wait for a free place in the window and take it; its time in seconds. Waiters are served in order."""
+        """Wait for a free slot in the window and take it, in order; return its time in seconds."""
         if self._max_sends is None:
             return time.monotonic()
         async with self._turn:
@@ -70,7 +74,7 @@ class SendLimit:
             return self._sent[-1]
 
     def sent(self, slot: float) -> None:
-        """The send that ``place`` was taken for is made now; where it had to wait meanwhile, the window counts from now."""
+        """Mark a slot as sent; where it had to wait meanwhile, the window counts from now."""
         now = time.monotonic()
         if self._max_sends is not None and now - slot > LATE_S:
             self.release(slot)
@@ -104,7 +108,7 @@ class TokenLimit:
         self._turn = asyncio.Lock()
 
     async def acquire(self, tokens: int) -> list[float]:
-        """Wait until ``tokens`` fit and take them; the entry is given to ``sent`` and ``correct`` later."""
+        """Wait until ``tokens`` fit, take them; return the entry for ``sent`` and ``correct``."""
         entry = [_NOT_SENT, float(tokens)]
         if self._max_tokens is None:
             return entry
@@ -118,13 +122,13 @@ class TokenLimit:
         return entry
 
     def sent(self, entry: list[float]) -> None:
-        """The call that ``entry`` was taken for is made now: its window begins."""
+        """Mark the call of ``entry`` as sent: its window begins."""
         entry[0] = time.monotonic()
         if self._max_tokens is not None:
             self._used.append(entry)
 
     def correct(self, entry: list[float], tokens: int | None) -> None:
-        """What the call really used (0: it was not made); None where the reply did not say."""
+        """Correct an entry to the tokens that were used, 0 for no call; None where not reported."""
         if self._max_tokens is not None and tokens is not None and entry[0] > _EXPIRED:
             self._total += tokens - entry[1]
             entry[1] = float(tokens)
@@ -152,10 +156,11 @@ class Concurrency:
 
     @property
     def limit(self) -> int:
+        """Calls that may be in flight now."""
         return int(self._limit)
 
     async def enter(self, *, again: bool = False) -> None:
-        """Wait for a place; one that tries ``again`` is served before those that were not sent yet."""
+        """Wait for a slot; a retry (``again``) is served before what was not sent yet."""
         if self.in_flight < self.limit and (again or not self._waiting):
             self.in_flight += 1
             return
@@ -169,17 +174,18 @@ class Concurrency:
             raise
 
     def leave(self) -> None:
+        """Give a slot back."""
         self.in_flight -= 1
         self._admit()
 
     def succeeded(self) -> None:
-        """A reply came."""
+        """Count a reply: the limit may grow."""
         if self._limit < self.max_in_flight and time.monotonic() >= self._grow_after:
             self._limit = min(float(self.max_in_flight), self._limit + 1 / self._limit)
             self._admit()
 
     def limited(self, sent_at: float, pause_s: float) -> None:
-        """A call sent at ``sent_at`` (monotonic) was answered 429; nobody sends for ``pause_s``."""
+        """Lower the limit after a 429 of a call sent at ``sent_at``, and pause for ``pause_s``."""
         now = time.monotonic()
         self.resume_at = max(self.resume_at, now + pause_s)
         self._grow_after = max(self._grow_after, self.resume_at)
@@ -187,7 +193,7 @@ class Concurrency:
             self._limit, self._fell_at = max(1.0, self._limit * 0.8), now
 
     def strained(self) -> None:
-        """The server failed: no growth for a while."""
+        """Pause growth after a failure of the server."""
         self._grow_after = max(self._grow_after, time.monotonic() + CALM_S)
 
     def _admit(self) -> None:

@@ -1,4 +1,4 @@
-"""One remote provider: each request is tried until it has a reply, within its limits and the budget."""
+"""Send requests to one remote provider, retrying each within its limits and the budget."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from cotlab.core.errors import (
 )
 from cotlab.core.provider import CheckingPrefix, Provider
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
+from cotlab.run.transport.budget import Reserve
 from cotlab.run.transport.context import RequestContext
 from cotlab.run.transport.limits import WINDOW_S, Concurrency, Limits, SendLimit, TokenLimit
-from cotlab.run.transport.reserve import Reserve
 
 log = logging.getLogger(__name__)
 MAX_429, MAX_429_ALONE = 50, 10
@@ -48,22 +48,26 @@ _UNKNOWN = (
 
 @dataclass(slots=True)
 class Tries:
-    """What one request has been through.
-
-    A 429 is no failure. ``limited`` counts those since another request was last answered: a server
-    that serves slowly is not one that serves nobody.
-    """
+    """The tries of one request; a 429 is no failure."""
 
     limits: Limits
+    """Limits of the run."""
     failures: int = 0
+    """Errors that may pass."""
     bad: int = 0
+    """Replies that could not be read."""
     limited: int = 0
+    """429s since another request was last answered: a slow server still serves."""
     all_limited: int = 0
+    """All 429s."""
     answered: int = 0
+    """Requests of the run that had been answered at the last 429."""
     sent_at: float = 0.0
+    """Monotonic time of the last try."""
 
     @property
     def total(self) -> int:
+        """All tries."""
         return self.failures + self.all_limited
 
     def pause_after(self, error: ProviderError, answered: int) -> float | None:
@@ -91,11 +95,14 @@ class Tries:
 
 
 class Reservation(NamedTuple):
-    """The right to send: the row of the reservation, and its places in the windows of tokens and of sends."""
+    """The right to send: row of the reservation, and slots in the windows of tokens and sends."""
 
     call: int
+    """Row of the reservation in the log."""
     tokens: list[float]
+    """Entry in the window of tokens."""
     slot: float
+    """Slot in the window of sends."""
 
 
 class Sender:
@@ -125,7 +132,7 @@ class Sender:
         return await self._send(request)
 
     async def _check(self, request: Complete) -> Failed | None:
-        """Check, before the first prefix is sent, that the server continues it; return Failed where it did not answer."""
+        """Check once that the server continues a prefix; return Failed where it did not answer."""
         if isinstance(self._checked, SelfTestFailed):
             raise self._checked
         if self._checked or not isinstance(self._provider, CheckingPrefix):
@@ -168,7 +175,7 @@ class Sender:
             await asyncio.sleep(pause * random.uniform(1, 1.5))  # noqa: S311 - jitter, not a result
 
     def _after(self, error: ProviderError, tries: Tries) -> float | None:
-        """Draw the conclusions of an error; the pause before the next try of this request, None where there is none."""
+        """React to an error; return the pause before the next try, None where there is none."""
         job = self._job
         pause = tries.pause_after(error, job.answered)
         if isinstance(error, RateLimited):
@@ -192,7 +199,7 @@ class Sender:
         return pause
 
     async def _claim(self, request: Request) -> Reservation | Response:
-        """The right to send ``request`` now; or its reply, where another process has got it."""
+        """Reserve the right to send ``request``, or return the reply that another process got."""
         job = self._job
         while True:
             while self._must_wait() and job.locked_out is None:
@@ -226,7 +233,7 @@ class Sender:
                 await job.wait_for_money()
 
     def _must_wait(self) -> bool:
-        """Whether a call that is in flight has to land first, for what the next may cost depends on its reply."""
+        """Return whether a call in flight has to end first, since the next cost depends on it."""
         return self._in_flight > 0 and self._reserve.alone
 
     async def _call(self, request: Request, reservation: Reservation, tries: Tries) -> Response:

@@ -1,40 +1,39 @@
-"""The parts of the page New run."""
+"""Page New run: a form made from the fields of the configuration, the estimate, the start."""
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
-from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.metrics.ablation.cards import CCS_METRICS
-from cotlab.metrics.ablation.scorer import MODES
-from cotlab.metrics.composite.scorer import PROFILES
+from cotlab.core.registry import PROVIDERS
 from cotlab.providers.keys import KEY_VARIABLES, check_server, is_private, named_by_file
 from cotlab.providers.local.organisms import organism_names
-from cotlab.run.config import DEFAULT_PROVIDER, read_config
+from cotlab.run.config import read_config, run_fields, stored_options
 from cotlab.run.dryrun import cautions
+from cotlab.run.fields import SECTIONS, ConfigField
 from cotlab.run.launch import dry_run, load_configured_suite
+from cotlab.run.options import DEFAULT_MODEL, DEFAULT_PROVIDER
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import access, suites
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.links import page
 from cotlab.ui.new_run import processes as launching
-from cotlab.ui.new_run.judge import judge_options, use_form_labels
-from cotlab.ui.new_run.mediation import mediation_options
 from cotlab.ui.text import as_code
 
 PILOT = 5
-NOT_ON_THE_FORM = ("task_suite", "good_lines")
-"""The suite is chosen above the form, and a kept suite has good lines only."""
+EXPANDERS = ("sampling", "mediation", "judge", "limits", "gate")
+"""Sections of the configuration that stand in an expander each."""
+_SUBJECT = ("provider", "model", "base_url")
+"""Fields whose widgets depend on each other."""
 
 
 def render_run_form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
-    """The widgets; returns the chosen suite and the settings as fields of a configuration.
+    """Show the widgets; return the chosen suite and the settings as fields of a configuration.
 
     The form reads files of this machine and starts processes: whoever may not start a run does not
     see it.
@@ -49,43 +48,114 @@ def render_run_form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
         return None, {}
     left, right = st.columns(2)
     with left:
-        st.subheader("Suite and model")
+        st.subheader(SECTIONS["model"])
         suite = parts.select_option("Suite", labels, "suite", before.get("_suite", "wordproblems"))
-        config = _subject(before)
-        config["limit"] = _optional_number(
-            st, "Items (empty: all)", "new-limit", before.get("limit"), 1, empty="all"
-        )
+        config = _subject(before) | _section("model", before, 1)
     with right:
-        st.subheader("What to measure")
-        config |= _measures(before)
-    with st.expander("Sampling and chain"):
-        config |= _sampling(before)
-    with st.expander("Mediation and local models"):
-        config |= mediation_options(before)
-    with st.expander("Judge two runs"):
-        config |= judge_options(before)
-    with st.expander("Limits and money"):
-        config |= _limits(before)
-    with st.expander("Gate, tags and privacy"):
-        config |= _gate_and_tags(before)
+        st.subheader(SECTIONS["measure"])
+        config |= _section("measure", before, 1)
+    for section in EXPANDERS:
+        with st.expander(SECTIONS[section]):
+            config |= _section(section, before, 3)
+    config["source"] = config["source"] or run_fields()["source"].default
     return suite, config
 
 
+def _section(section: str, before: dict[str, Any], columns: int) -> dict[str, Any]:
+    """Show the widgets of a section, checkboxes first; return the settings by field."""
+    fields = [
+        field
+        for field in run_fields().values()
+        if field.setting.section == section and field.setting.label and field.name not in _SUBJECT
+    ]
+    settings = {f.name: _widget(st, f, before) for f in fields if _is_checkbox(f)}
+    places = st.columns(columns) if columns > 1 else [st]
+    for number, field in enumerate(f for f in fields if not _is_checkbox(f)):
+        settings[field.name] = _widget(places[number % columns], field, before)
+    return settings
+
+
+def _is_checkbox(field: ConfigField) -> bool:
+    return field.kind is bool or field.setting.checkbox
+
+
+def _widget(place: Any, field: ConfigField, before: dict[str, Any]) -> Any:
+    """Show the widget of a field, by its type; return its value as the configuration takes it."""
+    setting, key = field.setting, f"new-{field.name}"
+    label, hint = setting.label, setting.hint or field.help
+    value = before.get(field.name, field.default)
+    if field.kind is bool:
+        return place.checkbox(label, bool(value), key=key, help=hint)
+    if setting.checkbox:
+        off, on = field.choices
+        return on if place.checkbox(label, value == on, key=key, help=hint) else off
+    if field.kind in (int, float):
+        return _number(place, field, value, key, hint)
+    if field.kind is list and field.choices:
+        return place.multiselect(label, field.choices, value, key=key, help=hint)
+    if field.choices:
+        return place.selectbox(
+            label,
+            field.choices,
+            _index(field.choices, value),
+            key=key,
+            help=hint,
+            format_func=lambda choice: choice or setting.empty,
+        )
+    if field.kind is dict:
+        text = place.text_input(label, _joined(value), key=key, help=hint)
+        return _pairs(label, text)
+    if field.kind is list:
+        shown = ", ".join(field.default if value is None else value)
+        text = place.text_input(label, shown, key=key, help=hint, placeholder=setting.empty)
+        return [part.strip() for part in text.split(",") if part.strip()]
+    text = place.text_input(label, value or field.default or "", key=key, help=hint).strip()
+    return text or (None if field.optional else "")
+
+
+def _number(place: Any, field: ConfigField, value: Any, key: str, hint: str) -> Any:
+    """Show the widget of a number; one that may be empty stays empty once it was emptied."""
+    low, high, step = (
+        None if bound is None else field.kind(bound)
+        for bound in (field.low, field.high, field.setting.step)
+    )
+    if field.excludes_low and low is not None:
+        low += step or 1
+    if not field.optional:
+        start = field.kind(value)
+        return place.number_input(field.setting.label, low, high, start, step, key=key, help=hint)
+    if key not in st.session_state:
+        st.session_state[key] = None if value is None else field.kind(value)
+    return place.number_input(
+        field.setting.label,
+        low,
+        high,
+        None,
+        step,
+        key=key,
+        placeholder=field.setting.empty,
+        help=hint,
+    )
+
+
 def _subject(before: dict[str, Any]) -> dict[str, Any]:
+    """Show the widgets of the model and its provider."""
     names = list(PROVIDERS)
+    fields = run_fields()
     provider = st.selectbox(
-        "Provider",
+        fields["provider"].setting.label,
         names,
         _index(names, before.get("provider") or DEFAULT_PROVIDER),
         key="new-provider",
     )
     model = _model(provider, before)
     base_url = None
+    server = fields["base_url"].setting.label
     if provider in KEY_VARIABLES:
         self_hosted = provider == "openai_compat"
         given = before.get("base_url") if before.get("provider") == provider else None
         base_url = st.text_input(
-            "Server's address" if self_hosted else "Server's address (empty: the vendor's own)",
+            server if self_hosted else f"{server} (empty: the vendor's own)",
             given or ("http://127.0.0.1:8000/v1" if self_hosted else ""),
             key=f"new-url-{provider}",
         )
@@ -97,325 +167,79 @@ def _subject(before: dict[str, Any]) -> dict[str, Any]:
     return {"provider": provider, "model": model, "base_url": base_url or None}
 
 
-def _measures(before: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "scorer": st.multiselect(
-            "Scorers",
-            list(SCORERS),
-            before.get("scorer", ["ablation"]),
-            key="new-scorers",
-            help=SCORERS_HELP,
-        ),
-        "profile": st.selectbox(
-            "Rollout phase",
-            PHASES,
-            _index(PHASES, before.get("profile")),
-            key="new-profile",
-            help=PROFILE_HELP,
-            format_func=lambda phase: phase or "none: only the scorers above",
-        ),
-        "mode": st.multiselect(
-            "Modes",
-            MODES,
-            before.get("mode", ["remove", "corrupt"]),
-            key="new-modes",
-            help=MODES_HELP,
-        ),
-        "metric": st.selectbox(
-            "CCS for RRR",
-            CCS_METRICS,
-            _index(CCS_METRICS, before.get("metric")),
-            key="new-metric",
-            help=METRIC_HELP,
-        ),
-        "repeats": st.number_input(
-            "Draws of every request",
-            1,
-            100,
-            before.get("repeats", 1),
-            key="new-repeats",
-            help=(
-                "2 or more measure the noise floor: how often the model's answer changes by itself."
-            ),
-        ),
-    }
-
-
-def _sampling(before: dict[str, Any]) -> dict[str, Any]:
-    model_chain = st.checkbox(
-        "Ablate the model's own chain",
-        before.get("chain") == "own",
-        key="new-own",
-        help=MODEL_CHAIN_HELP,
-    )
-    prefix = st.checkbox(
-        "Give the chain as the model's own turn",
-        before.get("given") == "prefix",
-        key="new-given",
-        help=GIVEN_HELP,
-    )
-    batch = st.checkbox(
-        "Use the vendor's batch interface",
-        bool(before.get("batch")),
-        key="new-batch",
-        help=BATCH_HELP,
-    )
-    a, b, c = st.columns(3)
-    return {
-        "chain": "own" if model_chain else "reference",
-        "given": "prefix" if prefix else "user",
-        "batch": batch,
-        "temperature": a.number_input(
-            "Temperature",
-            0.0,
-            2.0,
-            float(before.get("temperature", 0.0)),
-            0.1,
-            key="new-temperature",
-        ),
-        "seed": b.number_input("Seed", 0, None, before.get("seed", 42), key="new-seed"),
-        "ccs_threshold": c.number_input(
-            "A step is redundant below CCS",
-            0.0,
-            1.0,
-            float(before.get("ccs_threshold", 0.1)),
-            0.05,
-            key="new-tau",
-        ),
-        "embedder": a.text_input(
-            "Embedder",
-            before.get("embedder") or "all-MiniLM-L6-v2",
-            key="new-embedder",
-            help=EMBEDDER_HELP,
-        ),
-        "verifier": b.text_input(
-            "Verifier", before.get("verifier") or "none", key="new-verifier", help=VERIFIER_HELP
-        ),
-        "paraphraser": c.text_input(
-            "Paraphraser", before.get("paraphraser") or "rules", key="new-rules", help=REWORD_HELP
-        ),
-        "set": _pairs(
-            b.text_input(
-                "Other options (scorer.option=value)", _joined(before.get("set")), key="new-set"
-            )
-        ),
-        "weights": (
-            c.text_input(
-                "Weights of the composite (YAML file)",
-                before.get("weights") or "",
-                key="new-weights",
-            )
-            or None
-        ),
-        "jump_nats": a.number_input(
-            "Entropy jumps by, nats",
-            0.0,
-            3.0,
-            float(before.get("jump_nats", 0.5)),
-            0.1,
-            key="new-jump",
-            help=JUMP_HELP,
-        ),
-    }
-
-
-def _limits(before: dict[str, Any]) -> dict[str, Any]:
-    a, b, c = st.columns(3)
-    minute, tokens = before.get("max_requests_per_minute", 60), before.get("max_tokens_per_minute")
-    return {
-        "max_cost": a.number_input(
-            "Cap on the spend, US dollars",
-            0.0,
-            None,
-            float(before.get("max_cost", 10.0)),
-            key="new-cost",
-        ),
-        "max_concurrent": b.number_input(
-            "Requests in flight", 1, 1000, before.get("max_concurrent", 10), key="new-concurrent"
-        ),
-        "max_requests_per_minute": _optional_number(
-            c, "Requests a minute", "new-max_requests_per_minute", minute, 1
-        ),
-        "max_tokens_per_minute": _optional_number(
-            a, "Tokens a minute", "new-max_tokens_per_minute", tokens, 1
-        ),
-        "max_tries": b.number_input(
-            "Tries of a request that fails",
-            1,
-            100,
-            before.get("max_tries", 10),
-            key="new-max_tries",
-            help="A 429 does not count as a failure.",
-        ),
-        "timeout_s": c.number_input(
-            "Seconds to wait for a reply",
-            1.0,
-            86_400.0,
-            float(before.get("timeout_s", 120.0)),
-            key="new-timeout",
-        ),
-        "prices": (
-            a.text_input("File of prices (YAML)", before.get("prices") or "", key="new-prices")
-            or None
-        ),
-        "fail_on_error": _optional_number(
-            b,
-            "Failed items that fail the run",
-            "new-fail",
-            before.get("fail_on_error"),
-            0.0,
-            hint="Below 1 a share, from 1 on a count.",
-        ),
-    }
-
-
-def _gate_and_tags(before: dict[str, Any]) -> dict[str, Any]:
-    unpriced = st.checkbox(
-        "Run a model without a known price",
-        bool(before.get("allow_unpriced")),
-        key="new-unpriced",
-        help="Its spend is then unknown, and the cap does not hold.",
-    )
-    redact = st.checkbox(
-        "Keep hashes instead of texts",
-        bool(before.get("redact_prompts")),
-        key="new-redact",
-        help=(
-            "In log, store and reports of this run. A suite that was uploaded stays in the store as"
-            " it is."
-        ),
-    )
-    a, b, c = st.columns(3)
-    tags = a.text_input("Tags (key=value, key=value)", _joined(before.get("tag")), key="new-tags")
-    gates = ["point", "interval"]
-    return {
-        "tag": _pairs(tags),
-        "output": (
-            a.text_input(
-                "Folder of the reports (empty: in the store)",
-                before.get("output") or "",
-                key="new-output",
-            )
-            or None
-        ),
-        "rr_threshold": _optional_number(
-            b,
-            "The run fails above RRR",
-            "new-gate",
-            before.get("rr_threshold"),
-            0.0,
-            1.0,
-            empty="no gate",
-        ),
-        "gate_on": c.selectbox(
-            "Gate on", gates, _index(gates, before.get("gate_on")), key="new-gate-on"
-        ),
-        "redact_prompts": redact,
-        "allow_unpriced": unpriced,
-    }
-
-
-def _optional_number(
-    container: Any,
-    label: str,
-    key: str,
-    start: float | None,
-    low: float,
-    most: float | None = None,
-    *,
-    empty: str = "none",
-    hint: str | None = None,
-) -> Any:
-    """A number that may be left empty; an emptied one stays empty, whatever it began with."""
-    if key not in st.session_state:
-        st.session_state[key] = start
-    return container.number_input(label, low, most, None, key=key, placeholder=empty, help=hint)
-
-
 def _joined(pairs: dict[str, str] | None) -> str:
     return ", ".join(f"{key}={value}" for key, value in (pairs or {}).items())
 
 
-def _pairs(text: str) -> dict[str, str]:
-    """Tags as they are typed; what is no pair is said, not dropped."""
+def _pairs(label: str, text: str) -> dict[str, str]:
+    """Parse pairs as they are typed; warn of what is no pair."""
     parted = [part.partition("=") for part in text.split(",") if part.strip()]
     if not all(key.strip() and equals for key, equals, _ in parted):
-        st.warning("Tags are written key=value, with commas between them.")
+        st.warning(f"{label.partition(' (')[0]} are written key=value, with commas between them.")
     return {key.strip(): value.strip() for key, equals, value in parted if key.strip() and equals}
 
 
-SCORERS_HELP = (
-    "Each measures one family of metrics; judge compares two runs that are named under Judge two"
-    " runs."
-)
-METRIC_HELP = (
-    "CCS: how much the answer changes without a step. RRR: the share of steps whose CCS is below"
-    " the threshold under Sampling and chain. Only the scorer ablation uses it."
-)
-MODEL_CHAIN_HELP = (
-    "The model is asked for its chain first; its steps, or the reasoning that its vendor returns,"
-    " are then ablated."
-)
-JUMP_HELP = (
-    "A step whose tokens are this much less certain than those of the earlier steps is flagged."
-)
-PHASES = ("", *PROFILES)
-PROFILE_HELP = (
-    "Adds parts of the reliability suite and their composite. phase1: C and V. phase2: and F. From"
-    " phase3: and R, D."
-)
-EMBEDDER_HELP = (
-    "Turns texts into vectors: a sentence-transformers name or a folder. The default works offline."
-)
-VERIFIER_HELP = (
-    "Judges links between steps that cannot be computed: none, nli/FOLDER, subject, or"
-    " provider/model."
-)
-REWORD_HELP = "Rewords questions: rules (offline), subject, or provider/model."
-GIVEN_HELP = (
-    "Only where the model can continue its own turn: older Claude models, and servers such as vLLM."
-)
-BATCH_HELP = (
-    "OpenAI and Anthropic: half the price, and an answer within a day. The run may be stopped and"
-    " resumed meanwhile."
-)
-MODES_HELP = (
-    "remove: leave the step out. truncate: answer right after it. corrupt: change what it states"
-    " and let the model go on. paraphrase: say the same in other words (a control). filler: dots in"
-    " its place."
-)
+def use_form_labels(message: str) -> str:
+    """Return a message about judged runs with the labels of the form instead of the flags."""
+    labels = {"--scorer judge": "the scorer judge", "--profile": "a rollout phase"}
+    judge = [f for f in run_fields().values() if f.setting.section == "judge"]
+    labels |= {f.flag: f.setting.label for f in reversed(judge)}
+    for flag, label in labels.items():
+        message = message.replace(f"{flag} RUN", label).replace(flag, label)
+    return message
 
 
 def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
-    """The dry run, made anew with every change; False (after saying why) where these settings make no run."""
+    """Show the dry run of these settings; return whether they make a run, having shown why not."""
     access.need("admin")
     if not config["scorer"] or not config["mode"]:
         st.warning("Choose at least one scorer and one mode.")
         return False
     try:
-        items, total, estimated, micro, most, caution_lines = _count(
-            str(data.store().folder), suite_choice, json.dumps(config, sort_keys=True)
-        )
+        count = _count(str(data.store().folder), suite_choice, json.dumps(config, sort_keys=True))
     except CotlabError as error:
         st.error(as_code(use_form_labels(str(error))))
         return False
-    parts.show_numbers(
-        (
-            ("Items", str(items)),
-            ("Requests, about" if estimated else "Requests", f"{total:,}"),
-            ("Estimated cost", f"~${micro / 1e6:,.4f}"),
-            ("At most", f"${most / 1e6:,.4f}"),
-        )
-    )
-    for caution in caution_lines:
+    numbers = [
+        ("Items", str(count.items)),
+        ("Requests, about" if count.estimated else "Requests", f"{count.total:,}"),
+        ("Estimated cost", f"~${count.micro / 1e6:,.4f}"),
+        ("At most", f"${count.most_micro / 1e6:,.4f}"),
+    ]
+    if count.chains_micro:
+        numbers += [
+            ("Output tokens of a chain, at most", f"{count.chain_tokens:,}"),
+            ("Chains, at most", f"${count.chains_micro / 1e6:,.4f}"),
+        ]
+    parts.show_numbers(tuple(numbers))
+    for caution in count.cautions:
         st.warning(as_code(caution))
     return True
 
 
+class _Estimate(NamedTuple):
+    """A dry run in numbers that the page can cache."""
+
+    items: int
+    """Items that the run measures."""
+    total: int
+    """Requests."""
+    estimated: int
+    """Requests that depend on replies."""
+    micro: int
+    """Likely cost in micro-dollars."""
+    most_micro: int
+    """Cost if every reply is as long as it may be."""
+    chain_tokens: int
+    """Maximum output tokens of a request for a whole chain."""
+    chains_micro: int
+    """Part of ``most_micro`` that requests for a whole chain reserve."""
+    cautions: list[str]
+    """What the model cannot do for this run."""
+
+
 @st.cache_data(show_spinner="Counting requests", max_entries=64)
-def _count(
-    folder: str, suite_choice: str, config: str
-) -> tuple[int, int, int, int, int, list[str]]:
+def _count(folder: str, suite_choice: str, config: str) -> _Estimate:
     settings = json.loads(config)
     pairs = settings["base_run"] or settings["tuned_run"]
     suite = (
@@ -424,18 +248,20 @@ def _count(
         else suites.find_choice(suite_choice)
     )
     plan, count = dry_run(read_config({**settings, "task_suite": suite.name}), suite)
-    return (
+    return _Estimate(
         len(suite.items[: plan.limit]),
         count.total,
         count.estimated,
         count.micro,
         count.most_micro,
+        count.chain_tokens,
+        count.chains_micro,
         cautions(plan),
     )
 
 
 def render_start_buttons(suite_choice: str, config: dict[str, Any], counted: bool = True) -> None:
-    """Pilot and run; neither can be pressed where the dry run said that these settings make none."""
+    """Show the buttons of pilot and run, disabled where these settings make no run."""
     ready = counted and bool(config["scorer"] and config["mode"] and str(config["model"]).strip())
     if not str(config["model"]).strip():
         st.warning("Name a model.")
@@ -469,14 +295,14 @@ def _start(suite_choice: str, config: dict[str, Any]) -> None:
 
 
 def _before(clone: str | None) -> dict[str, Any]:
-    """The settings of the run that is cloned; else what the environment says."""
+    """Return the settings of the run that is cloned; else those of the environment."""
     if not clone:
         usual = read_config({}).model_dump(mode="json")
         return usual if os.environ.get("COTLAB_MODE") else {**usual, "mode": ["remove", "corrupt"]}
     row = data.run_row(clone)
     added = st.query_params.get("profile")
-    return {**json.loads(row["config"]), "_suite": _choice_of(row)} | (
-        {"profile": added} if added in PROFILES else {}
+    return {**stored_options(row["config"]), "_suite": _choice_of(row)} | (
+        {"profile": added} if added in run_fields()["profile"].choices else {}
     )
 
 
@@ -493,11 +319,11 @@ def _model(provider: str, before: dict[str, Any]) -> str:
             st.selectbox(
                 "Organism",
                 names,
-                _index(names, given or "r100"),
+                _index(names, given or DEFAULT_MODEL),
                 key="new-organism",
                 help=ORGANISM_HELP,
             )
-            or "r100"
+            or DEFAULT_MODEL
         )
     usual = {
         "echo": "echo",

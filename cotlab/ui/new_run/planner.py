@@ -1,4 +1,4 @@
-"""How many items a run needs, before it is started: for a rate, for two paired rates, for a mean difference."""
+"""Plan the number of items of a run: for a rate, two paired rates or a mean difference."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ AIMS = {
 
 
 class Answer(NamedTuple):
-    """What the planner says: the number of items ("n/a" where none is enough), what that reaches, and the fine print."""
+    """Answer of the planner."""
 
     items: str
+    """Number of items; "n/a" where none is enough."""
     reached: str
+    """What that number reaches."""
     method: str
+    """The method, and what it assumes."""
 
 
 def render_planner() -> None:
-    """An expander that answers what n is needed; it asks no model and changes no setting."""
+    """Show an expander that computes the items needed; it asks no model, changes no setting."""
     with st.expander("How many items are needed?"):
         aim = st.selectbox("For", list(AIMS), format_func=AIMS.__getitem__, key="plan-aim")
         try:
@@ -47,7 +50,7 @@ def render_planner() -> None:
 
 
 def planner_answer(needed: SampleSize, reached: str, method: str) -> Answer:
-    """An answer in words; where no number of items is enough, why."""
+    """Return an answer in words; where no number of items is enough, the reason."""
     if needed.n is None or needed.reached is None:
         return Answer(
             "n/a", "n/a", f"{as_code(needed.reason or 'no number of items is enough')}. {method}"

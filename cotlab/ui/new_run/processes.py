@@ -1,4 +1,4 @@
-"""Start a run in a process of its own, which outlives the page, the browser and the app; and read its first words."""
+"""Start runs in processes that outlive the page, the browser and the app; read their output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from cotlab.core.resources import checkout
 from cotlab.core.types import Suite
-from cotlab.run.config import RunConfig, as_yaml
+from cotlab.run.config import as_yaml, run_fields
 from cotlab.run.launch import RUN_ID
 from cotlab.store import write
 from cotlab.store.database import Store
@@ -21,15 +21,12 @@ from cotlab.suites.jsonl import write_suite
 _STARTED: dict[str, subprocess.Popen[bytes]] = {}
 
 
-_UNSET = {f"COTLAB_{name.upper()}": "" for name in RunConfig.model_fields} | {
-    "FAITHCHECK_TEMPERATURE": "",
-    "FAITHCHECK_MAX_COST": "",
-}
-"""What the page says is all that holds: options of the environment do not reach a run that it
-starts."""
+_UNSET = {name: "" for field in run_fields().values() for name in field.variables}
+"""Options of the environment do not reach a run that the page starts: its form has them all."""
 
 
 def new_run_id() -> str:
+    """Return an id for a run, made from the time."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
 
 
@@ -45,11 +42,12 @@ def keep_suite(store: Store, suite: Suite) -> Path:
 
 
 def suite_path(store: Store, suite: Suite) -> Path:
+    """Return the file that a suite is kept in."""
     return store.folder / "suites" / suite.digest[:16] / f"{suite.name}.jsonl"
 
 
 def spawn(store: Store, run_id: str, config: Mapping[str, Any]) -> None:
-    """``cotlab run`` with these settings, as a file that repeats it, in a new session of the system."""
+    """Start ``cotlab run`` with these settings, from a file that repeats it, in a new session."""
     folder = _folder(store, run_id)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.yaml").write_text(as_yaml(config), "utf-8")
@@ -72,7 +70,7 @@ def spawn_resume(
 
 
 def process_output(store: Store, run_id: str, lines: int = 6) -> str:
-    """The end of what the run's process said, for when it ended before it could say more in the store."""
+    """Return the end of the output of the run's process, for when it ended early."""
     path = _folder(store, run_id) / "output.log"
     if not path.exists():
         return ""
@@ -87,6 +85,7 @@ def process_output(store: Store, run_id: str, lines: int = 6) -> str:
 
 
 def has_started(store: Store, run_id: str) -> bool:
+    """Return whether a process was started here for a run of this id."""
     return RUN_ID.fullmatch(run_id) is not None and _folder(store, run_id).exists()
 
 

@@ -17,7 +17,7 @@ from cotlab.analysis.report import build_report, costs
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
 from cotlab.export.tabular import disarmed
-from cotlab.run.config import as_yaml
+from cotlab.run.config import as_yaml, stored_options
 from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imports.mediation import is_imported
 from cotlab.store import read
@@ -375,7 +375,7 @@ def render_repeat(row: dict[str, Any]) -> None:
             "Imported from a published file: cotlab mediation import FILE keeps the same rows once."
         )
         return
-    text = as_yaml(json.loads(row["config"]) | {"output": None})
+    text = as_yaml(stored_options(row["config"]) | {"output": None})
     with st.expander("Configuration and command"):
         st.code(text, language="yaml")
         st.code("cotlab run --config run.yaml", language="bash")

@@ -16,8 +16,7 @@ from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, SuiteError
 from cotlab.run.imports.mediation import is_imported
 from cotlab.run.imports.pairs import paired_suite
-from cotlab.run.imports.study import store_study
-from cotlab.run.imports.tables import store_table
+from cotlab.run.imports.study import store_study, store_table
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.importers.study import read_study

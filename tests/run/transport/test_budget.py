@@ -15,8 +15,7 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.requests import Complete, LogProb, Message, Request, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import is_private
-from cotlab.run.transport.budget import FREE, Price, price_of
-from cotlab.run.transport.reserve import MOST_TOKENS, Reserve, counted
+from cotlab.run.transport.budget import FREE, MOST_TOKENS, Price, Reserve, counted, price_of
 
 TEXT = st.text(max_size=60)
 COUNTS = st.integers(1, 20_000)

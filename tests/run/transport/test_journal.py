@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from cotlab.core.errors import ProviderError, RateLimited, Unavailable, Unsupported
 from cotlab.core.requests import Response, Usage
 from cotlab.run.transport.budget import Price
+from cotlab.run.transport.context import FILE, Journal
 from cotlab.run.transport.dispatcher import Dispatcher
-from cotlab.run.transport.journal import FILE, Journal
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog
 from tests.run.transport.test_dispatcher import LIMITS, REF, Server, ask_all, ask_for

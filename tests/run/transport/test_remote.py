@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from cotlab.core.errors import BadReply, ProviderError, RateLimited, TimedOut, Unavailable
 from cotlab.core.requests import Complete, Failed, Request, Response, Usage
 from cotlab.run.transport import remote as sender
-from cotlab.run.transport.budget import FREE, Price
+from cotlab.run.transport.budget import FREE, PROVING_REPLIES, Price, Reserve
 from cotlab.run.transport.dispatcher import Dispatcher
 from cotlab.run.transport.limits import Limits, SendLimit, TokenLimit
 from cotlab.run.transport.remote import (
@@ -29,7 +29,6 @@ from cotlab.run.transport.remote import (
     MAX_BAD_REPLIES,
     MAX_TRIES_UNANSWERED,
 )
-from cotlab.run.transport.reserve import PROVING_REPLIES, Reserve
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog, Spend
 from tests.run.transport.test_dispatcher import LIMITS, REF, Server, ask_all, ask_for, over, until

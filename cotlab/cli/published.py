@@ -1,4 +1,4 @@
-"""``cotlab mediation``: published CMI scores, recomputed from their own drops and kept in the store."""
+"""``cotlab mediation``, ``cotlab unfaithfulness``: keep published scores in the store."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from cotlab.metrics.mediation.published import PublishedFile, PublishedSummary
     from cotlab.run.imports.mediation import ImportedRun
 
-app = typer.Typer(no_args_is_help=True, help="Look at mediation scores (CMI).")
+
+mediation_app = typer.Typer(no_args_is_help=True, help="Look at mediation scores (CMI).")
 
 
-@app.callback()
-def _group() -> None:
+@mediation_app.callback()
+def _mediation() -> None:
     """Look at mediation scores (CMI)."""
 
 
-@app.command("import")
+@mediation_app.command("import")
 def import_mediation_scores(
     files: Annotated[list[Path], typer.Argument(help="JSON files of published CMI rows.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -40,7 +41,7 @@ def import_mediation_scores(
         Optional[str], typer.Option(help="Whose rows they are; else what the file's name says.")
     ] = None,
 ) -> None:
-    """Recompute published CMI scores from their own drops, say what does not hold, and keep them as runs."""
+    """Recompute published CMI scores from their own drops, report errors, store them as runs."""
     from cotlab.metrics.mediation.published import (
         published_cmi,
         published_summary,
@@ -88,7 +89,7 @@ def import_mediation_scores(
 def _store_files(
     files: list[PublishedFile], threshold: float, model: str | None
 ) -> tuple[list[ImportedRun | None], list[str]]:
-    """Store each file once; its run, and what to tell of rows that an earlier import already holds under another name."""
+    """Store each file once; return its run, and notes on rows stored under another name."""
     from cotlab.metrics.mediation.published import content_digest
     from cotlab.run.imports.mediation import store_published
     from cotlab.store.database import Store
@@ -163,3 +164,58 @@ def _write(files: list[PublishedFile], output: Path) -> None:
         disarmed(pd.DataFrame(rows)).to_csv(output, index=False)
     except (OSError, UnicodeEncodeError) as exc:
         raise ConfigError(f"{output}: cannot be written: {exc}") from exc
+
+
+unfaithfulness_app = typer.Typer(no_args_is_help=True, help="Look at unfaithful responses.")
+
+
+@unfaithfulness_app.callback()
+def _unfaithfulness() -> None:
+    """Look at unfaithful responses."""
+
+
+@unfaithfulness_app.command("import")
+def import_unfaithfulness_files(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help=(
+                "All JSON files of one study (comparison, interpretability, analysis), or CSV"
+                " tables."
+            )
+        ),
+    ],
+) -> None:
+    """Keep published scores as runs, one for each model; nothing is stored twice.
+
+    JSON files are read together as one study of fine-tuning. A CSV table holds counts of classified
+    responses by hint, or people's ratings of steps; of several files those that hold neither are
+    named and left out.
+    """
+    from cotlab.run.imports.study import store_study, store_table
+    from cotlab.store.database import Store
+    from cotlab.suites.importers.study import read_study
+    from cotlab.suites.importers.tables import UnknownTable, read_table
+
+    tables, left_out = [], []
+    for path in (path for path in files if path.suffix.lower() == ".csv"):
+        try:
+            tables.append(read_table(path))
+        except UnknownTable as error:
+            if len(files) == 1:
+                raise
+            left_out.append(error)
+    study_paths = [path for path in files if path.suffix.lower() != ".csv"]
+    study = read_study(study_paths) if study_paths else None
+    store = Store()
+    stored_runs = [
+        *(store_study(store, study) if study else ()),
+        *(run for table in tables for run in store_table(store, table)),
+    ]
+    for run in stored_runs:
+        status = "Stored" if run.new else "In the store already"
+        print(f"{status}: run {run.run_id}, {run.model} on {run.suite}.")
+    for unknown in left_out:
+        print(f"Left out: {unknown}")
+    if left_out and not stored_runs:
+        raise typer.Exit(2)

@@ -1,0 +1,89 @@
+"""Digests of plans and parameters as they were at commit 398f1e3: stored runs are found by them.
+
+``plans.json`` was written by that commit: make_plan(...).digest, and params_digest with the
+constants {"threshold": 0.5} of each scorer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotlab.core.keys import canonical_json
+from cotlab.core.program import Params
+from cotlab.core.types import Plan
+from cotlab.run.config import read_config, run_fields, stored_options
+from cotlab.run.fields import absent_values
+from cotlab.run.launch import load_configured_suite
+from cotlab.run.plan import make_plan, params_digest, params_of
+from cotlab.run.roles import models_of
+from cotlab.store.read import plan_from_json
+
+GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "plans.json").read_text("utf-8"))
+ABSENT = absent_values(run_fields())
+"""What every run had before these options existed."""
+REMOTE = {"openai", "anthropic", "google", "openai_compat"}
+
+
+def plan_of(options: dict[str, Any]) -> Plan:
+    config = read_config(options)
+    suite, _ = load_configured_suite(config)
+    return make_plan(config, suite, models_of(config))
+
+
+def digests(plan: Plan) -> tuple[str, dict[str, str]]:
+    params = {spec.name: params_digest(plan, spec, {"threshold": 0.5}) for spec in plan.scorers}
+    return plan.digest, params
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_run_with_the_limit_of_then_has_the_digests_of_then(name: str) -> None:
+    golden = GOLDEN[name]
+    plan = plan_of({**ABSENT, **golden["config"]})
+    assert digests(plan) == (golden["plan"], golden["params"])
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_default_limit_is_that_of_then_in_this_process_and_longer_for_a_remote_model(
+    name: str,
+) -> None:
+    golden = GOLDEN[name]
+    plan = plan_of({**ABSENT, "chain_tokens": None, **golden["config"]})
+    remote = plan.subject.provider in REMOTE
+    assert plan.chain_tokens == (2_048 if remote else 512)
+    assert (digests(plan) == (golden["plan"], golden["params"])) is not remote
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_stored_plan_without_a_limit_is_read_with_that_of_then(name: str) -> None:
+    plan = plan_of({**ABSENT, **GOLDEN[name]["config"]})
+    text = canonical_json(plan)
+    assert "chain_tokens" not in text
+    read = plan_from_json(text)
+    assert (read.chain_tokens, read.digest) == (512, GOLDEN[name]["plan"])
+
+
+def test_another_limit_is_stored_and_handed_to_the_scorers() -> None:
+    plan = plan_of({**ABSENT, **GOLDEN["demo"]["config"], "chain_tokens": 100})
+    assert '"chain_tokens":100' in canonical_json(plan)
+    assert plan_from_json(canonical_json(plan)).digest == plan.digest
+    assert params_of(plan, plan.scorers[0]).chain_tokens == 100
+    assert plan.digest != GOLDEN["demo"]["plan"]
+
+
+def test_options_of_a_stored_run_have_the_limit_of_then() -> None:
+    assert stored_options('{"model": "m"}') == {**ABSENT, "model": "m"}
+    assert stored_options("{}")["chain_tokens"] == 512
+    assert stored_options('{"chain_tokens": 2048}')["chain_tokens"] == 2_048
+
+
+@pytest.mark.parametrize("kind", [Plan, Params])
+def test_a_later_field_is_absent_at_the_same_value_everywhere(kind: type[Plan | Params]) -> None:
+    later = {f.name: f for f in fields(kind) if "absent" in f.metadata}
+    assert {"chain_tokens"} <= later.keys() <= ABSENT.keys()
+    for name, field in later.items():
+        assert field.metadata["absent"] == field.default == ABSENT[name]
