@@ -25,7 +25,7 @@ FAILURE_MODES = (
 MAX_RATERS = 1000
 """Largest number of labels that a queue may request per item."""
 Action = Literal["escalate", "review", "release"]
-"""What happens to an answer: to an expert, to a reviewer, or out unseen."""
+"""What is done with an answer."""
 ACTIONS: tuple[str, ...] = get_args(Action)
 OUTDATED = "the reply was asked for anew after this label"
 """Note of a row that withdraws a label because the reply that it judged was replaced."""

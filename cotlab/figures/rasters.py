@@ -239,12 +239,12 @@ def _bases(trace: Any, tops: dict[tuple[Any, ...], float] | None) -> list[float]
     """Return where each bar begins; for stacked bars ``tops`` has their heights and is updated."""
     if trace.base is not None or tops is None:
         return [float(base or 0) for base in _list(trace.base, len(trace.y))]
-    found = []
+    bases = []
     for x, y in zip(trace.x, trace.y, strict=True):
         at = trace.xaxis or "x", trace.yaxis or "y", x
-        found.append(tops.get(at, 0.0))
-        tops[at] = found[-1] + float(y or 0)
-    return found
+        bases.append(tops.get(at, 0.0))
+        tops[at] = bases[-1] + float(y or 0)
+    return bases
 
 
 def _hatches(trace: Any, bases: Sequence[float]) -> list[dict[str, Any]]:

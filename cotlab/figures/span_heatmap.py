@@ -34,15 +34,15 @@ def span_heatmap(table: pd.DataFrame) -> Any:
     """Draw cells in viridis, or from orange to blue for a signed metric; a hatched cell is n/a."""
     rows = table_records(table)
     sources = sorted(
-        {str(row["source"]) for row in rows},
+        dict.fromkeys(str(row["source"]) for row in rows),
         key=lambda s: SOURCES.index(s) if s in SOURCES else len(SOURCES),
     )
     metrics = sorted(
-        {str(row["metric"]) for row in rows},
+        dict.fromkeys(str(row["metric"]) for row in rows),
         key=lambda m: METRICS.index(m) if m in METRICS else len(METRICS),
     )
     lines = [(source, metric) for source in sources for metric in metrics]
-    spans = sorted({str(row["span"]) for row in rows}, key=span_order)
+    spans = sorted(dict.fromkeys(str(row["span"]) for row in rows), key=span_order)
     row_by_cell = {(str(row["source"]), str(row["metric"]), str(row["span"])): row for row in rows}
     cells = [
         (i, j, row_by_cell.get((*line, span)))
