@@ -183,7 +183,7 @@ def _farthest(
     chosen: list[int] = []
     left = np.ones(len(points), dtype=bool)
     while len(chosen) < min(k, len(points)):
-        if np.isinf(nearest).all():  # nothing is covered yet: begin at the boundary itself
+        if np.isinf(nearest).all():  # nothing is covered yet: begin nearest to a threshold
             best = int(np.lexsort((tie, distance))[0])
         else:
             best = int(np.lexsort((tie, -np.where(left, nearest, -1.0)))[0])

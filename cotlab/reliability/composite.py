@@ -214,7 +214,7 @@ def _fold_values(
     fine = np.isfinite(known)
     try:
         return fit_any("platt", known[fine], y[fine]).predict(scores)
-    except NotCalibrated:  # nothing is inverted: the base rate is all that is known then
+    except NotCalibrated:  # a map is never inverted: predict the base rate
         return np.where(np.isfinite(scores), y.mean(), np.nan)
 
 

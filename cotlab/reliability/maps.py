@@ -257,9 +257,8 @@ def _logistic(features: list[Floats], y: Floats) -> tuple[tuple[float, ...], flo
         C=1.0 if apart else 1e8, solver="newton-cholesky", tol=1e-10, max_iter=500
     )
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # in that case only: one coefficient is then negative, and the fit is made again
+        # it warns only where one coefficient is negative, and the fit is then repeated without it
+        warnings.simplefilter("ignore")
         model.fit((columns - middle) / spread, y)
     slopes = model.coef_[0] / spread
     return (

@@ -331,7 +331,9 @@ def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floa
     g = np.where(allowed, reviewed + released[:, -1:] - released, np.inf)
     best = np.minimum.accumulate(f, axis=1)
     total = best + g
-    j = n - np.argmin(total[:, ::-1], axis=1)  # of equally cheap ones the highest: fewer go out
+    j = n - np.argmin(
+        total[:, ::-1], axis=1
+    )  # of equally cheap thresholds the highest, which releases fewer
     rows = np.arange(len(times))
     i = np.argmax(f <= best[rows, j][:, None], axis=1)
     return places[i], places[j], total[rows, j] / times.sum(axis=1)

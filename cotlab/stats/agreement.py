@@ -260,9 +260,8 @@ def nominal_alpha(
     )
     if reason:
         return no_interval(point, n, reason, level=level, note=note)
-    kinds, often = np.unique(
-        counts, axis=0, return_counts=True
-    )  # items that were rated alike are drawn together
+    # items with equal counts are drawn together
+    kinds, often = np.unique(counts, axis=0, return_counts=True)
     alphas = _resampled(
         kinds, np.random.default_rng(seed).multinomial(n, often / n, size=RESAMPLES)
     )

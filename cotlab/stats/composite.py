@@ -75,9 +75,7 @@ def weighted_mean(
             ),
         )
     value = sum(clipped_weights[part] * value for part, value in defined.items()) / weight
-    share = max(
-        weight / total_weight, math.ulp(0.0)
-    )  # what is too small to be written is not nothing
+    share = max(weight / total_weight, math.ulp(0.0))  # an underflow is not 0
     return value, share, f"without {missing}, weights renormalised" if missing else ""
 
 

@@ -201,9 +201,8 @@ def feature_drift(
     from scipy import stats
 
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # it warns where it goes over from the exact p-value to the limit's
+        # scipy warns where it changes from the exact p-value to the asymptotic one
+        warnings.simplefilter("ignore")
         scipys = float(stats.ks_2samp(values[known][~is_current], values[known][is_current]).pvalue)
     return FeatureDrift(
         n_reference,

@@ -111,7 +111,7 @@ def _read(path: Path) -> Report | None:
     report: Report = json.loads(path.read_text("utf-8"))
     about = {
         name: report.get(name) for name in ("items", "seed", "code_version", "at")
-    }  # an older file says them only once
+    }  # older files have them only once
     return {
         **report,
         "metrics": {name: {**about, **metric} for name, metric in report["metrics"].items()},
