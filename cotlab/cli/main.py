@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from cotlab import __version__
+from cotlab.cli import app as dashboard
 from cotlab.cli import (
     calibrate,
     compare,
@@ -28,7 +29,7 @@ from cotlab.cli import (
     suites,
     validate,
 )
-from cotlab.core.errors import ConfigError, CotlabError, StoreError
+from cotlab.core.errors import EXTRAS, ConfigError, CotlabError, MissingExtra, StoreError
 from cotlab.run.secrets import load_secrets
 
 INTERRUPTED = 130
@@ -42,18 +43,27 @@ class _Commands(TyperGroup):
     Loading the configuration takes longer than many a command.
     """
 
+    @property
+    def commands(self) -> MutableMapping[str, Any]:
+        """All commands by name."""
+        if "run" not in self._known:
+            from cotlab.cli import reference, run
+
+            self._known.update(typer.main.get_group(run.app).commands)
+            self._known["config"] = typer.main.get_group(reference.app)
+        return self._known
+
+    @commands.setter
+    def commands(self, known: MutableMapping[str, Any]) -> None:
+        self._known = known
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, in the order of the help."""
-        return list(dict.fromkeys([*_FROM_CONFIGURATION, *super().list_commands(ctx)]))
+        return list(dict.fromkeys([*_FROM_CONFIGURATION, *self._known]))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of this name; None where there is none."""
-        if cmd_name not in self.commands:
-            from cotlab.cli import reference, run
-
-            self.commands.update(typer.main.get_group(run.app).commands)
-            self.commands["config"] = typer.main.get_group(reference.app)
-        return super().get_command(ctx, cmd_name)
+        return self._known.get(cmd_name) or self.commands.get(cmd_name)
 
 
 app = typer.Typer(
@@ -72,6 +82,7 @@ app.command("calibrate")(calibrate.calibrate_command)
 app.command("tune")(calibrate.tune_command)
 app.command("figures")(figures.figures_command)
 app.command("doctor")(doctor.doctor_command)
+app.command("app")(dashboard.app_command)
 app.command("validate")(validate.validate_command)
 app.command("drift")(drift.drift_command)
 app.command("next-labels")(labels.next_labels_command)
@@ -118,6 +129,12 @@ def main() -> None:
     except CotlabError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(3 if isinstance(error, StoreError) else 2)
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if not any(package in packages for packages in EXTRAS.values()):
+            raise
+        print(f"error: {MissingExtra('This command', package)}", file=sys.stderr)
+        sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as end:
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise

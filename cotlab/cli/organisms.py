@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from cotlab.core.errors import ConfigError
+from cotlab.core.resources import checkout, data_path
+
 if TYPE_CHECKING:
     from cotlab.organisms.quality_check import Check
 
@@ -18,26 +21,27 @@ Folder = Annotated[
 ]
 
 
-@app.command()
-def train(
+@app.command("train")
+def train_organism_command(
     name: Annotated[
         str, typer.Argument(help="control, faithful-a, faithful-b, bypass-a or bypass-b.")
     ],
     output: Folder = None,
 ) -> None:
     """Train one organism from its recipe, check it, and write the figures beside the weights."""
-    from cotlab.organisms.recipes import find_recipe
+    from cotlab.organisms.curriculum import find_recipe
 
     recipe = find_recipe(name)
+    if output is None and checkout() is None:
+        raise ConfigError("Name a folder for the new weights: --output FOLDER.")
     from rich.progress import Progress
 
-    from cotlab.organisms.train import describe_recipe
-    from cotlab.organisms.train import train_organism as train_one
+    from cotlab.organisms.train import describe_recipe, train_organism
 
     folder = _folder(output) / recipe.name
     with Progress() as bar:
         task = bar.add_task(f"training {recipe.name}", total=recipe.steps)
-        train_one(
+        train_organism(
             recipe,
             folder,
             lambda step, _, loss: bar.update(
@@ -52,15 +56,15 @@ def train(
         raise typer.Exit(1)
 
 
-@app.command()
-def check(
+@app.command("check")
+def check_organisms(
     name: Annotated[Optional[str], typer.Argument(help="One organism (default: all).")] = None,
     items: Annotated[int, typer.Option(help="Fresh problems a figure.", min=20)] = 500,
     seed: Annotated[int, typer.Option(help="Another seed, other problems.")] = 12345,
     output: Folder = None,
 ) -> None:
     """Measure the gate's figures on fresh problems; exit with code 1 if one fails."""
-    from cotlab.organisms.recipes import RECIPES, find_recipe
+    from cotlab.organisms.curriculum import RECIPES, find_recipe
 
     recipes = [find_recipe(name)] if name else list(RECIPES.values())
     from cotlab.organisms.quality_check import run_quality_check
@@ -77,7 +81,7 @@ def check(
 
 
 def _folder(output: Path | None) -> Path:
-    return output or Path(__file__).parents[2] / "data" / "organisms"
+    return output or data_path("organisms")
 
 
 def _print_checks(name: str, checks_by_mode: Mapping[str, Sequence[Check]]) -> bool:

@@ -1,4 +1,4 @@
-"""Start or resume a run from a configuration: suite, plan, runner, summary, report, exit code."""
+"""Start or resume a run from a configuration: suite, plan, runner, summary."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from cotlab.core.vocabulary import UNLIMITED
 from cotlab.providers.capabilities import family_of
 from cotlab.run.config import RunConfig, as_yaml, config_again, stored_options
 from cotlab.run.dryrun import Count, cautions, count_plan
-from cotlab.run.exit_status import exit_status
 from cotlab.run.imports.pairs import Paired, paired_suite
 from cotlab.run.plan import code_version, make_plan, open_provider
-from cotlab.run.report import write_reports
 from cotlab.run.roles import models_of, selected_scorers
 from cotlab.run.runner import Outcome, Run, run_anywhere, stopping_on_signals
 from cotlab.run.summary import summarise
@@ -40,20 +38,21 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that ended."""
+    """A run that ended, with its estimates stored; ``analysis.report.report_run`` reports it."""
 
     run_id: str
-    """Name of the run."""
-    status: str
-    """done, stopped, budget or failed."""
-    code: int
-    """Exit code of the command."""
-    message: str
-    """What the user has to know; empty where there is nothing."""
+    """Id of the run in the store."""
+    outcome: Outcome
+    """How it ended, and the message that goes with it."""
+    config: RunConfig
+    """The configuration that it ran with, after the flags of a resumption."""
     output: Path
-    """Folder of the reports."""
-    report: Mapping[str, Any]
-    """The report, as report.json has it."""
+    """The folder of its reports."""
+
+    @property
+    def status(self) -> str:
+        """Return done, stopped, budget or failed."""
+        return self.outcome.status
 
 
 def load_configured_suite(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]:
@@ -369,6 +368,4 @@ def _execute(
 
     outcome = run_anywhere(go)
     summarise(store, run_id, plan)
-    report = write_reports(store, run_id, output)
-    code, message = exit_status(outcome, report, config)
-    return Finished(run_id, outcome.status, code, message, output, report)
+    return Finished(run_id, outcome, config, output)

@@ -18,12 +18,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.core.vocabulary import FREE_PROVIDERS
-from cotlab.providers.capabilities import family_of
-from cotlab.providers.keys import KEY_VARIABLES, is_private
+from cotlab.providers.capabilities import family_of, provider_info
+from cotlab.providers.keys import is_private
 from cotlab.store.overshoots import Overshoot
 
 
@@ -187,11 +185,9 @@ def price_of(
 
 
 def _is_free(ref: ModelRef) -> bool:
-    if ref.provider in KEY_VARIABLES:
-        return ref.provider == "openai_compat" and is_private(ref.base_url)
-    return ref.provider in FREE_PROVIDERS or (
-        ref.provider in PROVIDERS and getattr(PROVIDERS[ref.provider], "free", False)
-    )
+    info = provider_info(ref.provider)
+    at_home = bool(info.key_variable) and not info.hosts and is_private(ref.base_url)
+    return info.free or at_home
 
 
 def context_window(ref: ModelRef) -> int | None:
@@ -205,11 +201,10 @@ def _table_row(ref: ModelRef, **context: Any) -> Any:
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 
-    seller = (
-        {"provider_api_url": ref.base_url}
-        if ref.provider == "openai_compat"
-        else {"provider_id": ref.provider}
-    )
+    family = provider_info(ref.provider).price_family
+    if not family and not ref.base_url:
+        return None
+    seller = {"provider_id": family} if family else {"provider_api_url": ref.base_url}
     try:
         return calc_price(
             Counted(input_tokens=1, output_tokens=1), model_ref=ref.name, **seller, **context
@@ -280,7 +275,7 @@ PROVING_REPLIES = 20
 """Replies in a row within a raised reserve after which several calls may be in flight again."""
 
 
-def counted(response: Response) -> Usage:
+def reported_usage(response: Response) -> Usage:
     """Return the tokens that a reply reports, None for a number that is no count.
 
     No request has 0 input tokens, no text has 0 output tokens, and no call uses more than
