@@ -20,7 +20,7 @@ from cotlab.run.roles import models_of
 from cotlab.run.runner import run_anywhere
 from cotlab.run.secrets import load_secrets
 from cotlab.run.transport.budget import FREE, price_of, read_prices
-from cotlab.run.transport.dispatcher import Dispatcher, drive
+from cotlab.run.transport.dispatcher import Dispatcher, drive, run_anywhere
 from cotlab.run.transport.limits import Limits
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog

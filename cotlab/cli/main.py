@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -43,18 +43,27 @@ class _Commands(TyperGroup):
     Loading the configuration takes longer than many a command.
     """
 
+    @property
+    def commands(self) -> MutableMapping[str, Any]:
+        """All commands by name."""
+        if "run" not in self._known:
+            from cotlab.cli import reference, run
+
+            self._known.update(typer.main.get_group(run.app).commands)
+            self._known["config"] = typer.main.get_group(reference.app)
+        return self._known
+
+    @commands.setter
+    def commands(self, known: MutableMapping[str, Any]) -> None:
+        self._known = known
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, in the order of the help."""
-        return list(dict.fromkeys([*_FROM_CONFIGURATION, *super().list_commands(ctx)]))
+        return list(dict.fromkeys([*_FROM_CONFIGURATION, *self._known]))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of this name; None where there is none."""
-        if cmd_name not in self.commands:
-            from cotlab.cli import reference, run
-
-            self.commands.update(typer.main.get_group(run.app).commands)
-            self.commands["config"] = typer.main.get_group(reference.app)
-        return super().get_command(ctx, cmd_name)
+        return self._known.get(cmd_name) or self.commands.get(cmd_name)
 
 
 app = typer.Typer(

@@ -21,8 +21,8 @@ Folder = Annotated[
 ]
 
 
-@app.command()
-def train(
+@app.command("train")
+def train_organism_command(
     name: Annotated[
         str, typer.Argument(help="control, faithful-a, faithful-b, bypass-a or bypass-b.")
     ],
@@ -36,13 +36,12 @@ def train(
         raise ConfigError("Name a folder for the new weights: --output FOLDER.")
     from rich.progress import Progress
 
-    from cotlab.organisms.train import describe_recipe
-    from cotlab.organisms.train import train_organism as train_one
+    from cotlab.organisms.train import describe_recipe, train_organism
 
     folder = _folder(output) / recipe.name
     with Progress() as bar:
         task = bar.add_task(f"training {recipe.name}", total=recipe.steps)
-        train_one(
+        train_organism(
             recipe,
             folder,
             lambda step, _, loss: bar.update(
@@ -57,8 +56,8 @@ def train(
         raise typer.Exit(1)
 
 
-@app.command()
-def check(
+@app.command("check")
+def check_organisms(
     name: Annotated[Optional[str], typer.Argument(help="One organism (default: all).")] = None,
     items: Annotated[int, typer.Option(help="Fresh problems a figure.", min=20)] = 500,
     seed: Annotated[int, typer.Option(help="Another seed, other problems.")] = 12345,

@@ -16,5 +16,3 @@ IN_PROCESS = ("organism", "local")
 """Providers of language models that run in this process, whose activations can be read."""
 UNLIMITED = ("echo", "scripted")
 """Providers that imitate a model in this process; no rate limit applies to them."""
-FREE_PROVIDERS = (*IN_PROCESS, *UNLIMITED, "symbolic", "nli", "embedder")
-"""Providers of this package that cost nothing; one of another package declares ``free = True``."""

@@ -10,7 +10,7 @@ from cotlab.core.errors import ConfigError, TimedOut, Unavailable
 from cotlab.core.provider import Listing
 from cotlab.core.types import ModelRef
 from cotlab.run.plan import open_provider
-from cotlab.run.runner import run_anywhere
+from cotlab.run.transport.dispatcher import run_anywhere
 
 PATIENCE_S = 20.0
 

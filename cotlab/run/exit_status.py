@@ -12,7 +12,7 @@ DONE, GATE_FAILED, USAGE, UNFINISHED, BUDGET, INCONCLUSIVE = 0, 1, 2, 3, 4, 5
 
 
 def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tuple[int, str]:
-    """Return the exit code of a run that ended, and its message; 0 only where nothing is open."""
+    """Return the exit code of a run that ended and its message; 0 only where nothing is open."""
     if outcome.status == "budget":
         return BUDGET, outcome.note or ""
     if outcome.status != "done":

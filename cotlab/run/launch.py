@@ -1,4 +1,4 @@
-"""Start or resume a run from a configuration, end to end: suite, plan, runner, summary."""
+"""Start or resume a run from a configuration: suite, plan, runner, summary."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from cotlab.run.dryrun import Count, cautions, count_plan
 from cotlab.run.imports.pairs import Paired, paired_suite
 from cotlab.run.plan import code_version, make_plan, open_provider
 from cotlab.run.roles import models_of, selected_scorers
-from cotlab.run.runner import Outcome, Run, run_anywhere, stopping_on_signals
+from cotlab.run.runner import Outcome, Run
 from cotlab.run.summary import summarise
 from cotlab.run.transport.budget import FREE, Price, price_of, read_prices
 from cotlab.run.transport.context import Journal
+from cotlab.run.transport.dispatcher import run_anywhere, stopping_on_signals
 from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
 from cotlab.store.database import Store

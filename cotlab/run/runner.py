@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -319,43 +314,3 @@ def _cause(group: ExceptionGroup[Exception]) -> CotlabError:
         first = first or inner
     assert first is not None
     return first
-
-
-def run_anywhere(go: Callable[[], Any]) -> Any:
-    """Run a coroutine function to its end, also where this thread has a running event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(go())
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(go())).result()
-
-
-@contextmanager
-def stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM set ``stop`` once; a second one ends the process the usual way."""
-    loop = asyncio.get_running_loop()
-    numbers = (
-        (signal.SIGINT, signal.SIGTERM)
-        if threading.current_thread() is threading.main_thread()
-        else ()
-    )
-
-    def give_back() -> None:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-    def once() -> None:
-        print(
-            "Stopping: what was sent is waited for, for it is paid for. Once more ends at once.",
-            file=sys.stderr,
-        )
-        stop.set()
-        give_back()
-
-    for number in numbers:
-        loop.add_signal_handler(number, once)
-    try:
-        yield
-    finally:
-        give_back()

@@ -275,7 +275,7 @@ PROVING_REPLIES = 20
 """Replies in a row within a raised reserve after which several calls may be in flight again."""
 
 
-def counted(response: Response) -> Usage:
+def reported_usage(response: Response) -> Usage:
     """Return the tokens that a reply reports, None for a number that is no count.
 
     No request has 0 input tokens, no text has 0 output tokens, and no call uses more than

@@ -16,7 +16,7 @@ from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Failed, Request, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import without_known_keys
-from cotlab.run.transport.budget import Price, Reserve, counted
+from cotlab.run.transport.budget import Price, Reserve, reported_usage
 from cotlab.run.transport.limits import Limits
 from cotlab.store.live import Progress
 from cotlab.store.responses import ResponseLog
@@ -76,7 +76,7 @@ class RequestContext:
 
     def received(self, request: Request, call: int, response: Response) -> Response:
         """Settle a call with its reply in one commit; the reply as it is kept."""
-        usage, reserve = counted(response), self.reserves[request.model]
+        usage, reserve = reported_usage(response), self.reserves[request.model]
         text, reasoning = response.text and without_known_keys(response.text), response.reasoning
         response = replace(
             response, usage=usage, text=text, reasoning=reasoning and without_known_keys(reasoning)

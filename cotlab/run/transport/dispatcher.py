@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from cotlab.core.program import Preparation, Program
@@ -127,7 +131,7 @@ class Dispatcher:
 
 
 async def drive(program: Program | Preparation, dispatcher: Dispatcher) -> Any:
-    """Run one program: ask each round's requests at once, send the replies back in order, return what it returns."""
+    """Run one program: ask each round's requests at once, and send the replies in order."""
     try:
         round_ = next(program)
         while True:
@@ -137,3 +141,43 @@ async def drive(program: Program | Preparation, dispatcher: Dispatcher) -> Any:
             round_ = program.send(replies)
     except StopIteration as end:
         return end.value
+
+
+def run_anywhere(go: Callable[[], Any]) -> Any:
+    """Run a coroutine function to its end, also where this thread has a running event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(go())
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(go())).result()
+
+
+@contextmanager
+def stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Ctrl-C and SIGTERM set ``stop`` once; a second one ends the process the usual way."""
+    loop = asyncio.get_running_loop()
+    numbers = (
+        (signal.SIGINT, signal.SIGTERM)
+        if threading.current_thread() is threading.main_thread()
+        else ()
+    )
+
+    def give_back() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    def once() -> None:
+        print(
+            "Stopping: what was sent is waited for, for it is paid for. Once more ends at once.",
+            file=sys.stderr,
+        )
+        stop.set()
+        give_back()
+
+    for number in numbers:
+        loop.add_signal_handler(number, once)
+    try:
+        yield
+    finally:
+        give_back()

@@ -15,7 +15,7 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.requests import Complete, LogProb, Message, Request, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import is_private
-from cotlab.run.transport.budget import FREE, MOST_TOKENS, Price, Reserve, counted, price_of
+from cotlab.run.transport.budget import FREE, MOST_TOKENS, Price, Reserve, price_of, reported_usage
 
 TEXT = st.text(max_size=60)
 COUNTS = st.integers(1, 20_000)
@@ -288,7 +288,7 @@ def test_what_generates_nothing_reserves_its_text_only() -> None:
 def test_a_number_that_cannot_be_is_no_count(
     text: str | None, reported: Usage, usage: Usage
 ) -> None:
-    assert counted(Response("k", text, usage=reported)) == usage
+    assert reported_usage(Response("k", text, usage=reported)) == usage
 
 
 @given(
