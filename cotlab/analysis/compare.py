@@ -29,7 +29,6 @@ from cotlab.run.imports.mediation import COUNTED, NO_QUESTION
 from cotlab.store import read
 from cotlab.store.database import Store
 
-_COLUMNS = ("metric", "facet", "item_id", "value", "status", "reason")
 _VALUE_COLUMNS = ["metric", "facet", "item_id", "value", "n", "why"]
 FAMILY = "Benjamini–Hochberg over all rows of this table"
 
@@ -253,7 +252,7 @@ class _Side:
         tables = [
             mean_item_values(
                 read.select_scores(
-                    store, run_id, metrics=[metric], scorers=scorers or None, columns=_COLUMNS
+                    store, run_id, metrics=[metric], scorers=scorers or None, evidence=False
                 ),
                 threshold,
             )
