@@ -29,7 +29,6 @@ from cotlab.run.imports.mediation import COUNTED, NO_QUESTION
 from cotlab.store import read
 from cotlab.store.database import Store
 
-_COLUMNS = ("metric", "facet", "item_id", "value", "status", "reason")
 _VALUE_COLUMNS = ["metric", "facet", "item_id", "value", "n", "why"]
 FAMILY = "Benjamini–Hochberg over all rows of this table"
 
@@ -39,55 +38,53 @@ class Change:
     """A setting in which two plans differ; "n/a" where one of them has none."""
 
     setting: str
+    """Name of the setting."""
     base: str
+    """Its value in the base's plan."""
     other: str
+    """Its value in the other plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One run against the base.
-
-    Attributes
-    ----------
-    base, other : str
-        Ids of runs.
-    shared, only_base, only_other : int
-        Items that both runs scored, and that one of them did.
-    prompts : int
-        Distinct questions among the items that are matched.
-    unlike : int
-        Shared ids under which the two asked another question: they are never matched.
-    pairs : DataFrame
-        As ``cotlab.analysis.paired`` says.
-    rows : tuple of PairedRow
-        Over all items, a row a metric and facet.
-    alone_base, alone_other : tuple of str
-        Metrics of which one run has a facet that the other has not.
-    changes : tuple of Change
-        Where the plans differ.
-    """
+    """One run against the base."""
 
     base: str
+    """Id of the base run."""
     other: str
+    """Id of the other run."""
     shared: int
+    """Items that both runs scored."""
     only_base: int
+    """Items that only the base scored."""
     only_other: int
+    """Items that only the other run scored."""
     prompts: int
+    """Distinct questions among the items that are matched."""
     unlike: int
+    """Shared ids with another question in each run; they are never matched."""
     pairs: pd.DataFrame
+    """The paired values, as ``cotlab.analysis.paired`` describes them."""
     rows: tuple[PairedRow, ...]
+    """Over all items, a row a metric and facet."""
     alone_base: tuple[str, ...]
+    """Metrics of which only the base has some facet."""
     alone_other: tuple[str, ...]
+    """Metrics of which only the other run has some facet."""
     changes: tuple[Change, ...]
+    """Where the plans differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Several runs against one base; ``adjusted`` of every row is over the rows of all of them."""
+    """Several runs against one base."""
 
     base: str
+    """Id of the base run."""
     comparisons: tuple[Comparison, ...]
+    """One a run; ``adjusted`` of every row is over the rows of all of them."""
     directions: tuple[DirectionRow, ...]
+    """How consistently the runs differ from the base."""
 
 
 def compare_runs(
@@ -255,7 +252,7 @@ class _Side:
         tables = [
             mean_item_values(
                 read.select_scores(
-                    store, run_id, metrics=[metric], scorers=scorers or None, columns=_COLUMNS
+                    store, run_id, metrics=[metric], scorers=scorers or None, evidence=False
                 ),
                 threshold,
             )

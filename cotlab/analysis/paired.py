@@ -48,55 +48,57 @@ class PairedRow:
     """One metric and facet, over all items or one category.
 
     Differences are other − base, in the metric's unit.
-
-    Attributes
-    ----------
-    n, prompts : int
-        Items with a value on both sides, and how many distinct prompts they have: the units of
-        interval and test.
-    missing_base, missing_other : mapping of reason to the number of items
-    base, other, difference, lo, hi : float or None
-        Means over the matched items; ``reason`` says why a part is None.
-    discordant : McNemar or None
-        Only for values of yes and no, one an item: the four counts (the base is the first) and the
-        exact test. Where prompts repeat it takes them as independent, so ``p`` is another test
-        then.
-    p, test, no_p : float or None, its name, and why there is none
-        McNemar's exact test where there is one value of yes and no a prompt, else Wilcoxon's over
-        the prompts' means.
-    adjusted : float or None
-        The same p after Benjamini and Hochberg over the rows of its table.
-    effect, rank_effect : float or None
-        Cohen's d_z, the mean difference in standard deviations of the differences, and the
-        rank-biserial correlation of pairs, −1 to 1; both over the prompts' means, None where no two
-        of them differ.
-    values : tuple of float
-        The prompts' differences, in the order of the prompts.
     """
 
     metric: str
+    """Name of the metric."""
     facet: Mapping[str, str]
+    """Its facet."""
     category: str | None
+    """The category of items; None over all of them."""
     n: int
+    """Items with a value on both sides."""
     prompts: int
+    """Distinct prompts of these items: the units of interval and test."""
     missing_base: Mapping[str, int]
+    """Reason to the number of items without a value in the base."""
     missing_other: Mapping[str, int]
+    """Reason to the number of items without a value in the other run."""
     base: float | None
+    """Mean of the base over the matched items."""
     other: float | None
+    """Mean of the other run over the matched items."""
     difference: float | None
+    """Their difference."""
     lo: float | None
+    """Lower bound of the difference."""
     hi: float | None
+    """Upper bound of the difference."""
     level: float
+    """Confidence of the interval."""
     method: str
+    """How the interval was made."""
     reason: str | None
+    """Why the difference or its interval is None."""
     discordant: McNemar | None
+    """The four counts (the base first) and the exact test, for one value of yes and no an item.
+
+    Where prompts repeat the test takes them as independent, and ``p`` is another test.
+    """
     p: float | None
+    """McNemar's exact test for one value of yes and no a prompt, else Wilcoxon's over prompts."""
     test: str
+    """Name of the test."""
     no_p: str | None
+    """Why there is no p."""
     adjusted: float | None
+    """The same p after Benjamini and Hochberg over the rows of its table."""
     effect: float | None
+    """Cohen's d_z over the prompts' means; None where no two of them differ."""
     rank_effect: float | None
+    """Rank-biserial correlation of pairs, −1 to 1; None where no two means differ."""
     values: tuple[float, ...]
+    """The prompts' differences, in the order of the prompts."""
 
 
 def mean_item_values(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
@@ -217,9 +219,13 @@ class DirectionRow:
     """How consistently several runs differ from the same base in one metric and facet."""
 
     metric: str
+    """Name of the metric."""
     facet: Mapping[str, str]
+    """Its facet."""
     differences: tuple[float | None, ...]
+    """The difference of each run."""
     text: str
+    """How many of them have the same sign, in words."""
 
 
 def directions(comparisons: Sequence[Sequence[PairedRow]]) -> tuple[DirectionRow, ...]:

@@ -30,34 +30,24 @@ _DTYPES = {"i": "Int64", "u": "Int64", "f": "float64", "b": "boolean"}
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What draws a figure.
-
-    Attributes
-    ----------
-    name : str
-        Of the figure among those of a run; names the files.
-    figure : str
-        Of its builder in the registry of figures.
-    table : DataFrame
-        As it was drawn, without keys into the response log.
-    note : str
-        What the figure's subtitle says beside its own words.
-    run, preset : str
-        Where the numbers come from, and for which venue it was printed; "" where there is none.
-    choice : dict of str to str
-        Which item, metric or setting was chosen.
-    versions : dict of str to str
-        Of the code that wrote it.
-    """
+    """What draws a figure."""
 
     name: str
+    """Name of the figure among those of a run; names the files."""
     figure: str
+    """Name of its builder in the registry of figures."""
     table: pd.DataFrame
+    """The table it is drawn from, without keys into the response log."""
     note: str = ""
+    """What the subtitle says besides the figure's own words."""
     run: str = ""
+    """Id of the run that the numbers come from; "" where there is none."""
     preset: str = ""
+    """The venue it was printed for; "" where there is none."""
     choice: dict[str, str] = field(default_factory=dict)
+    """Which item, metric or setting was chosen."""
     versions: dict[str, str] = field(default_factory=dict)
+    """Versions of the code that wrote it."""
 
     def draw(self) -> Any:
         """Return the figure as a page shows it."""

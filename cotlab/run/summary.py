@@ -17,9 +17,6 @@ from cotlab.stats.resample import bootstrap_mean
 from cotlab.store import read, write
 from cotlab.store.database import Store
 
-_COLUMNS = ("scorer", "metric", "item_id", "step", "sample", "facet", "value", "status", "reason")
-"""What statistics read of a score."""
-
 
 def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     """Compute and store the estimates of a run from the scores that it has so far.
@@ -30,9 +27,7 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     groups = read.score_groups(store, run_id)
 
     def scores(scorer: str, metrics: Sequence[str]) -> pd.DataFrame:
-        table = read.select_scores(
-            store, run_id, scorers=[scorer], metrics=metrics, columns=_COLUMNS
-        )
+        table = read.select_scores(store, run_id, scorers=[scorer], metrics=metrics, evidence=False)
         return table.assign(category=table["item_id"].map(categories).fillna(""))
 
     estimates: list[Estimate] = []

@@ -19,7 +19,15 @@ _RUNS = """
     FROM runs r
     """
 _NEWEST_RUNS = "SELECT id FROM runs ORDER BY planned_at DESC, id DESC LIMIT 20"
-_SCORE_ORDER = "item_id, scorer, metric, facet, step, sample"
+_SELECT_SCORES = """
+    SELECT * EXCLUDE (run) FROM scores
+    WHERE run = $run AND ($metrics IS NULL OR list_contains($metrics, metric))
+      AND ($scorers IS NULL OR list_contains($scorers, scorer))
+      AND ($items IS NULL OR list_contains($items, item_id))
+      AND ($steps IS NULL OR list_contains($steps, step))
+      AND ($facet IS NULL OR json_contains(facet, $facet))
+    ORDER BY item_id, scorer, metric, facet, step, sample
+    """
 _INTEGERS = ("step", "sample", "where_lo", "where_hi")
 
 
@@ -126,12 +134,12 @@ def run_scores(
     """
     with store.reading() as connection:
         frame = connection.execute(
-            f"""
+            """
             SELECT * EXCLUDE (run) FROM scores
             WHERE run = $run AND ($item IS NULL OR item_id = $item)
               AND ($facet IS NULL OR facet = $facet)
               AND ($metrics IS NULL OR list_contains($metrics, metric))
-            ORDER BY {_SCORE_ORDER}
+            ORDER BY item_id, scorer, metric, facet, step, sample
             """,
             {"run": run_id, "item": item_id, "facet": facet, "metrics": _listed(metrics)},
         ).df()
@@ -147,7 +155,7 @@ def select_scores(
     items: Sequence[str] | None = None,
     steps: Sequence[int] | None = None,
     facet: Mapping[str, str] | None = None,
-    columns: Sequence[str] | None = None,
+    evidence: bool = True,
 ) -> pd.DataFrame:
     """Return the scores of a run that match every filter.
 
@@ -157,31 +165,26 @@ def select_scores(
         Only scores of one of these; at least one of the filters must be given.
     facet : mapping
         Names and values that a score's facet must have.
-    columns : sequence of str, optional
-        Only these columns; evidence is most of a score's bytes.
+    evidence : bool
+        Whether to read the column evidence, which is most of a score's bytes.
 
     Returns
     -------
     DataFrame
         In the order of ``run_scores``.
     """
-    filters: dict[str, Any] = {
-        "metric": _listed(metrics),
-        "scorer": _listed(scorers),
-        "item_id": _listed(items),
-        "step": _listed(steps),
+    filters = {
+        "metrics": _listed(metrics),
+        "scorers": _listed(scorers),
+        "items": _listed(items),
+        "steps": _listed(steps),
     }
-    filters = {name: values for name, values in filters.items() if values is not None}
-    if not filters:
+    if not any(values is not None for values in filters.values()):
         raise ValueError("select_scores needs metrics, scorers, items or steps")
-    where = " AND ".join(f"list_contains(${name}, {name})" for name in filters)
-    has_facet, facet_values = _facet_filter(facet)
-    chosen = ", ".join(f'"{name}"' for name in columns) if columns else "* EXCLUDE (run)"
     with store.reading() as connection:
         frame = connection.execute(
-            f"SELECT {chosen} FROM scores WHERE run = $run AND {where}{has_facet}"
-            f" ORDER BY {_SCORE_ORDER}",
-            {"run": run_id, **filters, **facet_values},
+            _SELECT_SCORES if evidence else _SELECT_SCORES.replace("(run)", "(run, evidence)"),
+            {"run": run_id, **filters, "facet": json.dumps(dict(facet)) if facet else None},
         ).df()
     return _with_integers(frame)
 
@@ -221,17 +224,17 @@ def scored_items(
     ``facets`` are canonical texts, one of which a score has; ``facet`` names values that it has;
     ``steps`` takes scores of steps only, ``defined`` those with a value.
     """
-    has_facet, facet_values = _facet_filter(facet)
     with store.reading() as connection:
         rows = connection.execute(
-            f"""
+            """
             SELECT i.id FROM runs r JOIN items i ON i.suite = r.suite
             WHERE r.id = $run AND i.id IN (
                 SELECT item_id FROM scores
                 WHERE run = $run AND ($metrics IS NULL OR list_contains($metrics, metric))
                   AND ($facets IS NULL OR list_contains($facets, facet))
                   AND (NOT $steps OR step IS NOT NULL)
-                  AND (NOT $defined OR value IS NOT NULL){has_facet})
+                  AND ($facet IS NULL OR json_contains(facet, $facet))
+                  AND (NOT $defined OR value IS NOT NULL))
             ORDER BY i.position
             """,
             {
@@ -240,19 +243,10 @@ def scored_items(
                 "facets": _listed(facets),
                 "steps": steps,
                 "defined": defined,
-                **facet_values,
+                "facet": json.dumps(dict(facet)) if facet else None,
             },
         ).fetchall()
     return [str(item_id) for (item_id,) in rows]
-
-
-def _facet_filter(facet: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
-    """Return conditions that a facet has some values, to add to others, and their parameters."""
-    where, values = "", dict[str, str]()
-    for k, (name, value) in enumerate((facet or {}).items()):
-        where += f" AND json_extract_string(facet, $name{k}) = $value{k}"
-        values |= {f"name{k}": f'$."{name}"', f"value{k}": value}
-    return where, values
 
 
 def _listed(values: Sequence[Any] | None) -> list[Any] | None:

@@ -47,6 +47,13 @@ READS: dict[str, Callable[[Store, str], object]] = {
     "suite": lambda store, text: read.get_suite(store, text),
     "item": lambda store, text: read.get_item(store, text, text),
     "scores": lambda store, text: len(read.run_scores(store, text, metrics=(text,), item_id=text)),
+    "some scores": lambda store, text: len(
+        read.select_scores(store, text, metrics=(text,), items=(text,), facet={text: text})
+    ),
+    "groups of scores": lambda store, text: len(read.score_groups(store, text)),
+    "scored items": lambda store, text: read.scored_items(
+        store, text, (text,), facets=(text,), facet={text: text}
+    ),
     "estimates": lambda store, text: len(read.run_estimates(store, text, (text,))),
     "ended": lambda store, text: len(read.ended_pairs(store, text)),
     "constants": lambda store, text: read.constants(store, text, text, text),

@@ -123,10 +123,8 @@ def _written(store: Store, run: str, plan: Plan, items: Sequence[Item]) -> dict[
     keys: dict[str, list[str]] = {}
     for at in range(0, len(items), _CHUNK):
         ids = [item.id for item in items[at : at + _CHUNK]]
-        columns = ("item_id", "evidence")
-        for name, group in read.select_scores(store, run, items=ids, columns=columns).groupby(
-            "item_id"
-        )["evidence"]:
+        scores = read.select_scores(store, run, items=ids)
+        for name, group in scores.groupby("item_id")["evidence"]:
             keys[str(name)] = list(dict.fromkeys(k for entry in group for k in entry))
     requested = list(dict.fromkeys(key for item in items for key in keys.get(item.id, ())))
     chunks = (requested[at : at + _CHUNK] for at in range(0, len(requested), _CHUNK))
