@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from cotlab.analysis.report import headline_rrr, report_run
 from cotlab.core.types import Suite
 from cotlab.metrics.consistency.cards import HIDDEN
 from cotlab.run.config import read_config
 from cotlab.run.launch import start
-from cotlab.run.report import headline_rrr
 from cotlab.run.secrets import load_secrets
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -101,6 +101,7 @@ def run_suite(
     given_suite = suite if isinstance(suite, Suite) else None
     config = read_config({**options, **({} if given_suite else {"task_suite": str(suite)})})
     done = start(config, opened_store, suite=given_suite)
+    report_run(opened_store, done)
     estimates = read.run_estimates(opened_store, done.run_id)
     spec = next(
         (

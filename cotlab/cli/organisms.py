@@ -29,7 +29,7 @@ def train(
     output: Folder = None,
 ) -> None:
     """Train one organism from its recipe, then run its gate and write the figures beside the weights."""
-    from cotlab.organisms.recipes import find_recipe
+    from cotlab.organisms.curriculum import find_recipe
 
     recipe = find_recipe(name)
     if output is None and checkout() is None:
@@ -65,7 +65,7 @@ def check(
     output: Folder = None,
 ) -> None:
     """Measure the gate's figures on fresh problems; exit with code 1 if one fails."""
-    from cotlab.organisms.recipes import RECIPES, find_recipe
+    from cotlab.organisms.curriculum import RECIPES, find_recipe
 
     recipes = [find_recipe(name)] if name else list(RECIPES.values())
     from cotlab.organisms.quality_check import run_quality_check

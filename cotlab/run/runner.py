@@ -22,8 +22,8 @@ from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.live import LiveState, Progress
+from cotlab.store.pending import withdraw_outdated
 from cotlab.store.responses import ResponseLog
-from cotlab.store.stale_labels import withdraw_outdated
 from cotlab.store.write import Ended
 
 log = logging.getLogger(__name__)

@@ -1,14 +1,17 @@
-"""The one way into the store's DuckDB file: open for milliseconds, retry while another process holds it, close."""
+"""The store's DuckDB file: opened for milliseconds, with retries while another process holds it."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import sqlite3
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -19,6 +22,7 @@ from cotlab.store.attach import Attached
 from cotlab.store.migrations import is_current, migrate
 
 PATIENCE_S = 30.0
+"""Seconds to wait for another process before StoreBusy."""
 _LOCKS: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
 _OPEN: dict[str, Attached] = {}
 """Files that are open now, each by the thread that holds its lock."""
@@ -39,7 +43,9 @@ def store_folder() -> Path:
 
 
 class Store:
-    """The store in ``folder``: ``cotlab.duckdb`` and, beside it, ``log.sqlite`` (see ``cotlab.store.responses``).
+    """The store in ``folder``.
+
+    It holds ``cotlab.duckdb`` and ``log.sqlite`` (see ``cotlab.store.responses``).
 
     Raises
     ------
@@ -58,15 +64,17 @@ class Store:
 
     @property
     def path(self) -> Path:
+        """Return the path of the DuckDB file."""
         return self.folder / "cotlab.duckdb"
 
     @property
     def log_path(self) -> Path:
+        """Return the path of the SQLite file."""
         return self.folder / "log.sqlite"
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A read-only connection for the time of the block."""
+        """Open a read-only connection for the block."""
         with _LOCKS[str(self.path)]:
             if self.path.exists():
                 with self._opened(read_only=True) as connection:
@@ -75,13 +83,13 @@ class Store:
                         yield connection
                         return
             with self.writing():
-                pass  # makes the file, or brings an older one to the current schema
+                pass  # makes the file, or migrates an older one
             with self._opened(read_only=True) as connection:
                 yield connection
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection in one transaction: committed at the end of the block, rolled back if it raises."""
+        """Open a connection in one transaction for the block, rolled back if it raises."""
         with _LOCKS[str(self.path)]:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -100,9 +108,8 @@ class Store:
                     try:
                         yield connection
                     except BaseException:
-                        with suppress(
-                            duckdb.Error
-                        ):  # an error in the database may have ended the transaction already
+                        # An error in the database may have ended the transaction already.
+                        with suppress(duckdb.Error):
                             connection.rollback()
                         raise
                     _commit(connection)
@@ -112,12 +119,12 @@ class Store:
                     ) from error
 
     def _make(self) -> None:
-        """Make the file elsewhere and move it here whole: a process killed meanwhile leaves none that cannot be opened."""
+        """Make the file under another name and move it, so that a killed process leaves no part."""
         new = self.folder / f".{self.path.name}.{os.getpid()}-{threading.get_ident()}"
         try:
             with closing(Attached(new, read_only=False)) as file:
                 migrate(file.connection)
-                file.connection.execute("CHECKPOINT cotlab")  # all of it is in this one file
+                file.connection.execute("CHECKPOINT cotlab")  # moves all of it into this file
             with suppress(FileExistsError):
                 os.link(new, self.path)
         except (duckdb.Error, OSError) as error:
@@ -129,7 +136,11 @@ class Store:
 
     @contextmanager
     def _opened(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection to the file; in a block that has it open in the same way already, another one to the same opening."""
+        """Open a connection to the file.
+
+        In a block that has it open in the same mode already, another connection to the same
+        opening.
+        """
         outer = _OPEN.get(str(self.path))
         if outer is not None:
             if outer.read_only != read_only:
@@ -159,6 +170,7 @@ class Store:
                         f"{self.path}: cannot be opened: {self._version_message(error)}"
                     ) from error
                 if waited > self.patience_s:
+                    # Conflicting lock is held in /usr/bin/python3 (PID 42) by user me. See …
                     holder = re.search(r"held in (.+?)(?:\.? See|$)", str(error), re.DOTALL)
                     raise StoreBusy(
                         waited, holder.group(1).strip() if holder else "another process"
@@ -185,9 +197,31 @@ class Store:
 def _commit(connection: duckdb.DuckDBPyConnection) -> None:
     try:
         connection.commit()
-    except duckdb.Error as error:  # a full disk is told as an error of the transaction
+    except duckdb.Error as error:  # a full disk is reported as an error of the transaction
         raise duckdb.IOException(str(error)) from error
 
 
 def _first_line(error: duckdb.Error) -> str:
     return str(error).splitlines()[0][:300]
+
+
+def back_up(store: Store) -> Path:
+    """Copy database and response log into a new folder under ``backups`` and return it.
+
+    Writers wait meanwhile.
+    """
+    folder = store.folder / "backups" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with store.writing():
+            pass  # the file is current and checkpointed once a writer has closed it
+        with store.reading():
+            shutil.copy2(store.path, folder / store.path.name)
+        with (
+            closing(sqlite3.connect(store.log_path)) as source,
+            closing(sqlite3.connect(folder / store.log_path.name)) as copy,
+        ):
+            source.backup(copy)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"{folder}: the backup could not be written: {error}") from error
+    return folder

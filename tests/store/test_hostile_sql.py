@@ -87,11 +87,12 @@ def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
 
 
 CHOSEN = {
-    "responses.py": {"name", "marks", "', '.join(COUNTED)", "len(_STEPS)"},
+    "log.py": {"name", "len(_STEPS)"},
+    "responses.py": {"name", "marks", "', '.join(COUNTED)"},
     "write.py": {"table", "item"},
     "labels.py": {"', '.join(COLUMNS)", "'labels' if history else 'current_labels'"},
-    "pending.py": {"_HELD"},
-    "decisions.py": {"', '.join('?' * 14)", "newest", "fields"},
+    "pending.py": {"_QUEUE_STATE"},
+    "decisions.py": {"', '.join('?' * 14)", "newest_only"},
     "attach.py": {"_literal(path)", "mode"},
 }
 """What may be joined into SQL, by file: names that the code chooses from a list of its own,

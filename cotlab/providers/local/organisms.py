@@ -1,4 +1,4 @@
-"""Which organisms ship with the project, read from the cards beside their weights; loads no model."""
+"""Names of the organisms that ship with cotlab, from the cards beside their weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ORGANISMS = data_path("organisms")
 
 
 def organism_names() -> dict[str, tuple[Path, str]]:
-    """Every shipped organism: its name, its folder, and the control prefix that selects it there."""
+    """Return the shipped organisms: name → (folder, control prefix). Loads no model."""
     organisms: dict[str, tuple[Path, str]] = {}
     for card in sorted(ORGANISMS.glob("*/organism.json")):
         modes = json.loads(card.read_text())["recipe"]["modes"]
