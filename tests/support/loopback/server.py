@@ -16,7 +16,7 @@ What else a script may hold:
 
     latency_s, jitter_s   for every call; the jitter is drawn from 0 to this answers
     {part of what is asked: reply}, the first that fits writer                {"text", "prefix",
-    "answer"}: a model that writes one text (``asks.written``) usage                 "random", or as
+    "answer"}: a model that writes one text (``chat.written``) usage                 "random", or as
     in a turn; without it words are counted prices                {"in", "out", "cached" (else as
     in)}: dollars a million tokens, as strings bill_errors           500, 529 and reset calls are
     billed too storm                 {"seed", "share", "kinds", "slow_s", "retry_after_s"}: some
