@@ -21,7 +21,7 @@ from cotlab.reliability.weights import (
     weighted_means,
 )
 from cotlab.review.labelling.targets import labelled
-from cotlab.review.release.features import counted, defined_parts, uncalibrated_reasons
+from cotlab.review.release.features import count_defined_parts, defined_parts, uncalibrated_reasons
 from cotlab.stats.weights import WEIGHTS
 from cotlab.store.calibrators import (
     calibrator,
@@ -86,7 +86,7 @@ def version_of(store: Store, version: int | None = None) -> dict[str, Any] | Non
         table = _fitted_on(store, row)
         if table is not None:
             sets = defined_parts(table, row["weights"], row["params"].get(COMBINED))
-            row["report"] = {**row["report"], "defined_parts": counted(sets)}
+            row["report"] = {**row["report"], "defined_parts": count_defined_parts(sets)}
     return row
 
 

@@ -147,7 +147,7 @@ UNKNOWN = (
 )
 """Reason of a missing r_cal: the components of the labelled items are unknown."""
 _MAX_SETS = 3
-"""Sets of components that a reason names; further ones are counted."""
+"""Sets of components that a reason names; further ones are count_defined_parts."""
 
 
 def defined_parts(
@@ -192,7 +192,7 @@ def defined_parts(
     ]
 
 
-def counted(sets: Sequence[tuple[str, ...]]) -> list[dict[str, Any]]:
+def count_defined_parts(sets: Sequence[tuple[str, ...]]) -> list[dict[str, Any]]:
     """Count labelled items by set of components, most frequent first: ``parts`` and ``n``."""
     return [{"parts": list(parts), "n": n} for parts, n in Counter(sets).most_common()]
 
