@@ -60,10 +60,10 @@ def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -
     Returns
     -------
     DataFrame, index of ``features``
-        ``r_raw`` (recomputed where the calibrator has weights) and ``r_cal`` in [0, 1], NaN
-        where there is none; ``why``: the reason where r_cal is missing, what a reader must know
-        where not, or ""; ``outside`` (bool): r_raw lies beyond the range of the labels;
-        ``calibrator``: the version (None without one).
+        ``r_raw`` (recomputed where the calibrator has weights) and ``r_cal`` in [0, 1], NaN where
+        there is none; ``why``: the reason where r_cal is missing, what a reader must know where
+        not, or ""; ``outside`` (bool): r_raw lies beyond the range of the labels; ``calibrator``:
+        the version (None without one).
 
     Raises
     ------
@@ -77,8 +77,7 @@ def version_of(store: Store, version: int | None = None) -> dict[str, Any] | Non
     """Return the version in use (None without one), or ``version``.
 
     Where its report was stored without ``defined_parts``, they are computed from the labels that it
-    was
-    fitted on, if the digest shows that these are unchanged. UnknownName if there is no such
+    was fitted on, if the digest shows that these are unchanged. UnknownName if there is no such
     version.
     """
     row = current_calibrator(store) if version is None else calibrator(store, version)

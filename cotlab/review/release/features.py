@@ -147,7 +147,7 @@ UNKNOWN = (
 )
 """Reason of a missing r_cal: the components of the labelled items are unknown."""
 _MAX_SETS = 3
-"""Sets of components that a reason names; further ones are count_defined_parts."""
+"""Sets of components that a reason names; further ones are counted."""
 
 
 def defined_parts(
@@ -158,8 +158,7 @@ def defined_parts(
     """Return for each row the components with a value among those of its r_cal.
 
     The mean of two components is another score than the mean of five: a map fitted on one says
-    nothing
-    of the other.
+    nothing of the other.
 
     Parameters
     ----------
@@ -201,8 +200,7 @@ def uncalibrated_reasons(features: pd.DataFrame, row: Mapping[str, Any]) -> list
     """Return why a calibrator does not apply to each row; "" where it does.
 
     It applies where labelled items have the same defined components. ``row`` is the calibrator's;
-    where
-    its report does not have ``defined_parts``, it applies to no row.
+    where its report does not have ``defined_parts``, it applies to no row.
     """
     labelled = (row["report"] or {}).get("defined_parts")
     if labelled is None:
