@@ -17,7 +17,6 @@ from cotlab.core.types import Item, Score, Status, Step, Suite
 from cotlab.run.config import RunConfig, read_config
 from cotlab.run.plan import make_plan, open_provider, params_of
 from cotlab.run.roles import models_of
-from cotlab.run.runner import run_anywhere
 from cotlab.run.secrets import load_secrets
 from cotlab.run.transport.budget import FREE, price_of, read_prices
 from cotlab.run.transport.dispatcher import Dispatcher, drive, run_anywhere

@@ -130,8 +130,7 @@ class Anthropic:
         """Return the id of a batch submitted since then; None where none matches.
 
         A batch matches that has as many requests and whose results have these keys, or that is the
-        only
-        one without results yet.
+        only one without results yet.
         """
         earliest, pending = datetime.fromisoformat(since) - CLOCK_SKEW, list[str]()
         for batch in wire.require_list(

@@ -41,18 +41,16 @@ def check_continuation(request: Complete, sample: int) -> Check:
     """Find out how a server treats the prefix of ``request``, by two small requests, four at most.
 
     The model's own greedy reply is cut in two and its beginning given back as a prefix. A server
-    that continues returns the rest, whatever the model knows: no prompt of ours and no right
-    answer is involved. A server that starts a new turn returns the beginning again, or something
-    else. One that echoes returns the prefix and more, which is longer than the reply's limit
-    allows.
+    that continues returns the rest, whatever the model knows: no prompt of ours and no right answer
+    is involved. A server that starts a new turn returns the beginning again, or something else. One
+    that echoes returns the prefix and more, which is longer than the reply's limit allows.
 
     Parameters
     ----------
     request : Complete
         The first request with a prefix; its messages are sent.
     sample : int
-        Distinguishes the requests of each check, so that no reply of an earlier server is
-        reused.
+        Distinguishes the requests of each check, so that no reply of an earlier server is reused.
 
     Returns
     -------
@@ -165,8 +163,7 @@ def _cuts(unprefixed: Response) -> list[tuple[str, str]]:
     """Return (prefix, rest) pairs of the model's reply, cut before white space.
 
     White space opens a token in nearly every vocabulary, so that the tokens of a prefix are those
-    that
-    the model wrote. Short, refused, reasoned or marked-up replies give none.
+    that the model wrote. Short, refused, reasoned or marked-up replies give none.
     """
     if (
         unprefixed.refused

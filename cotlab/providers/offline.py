@@ -26,8 +26,7 @@ class Scripted:
 
     The model's name is the file. Each line is ``{"contains": TEXT, "text": REPLY}``, or has
     ``"refused": true`` or ``"error": MESSAGE`` instead of the reply. The first line whose TEXT
-    occurs
-    in the request answers it.
+    occurs in the request answers it.
     """
 
     answers = frozenset({Complete.kind})

@@ -3,8 +3,8 @@
 Algebra is solved by sympy and math-verify, units by pint. Premise and hypothesis are statements
 with "=" between semicolons or newlines ("2*x + 3 = 7; 5 km = 5000 m"). The reply is 1 where every
 statement of the hypothesis holds by itself or follows, 0 where one is false or contradicts the
-premise; where that cannot be decided the request is Unsupported, so that its score is undefined
-and never 0.
+premise; where that cannot be decided the request is Unsupported, so that its score is undefined and
+never 0.
 """
 
 from __future__ import annotations

@@ -242,8 +242,7 @@ def error_from_status(
     """Return the error for an HTTP status.
 
     Errors of the key, the account, the model or the path, which no request of the run can avoid,
-    are
-    Unauthorised or NotFound.
+    are Unauthorised or NotFound.
     """
     message = short_message(message)
     if status == 401 or status == 403:

@@ -94,8 +94,7 @@ def policies(store: Store) -> pd.DataFrame:
     -------
     DataFrame
             ``version, thresholds, capacity, params, made_at, made_by, reason``; thresholds and
-        params are
-        JSON.
+        params are JSON.
     """
     with store.reading() as connection:
         table = connection.execute("SELECT * FROM policies ORDER BY version DESC").df()

@@ -260,8 +260,7 @@ class Leases:
 
         What the rater holds already comes first, in the order in which it was claimed, so that the
         displayed item stays. Of the rest nobody holds more than an equal share: where others work
-        on
-        the queue too, or wait for an item, the last ones are released.
+        on the queue too, or wait for an item, the last ones are released.
 
         Parameters
         ----------

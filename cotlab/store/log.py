@@ -180,8 +180,7 @@ def this_machine() -> str:
     """Return where the process ids of this process count, as ``HOST/BOOT/NAMESPACE``.
 
     Where Linux does not show the boot or the namespace, the text is unique to this process, so that
-    no
-    process id is mistaken for one of another. Other systems have no PID namespaces: the host is
+    no process id is mistaken for one of another. Other systems have no PID namespaces: the host is
     enough.
     """
     host = platform.node()

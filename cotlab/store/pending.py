@@ -135,14 +135,11 @@ def withdraw_outdated(
     """Withdraw the labels of items whose reply came later than the label.
 
     A label is of the reply that its rater read. A refusal that was requested again, or a request
-    that
-    failed and was answered on a resume, puts another reply in its place, and scores of it. The time
-    is
-    that of the reply: scores that are computed again from the same reply leave every label as it
-    is,
-    and so does a refusal that is followed by a refusal. Labels stay in the history: each gets a row
-    that withdraws it, as an undo does, with the note ``OUTDATED``. The item is due again wherever a
-    queue had its label.
+    that failed and was answered on a resume, puts another reply in its place, and scores of it. The
+    time is that of the reply: scores that are computed again from the same reply leave every label
+    as it is, and so does a refusal that is followed by a refusal. Labels stay in the history: each
+    gets a row that withdraws it, as an undo does, with the note ``OUTDATED``. The item is due again
+    wherever a queue had its label.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,13 @@ from tests.support.store_worker import reply, request
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "log.sqlite"
+
+
+@pytest.fixture
+def log(path: Path) -> Iterator[ResponseLog]:
+    log = ResponseLog(path)
+    yield log
+    log.close()
 
 
 def test_an_older_log_is_migrated_with_its_sums(path: Path) -> None:

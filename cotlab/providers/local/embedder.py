@@ -106,8 +106,7 @@ class Embedder:
     """Answers ``Embed``. Not thread-safe: one batch at a time, in one thread of torch.
 
     ``ref.revision`` is the digest of weights, tokenizer and dtype. Vectors have unit length, exact
-    in
-    float32.
+    in float32.
     """
 
     answers = frozenset({Embed.kind})

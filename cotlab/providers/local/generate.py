@@ -132,8 +132,7 @@ def score_tokens(
     """Return a row's sum as `score_answers`, and its answer's tokens with alternatives.
 
     One row at a time: an answer may be a whole chain, and each of its tokens needs the logits of
-    the
-    whole vocabulary.
+    the whole vocabulary.
     """
     ids = torch.tensor([row.ids], device=loaded.device)
     logits = loaded.model(input_ids=ids, logits_to_keep=row.n + 1).logits[0, :-1].float()

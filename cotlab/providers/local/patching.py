@@ -235,8 +235,7 @@ def pack_rows(
     """Yield the indices of rows that run together, each pack within ``budget`` tokens.
 
     Rows that patch through the same layers share a pack, as do those of similar cost or with as
-    much
-    text before the patch. Within a pack, rows are sorted by their first layer.
+    much text before the patch. Within a pack, rows are sorted by their first layer.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for k, row in enumerate(rows):

@@ -140,8 +140,7 @@ def locate(loaded: Loaded, request: Locate, layers: int) -> Located:
     ------
     Unsupported
             If the tokenizer gives no offsets, the template changes a message, or a token crosses
-        the end
-        of a span. Positions are never guessed.
+        the end of a span. Positions are never guessed.
     """
     text = render(loaded, request)
     encode(loaded, text)  # raises for unknown words and for a text that is too long

@@ -17,10 +17,8 @@ class View:
     """The positions of each row that a block computes.
 
     They attend to each other, to given ones, and to the clean run. A row with fewer positions than
-    the
-    longest is padded at its front: padding repeats the row's first computed position, and no
-    position
-    attends to it.
+    the longest is padded at its front: padding repeats the row's first computed position, and no
+    position attends to it.
     """
 
     before: int

@@ -56,9 +56,8 @@ def apply_actions(store: Store, queue: str, rater: str, actions: Iterable[Action
 
     A label is written if its id is the one that the item's next label by this rater has
     (``QueueItem.label_id``, ``Given.correction_id``): so a repeated one is recognised, and one of
-    an
-    item that was labelled elsewhere meanwhile is refused. No label is lost silently: it is stored
-    after its lease ran out, and where the item has all labels that it needs.
+    an item that was labelled elsewhere meanwhile is refused. No label is lost silently: it is
+    stored after its lease ran out, and where the item has all labels that it needs.
 
     Raises
     ------

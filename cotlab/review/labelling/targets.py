@@ -162,8 +162,7 @@ def hidden_from(store: Store, rater: str, *, rates: bool) -> frozenset[tuple[str
     it there or the queue has all the labels that it needs. An adjudication hides nothing: whoever
     settles what raters labelled may read it, and their label is left out of all agreement; an item
     that another queue needs of them stays hidden nevertheless. Figures over many items (alpha,
-    kappa,
-    counts of verdicts) reveal no item's label and hide nothing either.
+    kappa, counts of verdicts) reveal no item's label and hide nothing either.
 
     Parameters
     ----------
@@ -172,8 +171,7 @@ def hidden_from(store: Store, rater: str, *, rates: bool) -> frozenset[tuple[str
         The name of their labels.
     rates : bool
             Whether they are a rater in any case. Otherwise (an admin who manages the queues) they
-        count as
-        one only in queues that hold a label of theirs.
+        count as one only in queues that hold a label of theirs.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from cotlab.reliability.calibrator import (
 from cotlab.reliability.combine import Combination
 from cotlab.reliability.composite import Floats
 from cotlab.review.labelling.targets import labelled
-from cotlab.review.release.features import counted, defined_parts, uncalibrated_reasons
+from cotlab.review.release.features import count_defined_parts, defined_parts, uncalibrated_reasons
 from cotlab.stats.composite import COMPONENTS, WEIGHTS, weighted_means
 from cotlab.store.calibrators import (
     calibrator,
@@ -56,10 +56,10 @@ def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -
     Returns
     -------
     DataFrame, index of ``features``
-        ``r_raw`` (recomputed where the calibrator has weights) and ``r_cal`` in [0, 1], NaN
-        where there is none; ``why``: the reason where r_cal is missing, what a reader must know
-        where not, or ""; ``outside`` (bool): r_raw lies beyond the range of the labels;
-        ``calibrator``: the version (None without one).
+        ``r_raw`` (recomputed where the calibrator has weights) and ``r_cal`` in [0, 1], NaN where
+        there is none; ``why``: the reason where r_cal is missing, what a reader must know where
+        not, or ""; ``outside`` (bool): r_raw lies beyond the range of the labels; ``calibrator``:
+        the version (None without one).
 
     Raises
     ------
@@ -73,8 +73,7 @@ def version_of(store: Store, version: int | None = None) -> dict[str, Any] | Non
     """Return the version in use (None without one), or ``version``.
 
     Where its report was stored without ``defined_parts``, they are computed from the labels that it
-    was
-    fitted on, if the digest shows that these are unchanged. UnknownName if there is no such
+    was fitted on, if the digest shows that these are unchanged. UnknownName if there is no such
     version.
     """
     row = current_calibrator(store) if version is None else calibrator(store, version)
@@ -82,7 +81,7 @@ def version_of(store: Store, version: int | None = None) -> dict[str, Any] | Non
         table = _fitted_on(store, row)
         if table is not None:
             sets = defined_parts(table, row["weights"], row["params"].get(COMBINED))
-            row["report"] = {**row["report"], "defined_parts": counted(sets)}
+            row["report"] = {**row["report"], "defined_parts": count_defined_parts(sets)}
     return row
 
 

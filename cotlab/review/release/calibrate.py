@@ -25,7 +25,7 @@ from cotlab.reliability.combine import combine
 from cotlab.reliability.composite import OBJECTIVES, Floats, Tuned, tune_weights
 from cotlab.review.labelling.targets import labelled
 from cotlab.review.release.apply import example_means, labels_digest, text_column, usable_labels
-from cotlab.review.release.features import counted, defined_parts
+from cotlab.review.release.features import count_defined_parts, defined_parts
 from cotlab.review.release.fit_report import choice_report, domain_maps, tuned_report
 from cotlab.stats.composite import COMPONENTS, weighted_means
 from cotlab.store.calibrators import (
@@ -205,7 +205,7 @@ def fit_labels(
         "runs": sorted(set(usable["run"])),
         "seed": seed,
         **_kinds(usable),
-        "defined_parts": counted(defined_parts(usable, weights)),
+        "defined_parts": count_defined_parts(defined_parts(usable, weights)),
         "left_out": left_out,
         "domains": by_domain,
         "weights": None if tuned is None else tuned_report(tuned),
@@ -255,7 +255,9 @@ def fit_combined(
         "weights": None,
         "combination": dict(combined.combination.params),
         **_kinds(usable),
-        "defined_parts": counted(defined_parts(usable, combination=combined.combination.params)),
+        "defined_parts": count_defined_parts(
+            defined_parts(usable, combination=combined.combination.params)
+        ),
     }
     digest_ = labels_digest(usable, scores)
     params = {"all": best.params, "domains": {}, COMBINED: dict(combined.combination.params)}

@@ -158,8 +158,7 @@ def defined_parts(
     """Return for each row the components with a value among those of its r_cal.
 
     The mean of two components is another score than the mean of five: a map fitted on one says
-    nothing
-    of the other.
+    nothing of the other.
 
     Parameters
     ----------
@@ -192,7 +191,7 @@ def defined_parts(
     ]
 
 
-def counted(sets: Sequence[tuple[str, ...]]) -> list[dict[str, Any]]:
+def count_defined_parts(sets: Sequence[tuple[str, ...]]) -> list[dict[str, Any]]:
     """Count labelled items by set of components, most frequent first: ``parts`` and ``n``."""
     return [{"parts": list(parts), "n": n} for parts, n in Counter(sets).most_common()]
 
@@ -201,8 +200,7 @@ def uncalibrated_reasons(features: pd.DataFrame, row: Mapping[str, Any]) -> list
     """Return why a calibrator does not apply to each row; "" where it does.
 
     It applies where labelled items have the same defined components. ``row`` is the calibrator's;
-    where
-    its report does not have ``defined_parts``, it applies to no row.
+    where its report does not have ``defined_parts``, it applies to no row.
     """
     labelled = (row["report"] or {}).get("defined_parts")
     if labelled is None:

@@ -61,8 +61,7 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
 
     Intervals are over questions. An item that the calibrator was fitted on does not count, however
     often it was labelled again since. Labels that were requested near a threshold are of harder
-    items
-    than most: a random sample, as a re-audit queues, is not.
+    items than most: a random sample, as a re-audit queues, is not.
 
     Raises
     ------

@@ -62,10 +62,8 @@ def rollout(store: Store, counts: dict[str, int] | None = None) -> Rollout:
     """Return the phases that the store's contents amount to.
 
     The first three need one run with defined scores of the phase's components; the fourth a
-    calibrator
-    in use, a policy, and decisions by both; the fifth labels and a drift check that are newer than
-    the
-    calibrator.
+    calibrator in use, a policy, and decisions by both; the fifth labels and a drift check that are
+    newer than the calibrator.
 
     Parameters
     ----------

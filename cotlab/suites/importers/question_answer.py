@@ -43,11 +43,9 @@ def import_gsm8k(path: str | Path, *, good_lines: bool = False) -> Suite:
     """Import GSM8K's own JSONL: ``{"question", "answer"}``.
 
     The answer holds the worked solution and ``#### 1,080`` in one text. Each line of the solution
-    is a
-    step, without its ``<<a=b>>`` notes; the item's answer is what follows ``####`` without commas,
-    its
-    unit, sign and decimals as they stand. Ids are the file's stem and the position, ``test-0000``
-    first.
+    is a step, without its ``<<a=b>>`` notes; the item's answer is what follows ``####`` without
+    commas, its unit, sign and decimals as they stand. Ids are the file's stem and the position,
+    ``test-0000`` first.
 
     Raises
     ------

@@ -2,8 +2,8 @@
 
 There are three kinds of JSON file, told apart by their content: a comparison (prompts and the
 responses of the base and a fine-tuned model), an interpretability file (one detector's score of
-each prompt for one model), and an analysis (word counts and a judge's scores of one comparison).
-A row has the same position in all of them.
+each prompt for one model), and an analysis (word counts and a judge's scores of one comparison). A
+row has the same position in all of them.
 """
 
 from __future__ import annotations
@@ -92,8 +92,7 @@ def read_study(paths: Sequence[str | Path]) -> Study:
     ------
     SuiteError
             If a file is of no known kind, has other prompts than the others, or belongs to a model
-        whose
-        comparison is missing; the message says what is missing.
+        whose comparison is missing; the message says what is missing.
     """
     files: list[tuple[str, Row]] = [(printable(str(path)), read_json(path)) for path in paths]
     states: dict[int, State] = {}

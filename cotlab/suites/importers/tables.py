@@ -147,8 +147,7 @@ def read_counts(table: Table) -> tuple[Cell, ...]:
     ------
     SuiteError
             If a count is no whole number from 0, a row does not add up to its total or occurs
-        twice, or no
-        response is counted.
+        twice, or no response is counted.
     """
     cells: list[Cell] = []
     seen: set[tuple[str, str]] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from asks import Ask, Used, refusal_of, text_of
+from chat import ChatRequest, Used, refusal_of, text_of
 
 BLOCKS = False
 MODELS = ("claude-haiku-4-5", "claude-opus-4-7")
@@ -31,16 +31,16 @@ _TYPES = {
 }
 
 
-def read(path: str, asked: dict[str, Any]) -> Ask:
+def read(path: str, asked: dict[str, Any]) -> ChatRequest:
     messages = asked.get("messages") or []
     texts = [text_of(m.get("content")) for m in messages]
     if asked.get("system"):
         texts.insert(0, text_of(asked["system"]))
     prefill = bool(messages) and messages[-1].get("role") == "assistant"
-    return Ask(asked.get("model", ""), texts, prefill, asked.get("max_tokens"))
+    return ChatRequest(asked.get("model", ""), texts, prefill, asked.get("max_tokens"))
 
 
-def reject(asked: dict[str, Any], ask: Ask) -> dict[str, Any] | None:
+def reject(asked: dict[str, Any], ask: ChatRequest) -> dict[str, Any] | None:
     why = None
     if not isinstance(asked.get("max_tokens"), int):
         why = "max_tokens: Field required"
@@ -71,7 +71,7 @@ def error(status: int, turn: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def reply(ask: Ask, turn: dict[str, Any], text: str | None, used: Used) -> dict[str, Any]:
+def reply(ask: ChatRequest, turn: dict[str, Any], text: str | None, used: Used) -> dict[str, Any]:
     blocks: list[dict[str, Any]] = []
     if "reasoning" in turn:
         blocks.append({"type": "thinking", "thinking": turn["reasoning"], "signature": "c2lnbmVk"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asks import Ask, Used, text_of
+from chat import ChatRequest, Used, text_of
 
 BLOCKS = True
 """A refused prompt gets no candidate, so no tokens of a reply are counted."""
@@ -21,7 +21,7 @@ _STATUS = {
 }
 
 
-def read(path: str, asked: dict[str, Any]) -> Ask:
+def read(path: str, asked: dict[str, Any]) -> ChatRequest:
     """The model's name is in the path, as in ``/v1beta/models/NAME:generateContent``."""
     contents = asked.get("contents") or []
     texts = [text_of(c.get("parts")) for c in contents]
@@ -29,10 +29,10 @@ def read(path: str, asked: dict[str, Any]) -> Ask:
         texts.insert(0, text_of(system.get("parts")))
     prefill = bool(contents) and contents[-1].get("role") == "model"
     most = (asked.get("generationConfig") or {}).get("maxOutputTokens")
-    return Ask(path.rpartition("/")[2].partition(":")[0], texts, prefill, most)
+    return ChatRequest(path.rpartition("/")[2].partition(":")[0], texts, prefill, most)
 
 
-def reject(asked: dict[str, Any], ask: Ask) -> dict[str, Any] | None:
+def reject(asked: dict[str, Any], ask: ChatRequest) -> dict[str, Any] | None:
     return None if asked.get("contents") else invalid("contents is not specified")
 
 
@@ -56,7 +56,7 @@ def error(status: int, turn: dict[str, Any]) -> dict[str, Any]:
     return {"error": told}
 
 
-def reply(ask: Ask, turn: dict[str, Any], text: str | None, used: Used) -> dict[str, Any]:
+def reply(ask: ChatRequest, turn: dict[str, Any], text: str | None, used: Used) -> dict[str, Any]:
     told: dict[str, Any] = {"modelVersion": ask.model, "responseId": "r"}
     if turn.get("refusal") and turn.get("finish") != "safety":
         told["promptFeedback"] = {"blockReason": "PROHIBITED_CONTENT"}

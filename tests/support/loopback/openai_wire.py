@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from asks import Ask, Used, in_openai_form, refusal_of, text_of
+from chat import ChatRequest, Used, in_openai_form, refusal_of, text_of
 
 BLOCKS = False
 MODELS = ("gpt-4o-mini", "gpt-5-mini", "o4-mini")
@@ -19,14 +19,16 @@ _TYPES = {
 }
 
 
-def read(path: str, asked: dict[str, Any]) -> Ask:
+def read(path: str, asked: dict[str, Any]) -> ChatRequest:
     messages = asked.get("messages") or []
     most = asked.get("max_completion_tokens") or asked.get("max_tokens")
     prefill = bool(messages) and messages[-1].get("role") == "assistant"
-    return Ask(asked.get("model", ""), [text_of(m.get("content")) for m in messages], prefill, most)
+    return ChatRequest(
+        asked.get("model", ""), [text_of(m.get("content")) for m in messages], prefill, most
+    )
 
 
-def reject(asked: dict[str, Any], ask: Ask) -> dict[str, Any] | None:
+def reject(asked: dict[str, Any], ask: ChatRequest) -> dict[str, Any] | None:
     """The error of a model that reasons for what it does not take."""
     if not _REASONING.match(ask.model):
         return None
@@ -70,7 +72,7 @@ def error(status: int, turn: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def reply(ask: Ask, turn: dict[str, Any], text: str | None, used: Used) -> dict[str, Any]:
+def reply(ask: ChatRequest, turn: dict[str, Any], text: str | None, used: Used) -> dict[str, Any]:
     message = {
         "role": "assistant",
         "content": text,

@@ -1,31 +1,41 @@
-"""A server that speaks the wire protocols of OpenAI, Anthropic and Google and misbehaves on
-request; prints its port.
+"""A server with the wire protocols of OpenAI, Anthropic and Google that misbehaves on request.
 
-POST /script sets what happens from then on and forgets all that was before. Each call of a model
-takes the next of ``turns`` and ``then`` once they are used up. What a turn may hold:
+It prints its port. POST /script sets what happens from then on and forgets what was before. Each
+call of a model takes the next of ``turns``, and ``then`` once they are used up. A turn may hold:
 
-    text, reasoning, refusal (words or true), finish, logprobs ([[token, logprob, [[token, logprob],
-    ...]], ...]) usage            {"in", "out", "cached", "reasoning"}, each vendor gets its own
-    fields; or OpenAI's own form, or null reported         {"in", "out", ...}: what the reply says
-    it used, where that is not what is billed status           with error (merged into the vendor's
-    form), headers, retry_delay ("2s", Google's RetryInfo) body, type       sent as they are, with
-    ``status``, which is 200 if not given latency_s        before the reply cut              half of
-    the reply is sent and the connection closed; reset: nothing is sent; malformed: JSON cut short
+    text, reasoning     texts of the reply
+    refusal             a text, or true
+    finish              reason of the end
+    logprobs            [[token, logprob, [[token, logprob], ...]], ...]
+    usage               {"in", "out", "cached", "reasoning"}, sent in each vendor's fields; or
+                        OpenAI's own form, or null
+    reported            {"in", "out", ...}: usage in the reply where it is not what is billed
+    status              with error (merged into the vendor's form), headers, and retry_delay ("2s",
+                        Google's RetryInfo)
+    body, type          sent as they are, with ``status``, 200 by default
+    latency_s           seconds before the reply
+    cut                 half: half of the reply is sent and the connection closed; reset: nothing is
+                        sent; malformed: JSON cut short
 
-What else a script may hold:
+A script may also hold:
 
-    latency_s, jitter_s   for every call; the jitter is drawn from 0 to this answers
-    {part of what is asked: reply}, the first that fits writer                {"text", "prefix",
-    "answer"}: a model that writes one text (``asks.written``) usage                 "random", or as
-    in a turn; without it words are counted prices                {"in", "out", "cached" (else as
-    in)}: dollars a million tokens, as strings bill_errors           500, 529 and reset calls are
-    billed too storm                 {"seed", "share", "kinds", "slow_s", "retry_after_s"}: some
-    calls get no proper reply batch_s, batch_errors, batch_expire   seconds that a batch takes;
-    shares of its requests that fail and that expire models                names to list, or
-    {"status": ...} for a list that fails seed, remember        for all that is drawn; false: /seen
-    stays empty
+    latency_s, jitter_s          for every call; the jitter is drawn from 0 to this
+    answers                      {part of the request: reply}; the first that matches answers
+    writer                       {"text", "prefix", "answer"}: a model that writes one text
+                                 (``chat.written``)
+    usage                        "random", or as in a turn; by default words are counted
+    prices                       {"in", "out", "cached" (by default as in)}: dollars a million
+                                 tokens, as strings
+    bill_errors                  500, 529 and reset calls are billed too
+    storm                        {"seed", "share", "kinds", "slow_s", "retry_after_s"}: some calls
+                                 get no proper reply
+    batch_s                      seconds that a batch takes
+    batch_errors, batch_expire   shares of its requests that fail and that expire
+    models                       names to list, or {"status": ...} for a list that fails
+    seed                         of all that is drawn
+    remember                     false: /seen stays empty
 
-GET /seen, /count, /spend and /keys_count tell what was asked and what it cost; /cpu the seconds of
+GET /seen, /count, /spend and /keys_count return the calls and what they cost; /cpu the seconds of
 processor time so far.
 """
 

@@ -12,8 +12,8 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-import asks
-from asks import Ask, Used
+import chat
+from chat import ChatRequest, Used
 from http1 import Reply, Request
 
 SCRIPT = {
@@ -152,25 +152,25 @@ class State:
     def _answer(
         self,
         wire: ModuleType,
-        ask: Ask,
+        ask: ChatRequest,
         turn: dict[str, Any],
         draw: Random | None,
         half: bool = False,
     ) -> tuple[int, dict[str, Any]]:
         writer = self.script.get("writer")
         text = (
-            asks.written(ask, writer)
+            chat.written(ask, writer)
             if writer and "text" not in turn
-            else asks.text_for(ask, turn, self.answers)
+            else chat.text_for(ask, turn, self.answers)
         )
-        used = asks.used_for(turn.get("usage", self.script.get("usage")), ask, text, draw)
+        used = chat.used_for(turn.get("usage", self.script.get("usage")), ask, text, draw)
         if wire.BLOCKS and turn.get("refusal") and turn.get("finish") != "safety":
             used = used._replace(out=0, reasoning=None)
         status = turn.get("status", 200)
         if self._is_billed(status, turn):
             self._bill(used, half)
         if "reported" in turn:
-            used = asks.used_for(turn["reported"], ask, text, draw)
+            used = chat.used_for(turn["reported"], ask, text, draw)
         return status, (
             wire.error(status, turn) if "status" in turn else wire.reply(ask, turn, text, used)
         )

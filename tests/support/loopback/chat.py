@@ -12,7 +12,7 @@ SILENT = ("safety", "content_filter")
 """Values of ``finish`` that leave no text unless the turn gives one."""
 
 
-class Ask(NamedTuple):
+class ChatRequest(NamedTuple):
     model: str
     texts: list[str]
     """The system text, if any, and then each message."""
@@ -38,7 +38,7 @@ def text_of(content: Any) -> str:
     return "".join(part.get("text") or "" for part in content or () if isinstance(part, dict))
 
 
-def text_for(ask: Ask, turn: dict[str, Any], answers: dict[str, str]) -> str | None:
+def text_for(ask: ChatRequest, turn: dict[str, Any], answers: dict[str, str]) -> str | None:
     if "text" in turn:
         return turn["text"]
     if turn.get("refusal") or turn.get("finish") in SILENT:
@@ -54,7 +54,7 @@ def text_for(ask: Ask, turn: dict[str, Any], answers: dict[str, str]) -> str | N
     return question.splitlines()[-1] if question else ""
 
 
-def written(ask: Ask, writer: dict[str, str]) -> str:
+def written(ask: ChatRequest, writer: dict[str, str]) -> str:
     """What a model that always writes ``text`` says where a token is a word with the blanks before
     it.
 
@@ -78,7 +78,7 @@ def refusal_of(turn: dict[str, Any]) -> str:
     return turn["refusal"] if isinstance(turn["refusal"], str) else "I cannot help with that."
 
 
-def used_for(told: Any, ask: Ask, text: str | None, draw: Random | None) -> Used:
+def used_for(told: Any, ask: ChatRequest, text: str | None, draw: Random | None) -> Used:
     """The tokens as told by the script, drawn, or else counted in words."""
     if isinstance(told, dict):
         return _told(told)
@@ -113,7 +113,7 @@ def _count(told: Any) -> int | None:
     return told if type(told) is int and told >= 0 else None
 
 
-def _drawn(ask: Ask, draw: Random) -> Used:
+def _drawn(ask: ChatRequest, draw: Random) -> Used:
     """No more than a vendor could count: a token is at least one byte."""
     most_in = sum(len(said.encode("utf-8", "replace")) for said in ask.texts)
     most_out = MOST if ask.most is None else ask.most
