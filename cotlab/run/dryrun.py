@@ -12,7 +12,8 @@ from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Request
 from cotlab.core.types import Item, ModelRef, Plan, Suite
-from cotlab.metrics.ablation.scorer import DISTRIBUTION_METRICS, WHITE_BOX
+from cotlab.metrics.ablation.scorer import DISTRIBUTION_METRICS
+from cotlab.metrics.kit import WHITE_BOX
 from cotlab.providers.capabilities import family_of
 from cotlab.run.plan import params_of
 from cotlab.run.transport.budget import FREE, Price

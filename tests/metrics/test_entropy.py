@@ -17,18 +17,18 @@ from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.entropy import (
     CARDS,
     MAX_ENTROPY,
-    OPTIONS,
     entropy,
     token_entropy,
     token_starts,
     tokens_by_step,
     trend_of,
-    validate_entropy_options,
 )
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.providers.openai import OpenAI
 from cotlab.suites.wordproblems import make_suite
 from tests.support.loopback import Loopback, serving
+
+OPTIONS = entropy.options
 
 STEPS = ("Go left.", "Go right.", "Go up.", "Go down.")
 ITEM = Item("i1", "Where?", "down", tuple(Step(i, text) for i, text in enumerate(STEPS)))
@@ -166,21 +166,20 @@ def test_a_given_chain_is_scored_as_the_models_own_turn() -> None:
 
 
 def test_the_own_chain_is_asked_for_as_ablation_does_with_alternatives() -> None:
-    from cotlab.metrics.ablation.scorer import OPTIONS as ABLATION
     from cotlab.metrics.ablation.scorer import step_ablation
 
-    given = Params({"subject": ORGANISM}, options={**ABLATION, "chain": "own"})
+    given = Params({"subject": ORGANISM}, options={**step_ablation.options, "chain": "own"})
     (asked,) = next(step_ablation(ITEM, given, Peers((ITEM,))))
     _, request = begin(params(chain="own"))
     assert isinstance(asked, Complete) and request == replace(asked, top_logprobs=20)
 
 
 def test_options_are_checked_before_anything_is_asked() -> None:
-    validate_entropy_options(OPTIONS, CHAT)
+    entropy.validate_options(OPTIONS, CHAT)
     with pytest.raises(UnknownName):
-        validate_entropy_options({**OPTIONS, "chain": "mine"}, CHAT)
+        entropy.validate_options({**OPTIONS, "chain": "mine"}, CHAT)
     with pytest.raises(ConfigError, match="jump_nats"):
-        validate_entropy_options({**OPTIONS, "jump_nats": -1}, CHAT)
+        entropy.validate_options({**OPTIONS, "jump_nats": -1}, CHAT)
 
 
 # --- what is made of it

@@ -13,7 +13,7 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.tool_trace import CARDS, tool_trace, validate_tool_trace_options
+from cotlab.metrics.tool_trace import CARDS, tool_trace
 from cotlab.suites.jsonl import load_suite
 
 LOG = [
@@ -141,6 +141,6 @@ def test_a_suites_line_carries_the_log(tmp_path: Path) -> None:
 
 
 def test_an_unknown_chain() -> None:
-    validate_tool_trace_options({"chain": "own"}, ECHO)
+    tool_trace.validate_options({"chain": "own"}, ECHO)
     with pytest.raises(UnknownName):
-        validate_tool_trace_options({"chain": "mine"}, ECHO)
+        tool_trace.validate_options({"chain": "mine"}, ECHO)

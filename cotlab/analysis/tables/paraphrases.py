@@ -11,7 +11,7 @@ import pandas as pd
 from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Response
 from cotlab.core.types import Form, Item
-from cotlab.metrics.ablation.scorer import model_chain
+from cotlab.metrics.kit import model_chain
 from cotlab.stats.clusters import cosines, pooled
 from cotlab.text.answers.extract import final_answer
 from cotlab.text.prompts.chain import ask_rest

@@ -6,7 +6,6 @@ where undefined), status and reason, as ``cotlab.store`` reads them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from cotlab.core.program import over_run
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Estimate, Facet, MetricCard
 from cotlab.metrics.ablation import cards
+from cotlab.metrics.kit import facet_of, mean_by_item
 from cotlab.stats.intervals import FEWEST, Interval, wilson
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
 
@@ -35,27 +35,12 @@ POSITION_COLUMNS = [
 ]
 
 
-def facet_of(text: str, **more: str) -> Facet:
-    """The sorted pairs of a canonical facet text, with ``more`` added."""
-    return tuple(sorted({**json.loads(text), **more}.items()))
-
-
 def step_means(table: pd.DataFrame) -> pd.DataFrame:
     """A step's CCS is its mean over draws: metric, facet, item_id, step, value (NaN if no draw is defined), draws."""
     steps = table[table["step"].notna()]
     keys = ["metric", "facet", "item_id", "step"]
     values = steps.groupby(keys, sort=True)["value"]
     return pd.DataFrame({"value": values.mean(), "draws": values.count()}).reset_index()
-
-
-def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean over an item's defined values, the unit that intervals resample: metric, facet, item_id, value, n, undefined."""
-    keys = ["metric", "facet", "item_id"]
-    values = table.groupby(keys, sort=True)["value"]
-    n, size = values.count(), values.size()
-    return pd.DataFrame(
-        {"value": values.mean(), "n": n, "size": size, "undefined": size - n}
-    ).reset_index()
 
 
 def position_table(

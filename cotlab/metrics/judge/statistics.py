@@ -11,8 +11,8 @@ import pandas as pd
 
 from cotlab.core.program import over_run
 from cotlab.core.types import Estimate, Facet
-from cotlab.metrics.ablation.redundancy import mean_by_item
 from cotlab.metrics.judge import cards
+from cotlab.metrics.kit import mean_by_item
 from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.covariate import at_equal
 from cotlab.stats.intervals import Interval, no_interval, t_interval, wilson

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,17 +18,14 @@ from cotlab.core.requests import (
     Patched,
     PatchRow,
     Reply,
-    Request,
-    Response,
     Source,
     Span,
 )
 from cotlab.core.rng import derive
 from cotlab.core.types import Form, Item
-from cotlab.metrics.ablation.scorer import model_chain
-from cotlab.text.prompts.chain import CUE, ask_answer, ask_rest, chain_text
+from cotlab.metrics.kit import ANSWER_TOKENS, ask, ask_chain, reference_chain, reply_steps
+from cotlab.text.prompts.chain import CUE, ask_answer, chain_text
 
-ANSWER_TOKENS, CHAIN_TOKENS = 64, 512
 KEEPS = (0.8, 0.6, 0.4)
 SOURCES = ("filler", "interchange", "right", "mean", "literal")
 Positions = tuple[int, ...]
@@ -118,37 +115,20 @@ class PatchRequest(NamedTuple):
     keep: str = ""
 
 
-def ask(requests: Iterable[Request]) -> Generator[Round, Sequence[Reply], dict[str, Reply]]:
-    """One round; replies by key."""
-    unique = list({request.key: request for request in requests}.values())
-    replies = (yield unique) if unique else ()
-    return {request.key: reply for request, reply in zip(unique, replies, strict=True)}
-
-
 def item_chains(
     items: Sequence[Item], params: Params
 ) -> Generator[Round, Sequence[Reply], tuple[dict[str, tuple[str, ...]], dict[str, Reply]]]:
-    """Each item's chain: the suite's, or the model's own with the reply that it stands in."""
+    """Return each item's chain: the suite's, or the model's own with the reply that holds it.
+
+    The model's own is the likeliest one, whatever the temperature of the run.
+    """
     if params.options["chain"] != "own":
-        return {item.id: tuple(step.text for step in item.steps) for item in items}, {}
-    form = params.subject.form
-    stop = ("\nQ:",) if form == "continuation" else ()
-    requests = {}
-    for item in items:
-        prompt = ask_rest(item.question, (), form)
-        requests[item.id] = Complete(
-            params.subject,
-            prompt.messages,
-            prefix=prompt.prefix,
-            max_tokens=CHAIN_TOKENS,
-            stop=stop,
-        )
+        return {item.id: reference_chain(item).steps for item in items}, {}
+    greedy = replace(params, temperature=0.0)
+    requests = {item.id: replace(ask_chain(greedy, item.question), seed=None) for item in items}
     replies = yield from ask(requests.values())
     by_item = {name: replies[request.key] for name, request in requests.items()}
-    return {
-        n: model_chain(r) if isinstance(r, Response) and not r.refused else ()
-        for n, r in by_item.items()
-    }, by_item
+    return {name: reply_steps(reply) for name, reply in by_item.items()}, by_item
 
 
 def ends_of(span: str) -> tuple[int, int]:

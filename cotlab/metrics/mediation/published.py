@@ -13,7 +13,7 @@ from cotlab.core.errors import ConfigError, SuiteError
 from cotlab.core.keys import digest
 from cotlab.core.types import Item, Score
 from cotlab.metrics.mediation import cards
-from cotlab.metrics.mediation import indices as pool
+from cotlab.metrics.mediation import scores as indices
 from cotlab.stats.intervals import Interval
 from cotlab.stats.resample import bootstrap_ratio
 
@@ -172,12 +172,12 @@ def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
         item, span = Item(row.item, "", None, ()), span_of(row.layers)
         sample, here = seen[row.item, span], {**facet, "span": span}
         seen[row.item, span] += 1
-        shared = None if row.reason else pool.share(row.cot_drop, row.control_drop)
+        shared = None if row.reason else indices.share(row.cot_drop, row.control_drop)
         for card, value in (
             (cards.CMI, row.cmi),
             (cards.BYPASS, row.bypass),
             (cards.SHARE, shared),
-            (cards.MASS_LOST, pool.mass_lost(row.cot_drop)),
+            (cards.MASS_LOST, indices.mass_lost(row.cot_drop)),
             (cards.DROP_COT, row.cot_drop),
             (cards.DROP_CONTROL, row.control_drop),
         ):

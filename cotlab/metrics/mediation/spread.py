@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cotlab.core.rng import derive_seed
-from cotlab.metrics.mediation import indices as pool
+from cotlab.metrics.mediation import scores as indices
 from cotlab.metrics.mediation.interventions import KEEPS
 from cotlab.stats.intervals import Interval, no_interval
 
@@ -54,9 +54,9 @@ def _of_both(
 ESTIMATORS: Mapping[
     str, tuple[tuple[bool, bool], Callable[[float | None, float | None], float | None]]
 ] = {
-    "cmi": ((True, True), _of_both(pool.cmi)),
-    "share": ((True, True), _of_both(pool.share)),
-    "mass_lost": ((True, False), lambda cot, _: None if cot is None else pool.mass_lost(cot)),
+    "cmi": ((True, True), _of_both(indices.cmi)),
+    "share": ((True, True), _of_both(indices.share)),
+    "mass_lost": ((True, False), lambda cot, _: None if cot is None else indices.mass_lost(cot)),
     "drop_cot": ((True, False), lambda cot, _: cot),
     "drop_control": ((False, True), lambda _, control: control),
 }
@@ -148,7 +148,7 @@ def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[floa
         if (
             row["part"] == control
             and same
-            and (value := pool.cmi(fmean(same), row["value"])) is not None
+            and (value := indices.cmi(fmean(same), row["value"])) is not None
         ):
             values.append(value)
     return values
@@ -204,7 +204,7 @@ def spread_interval(
     point = estimate(*means)
     if point is None:
         return no_interval(
-            None, len(used), pool.no_signal(means[0] or 0.0, means[1] or 0.0), level=level
+            None, len(used), indices.no_signal(means[0] or 0.0, means[1] or 0.0), level=level
         )
     fixed = [sum(not drop.donor for drop in side) == 1 and len(side) == 1 for side in sides]
     n_resampled = sum(len(side) for side, still in zip(sides, fixed, strict=True) if not still)

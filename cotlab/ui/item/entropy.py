@@ -10,7 +10,7 @@ import streamlit as st
 from cotlab.analysis.tables.entropy import FLAGS, entropy_steps
 from cotlab.core.types import Item
 from cotlab.figures.style import format_number, shade
-from cotlab.metrics.ablation.scorer import model_steps
+from cotlab.metrics.kit import model_steps
 from cotlab.metrics.entropy import CARDS, MAX_ENTROPY
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts

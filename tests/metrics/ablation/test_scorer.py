@@ -12,17 +12,10 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, Message, Reply, Request, Response, Token
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.ablation.scorer import (
-    ANSWER_TOKENS,
-    CHAIN_TOKENS,
-    MODES,
-    OPTIONS,
-    Variant,
-    make_variant,
-    model_steps,
-    step_ablation,
-    validate_ablation_options,
-)
+from cotlab.metrics.ablation.scorer import MODES, Variant, make_variant, step_ablation
+from cotlab.metrics.kit import ANSWER_TOKENS, model_steps
+
+OPTIONS = step_ablation.options
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.")
 ITEM = Item("i1", "How many?", "9", tuple(Step(i, text) for i, text in enumerate(STEPS)))
@@ -133,16 +126,14 @@ def test_corrupt_asks_the_model_to_go_on() -> None:
     assert last.prefix.startswith(
         "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = "
     ) and last.prefix.endswith(".\n")
-    assert (first.max_tokens, first.stop, first.top_logprobs) == (CHAIN_TOKENS, ("\nQ:",), 0)
+    assert (first.max_tokens, first.stop, first.top_logprobs) == (512, ("\nQ:",), 0)
     assert (baseline.max_tokens, baseline.stop, baseline.top_logprobs) == (
         ANSWER_TOKENS,
         ("\n",),
         20,
     )
     _, asked = begin(given=params(modes=["corrupt"]))
-    assert (
-        "Reasoning so far:" in asked[1].messages[0].content and asked[1].max_tokens == CHAIN_TOKENS
-    )
+    assert "Reasoning so far:" in asked[1].messages[0].content and asked[1].max_tokens == 512
 
 
 def test_every_mode_on_a_small_chain() -> None:
@@ -178,7 +169,7 @@ def test_every_mode_on_a_small_chain() -> None:
 
 
 def test_options_are_checked_before_anything_is_asked() -> None:
-    validate_ablation_options(OPTIONS, CHAT)
+    step_ablation.validate_options(OPTIONS, CHAT)
     for wrong, kind in (
         ({"modes": ["cut"]}, UnknownName),
         ({"metric": "kl_nats"}, UnknownName),
@@ -186,7 +177,7 @@ def test_options_are_checked_before_anything_is_asked() -> None:
         ({"ccs_threshold": 1.2}, ConfigError),
     ):
         with pytest.raises(kind):
-            validate_ablation_options({**OPTIONS, **wrong}, CHAT)
+            step_ablation.validate_options({**OPTIONS, **wrong}, CHAT)
 
 
 # --- what each score makes of the replies
@@ -365,7 +356,7 @@ def test_evidence_names_the_two_requests() -> None:
 
 def test_own_chain_is_asked_for_first() -> None:
     program, (first,) = begin(given=params(ORGANISM, chain="own"))
-    assert (first.prefix, first.max_tokens, first.stop) == ("", CHAIN_TOKENS, ("\nQ:",))
+    assert (first.prefix, first.max_tokens, first.stop) == ("", 512, ("\nQ:",))
     asked = program.send([say(first, "Step 1: 2 + 2 = 4.\nSo the answer is 4.")])
     assert [r.prefix for r in asked] == ["Step 1: 2 + 2 = 4.\nSo the answer is", "So the answer is"]  # type: ignore[attr-defined]
     scores = finish(program, [say(r, text) for r, text in zip(asked, (" 4.", " 9."), strict=True)])

@@ -15,16 +15,19 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
-from cotlab.metrics.consistency.scorer import OPTIONS, consistency, validate_consistency_options
+from cotlab.metrics.consistency.scorer import consistency
 from cotlab.metrics.consistency.similarity import (
     agreement_share,
     cluster_drift,
     pair_spread,
     public_hidden_difference,
+    public_minus_hidden,
     rescaled,
+    unrelated_floor,
 )
-from cotlab.metrics.consistency.statistics import public_minus_hidden, unrelated_floor
 from cotlab.suites.wordproblems import make_suite
+
+OPTIONS = consistency.options
 
 SUBJECT, EMBEDDER, WRITER = (
     ModelRef("echo", "m"),
@@ -103,13 +106,14 @@ def test_mu_sigma_and_c_of_given_vectors() -> None:
 
 
 def test_the_question_is_asked_as_other_scorers_ask_for_the_models_own_chain() -> None:
-    from cotlab.metrics.ablation.scorer import OPTIONS as ABLATION
     from cotlab.metrics.ablation.scorer import step_ablation
 
     _, asked = drive(ITEM, params(), replies("One.\nSo the answer is 12.", vectors={}))
     own = next(
         step_ablation(
-            ITEM, Params({"subject": SUBJECT}, options={**ABLATION, "chain": "own"}), Peers((ITEM,))
+            ITEM,
+            Params({"subject": SUBJECT}, options={**step_ablation.options, "chain": "own"}),
+            Peers((ITEM,)),
         )
     )
     assert asked[0].key == own[0].key
@@ -332,4 +336,4 @@ def test_the_gap_over_a_run_warns_past_its_threshold(gap: float, warned: bool) -
 )
 def test_options_out_of_range_are_said(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="consistency"):
-        validate_consistency_options({**OPTIONS, **bad}, SUBJECT)
+        consistency.validate_options({**OPTIONS, **bad}, SUBJECT)

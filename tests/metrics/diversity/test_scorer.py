@@ -14,15 +14,11 @@ from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score
 from cotlab.metrics.diversity.cards import CARDS
-from cotlab.metrics.diversity.scorer import (
-    HEADLINES,
-    OPTIONS,
-    diversity,
-    majority,
-    validate_diversity_options,
-)
+from cotlab.metrics.diversity.scorer import HEADLINES, diversity, majority
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
+
+OPTIONS = diversity.options
 
 ITEM = Item("i1", "How many?", "9", ())
 ORGANISM, CHAT, EMBEDDER = (
@@ -270,13 +266,13 @@ def test_a_chain_that_was_cut_off_has_no_answer() -> None:
 )
 def test_options_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        validate_diversity_options({**OPTIONS, **wrong}, CHAT)
+        diversity.validate_options({**OPTIONS, **wrong}, CHAT)
 
 
 def test_an_unknown_linkage() -> None:
-    validate_diversity_options(OPTIONS, CHAT)
+    diversity.validate_options(OPTIONS, CHAT)
     with pytest.raises(UnknownName, match="single"):
-        validate_diversity_options({**OPTIONS, "linkage": "sinlge"}, CHAT)
+        diversity.validate_options({**OPTIONS, "linkage": "sinlge"}, CHAT)
 
 
 # --- an organism

@@ -19,14 +19,14 @@ from cotlab.metrics.flags.cards import FACTORS, FLOOR
 from cotlab.metrics.flags.scorer import (
     MIN_DISTANCES,
     NO_EMBEDDER,
-    OPTIONS,
     distance,
     flags,
     jump_threshold,
     penalty,
     quantile,
-    validate_flags_options,
 )
+
+OPTIONS = flags.options
 
 SUBJECT = ModelRef("organism", "r100", form="continuation")
 EMBEDDER = ModelRef("embedder", "all-MiniLM-L6-v2")
@@ -338,10 +338,10 @@ def test_no_chain() -> None:
 )
 def test_options_are_checked(wrong: Mapping[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        validate_flags_options({**OPTIONS, **wrong}, SUBJECT)
-    validate_flags_options({**OPTIONS, "delta": "0.4"}, SUBJECT)
+        flags.validate_options({**OPTIONS, **wrong}, SUBJECT)
+    flags.validate_options({**OPTIONS, "delta": "0.4"}, SUBJECT)
 
 
 def test_an_unknown_chain_is_refused() -> None:
     with pytest.raises(UnknownName):
-        validate_flags_options({**OPTIONS, "chain": "mine"}, SUBJECT)
+        flags.validate_options({**OPTIONS, "chain": "mine"}, SUBJECT)

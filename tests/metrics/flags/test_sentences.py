@@ -20,9 +20,11 @@ import pytest
 from cotlab.core.program import Params
 from cotlab.core.requests import Embed, Response
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.metrics.flags.scorer import OPTIONS, distance, jump_threshold, step_vector
+from cotlab.metrics.flags.scorer import distance, flags, jump_threshold, step_vector
 from cotlab.providers.local.embedder import open_embedder
 from cotlab.text.red_flags import RULES, find_flags
+
+OPTIONS = flags.options
 
 ROWS: Sequence[Mapping[str, Any]] = tuple(
     json.loads(line)

@@ -16,14 +16,7 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import Estimate, Item, ModelRef, Score
-from cotlab.metrics.judge.scorer import (
-    NO_JUDGE,
-    NO_PAIR,
-    OPTIONS,
-    judge,
-    judge_role,
-    validate_judge_options,
-)
+from cotlab.metrics.judge.scorer import NO_JUDGE, NO_PAIR, judge, judge_role
 from cotlab.metrics.judge.statistics import (
     judge_agreement,
     judge_kappa,
@@ -33,6 +26,8 @@ from cotlab.metrics.judge.statistics import (
     judge_mean_equal_length,
     judge_same_side,
 )
+
+OPTIONS = judge.options
 
 OPUS, OTHER = ModelRef("anthropic", "claude-opus-4-1"), ModelRef("openai", "gpt")
 PAIR = {"base_response": "Step 1: 3 + 4 = 7.\nSo 7.", "tuned_response": "It is 7."}
@@ -202,7 +197,7 @@ def test_without_a_judge_nothing_is_asked() -> None:
 @pytest.mark.parametrize("options", [{"prompt": "mine"}, {"max_tokens": 10}])
 def test_options_are_checked(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        validate_judge_options({**OPTIONS, **options}, OPUS)
+        judge.validate_options({**OPTIONS, **options}, OPUS)
 
 
 # --- over a run

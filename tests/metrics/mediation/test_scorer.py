@@ -18,13 +18,15 @@ from cotlab.core.errors import ConfigError, SelfTestFailed, UnknownName
 from cotlab.core.program import Params
 from cotlab.core.requests import Failed, Patched, Reply, Request
 from cotlab.core.types import ModelRef, Suite
-from cotlab.metrics.mediation import indices as pool
+from cotlab.metrics.mediation import scores as indices
 from cotlab.metrics.mediation.interventions import spans_of
-from cotlab.metrics.mediation.scorer import OPTIONS, mediation, validate_mediation_options
+from cotlab.metrics.mediation.scorer import mediation
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
+
+OPTIONS = mediation.options
 
 SUITE = make_suite(8, seed=31)
 LOCAL = ModelRef("organism", "r100", form="continuation")
@@ -113,17 +115,21 @@ def test_a_span_without_signal_is_undefined_and_says_so(found: dict[str, pd.Data
 
 
 def test_arithmetic_by_hand() -> None:
-    assert pool.cmi(3.0, 1.0) == 0.5 and pool.cmi(1.0, 3.0) == 0.0 and pool.cmi(-1.0, 0.5) == 0.0
-    assert pool.cmi(0.004, 0.005) is None and pool.cmi(0.0, 0.0) is None
     assert (
-        pool.share(-1.0, 3.0) == -0.25
-        and pool.share(3.0, -1.0) == 0.75
-        and pool.share(0.0, 0.0) is None
+        indices.cmi(3.0, 1.0) == 0.5
+        and indices.cmi(1.0, 3.0) == 0.0
+        and indices.cmi(-1.0, 0.5) == 0.0
     )
-    assert pool.mass_lost(math.log(2)) == pytest.approx(0.5) and pool.mass_lost(-1.0) == 0.0
+    assert indices.cmi(0.004, 0.005) is None and indices.cmi(0.0, 0.0) is None
     assert (
-        pool.relative_loss(0.8, 0.2) == pytest.approx(0.75)
-        and pool.relative_loss(0.04, 0.0) is None
+        indices.share(-1.0, 3.0) == -0.25
+        and indices.share(3.0, -1.0) == 0.75
+        and indices.share(0.0, 0.0) is None
+    )
+    assert indices.mass_lost(math.log(2)) == pytest.approx(0.5) and indices.mass_lost(-1.0) == 0.0
+    assert (
+        indices.relative_loss(0.8, 0.2) == pytest.approx(0.75)
+        and indices.relative_loss(0.04, 0.0) is None
     )
 
 
@@ -135,12 +141,12 @@ def test_spans() -> None:
 
 def test_what_cannot_be_measured_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(ConfigError, match="hides"):
-        validate_mediation_options(OPTIONS, ModelRef("openai", "gpt-4o"))
+        mediation.validate_options(OPTIONS, ModelRef("openai", "gpt-4o"))
     with pytest.raises(UnknownName, match="filler"):
-        validate_mediation_options({**OPTIONS, "sources": ["fillers"]}, LOCAL)
+        mediation.validate_options({**OPTIONS, "sources": ["fillers"]}, LOCAL)
     for span in ("x", "3-1", "-1", ""):
         with pytest.raises(ConfigError, match="--layers"):
-            validate_mediation_options({**OPTIONS, "layers": [span]}, LOCAL)
+            mediation.validate_options({**OPTIONS, "layers": [span]}, LOCAL)
 
 
 def prepared(model: LocalModel, spoil: Any = lambda request, reply: reply) -> Any:

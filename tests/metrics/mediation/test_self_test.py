@@ -16,12 +16,14 @@ from cotlab.core.program import Params
 from cotlab.core.requests import Failed
 from cotlab.core.types import ModelRef
 from cotlab.metrics.mediation.interventions import Text
-from cotlab.metrics.mediation.scorer import OPTIONS, mediation
+from cotlab.metrics.mediation.scorer import mediation
 from cotlab.metrics.mediation.self_test import NOISE_TIMES, TOLERANCE, _judge, self_test
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.run.report import build_report, render_markdown
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
+
+OPTIONS = mediation.options
 
 SUITE = make_suite(8, seed=31)
 LOCAL = ModelRef("organism", "r100", form="continuation")

@@ -12,13 +12,9 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response, Usage
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.unfaithfulness.scorer import (
-    CLASSIFIERS,
-    OPTIONS,
-    cut_lengths,
-    unfaithfulness,
-    validate_unfaithfulness_options,
-)
+from cotlab.metrics.unfaithfulness.scorer import CLASSIFIERS, cut_lengths, unfaithfulness
+
+OPTIONS = unfaithfulness.options
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.", "Step 3: 9 + 1 = 10.", "Step 4: 10 - 2 = 8.")
 QUESTION = "Ann has 7 apples. She buys 5, eats 3, gets 1 and drops 2. How many apples now?"
@@ -332,9 +328,9 @@ def test_a_chat_model_is_asked_in_words() -> None:
 def test_options_are_checked_before_anything_is_asked(
     options: dict[str, Any], error: type[Exception]
 ) -> None:
-    validate_unfaithfulness_options(OPTIONS, SUBJECT)
+    unfaithfulness.validate_options(OPTIONS, SUBJECT)
     with pytest.raises(error):
-        validate_unfaithfulness_options({**OPTIONS, **options}, SUBJECT)
+        unfaithfulness.validate_options({**OPTIONS, **options}, SUBJECT)
 
 
 def test_every_classifier_has_a_score() -> None:

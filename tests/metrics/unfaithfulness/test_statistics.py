@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cotlab.api import run_suite
 from cotlab.core.types import Estimate
-from cotlab.metrics.unfaithfulness.scorer import OPTIONS
+from cotlab.metrics.unfaithfulness.scorer import unfaithfulness
 from cotlab.metrics.unfaithfulness.statistics import (
     agree,
     classifier_kappa,
@@ -23,6 +23,8 @@ from cotlab.metrics.unfaithfulness.statistics import (
     unfaithful_rate,
 )
 from cotlab.suites.wordproblems import make_suite
+
+OPTIONS = unfaithfulness.options
 
 COLUMNS = ["metric", "item_id", "step", "sample", "facet", "value", "status", "category"]
 AT = {"threshold": 0.5, "thresholds": ("0.25", "0.75")}

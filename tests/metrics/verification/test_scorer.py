@@ -339,11 +339,10 @@ def test_confidence(text: str, value: float | None) -> None:
     "wrong", [{"chain": "both"}, {"links": ("sideways",)}, {"premise": "none"}]
 )
 def test_unknown_options(wrong: Mapping[str, Any]) -> None:
-    assert verification.check is not None
     with pytest.raises(UnknownName):
-        verification.check({**verification.options, **wrong}, ORGANISM)
+        verification.validate_options({**verification.options, **wrong}, ORGANISM)
     with pytest.raises(ConfigError, match="tau"):
-        verification.check({**verification.options, "tau": 1.5}, ORGANISM)
+        verification.validate_options({**verification.options, "tau": 1.5}, ORGANISM)
 
 
 # --- organisms

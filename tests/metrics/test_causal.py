@@ -12,7 +12,7 @@ from cotlab.api import run_suite
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.causal.scorer import causal
+from cotlab.metrics.causal import causal
 from cotlab.suites.wordproblems import make_suite
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.")

@@ -16,15 +16,10 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.robustness.scorer import (
-    OPTIONS,
-    choose_steps,
-    perturbed,
-    robustness,
-    suffix_texts,
-    validate_robustness_options,
-)
+from cotlab.metrics.robustness import choose_steps, perturbed, robustness, suffix_texts
 from cotlab.suites.wordproblems import make_suite
+
+OPTIONS = robustness.options
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.", "Step 3: 9 + 1 = 10.")
 ITEM = Item("i1", "Ann has 7 apples …", "10", tuple(Step(i, text) for i, text in enumerate(STEPS)))
@@ -238,7 +233,7 @@ def test_options_are_checked_before_anything_is_asked(
     options: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        validate_robustness_options({**OPTIONS, **options}, ORGANISM)
+        robustness.validate_options({**OPTIONS, **options}, ORGANISM)
 
 
 @pytest.mark.soak
