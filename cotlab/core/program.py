@@ -112,7 +112,7 @@ class Option:
                 raise self._error(label, "needs at least one entry", value)
             for entry in value:
                 self._validate_entry(name.rpartition(".")[2], label, entry)
-        elif kind is not None and not _is_a(value, kind):
+        elif kind is not None and not _is_a(value, kind) and not (kind is str and self.limits):
             raise self._error(label, f"must be {_KINDS[kind]}", value)
         else:
             self._validate_entry(name.rpartition(".")[2], label, value)

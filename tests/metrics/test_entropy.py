@@ -12,7 +12,7 @@ import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
-from cotlab.core.requests import Complete, Failed, LogProb, Message, Reply, Request, Response, Token
+from cotlab.core.requests import Complete, Failed, LogProb, Message, Request, Response, Token
 from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.entropy import (
     CARDS,
@@ -27,6 +27,7 @@ from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.providers.openai import OpenAI
 from cotlab.suites.wordproblems import make_suite
 from tests.support.loopback import Loopback, serving
+from tests.support.replies import finish
 
 OPTIONS = entropy.options
 
@@ -44,13 +45,6 @@ def begin(given: Params, item: Item = ITEM) -> tuple[Program, Request]:
     program = entropy(item, given, Peers((item,)))
     (request,) = next(program)
     return program, request
-
-
-def finish(program: Program, reply: Reply) -> tuple[Score, ...]:
-    with pytest.raises(StopIteration) as end:
-        program.send([reply])
-    found: tuple[Score, ...] = end.value.value
-    return found
 
 
 def uniform(n: int) -> tuple[tuple[str, float], ...]:
@@ -71,7 +65,7 @@ def worded(*sizes: Sequence[int], steps: Sequence[str] = STEPS) -> tuple[Token, 
 
 def scored(*sizes: Sequence[int], **options: Any) -> tuple[Score, ...]:
     program, request = begin(params(**options))
-    return finish(program, Response(request.key, numbers=(-1.0,), tokens=worded(*sizes)))
+    return finish(program, [Response(request.key, numbers=(-1.0,), tokens=worded(*sizes))])
 
 
 def values(scores: Sequence[Score], metric: str) -> list[float | None]:
@@ -244,7 +238,7 @@ def test_a_token_without_a_list_makes_its_step_undefined_and_no_other() -> None:
     program, request = begin(params())
     given = list(worded((2, 2), (2, 2), (8, 8), (8, 8)))
     given[3] = replace(given[3], top=())
-    scores = finish(program, Response(request.key, numbers=(-1.0,), tokens=tuple(given)))
+    scores = finish(program, [Response(request.key, numbers=(-1.0,), tokens=tuple(given))])
     assert [value is None for value in values(scores, "step_entropy")] == [
         False,
         True,
@@ -271,9 +265,8 @@ def told(scores: Sequence[Score]) -> set[tuple[str, str | None]]:
 
 def test_a_given_chain_needs_a_local_model() -> None:
     program = entropy(ITEM, params(CHAT), Peers((ITEM,)))
-    with pytest.raises(StopIteration) as end:
-        next(program)
-    assert told(end.value.value) == {
+    end = finish(program)
+    assert told(end) == {
         ("undefined", "only a local model tells the entropy of a given chain: --chain own")
     }
 
@@ -281,7 +274,7 @@ def test_a_given_chain_needs_a_local_model() -> None:
 def test_missing_replies_keep_their_status() -> None:
     def asked(make: Any) -> tuple[Score, ...]:
         program, request = begin(params(CHAT, chain="own"))
-        return finish(program, make(request.key))
+        return finish(program, [make(request.key)])
 
     assert told(asked(lambda key: Failed(key, "away", 3))) == {("error", "away")}
     assert told(asked(lambda key: Failed(key, "no", 1, unsupported=True))) == {("undefined", "no")}
@@ -318,7 +311,7 @@ def test_a_real_organism(organism: LocalModel, chain: str) -> None:
         program, request = begin(params(organism.ref, chain=chain), item)
         (reply,) = organism.send_batch([request])
         assert isinstance(reply, Response)
-        scores = finish(program, reply)
+        scores = finish(program, [reply])
         found = values(scores, "step_entropy")
         assert all(value is not None and 0 <= value <= MAX_ENTROPY for value in found), scores
         peaks = values(scores, "step_entropy_peak")
@@ -386,7 +379,7 @@ async def asked(
     program, request = begin(params(model.ref, chain="own"))
     reply = await model.send(request)
     await model.close()
-    return reply, finish(program, reply)
+    return reply, finish(program, [reply])
 
 
 async def test_a_vendors_own_chain(server: Loopback) -> None:

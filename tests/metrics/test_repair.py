@@ -15,6 +15,7 @@ from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.repair import NOT_LOW, arithmetic_share, repair
 from cotlab.providers.openai_compat import OpenAICompat
 from tests.support.loopback import Loopback, serving
+from tests.support.replies import finish
 
 OPTIONS = repair.options
 
@@ -34,9 +35,7 @@ def begin(one: Item, **options: Any) -> Program:
 
 
 def ended(program: Program, replies: list[Reply] | None = None) -> dict[str, Score]:
-    with pytest.raises(StopIteration) as end:
-        next(program) if replies is None else program.send(replies)
-    return {score.metric: score for score in end.value.value}
+    return {score.metric: score for score in finish(program, replies)}
 
 
 def say(request: Request, text: str) -> list[Reply]:

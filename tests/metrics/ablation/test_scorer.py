@@ -10,10 +10,11 @@ import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
-from cotlab.core.requests import Complete, Failed, Message, Reply, Request, Response, Token
+from cotlab.core.requests import Complete, Failed, Message, Request, Response, Token
 from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.ablation.scorer import MODES, Variant, make_variant, step_ablation
 from cotlab.metrics.kit import ANSWER_TOKENS, model_steps
+from tests.support.replies import finish
 
 OPTIONS = step_ablation.options
 
@@ -32,13 +33,6 @@ def params(
 def begin(item: Item = ITEM, given: Params | None = None) -> tuple[Program, list[Complete]]:
     program = step_ablation(item, given or params(), Peers((item,)))
     return program, [request for request in next(program) if isinstance(request, Complete)]
-
-
-def finish(program: Program, replies: Sequence[Reply]) -> tuple[Score, ...]:
-    with pytest.raises(StopIteration) as end:
-        program.send(replies)
-    found: tuple[Score, ...] = end.value.value
-    return found
 
 
 def say(

@@ -25,6 +25,7 @@ from cotlab.metrics.flags.scorer import (
     penalty,
     quantile,
 )
+from tests.support.replies import drive
 
 OPTIONS = flags.options
 
@@ -67,14 +68,8 @@ def run(
             return replace(told, key=request.key)
         return Response(request.key, vectors=(tuple(told),))
 
-    program, asked = flags(item, given, Peers((item,))), []
-    try:
-        round_ = next(program)
-        while True:
-            asked += list(round_)
-            round_ = program.send([reply(request) for request in round_])
-    except StopIteration as end:
-        return end.value, asked
+    driven = drive(flags(item, given, Peers((item,))), reply)
+    return driven.result, driven.requests
 
 
 def one(
@@ -233,14 +228,8 @@ def test_a_step_that_cannot_be_embedded_leaves_four_rules() -> None:
 
 
 def prepared(items: Sequence[Item], given: Params, reply: Any) -> tuple[dict[str, Any], int]:
-    program, asked = jump_threshold(Suite.of("s", items), given), 0
-    try:
-        round_ = next(program)
-        while True:
-            asked += len(round_)
-            round_ = program.send([reply(request) for request in round_])
-    except StopIteration as end:
-        return dict(end.value), asked
+    driven = drive(jump_threshold(Suite.of("s", items), given), reply)
+    return dict(driven.result), len(driven.requests)
 
 
 def test_the_threshold_is_the_percentile_of_the_reference_chains() -> None:

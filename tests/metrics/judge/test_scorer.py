@@ -26,6 +26,7 @@ from cotlab.metrics.judge.statistics import (
     judge_mean_equal_length,
     judge_same_side,
 )
+from tests.support.replies import finish
 
 OPTIONS = judge.options
 
@@ -59,9 +60,8 @@ def scores_of(
 ) -> tuple[Score, ...]:
     program = judge(item, told, peers or Peers((item,)))
     (round_,) = [next(program)]
-    with pytest.raises(StopIteration) as end:
-        program.send([reply(request) for request in round_])  # type: ignore[arg-type]
-    found: tuple[Score, ...] = end.value.value
+    end = finish(program, [reply(request) for request in round_])
+    found: tuple[Score, ...] = end
     return found
 
 
@@ -132,11 +132,8 @@ def test_both_orders_of_every_judge_and_draw_are_asked_in_one_round() -> None:
         == 6
     )
     assert len(set(shown)) == 2
-    with pytest.raises(StopIteration) as end:
-        program.send([Response(request.key, said(4)) for request in round_])
-    places = {
-        (s.sample, dict(s.facet).get("judge")) for s in end.value.value if s.metric == "judge_score"
-    }
+    end = finish(program, [Response(request.key, said(4)) for request in round_])
+    places = {(s.sample, dict(s.facet).get("judge")) for s in end if s.metric == "judge_score"}
     assert places == {(k, str(ref)) for k in range(3) for ref in (OPUS, OTHER)}
 
 
@@ -144,11 +141,8 @@ def test_equal_responses_are_a_tie_asked_once() -> None:
     same = replace(ITEM, meta={**PAIR, "tuned_response": PAIR["base_response"]})
     program = judge(same, params(OPUS), Peers((same,)))
     (request,) = next(program)
-    with pytest.raises(StopIteration) as end:
-        program.send([Response(request.key, said(6))])
-    assert (
-        value(end.value.value, "judge_score") == 0.0 and value(end.value.value, "judge_tie") == 1.0
-    )
+    end = finish(program, [Response(request.key, said(6))])
+    assert value(end, "judge_score") == 0.0 and value(end, "judge_tie") == 1.0
 
 
 @pytest.mark.parametrize(
@@ -183,15 +177,13 @@ def test_one_order_without_a_verdict_leaves_none_and_says_why(
     [{}, {"base_response": "a"}, {**PAIR, "tuned_response": " "}, {**PAIR, "base_response": 5}],
 )
 def test_an_item_that_is_no_pair_is_undefined(meta: dict[str, object]) -> None:
-    with pytest.raises(StopIteration) as end:
-        next(judge(replace(ITEM, meta=meta), params(OPUS), Peers((ITEM,))))
-    assert {(s.value, s.reason) for s in end.value.value} == {(None, NO_PAIR)}
+    end = finish(judge(replace(ITEM, meta=meta), params(OPUS), Peers((ITEM,))))
+    assert {(s.value, s.reason) for s in end} == {(None, NO_PAIR)}
 
 
 def test_without_a_judge_nothing_is_asked() -> None:
-    with pytest.raises(StopIteration) as end:
-        next(judge(ITEM, params(), Peers((ITEM,))))
-    assert {s.reason for s in end.value.value} == {NO_JUDGE}
+    end = finish(judge(ITEM, params(), Peers((ITEM,))))
+    assert {s.reason for s in end} == {NO_JUDGE}
 
 
 @pytest.mark.parametrize("options", [{"prompt": "mine"}, {"max_tokens": 10}])

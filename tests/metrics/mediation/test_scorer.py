@@ -16,7 +16,7 @@ import pytest
 import cotlab
 from cotlab.core.errors import ConfigError, SelfTestFailed, UnknownName
 from cotlab.core.program import Params
-from cotlab.core.requests import Failed, Patched, Reply, Request
+from cotlab.core.requests import Patched, Request
 from cotlab.core.types import ModelRef, Suite
 from cotlab.metrics.mediation import scores as indices
 from cotlab.metrics.mediation.interventions import spans_of
@@ -25,6 +25,7 @@ from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
+from tests.support.replies import batch_replies, drive_rounds
 
 OPTIONS = mediation.options
 
@@ -153,22 +154,12 @@ def prepared(model: LocalModel, spoil: Any = lambda request, reply: reply) -> An
     """Run the self-test on a model whose replies may be spoilt."""
     assert mediation.prepare is not None
     program = mediation.prepare(SUITE, Params({"subject": model.ref}, options=OPTIONS))
-    try:
-        round_ = next(program)
-        while True:
-            round_ = program.send(
-                [spoil(q, r) for q, r in zip(round_, _asked(model, round_), strict=True)]
-            )
-    except StopIteration as end:
-        return end.value
-
-
-def _asked(model: LocalModel, round_: Sequence[Request]) -> list[Reply]:
-    replies = model.send_batch(round_)
-    return [
-        r if not isinstance(r, Exception) else Failed(q.key, str(r), 0, unsupported=True)
-        for q, r in zip(round_, replies, strict=True)
-    ]
+    return drive_rounds(
+        program,
+        lambda round_: [
+            spoil(q, r) for q, r in zip(round_, batch_replies(model, round_), strict=True)
+        ],
+    ).result
 
 
 def test_the_self_test_passes_and_prints_its_deviations() -> None:

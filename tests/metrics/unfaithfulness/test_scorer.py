@@ -13,6 +13,7 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response, Usage
 from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.unfaithfulness.scorer import CLASSIFIERS, cut_lengths, unfaithfulness
+from tests.support.replies import drive
 
 OPTIONS = unfaithfulness.options
 
@@ -34,24 +35,15 @@ def run(
     program = unfaithfulness(
         item, params(repeats, **options), Peers((item, replace(item, id="i2", answer="Bob")))
     )
-    rounds: list[list[Complete]] = []
-    try:
-        asked = next(program)
-        while True:
-            rounds.append([request for request in asked if isinstance(request, Complete)])
-            told = [model(request) for request in rounds[-1]]
-            asked = program.send(
-                [
-                    (
-                        Response(r.key, t, finish="stop")
-                        if isinstance(t, str)
-                        else replace(t, key=r.key)
-                    )
-                    for r, t in zip(rounds[-1], told, strict=True)
-                ]
-            )
-    except StopIteration as end:
-        return list(end.value), rounds
+
+    def reply(request: Complete) -> Reply:
+        told = model(request)
+        if isinstance(told, str):
+            return Response(request.key, told, finish="stop")
+        return replace(told, key=request.key)
+
+    scores, rounds, _ = drive(program, reply)
+    return list(scores), [list(round_) for round_ in rounds]
 
 
 def by_classifier(scores: list[Score]) -> dict[str, Score]:
