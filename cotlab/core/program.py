@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply, Request
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Suite
@@ -83,7 +84,7 @@ class Option:
 
     @property
     def limits(self) -> str:
-        """The range of the option as an interval, like ``(0, 1]``; empty where there is none."""
+        """The range as an interval, like ``(0, 1]``; empty where there is none."""
         if not self._has_limits:
             return ""
         left = "(" if self.lo is None else "["
@@ -142,7 +143,7 @@ class Option:
             raise self._error(label, f"{must} {self.limits}", value)
 
     def _error(self, label: str, problem: str, value: object) -> ConfigError:
-        return ConfigError(f"{label} {problem}, got {str(value)[:40]!r} ({self.about}).")
+        return ConfigError(f"{label} {problem}, got {repr(value)[:60]} ({self.about}).")
 
 
 def _is_a(value: object, kind: type) -> bool:
@@ -240,10 +241,15 @@ class Scorer:
         """Raise UnknownName or ConfigError for options that cannot be used, before a run starts."""
         for name, option in self.declared.items():
             option.validate(f"{self.name}.{name}", options[name])
+        for name in self.components:
+            component: Scorer = SCORERS[name]
+            given = options.get("parts", {}).get(name, {})
+            component.validate_options({**component.options, **given}, subject)
         if self.check is not None:
             self.check(options, subject)
 
     def __call__(self, item: Item, params: Params, peers: Peers) -> Program:
+        """Return the program that measures one item."""
         return self.program(item, params, peers)
 
 

@@ -235,7 +235,7 @@ def token_starts(tokens: Sequence[Token], text: str) -> list[int] | None:
 
 
 def _in_marks(token: str, rest: str) -> str:
-    """Replace spelt bytes (``\\xe2\\x80``) by U+FFFD each, unless the text spells them so too."""
+    r"""Replace spelt bytes (``\xe2\x80``) by U+FFFD each, unless the text spells them so too."""
     spelt = _BYTES.fullmatch(token)
     return (
         spelt[1] + "\ufffd" * (len(spelt[2]) // 4)

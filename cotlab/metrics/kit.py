@@ -1,4 +1,4 @@
-"""What scorers share: requests for chains and answers, parsed replies, and the scores of an item."""
+"""What scorers share: requests for chains and answers, parsed replies, and an item's scores."""
 
 from __future__ import annotations
 
@@ -341,10 +341,9 @@ class ItemScores:
             evidence, why = (*value.evidence, *evidence), (value.status, value.reason or "")
             value = value.value
         missing_reason = self.first_missing(on)
-        if value is None and isinstance(why, tuple):
-            missing_reason = why
-        elif value is None:
-            missing_reason = missing_reason or ("undefined", why or "")
+        if value is None:
+            given = why if isinstance(why, tuple) else None
+            missing_reason = given or missing_reason or ("undefined", str(why or ""))
         status, reason = missing_reason or (None, None)
         self.scores.append(
             card.score(

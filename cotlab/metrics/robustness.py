@@ -141,11 +141,14 @@ CARDS = (DIVERGENCE, ANSWER_CHANGE, ROBUSTNESS, DISPERSION)
 
 
 class _RegenerationKey(NamedTuple):
-    """Where something is regenerated: from step ``at`` under a perturbation (or ``NONE``), the given draw."""
+    """Which regenerated chain it is."""
 
     at: int
+    """The step from which it is regenerated."""
     perturbation: str
+    """What is done to that step; ``NONE`` for the step as it is."""
     draw: int
+    """Which draw it is."""
 
 
 @scorer(

@@ -1,4 +1,4 @@
-"""Step ablation: does the answer change when a step is removed, cut, corrupted or rephrased?"""
+"""Step ablation: whether the answer changes when a step is removed, corrupted or rephrased."""
 
 from __future__ import annotations
 

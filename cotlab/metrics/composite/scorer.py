@@ -115,7 +115,7 @@ RULES = (
 
 
 def validate_weights(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise where a weight cannot be used, or the options of a component."""
+    """Raise where the weight of a component cannot be used."""
     for category, weights in options["weights"].items():
         for part, weight in weights.items():
             if part not in WEIGHTS:

@@ -1,4 +1,4 @@
-"""Consistency: does the model reason the same way when the question is put in other words?"""
+"""Consistency: whether the model reasons the same way when a question is rephrased."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def _chain(reply: Reply) -> tuple[str, ...]:
 
 
 def _few(n: int, needed: int, what: str) -> str:
-    """Return why there is no value; empty where there are enough chains, so that another reason applies."""
+    """Return why there is no value; empty where there are enough and another reason applies."""
     if n >= needed:
         return "" if what == "chain" else f"the {what}s cannot be compared"
     return (

@@ -1,4 +1,4 @@
-"""Diversity: do distinct approaches to one question converge to the same answer?"""
+"""Diversity: whether distinct approaches to a question converge to the same answer."""
 
 from __future__ import annotations
 

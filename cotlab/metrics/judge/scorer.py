@@ -1,4 +1,4 @@
-"""The judge: a model compares the responses of a base and a fine-tuned model, blind, in both orders."""
+"""The judge: a model compares the responses of two models, blind and in both orders."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def validate_judge_prompt(options: Mapping[str, Any], subject: ModelRef) -> None
 
 
 def judge_role(number: int) -> str:
-    """Return the role of the judge ``number``, from 0: judge, judge_2, judge_3 …"""
+    """Return the role of a judge by its number from 0: judge, judge_2, judge_3."""
     return ROLE if number == 0 else f"{ROLE}_{number + 1}"
 
 

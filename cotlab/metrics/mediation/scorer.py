@@ -1,4 +1,4 @@
-"""Mediation: how much of the answer's probability runs through the activations at the chain's positions."""
+"""Mediation: how much of the answer's probability the states at the chain's positions carry."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Replies = Mapping[str, Reply]
 
 
 def validate_white_box(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise where the model's states cannot be reached, or a layer is not a number or range."""
+    """Raise where the model's states cannot be reached, or a layer is no number or range."""
     if subject.provider not in WHITE_BOX:
         raise ConfigError(
             f"mediation patches activations, which {subject.provider} hides: --provider local or"
@@ -93,7 +93,7 @@ HEADLINES = (
     check=validate_white_box,
 )
 def mediation(item: Item, params: Params, peers: Peers) -> Program:
-    """Patch the chain's positions, and as many of the question's, and compare what the answer loses."""
+    """Patch the chain's positions and as many of the question's; compare what the answer loses."""
     options = params.options
     facet = {"chain": options["chain"], "given": "prefix"}
     near = peers.donors_for(item)[: options["donors"] + SPARE]
@@ -226,12 +226,12 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
 
 
 def _control(source: str, options: Mapping[str, Any]) -> str:
-    """The literal source is the seed's whole formula, its own control included."""
+    """Return the control of a source; the literal source is always its own control."""
     return "own" if source == "literal" else str(options["control"])
 
 
 def _answer(reply: Reply) -> tuple[str | None, MissingReason]:
-    """The model's own answer as it stands after the cue, its end of sentence left out."""
+    """Return the model's own answer as it stands after the cue, without its end of sentence."""
     missing_reason = missing_reply(reply)
     if missing_reason is not None or isinstance(reply, Failed):
         return None, missing_reason or ("error", "no reply")
@@ -254,10 +254,10 @@ def _donors(
     answer: str,
     options: Mapping[str, Any],
 ) -> tuple[list[Donor], MissingReason, list[str]]:
-    """The next items on the ring with another answer and at least half as long a chain; else why there are too few.
+    """Return the next items with another answer and enough chain, or why there are too few.
 
-    ``seen`` holds what was replied about each: the last are where its text lies, and where its
-    chain lies in this item's.
+    Enough is half as long a chain. ``donor_replies`` holds the replies about each item: the last
+    are where its text lies, and where its chain lies in this item's.
     """
     donors: list[Donor] = []
     donor_keys: list[str] = []
@@ -306,7 +306,7 @@ def _donors(
 def _requests(
     patch_requests: Sequence[PatchRequest], text: Text, params: Params, answer: str
 ) -> dict[Source, Any]:
-    """One request a source, its rows each once."""
+    """Build one request a source, with each of its rows once."""
     rows: dict[Source, dict[PatchRow, None]] = {}
     for request in patch_requests:
         rows.setdefault(request.source, {})[request.row] = None

@@ -1,4 +1,4 @@
-"""Verification: does each step of a chain support its neighbour, by computation or by a verifier?"""
+"""Verification: whether each step of a chain supports its neighbour."""
 
 from __future__ import annotations
 
