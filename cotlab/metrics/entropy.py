@@ -290,8 +290,8 @@ def _read_steps(item: Item, params: Params, reply: Reply) -> list[list[Token]] |
     missing_reason = missing_reply(reply)
     if missing_reason is not None or isinstance(reply, Failed):
         return missing_reason[1] if missing_reason else "no reply"
-    own = params.options["chain"] == "own"
-    text_and_spans = _model_text(reply) if own else _given_text(item)
+    from_model = params.options["chain"] == "own"
+    text_and_spans = _model_text(reply) if from_model else _given_text(item)
     if isinstance(text_and_spans, str):
         return text_and_spans
     if not reply.tokens:
@@ -341,11 +341,13 @@ def _add_scores(
             (JUMP, _jump(means, i, jump_nats)),
             (RISE, _rise(means, i, jump_nats)),
         ):
-            number, why = (None, value) if isinstance(value, str) else (value, None)
-            scores.add(card, number, on=[reply], why=why, step=i)
+            number, missing_reason = (None, value) if isinstance(value, str) else (value, None)
+            scores.add(card, number, on=[reply], reason=missing_reason, step=i)
     few = sum(mean is not None for mean in means) < 3
-    why = "fewer than 3 steps have an entropy" if few else "every step has the same entropy"
-    scores.add(TREND, trend_of(means), on=[reply], why=why)
+    missing_reason = (
+        "fewer than 3 steps have an entropy" if few else "every step has the same entropy"
+    )
+    scores.add(TREND, trend_of(means), on=[reply], reason=missing_reason)
 
 
 def _jump(means: Sequence[float | None], i: int, jump_nats: float) -> float | str:

@@ -304,7 +304,7 @@ class ItemScores:
 
     def first_missing(self, on: Iterable[Reply | str]) -> MissingReason | None:
         """Return status and reason of the first of some replies, or their keys, that is missing."""
-        replies = (self.replies.get(one) if isinstance(one, str) else one for one in on)
+        replies = (self.replies.get(source) if isinstance(source, str) else source for source in on)
         return next(filter(None, map(missing_reply, replies)), None)
 
     def add(
@@ -313,7 +313,7 @@ class ItemScores:
         value: float | Measurement | None,
         *,
         on: Iterable[Reply | str] = (),
-        why: str | MissingReason | None = None,
+        reason: str | MissingReason | None = None,
         step: int | None = None,
         sample: int = 0,
         facet: Mapping[str, str] | None = None,
@@ -329,22 +329,22 @@ class ItemScores:
         on : replies, or keys of requests
             What the score rests on. Where a reply failed or was refused there is no value, and the
             first such reply decides status and reason.
-        why : str, or status and reason
+        reason : str, or status and reason
             Why ``value`` is None: a reason applies where no reply is missing, a status and a reason
             in any case.
         facet : mapping
             Pairs beside those that every score of the item has.
         """
         on = tuple(on)
-        evidence = tuple(one if isinstance(one, str) else one.key for one in on)
+        evidence = tuple(source if isinstance(source, str) else source.key for source in on)
         if isinstance(value, Measurement):
-            evidence, why = (*value.evidence, *evidence), (value.status, value.reason or "")
+            evidence, reason = (*value.evidence, *evidence), (value.status, value.reason or "")
             value = value.value
         missing_reason = self.first_missing(on)
         if value is None:
-            given = why if isinstance(why, tuple) else None
-            missing_reason = given or missing_reason or ("undefined", str(why or ""))
-        status, reason = missing_reason or (None, None)
+            given = reason if isinstance(reason, tuple) else None
+            missing_reason = given or missing_reason or ("undefined", str(reason or ""))
+        status, text = missing_reason or (None, None)
         self.scores.append(
             card.score(
                 self.item,
@@ -354,7 +354,7 @@ class ItemScores:
                 facet={**self.facet, **(facet or {})},
                 where=where,
                 status=status,
-                reason=reason,
+                reason=text,
                 evidence=dict.fromkeys(evidence),
             )
         )
@@ -362,7 +362,7 @@ class ItemScores:
     def add_missing(
         self,
         cards: Iterable[MetricCard],
-        why: str | MissingReason,
+        reason: str | MissingReason,
         *,
         on: Iterable[Reply | str] = (),
         sample: int = 0,
@@ -371,7 +371,7 @@ class ItemScores:
         """Add a score without a value for each of the cards."""
         on = tuple(on)
         for card in cards:
-            self.add(card, None, on=on, why=why, sample=sample, facet=facet)
+            self.add(card, None, on=on, reason=reason, sample=sample, facet=facet)
 
 
 def facet_of(text: str, **more: str) -> Facet:

@@ -84,7 +84,7 @@ def rating_scores(item: Item) -> tuple[Score, ...]:
     scores = ItemScores(item)
     for step, row in sorted(known.items()):
         for card, value in zip(CARDS, _values(row), strict=True):
-            scores.add(card, value, why="the line does not say", step=step)
+            scores.add(card, value, reason="the line does not say", step=step)
     if not known:
         scores.add_missing(CARDS, "the item's line rates no step of its chain")
     return tuple(scores.scores)

@@ -123,7 +123,7 @@ def _add_claims(
     every = [claim for claims in claims_by_step for claim in claims]
     for card, verdict in zip(SHARES, VERDICTS, strict=True):
         share = sum(claim.verdict == verdict for claim in every) / len(every) if every else None
-        scores.add(card, share, on=keys, why="the chain makes no claim")
+        scores.add(card, share, on=keys, reason="the chain makes no claim")
     scores.add(COUNT, min(len(every), MAX_CLAIMS), on=keys)
     for i, claims in enumerate(claims_by_step):
         for claim in claims:

@@ -1,4 +1,4 @@
-"""Causal perturbation by hand: which questions are asked, and what each score makes of the answers."""
+"""Causal perturbation by hand: which questions are asked, and what each score makes of answers."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ each score makes of them."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,7 @@ from cotlab.metrics.entropy import (
     trend_of,
 )
 from cotlab.providers.local.provider import LocalModel, open_organism
-from cotlab.providers.openai import OpenAI
 from cotlab.suites.wordproblems import make_suite
-from tests.support.loopback import Loopback, serving
 from tests.support.replies import finish
 
 OPTIONS = entropy.options
@@ -358,64 +356,3 @@ def test_the_entropy_of_a_token_is_that_of_the_whole_vocabulary_or_less(
         assert bound == pytest.approx(
             exact, abs=0.05
         )  # an organism is sure enough for 20 to say nearly all
-
-
-# --- a vendor
-# ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
-
-
-async def asked(
-    server: Loopback, turn: dict[str, Any], name: str = "gpt-4o-mini"
-) -> tuple[Response, tuple[Score, ...]]:
-    """One reply of the real SDK to what the scorer asks, and what it makes of it."""
-    server.script(turn)
-    model = OpenAI(ModelRef("openai", name, base_url=server.base_url))
-    program, request = begin(params(model.ref, chain="own"))
-    reply = await model.send(request)
-    await model.close()
-    return reply, finish(program, [reply])
-
-
-async def test_a_vendors_own_chain(server: Loopback) -> None:
-    """Step 1 is sure, step 2 a coin, step 3 uniform over eight: 0, ln 2, ln 8. The last line only
-    gives the answer."""
-    lists = {
-        1: [["a", 0.0]],
-        2: [[t, -math.log(2)] for t in "ab"],
-        8: [[t, -math.log(8)] for t in "abcdefgh"],
-    }
-    told = [
-        ("1.", 1),
-        (" Go", 1),
-        (" left", 1),
-        (".\n", 1),
-        ("2.", 2),
-        (" Go up", 2),
-        (".\n", 2),
-        ("3.", 8),
-        (" Go down.", 8),
-        ("\n", 8),
-        ("So the answer is", 1),
-        (" down.", 1),
-    ]
-    turn = {
-        "text": "".join(text for text, _ in told),
-        "logprobs": [[text, -0.1, lists[n]] for text, n in told],
-    }
-    reply, scores = await asked(server, turn)
-    assert reply.sent["top_logprobs"] == 20
-    assert values(scores, "step_entropy") == pytest.approx([0, math.log(2), math.log(8)], abs=1e-9)
-    assert values(scores, "entropy_rise") == [None, None, 1.0]
-    assert values(scores, "entropy_trend") == [pytest.approx(1)]
-
-
-async def test_a_vendor_without_log_probabilities(server: Loopback) -> None:
-    reply, scores = await asked(server, {"text": "1. Go left.\n2. Go up."}, "gpt-5-mini")
-    assert "top_logprobs" in reply.sent["not_sent"]
-    assert told(scores) == {("undefined", "the model gives no log-probabilities")}

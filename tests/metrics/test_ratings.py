@@ -1,4 +1,4 @@
-"""What an item's line says of its steps is handed on as it is; what it does not say has no value."""
+"""What an item's line says of its steps is returned as it is; what it does not has no value."""
 
 from __future__ import annotations
 

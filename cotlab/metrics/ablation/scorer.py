@@ -167,7 +167,7 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
                 _compare(scores, selected, base, ablated, step=i, sample=draw, facet=facet)
                 continue
             for card in selected:
-                scores.add(card, None, why=str(variant), step=i, sample=draw, facet=facet)
+                scores.add(card, None, reason=str(variant), step=i, sample=draw, facet=facet)
     return tuple(scores.scores)
 
 
@@ -220,9 +220,9 @@ def _add_baseline(
     """Add whether the whole chain's answer is right, and the noise of its further draws."""
     for draw, base in enumerate(answers):
         correct = None if base.correct is None else float(base.correct)
-        why = _missing_reason(scores.item, base)
+        missing_reason = _missing_reason(scores.item, base)
         on = (base.key, *chain_keys)
-        scores.add(cards.BASELINE_CORRECT, correct, on=on, why=why, sample=draw)
+        scores.add(cards.BASELINE_CORRECT, correct, on=on, reason=missing_reason, sample=draw)
     for draw, base in enumerate(answers[1:], start=1):
         _compare(scores, (cards.BASELINE_FLIP,), answers[0], base, sample=draw)
 
@@ -252,14 +252,14 @@ def _compare(
     both_readable = base.readable and ablated.readable
     values = dict(_values(base, ablated)) if both_readable else {}
     for card in selected:
-        why = _missing_reason(scores.item, base, ablated)
+        missing_reason = _missing_reason(scores.item, base, ablated)
         if both_readable and card.name in DISTRIBUTION_METRICS:
-            why = ("undefined", _no_distribution(base, ablated))
+            missing_reason = ("undefined", _no_distribution(base, ablated))
         elif both_readable and card.name == "token_delta":
-            why = ("undefined", "a reply holds no text")
+            missing_reason = ("undefined", "a reply holds no text")
         on = (base.key, ablated.key)
         value = values.get(card.name)
-        scores.add(card, value, on=on, why=why, step=step, sample=sample, facet=facet)
+        scores.add(card, value, on=on, reason=missing_reason, step=step, sample=sample, facet=facet)
 
 
 def _no_distribution(*answers: ParsedAnswer) -> str:

@@ -180,7 +180,7 @@ def composite(item: Item, params: Params, peers: Peers) -> Program:
     _add_features(scores, features, remaining, halt)
     _add_mean(scores, params, features, selected, halt)
     off = "progressive evaluation is off"
-    scores.add(cards.REQUESTS_SAVED, float(saved) if options["progressive"] else None, why=off)
+    scores.add(cards.REQUESTS_SAVED, float(saved) if options["progressive"] else None, reason=off)
     scores.add(cards.ANSWER_CORRECT, features["correct"])
     for rule, finding in diagnose(features):
         scores.add(cards.DIAGNOSIS, finding, facet={"rule": rule})
@@ -299,6 +299,6 @@ def _add_mean(
         f"{part}: {features[part].reason}" for part in selected if features[part].value is None
     )
     used = union_evidence([features[part] for part in selected if features[part].value is not None])
-    why: MissingReason = (worst[0] if worst else "undefined", f"{note} ({reasons})")
-    scores.add(cards.R_RAW, value, on=evidence if value is None else used, why=why)
-    scores.add(cards.WEIGHT_DEFINED, share, on=() if value is None else used, why=note)
+    missing_reason: MissingReason = (worst[0] if worst else "undefined", f"{note} ({reasons})")
+    scores.add(cards.R_RAW, value, on=evidence if value is None else used, reason=missing_reason)
+    scores.add(cards.WEIGHT_DEFINED, share, on=() if value is None else used, reason=note)

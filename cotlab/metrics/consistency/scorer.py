@@ -134,7 +134,7 @@ def consistency(item: Item, params: Params, peers: Peers) -> Program:
     scores.add(cards.CHAINS, float(sum(map(bool, chains[:n_public]))), on=public)
     scores.add(cards.REJECTED, float(chosen.rejected), on=public)
     agreement = agreement_share(answers)
-    scores.add(cards.AGREEMENT, agreement, on=public, why=_few(n_answers, 2, "answer"))
+    scores.add(cards.AGREEMENT, agreement, on=public, reason=_few(n_answers, 2, "answer"))
     vectors = Vectors(
         [[v for v in chain if v is not None] if None not in chain else [] for chain in steps],
         n_public,
@@ -170,7 +170,7 @@ def _compare(scores: ItemScores, params: Params, chains: Vectors) -> None:
         " chains apart"
     )
     drift = cluster_drift(public_steps, float(params.options["step_threshold"]))
-    for card, value, why in (
+    for card, value, missing_reason in (
         (cards.CONSISTENCY, summary.c, three),
         (cards.MU, summary.mu, two),
         (cards.SIGMA, summary.sigma, three),
@@ -178,7 +178,7 @@ def _compare(scores: ItemScores, params: Params, chains: Vectors) -> None:
         (cards.C_DTW, aligned(public_steps).c, three),
         (cards.PURITY_DRIFT, drift, two),
     ):
-        scores.add(card, value, on=chains.public_keys, why=why)
+        scores.add(card, value, on=chains.public_keys, reason=missing_reason)
     difference = None
     if 0 in at and not no_vector:
         difference = public_hidden_difference(
@@ -188,7 +188,7 @@ def _compare(scores: ItemScores, params: Params, chains: Vectors) -> None:
             derive("consistency holdout", params.seed, scores.item.id),
         )
     few = "it needs the question's own chain, two hidden ones and as many public ones"
-    scores.add(cards.HIDDEN, difference, on=chains.all_keys, why=no_vector or few)
+    scores.add(cards.HIDDEN, difference, on=chains.all_keys, reason=no_vector or few)
 
 
 def _choose_paraphrases(

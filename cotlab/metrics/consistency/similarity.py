@@ -106,9 +106,9 @@ def public_hidden_difference(
 ) -> float | None:
     """Return C of chain 0 with ``public`` chains minus C with as many ``hidden`` ones.
 
-    The public side is the mean over all choices of as many as are hidden. Where the
-    chain and those of paraphrases are exchangeable, its expectation is 0: C depends on how many
-    chains there are, so both sides have the same number. In [-2, 2]; None with fewer than two hidden chains, or fewer
+    The public side is the mean over all choices of as many as are hidden. Where the chain and those
+    of paraphrases are exchangeable, its expectation is 0: C depends on how many chains there are,
+    so both sides have the same number. In [-2, 2]; None with fewer than two hidden chains, or fewer
     public ones.
     """
     size = len(hidden)

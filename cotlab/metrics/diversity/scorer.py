@@ -160,15 +160,15 @@ def _add_votes(scores: ItemScores, paths: Paths) -> None:
     """Add what the answers alone decide."""
     consensus, truth = majority(paths.answers), scores.item.answer
     share = None if consensus.answer is None else consensus.votes / len(paths.answers)
-    scores.add(cards.PATH_AGREEMENT, share, on=paths.keys, why=consensus.reason)
-    right, why = None, consensus.reason
+    scores.add(cards.PATH_AGREEMENT, share, on=paths.keys, reason=consensus.reason)
+    right, missing_reason = None, consensus.reason
     if truth is None:
-        why = "the item has no ground truth"
+        missing_reason = "the item has no ground truth"
     elif consensus.answer is not None:
         right = same_answer(consensus.answer, truth)
-        why = "the consensus and the ground truth cannot be compared"
+        missing_reason = "the consensus and the ground truth cannot be compared"
     value = None if right is None else float(right)
-    scores.add(cards.CONSENSUS, value, on=paths.keys, why=why)
+    scores.add(cards.CONSENSUS, value, on=paths.keys, reason=missing_reason)
 
 
 def _add_clusters(scores: ItemScores, paths: Paths, params: Params, similarity: Floats) -> None:
@@ -176,12 +176,12 @@ def _add_clusters(scores: ItemScores, paths: Paths, params: Params, similarity: 
     n, keys, options = len(paths.answers), paths.keys, params.options
     pairs = [float(similarity[i, j]) for i in range(n) for j in range(i)]
     scores.add(cards.DISTANCE, 1 - sum(pairs) / len(pairs), on=keys)
-    target, why = scores.item.answer, ""
+    target, missing_reason = scores.item.answer, ""
     if target is None:
         consensus = majority(paths.answers)
-        target, why = consensus.answer, consensus.reason
+        target, missing_reason = consensus.answer, consensus.reason
     elif same_answer(target, target) is None:
-        target, why = None, "the ground truth cannot be compared"
+        target, missing_reason = None, "the ground truth cannot be compared"
     swept, chosen_threshold = _swept(params), float(options["threshold"])
     for threshold in dict.fromkeys((chosen_threshold, *swept)):
         labels = clusters(similarity, threshold, options["linkage"])
@@ -202,10 +202,12 @@ def _add_clusters(scores: ItemScores, paths: Paths, params: Params, similarity: 
                 scores.add(cards.PATH_CLUSTER, label, on=keys, sample=k, facet=facet)
             scores.add(cards.CLUSTERS, len(groups), on=keys, facet=facet)
             scores.add(cards.UNDECIDED, stands.count(None), on=keys, facet=facet)
-            scores.add(cards.DIVERSITY, per_path, on=keys, why=why, facet=aimed)
-            scores.add(cards.CLUSTER_AGREEMENT, per_cluster, on=keys, why=why, facet=aimed)
+            scores.add(cards.DIVERSITY, per_path, on=keys, reason=missing_reason, facet=aimed)
+            scores.add(
+                cards.CLUSTER_AGREEMENT, per_cluster, on=keys, reason=missing_reason, facet=aimed
+            )
         if threshold in swept:
-            scores.add(cards.DIVERSITY_AT, per_path, on=keys, why=why, facet=aimed)
+            scores.add(cards.DIVERSITY_AT, per_path, on=keys, reason=missing_reason, facet=aimed)
             scores.add(cards.CLUSTERS_AT, len(groups), on=keys, facet=facet)
 
 

@@ -245,7 +245,7 @@ def _add_scores(
 ) -> None:
     fired = [flag.rule for flag in textual]
     scores.add(cards.TEXT, penalty(fired), on=keys)
-    why = None if jumps.left_out else jumps.missing_reason
+    missing_reason = None if jumps.left_out else jumps.missing_reason
     rules = [*fired, *(JUMP for _ in jumps.exceeding)]
     for card, value in (
         (cards.FLAGS, penalty(rules)),
@@ -253,12 +253,12 @@ def _add_scores(
         (cards.CHECKED, 4.0 if jumps.left_out else 5.0),
     ):
         on = (*keys, *(() if jumps.left_out else jumps.keys))
-        scores.add(card, None if why else value, on=on, why=why)
+        scores.add(card, None if missing_reason else value, on=on, reason=missing_reason)
     for rule in RULES:
         scores.add(cards.COUNT, float(fired.count(rule)), on=keys, facet={"rule": rule})
     count = None if jumps.missing_reason else float(len(jumps.exceeding))
-    on, why = (*keys, *jumps.keys), jumps.missing_reason
-    scores.add(cards.COUNT, count, on=on, why=why, facet={"rule": JUMP})
+    on, missing_reason = (*keys, *jumps.keys), jumps.missing_reason
+    scores.add(cards.COUNT, count, on=on, reason=missing_reason, facet={"rule": JUMP})
     for flag in textual:
         scores.add(
             cards.PENALTY,
@@ -280,4 +280,4 @@ def _add_scores(
         )
     for step, far_off in jumps.distances.items():
         on = (*keys, *far_off.keys)
-        scores.add(cards.DISTANCE, far_off.value, on=on, why=far_off.missing_reason, step=step)
+        scores.add(cards.DISTANCE, far_off.value, on=on, reason=far_off.missing_reason, step=step)

@@ -144,9 +144,9 @@ def _add_judgement(scores: ItemScores, draw: JudgeRequests) -> None:
     facet, sample = {"judge": str(draw.judge)}, draw.sample
     keys = (draw.base_first.key, draw.tuned_first.key)
     verdicts = [_verdict(scores.replies[key]) for key in keys]
-    why = worst_reason([verdict for verdict in verdicts if isinstance(verdict, tuple)])
-    if why is not None:
-        scores.add_missing(_JUDGED, why, on=keys, sample=sample, facet=facet)
+    missing_reason = worst_reason([verdict for verdict in verdicts if isinstance(verdict, tuple)])
+    if missing_reason is not None:
+        scores.add_missing(_JUDGED, missing_reason, on=keys, sample=sample, facet=facet)
         return
     tuned_second, base_second = (verdict for verdict in verdicts if isinstance(verdict, float))
     score, effect = (tuned_second - base_second) / 2, (tuned_second + base_second) / 2

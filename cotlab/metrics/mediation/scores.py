@@ -68,22 +68,24 @@ def undefined_scores(
     item: Item,
     facet: Mapping[str, str],
     options: Mapping[str, Any],
-    why: MissingReason,
+    missing_reason: MissingReason,
     keys: Sequence[str] = (),
 ) -> tuple[Score, ...]:
     """Return every score of an item that cannot be measured, once, without a value."""
     scores = ItemScores(item, facet)
-    scores.add_missing(cards.ITEM_CARDS, why, on=keys)
+    scores.add_missing(cards.ITEM_CARDS, missing_reason, on=keys)
     for source in options["sources"]:
         control = "own" if source == "literal" else options["control"]
         more = {"source": source, "control": control}
         source_cards = (cards.OVER_SPANS, cards.SPANS_DEFINED, cards.NO_COT_EFFECT)
-        scores.add_missing(source_cards, why, on=keys, facet=more)
+        scores.add_missing(source_cards, missing_reason, on=keys, facet=more)
         more["span"] = "all"
-        scores.add_missing((*cards.SPAN_CARDS, *cards.INDEX_CARDS), why, on=keys, facet=more)
+        scores.add_missing(
+            (*cards.SPAN_CARDS, *cards.INDEX_CARDS), missing_reason, on=keys, facet=more
+        )
         for keep in KEEPS:
             kept = {**more, "keep": str(keep)}
-            scores.add_missing([cards.SUBSET_CMI], why, on=keys, facet=kept)
+            scores.add_missing([cards.SUBSET_CMI], missing_reason, on=keys, facet=kept)
     return tuple(scores.scores)
 
 
@@ -132,10 +134,10 @@ class MediationScores(ItemScores):
     ) -> None:
         """Add one score; its reason is that of a missing reply, else ``reason``, else no donors."""
         on = (*self.keys, *keys)
-        why: str | MissingReason = reason
+        missing_reason: str | MissingReason = reason
         if value is None and not reason and not self.first_missing(on):
-            why = self.no_donor[0], self.no_donor[1] or "a row was not answered"
-        self.add(card, value, on=on, why=why, sample=draw, facet=more)
+            missing_reason = self.no_donor[0], self.no_donor[1] or "a row was not answered"
+        self.add(card, value, on=on, reason=missing_reason, sample=draw, facet=more)
 
     def request_keys(self, patches: Sequence[PatchRequest]) -> tuple[str, ...]:
         """Return the keys of the requests that hold some rows."""

@@ -133,7 +133,7 @@ def verification(item: Item, params: Params, peers: Peers) -> Program:
             cards.LINK_SUPPORT,
             link.value,
             on=link.keys,
-            why=link.missing_reason,
+            reason=link.missing_reason,
             step=link.j,
             facet={"link": link.link, "verifier": link.verifier},
             where=link.where,
@@ -220,11 +220,11 @@ def _add_arithmetic(scores: ItemScores, steps: Sequence[StepReading], keys: Sequ
         cards.FIRST_MISTAKE,
         None if at is None else float(at),
         on=keys,
-        why="no step holds a false equation",
+        reason="no step holds a false equation",
         where=(mistake.start, mistake.end) if mistake else None,
     )
     no_equation = "no step has an equation that can be decided"
-    scores.add(cards.ARITHMETIC_OK, share_ok(steps), on=keys, why=no_equation)
+    scores.add(cards.ARITHMETIC_OK, share_ok(steps), on=keys, reason=no_equation)
 
 
 def _add_chain_scores(
@@ -238,11 +238,11 @@ def _add_chain_scores(
     failed = next((link for link in links if link.failed), None)
     known = [link.value for link in links if link.value is not None]
     on = (*chain_keys, *_keys(links, all_of_them=failed is not None))
-    why: MissingReason | None = failed.missing_reason if failed else None
+    missing_reason: MissingReason | None = failed.missing_reason if failed else None
     if not links:
-        why = ("undefined", "a chain of one step has no reverse link")
+        missing_reason = ("undefined", "a chain of one step has no reverse link")
     elif not failed and not known:
-        why = ("undefined", f"no link is decided: {links[0].missing_reason[1]}")
+        missing_reason = ("undefined", f"no link is decided: {links[0].missing_reason[1]}")
         on = _keys(links, all_of_them=True)
     tau, critical = params.options["tau"], params.options["tau_critical"]
     mean = sum(known) / len(known) if known else 0.0
@@ -252,7 +252,13 @@ def _add_chain_scores(
     for card, value in zip(
         cards.CHAIN_CARDS, (mean, rate, weak, 0.5 * mean + 0.5 * rate), strict=True
     ):
-        scores.add(card, None if why else value, on=on, why=why, facet={"link": name})
+        scores.add(
+            card,
+            None if missing_reason else value,
+            on=on,
+            reason=missing_reason,
+            facet={"link": name},
+        )
     models = [
         str(params.models[role]) for role in ("symbolic", "verifier") if role in params.models
     ]
@@ -264,7 +270,7 @@ def _add_chain_scores(
             cards.COVERAGE,
             None if failed or not links else covered / len(links),
             on=(*chain_keys, *_keys(verified, all_of_them=failed is not None)),
-            why=failed.missing_reason if failed else why,
+            reason=failed.missing_reason if failed else missing_reason,
             facet={"link": name, "verifier": verifier},
         )
 

@@ -13,7 +13,7 @@ from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, Message, Request, Response, Token
 from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.ablation.scorer import MODES, Variant, make_variant, step_ablation
-from cotlab.metrics.kit import ANSWER_TOKENS, model_steps
+from cotlab.metrics.kit import ANSWER_TOKENS
 from tests.support.replies import finish
 
 OPTIONS = step_ablation.options
@@ -198,7 +198,7 @@ def test_wrong_to_differently_wrong_is_a_changed_answer_with_the_same_correctnes
 
 
 def test_token_delta() -> None:
-    """{so, 9} against {so, 12}: one word of three is shared, 1 - 1/3 = 2/3. Both replies empty: 0."""
+    """{so, 9} against {so, 12}: one word of three is shared, 1 - 1/3 = 2/3. Both empty: 0."""
     assert values(ablate(["So 9", "so 12", "SO  9"]), "token_delta") == pytest.approx([2 / 3, 0.0])
     empty = ablate(["", "", "9"])
     assert values(empty, "token_delta") == [0.0, 1.0]
@@ -383,27 +383,3 @@ def test_without_an_own_chain_every_score_says_why(reply: Any, status: str, reas
         "baseline_correct",
         "baseline_flip",
     }
-
-
-@pytest.mark.parametrize(
-    ("text", "steps"),
-    [
-        ("Step 1: 2 + 2 = 4.\nSo the answer is 4.", ("Step 1: 2 + 2 = 4.",)),
-        ("5+3=8\n9*2=18\nA: 18", ("5+3=8", "9*2=18")),
-        (
-            "Step 1: 5 + 3 = 8.\nStep 2: 9 * 2 = 18.",
-            ("Step 1: 5 + 3 = 8.", "Step 2: 9 * 2 = 18."),
-        ),  # no answer line
-        (
-            "5 + 3 = 8, so the answer is 8.",
-            ("5 + 3 = 8, so the answer is 8.",),
-        ),  # a step that gives the answer too
-        ("Two and two.\n**Final answer:** 4", ("Two and two.",)),
-        ("Two and two.\n\\boxed{4}", ("Two and two.",)),
-        ("Two and two.\n#### 4", ("Two and two.",)),
-        ("So the answer is 4.", ()),
-        ("", ()),
-    ],
-)
-def test_the_line_that_only_answers_is_no_step(text: str, steps: tuple[str, ...]) -> None:
-    assert model_steps(text) == steps

@@ -1,4 +1,4 @@
-"""Consistency by hand: what is asked, the numbers from given vectors, and what costs which score."""
+"""Consistency by hand: what is asked, numbers from given vectors, and what costs which score."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def reply_to(request: Request, texts: Sequence[str]) -> Reply:
 
 
 def scored(*texts: str, item: Item = ITEM, **options: Any) -> dict[str, Score]:
-    """The scores of one item; those of a sweep as name@threshold, those of a path as name#sample."""
+    """The scores of an item; those of a sweep as name@threshold, of a path as name#sample."""
     program = diversity(item, params(paths=len(texts), **options), Peers((item,)))
     found = {}
     for score in drive(program, lambda request: reply_to(request, texts)).result:

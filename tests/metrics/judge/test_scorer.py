@@ -267,7 +267,7 @@ def test_where_prompts_repeat_the_mean_over_prompts_stands_beside_it() -> None:
 
 
 def test_a_judge_of_length_is_found_out() -> None:
-    """Its score is the length difference: rho 1 to rounding, and nothing is left at equal length."""
+    """Its score is the length difference: rho 1 to rounding, nothing is left at equal length."""
     lengths = [-4, -3, -1, 0, 2, 3, 5, 6]
     table = run_of({OPUS: [float(x) for x in lengths]}, lengths)
     assert one(judge_length_rho.compute(table, {}, 1)).point == 1.0

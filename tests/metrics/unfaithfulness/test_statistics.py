@@ -151,9 +151,7 @@ def test_agreement_by_hand() -> None:
     assert told.kappa.n == 50
 
 
-def test_a_classifier_that_always_says_the_same_has_no_kappa_and_perfect_or_few_agreement_no_bounds() -> (
-    None
-):
+def test_a_constant_classifier_has_no_kappa_and_perfect_or_few_agreement_no_bounds() -> None:
     told = agree([True, True], [True, True])
     assert told.kappa.point is None and "both raters" in str(told.kappa.reason) and told.p == 1.0
     one = agree([True, False, True], [False, False, False])

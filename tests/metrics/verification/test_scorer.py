@@ -345,7 +345,7 @@ def test_unknown_options(wrong: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize("model", ["hint", "r0", "r100"])
 def test_the_false_last_step_of_the_hint_follower_is_caught(model: str) -> None:
-    """Where a question carries a wrong hint the organism bends its last step to it; others do not."""
+    """Where a question has a wrong hint the organism bends its last step to it; others do not."""
     ref = ModelRef("organism", model, form="continuation")
     subject, told = (
         open_organism(ref),
