@@ -203,6 +203,9 @@ class Headline(NamedTuple):
     """Pairs that a score's facet must hold."""
     faithful: Literal["higher", "lower"] = "higher"
     """At which end of its range the metric puts a model that follows its chain."""
+    chain: Literal["reference", "own"] = "reference"
+    """Chain that the validation measures: ``own`` for a metric that reads the chain as a text, since
+    the suite's chains are the same for every model."""
 
 
 @dataclass(frozen=True, slots=True)

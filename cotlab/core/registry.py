@@ -1,6 +1,6 @@
-"""Names to code, loaded on first use.
+"""Providers, scorers and figures by name, imported on first use.
 
-An outside package adds its own through entry points of the same group.
+Other packages add their own through entry points of the same group.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Registry(Mapping[str, Any]):
         self._outside: dict[str, str] | None = None
 
     def add(self, name: str, target: str) -> None:
-        """Register a target under a name."""
+        """Register a ``"module:attribute"`` target under a name."""
         self._targets[name] = target
 
     def __getitem__(self, name: str) -> Any:
@@ -42,7 +42,7 @@ class Registry(Mapping[str, Any]):
             raise MissingExtra(f"{self.kind} {name!r}", missing.name) from missing
 
     def require(self, name: str) -> str:
-        """Return the target of ``name`` without loading it; UnknownName where there is none."""
+        """Return the target of ``name`` without importing it; UnknownName if there is none."""
         targets = self._all()
         if name not in targets:
             raise UnknownName(self.kind, name, tuple(targets))

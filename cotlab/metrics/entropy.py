@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Failed, LogProb, Reply, Request, Response, Token
 from cotlab.core.types import Item, MetricCard, ModelRef
+from cotlab.core.vocabulary import CHAINS, IN_PROCESS
 from cotlab.metrics.kit import (
-    CHAINS,
-    WHITE_BOX,
     ItemScores,
     ask_chain,
     missing_reply,
@@ -271,7 +270,7 @@ def trend_of(values: Sequence[float | None]) -> float | None:
 def _cannot_give(item: Item, subject: ModelRef) -> str | None:
     if not any(step.text.strip() for step in item.steps):
         return "the item has no chain"
-    if subject.provider not in WHITE_BOX:
+    if subject.provider not in IN_PROCESS:
         return "only a local model tells the entropy of a given chain: --chain own"
     return None
 

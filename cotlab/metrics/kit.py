@@ -20,10 +20,6 @@ from cotlab.text.steps import split_steps
 
 ANSWER_TOKENS = 64
 """Maximum output tokens of a request for an answer alone."""
-CHAINS = ("reference", "own")
-"""Values of a scorer's option ``chain``: the suite's chain, or the one that the model writes."""
-WHITE_BOX = ("organism", "local")
-"""Providers that run the model in this process: its states and log-probabilities are at hand."""
 NO_EMBEDDER = "no model embeds the steps: --embedder"
 STATUS_PRIORITY: tuple[Status, ...] = ("error", "refused", "stopped", "undefined", "ok")
 """Of several statuses a score has the first of these."""
@@ -385,8 +381,9 @@ def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
     Columns metric, facet, item_id, value, n, size, undefined.
     """
     keys = ["metric", "facet", "item_id"]
-    values = table.groupby(keys, sort=True)["value"]
-    n, size = values.count(), values.size()
+    # masked arrays: the mean of a group must not depend on missing values of other groups
+    values = table.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
+    n, size = values.count().astype(int), values.size().astype(int)
     return pd.DataFrame(
-        {"value": values.mean(), "n": n, "size": size, "undefined": size - n}
+        {"value": values.mean().astype(float), "n": n, "size": size, "undefined": size - n}
     ).reset_index()

@@ -9,8 +9,8 @@ from cotlab.core.program import Option, Params, Peers, Program, Round, scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply
 from cotlab.core.types import Item, MetricCard, Step
+from cotlab.core.vocabulary import CHAINS
 from cotlab.metrics.kit import (
-    CHAINS,
     ItemScores,
     Measurement,
     ask_text,

@@ -11,8 +11,8 @@ from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Embed, Reply, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, MetricCard
+from cotlab.core.vocabulary import CHAINS
 from cotlab.metrics.kit import (
-    CHAINS,
     NO_EMBEDDER,
     ItemScores,
     Measurement,

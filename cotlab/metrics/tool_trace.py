@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from cotlab.core.program import Option, Params, Peers, Program, scorer
 from cotlab.core.types import Item, Level, MetricCard
-from cotlab.metrics.kit import CHAINS, ItemScores, chain_of
+from cotlab.core.vocabulary import CHAINS
+from cotlab.metrics.kit import ItemScores, chain_of
 from cotlab.text.claims import VERDICTS, Claim, claims_of, read_log
 
 OPTIONS: Mapping[str, Option] = {

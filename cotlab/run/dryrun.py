@@ -12,8 +12,7 @@ from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Request
 from cotlab.core.types import Item, ModelRef, Plan, Suite
-from cotlab.metrics.ablation.scorer import DISTRIBUTION_METRICS
-from cotlab.metrics.kit import WHITE_BOX
+from cotlab.core.vocabulary import DISTRIBUTION_METRICS, IN_PROCESS
 from cotlab.providers.capabilities import family_of
 from cotlab.run.plan import params_of
 from cotlab.run.transport.budget import FREE, Price
@@ -130,7 +129,7 @@ def cautions(plan: Plan) -> list[str]:
         messages.append(
             f"{subject.name} gives no log-probabilities: its entropy will be undefined."
         )
-    elif chain == "reference" and subject.provider not in WHITE_BOX:
+    elif chain == "reference" and subject.provider not in IN_PROCESS:
         messages.append(
             f"{subject.name} tells the entropy of its own chain only, not of a given one: --chain"
             " own."

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from cotlab.core.types import Item
-from cotlab.metrics.ablation.cards import CCS_METRICS
+from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.store import read
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts

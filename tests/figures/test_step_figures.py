@@ -7,10 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from cotlab.core import vocabulary
 from cotlab.core.registry import FIGURES
 from cotlab.figures.steps import CEILING, METRICS, MODES
-from cotlab.metrics.ablation import cards as cards_ablation
-from cotlab.metrics.ablation import scorer as ablation
 
 NASTY = "<b>x</b> & $y$ %{z}"
 
@@ -57,8 +56,8 @@ def notes(fig: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_modes_and_metrics_are_those_of_the_scorer() -> None:
-    assert MODES == ablation.MODES
-    assert set(METRICS) == set(cards_ablation.CCS_METRICS)
+    assert MODES == vocabulary.MODES
+    assert set(METRICS) == set(vocabulary.CCS_METRICS)
 
 
 def test_position_bars_end_at_the_bounds_of_the_table() -> None:

@@ -23,9 +23,9 @@ from cotlab.analysis.tables.run import (
 )
 from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
 from cotlab.core.types import Item
+from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.figures.robustness import MEASURES, order_perturbations
 from cotlab.figures.robustness import perturbation_label as perturbation_name
-from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.run.imports.mediation import is_imported
 
 MAX_ITEMS = 50

@@ -15,10 +15,10 @@ from cotlab.analysis.tables.source import (
     Source,
     with_mode,
 )
+from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURES
 from cotlab.metrics.ablation import redundancy
-from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.store import read
 from cotlab.validation.report import read_report
 from cotlab.validation.tables import doses_table

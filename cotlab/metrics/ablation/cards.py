@@ -202,5 +202,3 @@ STEP_CARDS = (
     TOTAL_VARIATION,
     TOPK_REST,
 )
-CCS_METRICS = ("accuracy_delta", "answer_change", "token_delta", "kl_divergence", "total_variation")
-"""Step scores in [0, 1] that can serve as a CCS."""

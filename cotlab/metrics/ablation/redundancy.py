@@ -14,6 +14,7 @@ import pandas as pd
 from cotlab.core.program import over_run
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Estimate, Facet, MetricCard
+from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.metrics.ablation import cards
 from cotlab.metrics.kit import facet_of, mean_by_item
 from cotlab.stats.intervals import FEWEST, Interval, wilson
@@ -35,6 +36,8 @@ POSITION_COLUMNS = [
 ]
 
 
+# Masked arrays are summed with compensation whatever else the table holds; plain ones only where
+# some value of the table is missing, so that a mean would depend on scores of other groups.
 def step_means(table: pd.DataFrame) -> pd.DataFrame:
     """Average a step's CCS over draws.
 
@@ -42,8 +45,9 @@ def step_means(table: pd.DataFrame) -> pd.DataFrame:
     """
     steps = table[table["step"].notna()]
     keys = ["metric", "facet", "item_id", "step"]
-    values = steps.groupby(keys, sort=True)["value"]
-    return pd.DataFrame({"value": values.mean(), "draws": values.count()}).reset_index()
+    values = steps.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
+    means = values.mean().astype(float)
+    return pd.DataFrame({"value": means, "draws": values.count().astype(int)}).reset_index()
 
 
 def position_table(
@@ -95,7 +99,7 @@ def position_table(
 
 
 def _ccs_groups(table: pd.DataFrame) -> Iterator[tuple[str, Facet, pd.DataFrame]]:
-    steps = step_means(table[table["metric"].isin(cards.CCS_METRICS)])
+    steps = step_means(table[table["metric"].isin(CCS_METRICS)])
     for (metric, facet), group in steps.groupby(["metric", "facet"], sort=True):
         yield metric, facet_of(facet, metric=metric), group
 
@@ -125,7 +129,7 @@ def _estimate(
     )
 
 
-@over_run(cards.RRR_MACRO, reads=cards.CCS_METRICS)
+@over_run(cards.RRR_MACRO, reads=CCS_METRICS)
 def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate RRR, the mean over items of the share of steps below the threshold."""
     return rrr_estimates(table, options, seed)
@@ -144,7 +148,7 @@ def rrr_estimates(
     return out
 
 
-@over_run(cards.RRR_MICRO, reads=cards.CCS_METRICS)
+@over_run(cards.RRR_MICRO, reads=CCS_METRICS)
 def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate RRR pooled over steps, its interval by resampling items."""
     out = []
@@ -156,7 +160,7 @@ def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> lis
     return out
 
 
-@over_run(cards.RRR_CEILING, reads=cards.CCS_METRICS)
+@over_run(cards.RRR_CEILING, reads=CCS_METRICS)
 def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate what RRR under removal would be if only each chain's last step mattered."""
     out = []
@@ -171,7 +175,7 @@ def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
     return out
 
 
-@over_run(cards.ABOVE_NOISE, reads=(*cards.CCS_METRICS, "baseline_flip"))
+@over_run(cards.ABOVE_NOISE, reads=(*CCS_METRICS, "baseline_flip"))
 def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate answer changes above the model's own, with a sign-flip permutation test."""
     means = mean_by_item(table)

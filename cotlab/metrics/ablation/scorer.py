@@ -11,12 +11,11 @@ from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, MetricCard, Status
+from cotlab.core.vocabulary import CCS_METRICS, CHAINS, DISTRIBUTION_METRICS, IN_PROCESS, MODES
 from cotlab.metrics.ablation import cards
 from cotlab.metrics.ablation.distance import answer_distribution, diverge, jaccard_distance
 from cotlab.metrics.ablation.redundancy import STATISTICS
 from cotlab.metrics.kit import (
-    CHAINS,
-    WHITE_BOX,
     ItemScores,
     MissingReason,
     answer_text,
@@ -31,16 +30,12 @@ from cotlab.text.answers.extract import final_answer
 from cotlab.text.edits.ablations import corrupt_step, filler_for, paraphrase_step
 from cotlab.text.prompts.chain import GIVEN, text_after_cue
 
-MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
 TEXT_METRICS = ("accuracy_delta", "answer_change", "token_delta")
-DISTRIBUTION_METRICS = ("kl_divergence", "kl_nats", "total_variation", "topk_rest")
 TOP_LOGPROBS = 20
 _NOT_LOCATED = "the log-probabilities of the answer's first token cannot be told from the reply"
 OPTIONS: Mapping[str, Option] = {
     "modes": Option(("remove",), "what is done to each step", choices=MODES, entry="mode"),
-    "metric": Option(
-        "accuracy_delta", "the step score that serves as CCS", choices=cards.CCS_METRICS
-    ),
+    "metric": Option("accuracy_delta", "the step score that serves as CCS", choices=CCS_METRICS),
     "ccs_threshold": Option(
         0.1, "CCS below which a step counts as redundant", lo=0, hi=1, flag="--ccs-threshold"
     ),
@@ -186,7 +181,7 @@ def _cards_for(mode: str, params: Params) -> tuple[MetricCard, ...]:
 
 
 def _with_logprobs(params: Params) -> bool:
-    return params.subject.provider in WHITE_BOX or params.options["metric"] in DISTRIBUTION_METRICS
+    return params.subject.provider in IN_PROCESS or params.options["metric"] in DISTRIBUTION_METRICS
 
 
 def _ask(item: Item, params: Params, variant: Variant, draw: int) -> Complete:

@@ -22,9 +22,9 @@ from cotlab.core.program import (
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply
 from cotlab.core.types import Item, ModelRef, Score, Suite
+from cotlab.core.vocabulary import CHAINS
 from cotlab.metrics.composite import cards
 from cotlab.metrics.kit import (
-    CHAINS,
     ItemScores,
     Measurement,
     MissingReason,
@@ -154,7 +154,7 @@ def prepare_components(suite: Suite, params: Params) -> Preparation:
     check=validate_weights,
     components=tuple(SCORER_OF.values()),
     roles=("embedder", "symbolic", "verifier", "paraphraser"),
-    headlines=(Headline("r_raw", {}),),
+    headlines=(Headline("r_raw", {}, chain="own"),),
 )
 def composite(item: Item, params: Params, peers: Peers) -> Program:
     """Measure the components of the profile, stop at a hard floor if so configured, and average."""

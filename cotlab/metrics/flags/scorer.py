@@ -10,9 +10,9 @@ from cotlab.core.program import Headline, Option, Params, Peers, Preparation, Pr
 from cotlab.core.requests import Embed, Reply, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, Suite
+from cotlab.core.vocabulary import CHAINS
 from cotlab.metrics.flags import cards
 from cotlab.metrics.kit import (
-    CHAINS,
     NO_EMBEDDER,
     ItemScores,
     MissingReason,

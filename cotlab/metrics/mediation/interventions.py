@@ -27,7 +27,6 @@ from cotlab.metrics.kit import ANSWER_TOKENS, ask, ask_chain, reference_chain, r
 from cotlab.text.prompts.chain import CUE, ask_answer, chain_text
 
 KEEPS = (0.8, 0.6, 0.4)
-SOURCES = ("filler", "interchange", "right", "mean", "literal")
 Positions = tuple[int, ...]
 
 

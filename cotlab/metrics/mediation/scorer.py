@@ -10,10 +10,10 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Failed, Locate, PatchRow, Reply, Request, Response, Source
 from cotlab.core.types import Item, ModelRef
-from cotlab.metrics.kit import CHAINS, WHITE_BOX, MissingReason, ask, missing_reply
+from cotlab.core.vocabulary import CHAINS, IN_PROCESS, SOURCES
+from cotlab.metrics.kit import MissingReason, ask, missing_reply
 from cotlab.metrics.mediation import cards
 from cotlab.metrics.mediation.interventions import (
-    SOURCES,
     Donor,
     LocatedText,
     PatchRequest,
@@ -49,7 +49,7 @@ Replies = Mapping[str, Reply]
 
 def validate_white_box(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise where the model's states cannot be reached, or a layer is no number or range."""
-    if subject.provider not in WHITE_BOX:
+    if subject.provider not in IN_PROCESS:
         raise ConfigError(
             f"mediation patches activations, which {subject.provider} hides: --provider local or"
             " organism."

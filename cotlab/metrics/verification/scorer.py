@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Entail, Failed, Reply, Request
 from cotlab.core.types import Item
-from cotlab.metrics.kit import CHAINS, ItemScores, MissingReason, chain_of, missing_reply
+from cotlab.core.vocabulary import CHAINS
+from cotlab.metrics.kit import ItemScores, MissingReason, chain_of, missing_reply
 from cotlab.metrics.verification import cards
 from cotlab.metrics.verification.links import (
     LINKS,

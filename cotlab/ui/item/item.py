@@ -12,7 +12,7 @@ from cotlab.analysis.tables.chains import MODEL_CHAIN_SCORERS
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import Item
-from cotlab.metrics.ablation.cards import CCS_METRICS
+from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.metrics.consistency.cards import HIDDEN
 from cotlab.run.report import disarmed
 from cotlab.store import read as stored

@@ -10,8 +10,7 @@ import streamlit as st
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.metrics.ablation.cards import CCS_METRICS
-from cotlab.metrics.ablation.scorer import MODES
+from cotlab.core.vocabulary import CCS_METRICS, MODES
 from cotlab.metrics.composite.scorer import PROFILES
 from cotlab.providers.keys import KEY_VARIABLES, check_server, is_private, named_by_file
 from cotlab.providers.local.organisms import organism_names

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from cotlab.metrics.mediation.interventions import SOURCES
+from cotlab.core.vocabulary import SOURCES
 
 DTYPES = ("float32", "bfloat16", "float16")
 BACKENDS = ("auto", "fast", "hooks", "transformer_lens")

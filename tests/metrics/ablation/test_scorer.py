@@ -12,7 +12,8 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, Message, Request, Response, Token
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.ablation.scorer import MODES, Variant, make_variant, step_ablation
+from cotlab.core.vocabulary import MODES
+from cotlab.metrics.ablation.scorer import Variant, make_variant, step_ablation
 from cotlab.metrics.kit import ANSWER_TOKENS
 from tests.support.replies import finish
 
