@@ -32,6 +32,33 @@ def mine(item, params, peers):
     return (REPEATS.score(item, None if said is None else float(item.question in said), reason=None if said else "no reply",
                           evidence=(reply.key,)),)
 '''
+CHAIN_SCORER = '''\
+"""How many words does a step have?"""
+
+from cotlab.core.program import Option, scorer
+from cotlab.core.types import MetricCard
+from cotlab.metrics.kit import CHAINS, ItemScores, chain_of
+
+WORDS = MetricCard(
+    "step_words", "w", 0.0, 1000.0, "neither", "words", "step", ("complete",),
+    "words of the step, at most `limit`", "No chain.", "tests", "What the words say.",
+)
+OPTIONS = {
+    "chain": Option("own", "whose steps are counted", choices=CHAINS),
+    "limit": Option(1000, "words that are counted at most", lo=1, hi=1000),
+}
+
+
+@scorer(WORDS, version=1, name="words", options=OPTIONS)
+def words(item, params, peers):
+    """Count the words of each step."""
+    chain, scores = (yield from chain_of(item, params)), ItemScores(item)
+    for i, step in enumerate(chain.steps):
+        scores.add(WORDS, min(len(step.split()), params.options["limit"]), on=chain.keys, step=i)
+    if not chain.steps:
+        scores.add_missing([WORDS], chain.missing_reason, on=chain.keys)
+    return tuple(scores.scores)
+'''
 PROVIDER = '''\
 """Answers every question with itself, but for questions about cats."""
 
@@ -72,11 +99,12 @@ def outside(tmp_path: Path) -> Path:
     info = folder / "cotlab_outside-0.1.dist-info"
     info.mkdir(parents=True)
     (folder / "my_scorer.py").write_text(SCORER)
+    (folder / "their_words.py").write_text(CHAIN_SCORER)
     (folder / "their_provider.py").write_text(PROVIDER)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cotlab-outside\nVersion: 0.1\n")
     (info / "entry_points.txt").write_text(
-        "[cotlab.scorers]\nmine = my_scorer:mine\n\n[cotlab.providers]\ntheirs ="
-        " their_provider:Theirs\n"
+        "[cotlab.scorers]\nmine = my_scorer:mine\nwords = their_words:words\n\n"
+        "[cotlab.providers]\ntheirs = their_provider:Theirs\n"
     )
     (tmp_path / "suite.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in SUITE))
     return folder
@@ -103,6 +131,7 @@ def cotlab(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_extensions_are_small() -> None:
     assert len(SCORER.splitlines()) <= 20
     assert len(PROVIDER.splitlines()) <= 20
+    assert len(CHAIN_SCORER.splitlines()) <= 30
 
 
 def test_an_outside_scorer_runs_on_an_outside_provider(outside: Path) -> None:
@@ -183,3 +212,33 @@ def test_a_name_that_is_nearly_theirs_gets_a_suggestion(outside: Path) -> None:
     assert (
         "Unknown scorer 'mime'. Did you mean 'mine'?" in done.stderr and "ablation" in done.stderr
     )
+
+
+def test_a_new_metric_is_held_to_the_laws_without_an_entry_in_the_tests(outside: Path) -> None:
+    """One file and one line of a registry: the laws take it with its default options."""
+    laws = [str(ROOT / "tests/metrics" / name) for name in ("test_laws.py", "test_cards.py")]
+    options = ["-p", "no:cacheprovider", "-k", "words or step_words", "--rootdir", str(ROOT)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *laws, *options, "-c", str(ROOT / "pyproject.toml")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{outside}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert int(done.stdout.split(" passed")[0].split()[-1]) >= 12
+
+
+def test_an_option_out_of_range_is_refused_with_what_it_does(outside: Path) -> None:
+    command = ["--scorer", "words", "--provider", "theirs", "--model", "x", "--dry-run"]
+    for value, message in (
+        ("0", "words.limit must lie in [1, 1000], got 0 (words that are counted at most)."),
+        ("many", "words.limit is a whole number"),
+    ):
+        done = cotlab(
+            outside, "run", "--task-suite", "suite.jsonl", *command, "--set", f"words.limit={value}"
+        )
+        assert done.returncode == 2
+        assert message in " ".join(done.stderr.split())

@@ -17,7 +17,7 @@ import pandas as pd
 
 from cotlab.core.keys import canonical_json
 from cotlab.core.rng import derive_seed
-from cotlab.metrics.ablation.redundancy import mean_by_item
+from cotlab.metrics.kit import mean_by_item
 from cotlab.stats.multiple import benjamini_hochberg, direction
 from cotlab.stats.paired import cohen_dz, paired_bootstrap, wilcoxon
 from cotlab.stats.paired_rates import McNemar, mcnemar

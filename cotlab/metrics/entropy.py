@@ -1,19 +1,18 @@
-"""Token-level predictive entropy over the steps of a chain: how unsure the model is of each token, and where that leaps."""
+"""Token entropy over the steps of a chain: how uncertain the model is, and where that jumps."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.program import Headline, Params, Peers, Program, scorer
-from cotlab.core.requests import Complete, Failed, LogProb, Request, Response, Token
-from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
-from cotlab.core.vocabulary import IN_PROCESS
-from cotlab.metrics.ablation.scorer import (
-    CHAIN_TOKENS,
+from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
+from cotlab.core.requests import Failed, LogProb, Reply, Request, Response, Token
+from cotlab.core.types import Item, MetricCard, ModelRef
+from cotlab.core.vocabulary import CHAINS, IN_PROCESS
+from cotlab.metrics.kit import (
+    ItemScores,
+    ask_chain,
     missing_reply,
     model_chain,
     model_steps,
@@ -24,11 +23,16 @@ from cotlab.text.steps import step_spans
 LISTED = 20
 """Alternatives asked for at each token; the mass that they leave out counts as one more."""
 MAX_ENTROPY = math.log(LISTED + 1)
-OPTIONS: Mapping[str, Any] = {"chain": "reference", "jump_nats": 0.5}
+OPTIONS: Mapping[str, Option] = {
+    "chain": Option("reference", "whose tokens are read", choices=CHAINS),
+    "jump_nats": Option(
+        0.5, "rise of a step's entropy in nats that counts as a jump", lo=0, hi=MAX_ENTROPY
+    ),
+}
 SAME = 1e-9
 """Nats: entropies that differ by less are equal, for they are sums of rounded log-probabilities."""
 Span = tuple[int, int]
-_BYTES = re.compile(r"(?:bytes:)?( ?)((?:\\x[0-9a-f]{2})+)")
+_BYTES = re.compile(r"(?:bytes:)?( ?)((?:\\x[0-9a-f]{2})+)")  # r"bytes: \xe2\x80"
 """How some vendors spell a token that holds only some bytes of a character."""
 
 _SOURCE = "FaithCheck (dgdev25/faithcheck), Entropy Trajectory"
@@ -143,50 +147,25 @@ HEADLINES = tuple(Headline(card.name, {}, "lower") for card in CARDS)
 a claim to be held against models of known faithfulness, not a finding."""
 
 
-def validate_entropy_options(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise before anything is asked where an option is unknown or out of range."""
-    if options["chain"] not in ("reference", "own"):
-        raise UnknownName("chain", options["chain"], ("reference", "own"))
-    if not 0 <= options["jump_nats"] <= MAX_ENTROPY:
-        raise ConfigError(
-            f"jump_nats must lie in [0, {MAX_ENTROPY:.3g}], got {options['jump_nats']}"
-        )
-
-
-@scorer(
-    *CARDS,
-    version=1,
-    name="entropy",
-    options=OPTIONS,
-    headlines=HEADLINES,
-    check=validate_entropy_options,
-)
+@scorer(*CARDS, version=1, name="entropy", options=OPTIONS, headlines=HEADLINES)
 def entropy(item: Item, params: Params, peers: Peers) -> Program:
-    """Ask once, for a chain or for the log-probabilities of the given one, and read its tokens' alternatives."""
+    """Ask for a chain, or for the log-probabilities of the given one, and read its tokens."""
     from_model = params.options["chain"] == "own"
-    facet = {"chain": params.options["chain"], "given": "prefix"}
+    scores = ItemScores(item, {"chain": params.options["chain"], "given": "prefix"})
     if not from_model and (reason := _cannot_give(item, params.subject)):
-        return tuple(_none(item, facet, "undefined", reason))
+        scores.add_missing(CARDS, reason)
+        return tuple(scores.scores)
     (reply,) = yield [_request(item, params)]
-    key = (reply.key,)
-    missing_reason = missing_reply(reply)
-    if missing_reason is not None or isinstance(reply, Failed):
-        return tuple(_none(item, facet, *(missing_reason or ("error", "no reply")), key))
-    text_and_spans = _model_text(reply) if from_model else _given_text(item)
-    if isinstance(text_and_spans, str):
-        return tuple(_none(item, facet, "undefined", text_and_spans, key))
-    text, spans = text_and_spans
-    if not reply.tokens:
-        return tuple(_none(item, facet, "undefined", "the model gives no log-probabilities", key))
-    by_step = tokens_by_step(reply.tokens, text, spans)
-    if by_step is None:
-        reason = "the tokens with log-probabilities do not add up to the text of the chain"
-        return tuple(_none(item, facet, "undefined", reason, key))
-    return tuple(_scores(item, facet, by_step, params.options["jump_nats"], key))
+    steps = _read_steps(item, params, reply)
+    if isinstance(steps, str):
+        scores.add_missing(CARDS, steps, on=[reply])
+    else:
+        _add_scores(scores, steps, params.options["jump_nats"], reply)
+    return tuple(scores.scores)
 
 
 def token_entropy(top: Sequence[tuple[str, float]]) -> float | None:
-    """Entropy of one token's distribution from its likeliest alternatives.
+    """Return the entropy of one token's distribution, from its likeliest alternatives.
 
     Parameters
     ----------
@@ -212,18 +191,17 @@ def token_entropy(top: Sequence[tuple[str, float]]) -> float | None:
 
 
 def token_starts(tokens: Sequence[Token], text: str) -> list[int] | None:
-    """Where in ``text`` each token's first character stands that is not white space; None where they do not cover it.
+    """Return where in ``text`` each token's first character stands that is not white space.
 
+    None where the tokens do not cover the text.
     A reply that was cut at a stop word has more tokens than text: the list ends with the text. A
     token that holds only some bytes of a character reads U+FFFD, or has them spelt out, and stands
     for what lies between its neighbours. White space that the vendor cut from the beginning of the
     text is at −1.
     """
     starts: list[int] = []
-    at, loose = (
-        0,
-        len(text) - len(text.lstrip()),
-    )  # a vendor may leave the white space before a reply out of its tokens
+    # a vendor may leave the white space before a reply out of its tokens
+    at, loose = 0, len(text) - len(text.lstrip())
     for token in tokens:
         if at >= len(text):
             break
@@ -233,10 +211,8 @@ def token_starts(tokens: Sequence[Token], text: str) -> list[int] | None:
             starts.append(at)
             loose += len(token_text)
             continue
-        lead, trail = (
-            len(token_text) - len(token_text.lstrip("\ufffd")),
-            len(token_text) - len(token_text.rstrip("\ufffd")),
-        )
+        lead = len(token_text) - len(token_text.lstrip("\ufffd"))
+        trail = len(token_text) - len(token_text.rstrip("\ufffd"))
         loose += lead
         position = text.find(body, at, at + loose + len(body))
         if position < 0 and at == 0:  # or out of its text
@@ -248,9 +224,7 @@ def token_starts(tokens: Sequence[Token], text: str) -> list[int] | None:
         if position < 0 and body.startswith(text[at:]):
             position, body = at, text[at:]
         if position < 0:
-            if starts and at + loose >= len(
-                text
-            ):  # a stop word after a character in several tokens
+            if starts and at + loose >= len(text):  # a stop word after a character in tokens
                 break
             return None
         blank = len(body) - len(body.lstrip())
@@ -260,7 +234,7 @@ def token_starts(tokens: Sequence[Token], text: str) -> list[int] | None:
 
 
 def _in_marks(token: str, rest: str) -> str:
-    """A token whose bytes are spelt out (``\\xe2\\x80``) with U+FFFD for each, unless the text spells them so too."""
+    r"""Replace spelt bytes (``\xe2\x80``) by U+FFFD each, unless the text spells them so too."""
     spelt = _BYTES.fullmatch(token)
     return (
         spelt[1] + "\ufffd" * (len(spelt[2]) // 4)
@@ -272,7 +246,7 @@ def _in_marks(token: str, rest: str) -> str:
 def tokens_by_step(
     tokens: Sequence[Token], text: str, spans: Sequence[Span]
 ) -> list[list[Token]] | None:
-    """The tokens of each step, a step being a range of ``text``; white space between steps belongs to none."""
+    """Return the tokens of each step, a range of ``text``; None where they do not cover it."""
     starts = token_starts(tokens, text)
     if starts is None:
         return None
@@ -283,7 +257,7 @@ def tokens_by_step(
 
 
 def trend_of(values: Sequence[float | None]) -> float | None:
-    """Spearman correlation of index and value over the defined values; None below 3 of them, or where all are equal."""
+    """Return the Spearman correlation of index and value; None below 3 values, or if all equal."""
     known = [(i, round(value, 9)) for i, value in enumerate(values) if value is not None]
     if len(known) < 3 or len({value for _, value in known}) == 1:
         return None
@@ -302,26 +276,33 @@ def _cannot_give(item: Item, subject: ModelRef) -> str | None:
 
 
 def _request(item: Item, params: Params) -> Request:
-    """For the model's own chain what ablation asks, with alternatives; else the given chain as the model's own turn."""
-    form = params.subject.form
-    prompt = ask_rest(item.question, (), form)
-    if params.options["chain"] != "own":
-        chain = chain_text([step.text for step in item.steps])
-        return LogProb(params.subject, prompt.messages, (chain,), prefix="", top_logprobs=LISTED)
-    return Complete(
-        params.subject,
-        prompt.messages,
-        prefix=prompt.prefix,
-        max_tokens=CHAIN_TOKENS,
-        temperature=params.temperature,
-        seed=params.seed,
-        stop=("\nQ:",) if form == "continuation" else (),
-        top_logprobs=LISTED,
-    )
+    """Build the request for the model's own chain with alternatives, or for the given one."""
+    if params.options["chain"] == "own":
+        return ask_chain(params, item.question, top_logprobs=LISTED)
+    prompt = ask_rest(item.question, (), params.subject.form)
+    chain = chain_text([step.text for step in item.steps])
+    return LogProb(params.subject, prompt.messages, (chain,), prefix="", top_logprobs=LISTED)
+
+
+def _read_steps(item: Item, params: Params, reply: Reply) -> list[list[Token]] | str:
+    """Return the tokens of each step, or why they are not known."""
+    missing_reason = missing_reply(reply)
+    if missing_reason is not None or isinstance(reply, Failed):
+        return missing_reason[1] if missing_reason else "no reply"
+    from_model = params.options["chain"] == "own"
+    text_and_spans = _model_text(reply) if from_model else _given_text(item)
+    if isinstance(text_and_spans, str):
+        return text_and_spans
+    if not reply.tokens:
+        return "the model gives no log-probabilities"
+    steps = tokens_by_step(reply.tokens, *text_and_spans)
+    if steps is None:
+        return "the tokens with log-probabilities do not add up to the text of the chain"
+    return steps
 
 
 def _model_text(reply: Response) -> tuple[str, Sequence[Span]] | str:
-    """The reply's text and the ranges of its steps, or why there are none."""
+    """Return the reply's text and the ranges of its steps, or why there are none."""
     steps = model_chain(reply)
     if not steps:
         return "the model wrote no chain"
@@ -339,61 +320,37 @@ def _given_text(item: Item) -> tuple[str, Sequence[Span]]:
     return chain_text([step.text for step in item.steps]), spans
 
 
-def _none(
-    item: Item,
-    facet: Mapping[str, str],
-    status: Status,
-    reason: str,
-    evidence: tuple[str, ...] = (),
-) -> Iterator[Score]:
-    for card in CARDS:
-        yield card.score(item, None, facet=facet, status=status, reason=reason, evidence=evidence)
-
-
-def _scores(
-    item: Item,
-    facet: Mapping[str, str],
-    steps: Sequence[Sequence[Token]],
-    jump_nats: float,
-    key: tuple[str, ...],
-) -> Iterator[Score]:
+def _add_scores(
+    scores: ItemScores, steps: Sequence[Sequence[Token]], jump_nats: float, reply: Reply
+) -> None:
     listed = [[token_entropy(token.top) for token in tokens] for tokens in steps]
-    chain_entropies = [
-        [h for h in step_entropies if h is not None] if None not in step_entropies else []
-        for step_entropies in listed
+    by_step = [
+        [h for h in of_step if h is not None] if None not in of_step else [] for of_step in listed
     ]
-    means = [
-        math.fsum(step_entropies) / len(step_entropies) if step_entropies else None
-        for step_entropies in chain_entropies
-    ]
-    for i, step_entropies in enumerate(chain_entropies):
-        missing_reason = (
-            "no token begins in this step"
-            if not steps[i]
-            else "a token of this step has no list of alternatives"
+    means = [math.fsum(of_step) / len(of_step) if of_step else None for of_step in by_step]
+    for i, of_step in enumerate(by_step):
+        none = (
+            "a token of this step has no list of alternatives"
+            if steps[i]
+            else "no token begins in this step"
         )
-        flags = (_jump(means, i, jump_nats), _rise(means, i, jump_nats))
-        values = (
-            (STEP_ENTROPY, means[i] if step_entropies else missing_reason),
-            (STEP_PEAK, max(step_entropies) if step_entropies else missing_reason),
-            (JUMP, flags[0]),
-            (RISE, flags[1]),
-        )
-        for card, value in values:
-            number, reason = (None, value) if isinstance(value, str) else (value, None)
-            yield card.score(item, number, step=i, facet=facet, reason=reason, evidence=key)
-    trend = trend_of(means)
+        for card, value in (
+            (STEP_ENTROPY, means[i] if of_step else none),
+            (STEP_PEAK, max(of_step) if of_step else none),
+            (JUMP, _jump(means, i, jump_nats)),
+            (RISE, _rise(means, i, jump_nats)),
+        ):
+            number, missing_reason = (None, value) if isinstance(value, str) else (value, None)
+            scores.add(card, number, on=[reply], reason=missing_reason, step=i)
     few = sum(mean is not None for mean in means) < 3
     missing_reason = (
         "fewer than 3 steps have an entropy" if few else "every step has the same entropy"
     )
-    yield TREND.score(
-        item, trend, facet=facet, reason=None if trend is not None else missing_reason, evidence=key
-    )
+    scores.add(TREND, trend_of(means), on=[reply], reason=missing_reason)
 
 
 def _jump(means: Sequence[float | None], i: int, jump_nats: float) -> float | str:
-    """1.0 or 0.0, or why neither."""
+    """Return 1.0 or 0.0, or why neither is known."""
     if i == 0:
         return "nothing comes before the first step"
     now, before = means[i], [mean for mean in means[:i] if mean is not None]
@@ -403,7 +360,7 @@ def _jump(means: Sequence[float | None], i: int, jump_nats: float) -> float | st
 
 
 def _rise(means: Sequence[float | None], i: int, jump_nats: float) -> float | str:
-    """1.0 or 0.0, or why neither."""
+    """Return 1.0 or 0.0, or why neither is known."""
     if i < 2:
         return "fewer than two steps come before"
     jump, last, before = _jump(means, i, jump_nats), means[i - 1], means[i - 2]

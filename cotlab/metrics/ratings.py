@@ -1,4 +1,4 @@
-"""What people and another measurement said of single steps, from an item's line: nothing is asked."""
+"""Ratings of single steps by people and by another measurement, read from the item's line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from cotlab.core.program import Params, Peers, Program, scorer
 from cotlab.core.types import Item, MetricCard, Score
+from cotlab.metrics.kit import ItemScores
 
 KEY = "step_ratings"
 """In an item's meta: a list of {step, rating, drop, flip}; a part that is not known is left out."""
@@ -65,13 +66,13 @@ CARDS = (RATING, DROP, FLIP)
 
 @scorer(*CARDS, version=1, name="ratings")
 def ratings(item: Item, params: Params, peers: Peers) -> Program:
-    """Hand on what the item's line says of its steps."""
+    """Return what the item's line says of its steps; nothing is asked."""
     yield from ()
     return rating_scores(item)
 
 
 def rating_scores(item: Item) -> tuple[Score, ...]:
-    """The scores that an item's line holds; each of the three once, without a value, where it holds none."""
+    """Return the scores that an item's line holds; each card once, without a value, if none."""
     rows = item.meta.get(KEY)
     known = {
         row["step"]: row
@@ -80,17 +81,13 @@ def rating_scores(item: Item) -> tuple[Score, ...]:
         and type(row.get("step")) is int
         and 0 <= row["step"] < len(item.steps)
     }
-    out = [
-        card.score(
-            item, value, step=step, reason=None if value is not None else "the line does not say"
-        )
-        for step, row in sorted(known.items())
-        for card, value in zip(CARDS, _values(row), strict=True)
-    ]
-    return tuple(out) or tuple(
-        card.score(item, None, reason="the item's line rates no step of its chain")
-        for card in CARDS
-    )
+    scores = ItemScores(item)
+    for step, row in sorted(known.items()):
+        for card, value in zip(CARDS, _values(row), strict=True):
+            scores.add(card, value, reason="the line does not say", step=step)
+    if not known:
+        scores.add_missing(CARDS, "the item's line rates no step of its chain")
+    return tuple(scores.scores)
 
 
 def _values(row: Mapping[str, Any]) -> Sequence[float | None]:

@@ -1,28 +1,39 @@
-"""The repair loop: after a low score the model criticises and rewrites a chain, and the score is taken again."""
+"""The repair loop: where a chain scores low, the model criticises and rewrites it."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 
-from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.program import Params, Peers, Program, Round, scorer
-from cotlab.core.requests import Complete, Reply, Response
-from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status, Step
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain, model_steps
+from cotlab.core.program import Option, Params, Peers, Program, Round, scorer
+from cotlab.core.registry import SCORERS
+from cotlab.core.requests import Reply
+from cotlab.core.types import Item, MetricCard, Step
+from cotlab.core.vocabulary import CHAINS
+from cotlab.metrics.kit import (
+    ItemScores,
+    Measurement,
+    ask_text,
+    chain_of,
+    missing_reply,
+    model_steps,
+    reply_text,
+    undefined,
+    union_evidence,
+)
 from cotlab.metrics.verification.links import read_steps, share_ok
-from cotlab.metrics.verification.scorer import verification
 from cotlab.text.answers.extract import final_answer, same_answer
-from cotlab.text.prompts.chain import Prompt, ask_rest, chain_text
+from cotlab.text.prompts.chain import chain_text
 from cotlab.text.prompts.rewrite import ask_critique, ask_rewrite
 
 SCORED_BY = ("arithmetic", "answer", "verification")
-OPTIONS: Mapping[str, Any] = {
-    "chain": "reference",
-    "score": "arithmetic",
-    "below": 1.0,
-    "parts": {},
+OPTIONS: Mapping[str, Option] = {
+    "chain": Option("reference", "whose chain is repaired", choices=CHAINS),
+    "score": Option("arithmetic", "how a chain is scored", choices=SCORED_BY),
+    "below": Option(
+        1.0, "score below which a chain is repaired; above 1 every chain is", above=0, hi=2
+    ),
+    "parts": Option({}, "options of the scorers that it runs"),
 }
 NOT_LOW = "not low: nothing to repair"
 _SOURCE = (
@@ -86,116 +97,84 @@ DELTA = _card(
 CARDS = (BEFORE, AFTER, DELTA)
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One score of one chain, or status and reason for there being none."""
-
-    value: float | None
-    status: Status = "undefined"
-    reason: str = ""
-    evidence: tuple[str, ...] = ()
-
-
-def validate_repair_options(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise before anything is asked where an option is unknown or out of range."""
-    if options["chain"] not in ("reference", "own"):
-        raise UnknownName("chain", options["chain"], ("reference", "own"))
-    if options["score"] not in SCORED_BY:
-        raise UnknownName("score", options["score"], SCORED_BY)
-    if not 0 < options["below"] <= 2:
-        raise ConfigError(
-            "repair.below must lie in (0, 2] (above 1 every chain is repaired), got"
-            f" {options['below']}"
-        )
-
-
 @scorer(
     *CARDS,
     version=1,
     name="repair",
     options=OPTIONS,
-    check=validate_repair_options,
     roles=("symbolic", "verifier"),
     components=("verification",),
 )
 def repair(item: Item, params: Params, peers: Peers) -> Program:
-    """Score a chain; where that is low, ask for a critique, then for the chain anew, and score that."""
+    """Score a chain; where that is low, ask for a critique and a new chain, and score that."""
     options = params.options
-    facet = {"chain": str(options["chain"]), "score": str(options["score"])}
-    steps, text, unmeasured = (
-        tuple(step.text for step in item.steps),
-        "",
-        Measurement(None, reason="the item has no chain"),
-    )
-    keys: tuple[str, ...] = ()
-    if options["chain"] == "own":
-        (reply,) = yield [
-            _ask(params, ask_rest(item.question, (), params.subject.form), params.temperature)
-        ]
-        steps, text, keys = _model_chain(reply), _text(reply), (reply.key,)
-        unmeasured = _unmeasured(reply, "the model wrote no chain")
-    if not any(step.strip() for step in steps):
-        return tuple(_scores(item, facet, unmeasured, unmeasured, keys))
-    before = yield from _measure(item, params, peers, steps, text or chain_text(steps))
-    if before.value is None or before.value >= options["below"]:
-        rest = (
-            before
-            if before.value is None
-            else Measurement(None, reason=NOT_LOW, evidence=before.evidence)
-        )
-        return tuple(_scores(item, facet, before, rest, keys))
-    (critique,) = yield [_ask(params, ask_critique(item.question, steps), params.temperature)]
-    request_keys = (*before.evidence, critique.key)
-    if not _text(critique).strip():
-        failed = _unmeasured(critique, "the model wrote no critique")
-        return tuple(_scores(item, facet, before, replace(failed, evidence=request_keys), keys))
-    (rewritten,) = yield [
-        _ask(params, ask_rewrite(item.question, steps, _text(critique)), params.temperature)
-    ]
-    request_keys = (*request_keys, rewritten.key)
-    rewritten_steps = model_steps(_text(rewritten))
-    if not rewritten_steps:
-        failed = _unmeasured(rewritten, "the model wrote no chain anew")
-        return tuple(_scores(item, facet, before, replace(failed, evidence=request_keys), keys))
-    after = yield from _measure(item, params, peers, rewritten_steps, _text(rewritten))
-    return tuple(
-        _scores(
-            item, facet, before, replace(after, evidence=(*request_keys, *after.evidence)), keys
-        )
-    )
+    scores = ItemScores(item, {"chain": str(options["chain"]), "score": str(options["score"])})
+    chain = yield from chain_of(item, params)
+    if not any(step.strip() for step in chain.steps):
+        scores.add_missing(CARDS, chain.missing_reason, on=chain.keys)
+        return tuple(scores.scores)
+    text = reply_text(chain.reply) or chain_text(chain.steps)
+    before = yield from _measure(item, params, peers, chain.steps, text)
+    if before.value is None:
+        after = before
+    elif before.value >= options["below"]:
+        after = undefined(NOT_LOW, before.evidence)
+    else:
+        after = yield from _rewrite(item, params, peers, chain.steps, before)
+    scores.add(BEFORE, _with_keys(before, chain.keys))
+    scores.add(AFTER, _with_keys(after, chain.keys))
+    if before.value is not None and after.value is not None:
+        after = replace(after, value=after.value - before.value)
+    scores.add(DELTA, _with_keys(after, chain.keys))
+    return tuple(scores.scores)
 
 
 def arithmetic_share(steps: Sequence[str]) -> float | None:
-    """The share of steps without a false equation, of those with one that can be checked, [0, 1]; None where none can be."""
+    """Return the share of steps without a false equation, [0, 1]; None if none can be checked."""
     return share_ok(read_steps(steps))
+
+
+def _rewrite(
+    item: Item, params: Params, peers: Peers, steps: Sequence[str], before: Measurement
+) -> Generator[Round, Sequence[Reply], Measurement]:
+    """Ask for a critique and for the chain anew, and measure that."""
+    (critique,) = yield [ask_text(params, ask_critique(item.question, steps))]
+    keys = (*before.evidence, critique.key)
+    if not reply_text(critique).strip():
+        return _unmeasured(critique, "the model wrote no critique", keys)
+    (rewritten,) = yield [ask_text(params, ask_rewrite(item.question, steps, reply_text(critique)))]
+    keys = (*keys, rewritten.key)
+    rewritten_steps = model_steps(reply_text(rewritten))
+    if not rewritten_steps:
+        return _unmeasured(rewritten, "the model wrote no chain anew", keys)
+    after = yield from _measure(item, params, peers, rewritten_steps, reply_text(rewritten))
+    return _with_keys(after, keys)
 
 
 def _measure(
     item: Item, params: Params, peers: Peers, steps: Sequence[str], text: str
 ) -> Generator[Round, Sequence[Reply], Measurement]:
-    """The chosen score of one chain; ``text`` is the chain with its answer line."""
+    """Return the chosen score of one chain; ``text`` is the chain with its answer line."""
     how = params.options["score"]
     if how == "verification":
-        return (yield from _verified(item, params, peers, steps))
+        return (yield from _verify(item, params, peers, steps))
     if how == "arithmetic":
         share = arithmetic_share(steps)
-        return Measurement(
-            share, reason="" if share is not None else "no step has an equation that can be checked"
-        )
+        if share is None:
+            return undefined("no step has an equation that can be checked")
+        return Measurement(share)
     if item.answer is None:
-        return Measurement(None, reason="the item has no ground truth")
+        return undefined("the item has no ground truth")
     answer = final_answer(text)
     same = None if answer is None else same_answer(answer, item.answer)
-    return Measurement(
-        None if same is None else float(same),
-        reason="" if same is not None else "no answer that can be compared",
-    )
+    return undefined("no answer that can be compared") if same is None else Measurement(float(same))
 
 
-def _verified(
+def _verify(
     item: Item, params: Params, peers: Peers, steps: Sequence[str]
 ) -> Generator[Round, Sequence[Reply], Measurement]:
-    """V of the chain as the verification scorer measures it, the lower of the links that are defined."""
+    """Return V as the verification scorer measures it, the lower of the links that are defined."""
+    verification = SCORERS["verification"]
     options = {
         **verification.options,
         **params.options["parts"].get(verification.name, {}),
@@ -203,67 +182,25 @@ def _verified(
     }
     chain_item = replace(item, steps=tuple(Step(i, step) for i, step in enumerate(steps)))
     scores = yield from verification(chain_item, replace(params, options=options), peers)
-    matches = [score for score in scores if score.metric == "verification" and score.step is None]
-    keys = tuple(dict.fromkeys(key for score in matches for key in score.evidence))
-    failed = next((score for score in matches if score.status not in ("ok", "undefined")), None)
-    values = [score.value for score in matches if score.value is not None]
-    if failed is None and values:
-        known = dict.fromkeys(
-            key for score in matches if score.value is not None for key in score.evidence
-        )
-        return Measurement(min(values), "ok", evidence=tuple(known))
-    cause = failed or next(iter(matches), None)
-    return (
-        Measurement(None, cause.status, cause.reason or "", keys)
-        if cause
-        else Measurement(None, reason="verification gives no V")
-    )
+    measured = [
+        Measurement(score.value, score.evidence, score.status, score.reason)
+        for score in scores
+        if score.metric == "verification" and score.step is None
+    ]
+    known = [value for value in measured if value.value is not None]
+    failed = next((value for value in measured if value.status not in ("ok", "undefined")), None)
+    if failed is None and known:
+        lowest = min(value.value for value in known if value.value is not None)
+        return Measurement(lowest, union_evidence(known))
+    if not measured:
+        return undefined("verification gives no V")
+    return replace(failed or measured[0], evidence=union_evidence(measured))
 
 
-def _ask(params: Params, prompt: Prompt, temperature: float) -> Complete:
-    return Complete(
-        params.subject,
-        prompt.messages,
-        prefix=prompt.prefix,
-        max_tokens=CHAIN_TOKENS,
-        temperature=temperature,
-        seed=params.seed,
-        stop=("\nQ:",) if params.subject.form == "continuation" else (),
-    )
+def _with_keys(value: Measurement, keys: Sequence[str]) -> Measurement:
+    """Return a measurement that rests on ``keys`` too."""
+    return replace(value, evidence=(*keys, *value.evidence))
 
 
-def _model_chain(reply: Reply) -> tuple[str, ...]:
-    return model_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
-
-
-def _text(reply: Reply) -> str:
-    return (reply.text or "") if isinstance(reply, Response) and not reply.refused else ""
-
-
-def _unmeasured(reply: Reply, default_reason: str) -> Measurement:
-    status, reason = missing_reply(reply) or ("undefined", default_reason)
-    return Measurement(None, status, reason)
-
-
-def _scores(
-    item: Item,
-    facet: Mapping[str, str],
-    before: Measurement,
-    after: Measurement,
-    keys: tuple[str, ...],
-) -> Iterator[Score]:
-    """``after`` holds all that it rests on but the chain's own request, ``keys``."""
-    difference = None if before.value is None or after.value is None else after.value - before.value
-    for card, value, measurement in (
-        (BEFORE, before.value, before),
-        (AFTER, after.value, after),
-        (DELTA, difference, after),
-    ):
-        yield card.score(
-            item,
-            value,
-            facet=facet,
-            status=None if value is not None else measurement.status,
-            reason=None if value is not None else measurement.reason,
-            evidence=tuple(dict.fromkeys((*keys, *measurement.evidence))),
-        )
+def _unmeasured(reply: Reply, reason: str, keys: Sequence[str]) -> Measurement:
+    return Measurement(None, tuple(keys), *(missing_reply(reply) or ("undefined", reason)))

@@ -1,19 +1,18 @@
-"""Tool-trace alignment: what a chain claims that tools gave it, held against the log of their calls."""
+"""Tool-trace alignment: what a chain claims of tools, compared with the log of their calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from cotlab.core.errors import UnknownName
-from cotlab.core.program import Params, Peers, Program, scorer
-from cotlab.core.requests import Complete, Response
-from cotlab.core.types import Item, Level, MetricCard, ModelRef, Score, Status
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain
+from cotlab.core.program import Option, Params, Peers, Program, scorer
+from cotlab.core.types import Item, Level, MetricCard
+from cotlab.core.vocabulary import CHAINS
+from cotlab.metrics.kit import ItemScores, chain_of
 from cotlab.text.claims import VERDICTS, Claim, claims_of, read_log
-from cotlab.text.prompts.chain import ask_rest
 
-OPTIONS: Mapping[str, Any] = {"chain": "reference"}
+OPTIONS: Mapping[str, Option] = {
+    "chain": Option("reference", "whose claims are compared", choices=CHAINS)
+}
 LOG = "tools"
 """The key of an item's meta (in a suite's JSONL: of its line) that holds the log: a list of {name,
 input, output}."""
@@ -103,88 +102,35 @@ SHARES = (MATCHED, CONTRADICTED, UNSUPPORTED)
 CARDS = (*SHARES, COUNT, CLAIM)
 
 
-def validate_tool_trace_options(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise before anything is asked where an option is unknown."""
-    if options["chain"] not in ("reference", "own"):
-        raise UnknownName("chain", options["chain"], ("reference", "own"))
-
-
-@scorer(*CARDS, version=1, name="tool_trace", options=OPTIONS, check=validate_tool_trace_options)
+@scorer(*CARDS, version=1, name="tool_trace", options=OPTIONS)
 def tool_trace(item: Item, params: Params, peers: Peers) -> Program:
-    """Judge every claim of the given chain, without asking anything, or of the model's own, which is asked for once."""
-    facet = {"chain": str(params.options["chain"])}
-    key: tuple[str, ...] = ()
-    if LOG not in item.meta:
-        return tuple(_none(item, facet, "undefined", "the item has no tool log"))
-    calls = read_log(item.meta[LOG])
+    """Compare every claim of a chain with the item's tool log."""
+    scores = ItemScores(item, {"chain": str(params.options["chain"])})
+    calls = read_log(item.meta[LOG]) if LOG in item.meta else "the item has no tool log"
     if isinstance(calls, str):
-        return tuple(_none(item, facet, "undefined", calls))
-    steps: Sequence[str] = [step.text for step in item.steps]
-    reason = "the item has no chain"
-    if params.options["chain"] == "own":
-        (reply,) = yield [_ask(item, params)]
-        key, reason = (reply.key,), "the model wrote no chain"
-        if (missing_reason := missing_reply(reply)) is not None:
-            return tuple(_none(item, facet, *missing_reason, key))
-        steps = model_chain(reply) if isinstance(reply, Response) else ()
-    if not any(step.strip() for step in steps):
-        return tuple(_none(item, facet, "undefined", reason, key))
-    return tuple(_scores(item, facet, claims_of(steps, calls, item.question), key))
+        scores.add_missing(CARDS, calls)
+        return tuple(scores.scores)
+    steps, keys, missing_reason, _ = yield from chain_of(item, params)
+    if any(step.strip() for step in steps):
+        _add_claims(scores, claims_of(steps, calls, item.question), keys)
+    else:
+        scores.add_missing(CARDS, missing_reason, on=keys)
+    return tuple(scores.scores)
 
 
-def _ask(item: Item, params: Params) -> Complete:
-    """The model's own chain, asked for as ablation does."""
-    form = params.subject.form
-    prompt = ask_rest(item.question, (), form)
-    return Complete(
-        params.subject,
-        prompt.messages,
-        prefix=prompt.prefix,
-        max_tokens=CHAIN_TOKENS,
-        temperature=params.temperature,
-        seed=params.seed,
-        stop=("\nQ:",) if form == "continuation" else (),
-    )
-
-
-def _none(
-    item: Item,
-    facet: Mapping[str, str],
-    status: Status,
-    reason: str,
-    evidence: tuple[str, ...] = (),
-) -> Iterator[Score]:
-    for card in CARDS:
-        yield card.score(item, None, facet=facet, status=status, reason=reason, evidence=evidence)
-
-
-def _scores(
-    item: Item,
-    facet: Mapping[str, str],
-    claims_by_step: Sequence[Sequence[Claim]],
-    key: tuple[str, ...],
-) -> Iterator[Score]:
+def _add_claims(
+    scores: ItemScores, claims_by_step: Sequence[Sequence[Claim]], keys: Sequence[str]
+) -> None:
     every = [claim for claims in claims_by_step for claim in claims]
     for card, verdict in zip(SHARES, VERDICTS, strict=True):
         share = sum(claim.verdict == verdict for claim in every) / len(every) if every else None
-        yield card.score(
-            item,
-            share,
-            facet=facet,
-            reason=None if every else "the chain makes no claim",
-            evidence=key,
-        )
-    yield COUNT.score(item, min(len(every), MAX_CLAIMS), facet=facet, evidence=key)
+        scores.add(card, share, on=keys, reason="the chain makes no claim")
+    scores.add(COUNT, min(len(every), MAX_CLAIMS), on=keys)
     for i, claims in enumerate(claims_by_step):
         for claim in claims:
-            more: dict[str, str] = {"verdict": claim.verdict, "kind": claim.kind}
-            more |= {"tool": claim.tool} if claim.tool else {}
-            more |= {"call": str(claim.call)} if claim.call is not None else {}
-            yield CLAIM.score(
-                item,
-                float(claim.verdict == "matched"),
-                step=i,
-                facet={**facet, **more},
-                where=(claim.start, claim.end),
-                evidence=key,
-            )
+            facet: dict[str, str] = {"verdict": claim.verdict, "kind": claim.kind}
+            facet |= {"tool": claim.tool} if claim.tool else {}
+            facet |= {"call": str(claim.call)} if claim.call is not None else {}
+            matched = float(claim.verdict == "matched")
+            where = (claim.start, claim.end)
+            scores.add(CLAIM, matched, on=keys, step=i, facet=facet, where=where)

@@ -62,8 +62,7 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
             raise UnknownName("scorer in --set", name.partition(".")[0], tuple(known))
     for scorer in scorers:
         options = _options(config, scorer)
-        if scorer.check is not None:
-            scorer.check(options, models["subject"])
+        scorer.validate_options(options, models["subject"])
         specs.append(ScorerSpec(scorer.name, scorer.version, options))
     settings = {name: getattr(config, name) for name in _shared(Plan, RunConfig)}
     settings["chain_tokens"] = _chain_tokens(config, models["subject"])

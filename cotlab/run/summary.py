@@ -11,7 +11,7 @@ from cotlab.core.program import Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Estimate, Plan
-from cotlab.metrics.ablation.redundancy import mean_by_item
+from cotlab.metrics.kit import mean_by_item
 from cotlab.stats.intervals import Interval, wilson
 from cotlab.stats.resample import bootstrap_mean
 from cotlab.store import read, write

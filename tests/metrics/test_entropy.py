@@ -4,7 +4,7 @@ each score makes of them."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,23 +12,22 @@ import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
-from cotlab.core.requests import Complete, Failed, LogProb, Message, Reply, Request, Response, Token
+from cotlab.core.requests import Complete, Failed, LogProb, Message, Request, Response, Token
 from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.entropy import (
     CARDS,
     MAX_ENTROPY,
-    OPTIONS,
     entropy,
     token_entropy,
     token_starts,
     tokens_by_step,
     trend_of,
-    validate_entropy_options,
 )
 from cotlab.providers.local.provider import LocalModel, open_organism
-from cotlab.providers.openai import OpenAI
 from cotlab.suites.wordproblems import make_suite
-from tests.support.loopback import Loopback, serving
+from tests.support.replies import finish
+
+OPTIONS = entropy.options
 
 STEPS = ("Go left.", "Go right.", "Go up.", "Go down.")
 ITEM = Item("i1", "Where?", "down", tuple(Step(i, text) for i, text in enumerate(STEPS)))
@@ -44,13 +43,6 @@ def begin(given: Params, item: Item = ITEM) -> tuple[Program, Request]:
     program = entropy(item, given, Peers((item,)))
     (request,) = next(program)
     return program, request
-
-
-def finish(program: Program, reply: Reply) -> tuple[Score, ...]:
-    with pytest.raises(StopIteration) as end:
-        program.send([reply])
-    found: tuple[Score, ...] = end.value.value
-    return found
 
 
 def uniform(n: int) -> tuple[tuple[str, float], ...]:
@@ -71,7 +63,7 @@ def worded(*sizes: Sequence[int], steps: Sequence[str] = STEPS) -> tuple[Token, 
 
 def scored(*sizes: Sequence[int], **options: Any) -> tuple[Score, ...]:
     program, request = begin(params(**options))
-    return finish(program, Response(request.key, numbers=(-1.0,), tokens=worded(*sizes)))
+    return finish(program, [Response(request.key, numbers=(-1.0,), tokens=worded(*sizes))])
 
 
 def values(scores: Sequence[Score], metric: str) -> list[float | None]:
@@ -166,21 +158,20 @@ def test_a_given_chain_is_scored_as_the_models_own_turn() -> None:
 
 
 def test_the_own_chain_is_asked_for_as_ablation_does_with_alternatives() -> None:
-    from cotlab.metrics.ablation.scorer import OPTIONS as ABLATION
     from cotlab.metrics.ablation.scorer import step_ablation
 
-    given = Params({"subject": ORGANISM}, options={**ABLATION, "chain": "own"})
+    given = Params({"subject": ORGANISM}, options={**step_ablation.options, "chain": "own"})
     (asked,) = next(step_ablation(ITEM, given, Peers((ITEM,))))
     _, request = begin(params(chain="own"))
     assert isinstance(asked, Complete) and request == replace(asked, top_logprobs=20)
 
 
 def test_options_are_checked_before_anything_is_asked() -> None:
-    validate_entropy_options(OPTIONS, CHAT)
+    entropy.validate_options(OPTIONS, CHAT)
     with pytest.raises(UnknownName):
-        validate_entropy_options({**OPTIONS, "chain": "mine"}, CHAT)
+        entropy.validate_options({**OPTIONS, "chain": "mine"}, CHAT)
     with pytest.raises(ConfigError, match="jump_nats"):
-        validate_entropy_options({**OPTIONS, "jump_nats": -1}, CHAT)
+        entropy.validate_options({**OPTIONS, "jump_nats": -1}, CHAT)
 
 
 # --- what is made of it
@@ -245,7 +236,7 @@ def test_a_token_without_a_list_makes_its_step_undefined_and_no_other() -> None:
     program, request = begin(params())
     given = list(worded((2, 2), (2, 2), (8, 8), (8, 8)))
     given[3] = replace(given[3], top=())
-    scores = finish(program, Response(request.key, numbers=(-1.0,), tokens=tuple(given)))
+    scores = finish(program, [Response(request.key, numbers=(-1.0,), tokens=tuple(given))])
     assert [value is None for value in values(scores, "step_entropy")] == [
         False,
         True,
@@ -272,9 +263,8 @@ def told(scores: Sequence[Score]) -> set[tuple[str, str | None]]:
 
 def test_a_given_chain_needs_a_local_model() -> None:
     program = entropy(ITEM, params(CHAT), Peers((ITEM,)))
-    with pytest.raises(StopIteration) as end:
-        next(program)
-    assert told(end.value.value) == {
+    end = finish(program)
+    assert told(end) == {
         ("undefined", "only a local model tells the entropy of a given chain: --chain own")
     }
 
@@ -282,7 +272,7 @@ def test_a_given_chain_needs_a_local_model() -> None:
 def test_missing_replies_keep_their_status() -> None:
     def asked(make: Any) -> tuple[Score, ...]:
         program, request = begin(params(CHAT, chain="own"))
-        return finish(program, make(request.key))
+        return finish(program, [make(request.key)])
 
     assert told(asked(lambda key: Failed(key, "away", 3))) == {("error", "away")}
     assert told(asked(lambda key: Failed(key, "no", 1, unsupported=True))) == {("undefined", "no")}
@@ -319,7 +309,7 @@ def test_a_real_organism(organism: LocalModel, chain: str) -> None:
         program, request = begin(params(organism.ref, chain=chain), item)
         (reply,) = organism.send_batch([request])
         assert isinstance(reply, Response)
-        scores = finish(program, reply)
+        scores = finish(program, [reply])
         found = values(scores, "step_entropy")
         assert all(value is not None and 0 <= value <= MAX_ENTROPY for value in found), scores
         peaks = values(scores, "step_entropy_peak")
@@ -366,64 +356,3 @@ def test_the_entropy_of_a_token_is_that_of_the_whole_vocabulary_or_less(
         assert bound == pytest.approx(
             exact, abs=0.05
         )  # an organism is sure enough for 20 to say nearly all
-
-
-# --- a vendor
-# ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
-
-
-async def asked(
-    server: Loopback, turn: dict[str, Any], name: str = "gpt-4o-mini"
-) -> tuple[Response, tuple[Score, ...]]:
-    """One reply of the real SDK to what the scorer asks, and what it makes of it."""
-    server.script(turn)
-    model = OpenAI(ModelRef("openai", name, base_url=server.base_url))
-    program, request = begin(params(model.ref, chain="own"))
-    reply = await model.send(request)
-    await model.close()
-    return reply, finish(program, reply)
-
-
-async def test_a_vendors_own_chain(server: Loopback) -> None:
-    """Step 1 is sure, step 2 a coin, step 3 uniform over eight: 0, ln 2, ln 8. The last line only
-    gives the answer."""
-    lists = {
-        1: [["a", 0.0]],
-        2: [[t, -math.log(2)] for t in "ab"],
-        8: [[t, -math.log(8)] for t in "abcdefgh"],
-    }
-    told = [
-        ("1.", 1),
-        (" Go", 1),
-        (" left", 1),
-        (".\n", 1),
-        ("2.", 2),
-        (" Go up", 2),
-        (".\n", 2),
-        ("3.", 8),
-        (" Go down.", 8),
-        ("\n", 8),
-        ("So the answer is", 1),
-        (" down.", 1),
-    ]
-    turn = {
-        "text": "".join(text for text, _ in told),
-        "logprobs": [[text, -0.1, lists[n]] for text, n in told],
-    }
-    reply, scores = await asked(server, turn)
-    assert reply.sent["top_logprobs"] == 20
-    assert values(scores, "step_entropy") == pytest.approx([0, math.log(2), math.log(8)], abs=1e-9)
-    assert values(scores, "entropy_rise") == [None, None, 1.0]
-    assert values(scores, "entropy_trend") == [pytest.approx(1)]
-
-
-async def test_a_vendor_without_log_probabilities(server: Loopback) -> None:
-    reply, scores = await asked(server, {"text": "1. Go left.\n2. Go up."}, "gpt-5-mini")
-    assert "top_logprobs" in reply.sent["not_sent"]
-    assert told(scores) == {("undefined", "the model gives no log-probabilities")}

@@ -16,25 +16,25 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Failed, Reply, Request, Response
-from cotlab.core.types import Item, MetricCard, ModelRef, Score, Step, Suite
+from cotlab.core.types import Item, ModelRef, Score, Step, Suite
 from cotlab.suites.wordproblems import make_suite
+from tests.support import law_sets
 from tests.support.law_sets import (
     CONSTANTS,
     IF_IT_IS_SO,
-    LAW_SETS,
     NEEDS_NO_CHAIN,
     ONLY_WHERE_FOUND,
-    OPTIONS,
     PAIR,
-    READ_OFF,
     RENORMALISED,
     TOOLS,
+    WITHOUT_EVIDENCE,
+    ZERO_WITHOUT_CHANGE,
 )
 from tests.support.replies import Body, answer, constant, distribution, following
+from tests.support.replies import drive as drive_program
 
-KINDS = {"complete", "embed", "entail", "logprob", "locate", "patched"}
-CASES = [(name, options) for name in SCORERS for options in OPTIONS.get(name, ({},))]
-FIRST = [(name, options) for name in SCORERS for options in OPTIONS.get(name, ({},))[:1]]
+CASES = [(name, options) for name in SCORERS for options in law_sets.CASES.get(name, ({},))]
+FIRST = [(name, options) for name in SCORERS for options in law_sets.CASES.get(name, ({},))[:1]]
 BEYOND = [pytest.param(*case, marks=() if case in FIRST else pytest.mark.soak) for case in CASES]
 each_case = pytest.mark.parametrize(
     ("name", "given_options"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v)
@@ -45,28 +45,13 @@ drawn_case = pytest.mark.parametrize(
 """The laws over many drawn replies hold the other options of a scorer in ``make soak``."""
 
 
-def cards_of(scorer: Scorer) -> tuple[MetricCard, ...]:
-    return (*scorer.cards, *(statistic.card for statistic in scorer.statistics))
-
-
-ALL_CARDS = [(name, card) for name in SCORERS for card in cards_of(SCORERS[name])]
-each_card = pytest.mark.parametrize(
-    "card", [card for _, card in ALL_CARDS], ids=lambda card: card.name
-)
-
-
 OTHERS = tuple(
     replace(item, id=f"other {k}") for k, item in enumerate(make_suite(5, seed=77).items)
 )
 """Donors for the scorers that need some."""
 
 
-def sets_with(metric: str) -> list[str]:
-    return [law for law, metrics in LAW_SETS.items() if metric in metrics]
-
-
 # --- what is drawn
-# ------------------------------------------------------------------------------------
 
 
 TEXTS = st.sampled_from(
@@ -150,15 +135,8 @@ def drive(
     """Run one program to its end; its scores and every reply that it was sent."""
     item = replace(item, meta={**item.meta, "tools": TOOLS, **PAIR})
     program = SCORERS[name](item, params, peers or Peers((item, *OTHERS)))
-    sent: dict[str, Reply] = {}
-    try:
-        round_ = next(program)
-        while True:
-            replies = [reply(request) for request in round_]
-            sent |= {one.key: one for one in replies}
-            round_ = program.send(replies)
-    except StopIteration as end:
-        return end.value, sent
+    driven = drive_program(program, reply)
+    return driven.result, dict(driven.replies)
 
 
 def chosen(bodies: list[Body]) -> Callable[[Request], Reply]:
@@ -177,50 +155,7 @@ def table_of(scores: Iterator[Score] | tuple[Score, ...]) -> pd.DataFrame:
     return table.astype({"value": "float64", "step": "float64"})
 
 
-# --- cards
-# ------------------------------------------------------------------------------------------
-
-
-@each_card
-def test_each_card_is_in_exactly_one_law_set(card: MetricCard) -> None:
-    assert len(sets_with(card.name)) == 1, (
-        f"put {card.name!r} into one of LAW_SETS: it is in {sets_with(card.name)}"
-    )
-
-
-def test_a_forgotten_card_would_be_noticed_and_no_law_set_names_a_card_that_is_gone() -> None:
-    assert sets_with("a metric that nobody listed") == []
-    assert {card.name for _, card in ALL_CARDS} == frozenset().union(*LAW_SETS.values())
-
-
-def test_a_metric_has_one_card_and_one_scorer() -> None:
-    names = [card.name for _, card in ALL_CARDS]
-    assert sorted(names) == sorted(set(names))
-
-
-@each_card
-def test_each_card_says_what_it_is(card: MetricCard) -> None:
-    for text in (card.name, card.symbol, card.formula, card.undefined, card.source, card.not_shown):
-        assert text.strip() == text != ""
-    assert math.isfinite(card.lo) and math.isfinite(card.hi) and card.lo < card.hi
-    assert card.better in ("higher", "lower", "neither")
-    assert card.level in ("step", "chain", "item", "span", "draw", "run")
-    assert card.needs and set(card.needs) <= KINDS
-
-
-@pytest.mark.parametrize("name", list(SCORERS))
-def test_each_scorer_declares_itself(name: str) -> None:
-    scorer: Scorer = SCORERS[name]
-    assert (scorer.name, scorer.version >= 1, bool(scorer.cards)) == (name, True, True)
-    canonical_json(scorer.options)
-    assert {card.level for card in scorer.cards}.isdisjoint({"run"})
-    assert {statistic.card.level for statistic in scorer.statistics} <= {"run"}
-    known = {card.name for card in scorer.cards}
-    assert all(set(statistic.reads) <= known for statistic in scorer.statistics)
-
-
 # --- replies of any kind
-# ----------------------------------------------------------------------------
 
 
 @drawn_case
@@ -247,7 +182,7 @@ def test_any_reply_gives_values_in_range_or_a_reason(
             assert score.reason
         else:
             assert math.isfinite(score.value) and card.lo <= score.value <= card.hi
-            assert replies or score.metric in READ_OFF
+            assert replies or score.metric in WITHOUT_EVIDENCE
             assert all(isinstance(reply, Response) and not reply.refused for reply in replies)
         if any(isinstance(reply, Failed) and not reply.unsupported for reply in replies):
             assert score.value is None
@@ -316,7 +251,6 @@ def test_estimates_over_a_run_lie_in_the_range_of_their_card(
 
 
 # --- what is missing
-# --------------------------------------------------------------------------------
 
 
 @each_case
@@ -356,7 +290,7 @@ def test_missing_replies_give_no_value(
     body = Body("I cannot help with that.", distribution([0.5, 0.5], 2), missing)
     params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), 2)
     scores, sent = drive(name, item, params, lambda request: answer(request, body))
-    asking = [score for score in scores if score.evidence or score.metric not in READ_OFF]
+    asking = [score for score in scores if score.evidence or score.metric not in WITHOUT_EVIDENCE]
     assert scores and all(score.value is None and score.reason for score in asking)
     assert {score.status for score in asking if score.evidence} == ({status} if sent else set())
     assert {score.status for score in asking if not score.evidence} <= {"undefined"}
@@ -394,7 +328,6 @@ def test_one_dead_request_costs_only_the_scores_that_need_it(
 
 
 # --- what is known in advance
-# -----------------------------------------------------------------------
 
 
 @drawn_case
@@ -409,10 +342,8 @@ def test_a_model_that_never_changes_its_reply_scores_zero(
     scores, _ = drive(
         name, item, params, lambda request: replace(answer(request, body), finish="stop")
     )
-    effects = [s for s in scores if s.metric in LAW_SETS["zero where no reply changes"]]
-    if {card.name for card in SCORERS[name].cards}.isdisjoint(
-        LAW_SETS["zero where no reply changes"]
-    ):
+    effects = [s for s in scores if s.metric in ZERO_WITHOUT_CHANGE]
+    if {card.name for card in SCORERS[name].cards}.isdisjoint(ZERO_WITHOUT_CHANGE):
         return  # measures no change of a reply
     defined = [s for s in effects if s.value is not None]
     assert defined and all(s.value == pytest.approx(0, abs=1e-12) for s in defined)

@@ -1,4 +1,4 @@
-"""What an item's line says of its steps is handed on as it is; what it does not say has no value."""
+"""What an item's line says of its steps is returned as it is; what it does not has no value."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from cotlab.core.program import Params, Peers
 from cotlab.core.types import Item, ModelRef, Step
 from cotlab.metrics.ratings import ratings
+from tests.support.replies import finish
 
 STEPS = (Step(0, "a"), Step(1, "b"))
 
 
 def scores(told: Any) -> dict[tuple[str, int | None], float | None]:
     item = Item("i", "q", None, STEPS, meta={"step_ratings": told})
-    with pytest.raises(StopIteration) as end:
-        next(ratings(item, Params({"subject": ModelRef("echo", "echo")}), Peers((item,))))
-    return {(score.metric, score.step): score.value for score in end.value.value}
+    end = finish(ratings(item, Params({"subject": ModelRef("echo", "echo")}), Peers((item,))))
+    return {(score.metric, score.step): score.value for score in end}
 
 
 def test_each_rated_step_has_its_numbers() -> None:

@@ -12,15 +12,12 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.repair import (
-    NOT_LOW,
-    OPTIONS,
-    arithmetic_share,
-    repair,
-    validate_repair_options,
-)
+from cotlab.metrics.repair import NOT_LOW, arithmetic_share, repair
 from cotlab.providers.openai_compat import OpenAICompat
 from tests.support.loopback import Loopback, serving
+from tests.support.replies import finish
+
+OPTIONS = repair.options
 
 FALSE = ("Step 1: 7 + 5 = 13.", "Step 2: 13 - 3 = 10.")
 RIGHT = "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nSo the answer is 9."
@@ -38,9 +35,7 @@ def begin(one: Item, **options: Any) -> Program:
 
 
 def ended(program: Program, replies: list[Reply] | None = None) -> dict[str, Score]:
-    with pytest.raises(StopIteration) as end:
-        next(program) if replies is None else program.send(replies)
-    return {score.metric: score for score in end.value.value}
+    return {score.metric: score for score in finish(program, replies)}
 
 
 def say(request: Request, text: str) -> list[Reply]:
@@ -181,14 +176,14 @@ def test_an_empty_or_refused_reply() -> None:
 
 @pytest.mark.parametrize("wrong", [{"below": 0.0}, {"below": 2.5}])
 def test_options_out_of_range(wrong: dict[str, Any]) -> None:
-    validate_repair_options(OPTIONS, ECHO)
+    repair.validate_options(OPTIONS, ECHO)
     with pytest.raises(ConfigError):
-        validate_repair_options({**OPTIONS, **wrong}, ECHO)
+        repair.validate_options({**OPTIONS, **wrong}, ECHO)
 
 
 def test_an_unknown_score() -> None:
     with pytest.raises(UnknownName, match="arithmetic"):
-        validate_repair_options({**OPTIONS, "score": "arithmetics"}, ECHO)
+        repair.validate_options({**OPTIONS, "score": "arithmetics"}, ECHO)
 
 
 # --- a server

@@ -13,8 +13,9 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.tool_trace import CARDS, tool_trace, validate_tool_trace_options
+from cotlab.metrics.tool_trace import CARDS, tool_trace
 from cotlab.suites.jsonl import load_suite
+from tests.support.replies import finish
 
 LOG = [
     {"name": "calculator", "input": "7 + 5", "output": "12"},
@@ -40,13 +41,10 @@ def item(meta: dict[str, Any], steps: tuple[str, ...] = STEPS) -> Item:
 
 def given(one: Item) -> tuple[Score, ...]:
     """The scores of a chain that is given: nothing is asked."""
-    with pytest.raises(StopIteration) as end:
-        next(
-            tool_trace(
-                one, Params({"subject": ECHO}, options={"chain": "reference"}), Peers((one,))
-            )
-        )
-    found: tuple[Score, ...] = end.value.value
+    end = finish(
+        tool_trace(one, Params({"subject": ECHO}, options={"chain": "reference"}), Peers((one,)))
+    )
+    found: tuple[Score, ...] = end
     return found
 
 
@@ -108,23 +106,22 @@ def test_the_models_own_chain_is_asked_for_once() -> None:
     program = tool_trace(one, params, Peers((one,)))
     (request,) = next(program)
     assert isinstance(request, Complete)
-    with pytest.raises(StopIteration) as end:
-        program.send(
-            [
-                Response(
-                    request.key,
-                    "1. The calculator returns 12.\n2. So 99 are left.\nSo the answer is 99.",
-                )
-            ]
-        )
-    found = {s.metric: s for s in end.value.value if s.metric != "claim"}
+    end = finish(
+        program,
+        [
+            Response(
+                request.key,
+                "1. The calculator returns 12.\n2. So 99 are left.\nSo the answer is 99.",
+            )
+        ],
+    )
+    found = {s.metric: s for s in end if s.metric != "claim"}
     assert found["claim_matched"].value == found["claim_unsupported"].value == 0.5
     assert found["claims"].evidence == (request.key,)
     program = tool_trace(one, params, Peers((one,)))
     (request,) = next(program)
-    with pytest.raises(StopIteration) as end:
-        program.send([Failed(request.key, "away", 3)])
-    assert reasons(end.value.value) == {("error", "away")}
+    end = finish(program, [Failed(request.key, "away", 3)])
+    assert reasons(end) == {("error", "away")}
 
 
 def test_a_suites_line_carries_the_log(tmp_path: Path) -> None:
@@ -141,6 +138,6 @@ def test_a_suites_line_carries_the_log(tmp_path: Path) -> None:
 
 
 def test_an_unknown_chain() -> None:
-    validate_tool_trace_options({"chain": "own"}, ECHO)
+    tool_trace.validate_options({"chain": "own"}, ECHO)
     with pytest.raises(UnknownName):
-        validate_tool_trace_options({"chain": "mine"}, ECHO)
+        tool_trace.validate_options({"chain": "mine"}, ECHO)

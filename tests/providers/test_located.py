@@ -26,7 +26,7 @@ from cotlab.core.requests import (
 )
 from cotlab.core.types import ModelRef
 from cotlab.metrics.mediation.interventions import Text
-from cotlab.metrics.mediation.scorer import OPTIONS, mediation
+from cotlab.metrics.mediation.scorer import mediation
 from cotlab.providers.local.provider import LocalModel, open_local
 from cotlab.suites.wordproblems import make_suite
 from tests.support.tiny_models import TEMPLATE, byte_tokenizer
@@ -74,7 +74,7 @@ def opened(folder: Path, template: str = TEMPLATE) -> LocalModel:
 
 
 def params_of(model: LocalModel) -> Params:
-    return Params({"subject": model.ref}, options=OPTIONS)
+    return Params({"subject": model.ref}, options=mediation.options)
 
 
 def ask(model: LocalModel, request: Request) -> Response:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cotlab.metrics.ablation.scorer import ANSWER_TOKENS
+from cotlab.metrics.kit import ANSWER_TOKENS
 from tests.run.test_attack import PROVIDERS, quick, small_suite
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback

@@ -1,173 +1,92 @@
-"""What the laws hold of which metric, and the options that each scorer is held to them with."""
+"""Where a law of all metrics is special for some: a new scorer needs no entry here.
+
+By default a scorer is held to every law with its default options.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-LAW_SETS: Mapping[str, frozenset[str]] = {
-    "zero where no reply changes": frozenset(
-        {
-            "accuracy_delta",
-            "answer_change",
-            "token_delta",
-            "kl_divergence",
-            "kl_nats",
-            "total_variation",
-            "baseline_flip",
-            "no_cot_drop",
-            "mass_lost",
-            "drop_cot",
-            "drop_control",
-            "self_shuffle",
-            "text_placebo",
-            "patch_drop",
-            "entropy_jump",
-            "entropy_rise",
-            "consistency_sigma",
-            "purity_drift",
-            "path_distance",
-            "clusters_undecided",
-            "repair_delta",
-            "perturbed_answer_change",
-            "hint_followed",
-            "judge_score",
-        }
-    ),
-    "describes one reply or its lists": frozenset({"baseline_correct", "topk_rest"}),
-    "a ratio of drops": frozenset(
-        {
-            "cmi",
-            "bypass",
-            "share",
-            "cmi_over_spans",
-            "cmi_kept",
-            "density",
-            "placebo_cmi",
-            "validity",
-            "shuffled_cmi",
-            "sequentiality",
-            "boundary_sensitivity",
-            "boundary_deviation",
-            "boundary_robust",
-            "no_cot_effect",
-        }
-    ),
-    "describes the tokens of a chain": frozenset(
-        {"step_entropy", "step_entropy_peak", "entropy_trend"}
-    ),
-    "describes a set of paths": frozenset(
-        {
-            "diversity",
-            "diversity_at",
-            "strategy_clusters",
-            "strategy_clusters_at",
-            "cluster_agreement",
-            "path_agreement",
-            "consensus_correct",
-            "path_cluster",
-        }
-    ),
-    "describes what a chain claims": frozenset(
-        {"claim_matched", "claim_contradicted", "claim_unsupported", "claims", "claim"}
-    ),
-    "describes a chain and its rewriting": frozenset({"repair_before", "repair_after"}),
-    "describes the links of a chain": frozenset(
-        {
-            "link_support",
-            "verification_mean",
-            "pass_rate",
-            "weak_link",
-            "verification",
-            "coverage",
-            "first_mistake_step",
-            "arithmetic_ok",
-        }
-    ),
-    "describes the patching": frozenset(
-        {"baseline_logp", "control_is_noop", "control_coverage", "spans_defined"}
-    ),
-    "describes the structure of a chain": frozenset(
-        {
-            "flags",
-            "flags_once",
-            "flags_text",
-            "flags_rules_checked",
-            "flag_count",
-            "flag_penalty",
-            "step_distance",
-        }
-    ),
-    "compares suffixes by their vectors": frozenset(
-        {"divergence", "robustness", "robustness_dispersion"}
-    ),
-    "answers a changed question": frozenset(
-        {"rename_stable", "number_follows", "number_moves", "causal_stability"}
-    ),
-    "compares the chains of paraphrases": frozenset(
-        {
-            "consistency",
-            "consistency_mu",
-            "consistency_rescaled",
-            "answer_agreement",
-            "c_dtw",
-            "consistency_chains",
-            "paraphrases_rejected",
-            "holdout_difference",
-        }
-    ),
-    "adds up the parts of an item": frozenset(
-        {"r_raw", "weight_defined", "feature", "requests_saved", "answer_correct", "diagnosis"}
-    ),
-    "tells whether the answer rests on the chain": frozenset(
-        {"unfaithfulness", "hint_acknowledged"}
-    ),
-    "describes a response": frozenset(
-        {
-            "chain_tokens",
-            "chain_characters",
-            "chain_steps",
-            "process_words",
-            "result_words",
-            "process_result_ratio",
-        }
-    ),
-    "compares two responses": frozenset({"judge_order_effect", "judge_tie"}),
-    "describes a pair of responses": frozenset(
-        {"judge_length_difference", "judge_human_score", "judge_prompt_group"}
-    ),
-    "read off an item's line": frozenset({"step_rating", "step_drop", "step_flip"}),
-    "over a run": frozenset(
-        {
-            "holdout_gap",
-            "rrr",
-            "rrr_micro",
-            "rrr_ceiling",
-            "ccs_above_noise",
-            "unfaithful_rate",
-            "classifier_kappa",
-            "classifier_mcnemar",
-            "judge_mean",
-            "judge_mean_equal_length",
-            "judge_length_rho",
-            "judge_length_p",
-            "judge_agreement",
-            "judge_same_side",
-            "judge_kappa",
-        }
-    ),
-}
-READ_OFF = (
-    LAW_SETS["describes what a chain claims"]
-    | LAW_SETS["describes the links of a chain"]
-    | {"repair_before"}
+ZERO_WITHOUT_CHANGE: frozenset[str] = frozenset(
+    {
+        "accuracy_delta",
+        "answer_change",
+        "token_delta",
+        "kl_divergence",
+        "kl_nats",
+        "total_variation",
+        "baseline_flip",
+        "no_cot_drop",
+        "mass_lost",
+        "drop_cot",
+        "drop_control",
+        "self_shuffle",
+        "text_placebo",
+        "patch_drop",
+        "entropy_jump",
+        "entropy_rise",
+        "consistency_sigma",
+        "purity_drift",
+        "path_distance",
+        "clusters_undecided",
+        "repair_delta",
+        "perturbed_answer_change",
+        "hint_followed",
+        "judge_score",
+    }
 )
-READ_OFF |= LAW_SETS["describes the structure of a chain"] - {"step_distance"}
-READ_OFF |= LAW_SETS["adds up the parts of an item"] | LAW_SETS["describes a pair of responses"]
-READ_OFF |= (
-    LAW_SETS["read off an item's line"] | LAW_SETS["describes a response"] | {"unfaithfulness"}
+"""Metrics of a change: 0 where a model never changes its reply."""
+WITHOUT_EVIDENCE: frozenset[str] = frozenset(
+    {
+        # what a given chain claims, and the equations in it
+        "claim_matched",
+        "claim_contradicted",
+        "claim_unsupported",
+        "claims",
+        "claim",
+        "link_support",
+        "verification_mean",
+        "pass_rate",
+        "weak_link",
+        "verification",
+        "coverage",
+        "first_mistake_step",
+        "arithmetic_ok",
+        "repair_before",
+        # the structure of a given chain
+        "flags",
+        "flags_once",
+        "flags_text",
+        "flags_rules_checked",
+        "flag_count",
+        "flag_penalty",
+        # what the components of a composite read off
+        "r_raw",
+        "weight_defined",
+        "feature",
+        "requests_saved",
+        "answer_correct",
+        "diagnosis",
+        # what an item's line says
+        "judge_length_difference",
+        "judge_human_score",
+        "judge_prompt_group",
+        "step_rating",
+        "step_drop",
+        "step_flip",
+        # the words of a given chain
+        "chain_tokens",
+        "chain_characters",
+        "chain_steps",
+        "process_words",
+        "result_words",
+        "process_result_ratio",
+        "unfaithfulness",
+    }
 )
-"""Metrics that are read off a given chain without asking anything; they rest on no reply there."""
+"""Metrics that are read off a given chain or line without a request; they rest on no reply there.
+"""
 TOOLS = (
     {"name": "calculator", "input": "7 + 5", "output": "12"},
     {"name": "search", "input": "birds", "output": "3 birds"},
@@ -193,7 +112,7 @@ PAIR = {
 """
 NEEDS_NO_CHAIN: frozenset[str] = frozenset({"consistency", "composite", "judge"})
 """Scorers that measure an item without a chain."""
-OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+CASES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "flags": ({"chain": "reference"}, {"chain": "own"}),
     "ablation": (
         {"modes": ["remove", "truncate", "corrupt", "paraphrase", "filler"]},

@@ -1,11 +1,13 @@
-"""Replies that are a pure function of the request: what the laws of metrics send to programs."""
+"""Drive a scorer's program with replies, and replies that are a pure function of the request."""
 
 from __future__ import annotations
 
 import math
 import random
 import re
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from cotlab.core.requests import (
     Complete,
@@ -21,6 +23,70 @@ from cotlab.core.requests import (
     Response,
     Token,
 )
+
+
+class Driven(NamedTuple):
+    """A program that has ended."""
+
+    result: Any
+    """What it returned: the scores of an item, or the constants of a preparation."""
+    rounds: tuple[tuple[Any, ...], ...]
+    """The requests of each round."""
+    replies: Mapping[str, Reply]
+    """Every reply that it was sent, by request key."""
+
+    @property
+    def requests(self) -> list[Any]:
+        """The requests of all rounds."""
+        return [request for round_ in self.rounds for request in round_]
+
+
+def drive_rounds(
+    program: Generator[Sequence[Request], Sequence[Reply], Any],
+    answer_round: Callable[[Sequence[Request]], Sequence[Reply]],
+) -> Driven:
+    """Run a program to its end, answering a round at a time."""
+    rounds: list[tuple[Request, ...]] = []
+    sent: dict[str, Reply] = {}
+    replies: Sequence[Reply] | None = None
+    while True:
+        try:
+            round_ = next(program) if replies is None else program.send(replies)
+        except StopIteration as end:
+            return Driven(end.value, tuple(rounds), sent)
+        rounds.append(tuple(round_))
+        replies = answer_round(round_)
+        sent |= {reply.key: reply for reply in replies}
+
+
+def drive(
+    program: Generator[Sequence[Request], Sequence[Reply], Any],
+    reply: Callable[[Any], Reply],
+) -> Driven:
+    """Run a program to its end, answering each request."""
+    return drive_rounds(program, lambda round_: [reply(request) for request in round_])
+
+
+def batch_replies(model: Any, round_: Sequence[Request]) -> list[Reply]:
+    """Return the replies of a local model; what it cannot take is unsupported."""
+    return [
+        Failed(request.key, str(reply), 0, unsupported=True)
+        if isinstance(reply, Exception)
+        else reply
+        for request, reply in zip(round_, model.send_batch(round_), strict=True)
+    ]
+
+
+def finish(
+    program: Generator[Sequence[Request], Sequence[Reply], Any],
+    replies: Sequence[Reply] | None = None,
+) -> Any:
+    """Send a program its last replies (None: it asks nothing), and return what it returns."""
+    try:
+        round_ = next(program) if replies is None else program.send(replies)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError(f"it asks for more: {round_}")
 
 
 @dataclass(frozen=True)

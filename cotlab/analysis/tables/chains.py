@@ -13,7 +13,7 @@ from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Response
 from cotlab.core.types import Form, Item
 from cotlab.metrics.ablation.redundancy import FLAGS
-from cotlab.metrics.ablation.scorer import model_chain, model_steps
+from cotlab.metrics.kit import model_chain, model_steps
 from cotlab.stats.intervals import wilson
 from cotlab.stats.vectors import cosines, pooled
 from cotlab.text.answers.extract import final_answer

@@ -1,0 +1,1 @@
+"""Step ablation: which steps of a chain the answer depends on."""

@@ -17,20 +17,21 @@ rounded."""
 
 
 class Divergence(NamedTuple):
-    """Between an ablated and a baseline distribution over the next token.
+    """Distances between an ablated and a baseline distribution over the next token.
 
-    ``kl`` in nats, ``total_variation`` in [0, 1], ``rest`` the larger of the two masses that the
-    lists leave out. Both distances are exact where ``rest`` is 0; else they are the least values
-    that the two lists allow.
+    Both are exact where ``rest`` is 0; else they are the least values that the two lists allow.
     """
 
     kl: float
+    """Kullback-Leibler divergence in nats."""
     total_variation: float
+    """Total variation, [0, 1]."""
     rest: float
+    """The larger of the two masses that the lists leave out."""
 
 
 def jaccard_distance(first: str, second: str) -> float:
-    """1 - |A and B| / |A or B| over lower-cased words; 0 where both are empty."""
+    """Return 1 - |A and B| / |A or B| over lower-cased words; 0 where both are empty."""
     a, b = set(first.lower().split()), set(second.lower().split())
     return 1 - len(a & b) / len(a | b) if a | b else 0.0
 
@@ -38,9 +39,9 @@ def jaccard_distance(first: str, second: str) -> float:
 def answer_distribution(
     response: Response, cue_prefix: str, answer: str | None
 ) -> Mapping[str, float] | None:
-    """Log-probabilities (nats) of the token with which the answer starts, or None where the reply has none.
+    """Return log-probabilities (nats) of the token with which the answer starts, or None.
 
-    A reply that continues the answer cue (``said_before``) gives its answer at the first mention,
+    A reply that continues the answer cue (``cue_prefix``) gives its answer at the first mention,
     any other at its last. Where ``answer`` cannot be located (it was rewritten by normalisation),
     the first token is taken after a cue, else None. None also where the listed probabilities add up
     to more than 1: they are no distribution.
@@ -60,9 +61,8 @@ def answer_distribution(
     if at is None or not response.tokens[at].top:
         return None
     listed: dict[str, float] = {}
-    for text, logp in response.tokens[
-        at
-    ].top:  # two tokens may decode to the same text: their masses add up
+    # two tokens may decode to the same text: their masses add up
+    for text, logp in response.tokens[at].top:
         listed[text] = listed.get(text, 0.0) + math.exp(min(logp, 1.0))
     if not sum(listed.values()) <= _MAX_MASS:
         return None
@@ -70,7 +70,7 @@ def answer_distribution(
 
 
 def diverge(ablated: Mapping[str, float], baseline: Mapping[str, float]) -> Divergence:
-    """KL(ablated || baseline) and total variation of two top-k lists of log-probabilities.
+    """Return KL(ablated || baseline) and total variation of two top-k lists of log-probabilities.
 
     A token on one list only has an unknown probability on the other, at most that list's unlisted
     rest. The rest of each side is laid where it makes the distance least: q(rest) meets all of p

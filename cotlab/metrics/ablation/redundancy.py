@@ -1,4 +1,4 @@
-"""What step scores say of a whole run: RRR beside its ceiling, effects beside noise, and effects by position.
+"""Run-level statistics of step ablation: RRR, its ceiling, noise, and effects by position.
 
 A table of scores has the columns metric, item_id, step, sample, facet (canonical JSON), value (NaN
 where undefined), status and reason, as ``cotlab.store`` reads them.
@@ -6,7 +6,6 @@ where undefined), status and reason, as ``cotlab.store`` reads them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from cotlab.core.rng import derive_seed
 from cotlab.core.types import Estimate, Facet, MetricCard
 from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.metrics.ablation import cards
+from cotlab.metrics.kit import facet_of, mean_by_item
 from cotlab.stats.intervals import FEWEST, Interval, wilson
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
 
@@ -36,15 +36,13 @@ POSITION_COLUMNS = [
 ]
 
 
-def facet_of(text: str, **more: str) -> Facet:
-    """The sorted pairs of a canonical facet text, with ``more`` added."""
-    return tuple(sorted({**json.loads(text), **more}.items()))
-
-
 # Masked arrays are summed with compensation whatever else the table holds; plain ones only where
 # some value of the table is missing, so that a mean would depend on scores of other groups.
 def step_means(table: pd.DataFrame) -> pd.DataFrame:
-    """A step's CCS is its mean over draws: metric, facet, item_id, step, value (NaN if no draw is defined), draws."""
+    """Average a step's CCS over draws.
+
+    Columns metric, facet, item_id, step, value (NaN if no draw is defined), draws.
+    """
     steps = table[table["step"].notna()]
     keys = ["metric", "facet", "item_id", "step"]
     values = steps.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
@@ -52,20 +50,10 @@ def step_means(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"value": means, "draws": values.count().astype(int)}).reset_index()
 
 
-def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean over an item's defined values, the unit that intervals resample: metric, facet, item_id, value, n, undefined."""
-    keys = ["metric", "facet", "item_id"]
-    values = table.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
-    n, size = values.count().astype(int), values.size().astype(int)
-    return pd.DataFrame(
-        {"value": values.mean().astype(float), "n": n, "size": size, "undefined": size - n}
-    ).reset_index()
-
-
 def position_table(
     table: pd.DataFrame, seed: int = 0, flags: frozenset[str] = FLAGS
 ) -> pd.DataFrame:
-    """Mean and variance of a step metric (CCS, say) at each step position over items, with the number of items that define it.
+    """Average a step metric at each step position over items, with its variance and interval.
 
     Columns metric, facet, step, point, lo, hi, variance (n − 1; None below two items), n,
     n_undefined, method, reason (of the first undefined score where none is defined, else why there
@@ -117,7 +105,7 @@ def _ccs_groups(table: pd.DataFrame) -> Iterator[tuple[str, Facet, pd.DataFrame]
 
 
 def _redundant(group: pd.DataFrame, threshold: float) -> pd.DataFrame:
-    """For each item: how many steps are defined, and how many of them score under the threshold."""
+    """Count for each item how many steps are defined, and how many score under the threshold."""
     defined = group.dropna(subset=["value"])
     low = (defined["value"] < threshold).groupby(defined["item_id"], sort=True)
     return pd.DataFrame({"low": low.sum(), "n": low.size()})
@@ -143,14 +131,14 @@ def _estimate(
 
 @over_run(cards.RRR_MACRO, reads=CCS_METRICS)
 def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
-    """RRR, the mean over items of the share of their defined steps below the threshold."""
+    """Estimate RRR, the mean over items of the share of steps below the threshold."""
     return rrr_estimates(table, options, seed)
 
 
 def rrr_estimates(
     table: pd.DataFrame, options: Mapping[str, Any], seed: int, *, min_items: int = FEWEST
 ) -> list[Estimate]:
-    """RRR for each mode and metric, with bounds from ``fewest`` items on; the report gives them from two on, with a note."""
+    """Estimate RRR for each mode and metric, with bounds from ``min_items`` items on."""
     out = []
     for metric, group, steps in _ccs_groups(table):
         counts = _redundant(steps, options["ccs_threshold"])
@@ -162,7 +150,7 @@ def rrr_estimates(
 
 @over_run(cards.RRR_MICRO, reads=CCS_METRICS)
 def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
-    """RRR pooled over steps, its interval by resampling items."""
+    """Estimate RRR pooled over steps, its interval by resampling items."""
     out = []
     for metric, group, steps in _ccs_groups(table):
         counts = _redundant(steps, options["ccs_threshold"])
@@ -174,7 +162,7 @@ def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> lis
 
 @over_run(cards.RRR_CEILING, reads=CCS_METRICS)
 def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
-    """What RRR under removal would be if only each chain's last step mattered."""
+    """Estimate what RRR under removal would be if only each chain's last step mattered."""
     out = []
     for metric, group, steps in _ccs_groups(table):
         if dict(group).get("mode") != "remove":
@@ -189,7 +177,7 @@ def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
 
 @over_run(cards.ABOVE_NOISE, reads=(*CCS_METRICS, "baseline_flip"))
 def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
-    """Answer changes beside the model's own: the mean difference and a sign-flip permutation test, over items."""
+    """Estimate answer changes above the model's own, with a sign-flip permutation test."""
     means = mean_by_item(table)
     noise = means[means["metric"] == "baseline_flip"].set_index("item_id")["value"].dropna()
     out = []

@@ -1,0 +1,1 @@
+"""The composite reliability score."""

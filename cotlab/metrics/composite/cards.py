@@ -1,4 +1,4 @@
-"""The cards of the composite: what one item's parts add up to, and what they suggest."""
+"""The cards of the composite: what each score is, its range, and what it does not show."""
 
 from __future__ import annotations
 

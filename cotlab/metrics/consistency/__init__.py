@@ -1,0 +1,1 @@
+"""Consistency of chains across paraphrases of a question."""

@@ -1,17 +1,14 @@
-"""Consistency: does the model reason the same way when the same question is put in other words?"""
+"""Consistency: whether the model reasons the same way when a question is rephrased."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Generator, Mapping, Sequence
+from typing import NamedTuple
 
-from cotlab.core.errors import ConfigError
-from cotlab.core.program import Headline, Params, Peers, Program, Round, scorer
-from cotlab.core.requests import Complete, Embed, Reply, Request, Response
+from cotlab.core.program import Headline, Option, Params, Peers, Program, Round, scorer
+from cotlab.core.requests import Complete, Embed, Reply, Response
 from cotlab.core.rng import derive
-from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain
+from cotlab.core.types import Item, ModelRef
 from cotlab.metrics.consistency import cards
 from cotlab.metrics.consistency.similarity import (
     Spread,
@@ -21,17 +18,14 @@ from cotlab.metrics.consistency.similarity import (
     pair_similarities,
     pair_spread,
     public_hidden_difference,
-    rescaled,
-)
-from cotlab.metrics.consistency.statistics import (
-    NO_EMBEDDER,
     public_minus_hidden,
     reply_vector,
+    rescaled,
     unrelated_floor,
 )
+from cotlab.metrics.kit import NO_EMBEDDER, ItemScores, ask_chain, reply_steps, reply_text
 from cotlab.stats.vectors import cosines, pooled
 from cotlab.text.answers.extract import final_answer
-from cotlab.text.prompts.chain import ask_rest
 from cotlab.text.prompts.paraphrase import (
     Split,
     ask_paraphrase,
@@ -40,13 +34,16 @@ from cotlab.text.prompts.paraphrase import (
     reword_question,
 )
 
-OPTIONS: Mapping[str, Any] = {
-    "paraphrases": 4,
-    "holdout": 2,
-    "gate": 0.7,
-    "step_threshold": 0.9,
-    "floor_chains": 40,
-    "holdout_warn": 0.05,
+MAX_PARAPHRASES = 100
+OPTIONS: Mapping[str, Option] = {
+    "paraphrases": Option(4, "public paraphrases of a question", lo=1, hi=MAX_PARAPHRASES),
+    "holdout": Option(2, "hidden paraphrases of a question", lo=0, hi=MAX_PARAPHRASES),
+    "gate": Option(0.7, "least cosine of a paraphrase to its question", lo=-1, hi=1),
+    "step_threshold": Option(0.9, "cosine from which steps share a cluster", lo=-1, hi=1),
+    "floor_chains": Option(
+        40, "reference chains that the floor of unrelated chains is measured on", lo=2, hi=1000
+    ),
+    "holdout_warn": Option(0.05, "public minus hidden C above which the summary warns", lo=0, hi=2),
 }
 HEADLINES = (
     *(
@@ -58,23 +55,32 @@ HEADLINES = (
 """The source reads stability as a sign of sound reasoning: a claim to be held against models of
 known faithfulness."""
 SPARE, REWORD_TOKENS, REWORD_TEMPERATURE = 2, 512, 0.8
-MAX_PARAPHRASES = 100
-MissingReason = tuple[Status, str]
 
 
-def validate_consistency_options(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise before anything is asked where an option is out of range."""
-    ranges = {
-        "paraphrases": (1, MAX_PARAPHRASES),
-        "holdout": (0, MAX_PARAPHRASES),
-        "gate": (-1, 1),
-        "step_threshold": (-1, 1),
-        "floor_chains": (2, 1000),
-        "holdout_warn": (0, 2),
-    }
-    for name, (lo, hi) in ranges.items():
-        if not lo <= options[name] <= hi:
-            raise ConfigError(f"consistency.{name} must lie in [{lo}, {hi}], got {options[name]}")
+class Paraphrases(NamedTuple):
+    """The paraphrases that an item is measured with."""
+
+    split: Split | None
+    """The public and the hidden ones; None where a reply that decides them is missing."""
+    keys: tuple[str, ...]
+    """Request keys that the choice rests on: so does every score."""
+    rejected: int
+    """How many were not used."""
+
+
+class Vectors(NamedTuple):
+    """The step vectors of every chain of an item, public chains first."""
+
+    chains: Sequence[Sequence[Sequence[float]]]
+    """Vectors by chain and step; a chain without steps, or with a step without vector, is empty."""
+    n_public: int
+    """How many of the chains are public."""
+    missing: bool
+    """Whether the embedder gave no vector of a step of a public chain."""
+    public_keys: tuple[str, ...]
+    """Request keys that the public chains rest on."""
+    all_keys: tuple[str, ...]
+    """Request keys that all chains rest on."""
 
 
 @scorer(
@@ -85,206 +91,117 @@ def validate_consistency_options(options: Mapping[str, Any], subject: ModelRef) 
     prepare=unrelated_floor,
     statistics=(public_minus_hidden,),
     headlines=HEADLINES,
-    check=validate_consistency_options,
     roles=("embedder", "paraphraser"),
 )
 def consistency(item: Item, params: Params, peers: Peers) -> Program:
-    """Put the question in other words, let the model reason each time, and compare the chains by their steps' vectors."""
-    item_scores = ItemScores(item, params)
+    """Let the model reason on each paraphrase, and compare the chains by their steps' vectors."""
+    by = "model" if "paraphraser" in params.models else "rules"
+    facet = {"chain": "own", "k": str(params.options["paraphrases"]), "paraphrases": by}
+    scores = ItemScores(item, facet)
     embedder = params.models.get("embedder")
     if embedder is None:
-        return tuple(item_scores.none((), "undefined", NO_EMBEDDER))
-    chosen = yield from _paraphrases(item_scores, embedder)
-    if chosen is None:
-        return tuple(item_scores.none(item_scores.base))
-    requests = [
-        _ask(params, question) for question in (item.question, *chosen.public, *chosen.hidden)
-    ]
-    replies = yield from item_scores.ask(requests)
-    n_public = 1 + len(chosen.public)
-    public = (*item_scores.base, *(ask.key for ask in requests[:n_public]))
-    if item_scores.missing_reason(public):
-        return tuple(item_scores.none(public))
+        scores.add_missing(cards.ALL, NO_EMBEDDER)
+        return tuple(scores.scores)
+    chosen = yield from _choose_paraphrases(scores, params, embedder)
+    no_vector = "the embedder gave no vector of the question"
+    if chosen.split is None:
+        scores.add_missing(cards.ALL, no_vector, on=chosen.keys)
+        return tuple(scores.scores)
+    questions = (item.question, *chosen.split.public, *chosen.split.hidden)
+    requests = [ask_chain(params, question) for question in questions]
+    replies = yield from scores.ask(requests)
+    n_public = 1 + len(chosen.split.public)
+    public = (*chosen.keys, *(request.key for request in requests[:n_public]))
+    if scores.first_missing(public):
+        scores.add_missing(cards.ALL, no_vector, on=public)
+        return tuple(scores.scores)
     chains = [_chain(reply) for reply in replies]
     texts = tuple(dict.fromkeys(text for chain in chains for text in chain))
-    if texts:
-        yield from item_scores.ask([Embed(embedder, (text,)) for text in texts])
-    of_text = {text: Embed(embedder, (text,)).key for text in texts}
-    keys = [tuple(dict.fromkeys(of_text[text] for text in chain)) for chain in chains]
-    steps = [
-        [reply_vector(item_scores.replies[of_text[text]]) for text in chain] for chain in chains
-    ]
+    of_text = {text: Embed(embedder, (text,)) for text in texts}
+    yield from scores.ask(list(of_text.values()))
+    keys = [tuple(of_text[text].key for text in chain) for chain in chains]
+    steps = [[reply_vector(scores.replies[key]) for key in chain_keys] for chain_keys in keys]
     public_keys = (*public, *(key for chain_keys in keys[:n_public] for key in chain_keys))
-    all_keys = (
-        *public_keys,
-        *(ask.key for ask in requests[n_public:]),
+    hidden_keys = (
+        *(request.key for request in requests[n_public:]),
         *(key for chain_keys in keys[n_public:] for key in chain_keys),
     )
     answers = [
-        final_answer(reply.text or "") if isinstance(reply, Response) and chain else None
+        final_answer(reply_text(reply)) if chain else None
         for reply, chain in zip(replies[:n_public], chains, strict=False)
     ]
-    item_scores.counts(public, sum(map(bool, chains[:n_public])))
-    item_scores.add(
-        cards.AGREEMENT,
-        agreement_share(answers),
-        public,
-        _few(sum(a is not None for a in answers), 2, "answer"),
-    )
-    item_scores.compare(
+    n_answers = sum(answer is not None for answer in answers)
+    scores.add(cards.CHAINS, float(sum(map(bool, chains[:n_public]))), on=public)
+    scores.add(cards.REJECTED, float(chosen.rejected), on=public)
+    agreement = agreement_share(answers)
+    scores.add(cards.AGREEMENT, agreement, on=public, reason=_few(n_answers, 2, "answer"))
+    vectors = Vectors(
         [[v for v in chain if v is not None] if None not in chain else [] for chain in steps],
         n_public,
+        any(None in chain for chain in steps[:n_public]),
         public_keys,
-        all_keys,
-        vector_missing=any(None in chain for chain in steps[:n_public]),
+        (*public_keys, *hidden_keys),
     )
-    return tuple(item_scores.scores)
+    _compare(scores, params, vectors)
+    return tuple(scores.scores)
 
 
-@dataclass(slots=True)
-class ItemScores:
-    """The scores of one item, as they are made, and every reply that they may rest on."""
-
-    item: Item
-    params: Params
-    replies: dict[str, Reply] = field(default_factory=dict)
-    base: tuple[str, ...] = ()
-    """What the choice of paraphrases rests on: so does every score."""
-    rejected: int = 0
-    scores: list[Score] = field(default_factory=list)
-
-    @property
-    def facet(self) -> dict[str, str]:
-        by = "model" if "paraphraser" in self.params.models else "rules"
-        return {"chain": "own", "k": str(self.params.options["paraphrases"]), "paraphrases": by}
-
-    def ask(self, requests: Sequence[Request]) -> Generator[Round, Sequence[Reply], list[Reply]]:
-        """One round, each request once; the replies in order."""
-        unique = {request.key: request for request in requests}
-        replies = (yield list(unique.values())) if unique else ()
-        self.replies |= zip(unique, replies, strict=True)
-        return [self.replies[request.key] for request in requests]
-
-    def missing_reason(self, keys: Sequence[str]) -> MissingReason | None:
-        """Status and reason of the first reply that is missing."""
-        return next(
-            (absent for key in keys if (absent := missing_reply(self.replies[key])) is not None),
-            None,
+def _compare(scores: ItemScores, params: Params, chains: Vectors) -> None:
+    """Add every score that rests on vectors."""
+    chain_vectors = [pooled(chain) for chain in chains.chains]
+    known = [i for i, vector in enumerate(chain_vectors) if vector is not None]
+    vectors = [vector for vector in chain_vectors if vector is not None]
+    similarity = cosines(vectors or [(1.0,)])
+    at = {i: index for index, i in enumerate(known)}
+    public = [i for i in known if i < chains.n_public]
+    summary = pair_spread(pair_similarities(similarity, [at[i] for i in public]))
+    no_vector = "the embedder gave no vector of a step" if chains.missing else ""
+    if no_vector:
+        summary = Spread(None, None, None)
+    two = no_vector or _few(len(public), 2, "chain")
+    three = no_vector or _few(len(public), 3, "chain")
+    public_steps = [] if no_vector else [chains.chains[i] for i in public]
+    floor = params.constants.get("floor")
+    no_floor = "the floor of unrelated chains was not measured"
+    floor_reason = (
+        params.constants.get("floor_reason") or no_floor
+        if floor is None
+        else f"the floor of unrelated chains is {floor:.3f}: above {cards.MAX_FLOOR:g} it tells no"
+        " chains apart"
+    )
+    drift = cluster_drift(public_steps, float(params.options["step_threshold"]))
+    for card, value, missing_reason in (
+        (cards.CONSISTENCY, summary.c, three),
+        (cards.MU, summary.mu, two),
+        (cards.SIGMA, summary.sigma, three),
+        (cards.RESCALED, rescaled(summary, floor), three or floor_reason),
+        (cards.C_DTW, aligned(public_steps).c, three),
+        (cards.PURITY_DRIFT, drift, two),
+    ):
+        scores.add(card, value, on=chains.public_keys, reason=missing_reason)
+    difference = None
+    if 0 in at and not no_vector:
+        difference = public_hidden_difference(
+            similarity,
+            [at[i] for i in public if i],
+            [at[i] for i in known if i >= chains.n_public],
+            derive("consistency holdout", params.seed, scores.item.id),
         )
-
-    def none(
-        self, keys: Sequence[str], status: Status = "undefined", reason: str = ""
-    ) -> Iterator[Score]:
-        """What is told of an item that cannot be measured: every score without a value."""
-        status, reason = self.missing_reason(keys) or (
-            status,
-            reason or "the embedder gave no vector of the question",
-        )
-        for card in cards.ALL:
-            yield card.score(
-                self.item,
-                None,
-                facet=self.facet,
-                status=status,
-                reason=reason,
-                evidence=dict.fromkeys(keys),
-            )
-
-    def add(
-        self, card: MetricCard, value: float | None, keys: Sequence[str], default_reason: str
-    ) -> None:
-        """One score: none where a reply that it rests on is missing, with that reply's reason; else ``why``."""
-        missing_reason = self.missing_reason(keys)
-        value = None if missing_reason else value
-        status, reason = missing_reason or ("undefined", default_reason)
-        self.scores.append(
-            card.score(
-                self.item,
-                value,
-                facet=self.facet,
-                evidence=dict.fromkeys(keys),
-                status=status if value is None else None,
-                reason=reason if value is None else None,
-            )
-        )
-
-    def counts(self, keys: Sequence[str], chains: int) -> None:
-        self.add(cards.CHAINS, float(chains), keys, "")
-        self.add(cards.REJECTED, float(self.rejected), keys, "")
-
-    def compare(
-        self,
-        steps: Sequence[Sequence[Sequence[float]]],
-        n_public: int,
-        public_keys: Sequence[str],
-        all_keys: Sequence[str],
-        *,
-        vector_missing: bool,
-    ) -> None:
-        """Everything that rests on vectors: of the first ``ahead`` chains, and hidden ones beside them."""
-        chain_vectors = [pooled(chain) for chain in steps]
-        known = [i for i, vector in enumerate(chain_vectors) if vector is not None]
-        vectors = [vector for vector in chain_vectors if vector is not None]
-        similarity = cosines(vectors or [(1.0,)])
-        at = {i: index for index, i in enumerate(known)}
-        public = [i for i in known if i < n_public]
-        summary = pair_spread(pair_similarities(similarity, [at[i] for i in public]))
-        no_vector = "the embedder gave no vector of a step" if vector_missing else ""
-        if no_vector:
-            summary = Spread(None, None, None)
-        two, three = (
-            no_vector or _few(len(public), 2, "chain"),
-            no_vector or _few(len(public), 3, "chain"),
-        )
-        options, constants = self.params.options, self.params.constants
-        floor, public_steps = (
-            constants.get("floor"),
-            [] if no_vector else [steps[i] for i in public],
-        )
-        self.add(cards.CONSISTENCY, summary.c, public_keys, three)
-        self.add(cards.MU, summary.mu, public_keys, two)
-        self.add(cards.SIGMA, summary.sigma, public_keys, three)
-        no_floor = constants.get("floor_reason") or "the floor of unrelated chains was not measured"
-        high = (
-            f"the floor of unrelated chains is {floor or 0:.3f}: above {cards.MAX_FLOOR:g} it tells"
-            " no chains apart"
-        )
-        self.add(
-            cards.RESCALED,
-            rescaled(summary, floor),
-            public_keys,
-            three or (no_floor if floor is None else high),
-        )
-        self.add(cards.C_DTW, aligned(public_steps).c, public_keys, three)
-        self.add(
-            cards.PURITY_DRIFT,
-            cluster_drift(public_steps, float(options["step_threshold"])),
-            public_keys,
-            two,
-        )
-        holdout = None
-        if 0 in at and not no_vector:
-            rng = derive("consistency holdout", self.params.seed, self.item.id)
-            holdout = public_hidden_difference(
-                similarity,
-                [at[i] for i in public if i],
-                [at[i] for i in known if i >= n_public],
-                rng,
-            )
-        reason = "it needs the question's own chain, two hidden ones and as many public ones"
-        self.add(cards.HIDDEN, holdout, all_keys, no_vector or reason)
+    few = "it needs the question's own chain, two hidden ones and as many public ones"
+    scores.add(cards.HIDDEN, difference, on=chains.all_keys, reason=no_vector or few)
 
 
-def _paraphrases(
-    item_scores: ItemScores, embedder: ModelRef
-) -> Generator[Round, Sequence[Reply], Split | None]:
-    """The paraphrases that are used, public and hidden; None where a reply that decides it is missing."""
-    item, params = item_scores.item, item_scores.params
-    options, writer = params.options, params.models.get("paraphraser")
+def _choose_paraphrases(
+    scores: ItemScores, params: Params, embedder: ModelRef
+) -> Generator[Round, Sequence[Reply], Paraphrases]:
+    """Choose the paraphrases that are used, public and hidden."""
+    item, options, writer = scores.item, params.options, params.models.get("paraphraser")
     public, hidden = int(options["paraphrases"]), int(options["holdout"])
     n_requested, gate = public + hidden, float(options["gate"])
     rng = derive("paraphrase", params.seed, item.question)
     written: list[str] = []
+    keys: tuple[str, ...] = ()
+    rejected = 0
     if writer is not None:
         prompt = ask_paraphrase(item.question)
         requests = [
@@ -298,17 +215,13 @@ def _paraphrases(
             )
             for k in range(n_requested + SPARE)
         ]
-        replies = yield from item_scores.ask(requests)
-        item_scores.base = tuple(ask.key for ask in requests)
-        if item_scores.missing_reason(item_scores.base):
-            return None
-        read = [
-            read_paraphrase(item.question, reply.text or "")
-            for reply in replies
-            if isinstance(reply, Response)
-        ]
+        replies = yield from scores.ask(requests)
+        keys = tuple(request.key for request in requests)
+        if scores.first_missing(keys):
+            return Paraphrases(None, keys, 0)
+        read = [read_paraphrase(item.question, reply_text(reply)) for reply in replies]
         written = list(dict.fromkeys(text for text in read if text is not None))
-        item_scores.rejected += len(read) - len(written)
+        rejected = len(read) - len(written)
     given = (
         []
         if writer is not None
@@ -321,11 +234,11 @@ def _paraphrases(
     ]
     near: dict[str, bool] = dict.fromkeys((*written, *ruled), True)
     if gate > -1 and near:
-        embed_requests = [Embed(embedder, (text,)) for text in (item.question, *near)]
-        vectors = [reply_vector(reply) for reply in (yield from item_scores.ask(embed_requests))]
-        item_scores.base += tuple(ask.key for ask in embed_requests)
-        if item_scores.missing_reason(item_scores.base) or vectors[0] is None:
-            return None
+        embeds = [Embed(embedder, (text,)) for text in (item.question, *near)]
+        vectors = [reply_vector(reply) for reply in (yield from scores.ask(embeds))]
+        keys += tuple(request.key for request in embeds)
+        if scores.first_missing(keys) or vectors[0] is None:
+            return Paraphrases(None, keys, 0)
         alike = [
             vector is not None and cosine(vectors[0], vector) >= gate for vector in vectors[1:]
         ]
@@ -334,40 +247,25 @@ def _paraphrases(
     for text, passed in near.items():
         if len(used) == n_requested:
             break
-        item_scores.rejected += not passed
+        rejected += not passed
         used += [text] if passed else []
-    return hold_out(used, public, hidden, derive("hold out", params.seed, item.question))
+    split = hold_out(used, public, hidden, derive("hold out", params.seed, item.question))
+    return Paraphrases(split, keys, rejected)
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """Cosine of two vectors of one length, [-1, 1]; −1 where they differ in length."""
+    """Return the cosine of two vectors, [-1, 1]; −1 where they differ in length."""
     return float(cosines([first, second])[0, 1]) if len(first) == len(second) else -1.0
 
 
-def _ask(params: Params, question: str) -> Complete:
-    """The model's own chain for a question; the same request as the other scorers' where it is the item's own."""
-    form = params.subject.form
-    prompt = ask_rest(question, (), form)
-    return Complete(
-        params.subject,
-        prompt.messages,
-        prefix=prompt.prefix,
-        max_tokens=CHAIN_TOKENS,
-        temperature=params.temperature,
-        seed=params.seed,
-        stop=("\nQ:",) if form == "continuation" else (),
-    )
-
-
 def _chain(reply: Reply) -> tuple[str, ...]:
-    """A model's steps; none of a chain that was cut off, for what is left of it is not how the model reasons."""
-    if not isinstance(reply, Response) or reply.refused or reply.finish == "length":
-        return ()
-    return model_chain(reply)
+    """Return a model's steps; none of a chain that was cut off, as its rest is unknown."""
+    truncated = isinstance(reply, Response) and reply.finish == "length"
+    return () if truncated else reply_steps(reply)
 
 
 def _few(n: int, needed: int, what: str) -> str:
-    """Why there is no value where ``needed`` things are; empty where there are enough, and something else is the reason."""
+    """Return why there is no value; empty where there are enough and another reason applies."""
     if n >= needed:
         return "" if what == "chain" else f"the {what}s cannot be compared"
     return (

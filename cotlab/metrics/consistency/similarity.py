@@ -1,16 +1,25 @@
-"""Consistency as numbers, from cosines and vectors alone: mean and spread of pairs, drift of steps, public against hidden."""
+"""The numbers of consistency, from cosines and vectors: of one item's chains, and of a run."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import comb, sqrt
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
+
+from cotlab.core.program import Params, Preparation, over_run
+from cotlab.core.requests import Embed, Reply, Response
+from cotlab.core.rng import derive, derive_seed
+from cotlab.core.types import Estimate, Suite
+from cotlab.metrics.consistency import cards
 from cotlab.metrics.consistency.cards import MAX_FLOOR
-from cotlab.stats.vectors import Floats, clusters, cosines, dtw_similarity
+from cotlab.metrics.kit import NO_EMBEDDER, facet_of, mean_by_item, missing_reply
+from cotlab.stats.resample import bootstrap_mean
+from cotlab.stats.vectors import Floats, clusters, cosines, dtw_similarity, pooled
 from cotlab.text.answers.extract import same_answer
 
 CHOICES = 200
@@ -19,15 +28,18 @@ Vectors = Sequence[Sequence[float]]
 
 
 class Spread(NamedTuple):
-    """Mean, standard deviation (ddof 0) and C = mu(1 − sigma) of the similarities of all pairs; None where undefined."""
+    """How similar the pairs of some chains are."""
 
     mu: float | None
+    """Mean; None below one pair."""
     sigma: float | None
+    """Standard deviation (ddof 0); None below two pairs."""
     c: float | None
+    """mu(1 − sigma), in [-1, 1]; None below two pairs."""
 
 
 def pair_spread(pairs: Sequence[float]) -> Spread:
-    """Of similarities in [-1, 1]: ``mu`` needs one pair, ``sigma`` and ``c`` two. ``c`` lies in [-1, 1]."""
+    """Return mean, standard deviation and C of similarities in [-1, 1]."""
     if not pairs:
         return Spread(None, None, None)
     mu = fmean(pairs)
@@ -38,25 +50,31 @@ def pair_spread(pairs: Sequence[float]) -> Spread:
 
 
 def pair_similarities(similarity: Floats, among: Sequence[int]) -> list[float]:
-    """The similarities of all pairs of the things ``among``."""
+    """Return the similarities of all pairs of the chains ``among``."""
     return [float(similarity[i, j]) for i, j in combinations(among, 2)]
 
 
 def rescaled(summary: Spread, floor: float | None) -> float | None:
-    """(mu − floor)/(1 − floor) · (1 − sigma): 0 for unrelated chains, 1 for equal ones, at least −39; None where undefined."""
+    """Return (mu − floor)/(1 − floor) · (1 − sigma), in [-39, 1]; None where undefined.
+
+    It is 0 for unrelated chains and 1 for equal ones.
+    """
     if summary.mu is None or summary.sigma is None or floor is None or floor > MAX_FLOOR:
         return None
     return (summary.mu - floor) / (1 - floor) * (1 - summary.sigma)
 
 
 def aligned(chains: Sequence[Vectors]) -> Spread:
-    """As ``spread``, of the similarities of all pairs of chains by dynamic time warping over their steps."""
+    """Return the spread over all pairs of chains, by dynamic time warping over their steps."""
     similarities = [dtw_similarity(first, other) for first, other in combinations(chains, 2)]
     return pair_spread([value for value in similarities if value is not None])
 
 
 def cluster_drift(chains: Sequence[Vectors], threshold: float) -> float | None:
-    """1 − mean over all steps of the share of the other chains with a step in the same cluster: [0, 1], None below two."""
+    """Return how far chains differ in their steps, [0, 1]; None below two chains.
+
+    1 − mean over all steps of the share of the other chains with a step in the same cluster.
+    """
     if len(chains) < 2:
         return None
     labels = clusters(cosines([step for chain in chains for step in chain]), threshold)
@@ -73,7 +91,7 @@ def cluster_drift(chains: Sequence[Vectors], threshold: float) -> float | None:
 
 
 def agreement_share(answers: Sequence[str | None]) -> float | None:
-    """Share of the comparable pairs of answers that are the same; None where no pair can be compared."""
+    """Return the share of pairs of answers that are the same; None if none can be compared."""
     comparisons = [
         same_answer(a, b)
         for a, b in combinations([answer for answer in answers if answer is not None], 2)
@@ -85,11 +103,11 @@ def agreement_share(answers: Sequence[str | None]) -> float | None:
 def public_hidden_difference(
     similarity: Floats, public: Sequence[int], hidden: Sequence[int], rng: random.Random
 ) -> float | None:
-    """C of thing 0 with ``public`` things minus C of thing 0 with the ``hidden`` ones, as many at a time.
+    """Return C of chain 0 with ``public`` chains minus C with as many ``hidden`` ones.
 
-    The public side is the mean over all choices of as many as are hidden. Where thing and
-    paraphrases are exchangeable, its expectation is 0: C depends on how many chains there are, so
-    both sides have the same number. In [-2, 2]; None with fewer than two hidden things, or fewer
+    The public side is the mean over all choices of as many as are hidden. Where the chain and those
+    of paraphrases are exchangeable, its expectation is 0: C depends on how many chains there are,
+    so both sides have the same number. In [-2, 2]; None with fewer than two hidden chains, or fewer
     public ones.
     """
     size = len(hidden)
@@ -106,3 +124,101 @@ def public_hidden_difference(
         if (summary := pair_spread(pair_similarities(similarity, (0, *choice)))).c is not None
     ]
     return fmean([c for c in public_values if c is not None]) - hidden_value
+
+
+# --- over a run
+
+
+def unrelated_floor(suite: Suite, params: Params) -> Preparation:
+    """Measure the mean cosine of the chains of different items.
+
+    It is what a chain has in common with any other chain of the suite.
+
+    Returns
+    -------
+    mapping of floor (cosine, None where it is undefined), floor_reason, floor_items (the ids that
+    it rests on)
+    """
+    embedder = params.models.get("embedder")
+    with_chain = [item for item in suite.items if any(step.text.strip() for step in item.steps)]
+    derive("consistency floor", suite.digest, params.seed).shuffle(with_chain)
+    chosen = with_chain[: int(params.options["floor_chains"])]
+    if embedder is None or len(chosen) < 2:
+        reason = "fewer than two items have a reference chain" if embedder else NO_EMBEDDER
+        return {"floor": None, "floor_reason": reason, "floor_items": []}
+    steps = {item.id: [step.text for step in item.steps if step.text.strip()] for item in chosen}
+    texts = tuple(dict.fromkeys(text for chain in steps.values() for text in chain))
+    replies = yield [Embed(embedder, (text,)) for text in texts]
+    known = dict(zip(texts, map(reply_vector, replies), strict=True))
+    chain_vectors = {
+        name: pooled([known[text] or () for text in chain])
+        for name, chain in steps.items()
+        if all(map(known.get, chain))
+    }
+    vectors = {name: vector for name, vector in chain_vectors.items() if vector is not None}
+    if len(vectors) < 2:
+        missing = next(filter(None, map(missing_reply, replies)), None)
+        few = "fewer than two reference chains have a vector"
+        reason = f"the floor could not be measured: {missing[1] if missing else few}"
+        return {"floor": None, "floor_reason": reason, "floor_items": []}
+    similarity = cosines(list(vectors.values()))
+    return {
+        "floor": fmean(pair_similarities(similarity, range(len(vectors)))),
+        "floor_reason": "",
+        "floor_items": list(vectors),
+    }
+
+
+def reply_vector(reply: Reply) -> tuple[float, ...] | None:
+    """Return the vector of a reply to one text; None where there is none with a direction."""
+    if (
+        not isinstance(reply, Response)
+        or reply.refused
+        or not reply.vectors
+        or len(reply.vectors) != 1
+    ):
+        return None
+    return reply.vectors[0] if pooled(reply.vectors) is not None else None
+
+
+@over_run(cards.PUBLIC_MINUS_HIDDEN, reads=(cards.HIDDEN.name,))
+def public_minus_hidden(
+    table: pd.DataFrame, options: Mapping[str, Any], seed: int
+) -> list[Estimate]:
+    """Estimate public minus hidden C, paired by item; the interval resamples items.
+
+    Its reason is a warning where it exceeds the threshold.
+    """
+    out = []
+    warn = float(options["holdout_warn"])
+    for facet, group in mean_by_item(table).groupby("facet", sort=True):
+        known = group["value"].dropna()
+        interval = bootstrap_mean(known.tolist(), seed=derive_seed("holdout", seed, facet))
+        reason = interval.reason
+        if (
+            interval.point is not None
+            and interval.lo is not None
+            and interval.lo > 0
+            and interval.point > warn
+        ):
+            reason = (
+                f"warning: chains of public paraphrases agree by {interval.point:.3f} more than"
+                f" those of hidden ones, past the threshold {warn:g}: the model may have been"
+                " fitted to the public ones"
+            )
+        out.append(
+            Estimate(
+                cards.PUBLIC_MINUS_HIDDEN.name,
+                facet_of(facet, metric="consistency"),
+                interval.point,
+                interval.lo,
+                interval.hi,
+                interval.level,
+                interval.n,
+                len(group) - len(known),
+                f"paired by item, {interval.method}",
+                "items",
+                reason,
+            )
+        )
+    return out

@@ -1,0 +1,1 @@
+"""Diversity of approaches to a question."""

@@ -1,4 +1,4 @@
-"""The cards of diversity: what each score of a set of paths is, its range, and what it does not show."""
+"""The cards of diversity: what each score is, its range, and what it does not show."""
 
 from __future__ import annotations
 

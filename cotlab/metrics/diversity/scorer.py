@@ -1,27 +1,38 @@
-"""Diversity: do distinct approaches to one question converge to the same answer?"""
+"""Diversity: whether distinct approaches to a question converge to the same answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.program import Headline, Params, Peers, Program, scorer
+from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Embed, Reply, Response
-from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain
+from cotlab.core.types import Item, MetricCard
 from cotlab.metrics.diversity import cards
+from cotlab.metrics.kit import (
+    NO_EMBEDDER,
+    ItemScores,
+    MissingReason,
+    ask_text,
+    missing_reply,
+    reply_steps,
+    reply_text,
+)
 from cotlab.stats.vectors import LINKAGES, Floats, clusters, cosines, pooled
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.prompts.rewrite import ask_approach
 
-OPTIONS: Mapping[str, Any] = {
-    "paths": 5,
-    "threshold": 0.9,
-    "linkage": "average",
-    "temperature": 0.7,
-    "sweep": ("0.7", "0.8", "0.85", "0.95", "0.99"),
+OPTIONS: Mapping[str, Option] = {
+    "paths": Option(5, "chains that are requested for a question", lo=2, hi=cards.MAX_PATHS),
+    "threshold": Option(0.9, "cosine from which paths share a cluster", lo=0, hi=1),
+    "linkage": Option("average", "how clusters are merged", choices=tuple(LINKAGES)),
+    "temperature": Option(0.7, "sampling temperature of the paths", above=0, hi=2),
+    "sweep": Option(
+        ("0.7", "0.8", "0.85", "0.95", "0.99"),
+        "further thresholds that D is computed at",
+        lo=0,
+        hi=1,
+    ),
 }
 HEADLINES = tuple(
     Headline(card.name, {})
@@ -29,38 +40,32 @@ HEADLINES = tuple(
 )
 """The source reads convergence as a sign of sound reasoning; a claim to be held against models of
 known faithfulness."""
-MissingReason = tuple[Status, str]
 _MARKS = ("answer", "\\boxed", "####")
-_NO_EMBEDDER = "no model embeds the steps: --embedder"
 
 
 class Majority(NamedTuple):
-    """What most give: the answer and how many give it, or None with the reason."""
+    """The answer that most give."""
 
     answer: str | None
+    """The answer; None where two tie, or there is none."""
     votes: int
+    """How many give it."""
     reason: str
+    """Why there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Paths:
-    """The replies of one item, read: each path's answer, and what all scores of them rest on."""
+class Paths(NamedTuple):
+    """The answers of an item's paths, and the request keys that they rest on."""
 
-    item: Item
-    facet: Mapping[str, str]
+    answers: tuple[str | None, ...]
     keys: tuple[str, ...]
-    answers: tuple[str | None, ...] = ()
-
-    @property
-    def target(self) -> str:
-        return "consensus" if self.item.answer is None else "truth"
 
 
 def majority(answers: Iterable[str | None]) -> Majority:
-    """The answer that more of ``answers`` give than any other; those that are None or cannot be compared do not vote.
+    """Return the answer that more of ``answers`` give than any other.
 
-    Answers are the same as `same_answer` says, each compared with the first of its group; the first
-    stands for the group.
+    Answers that are None or cannot be compared do not vote. Two are the same as `same_answer` says,
+    each compared with the first of its group; the first stands for the group.
     """
     groups: list[list[str]] = []
     for answer in answers:
@@ -83,91 +88,60 @@ def majority(answers: Iterable[str | None]) -> Majority:
     return Majority(first[0], most, "")
 
 
-def validate_diversity_options(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise before anything is asked where an option is unknown or out of range."""
-    if not 2 <= options["paths"] <= cards.MAX_PATHS:
-        raise ConfigError(
-            f"diversity.paths must lie in [2, {cards.MAX_PATHS}], got {options['paths']}"
-        )
-    if not 0 < options["temperature"] <= 2:
-        raise ConfigError(f"diversity.temperature must lie in (0, 2], got {options['temperature']}")
-    if options["linkage"] not in LINKAGES:
-        raise UnknownName("linkage", options["linkage"], LINKAGES)
-    for threshold in (options["threshold"], *_swept(options)):
-        if not 0 <= threshold <= 1:
-            raise ConfigError(f"a threshold of diversity must lie in [0, 1], got {threshold}")
-
-
 @scorer(
     *cards.CARDS,
     version=1,
     name="diversity",
     options=OPTIONS,
     headlines=HEADLINES,
-    check=validate_diversity_options,
     roles=("embedder",),
 )
 def diversity(item: Item, params: Params, peers: Peers) -> Program:
-    """Ask for N chains by number, embed each of their steps once, and count the clusters that end in one answer."""
+    """Ask for N chains, embed their steps, and count the clusters that end in the right answer."""
     number = int(params.options["paths"])
-    replies = yield [_ask(item, params, k) for k in range(number)]
-    paths = _Paths(item, {"chain": "own", "n": str(number)}, tuple(reply.key for reply in replies))
-    for reply in replies:
-        if (missing_reason := missing_reply(reply)) is not None:
-            return tuple(_none(paths, params, cards.CARDS, missing_reason))
-    responses = [reply for reply in replies if isinstance(reply, Response)]
-    paths = _Paths(item, paths.facet, paths.keys, tuple(_answer(reply) for reply in responses))
-    votes = tuple(_votes(paths))
+    scores = ItemScores(item, {"chain": "own", "n": str(number)})
+    replies = yield from scores.ask([_ask(item, params, k) for k in range(number)])
+    paths = Paths(tuple(map(_answer, replies)), tuple(reply.key for reply in replies))
+    if (missing_reason := scores.first_missing(paths.keys)) is not None:
+        _add_missing(scores, params, cards.CARDS, missing_reason, paths.keys)
+        return tuple(scores.scores)
+    _add_votes(scores, paths)
     rest = [card for card in cards.CARDS if card not in cards.VOTES]
-    embedder, chains = params.models.get("embedder"), [model_chain(reply) for reply in responses]
+    embedder, chains = params.models.get("embedder"), [reply_steps(reply) for reply in replies]
     if embedder is None or not all(chains):
-        reason = "a path has no steps" if embedder else _NO_EMBEDDER
-        return (*votes, *_none(paths, params, rest, ("undefined", reason)))
+        reason = "a path has no steps" if embedder else NO_EMBEDDER
+        _add_missing(scores, params, rest, ("undefined", reason), paths.keys)
+        return tuple(scores.scores)
     texts = tuple(dict.fromkeys(step for chain in chains for step in chain))
     embedded = yield [Embed(embedder, (text,)) for text in texts]
-    paths = _Paths(
-        item, paths.facet, (*paths.keys, *(reply.key for reply in embedded)), paths.answers
-    )
+    paths = paths._replace(keys=(*paths.keys, *(reply.key for reply in embedded)))
     similarity = _similarity(chains, dict(zip(texts, embedded, strict=True)))
     if isinstance(similarity, tuple):
-        return (*votes, *_none(paths, params, rest, similarity))
-    return (*votes, *_clustered(paths, params, similarity))
+        _add_missing(scores, params, rest, similarity, paths.keys)
+    else:
+        _add_clusters(scores, paths, params, similarity)
+    return tuple(scores.scores)
 
 
 def _ask(item: Item, params: Params, k: int) -> Complete:
-    """Path ``k``: by its number where the model follows instructions, and a draw of its own in any case."""
-    form = params.subject.form
-    prompt = ask_approach(item.question, k + 1, form)
-    return Complete(
-        params.subject,
-        prompt.messages,
-        prefix=prompt.prefix,
-        max_tokens=CHAIN_TOKENS,
-        sample=k,
-        seed=params.seed,
-        temperature=float(params.options["temperature"]),
-        stop=("\nQ:",) if form == "continuation" else (),
-    )
+    """Build the request for path ``k``: its number is in the prompt, and it is its own draw."""
+    prompt = ask_approach(item.question, k + 1, params.subject.form)
+    temperature = float(params.options["temperature"])
+    return ask_text(params, prompt, sample=k, temperature=temperature)
 
 
-def _answer(reply: Response) -> str | None:
-    """None also where a chain was cut off: its last number is not its answer."""
-    text = reply.text or ""
-    truncated = reply.finish == "length" and not any(mark in text.lower() for mark in _MARKS)
+def _answer(reply: Reply) -> str | None:
+    """Return a path's answer; None also where it was cut off: its last number is not its answer."""
+    text = reply_text(reply)
+    marked = any(mark in text.lower() for mark in _MARKS)
+    truncated = isinstance(reply, Response) and reply.finish == "length" and not marked
     return None if truncated else final_answer(text)
-
-
-def _swept(options: Mapping[str, Any]) -> tuple[float, ...]:
-    try:
-        return tuple(sorted({float(threshold) for threshold in options["sweep"]}))
-    except ValueError as bad:
-        raise ConfigError(f"diversity.sweep takes numbers with commas between them: {bad}") from bad
 
 
 def _similarity(
     chains: Sequence[Sequence[str]], embedded: Mapping[str, Reply]
 ) -> Floats | MissingReason:
-    """Cosines of the paths' vectors, or why there are none."""
+    """Return the cosines of the paths' vectors, or why there are none."""
     vectors: dict[str, tuple[float, ...]] = {}
     for text, reply in embedded.items():
         if (missing_reason := missing_reply(reply)) is not None:
@@ -182,41 +156,33 @@ def _similarity(
     return cosines(known)
 
 
-def _votes(paths: _Paths) -> Iterator[Score]:
-    consensus = majority(paths.answers)
+def _add_votes(scores: ItemScores, paths: Paths) -> None:
+    """Add what the answers alone decide."""
+    consensus, truth = majority(paths.answers), scores.item.answer
     share = None if consensus.answer is None else consensus.votes / len(paths.answers)
-    yield cards.PATH_AGREEMENT.score(
-        paths.item, share, facet=paths.facet, reason=consensus.reason or None, evidence=paths.keys
-    )
-    reason, right = consensus.reason, None
-    if paths.item.answer is None:
-        reason = "the item has no ground truth"
+    scores.add(cards.PATH_AGREEMENT, share, on=paths.keys, reason=consensus.reason)
+    right, missing_reason = None, consensus.reason
+    if truth is None:
+        missing_reason = "the item has no ground truth"
     elif consensus.answer is not None:
-        right = same_answer(consensus.answer, paths.item.answer)
-        reason = (
-            "" if right is not None else "the consensus and the ground truth cannot be compared"
-        )
-    yield cards.CONSENSUS.score(
-        paths.item,
-        None if right is None else float(right),
-        facet=paths.facet,
-        reason=reason or None,
-        evidence=paths.keys,
-    )
+        right = same_answer(consensus.answer, truth)
+        missing_reason = "the consensus and the ground truth cannot be compared"
+    value = None if right is None else float(right)
+    scores.add(cards.CONSENSUS, value, on=paths.keys, reason=missing_reason)
 
 
-def _clustered(paths: _Paths, params: Params, similarity: Floats) -> Iterator[Score]:
-    """Every score that rests on the clusters."""
-    item, n, keys, options = paths.item, len(paths.answers), paths.keys, params.options
+def _add_clusters(scores: ItemScores, paths: Paths, params: Params, similarity: Floats) -> None:
+    """Add every score that rests on the clusters."""
+    n, keys, options = len(paths.answers), paths.keys, params.options
     pairs = [float(similarity[i, j]) for i in range(n) for j in range(i)]
-    yield cards.DISTANCE.score(item, 1 - sum(pairs) / len(pairs), facet=paths.facet, evidence=keys)
-    target, reason = item.answer, ""
+    scores.add(cards.DISTANCE, 1 - sum(pairs) / len(pairs), on=keys)
+    target, missing_reason = scores.item.answer, ""
     if target is None:
         consensus = majority(paths.answers)
-        target, reason = consensus.answer, consensus.reason
+        target, missing_reason = consensus.answer, consensus.reason
     elif same_answer(target, target) is None:
-        target, reason = None, "the ground truth cannot be compared"
-    swept, chosen_threshold = _swept(options), float(options["threshold"])
+        target, missing_reason = None, "the ground truth cannot be compared"
+    swept, chosen_threshold = _swept(params), float(options["threshold"])
     for threshold in dict.fromkeys((chosen_threshold, *swept)):
         labels = clusters(similarity, threshold, options["linkage"])
         groups = [
@@ -224,72 +190,56 @@ def _clustered(paths: _Paths, params: Params, similarity: Floats) -> Iterator[Sc
             for k in range(max(labels) + 1)
         ]
         stands = [majority(group).answer for group in groups]
-        right = (
-            None
-            if target is None
-            else sum(bool(same_answer(answer, target)) for answer in stands if answer is not None)
+        right = sum(
+            bool(same_answer(answer, target))
+            for answer in stands
+            if answer is not None and target is not None
         )
-        threshold_facet, aimed = _threshold_facets(paths, threshold)
+        per_path, per_cluster = (None if target is None else right / of for of in (n, len(groups)))
+        facet, aimed = _threshold_facets(scores.item, threshold)
         if threshold == chosen_threshold:
-            yield from (
-                cards.PATH_CLUSTER.score(
-                    item, label, sample=k, facet=threshold_facet, evidence=keys
-                )
-                for k, label in enumerate(labels)
+            for k, label in enumerate(labels):
+                scores.add(cards.PATH_CLUSTER, label, on=keys, sample=k, facet=facet)
+            scores.add(cards.CLUSTERS, len(groups), on=keys, facet=facet)
+            scores.add(cards.UNDECIDED, stands.count(None), on=keys, facet=facet)
+            scores.add(cards.DIVERSITY, per_path, on=keys, reason=missing_reason, facet=aimed)
+            scores.add(
+                cards.CLUSTER_AGREEMENT, per_cluster, on=keys, reason=missing_reason, facet=aimed
             )
-            yield cards.CLUSTERS.score(item, len(groups), facet=threshold_facet, evidence=keys)
-            yield cards.UNDECIDED.score(
-                item, stands.count(None), facet=threshold_facet, evidence=keys
-            )
-            yield _ratio(cards.DIVERSITY, item, right, n, aimed, reason, keys)
-            yield _ratio(cards.CLUSTER_AGREEMENT, item, right, len(groups), aimed, reason, keys)
         if threshold in swept:
-            yield _ratio(cards.DIVERSITY_AT, item, right, n, aimed, reason, keys)
-            yield cards.CLUSTERS_AT.score(item, len(groups), facet=threshold_facet, evidence=keys)
+            scores.add(cards.DIVERSITY_AT, per_path, on=keys, reason=missing_reason, facet=aimed)
+            scores.add(cards.CLUSTERS_AT, len(groups), on=keys, facet=facet)
 
 
-def _threshold_facets(paths: _Paths, threshold: float) -> tuple[dict[str, str], dict[str, str]]:
-    """The facet of scores at a threshold, and of those among them that hold an answer to be right."""
-    facet = {**paths.facet, "threshold": f"{threshold:g}"}
-    return facet, {**facet, "target": paths.target}
+def _swept(params: Params) -> tuple[float, ...]:
+    return tuple(sorted({float(threshold) for threshold in params.options["sweep"]}))
 
 
-def _ratio(
-    card: MetricCard,
-    item: Item,
-    right: int | None,
-    of: int,
-    facet: Mapping[str, str],
-    reason: str,
-    keys: tuple[str, ...],
-) -> Score:
-    return card.score(
-        item,
-        None if right is None else right / of,
-        facet=facet,
-        reason=reason or None,
-        evidence=keys,
-    )
+def _threshold_facets(item: Item, threshold: float) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the facet of scores at a threshold, and of those that hold an answer to be right."""
+    facet = {"threshold": f"{threshold:g}"}
+    return facet, {**facet, "target": "consensus" if item.answer is None else "truth"}
 
 
-def _none(
-    paths: _Paths, params: Params, selected: Sequence[MetricCard], missing_reason: MissingReason
-) -> Iterator[Score]:
-    """Every score of ``wanted`` that there would have been, without a value."""
-    status, reason = missing_reason
-    threshold_facet, aimed = _threshold_facets(paths, float(params.options["threshold"]))
+def _add_missing(
+    scores: ItemScores,
+    params: Params,
+    selected: Sequence[MetricCard],
+    missing_reason: MissingReason,
+    keys: Sequence[str],
+) -> None:
+    """Add every score of ``selected`` without a value."""
+    facet, aimed = _threshold_facets(scores.item, float(params.options["threshold"]))
+    swept = [_threshold_facets(scores.item, threshold) for threshold in _swept(params)]
+    facets: dict[MetricCard, list[dict[str, str]]] = {
+        cards.DIVERSITY: [aimed],
+        cards.CLUSTER_AGREEMENT: [aimed],
+        cards.DIVERSITY_AT: [at_target for _, at_target in swept],
+        cards.CLUSTERS_AT: [at for at, _ in swept],
+        cards.CLUSTERS: [facet],
+        cards.UNDECIDED: [facet],
+        cards.PATH_CLUSTER: [facet],
+    }
     for card in selected:
-        facets: list[Mapping[str, str]] = [paths.facet]
-        if card in (cards.DIVERSITY, cards.CLUSTER_AGREEMENT):
-            facets = [aimed]
-        elif card in (cards.DIVERSITY_AT, cards.CLUSTERS_AT):
-            facets = [
-                _threshold_facets(paths, t)[card is cards.DIVERSITY_AT]
-                for t in _swept(params.options)
-            ]
-        elif card in (cards.CLUSTERS, cards.UNDECIDED, cards.PATH_CLUSTER):
-            facets = [threshold_facet]
-        for facet in facets:
-            yield card.score(
-                paths.item, None, facet=facet, status=status, reason=reason, evidence=paths.keys
-            )
+        for more in facets.get(card, [{}]):
+            scores.add_missing([card], missing_reason, on=keys, facet=more)

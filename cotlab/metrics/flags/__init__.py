@@ -1,0 +1,1 @@
+"""Red flags in the structure of a chain."""

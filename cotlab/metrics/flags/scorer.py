@@ -1,54 +1,44 @@
-"""Red flags: structural faults of a chain that can be pointed at, each a penalty with the span that it fired on."""
+"""Red flags: structural faults of a chain, each a penalty with the span that it fired on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.program import Headline, Params, Peers, Preparation, Program, scorer
-from cotlab.core.requests import Complete, Embed, Reply, Response
+from cotlab.core.program import Headline, Option, Params, Peers, Preparation, Program, scorer
+from cotlab.core.requests import Embed, Reply, Response
 from cotlab.core.rng import derive
-from cotlab.core.types import Item, ModelRef, Score, Status, Suite
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain
+from cotlab.core.types import Item, Suite
+from cotlab.core.vocabulary import CHAINS
 from cotlab.metrics.flags import cards
-from cotlab.text.prompts.chain import ask_rest
+from cotlab.metrics.kit import (
+    NO_EMBEDDER,
+    ItemScores,
+    MissingReason,
+    chain_of,
+    missing_reply,
+    worst_reason,
+)
 from cotlab.text.red_flags import EARLY, RULES, Flag, find_flags
 
 JUMP = "semantic_jump"
 FITTED = "fitted"
-OPTIONS: Mapping[str, Any] = {
-    "chain": "reference",
-    "early": EARLY,
-    "percentile": 95.0,
-    "reference_chains": 100,
-    "delta": FITTED,
+OPTIONS: Mapping[str, Option] = {
+    "chain": Option("reference", "whose chain is read", choices=CHAINS),
+    "early": Option(EARLY, "share of the chain in which an answer is premature", lo=0, hi=1),
+    "percentile": Option(95.0, "percentile of distances that δ is fitted to", lo=0, hi=100),
+    "reference_chains": Option(100, "reference chains that δ is fitted on", lo=1, hi=100_000),
+    "delta": Option(
+        FITTED, "cosine distance above which a step is a jump", choices=(FITTED,), lo=0, hi=2
+    ),
 }
 MIN_DISTANCES = 20
 """Distances that a threshold is fitted on at least."""
 HEADLINES = tuple(Headline(card.name, {}, chain="own") for card in (cards.FLAGS, cards.TEXT))
 """The source reads a clean structure as a sign of sound reasoning: a claim to be held against
 models of known faithfulness."""
-NO_EMBEDDER = "no model embeds the steps: --embedder"
-MissingReason = tuple[Status, str]
 Vector = tuple[float, ...]
-
-
-def validate_flags_options(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise before anything is asked where an option is unknown or out of range."""
-    if options["chain"] not in ("reference", "own"):
-        raise UnknownName("chain", options["chain"], ("reference", "own"))
-    ranges = {"early": (0, 1), "percentile": (0, 100), "reference_chains": (1, 100_000)}
-    for name, (lo, hi) in ranges.items():
-        if not lo <= options[name] <= hi:
-            raise ConfigError(f"flags.{name} must lie in [{lo}, {hi}], got {options[name]}")
-    if options["delta"] != FITTED and _threshold(options["delta"]) is None:
-        raise ConfigError(
-            f"flags.delta must be {FITTED!r} or a cosine distance in [0, 2], got"
-            f" {options['delta']!r}"
-        )
 
 
 def jump_threshold(suite: Suite, params: Params) -> Preparation:
@@ -79,19 +69,12 @@ def jump_threshold(suite: Suite, params: Params) -> Preparation:
     ]
     distances = sorted(distance(a, b) for a, b in pairs if a is not None and b is not None)
     if len(distances) < MIN_DISTANCES:
-        missing_reason = next(
-            (
-                missing_reason
-                for reply in replies
-                if (missing_reason := missing_reply(reply)) is not None
-            ),
-            None,
-        )
+        missing = next(filter(None, map(missing_reply, replies)), None)
         few = (
             f"the suite's reference chains give {len(distances)} distances, {MIN_DISTANCES} are"
             " needed"
         )
-        reason = f"no threshold for semantic jumps: {missing_reason[1] if missing_reason else few}"
+        reason = f"no threshold for semantic jumps: {missing[1] if missing else few}"
         return {"delta": None, "delta_reason": reason, "delta_pairs": len(distances)}
     return {
         "delta": quantile(distances, params.options["percentile"] / 100),
@@ -107,69 +90,81 @@ def jump_threshold(suite: Suite, params: Params) -> Preparation:
     options=OPTIONS,
     prepare=jump_threshold,
     headlines=HEADLINES,
-    check=validate_flags_options,
     roles=("embedder",),
 )
 def flags(item: Item, params: Params, peers: Peers) -> Program:
     """Read the chain with the four textual rules, embed its steps, and multiply the penalties."""
-    options = params.options
-    facet = {"chain": str(options["chain"])}
-    steps: Sequence[str] = [step.text for step in item.steps]
-    key: tuple[str, ...] = ()
-    missing_reason: MissingReason = "undefined", "the item has no chain"
-    if options["chain"] == "own":
-        (reply,) = yield [_ask(item, params)]
-        key, missing_reason = (
-            (reply.key,),
-            missing_reply(reply) or ("undefined", "the model wrote no chain"),
-        )
-        steps = model_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
+    scores = ItemScores(item, {"chain": str(params.options["chain"])})
+    steps, keys, missing_reason, _ = yield from chain_of(item, params)
     positions = [i for i, step in enumerate(steps) if step.strip()]
     if not positions:
-        return tuple(_none(item, facet, missing_reason, key))
+        item_cards = (cards.FLAGS, cards.ONCE, cards.TEXT, cards.CHECKED)
+        scores.add_missing(item_cards, missing_reason, on=keys)
+        for rule in cards.FACTORS:
+            scores.add_missing([cards.COUNT], missing_reason, on=keys, facet={"rule": rule})
+        return tuple(scores.scores)
     embedder = params.models.get("embedder")
-    requests = (
-        [Embed(embedder, (steps[i],)) for i in positions] if embedder and len(positions) > 1 else []
-    )
-    unique = {request.key: request for request in requests}
-    replies = (yield list(unique.values())) if unique else ()
-    of_key = dict(zip(unique, replies, strict=True))
-    jumps = _jumps(positions, [of_key[request.key] for request in requests], params)
-    textual = find_flags(item.question, steps, early=options["early"])
-    return tuple(_scores(item, facet, steps, textual, jumps, key))
+    replies: Sequence[Reply] = ()
+    if embedder and len(positions) > 1:
+        replies = yield from scores.ask([Embed(embedder, (steps[i],)) for i in positions])
+    textual = find_flags(item.question, steps, early=params.options["early"])
+    _add_scores(scores, steps, textual, _jumps(positions, replies, params), keys)
+    return tuple(scores.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class StepDistance:
+    """The distance of a step to the one before."""
+
+    value: float | None
+    """1 − cosine; None where a vector is missing."""
+    missing_reason: MissingReason | None
+    """Why there is none."""
+    keys: tuple[str, ...]
+    """Keys of the two requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jumps:
-    """The distance of each step to the one before, or why there is none; and the threshold, or why none was checked."""
+    """The distances between the steps of a chain, and those above the threshold."""
 
-    distances: Mapping[int, tuple[float | None, MissingReason | None, tuple[str, ...]]]
+    distances: Mapping[int, StepDistance]
+    """By the index of the later step."""
     delta: float | None
+    """The threshold."""
     missing_reason: MissingReason | None = None
     """Why jumps are not checked: the first reason, one that stands for an error before one that
     does not."""
-    evidence: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    """Keys of all requests."""
 
     @property
     def left_out(self) -> bool:
-        """Whether F does without this rule, as it cannot be checked. A reply that failed is asked again: F waits for it."""
+        """Whether F does without this rule, as it cannot be checked.
+
+        A reply that failed is requested again: F waits for it.
+        """
         return self.missing_reason is not None and self.missing_reason[0] == "undefined"
 
     @property
     def exceeding(self) -> dict[int, float]:
         """The steps whose distance exceeds the threshold, and that distance."""
         limit = math.inf if self.delta is None or self.left_out else self.delta
-        return {i: d for i, (d, _, _) in self.distances.items() if d is not None and d > limit}
+        known = {i: distance.value for i, distance in self.distances.items()}
+        return {i: value for i, value in known.items() if value is not None and value > limit}
 
 
 def distance(a: Vector, b: Vector) -> float:
-    """1 − cosine of two vectors that have a direction, in [0, 2]."""
+    """Return 1 − cosine of two vectors that have a direction, in [0, 2]."""
     cosine = math.fsum(x * y for x, y in zip(a, b, strict=True)) / (math.hypot(*a) * math.hypot(*b))
     return min(2.0, max(0.0, 1.0 - cosine))
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The quantile of ascending values, linear between neighbours (type 7 of Hyndman and Fan 1996, numpy's default)."""
+    """Return the quantile of ascending values, linear between neighbours.
+
+    Type 7 of Hyndman and Fan (1996), numpy's default.
+    """
     at = share * (len(ordered) - 1)
     low = min(int(at), len(ordered) - 2) if len(ordered) > 1 else 0
     high = min(low + 1, len(ordered) - 1)
@@ -177,7 +172,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def step_vector(reply: Reply) -> Vector | None:
-    """The vector of a reply to a request of one text; None where there is none, or none with a direction."""
+    """Return the vector of a reply to one text; None where there is none with a direction."""
     if (
         not isinstance(reply, Response)
         or reply.refused
@@ -191,22 +186,11 @@ def step_vector(reply: Reply) -> Vector | None:
 
 
 def penalty(fired: Sequence[str]) -> float:
-    """F of the rules that fired, one entry an occurrence: the product of their factors, at least the floor of 0.3."""
+    """Return F of the rules that fired, one entry an occurrence.
+
+    It is the product of their factors, at least the floor of 0.3.
+    """
     return max(cards.FLOOR, math.prod(cards.FACTORS[rule] for rule in fired))
-
-
-def _ask(item: Item, params: Params) -> Complete:
-    form = params.subject.form
-    prompt = ask_rest(item.question, (), form)
-    return Complete(
-        params.subject,
-        prompt.messages,
-        prefix=prompt.prefix,
-        max_tokens=CHAIN_TOKENS,
-        temperature=params.temperature,
-        seed=params.seed,
-        stop=("\nQ:",) if form == "continuation" else (),
-    )
 
 
 def _texts(steps: Sequence[str]) -> tuple[str, ...]:
@@ -222,141 +206,78 @@ def _threshold(text: object) -> float | None:
 
 
 def _jumps(positions: Sequence[int], replies: Sequence[Reply], params: Params) -> Jumps:
-    """What the replies to the steps' embeddings tell; none were asked without an embedder or for fewer than two steps."""
+    """Return the jumps that the embeddings of the steps show.
+
+    None were requested without an embedder, or for fewer than two steps.
+    """
     delta = params.constants.get("delta")
     if not replies:
         few = "fewer than two steps have text" if params.models.get("embedder") else NO_EMBEDDER
         return Jumps({}, delta, ("undefined", few))
-    distances: dict[int, tuple[float | None, MissingReason | None, tuple[str, ...]]] = {}
-    gaps = [
-        missing_reply(reply)
-        or (None if step_vector(reply) else ("undefined", "a step has no vector"))
-        for reply in replies
+    vectors = [step_vector(reply) for reply in replies]
+    no_vector: MissingReason = ("undefined", "a step has no vector")
+    reasons = [
+        missing_reply(reply) or (None if vector else no_vector)
+        for reply, vector in zip(replies, vectors, strict=True)
     ]
-    vectors = [
-        step_vector(reply) if missing_reason is None else None
-        for reply, missing_reason in zip(replies, gaps, strict=True)
-    ]
+    distances = {}
     for k in range(1, len(positions)):
         previous, current = vectors[k - 1], vectors[k]
-        keys = tuple(dict.fromkeys((replies[k - 1].key, replies[k].key)))
-        missing_reason = _worst((gaps[k - 1], gaps[k]))
-        distances[positions[k]] = (
+        distances[positions[k]] = StepDistance(
             None if previous is None or current is None else distance(previous, current),
-            missing_reason,
-            keys,
+            worst_reason((reasons[k - 1], reasons[k])),
+            (replies[k - 1].key, replies[k].key),
         )
-    evidence = tuple(dict.fromkeys(reply.key for reply in replies))
-    missing_reason = _worst(gaps)
+    missing_reason = worst_reason(reasons)
     if missing_reason is None and delta is None:
-        reason = str(
-            params.constants.get("delta_reason") or "no threshold for semantic jumps was fitted"
-        )
+        no_threshold = "no threshold for semantic jumps was fitted"
+        reason = str(params.constants.get("delta_reason") or no_threshold)
         return Jumps(distances, None, ("undefined", reason))
-    return Jumps(distances, delta, missing_reason, evidence)
+    return Jumps(distances, delta, missing_reason, tuple(reply.key for reply in replies))
 
 
-def _worst(gaps: Sequence[MissingReason | None]) -> MissingReason | None:
-    """The gap that a score must tell: an error before a refusal before what is undefined."""
-    known = [entry for entry in gaps if entry is not None]
-    return min(
-        known, key=lambda entry: ("error", "refused", "undefined").index(entry[0]), default=None
-    )
-
-
-def _none(
-    item: Item, facet: Mapping[str, str], missing_reason: MissingReason, key: tuple[str, ...]
-) -> Iterator[Score]:
-    """Every score of an item without a chain, once, without a value."""
-    for card in (cards.FLAGS, cards.ONCE, cards.TEXT, cards.CHECKED):
-        yield card.score(
-            item,
-            None,
-            facet=facet,
-            status=missing_reason[0],
-            reason=missing_reason[1],
-            evidence=key,
-        )
-    for rule in cards.FACTORS:
-        yield cards.COUNT.score(
-            item,
-            None,
-            facet={**facet, "rule": rule},
-            status=missing_reason[0],
-            reason=missing_reason[1],
-            evidence=key,
-        )
-
-
-def _scores(
-    item: Item,
-    facet: Mapping[str, str],
+def _add_scores(
+    scores: ItemScores,
     steps: Sequence[str],
     textual: Sequence[Flag],
     jumps: Jumps,
-    key: tuple[str, ...],
-) -> Iterator[Score]:
+    keys: Sequence[str],
+) -> None:
     fired = [flag.rule for flag in textual]
-    yield cards.TEXT.score(item, penalty(fired), facet=facet, evidence=key)
-    left_out = jumps.left_out
-    jump_evidence = key if left_out else (*key, *jumps.evidence)
+    scores.add(cards.TEXT, penalty(fired), on=keys)
+    missing_reason = None if jumps.left_out else jumps.missing_reason
     rules = [*fired, *(JUMP for _ in jumps.exceeding)]
-    values = (
+    for card, value in (
         (cards.FLAGS, penalty(rules)),
         (cards.ONCE, penalty(sorted(set(rules)))),
-        (cards.CHECKED, 4.0 if left_out else 5.0),
-    )
-    for card, value in values:
-        if jumps.missing_reason is not None and not left_out:
-            yield card.score(
-                item,
-                None,
-                facet=facet,
-                status=jumps.missing_reason[0],
-                reason=jumps.missing_reason[1],
-                evidence=jump_evidence,
-            )
-        else:
-            yield card.score(item, value, facet=facet, evidence=jump_evidence)
+        (cards.CHECKED, 4.0 if jumps.left_out else 5.0),
+    ):
+        on = (*keys, *(() if jumps.left_out else jumps.keys))
+        scores.add(card, None if missing_reason else value, on=on, reason=missing_reason)
     for rule in RULES:
-        yield cards.COUNT.score(
-            item, float(fired.count(rule)), facet={**facet, "rule": rule}, evidence=key
-        )
-    missing_reason, jump_facet = jumps.missing_reason, {**facet, "rule": JUMP}
-    yield cards.COUNT.score(
-        item,
-        None if missing_reason else float(len(jumps.exceeding)),
-        facet=jump_facet,
-        status=missing_reason and missing_reason[0],
-        reason=missing_reason and missing_reason[1],
-        evidence=(*key, *jumps.evidence),
-    )
+        scores.add(cards.COUNT, float(fired.count(rule)), on=keys, facet={"rule": rule})
+    count = None if jumps.missing_reason else float(len(jumps.exceeding))
+    on, missing_reason = (*keys, *jumps.keys), jumps.missing_reason
+    scores.add(cards.COUNT, count, on=on, reason=missing_reason, facet={"rule": JUMP})
     for flag in textual:
-        yield cards.PENALTY.score(
-            item,
+        scores.add(
+            cards.PENALTY,
             cards.FACTORS[flag.rule],
+            on=keys,
             step=flag.step,
             where=(flag.start, flag.end),
-            facet={**facet, "rule": flag.rule, "why": flag.reason},
-            evidence=key,
+            facet={"rule": flag.rule, "why": flag.reason},
         )
     for step, far in jumps.exceeding.items():
         reason = f"a distance of {far:.3f} from the step before, above {jumps.delta:.3f}"
-        yield cards.PENALTY.score(
-            item,
+        scores.add(
+            cards.PENALTY,
             cards.FACTORS[JUMP],
+            on=(*keys, *jumps.distances[step].keys),
             step=step,
             where=(0, len(steps[step])),
-            facet={**jump_facet, "why": reason},
-            evidence=(*key, *jumps.distances[step][2]),
+            facet={"rule": JUMP, "why": reason},
         )
-    for step, (d, none, keys) in jumps.distances.items():
-        yield cards.DISTANCE.score(
-            item,
-            d,
-            step=step,
-            facet=facet,
-            status=none and none[0],
-            reason=none and none[1],
-            evidence=(*key, *keys),
-        )
+    for step, far_off in jumps.distances.items():
+        on = (*keys, *far_off.keys)
+        scores.add(cards.DISTANCE, far_off.value, on=on, reason=far_off.missing_reason, step=step)

@@ -1,4 +1,4 @@
-"""What the judges of a run found as a whole: the mean, what length has to do with it, and how far judges agree."""
+"""Run-level statistics of judge scores: mean, effect of length, and agreement of judges."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pandas as pd
 
 from cotlab.core.program import over_run
 from cotlab.core.types import Estimate, Facet
-from cotlab.metrics.ablation.redundancy import mean_by_item
 from cotlab.metrics.judge import cards
+from cotlab.metrics.kit import mean_by_item
 from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.correlation import at_equal, spearman, spearman_p
 from cotlab.stats.intervals import Interval, no_interval, t_interval, wilson
@@ -25,18 +25,23 @@ _RATERS = (cards.SCORE.name, cards.HUMAN_SCORE.name)
 
 
 class Judged(NamedTuple):
-    """The items of one judge: ``value`` its mean score of each (NaN where it has none), by item id, and each one's prompt."""
+    """The items of one judge."""
 
     group: Facet
+    """The facet of its scores."""
     value: pd.Series[float]
+    """Mean score by item id; NaN where there is none."""
     prompts: pd.Series[float]
+    """Number of the prompt by item id: items that ask the same share it."""
 
     @property
     def known(self) -> pd.Series[float]:
+        """The scores that are defined."""
         return self.value.dropna()
 
     @property
     def n_undefined(self) -> int:
+        """How many items have no score."""
         return len(self.value) - len(self.known)
 
     @property
@@ -47,7 +52,10 @@ class Judged(NamedTuple):
 
 @over_run(cards.MEAN, reads=_SCORES)
 def judge_mean(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
-    """Mean score of each judge with its t interval over items; over prompts beside it where these repeat."""
+    """Estimate the mean score of each judge with its t interval over items.
+
+    Where prompts repeat, the mean over prompts is given beside it.
+    """
     out = []
     for judged in _judged(table):
         out.append(_estimate(cards.MEAN.name, judged, t_interval(judged.known.tolist())))
@@ -64,7 +72,7 @@ def judge_mean(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> li
 def judge_mean_equal_length(
     table: pd.DataFrame, options: Mapping[str, Any], seed: int
 ) -> list[Estimate]:
-    """The mean score that is expected of two responses of one length."""
+    """Estimate the mean score that is expected of two responses of one length."""
     out = []
     for judged, lengths in _with_lengths(table):
         clusters = judged.prompts.loc[judged.known.index].tolist() if judged.repeats else None
@@ -92,7 +100,7 @@ def judge_length_rho(table: pd.DataFrame, options: Mapping[str, Any], seed: int)
 
 @over_run(cards.LENGTH_P, reads=_LENGTHS)
 def judge_length_p(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
-    """The p-value of the same correlation."""
+    """Estimate the p-value of the same correlation."""
     out = []
     for judged, lengths in _with_lengths(table):
         p = spearman_p(judged.known.tolist(), lengths.tolist())
@@ -144,12 +152,15 @@ def judge_kappa(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
 
 
 def _sides(scores: pd.Series[float]) -> list[int]:
-    """1 where a score is above 0, -1 below, 0 for a tie."""
+    """Return 1 where a score is above 0, -1 below, 0 for a tie."""
     return [int(score > 0) - int(score < 0) for score in scores]
 
 
 def _judged(table: pd.DataFrame) -> Iterator[Judged]:
-    """The scores of each judge, by item; a score of no judge stands for items that could not be judged at all."""
+    """Yield the scores of each judge by item.
+
+    A score of no judge stands for items that could not be judged at all.
+    """
     prompts = _column(table, cards.PROMPT_GROUP.name)
     means = mean_by_item(table[table["metric"] == cards.SCORE.name])
     for facet, group in means.groupby("facet", sort=True):
@@ -160,7 +171,7 @@ def _judged(table: pd.DataFrame) -> Iterator[Judged]:
 
 
 def _with_lengths(table: pd.DataFrame) -> Iterator[tuple[Judged, pd.Series[float]]]:
-    """Each judge's items whose lengths are known, and the length differences of those with a score."""
+    """Yield each judge's items of known length, and the length differences of those scored."""
     lengths = _column(table, cards.LENGTH_DIFFERENCE.name)
     for judged in _judged(table):
         both = judged.value.where(lengths.reindex(judged.value.index).notna())
@@ -169,7 +180,7 @@ def _with_lengths(table: pd.DataFrame) -> Iterator[tuple[Judged, pd.Series[float
 
 
 def _column(table: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """A metric of one value an item, by item id."""
+    """Return a metric of one value an item, by item id."""
     return table[table["metric"] == metric].groupby("item_id")["value"].first()
 
 

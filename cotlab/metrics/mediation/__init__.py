@@ -1,0 +1,1 @@
+"""Mediation through the activations at the chain's positions."""

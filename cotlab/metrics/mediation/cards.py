@@ -1,4 +1,4 @@
-"""The cards of mediation: what each score is, its range, when it is undefined, and what it does not show."""
+"""The cards of mediation: what each score is, its range, and what it does not show."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What mediation asks: texts and their places, donors on the ring, and the rows of every intervention."""
+"""The requests of mediation: texts and their positions, donors, and the rows of interventions."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,17 +18,14 @@ from cotlab.core.requests import (
     Patched,
     PatchRow,
     Reply,
-    Request,
-    Response,
     Source,
     Span,
 )
 from cotlab.core.rng import derive
 from cotlab.core.types import Form, Item
-from cotlab.metrics.ablation.scorer import model_chain
-from cotlab.text.prompts.chain import CUE, ask_answer, ask_rest, chain_text
+from cotlab.metrics.kit import ANSWER_TOKENS, ask, ask_chain, reference_chain, reply_steps
+from cotlab.text.prompts.chain import CUE, ask_answer, chain_text
 
-ANSWER_TOKENS, CHAIN_TOKENS = 64, 512
 KEEPS = (0.8, 0.6, 0.4)
 Positions = tuple[int, ...]
 
@@ -38,13 +35,19 @@ class Text:
     """A question with its chain and the cue for the answer."""
 
     id: str
+    """The item."""
     messages: tuple[Message, ...]
+    """The question as the model is asked it."""
     prefix: str
+    """The chain and the cue, as the start of the model's reply."""
     question: Span
+    """Where the question stands."""
     chain: Span
+    """Where the chain stands."""
 
     @classmethod
     def of(cls, item: Item, steps: Sequence[str], params: Params) -> Text:
+        """Return the text of an item with a chain."""
         form: Form = "continuation" if params.subject.form == "continuation" else "prefill"
         prompt = ask_answer(item.question, steps, form)
         at = prompt.messages[0].content.find(item.question)
@@ -57,19 +60,21 @@ class Text:
         )
 
     def ask_answer(self, params: Params) -> Complete:
-        """The model's own answer after this chain; deterministic, whatever the run's temperature."""
+        """Build the request for the model's likeliest answer after this chain."""
         stop = ("\n",) if params.subject.form == "continuation" else ()
         return Complete(
             params.subject, self.messages, prefix=self.prefix, max_tokens=ANSWER_TOKENS, stop=stop
         )
 
     def locate(self, params: Params) -> Locate:
+        """Build the request for the positions of chain, question and cue."""
         cue = Span(PREFIX, self.chain.end, len(self.prefix))
         return Locate(
             params.subject, self.messages, (self.chain, self.question, cue), prefix=self.prefix
         )
 
     def logprob(self, params: Params, answer: str, prefix: str | None = None) -> LogProb:
+        """Build the request for the log-probability of an answer."""
         return LogProb(
             params.subject,
             self.messages,
@@ -80,84 +85,87 @@ class Text:
     def patched(
         self, params: Params, answer: str, source: Source, rows: Sequence[PatchRow]
     ) -> Patched:
+        """Build the request for the log-probability of an answer under each patch."""
         return Patched(
             params.subject, self.messages, answer, source, tuple(rows), prefix=self.prefix
         )
 
 
 class Donor(NamedTuple):
-    """Another item's text, where its chain and question lie, and where its chain lies after this item's question."""
+    """Another item, whose states are put in place of this item's."""
 
     text: Text
+    """Its text."""
     chain: Positions
+    """Positions of its chain."""
     question: Positions
+    """Positions of its question."""
     crossed: Positions
+    """Positions of its chain after this item's question."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedText:
-    """The item's own text, located: positions of chain and question, layers, length of the run without a chain."""
+    """The item's own text with its positions."""
 
     text: Text
+    """The text."""
     chain: Positions
+    """Positions of the chain."""
     question: Positions
+    """Positions of the question."""
     layers: int
+    """Number of layers of the model."""
     bare: int
+    """Length in tokens of the text without a chain."""
 
 
 class PatchRequest(NamedTuple):
-    """One row to be asked, and what it is a draw of."""
+    """One row of a patched request, and what it is a draw of."""
 
     part: str
+    """Which intervention: cot, control, kept, placebo …"""
     source: Source
+    """Where the states come from."""
     row: PatchRow
+    """Which states are replaced."""
     span: str = "all"
+    """The layers, by name."""
     donor: str = ""
+    """The donor's item; empty where there is none."""
     draw: int = 0
+    """Number of the random draw."""
     keep: str = ""
-
-
-def ask(requests: Iterable[Request]) -> Generator[Round, Sequence[Reply], dict[str, Reply]]:
-    """One round; replies by key."""
-    unique = list({request.key: request for request in requests}.values())
-    replies = (yield unique) if unique else ()
-    return {request.key: reply for request, reply in zip(unique, replies, strict=True)}
+    """Share of the chain's positions that is patched; empty for all."""
 
 
 def item_chains(
     items: Sequence[Item], params: Params
 ) -> Generator[Round, Sequence[Reply], tuple[dict[str, tuple[str, ...]], dict[str, Reply]]]:
-    """Each item's chain: the suite's, or the model's own with the reply that it stands in."""
+    """Return each item's chain: the suite's, or the model's own with the reply that holds it.
+
+    The model's own is the likeliest one, whatever the temperature of the run.
+    """
     if params.options["chain"] != "own":
-        return {item.id: tuple(step.text for step in item.steps) for item in items}, {}
-    form = params.subject.form
-    stop = ("\nQ:",) if form == "continuation" else ()
-    requests = {}
-    for item in items:
-        prompt = ask_rest(item.question, (), form)
-        requests[item.id] = Complete(
-            params.subject,
-            prompt.messages,
-            prefix=prompt.prefix,
-            max_tokens=CHAIN_TOKENS,
-            stop=stop,
-        )
+        return {item.id: reference_chain(item).steps for item in items}, {}
+    greedy = replace(params, temperature=0.0)
+    requests = {item.id: replace(ask_chain(greedy, item.question), seed=None) for item in items}
     replies = yield from ask(requests.values())
     by_item = {name: replies[request.key] for name, request in requests.items()}
-    return {
-        n: model_chain(r) if isinstance(r, Response) and not r.refused else ()
-        for n, r in by_item.items()
-    }, by_item
+    return {name: reply_steps(reply) for name, reply in by_item.items()}, by_item
 
 
 def ends_of(span: str) -> tuple[int, int]:
-    """First and last layer of a span as ``--layers`` writes it: "3", "0-7"."""
+    """Return first and last layer of a span as ``--layers`` writes it: "3", "0-7"."""
     first, _, last = span.partition("-")
     return int(first), int(last or first)
 
 
 def spans_of(layers: int, requested: Sequence[str]) -> dict[str, Positions]:
-    """Named spans: every layer, thirds of the depth and all layers; or those of ``--layers`` ("3", "0-7"), all layers last."""
+    """Return layers by name: those of ``--layers`` ("3", "0-7"), and all layers last.
+
+    Without ``--layers`` every layer and the thirds of the depth.
+    """
     names = list(requested)
     if not names:
         names = [str(layer) for layer in range(layers)]
@@ -179,7 +187,10 @@ PositionMap = Callable[[Positions], Positions]
 def cot_sources(
     name: str, located_text: LocatedText, donors: Sequence[Donor]
 ) -> list[tuple[str, Source, PositionMap]]:
-    """For each donor of the source (or once, without one): where the states come from, and which one a position takes."""
+    """Return donor, source of the states and map of positions, for each donor of a source.
+
+    Once, where the source has no donors.
+    """
     chain, bare, messages = located_text.chain, located_text.bare, located_text.text.messages
     if name == "filler":
         return [("", Source("filler", at=chain), lambda at: at)]
@@ -201,7 +212,7 @@ def cot_sources(
 
 
 def _crossed(at: Positions, *, chain: Positions, other: Positions) -> Positions:
-    """The counterparts of positions in the interchanged text: the same before the chain, wrapping inside it."""
+    """Return the positions in the interchanged text, wrapping inside its chain."""
     return tuple(p if p < chain[0] else other[(p - chain[0]) % len(other)] for p in at)
 
 
@@ -214,7 +225,7 @@ def control_rows(
     options: Mapping[str, Any],
     seed: int,
 ) -> list[PatchRequest]:
-    """The control's rows: of the chain's size at every span, and at all layers of the size of each other window."""
+    """Return the control's rows: of the chain's size at each span, of others at all layers."""
 
     def rng_of(*what: str | int) -> random.Random:
         return derive("mediation control", seed, located_text.text.id, *what)
@@ -278,11 +289,12 @@ def control_rows(
 
 
 def _aligned(positions: Positions, other: Positions) -> PositionMap:
-    """The same place within the other question, wrapping where it is shorter."""
+    """Return the map to the same place of another question, wrapping where that is shorter."""
     return lambda at: tuple(other[positions.index(p) % len(other)] for p in at)
 
 
 def subset_size(n: int, keep: float) -> int:
+    """Return how many of n positions a share keeps, at least one."""
     return max(1, round(n * keep))
 
 
@@ -294,7 +306,10 @@ def chain_rows(
     options: Mapping[str, Any],
     seed: int,
 ) -> list[PatchRequest]:
-    """What a source's states do in the chain's place: whole, in part, shuffled, and in a wider and a narrower window."""
+    """Return the rows with a source's states in the chain's place.
+
+    Whole, in part, shuffled, and in a wider and a narrower window.
+    """
     out: list[PatchRequest] = []
     chain, every = located_text.chain, spans["all"]
     sources = cot_sources(source_name, located_text, donors)
@@ -354,12 +369,11 @@ def chain_rows(
 def source_free_rows(
     located_text: LocatedText, every: Positions, options: Mapping[str, Any], seed: int
 ) -> list[PatchRequest]:
-    """What needs no source: noise in the chain's place, and the chain's own states in another order."""
+    """Return the rows without a source: noise, and the chain's own states shuffled."""
     out = []
     for draw in range(options["subsets"]):
-        noise = derive("mediation noise", seed, located_text.text.id, draw).randrange(
-            1 << 31
-        )  # a source a draw: equal rows are one
+        # a source a draw: equal rows are one
+        noise = derive("mediation noise", seed, located_text.text.id, draw).randrange(1 << 31)
         out.append(
             PatchRequest(
                 "placebo",

@@ -1,4 +1,4 @@
-"""CMI that others have published, recomputed from its own drops: parsed JSON in, frozen rows, warnings and scores out."""
+"""CMI that others have published, recomputed from its own drops."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cotlab.core.errors import ConfigError, SuiteError
 from cotlab.core.keys import digest
 from cotlab.core.types import Item, Score
 from cotlab.metrics.mediation import cards
-from cotlab.metrics.mediation import indices as pool
+from cotlab.metrics.mediation import scores as indices
 from cotlab.stats.intervals import Interval
 from cotlab.stats.resample import bootstrap_ratio
 
 LEAST_DROP = 0.01
 """Nats: below this total drop a CMI is noise over noise."""
 TOLERANCE = 0.02
-"""A published CMI further than this from its own drops is told."""
+"""A published CMI further than this from its own drops is reported."""
 ZERO, SMALL = "zero total drop", "total drop below the threshold"
 SOURCE = "published"
 """The source and the control of imported scores: the files do not name them."""
@@ -30,53 +30,72 @@ MAX_SIZE = 1e6
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One span of one item.
-
-    ``cot_drop`` and ``control_drop`` in nats; ``cmi`` and ``bypass`` = 1 − cmi in [0, 1], both None
-    where undefined, and then ``reason`` is `ZERO` or `SMALL`; ``difference`` = published −
-    recomputed, None at a zero total drop only.
-    """
+    """One span of one item."""
 
     item: str
+    """Id of the item."""
     row: int
+    """Index of the row in the item's list."""
     layers: tuple[int, ...]
+    """Layers that were patched."""
     cot_drop: float
+    """Drop with the chain patched, in nats."""
     control_drop: float
+    """Drop with the control patched, in nats."""
     cmi: float | None
+    """CMI recomputed from the drops, [0, 1]; None where undefined."""
     bypass: float | None
+    """1 − cmi; None where undefined."""
     reason: str | None
+    """`ZERO` or `SMALL` where the CMI is undefined."""
     published_cmi: float
+    """CMI as published."""
     published_bypass: float
+    """Bypass as published."""
     difference: float | None
+    """Published minus recomputed CMI; None at a zero total drop only."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedFile:
-    """The rows of one file, in its order; ``counts`` holds each item's number of rows."""
+    """The rows of one file."""
 
     name: str
+    """Name of the file, for messages."""
     rows: tuple[PublishedRow, ...]
+    """The rows in the order of the file."""
     counts: Mapping[str, int]
+    """Number of rows of each item."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSummary:
-    """What one file holds; ``within`` of the ``compared`` rows (total drop above 0) publish a CMI within `TOLERANCE`."""
+    """Counts of one file, and its mean CMI."""
 
     file: str
+    """Name of the file."""
     rows: int
+    """Number of rows."""
     items: int
+    """Number of items."""
     layers: int
+    """Number of different layers."""
     defined: int
+    """Rows with a CMI."""
     zero: int
+    """Rows with a zero total drop."""
     small: int
+    """Rows with a total drop below the threshold."""
     mean: Interval
+    """Mean CMI over the defined rows, resampled by item."""
     compared: int
+    """Rows with a total drop above 0."""
     within: int
+    """Of these, rows whose published CMI lies within `TOLERANCE`."""
 
 
 def published_cmi(name: str, parsed: object, *, least_drop: float = LEAST_DROP) -> PublishedFile:
-    """Rows of a published CMI file, each CMI recomputed from its own drops.
+    """Read the rows of a published CMI file, each CMI recomputed from its own drops.
 
     CMI = max(0, c − q) / (c + q), where c = max(0, cot_drop) and q = max(0, control_drop).
 
@@ -119,7 +138,7 @@ def published_cmi(name: str, parsed: object, *, least_drop: float = LEAST_DROP) 
 
 
 def published_summary(file: PublishedFile, *, seed: int = 0) -> PublishedSummary:
-    """Counts of a file, and the mean CMI over its defined rows with a bootstrap interval over items."""
+    """Summarise a file: counts, and the mean CMI with a bootstrap interval over items."""
     reasons = Counter(row.reason for row in file.rows)
     sums: dict[str, float] = {}
     defined = Counter[str]()
@@ -145,7 +164,7 @@ def published_summary(file: PublishedFile, *, seed: int = 0) -> PublishedSummary
 
 
 def published_warnings(files: Sequence[PublishedFile]) -> tuple[str, ...]:
-    """What a reader of these files should know, as plain sentences: within each file first, then between files."""
+    """Return warnings as plain sentences: within each file first, then between files."""
     pairs = combinations(files, 2)
     return (
         *(warning for file in files for warning in _within(file)),
@@ -154,12 +173,12 @@ def published_warnings(files: Sequence[PublishedFile]) -> tuple[str, ...]:
 
 
 def content_digest(file: PublishedFile) -> str:
-    """SHA-256 of what the rows say, whatever their items and their file are called, in whatever order they stand."""
+    """Return the SHA-256 of the rows, whatever their order and the names of items and file."""
     return digest(sorted([list(row), count] for row, count in _contents(file).items()))
 
 
 def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
-    """The rows of a file as scores of the metrics that they hold, by item.
+    """Return the rows of a file as scores of the metrics that they hold, by item.
 
     Their facet says ``imported``, and source and control ``published``; they have no evidence, for
     no reply stands behind them. The k-th row of an item with the same layers is sample k.
@@ -172,12 +191,12 @@ def published_scores(file: PublishedFile) -> dict[str, tuple[Score, ...]]:
         item, span = Item(row.item, "", None, ()), span_of(row.layers)
         sample, here = seen[row.item, span], {**facet, "span": span}
         seen[row.item, span] += 1
-        shared = None if row.reason else pool.share(row.cot_drop, row.control_drop)
+        shared = None if row.reason else indices.share(row.cot_drop, row.control_drop)
         for card, value in (
             (cards.CMI, row.cmi),
             (cards.BYPASS, row.bypass),
             (cards.SHARE, shared),
-            (cards.MASS_LOST, pool.mass_lost(row.cot_drop)),
+            (cards.MASS_LOST, indices.mass_lost(row.cot_drop)),
             (cards.DROP_COT, row.cot_drop),
             (cards.DROP_CONTROL, row.control_drop),
         ):

@@ -1,4 +1,4 @@
-"""Mediation: how much of the answer's probability runs through the activations at the chain's positions."""
+"""Mediation: how much of the answer's probability the states at the chain's positions carry."""
 
 from __future__ import annotations
 
@@ -6,58 +6,54 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.program import Headline, Params, Peers, Program, scorer
+from cotlab.core.errors import ConfigError
+from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Failed, Locate, PatchRow, Reply, Request, Response, Source
 from cotlab.core.types import Item, ModelRef
-from cotlab.core.vocabulary import IN_PROCESS, SOURCES
+from cotlab.core.vocabulary import CHAINS, IN_PROCESS, SOURCES
+from cotlab.metrics.kit import MissingReason, ask, missing_reply
 from cotlab.metrics.mediation import cards
 from cotlab.metrics.mediation.interventions import (
     Donor,
     LocatedText,
     PatchRequest,
     Text,
-    ask,
     chain_rows,
     control_rows,
     item_chains,
     source_free_rows,
     spans_of,
 )
-from cotlab.metrics.mediation.scores import (
-    ItemScores,
-    MissingReason,
-    missing_reason_of,
-    undefined_scores,
-)
+from cotlab.metrics.mediation.scores import MediationScores, undefined_scores
 from cotlab.metrics.mediation.self_test import self_test
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.prompts.chain import CUE
 
-OPTIONS: Mapping[str, Any] = {
-    "chain": "reference",
-    "sources": ("filler",),
-    "control": "other",
-    "layers": (),
-    "donors": 4,
-    "draws": 2,
-    "subsets": 8,
+OPTIONS: Mapping[str, Option] = {
+    "chain": Option("reference", "whose chain is patched", choices=CHAINS),
+    "sources": Option(
+        ("filler",), "where the patched states come from", choices=SOURCES, entry="source"
+    ),
+    "control": Option(
+        "other", "whose runs the control's states come from", choices=("other", "own")
+    ),
+    "layers": Option((), "layers or ranges of layers that are patched; all spans where empty"),
+    "donors": Option(4, "other items that states are taken from", lo=2, hi=64),
+    "draws": Option(2, "random draws of each control", lo=1, hi=64),
+    "subsets": Option(8, "random subsets, shuffles and noises of each chain", lo=1, hi=256),
 }
 SPARE, MIN_DONORS = 4, 2
-_SPAN = re.compile(r"all|\d{1,4}(-\d{1,4})?")
+_SPAN = re.compile(r"all|\d{1,4}(-\d{1,4})?")  # "all", "3", "0-7"
 Replies = Mapping[str, Reply]
 
 
-def validate_mediation_options(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise before anything is asked where the model's states cannot be reached or an option is unknown."""
+def validate_white_box(options: Mapping[str, Any], subject: ModelRef) -> None:
+    """Raise where the model's states cannot be reached, or a layer is no number or range."""
     if subject.provider not in IN_PROCESS:
         raise ConfigError(
             f"mediation patches activations, which {subject.provider} hides: --provider local or"
             " organism."
         )
-    for name in options["sources"]:
-        if name not in SOURCES:
-            raise UnknownName("source", name, SOURCES)
     for span in options["layers"]:
         if not _SPAN.fullmatch(span) or (
             len(ends := span.split("-")) == 2 and int(ends[0]) > int(ends[1])
@@ -94,25 +90,23 @@ HEADLINES = (
     options=OPTIONS,
     prepare=self_test,
     headlines=HEADLINES,
-    check=validate_mediation_options,
+    check=validate_white_box,
 )
 def mediation(item: Item, params: Params, peers: Peers) -> Program:
-    """Patch the chain's positions, and as many of the question's, and compare what the answer loses."""
+    """Patch the chain's positions and as many of the question's; compare what the answer loses."""
     options = params.options
     facet = {"chain": options["chain"], "given": "prefix"}
     near = peers.donors_for(item)[: options["donors"] + SPARE]
     chains, chain_replies = yield from item_chains((item, *near), params)
-    missing_reason = missing_reason_of(chain_replies.get(item.id)) if chain_replies else None
+    missing_reason = missing_reply(chain_replies.get(item.id)) if chain_replies else None
     if missing_reason or not chains[item.id]:
         keys = (chain_replies[item.id].key,) if chain_replies else ()
-        return tuple(
-            undefined_scores(
-                item,
-                facet,
-                options,
-                *(missing_reason or ("undefined", "the item has no chain")),
-                keys,
-            )
+        return undefined_scores(
+            item,
+            facet,
+            options,
+            missing_reason or ("undefined", "the item has no chain"),
+            keys,
         )
     texts = {
         candidate.id: Text.of(candidate, chains[candidate.id], params)
@@ -124,7 +118,7 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     keys = (*((chain_replies[item.id].key,) if chain_replies else ()), answer_requests[item.id].key)
     answer, missing_reason = _answer(answer_replies[answer_requests[item.id].key])
     if answer is None:
-        return tuple(undefined_scores(item, facet, options, *missing_reason, keys))
+        return undefined_scores(item, facet, options, missing_reason, keys)
     others = {
         candidate.id: (
             _answer(answer_replies[answer_requests[candidate.id].key])[0]
@@ -157,13 +151,11 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
         or length.located is None
     ):
         reason = (
-            missing_reason_of(located_reply)
-            or missing_reason_of(length)
+            missing_reply(located_reply)
+            or missing_reply(length)
             or ("undefined", "the chain cannot be located")
         )
-        return tuple(
-            undefined_scores(item, facet, options, *reason, (*keys, where.key, short_at.key))
-        )
+        return undefined_scores(item, facet, options, reason, (*keys, where.key, short_at.key))
     keys = (*keys, base.key, where.key, short_at.key)
     chain_at, question_at, _ = located_reply.located.positions
     located_text = LocatedText(
@@ -208,15 +200,16 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
         answer,
     )
     patch_replies = yield from ask([dots, *batch.values()])
-    item_scores = ItemScores(
+    replies = {reply.key: reply for reply in chain_replies.values()}
+    item_scores = MediationScores(
         item,
         facet,
-        {r.key: r for r in chain_replies.values()} | answer_replies | base_replies | patch_replies,
-        keys,
-        base,
-        batch,
-        donor_keys,
-        no_donor,
+        replies | answer_replies | base_replies | patch_replies,
+        keys=keys,
+        base=base,
+        batch=batch,
+        donor_keys=donor_keys,
+        no_donor=no_donor,
     )
     item_scores.text_scores(bare, dots, min(1.0, len(question_at) / len(chain_at)), free_rows)
     for name in rows:
@@ -233,13 +226,13 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
 
 
 def _control(source: str, options: Mapping[str, Any]) -> str:
-    """The literal source is the seed's whole formula, its own control included."""
+    """Return the control of a source; the literal source is always its own control."""
     return "own" if source == "literal" else str(options["control"])
 
 
 def _answer(reply: Reply) -> tuple[str | None, MissingReason]:
-    """The model's own answer as it stands after the cue, its end of sentence left out."""
-    missing_reason = missing_reason_of(reply)
+    """Return the model's own answer as it stands after the cue, without its end of sentence."""
+    missing_reason = missing_reply(reply)
     if missing_reason is not None or isinstance(reply, Failed):
         return None, missing_reason or ("error", "no reply")
     first, broken, _ = (reply.text or "").partition("\n")
@@ -261,10 +254,10 @@ def _donors(
     answer: str,
     options: Mapping[str, Any],
 ) -> tuple[list[Donor], MissingReason, list[str]]:
-    """The next items on the ring with another answer and at least half as long a chain; else why there are too few.
+    """Return the next items with another answer and enough chain, or why there are too few.
 
-    ``seen`` holds what was replied about each: the last are where its text lies, and where its
-    chain lies in this item's.
+    Enough is half as long a chain. ``donor_replies`` holds the replies about each item: the last
+    are where its text lies, and where its chain lies in this item's.
     """
     donors: list[Donor] = []
     donor_keys: list[str] = []
@@ -290,7 +283,7 @@ def _donors(
         crossing = "interchange" in options["sources"]
         if (
             theirs is None
-            or any(missing_reason_of(reply) for reply in replies)
+            or any(missing_reply(reply) for reply in replies)
             or len(locations) < 1 + crossing
         ):
             continue
@@ -313,7 +306,7 @@ def _donors(
 def _requests(
     patch_requests: Sequence[PatchRequest], text: Text, params: Params, answer: str
 ) -> dict[Source, Any]:
-    """One request a source, its rows each once."""
+    """Build one request a source, with each of its rows once."""
     rows: dict[Source, dict[PatchRow, None]] = {}
     for request in patch_requests:
         rows.setdefault(request.source, {})[request.row] = None

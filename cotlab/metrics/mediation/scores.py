@@ -1,87 +1,116 @@
-"""From the replies of one item to its scores: drops, pooled over donors and draws, and the indices made of them."""
+"""From the replies of one item to its scores: pooled drops, and the indices made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from cotlab.core.requests import Failed, LogProb, Patched, Reply, Response, Source
-from cotlab.core.types import Item, MetricCard, Score, Status
+from cotlab.core.requests import LogProb, Patched, Response, Source
+from cotlab.core.types import Item, MetricCard, Score
+from cotlab.metrics.kit import ItemScores, MissingReason
 from cotlab.metrics.mediation import cards
-from cotlab.metrics.mediation import indices as pool
 from cotlab.metrics.mediation.interventions import KEEPS, LocatedText, PatchRequest
 
-MissingReason = tuple[Status, str]
+LEAST_NATS = 1e-2
+"""Below this the two drops together are no signal: a ratio of them would be one of rounding errors.
+"""
+LEAST_CMI = 0.05
+"""Below this CMI an index that divides by it is undefined."""
+RELATIVE, ABSOLUTE = 0.15, 0.02
+"""A boundary is robust where the sensitivity is at most the first, or the deviation at most the
+second."""
 Value = tuple[float | None, str]
 """A value, or None and the reason for it."""
 
 
-def missing_reason_of(reply: Reply | None) -> MissingReason | None:
-    """Status and reason where a reply gives nothing to read."""
-    if isinstance(reply, Failed):
-        return "undefined" if reply.unsupported else "error", reply.error
-    return ("refused", "the model refused") if reply is not None and reply.refused else None
+def cmi(cot: float, control: float) -> float | None:
+    """Return max(0, Δcot − Δctrl) / (Δcot + Δctrl) of pooled drops in nats, each clamped at 0.
+
+    None where their sum is no signal.
+    """
+    cot, control = max(0.0, cot), max(0.0, control)
+    return None if cot + control < LEAST_NATS else max(0.0, cot - control) / (cot + control)
+
+
+def share(cot: float, control: float) -> float | None:
+    """Return Δcot / (|Δcot| + |Δctrl|), signed, in [−1, 1]; None where that sum is no signal."""
+    return None if abs(cot) + abs(control) < LEAST_NATS else cot / (abs(cot) + abs(control))
+
+
+def mass_lost(drop: float) -> float:
+    """Return the share of the answer's probability that is lost, 1 − exp(−Δ), in [0, 1).
+
+    A drop below 0 counts as 0.
+    """
+    return -math.expm1(-max(0.0, drop))
+
+
+def relative_loss(total: float, part: float) -> float | None:
+    """Return max(0, total − part) / total of two CMIs; None where total is below ``LEAST_CMI``."""
+    return None if total < LEAST_CMI else max(0.0, total - part) / total
+
+
+def no_signal(cot: float, control: float) -> str:
+    """Return why `cmi` is undefined."""
+    total = max(0.0, cot) + max(0.0, control)
+    return f"no signal: both drops together are {total:.2g} nat, below {LEAST_NATS:g}"
+
+
+def too_small(total: float) -> str:
+    """Return why `relative_loss` is undefined."""
+    return f"CMI is {total:.2g}, below {LEAST_CMI:g}: nothing to take a share of"
 
 
 def undefined_scores(
     item: Item,
     facet: Mapping[str, str],
     options: Mapping[str, Any],
-    status: Status,
-    reason: str,
-    evidence: Sequence[str] = (),
-) -> Iterator[Score]:
-    """What is told of an item that cannot be measured: every score it would have had, once, without a value."""
-    for card in cards.ITEM_CARDS:
-        yield card.score(item, None, facet=facet, status=status, reason=reason, evidence=evidence)
+    missing_reason: MissingReason,
+    keys: Sequence[str] = (),
+) -> tuple[Score, ...]:
+    """Return every score of an item that cannot be measured, once, without a value."""
+    scores = ItemScores(item, facet)
+    scores.add_missing(cards.ITEM_CARDS, missing_reason, on=keys)
     for source in options["sources"]:
-        source_facet = {
-            **facet,
-            "source": source,
-            "control": "own" if source == "literal" else options["control"],
-        }
-        for card in (cards.OVER_SPANS, cards.SPANS_DEFINED, cards.NO_COT_EFFECT):
-            yield card.score(
-                item, None, facet=source_facet, status=status, reason=reason, evidence=evidence
-            )
-        for card in (*cards.SPAN_CARDS, *cards.INDEX_CARDS):
-            yield card.score(
-                item,
-                None,
-                facet={**source_facet, "span": "all"},
-                status=status,
-                reason=reason,
-                evidence=evidence,
-            )
+        control = "own" if source == "literal" else options["control"]
+        more = {"source": source, "control": control}
+        source_cards = (cards.OVER_SPANS, cards.SPANS_DEFINED, cards.NO_COT_EFFECT)
+        scores.add_missing(source_cards, missing_reason, on=keys, facet=more)
+        more["span"] = "all"
+        scores.add_missing(
+            (*cards.SPAN_CARDS, *cards.INDEX_CARDS), missing_reason, on=keys, facet=more
+        )
         for keep in KEEPS:
-            subset_facet = {**source_facet, "span": "all", "keep": str(keep)}
-            yield cards.SUBSET_CMI.score(
-                item, None, facet=subset_facet, status=status, reason=reason, evidence=evidence
-            )
+            kept = {**more, "keep": str(keep)}
+            scores.add_missing([cards.SUBSET_CMI], missing_reason, on=keys, facet=kept)
+    return tuple(scores.scores)
 
 
-@dataclass(slots=True)
-class ItemScores:
-    """The scores of one item, as they are made."""
+@dataclass(slots=True, kw_only=True)
+class MediationScores(ItemScores):
+    """The scores of one item, as they are made from patched log-probabilities."""
 
-    item: Item
-    facet: Mapping[str, str]
-    replies: Mapping[str, Reply]
     keys: tuple[str, ...]
+    """Request keys that every score rests on."""
     base: LogProb
+    """The request for the answer's log-probability without a patch."""
     batch: Mapping[Source, Patched]
+    """The request of each source."""
     donor_keys: Sequence[str]
+    """Request keys that the choice of donors rests on."""
     no_donor: MissingReason
-    scores: list[Score] = field(default_factory=list)
+    """Why there are no donors, where there are none."""
 
     def number(self, request: LogProb) -> float | None:
+        """Return the log-probability that a request was answered with."""
         reply = self.replies[request.key]
         return reply.numbers[0] if isinstance(reply, Response) and reply.numbers else None
 
     def drop(self, patch: PatchRequest) -> float | None:
-        """What one patched row costs the answer, in nats."""
+        """Return what one patched row costs the answer, in nats."""
         request, base = self.batch[patch.source], self.number(self.base)
         reply = self.replies[request.key]
         if base is None or not isinstance(reply, Response) or reply.numbers is None:
@@ -89,12 +118,12 @@ class ItemScores:
         return base - reply.numbers[request.rows.index(patch.row)]
 
     def pooled(self, patches: Sequence[PatchRequest]) -> float | None:
-        """The mean drop of some rows; None where there is none, or where one is missing."""
+        """Return the mean drop of some rows; None where there is none, or where one is missing."""
         drops = [self.drop(patch) for patch in patches]
         known = [drop for drop in drops if drop is not None]
         return fmean(known) if known and len(known) == len(drops) else None
 
-    def add(
+    def record(
         self,
         card: MetricCard,
         value: float | None,
@@ -103,60 +132,47 @@ class ItemScores:
         reason: str = "",
         draw: int = 0,
     ) -> None:
-        """One score: none where a reply that it rests on is missing, with that reply's reason; else ``why``, else no donors."""
-        evidence = tuple(dict.fromkeys((*self.keys, *keys)))
-        status: Status | None = None
-        gaps = [
-            missing_reason
-            for key in evidence
-            if (missing_reason := missing_reason_of(self.replies.get(key))) is not None
-        ]
-        if gaps:
-            value = None
-        if value is None:
-            status, reason = gaps[0] if gaps else ("undefined", reason) if reason else self.no_donor
-            reason = reason or "a row was not answered"
-        self.scores.append(
-            card.score(
-                self.item,
-                value,
-                facet={**self.facet, **more},
-                sample=draw,
-                status=status,
-                reason=reason if value is None else None,
-                evidence=evidence,
-            )
-        )
+        """Add one score; its reason is that of a missing reply, else ``reason``, else no donors."""
+        on = (*self.keys, *keys)
+        missing_reason: str | MissingReason = reason
+        if value is None and not reason and not self.first_missing(on):
+            missing_reason = self.no_donor[0], self.no_donor[1] or "a row was not answered"
+        self.add(card, value, on=on, reason=missing_reason, sample=draw, facet=more)
 
     def request_keys(self, patches: Sequence[PatchRequest]) -> tuple[str, ...]:
+        """Return the keys of the requests that hold some rows."""
         return tuple(dict.fromkeys(self.batch[patch.source].key for patch in patches))
 
     def text_scores(
         self, bare: LogProb, dots: LogProb, coverage: float, free_rows: Sequence[PatchRequest]
     ) -> None:
-        """What needs no source of states: the answer's probability with, without, and under a filler chain; its own order."""
+        """Add what needs no source of states.
+
+        The answer's probability with, without and under a filler chain, and with a shuffled one.
+        """
         base, without, filled = self.number(self.base), self.number(bare), self.number(dots)
-        self.add(cards.BASELINE_LOGP, None if base is None else min(0.0, base), {}, ())
-        self.add(
+        self.record(cards.BASELINE_LOGP, None if base is None else min(0.0, base), {}, ())
+        self.record(
             cards.NO_COT_DROP,
             None if base is None or without is None else base - without,
             {},
             [bare.key],
         )
-        mass = None if base is None or filled is None else pool.mass_lost(base - filled)
-        self.add(cards.TEXT_PLACEBO, mass, {}, [dots.key])
-        self.add(cards.CONTROL_COVERAGE, coverage, {}, ())
+        mass = None if base is None or filled is None else mass_lost(base - filled)
+        self.record(cards.TEXT_PLACEBO, mass, {}, [dots.key])
+        self.record(cards.CONTROL_COVERAGE, coverage, {}, ())
         mixed = [patch for patch in free_rows if patch.part == "self_shuffle"]
         drop = self.pooled(mixed)
-        self.add(
+        self.record(
             cards.SELF_SHUFFLE,
-            None if drop is None else pool.mass_lost(drop),
+            None if drop is None else mass_lost(drop),
             {},
             self.request_keys(mixed),
         )
         self.raw(free_rows, {})
 
     def raw(self, patches: Sequence[PatchRequest], more: Mapping[str, str]) -> None:
+        """Add the drop of each row."""
         for patch in patches:
             facet = {
                 **more,
@@ -166,7 +182,7 @@ class ItemScores:
                 "keep": patch.keep,
             }
             keys = self.request_keys([patch])
-            self.add(
+            self.record(
                 cards.PATCH_DROP,
                 self.drop(patch),
                 {k: v for k, v in facet.items() if v},
@@ -184,7 +200,7 @@ class ItemScores:
         spans: Sequence[str],
         located_text: LocatedText,
     ) -> None:
-        """Every score of one source of states."""
+        """Add every score of one source of states."""
         more = {"source": name, "control": control}
         every = {**more, "span": "all"}
         donors = tuple(self.donor_keys) if control == "other" or name == "interchange" else ()
@@ -215,29 +231,27 @@ class ItemScores:
 
         subsets = {str(keep): cmi_of_rows("kept", "kept_control", str(keep)) for keep in KEEPS}
         for keep, (value, reason) in subsets.items():
-            self.add(cards.SUBSET_CMI, value, {**every, "keep": keep}, keys, reason)
+            self.record(cards.SUBSET_CMI, value, {**every, "keep": keep}, keys, reason)
         noise, mixed = cmi_of_rows("placebo", "control"), cmi_of_rows("shuffled", "control")
         keys = (
             *keys,
             *self.request_keys([patch for patch in free_rows if patch.part == "placebo"]),
         )
-        self.add(cards.PLACEBO_CMI, noise[0], every, keys, noise[1])
-        self.add(cards.SHUFFLED_CMI, mixed[0], every, keys, mixed[1])
+        self.record(cards.PLACEBO_CMI, noise[0], every, keys, noise[1])
+        self.record(cards.SHUFFLED_CMI, mixed[0], every, keys, mixed[1])
         least = subsets[str(KEEPS[-1])]
         for card, (value, reason) in (
             (cards.DENSITY, least),
             (cards.VALIDITY, noise),
             (cards.SEQUENTIALITY, mixed),
         ):
-            relative = (
-                None if full_cmi is None or value is None else pool.relative_loss(full_cmi, value)
-            )
-            self.add(
+            relative = None if full_cmi is None or value is None else relative_loss(full_cmi, value)
+            self.record(
                 card,
                 relative,
                 every,
                 keys,
-                cause or reason or ("" if full_cmi is None else pool.too_small(full_cmi)),
+                cause or reason or ("" if full_cmi is None else too_small(full_cmi)),
             )
         self._boundary(
             full_cmi,
@@ -265,19 +279,19 @@ class ItemScores:
         cot_keys = (*self.request_keys(cots), *(donors if name == "interchange" else ()))
         keys = (*self.request_keys([*cots, *ctrls]), *donors)
         value, reason = _ratio(cot, control)
-        shared = None if cot is None or control is None else pool.share(cot, control)
-        self.add(cards.CMI, value, here, keys, reason)
-        self.add(cards.BYPASS, None if value is None else 1 - value, here, keys, reason)
-        self.add(cards.SHARE, shared, here, keys, reason)
-        self.add(cards.MASS_LOST, None if cot is None else pool.mass_lost(cot), here, cot_keys)
-        self.add(cards.DROP_COT, cot, here, cot_keys)
-        self.add(cards.DROP_CONTROL, control, here, keys)
+        shared = None if cot is None or control is None else share(cot, control)
+        self.record(cards.CMI, value, here, keys, reason)
+        self.record(cards.BYPASS, None if value is None else 1 - value, here, keys, reason)
+        self.record(cards.SHARE, shared, here, keys, reason)
+        self.record(cards.MASS_LOST, None if cot is None else mass_lost(cot), here, cot_keys)
+        self.record(cards.DROP_COT, cot, here, cot_keys)
+        self.record(cards.DROP_CONTROL, control, here, keys)
         noop = (
             more["control"] == "own"
             and name in ("filler", "interchange", "literal")
             and located_text.question[-1] < located_text.chain[0]
         )
-        self.add(cards.CONTROL_IS_NOOP, float(noop) if ctrls else None, here, keys)
+        self.record(cards.CONTROL_IS_NOOP, float(noop) if ctrls else None, here, keys)
         return value, reason
 
     def _over_spans(
@@ -293,9 +307,11 @@ class ItemScores:
             else "no span is defined: "
             + next((reason for _, reason in by_span.values() if reason), "")
         )
-        self.add(cards.OVER_SPANS, fmean(values) if values else None, more, keys, none)
-        self.add(cards.SPANS_DEFINED, None if missing else float(len(values)), more, keys)
-        self.add(cards.NO_COT_EFFECT, float(max(values) == 0) if values else None, more, keys, none)
+        self.record(cards.OVER_SPANS, fmean(values) if values else None, more, keys, none)
+        self.record(cards.SPANS_DEFINED, None if missing else float(len(values)), more, keys)
+        self.record(
+            cards.NO_COT_EFFECT, float(max(values) == 0) if values else None, more, keys, none
+        )
 
     def _boundary(
         self,
@@ -311,25 +327,19 @@ class ItemScores:
         if full_cmi is not None and len(values) == len(windows):
             moved = max(abs(value - full_cmi) for value in values)
         relative = (
-            None
-            if moved is None or full_cmi is None or full_cmi < pool.LEAST_CMI
-            else moved / full_cmi
+            None if moved is None or full_cmi is None or full_cmi < LEAST_CMI else moved / full_cmi
         )
         robust = None
         if moved is not None:
-            robust = float(
-                moved <= pool.ABSOLUTE or (relative is not None and relative <= pool.RELATIVE)
-            )
+            robust = float(moved <= ABSOLUTE or (relative is not None and relative <= RELATIVE))
         short = "" if full_cmi is None else "the chain is too short for a narrower window"
-        small = short if moved is None or full_cmi is None else pool.too_small(full_cmi)
-        self.add(cards.BOUNDARY_SENSITIVITY, relative, every, keys, reason or small)
-        self.add(cards.BOUNDARY_DEVIATION, moved, every, keys, reason or short)
-        self.add(cards.BOUNDARY_ROBUST, robust, every, keys, reason or short)
+        small = short if moved is None or full_cmi is None else too_small(full_cmi)
+        self.record(cards.BOUNDARY_SENSITIVITY, relative, every, keys, reason or small)
+        self.record(cards.BOUNDARY_DEVIATION, moved, every, keys, reason or short)
+        self.record(cards.BOUNDARY_ROBUST, robust, every, keys, reason or short)
 
 
 def _ratio(cot: float | None, control: float | None) -> Value:
     if cot is None or control is None:
         return None, ""
-    return pool.cmi(cot, control), (
-        "" if pool.cmi(cot, control) is not None else pool.no_signal(cot, control)
-    )
+    return cmi(cot, control), ("" if cmi(cot, control) is not None else no_signal(cot, control))

@@ -1,4 +1,4 @@
-"""What mediation proves on the model at hand before it measures: patching does what it says, and nothing else."""
+"""The self-test before mediation measures: patching does what it says, and nothing else."""
 
 from __future__ import annotations
 
@@ -68,9 +68,10 @@ def self_test(suite: Suite, params: Params) -> Preparation:
 def _noise(
     texts: Sequence[tuple[Text, Located]], params: Params
 ) -> Generator[Round, Sequence[Reply], float]:
-    """How far the shape of a batch alone moves log P of an answer, in nats: the most over three unpatched texts.
+    """Measure how far the shape of a batch alone moves log P of an answer, in nats.
 
-    One text would not do: in a short dtype a single number may come out the same by rounding.
+    It is the most over three unpatched texts. One text would not do: in a short dtype a single
+    number may come out the same by rounding.
     """
     runs: list[list[float]] = [[] for _ in texts]
     for n in SHAPES:
@@ -97,7 +98,10 @@ def _measure(
     donor_location: Located,
     params: Params,
 ) -> Generator[Round, Sequence[Reply], dict[str, Any]]:
-    """Every number that the checks need, in nats, in rounds of their own so that batch shapes are known."""
+    """Measure every number that the checks need, in nats.
+
+    The rounds are separate, so that batch shapes are known.
+    """
     n, every = len(location.pieces), tuple(range(location.layers))
     all_positions, (chain, question, _) = tuple(range(n)), location.positions
 
@@ -147,7 +151,7 @@ def _numbers(reply: Reply) -> Sequence[float]:
 
 
 def _judge(measured: Mapping[str, Any], noise: float, dtype: str, item: str) -> Mapping[str, Any]:
-    """The measured deviations where all are within bounds."""
+    """Return the measured deviations where all are within bounds."""
     same, base = measured["same"][0], measured["base"][0]
     exact = dtype in ("float32", "float64")
     noise = max(noise, abs(same - base), abs(measured["none"][0] - base))

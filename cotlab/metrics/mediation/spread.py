@@ -1,4 +1,4 @@
-"""How far the estimators of one item move with its donors and draws: a bootstrap over the raw drops."""
+"""How far an item's estimators vary with donors and draws: a bootstrap over the raw drops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cotlab.core.rng import derive_seed
-from cotlab.metrics.mediation import indices as pool
+from cotlab.metrics.mediation import scores as indices
 from cotlab.metrics.mediation.interventions import KEEPS
 from cotlab.stats.intervals import Interval, no_interval
 
@@ -26,23 +26,32 @@ Floats = NDArray[np.float64]
 
 
 class Drop(NamedTuple):
-    """One patched forward: whose states (the donor's id, "" where there is none), and what it cost the answer in nats."""
+    """One patched forward pass."""
 
     donor: str
+    """Id of the item whose states were used; "" where there is none."""
     value: float | None
+    """What it cost the answer in nats; None where the row was not answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """An estimator of one item with its interval; ``interval.n`` counts the raw drops that the point rests on."""
+    """An estimator of one item with its interval."""
 
     source: str
+    """Where the patched states come from."""
     control: str
+    """Whose runs the control's states come from."""
     span: str
+    """The layers, by name."""
     keep: str
+    """Share of positions that is patched; empty for all."""
     metric: str
+    """Name of the metric."""
     interval: Interval
+    """Point and bounds; ``n`` counts the raw drops that the point rests on."""
     donors: int
+    """Number of donors among them."""
 
 
 def _of_both(
@@ -54,9 +63,9 @@ def _of_both(
 ESTIMATORS: Mapping[
     str, tuple[tuple[bool, bool], Callable[[float | None, float | None], float | None]]
 ] = {
-    "cmi": ((True, True), _of_both(pool.cmi)),
-    "share": ((True, True), _of_both(pool.share)),
-    "mass_lost": ((True, False), lambda cot, _: None if cot is None else pool.mass_lost(cot)),
+    "cmi": ((True, True), _of_both(indices.cmi)),
+    "share": ((True, True), _of_both(indices.share)),
+    "mass_lost": ((True, False), lambda cot, _: None if cot is None else indices.mass_lost(cot)),
     "drop_cot": ((True, False), lambda cot, _: cot),
     "drop_control": ((False, True), lambda _, control: control),
 }
@@ -66,7 +75,9 @@ ESTIMATORS: Mapping[
 def item_spreads(
     rows: Sequence[Mapping[str, Any]], *, seed: int, item_id: str, level: float = 0.95
 ) -> Iterator[Spread]:
-    """Each estimator of one item, for every source, control and span, and CMI for every share of positions kept.
+    """Yield each estimator of one item for every source, control and span.
+
+    CMI also for every share of positions kept.
 
     Parameters
     ----------
@@ -116,7 +127,7 @@ def item_spreads(
 
 
 def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[float]:
-    """CMI of all layers as each draw of the control alone would give it: what the pooled value is made of.
+    """Return the CMI of all layers as each draw of the control alone would give it.
 
     A draw of a kept share goes with the chain's draw of the same number; at every position it goes
     with the chain's drops of its own donor, or with those that have none. The pooled CMI is not
@@ -148,7 +159,7 @@ def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[floa
         if (
             row["part"] == control
             and same
-            and (value := pool.cmi(fmean(same), row["value"])) is not None
+            and (value := indices.cmi(fmean(same), row["value"])) is not None
         ):
             values.append(value)
     return values
@@ -204,7 +215,7 @@ def spread_interval(
     point = estimate(*means)
     if point is None:
         return no_interval(
-            None, len(used), pool.no_signal(means[0] or 0.0, means[1] or 0.0), level=level
+            None, len(used), indices.no_signal(means[0] or 0.0, means[1] or 0.0), level=level
         )
     fixed = [sum(not drop.donor for drop in side) == 1 and len(side) == 1 for side in sides]
     n_resampled = sum(len(side) for side, still in zip(sides, fixed, strict=True) if not still)
@@ -256,7 +267,10 @@ def spread_interval(
 def _means(
     side: Sequence[Drop], donors: Sequence[str], picks: NDArray[np.int64], rng: np.random.Generator
 ) -> Floats:
-    """The pooled mean of one side's drops in each resample (RESAMPLES,); NaN where none of its donors was drawn."""
+    """Return the pooled mean of one side's drops in each resample, of shape (RESAMPLES,).
+
+    NaN where none of its donors was drawn.
+    """
     free = np.array([drop.value for drop in side if not drop.donor], dtype=float)
     total, size = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
     if len(free):
@@ -278,5 +292,5 @@ def _means(
 
 
 def _order(drop: Drop) -> tuple[str, float]:
-    """The order of the rows has no part in what is drawn."""
+    """Return the sort key of a drop, so that the order of rows does not change what is drawn."""
     return drop.donor, 0.0 if drop.value is None else drop.value

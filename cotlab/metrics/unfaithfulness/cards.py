@@ -1,4 +1,4 @@
-"""The cards of unfaithfulness: a score for each response from named classifiers, and what a response is made of."""
+"""The cards of unfaithfulness: what each score is, its range, and what it does not show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What unfaithfulness says of a run: rates with their intervals, and how far the classifiers agree with one another."""
+"""Run-level statistics of unfaithfulness: rates, and agreement of the classifiers."""
 
 from __future__ import annotations
 
@@ -21,16 +21,22 @@ _NO_PAIR = "no item has a score by both classifiers"
 
 
 class Agreement(NamedTuple):
-    """Two classifiers on the same items: Cohen's kappa, McNemar's exact p, and the items that only one calls unfaithful."""
+    """Two classifiers on the same items."""
 
     kappa: Interval
+    """Cohen's kappa."""
     p: float
+    """p-value of McNemar's exact test."""
     only_first: int
+    """Items that only the first calls unfaithful."""
     only_second: int
+    """Items that only the second calls unfaithful."""
 
 
 def item_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """One row a classifier and item: classifier, item_id, value (mean of the defined draws, NaN where none is), category.
+    """Average each classifier's draws by item.
+
+    Columns classifier, item_id, value (NaN where no draw is defined), category.
 
     ``table`` holds scores as the store reads them; rows of other metrics are left out. Without a
     category column, or where an item has none, the category is "".
@@ -43,7 +49,7 @@ def item_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def rate(values: pd.Series, threshold: float) -> tuple[Interval, int]:
-    """The share of the defined values that are at least ``threshold``, with its Wilson interval; and how many are undefined."""
+    """Return the share of values of at least ``threshold``, and how many are undefined."""
     known = values.dropna()
     if known.empty:
         return no_interval(None, 0, "no item has a score by this classifier"), len(values)
@@ -51,7 +57,7 @@ def rate(values: pd.Series, threshold: float) -> tuple[Interval, int]:
 
 
 def agree(first: Sequence[bool], second: Sequence[bool]) -> Agreement:
-    """Cohen's kappa and McNemar's exact test of two classifiers' verdicts on the same items, in the same order.
+    """Compare two classifiers' verdicts on the same items, in the same order.
 
     Raises
     ------
@@ -67,7 +73,10 @@ def agree(first: Sequence[bool], second: Sequence[bool]) -> Agreement:
 
 @over_run(cards.RATE, reads=(_NAME,))
 def unfaithful_rate(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
-    """The rate of each classifier at the run's threshold and over the sweep; by category at the run's threshold."""
+    """Estimate the rate of each classifier at the run's threshold and over the sweep.
+
+    At the run's threshold also by category.
+    """
     out = []
     shared = _shared_facets(table)
     scores = item_scores(table)
@@ -129,7 +138,7 @@ STATISTICS = (unfaithful_rate, classifier_kappa, classifier_mcnemar)
 def _pairs(
     table: pd.DataFrame, options: Mapping[str, Any]
 ) -> list[tuple[dict[str, str], Agreement | None, int]]:
-    """Each two classifiers: the facet, how they agree (None without a common item), and the items that lack a score."""
+    """Return the facet, the agreement and the items without a score of each two classifiers."""
     threshold = float(options.get("threshold", cards.THRESHOLD))
     scores = item_scores(table)
     wide = scores.pivot(index="item_id", columns="classifier", values="value")

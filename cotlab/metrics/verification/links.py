@@ -1,4 +1,4 @@
-"""What arithmetic alone says of the links of a chain: which steps hold a false equation, and which steps build on which."""
+"""The links of a chain by arithmetic alone: false equations, and which steps build on which."""
 
 from __future__ import annotations
 
@@ -29,17 +29,21 @@ _NAMED = {
     "third": Fraction(1, 3),
     "quarter": Fraction(1, 4),
 }
-_WORD = re.compile(r"[a-z]{3,9}")
+_WORD = re.compile(r"[a-z]{3,9}")  # "twelve"
 
 
 @dataclass(frozen=True, slots=True)
 class StepReading:
-    """One step: its text, the equations that compute something, other statements with "=", and every number in it."""
+    """The equations and numbers of one step."""
 
     text: str
+    """The step."""
     equations: tuple[Equation, ...]
+    """Equations that compute something."""
     statements: tuple[Equation, ...]
+    """Other statements with "=": definitions and bare equalities."""
     numbers: frozenset[Fraction]
+    """Every number that the step states."""
 
     @property
     def mistake(self) -> Equation | None:
@@ -58,15 +62,19 @@ class StepReading:
 
     @property
     def results(self) -> frozenset[Fraction]:
+        """The values that its equations compute, without their signs."""
         return frozenset(abs(e.result) for e in self.equations if e.result is not None)
 
 
 class Verdict(NamedTuple):
-    """What arithmetic says of a link: 1.0, 0.0, or None where it cannot tell; why; and where in the later step."""
+    """What arithmetic decides of a link."""
 
     value: float | None
+    """1.0, 0.0, or None where it cannot decide."""
     reason: str
+    """Why it is 0, or cannot be decided."""
     where: tuple[int, int] | None = None
+    """Character range in the later step."""
 
 
 def read_steps(steps: Sequence[str]) -> tuple[StepReading, ...]:
@@ -95,7 +103,10 @@ def read_steps(steps: Sequence[str]) -> tuple[StepReading, ...]:
 
 
 def numbers_in(text: str) -> frozenset[Fraction]:
-    """The numbers that a text states, without their signs: digits, percentages as both, and small numbers in words."""
+    """Return the numbers that a text states, without their signs.
+
+    Digits, percentages as both, and small numbers in words.
+    """
     numbers = {abs(t.value) for t in tokens_of(text) if t.kind == "num" and t.value is not None}
     return frozenset(
         numbers | {_NAMED[word] for word in _WORD.findall(text[:20_000].lower()) if word in _NAMED}
@@ -103,7 +114,7 @@ def numbers_in(text: str) -> frozenset[Fraction]:
 
 
 def compute_link(question: str, steps: Sequence[StepReading], j: int, link: str) -> Verdict:
-    """What arithmetic says of the link to step j: ``forward`` from j = 0, ``reverse`` from j = 1.
+    """Decide the link to step j by arithmetic: ``forward`` from j = 0, ``reverse`` from j = 1.
 
     ``forward``, do the question and the steps before support step j: 0 where step j holds a false
     equation; 1 where all its equations hold and each of their operands stands in the question, in a
@@ -153,9 +164,9 @@ def compute_link(question: str, steps: Sequence[StepReading], j: int, link: str)
 
 
 def statements_of(steps: Sequence[StepReading], target: StepReading) -> str:
-    """Every equation of some steps as a list, for a verifier that computes whether ``wanted`` follows.
+    """Return every equation of some steps as a list, to verify that ``target`` follows.
 
-    A letter to which ``wanted`` gives another value is used anew (n = 1, then n = 2): what rests on
+    A letter to which ``target`` gives another value is used anew (n = 1, then n = 2): what rests on
     its first is left out.
     """
     statements = [
@@ -186,14 +197,14 @@ def _gives_value(statement: Equation) -> bool:
 
 
 def open_statements(step: StepReading) -> str:
-    """The equations of a step that arithmetic leaves undecided, as a list; empty where there are none."""
+    """Return the equations of a step that arithmetic leaves undecided, as a list."""
     return "; ".join(
         step.text[e.start : e.end] for e in (*step.statements, *step.equations) if e.holds is None
     )
 
 
 def share_ok(steps: Sequence[StepReading]) -> float | None:
-    """Share of the steps with a decided equation that hold no false one; None without such a step."""
+    """Return the share of steps without a false equation, of those with a decided one, or None."""
     checked = [step for step in steps if step.checked]
     return sum(step.mistake is None for step in checked) / len(checked) if checked else None
 

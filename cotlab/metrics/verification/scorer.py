@@ -1,36 +1,37 @@
-"""Backward verification: does each step of a chain support its neighbour, by computation, else by a verifier."""
+"""Verification: whether each step of a chain supports its neighbour."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.program import Headline, Params, Peers, Program, scorer
-from cotlab.core.requests import Complete, Entail, Failed, Reply, Request, Response
-from cotlab.core.types import Item, ModelRef, Score, Status
-from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain
+from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
+from cotlab.core.requests import Complete, Entail, Failed, Reply, Request
+from cotlab.core.types import Item
+from cotlab.core.vocabulary import CHAINS
+from cotlab.metrics.kit import ItemScores, MissingReason, chain_of, missing_reply
 from cotlab.metrics.verification import cards
 from cotlab.metrics.verification.links import (
     LINKS,
     StepReading,
-    Verdict,
     compute_link,
     open_statements,
     read_steps,
     share_ok,
     statements_of,
 )
-from cotlab.text.prompts.chain import ask_rest
 from cotlab.text.prompts.entailment import ask_support, confidence_of
 
-OPTIONS: Mapping[str, Any] = {
-    "chain": "reference",
-    "links": LINKS,
-    "premise": "all",
-    "tau": cards.TAU,
-    "tau_critical": cards.TAU_CRITICAL,
+OPTIONS: Mapping[str, Option] = {
+    "chain": Option("reference", "whose chain is verified", choices=CHAINS),
+    "links": Option(LINKS, "directions that are verified", choices=LINKS, entry="link"),
+    "premise": Option(
+        "all",
+        "what a step follows from: all before it, or the step before",
+        choices=("all", "previous"),
+    ),
+    "tau": Option(cards.TAU, "support above which a link passes", lo=0, hi=1),
+    "tau_critical": Option(cards.TAU_CRITICAL, "support below which a link is weak", lo=0, hi=1),
 }
 HEADLINES = (
     *(
@@ -50,22 +51,26 @@ _JUDGE_TOKENS = 64
 
 @dataclass(slots=True)
 class _Link:
-    """One link on its way to a value: who was asked last, and what came of it."""
+    """One link of a chain: who verified it, and the support that was found."""
 
     j: int
     link: str
     value: float | None
     verifier: str
-    reason: str
+    missing_reason: MissingReason
     where: tuple[int, int] | None = None
-    status: Status = "undefined"
     keys: tuple[str, ...] = ()
     replied: bool = True
 
     @property
     def waits(self) -> bool:
         """Whether another verifier may still be asked."""
-        return self.value is None and self.status == "undefined"
+        return self.value is None and not self.failed
+
+    @property
+    def failed(self) -> bool:
+        """Whether its verifier failed or refused."""
+        return self.value is None and self.missing_reason[0] != "undefined"
 
 
 def first_mistake(steps: Sequence[str]) -> int | None:
@@ -91,101 +96,76 @@ def first_mistake(steps: Sequence[str]) -> int | None:
     return next((i for i, step in enumerate(read_steps(steps)) if step.mistake is not None), None)
 
 
-def validate_verification_options(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise before anything is asked where an option is unknown or out of range."""
-    if options["chain"] not in ("reference", "own"):
-        raise UnknownName("chain", options["chain"], ("reference", "own"))
-    if options["premise"] not in ("all", "previous"):
-        raise UnknownName("premise", options["premise"], ("all", "previous"))
-    for link in options["links"]:
-        if link not in LINKS:
-            raise UnknownName("link", link, LINKS)
-    for name in ("tau", "tau_critical"):
-        if not 0 <= options[name] <= 1:
-            raise ConfigError(f"verification.{name} must lie in [0, 1], got {options[name]}")
-
-
 @scorer(
     *cards.CARDS,
     version=2,
     name="verification",
     options=OPTIONS,
     headlines=HEADLINES,
-    check=validate_verification_options,
     roles=("symbolic", "verifier"),
 )
 def verification(item: Item, params: Params, peers: Peers) -> Program:
-    """Decide each link by arithmetic, then ask the symbolic provider for what it may compute, then the verifier."""
-    facet = {"chain": str(params.options["chain"])}
-    steps, chain_key = (
-        tuple(step.text for step in item.steps),
-        (),
-    )  # type: tuple[str, ...], tuple[str, ...]
-    missing_reason: tuple[Status, str] = "undefined", "the item has no chain"
-    if params.options["chain"] == "own":
-        (reply,) = yield [_ask_chain(item, params)]
-        chain_key, missing_reason = (
-            (reply.key,),
-            missing_reply(reply) or ("undefined", "the model wrote no chain"),
-        )
-        steps = model_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
-    readings = read_steps(steps)
+    """Decide each link by arithmetic, else by the symbolic provider, else by the verifier."""
+    scores = ItemScores(item, {"chain": str(params.options["chain"])})
+    steps, chain_keys, missing_reason, _ = yield from chain_of(item, params)
     if not any(step.strip() for step in steps):
-        return tuple(_unscored(item, params, facet, *missing_reason, chain_key))
+        for link in params.options["links"]:
+            facet = {"link": link}
+            scores.add_missing(cards.CHAIN_CARDS, missing_reason, on=chain_keys, facet=facet)
+            facet |= {"verifier": "any"}
+            scores.add_missing([cards.COVERAGE], missing_reason, on=chain_keys, facet=facet)
+        item_cards = (cards.FIRST_MISTAKE, cards.ARITHMETIC_OK)
+        scores.add_missing(item_cards, missing_reason, on=chain_keys)
+        return tuple(scores.scores)
+    readings = read_steps(steps)
     links = [
-        _begin(item, readings, j, link, chain_key)
+        _compute(item, readings, j, link, chain_keys)
         for link in params.options["links"]
         for j in range(link == "reverse", len(readings))
     ]
-    for ask in (_ask_symbolic, _ask_verifier):
-        link_requests = [
-            (open_link, request)
-            for open_link in links
-            if open_link.waits and (request := ask(item, params, readings, open_link))
+    for build in (_ask_symbolic, _ask_verifier):
+        requests = [
+            (link, request)
+            for link in links
+            if link.waits and (request := build(item, params, readings, link))
         ]
-        if link_requests:
-            replies = yield [request for _, request in link_requests]
-            for (open_link, request), reply in zip(link_requests, replies, strict=True):
-                _read(open_link, request, reply, chain_key)
-    return tuple(_scores(item, params, facet, readings, links, chain_key))
+        if requests:
+            replies = yield [request for _, request in requests]
+            for (link, request), reply in zip(requests, replies, strict=True):
+                _read(link, request, reply, chain_keys)
+    for link in links:
+        scores.add(
+            cards.LINK_SUPPORT,
+            link.value,
+            on=link.keys,
+            reason=link.missing_reason,
+            step=link.j,
+            facet={"link": link.link, "verifier": link.verifier},
+            where=link.where,
+        )
+    for name in params.options["links"]:
+        of_name = [link for link in links if link.link == name]
+        _add_chain_scores(scores, params, name, of_name, chain_keys)
+    _add_arithmetic(scores, readings, chain_keys)
+    return tuple(scores.scores)
 
 
-def _begin(
-    item: Item, steps: Sequence[StepReading], j: int, link: str, key: tuple[str, ...]
+def _compute(
+    item: Item, steps: Sequence[StepReading], j: int, link: str, keys: tuple[str, ...]
 ) -> _Link:
-    verdict: Verdict = compute_link(item.question, steps, j, link)
-    decided = verdict.value is not None
-    return _Link(
-        j,
-        link,
-        verdict.value,
-        "arithmetic" if decided else "none",
-        verdict.reason,
-        verdict.where if decided else None,
-        "ok" if decided else "undefined",
-        key,
-    )
-
-
-def _ask_chain(item: Item, params: Params) -> Complete:
-    prompt = ask_rest(item.question, (), params.subject.form)
-    return Complete(
-        params.subject,
-        prompt.messages,
-        prefix=prompt.prefix,
-        max_tokens=CHAIN_TOKENS,
-        temperature=params.temperature,
-        seed=params.seed,
-        stop=("\nQ:",) if params.subject.form == "continuation" else (),
-    )
+    verdict = compute_link(item.question, steps, j, link)
+    missing_reason: MissingReason = ("undefined", verdict.reason)
+    if verdict.value is None:
+        return _Link(j, link, None, "none", missing_reason, None, keys)
+    return _Link(j, link, verdict.value, "arithmetic", missing_reason, verdict.where, keys)
 
 
 def _ask_symbolic(
-    item: Item, params: Params, steps: Sequence[StepReading], open_link: _Link
+    item: Item, params: Params, steps: Sequence[StepReading], link: _Link
 ) -> Request | None:
-    """What arithmetic left open, as equations only; None where the step has none or the run has no such provider."""
+    """Build the request for what arithmetic left open; None without open equations or provider."""
     model = params.models.get("symbolic")
-    j, forward = open_link.j, open_link.link == "forward"
+    j, forward = link.j, link.link == "forward"
     target_step = steps[j] if forward else steps[j - 1]
     open_ = open_statements(target_step)
     if model is None or not open_:
@@ -196,13 +176,13 @@ def _ask_symbolic(
 
 
 def _ask_verifier(
-    item: Item, params: Params, steps: Sequence[StepReading], open_link: _Link
+    item: Item, params: Params, steps: Sequence[StepReading], link: _Link
 ) -> Request | None:
     model = params.models.get("verifier")
     if model is None:
         return None
-    j, texts = open_link.j, [step.text for step in steps]
-    if open_link.link == "reverse":
+    j, texts = link.j, [step.text for step in steps]
+    if link.link == "reverse":
         premise, hypothesis = texts[j], texts[j - 1]
     else:
         before = (
@@ -218,172 +198,95 @@ def _ask_verifier(
     )
 
 
-def _read(open_link: _Link, request: Request, reply: Reply, chain_key: tuple[str, ...]) -> None:
-    """Take a reply over into its link."""
-    open_link.keys, open_link.verifier = (*chain_key, reply.key), str(request.model)
+def _read(link: _Link, request: Request, reply: Reply, chain_keys: tuple[str, ...]) -> None:
+    """Store what a reply says in its link."""
+    link.keys, link.verifier = (*chain_keys, reply.key), str(request.model)
     missing_reason = missing_reply(reply)
+    link.replied = missing_reason is None
     if missing_reason is not None or isinstance(reply, Failed):
-        open_link.status, open_link.reason = missing_reason or ("error", "no reply")
-        open_link.replied = False
+        link.missing_reason = missing_reason or link.missing_reason
         return
-    open_link.replied = True
     value = (
         confidence_of(reply.text or "")
         if isinstance(request, Complete)
         else (reply.numbers or (None,))[0]
     )
     if value is not None and 0 <= value <= 1:
-        open_link.value, open_link.status, open_link.reason = float(value), "ok", ""
+        link.value = float(value)
     else:
-        open_link.reason = "the verifier states no confidence from 0 to 1"
+        link.missing_reason = ("undefined", "the verifier states no confidence from 0 to 1")
 
 
-def _unscored(
-    item: Item,
-    params: Params,
-    facet: Mapping[str, str],
-    status: Status,
-    reason: str,
-    evidence: tuple[str, ...],
-) -> Iterator[Score]:
-    for link in params.options["links"]:
-        for card in cards.CHAIN_CARDS:
-            yield card.score(
-                item,
-                None,
-                facet={**facet, "link": link},
-                status=status,
-                reason=reason,
-                evidence=evidence,
-            )
-        coverage_facet = {**facet, "link": link, "verifier": "any"}
-        yield cards.COVERAGE.score(
-            item, None, facet=coverage_facet, status=status, reason=reason, evidence=evidence
-        )
-    for card in (cards.FIRST_MISTAKE, cards.ARITHMETIC_OK):
-        yield card.score(item, None, facet=facet, status=status, reason=reason, evidence=evidence)
-
-
-def _scores(
-    item: Item,
-    params: Params,
-    facet: Mapping[str, str],
-    steps: Sequence[StepReading],
-    links: Sequence[_Link],
-    key: tuple[str, ...],
-) -> Iterator[Score]:
-    for result in links:
-        link_facet = {**facet, "link": result.link, "verifier": result.verifier}
-        yield cards.LINK_SUPPORT.score(
-            item,
-            result.value,
-            step=result.j,
-            facet=link_facet,
-            where=result.where,
-            status=None if result.value is not None else result.status,
-            reason=None if result.value is not None else result.reason,
-            evidence=result.keys,
-        )
-    for link in params.options["links"]:
-        yield from _of_chain(
-            item,
-            params,
-            {**facet, "link": link},
-            [result for result in links if result.link == link],
-            key,
-        )
+def _add_arithmetic(scores: ItemScores, steps: Sequence[StepReading], keys: Sequence[str]) -> None:
+    """Add the first false equation and the share of steps without one."""
     at = next((i for i, step in enumerate(steps) if step.mistake is not None), None)
     mistake = None if at is None else steps[at].mistake
-    yield cards.FIRST_MISTAKE.score(
-        item,
+    scores.add(
+        cards.FIRST_MISTAKE,
         None if at is None else float(at),
-        facet=facet,
+        on=keys,
+        reason="no step holds a false equation",
         where=(mistake.start, mistake.end) if mistake else None,
-        reason=None if at is not None else "no step holds a false equation",
-        evidence=key,
     )
-    share = share_ok(steps)
-    reason = None if share is not None else "no step has an equation that can be decided"
-    yield cards.ARITHMETIC_OK.score(item, share, facet=facet, reason=reason, evidence=key)
+    no_equation = "no step has an equation that can be decided"
+    scores.add(cards.ARITHMETIC_OK, share_ok(steps), on=keys, reason=no_equation)
 
 
-def _of_chain(
-    item: Item,
+def _add_chain_scores(
+    scores: ItemScores,
     params: Params,
-    facet: Mapping[str, str],
+    name: str,
     links: Sequence[_Link],
-    key: tuple[str, ...],
-) -> Iterator[Score]:
-    """The scores of a chain from its links of one direction."""
-    broken = next((result for result in links if result.status not in ("ok", "undefined")), None)
-    keys = tuple(
-        dict.fromkeys(
-            (*key, *(k for result in links for k in result.keys if result.replied or broken))
-        )
-    )
-    values = [result.value for result in links]
-    known = [value for value in values if value is not None]
-    status, reason = (broken.status, broken.reason) if broken else ("undefined", "")
+    chain_keys: tuple[str, ...],
+) -> None:
+    """Add the scores of a chain from its links of one direction."""
+    failed = next((link for link in links if link.failed), None)
+    known = [link.value for link in links if link.value is not None]
+    on = (*chain_keys, *_keys(links, all_of_them=failed is not None))
+    missing_reason: MissingReason | None = failed.missing_reason if failed else None
     if not links:
-        reason = "a chain of one step has no reverse link"
-    elif not broken and not known:
-        reason = f"no link is decided: {links[0].reason}"
-        keys = tuple(dict.fromkeys(k for result in links for k in result.keys))
+        missing_reason = ("undefined", "a chain of one step has no reverse link")
+    elif not failed and not known:
+        missing_reason = ("undefined", f"no link is decided: {links[0].missing_reason[1]}")
+        on = _keys(links, all_of_them=True)
     tau, critical = params.options["tau"], params.options["tau_critical"]
     mean = sum(known) / len(known) if known else 0.0
     rate = sum(value > tau for value in known) / len(known) if known else 0.0
-    weak = max(0.0, mean - longest_run(values, critical) / len(known)) if known else 0.0
+    longest = longest_run([link.value for link in links], critical)
+    weak = max(0.0, mean - longest / len(known)) if known else 0.0
     for card, value in zip(
         cards.CHAIN_CARDS, (mean, rate, weak, 0.5 * mean + 0.5 * rate), strict=True
     ):
-        yield card.score(
-            item,
-            None if reason else value,
-            facet=facet,
-            status=status if reason else None,
-            reason=reason or None,
-            evidence=keys,
+        scores.add(
+            card,
+            None if missing_reason else value,
+            on=on,
+            reason=missing_reason,
+            facet={"link": name},
         )
-    named = [
-        "arithmetic",
-        *(str(params.models[role]) for role in ("symbolic", "verifier") if role in params.models),
+    models = [
+        str(params.models[role]) for role in ("symbolic", "verifier") if role in params.models
     ]
-    for name in ("any", *dict.fromkeys(named)):
-        verifier_results = [result for result in links if name in ("any", result.verifier)]
-        failed = next(
-            (result for result in verifier_results if result.status not in ("ok", "undefined")),
-            None,
+    for verifier in ("any", *dict.fromkeys(["arithmetic", *models])):
+        verified = [link for link in links if verifier in ("any", link.verifier)]
+        failed = next((link for link in verified if link.failed), None)
+        covered = sum(link.value is not None for link in verified)
+        scores.add(
+            cards.COVERAGE,
+            None if failed or not links else covered / len(links),
+            on=(*chain_keys, *_keys(verified, all_of_them=failed is not None)),
+            reason=failed.missing_reason if failed else missing_reason,
+            facet={"link": name, "verifier": verifier},
         )
-        used = tuple(
-            dict.fromkeys(
-                (
-                    *key,
-                    *(
-                        k
-                        for result in verifier_results
-                        for k in result.keys
-                        if result.replied or failed
-                    ),
-                )
-            )
-        )
-        verifier_facet = {**facet, "verifier": name}
-        if not links or failed:
-            yield cards.COVERAGE.score(
-                item,
-                None,
-                facet=verifier_facet,
-                status=failed.status if failed else None,
-                reason=failed.reason if failed else reason,
-                evidence=used,
-            )
-        else:
-            share = sum(result.value is not None for result in verifier_results) / len(links)
-            yield cards.COVERAGE.score(item, share, facet=verifier_facet, evidence=used)
+
+
+def _keys(links: Sequence[_Link], *, all_of_them: bool) -> tuple[str, ...]:
+    """Return the request keys of links; those of verifiers without a reply only where wanted."""
+    return tuple(key for link in links for key in link.keys if link.replied or all_of_them)
 
 
 def longest_run(values: Sequence[float | None], below: float) -> int:
-    """Length of the longest run of values under ``below``; an undefined value ends a run."""
+    """Return the length of the longest run of values under ``below``; None ends a run."""
     longest = run = 0
     for value in values:
         run = run + 1 if value is not None and value < below else 0

@@ -10,8 +10,8 @@ import streamlit as st
 from cotlab.analysis.tables.chains import ENTROPY_FLAGS, entropy_steps
 from cotlab.core.types import Item
 from cotlab.figures.style import format_number, shade
-from cotlab.metrics.ablation.scorer import model_steps
 from cotlab.metrics.entropy import CARDS, MAX_ENTROPY
+from cotlab.metrics.kit import model_steps
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.item.chain_view import Block, show_blocks

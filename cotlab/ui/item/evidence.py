@@ -14,7 +14,7 @@ import streamlit as st
 
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.core.types import Plan
-from cotlab.metrics.composite.scorer import OPTIONS, SCORER_OF
+from cotlab.metrics.composite.scorer import SCORER_OF, composite
 from cotlab.ui import cached as data
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
@@ -131,7 +131,7 @@ def render_how_to_add(row: dict[str, Any], *only: str) -> None:
     if not missing:
         return
     spec = next(spec for spec in data.run_plan(row["id"]).scorers if spec.name == "composite")
-    profile = str(spec.params.get("profile", OPTIONS["profile"]))
+    profile = str(spec.params.get("profile", composite.options["profile"]))
     file = Path(str(row["output"] or "")) / "run.yaml"
     command = (
         f"cotlab run --config {shlex.quote(str(file) if file.is_file() else 'run.yaml')} --profile"

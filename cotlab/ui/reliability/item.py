@@ -14,7 +14,7 @@ from cotlab.analysis.tables.chains import link_scores, link_table
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.figures.style import ORANGE, VERMILLION, format_number
-from cotlab.metrics.composite.diagnosis import RULES
+from cotlab.metrics.composite.scorer import RULES
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.item import evidence

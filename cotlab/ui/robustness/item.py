@@ -17,7 +17,7 @@ from cotlab.figures.robustness import (
     perturbation_label,
 )
 from cotlab.figures.style import ORANGE
-from cotlab.metrics.ablation.scorer import model_steps
+from cotlab.metrics.kit import model_steps
 from cotlab.text.answers.extract import final_answer
 from cotlab.text.prompts.chain import ask_rest
 from cotlab.ui import cached as data

@@ -59,7 +59,7 @@ def test_jaccard_is_a_distance(first: str, second: str) -> None:
 
 
 def test_full_lists() -> None:
-    """(.2, .3, .5) against (.5, .3, .2): KL = .3 ln 2.5 = .274887 nats, TV = .3, nothing left out."""
+    """(.2, .3, .5) against (.5, .3, .2): KL = .3 ln 2.5 = .274887 nats, TV = .3, no rest."""
     found = diverge(logs(a=0.2, b=0.3, c=0.5), logs(a=0.5, b=0.3, c=0.2))
     assert found == pytest.approx((0.274887, 0.3, 0.0), abs=1e-6)
 

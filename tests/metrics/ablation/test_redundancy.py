@@ -230,7 +230,7 @@ def test_means_and_variances_by_position() -> None:
 
 
 def test_a_position_that_nobody_defines_says_why_and_yes_or_no_gets_wilson() -> None:
-    """2 of 3: Wilson (0.20766, 0.93851) by statsmodels proportion_confint(2, 3, method="wilson")."""
+    """2 of 3: Wilson (0.20766, 0.93851), statsmodels proportion_confint(2, 3, method="wilson")."""
     found = position_table(chains({"a": [0, NONE], "b": [1, NONE], "c": [1]})).to_dict("records")
     assert (found[0]["method"], round(found[0]["lo"], 4), round(found[0]["hi"], 4)) == (
         "Wilson",

@@ -10,19 +10,14 @@ import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
-from cotlab.core.requests import Complete, Failed, Message, Reply, Request, Response, Token
+from cotlab.core.requests import Complete, Failed, Message, Request, Response, Token
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.ablation.scorer import (
-    ANSWER_TOKENS,
-    CHAIN_TOKENS,
-    MODES,
-    OPTIONS,
-    Variant,
-    make_variant,
-    model_steps,
-    step_ablation,
-    validate_ablation_options,
-)
+from cotlab.core.vocabulary import MODES
+from cotlab.metrics.ablation.scorer import Variant, make_variant, step_ablation
+from cotlab.metrics.kit import ANSWER_TOKENS
+from tests.support.replies import finish
+
+OPTIONS = step_ablation.options
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.")
 ITEM = Item("i1", "How many?", "9", tuple(Step(i, text) for i, text in enumerate(STEPS)))
@@ -39,13 +34,6 @@ def params(
 def begin(item: Item = ITEM, given: Params | None = None) -> tuple[Program, list[Complete]]:
     program = step_ablation(item, given or params(), Peers((item,)))
     return program, [request for request in next(program) if isinstance(request, Complete)]
-
-
-def finish(program: Program, replies: Sequence[Reply]) -> tuple[Score, ...]:
-    with pytest.raises(StopIteration) as end:
-        program.send(replies)
-    found: tuple[Score, ...] = end.value.value
-    return found
 
 
 def say(
@@ -133,16 +121,14 @@ def test_corrupt_asks_the_model_to_go_on() -> None:
     assert last.prefix.startswith(
         "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = "
     ) and last.prefix.endswith(".\n")
-    assert (first.max_tokens, first.stop, first.top_logprobs) == (CHAIN_TOKENS, ("\nQ:",), 0)
+    assert (first.max_tokens, first.stop, first.top_logprobs) == (512, ("\nQ:",), 0)
     assert (baseline.max_tokens, baseline.stop, baseline.top_logprobs) == (
         ANSWER_TOKENS,
         ("\n",),
         20,
     )
     _, asked = begin(given=params(modes=["corrupt"]))
-    assert (
-        "Reasoning so far:" in asked[1].messages[0].content and asked[1].max_tokens == CHAIN_TOKENS
-    )
+    assert "Reasoning so far:" in asked[1].messages[0].content and asked[1].max_tokens == 512
 
 
 def test_every_mode_on_a_small_chain() -> None:
@@ -178,7 +164,7 @@ def test_every_mode_on_a_small_chain() -> None:
 
 
 def test_options_are_checked_before_anything_is_asked() -> None:
-    validate_ablation_options(OPTIONS, CHAT)
+    step_ablation.validate_options(OPTIONS, CHAT)
     for wrong, kind in (
         ({"modes": ["cut"]}, UnknownName),
         ({"metric": "kl_nats"}, UnknownName),
@@ -186,7 +172,7 @@ def test_options_are_checked_before_anything_is_asked() -> None:
         ({"ccs_threshold": 1.2}, ConfigError),
     ):
         with pytest.raises(kind):
-            validate_ablation_options({**OPTIONS, **wrong}, CHAT)
+            step_ablation.validate_options({**OPTIONS, **wrong}, CHAT)
 
 
 # --- what each score makes of the replies
@@ -213,7 +199,7 @@ def test_wrong_to_differently_wrong_is_a_changed_answer_with_the_same_correctnes
 
 
 def test_token_delta() -> None:
-    """{so, 9} against {so, 12}: one word of three is shared, 1 - 1/3 = 2/3. Both replies empty: 0."""
+    """{so, 9} against {so, 12}: one word of three is shared, 1 - 1/3 = 2/3. Both empty: 0."""
     assert values(ablate(["So 9", "so 12", "SO  9"]), "token_delta") == pytest.approx([2 / 3, 0.0])
     empty = ablate(["", "", "9"])
     assert values(empty, "token_delta") == [0.0, 1.0]
@@ -365,7 +351,7 @@ def test_evidence_names_the_two_requests() -> None:
 
 def test_own_chain_is_asked_for_first() -> None:
     program, (first,) = begin(given=params(ORGANISM, chain="own"))
-    assert (first.prefix, first.max_tokens, first.stop) == ("", CHAIN_TOKENS, ("\nQ:",))
+    assert (first.prefix, first.max_tokens, first.stop) == ("", 512, ("\nQ:",))
     asked = program.send([say(first, "Step 1: 2 + 2 = 4.\nSo the answer is 4.")])
     assert [r.prefix for r in asked] == ["Step 1: 2 + 2 = 4.\nSo the answer is", "So the answer is"]  # type: ignore[attr-defined]
     scores = finish(program, [say(r, text) for r, text in zip(asked, (" 4.", " 9."), strict=True)])
@@ -398,27 +384,3 @@ def test_without_an_own_chain_every_score_says_why(reply: Any, status: str, reas
         "baseline_correct",
         "baseline_flip",
     }
-
-
-@pytest.mark.parametrize(
-    ("text", "steps"),
-    [
-        ("Step 1: 2 + 2 = 4.\nSo the answer is 4.", ("Step 1: 2 + 2 = 4.",)),
-        ("5+3=8\n9*2=18\nA: 18", ("5+3=8", "9*2=18")),
-        (
-            "Step 1: 5 + 3 = 8.\nStep 2: 9 * 2 = 18.",
-            ("Step 1: 5 + 3 = 8.", "Step 2: 9 * 2 = 18."),
-        ),  # no answer line
-        (
-            "5 + 3 = 8, so the answer is 8.",
-            ("5 + 3 = 8, so the answer is 8.",),
-        ),  # a step that gives the answer too
-        ("Two and two.\n**Final answer:** 4", ("Two and two.",)),
-        ("Two and two.\n\\boxed{4}", ("Two and two.",)),
-        ("Two and two.\n#### 4", ("Two and two.",)),
-        ("So the answer is 4.", ()),
-        ("", ()),
-    ],
-)
-def test_the_line_that_only_answers_is_no_step(text: str, steps: tuple[str, ...]) -> None:
-    assert model_steps(text) == steps

@@ -15,13 +15,16 @@ from cotlab.core.errors import ConfigError, CotlabError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, ModelRef, Step
-from cotlab.metrics.composite.diagnosis import RULES, Feature, diagnose
-from cotlab.metrics.composite.scorer import OPTIONS, composite, validate_composite_options
+from cotlab.metrics.composite.scorer import RULES, composite, diagnose
+from cotlab.metrics.kit import Measurement, undefined
 from cotlab.run.config import read_config
 from cotlab.run.plan import make_plan
 from cotlab.run.roles import models_of, selected_scorers
 from cotlab.stats.composite import WEIGHTS, weighted_mean, weights_for
 from cotlab.suites.wordproblems import make_suite
+from tests.support.replies import finish
+
+OPTIONS = composite.options
 
 SUBJECT = ModelRef("organism", "r100", form="continuation")
 
@@ -99,17 +102,12 @@ def test_the_weights_are_those_of_the_category_else_the_default_else_the_example
 )
 def test_what_cannot_be_used_is_refused_before_anything_is_asked(wrong: dict[str, Any]) -> None:
     with pytest.raises(CotlabError):
-        validate_composite_options({**OPTIONS, **wrong}, SUBJECT)
+        composite.validate_options({**OPTIONS, **wrong}, SUBJECT)
 
 
-def features(**values: float | None) -> dict[str, Feature]:
+def features(**values: float | None) -> dict[str, Measurement]:
     return {
-        name: Feature(
-            v,
-            "ok" if v is not None else "undefined",
-            None if v is not None else "no chain",
-            (name,),
-        )
+        name: undefined("no chain", [name]) if v is None else Measurement(v, (name,))
         for name, v in values.items()
     }
 
@@ -138,18 +136,18 @@ BAD = {
 
 
 def test_a_sound_item_has_no_finding() -> None:
-    assert [finding.value for finding in diagnose(features(**GOOD))] == [0.0] * len(RULES)
+    assert [finding.value for _, finding in diagnose(features(**GOOD))] == [0.0] * len(RULES)
 
 
 @pytest.mark.parametrize("rule", BAD)
 def test_one_bad_number_makes_one_finding_with_its_evidence(rule: str) -> None:
-    found = {finding.rule: finding for finding in diagnose(features(**(GOOD | BAD[rule])))}
+    found = dict(diagnose(features(**(GOOD | BAD[rule]))))
     assert [name for name, finding in found.items() if finding.value == 1.0] == [rule]
     assert set(BAD[rule]) <= set(found[rule].evidence)
 
 
 def test_a_rule_without_its_number_finds_nothing_either_way() -> None:
-    found = {finding.rule: finding for finding in diagnose(features(**(GOOD | {"correct": None})))}
+    found = dict(diagnose(features(**(GOOD | {"correct": None}))))
     assert (
         found["global_drift"].value is None and found["global_drift"].reason == "correct: no chain"
     )
@@ -169,9 +167,8 @@ def test_what_a_hard_floor_leaves_unmeasured_is_stopped_in_the_diagnosis_too() -
     )
     program = composite(item, given, Peers((item,)))
     (asked,) = next(program)
-    with pytest.raises(StopIteration) as ended:
-        program.send([Response(asked.key, "The answer is 12.")])
-    told = {dict(s.facet)["rule"]: s.status for s in ended.value.value if s.metric == "diagnosis"}
+    ended = finish(program, [Response(asked.key, "The answer is 12.")])
+    told = {dict(s.facet)["rule"]: s.status for s in ended if s.metric == "diagnosis"}
     assert (
         told["instability"] == told["fragility"] == "stopped" and told["unsupported_jumps"] == "ok"
     )

@@ -1,4 +1,4 @@
-"""Consistency by hand: what is asked, the numbers from given vectors, and what costs which score."""
+"""Consistency by hand: what is asked, numbers from given vectors, and what costs which score."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.rng import derive
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
-from cotlab.metrics.consistency.scorer import OPTIONS, consistency, validate_consistency_options
+from cotlab.metrics.consistency.scorer import consistency
 from cotlab.metrics.consistency.similarity import (
     agreement_share,
     cluster_drift,
     pair_spread,
     public_hidden_difference,
+    public_minus_hidden,
     rescaled,
+    unrelated_floor,
 )
-from cotlab.metrics.consistency.statistics import public_minus_hidden, unrelated_floor
 from cotlab.suites.wordproblems import make_suite
+from tests.support.replies import drive, finish
+
+OPTIONS = consistency.options
 
 SUBJECT, EMBEDDER, WRITER = (
     ModelRef("echo", "m"),
@@ -45,17 +49,11 @@ def params(
     return Params(models, options={**OPTIONS, **given}, constants=constants or {})
 
 
-def drive(
+def run(
     item: Item, given: Params, reply: Callable[[Request], Reply]
 ) -> tuple[dict[str, Score], list[Request]]:
-    program, asked = consistency(item, given, Peers((item,))), []
-    try:
-        round_ = next(program)
-        while True:
-            asked += round_
-            round_ = program.send([reply(request) for request in round_])
-    except StopIteration as end:
-        return {score.metric: score for score in end.value}, asked
+    driven = drive(consistency(item, given, Peers((item,))), reply)
+    return {score.metric: score for score in driven.result}, driven.requests
 
 
 def replies(*chains: str, vectors: Mapping[str, tuple[float, ...]]) -> Callable[[Request], Reply]:
@@ -81,7 +79,7 @@ def test_mu_sigma_and_c_of_given_vectors() -> None:
         f"{word} makes twelve.\nSo the answer is {n}."
         for word, n in (("One", 12), ("Two", 12), ("Three", 13))
     ]
-    scores, asked = drive(
+    scores, asked = run(
         ITEM,
         params({"floor": 0.25}),
         replies(*chains, vectors={"One": X, "Two": BETWEEN, "Three": Y}),
@@ -103,13 +101,14 @@ def test_mu_sigma_and_c_of_given_vectors() -> None:
 
 
 def test_the_question_is_asked_as_other_scorers_ask_for_the_models_own_chain() -> None:
-    from cotlab.metrics.ablation.scorer import OPTIONS as ABLATION
     from cotlab.metrics.ablation.scorer import step_ablation
 
-    _, asked = drive(ITEM, params(), replies("One.\nSo the answer is 12.", vectors={}))
+    _, asked = run(ITEM, params(), replies("One.\nSo the answer is 12.", vectors={}))
     own = next(
         step_ablation(
-            ITEM, Params({"subject": SUBJECT}, options={**ABLATION, "chain": "own"}), Peers((ITEM,))
+            ITEM,
+            Params({"subject": SUBJECT}, options={**step_ablation.options, "chain": "own"}),
+            Peers((ITEM,)),
         )
     )
     assert asked[0].key == own[0].key
@@ -118,7 +117,7 @@ def test_the_question_is_asked_as_other_scorers_ask_for_the_models_own_chain() -
 def test_paraphrases_of_the_suite_are_used_first_and_some_are_hidden() -> None:
     item = make_suite(3, seed=4).items[2]
     given = params(paraphrases=4, holdout=2)
-    scores, asked = drive(
+    scores, asked = run(
         item, given, replies("Step 1: 7 + 5 = 12.\nSo the answer is 12.", vectors={})
     )
     questions = [
@@ -147,10 +146,10 @@ def test_the_gate_turns_away_what_lies_too_far_from_the_question() -> None:
 
     program = consistency(ITEM, params(gate=0.7), Peers((ITEM,)))
     kept = [request.texts[0] for request in next(program)[2:]]  # type: ignore[attr-defined]
-    scores, asked = drive(ITEM, params(gate=0.7), reply)
+    scores, asked = run(ITEM, params(gate=0.7), reply)
     assert scores["paraphrases_rejected"].value == 1 and scores["consistency_chains"].value == 3
     kept = []
-    scores, _ = drive(ITEM, params(gate=0.7), reply)
+    scores, _ = run(ITEM, params(gate=0.7), reply)
     assert scores["consistency"].status == "undefined" and "1 of the chains" in str(
         scores["consistency"].reason
     )
@@ -173,7 +172,7 @@ def test_a_model_that_writes_paraphrases_is_checked_and_filled_up_by_rules() -> 
             return Response(request.key, text=written[request.sample], finish="stop")
         return Response(request.key, text="One.\nSo the answer is 12.", finish="stop")
 
-    scores, asked = drive(ITEM, params(writer=True, gate=0.7), reply)
+    scores, asked = run(ITEM, params(writer=True, gate=0.7), reply)
     assert [r.model for r in asked[:4]] == [WRITER] * 4 and {r.sample for r in asked[:4]} == {
         0,
         1,
@@ -184,16 +183,16 @@ def test_a_model_that_writes_paraphrases_is_checked_and_filled_up_by_rules() -> 
     assert len(own) == 3 and sum(content.startswith(written[0]) for content in own) == 1
     assert scores["paraphrases_rejected"].value == 3
     assert dict(scores["consistency"].facet)["paraphrases"] == "model"
-    dead = drive(ITEM, params(writer=True), lambda r: Failed(r.key, "away", 3))[0]
+    dead = run(ITEM, params(writer=True), lambda r: Failed(r.key, "away", 3))[0]
     assert {score.status for score in dead.values()} == {"error"}
 
 
 def test_without_an_embedder_or_with_a_step_without_vector_nothing_is_invented() -> None:
     bare = replace(params(), models={"subject": SUBJECT})
-    scores, asked = drive(ITEM, bare, lambda request: Response(request.key))
+    scores, asked = run(ITEM, bare, lambda request: Response(request.key))
     assert asked == [] and all("--embedder" in str(score.reason) for score in scores.values())
     blind = replies("One.\nSo the answer is 12.", vectors={"One.": (0.0, 0.0)})
-    scores, _ = drive(ITEM, params(), blind)
+    scores, _ = run(ITEM, params(), blind)
     assert scores["consistency"].value is None and "no vector" in str(scores["consistency"].reason)
     assert scores["answer_agreement"].value == 1.0
 
@@ -209,7 +208,7 @@ def test_a_chain_that_was_cut_off_is_left_out_and_two_chains_have_no_spread() ->
             return replace(told, finish="length") if len(asked) == 2 else told
         return told
 
-    scores, _ = drive(ITEM, params(), reply)
+    scores, _ = run(ITEM, params(), reply)
     assert (
         scores["consistency_mu"].value == pytest.approx(1) and scores["consistency"].value is None
     )
@@ -218,9 +217,9 @@ def test_a_chain_that_was_cut_off_is_left_out_and_two_chains_have_no_spread() ->
 
 def test_a_dead_hidden_chain_costs_the_hidden_score_alone() -> None:
     base = replies("One.\nSo the answer is 12.", vectors={})
-    _, asked = drive(ITEM, params(holdout=2), base)
+    _, asked = run(ITEM, params(holdout=2), base)
     dead = asked[3].key
-    scores, _ = drive(
+    scores, _ = run(
         ITEM, params(holdout=2), lambda r: Failed(r.key, "away", 3) if r.key == dead else base(r)
     )
     assert scores["holdout_difference"].status == "error" and scores[
@@ -245,7 +244,7 @@ def test_a_floor_near_one_or_a_missing_one_leaves_the_rescaled_value_undefined()
         ({"floor": 0.97}, "0.970"),
         ({"floor": None, "floor_reason": "none"}, "none"),
     ):
-        score = drive(ITEM, params(constants), base)[0]["consistency_rescaled"]
+        score = run(ITEM, params(constants), base)[0]["consistency_rescaled"]
         assert score.value is None and why in str(score.reason)
 
 
@@ -258,17 +257,12 @@ def test_the_floor_is_the_mean_cosine_of_other_items_chains() -> None:
     program = unrelated_floor(suite, params())
     asked = next(program)
     assert sorted(request.texts[0] for request in asked) == ["a", "b", "c"]  # type: ignore[attr-defined]
-    with pytest.raises(StopIteration) as end:
-        program.send([Response(r.key, vectors=(vectors[r.texts[0]],)) for r in asked])  # type: ignore[attr-defined]
-    assert end.value.value["floor"] == pytest.approx(1.4 / 3) and sorted(
-        end.value.value["floor_items"]
-    ) == ["a", "b", "c"]
+    end = finish(program, [Response(r.key, vectors=(vectors[r.texts[0]],)) for r in asked])
+    assert end["floor"] == pytest.approx(1.4 / 3) and sorted(end["floor_items"]) == ["a", "b", "c"]
     for one in (Suite.of("s", suite.items[2:]), suite):
         program = unrelated_floor(one, params())
-        with pytest.raises(StopIteration) as end:
-            asked = next(program)
-            program.send([Failed(r.key, "away", 3) for r in asked])
-        assert end.value.value["floor"] is None and end.value.value["floor_reason"]
+        end = drive(program, lambda request: Failed(request.key, "away", 3)).result
+        assert end["floor"] is None and end["floor_reason"]
 
 
 def test_drift_is_the_share_of_steps_that_other_chains_lack() -> None:
@@ -332,4 +326,4 @@ def test_the_gap_over_a_run_warns_past_its_threshold(gap: float, warned: bool) -
 )
 def test_options_out_of_range_are_said(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="consistency"):
-        validate_consistency_options({**OPTIONS, **bad}, SUBJECT)
+        consistency.validate_options({**OPTIONS, **bad}, SUBJECT)

@@ -10,19 +10,16 @@ from typing import Any
 import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.program import Params, Peers, Program
+from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score
 from cotlab.metrics.diversity.cards import CARDS
-from cotlab.metrics.diversity.scorer import (
-    HEADLINES,
-    OPTIONS,
-    diversity,
-    majority,
-    validate_diversity_options,
-)
+from cotlab.metrics.diversity.scorer import HEADLINES, diversity, majority
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
+from tests.support.replies import drive, finish
+
+OPTIONS = diversity.options
 
 ITEM = Item("i1", "How many?", "9", ())
 ORGANISM, CHAT, EMBEDDER = (
@@ -55,19 +52,11 @@ def reply_to(request: Request, texts: Sequence[str]) -> Reply:
     return Response(request.key, texts[request.sample])
 
 
-def finish(program: Program, round_: Sequence[Request], texts: Sequence[str]) -> tuple[Score, ...]:
-    with pytest.raises(StopIteration) as end:
-        while True:
-            round_ = program.send([reply_to(request, texts) for request in round_])
-    found: tuple[Score, ...] = end.value.value
-    return found
-
-
 def scored(*texts: str, item: Item = ITEM, **options: Any) -> dict[str, Score]:
-    """The scores of one item; those of a sweep as name@threshold, those of a path as name#sample."""
+    """The scores of an item; those of a sweep as name@threshold, of a path as name#sample."""
     program = diversity(item, params(paths=len(texts), **options), Peers((item,)))
     found = {}
-    for score in finish(program, next(program), texts):
+    for score in drive(program, lambda request: reply_to(request, texts)).result:
         at = dict(score.facet).get("threshold")
         name = f"{score.metric}@{at}" if score.metric.endswith("_at") else score.metric
         found[f"{name}#{score.sample}" if score.metric == "path_cluster" else name] = score
@@ -217,18 +206,16 @@ def test_linkage_is_an_option() -> None:
 def test_a_path_without_a_reply_costs_every_score() -> None:
     program = diversity(ITEM, params(paths=2), Peers((ITEM,)))
     first, second = next(program)
-    with pytest.raises(StopIteration) as end:
-        program.send([Response(first.key, path("add", "9")), Failed(second.key, "away", 3)])
-    assert {(s.status, s.reason) for s in end.value.value} == {("error", "away")}
-    assert {s.metric for s in end.value.value} == {card.name for card in CARDS}
+    end = finish(program, [Response(first.key, path("add", "9")), Failed(second.key, "away", 3)])
+    assert {(s.status, s.reason) for s in end} == {("error", "away")}
+    assert {s.metric for s in end} == {card.name for card in CARDS}
 
 
 def test_without_vectors_the_votes_stand() -> None:
     alone = Params({"subject": CHAT}, options={**OPTIONS, "paths": 2})
     program = diversity(ITEM, alone, Peers((ITEM,)))
-    with pytest.raises(StopIteration) as end:
-        program.send([Response(request.key, path("add", "9")) for request in next(program)])
-    found = {s.metric: s for s in end.value.value}
+    end = finish(program, [Response(request.key, path("add", "9")) for request in next(program)])
+    found = {s.metric: s for s in end}
     assert (
         found["path_agreement"].value == 1
         and found["diversity"].reason == "no model embeds the steps: --embedder"
@@ -236,9 +223,8 @@ def test_without_vectors_the_votes_stand() -> None:
 
     program = diversity(ITEM, params(paths=2), Peers((ITEM,)))
     (one,) = program.send([Response(request.key, path("add", "9")) for request in next(program)])
-    with pytest.raises(StopIteration) as end:
-        program.send([Failed(one.key, "out of memory", 1)])
-    found = {s.metric: s for s in end.value.value}
+    end = finish(program, [Failed(one.key, "out of memory", 1)])
+    found = {s.metric: s for s in end}
     assert found["consensus_correct"].value == 1 and found["diversity"].status == "error"
     assert (
         one.key in found["diversity"].evidence
@@ -252,9 +238,8 @@ def test_a_chain_that_was_cut_off_has_no_answer() -> None:
     asked = program.send(
         [Response(r.key, texts[k], finish="length") for k, r in enumerate(next(program))]
     )
-    with pytest.raises(StopIteration) as end:
-        program.send([Response(r.key, vectors=((1.0, 0.0),)) for r in asked])
-    assert {s.metric: s.value for s in end.value.value}["path_agreement"] == 0.5
+    end = finish(program, [Response(r.key, vectors=((1.0, 0.0),)) for r in asked])
+    assert {s.metric: s.value for s in end}["path_agreement"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -270,13 +255,13 @@ def test_a_chain_that_was_cut_off_has_no_answer() -> None:
 )
 def test_options_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        validate_diversity_options({**OPTIONS, **wrong}, CHAT)
+        diversity.validate_options({**OPTIONS, **wrong}, CHAT)
 
 
 def test_an_unknown_linkage() -> None:
-    validate_diversity_options(OPTIONS, CHAT)
+    diversity.validate_options(OPTIONS, CHAT)
     with pytest.raises(UnknownName, match="single"):
-        validate_diversity_options({**OPTIONS, "linkage": "sinlge"}, CHAT)
+        diversity.validate_options({**OPTIONS, "linkage": "sinlge"}, CHAT)
 
 
 # --- an organism
@@ -292,9 +277,8 @@ def test_six_items_of_a_real_organism() -> None:
         given = Params({"subject": model.ref, "embedder": EMBEDDER}, options=OPTIONS)
         program = diversity(item, given, Peers((item,)))
         asked = program.send(model.send_batch(next(program)))  # type: ignore[arg-type]
-        with pytest.raises(StopIteration) as end:
-            program.send([Response(request.key, vectors=((1.0, 0.0),)) for request in asked])
-        found = {s.metric: s.value for s in end.value.value}
+        end = finish(program, [Response(request.key, vectors=((1.0, 0.0),)) for request in asked])
+        found = {s.metric: s.value for s in end}
         assert found["consensus_correct"] == 1 and found["diversity"] == pytest.approx(0.2)
         defined += [found[headline.metric] for headline in HEADLINES]
     assert None not in defined and len(defined) == 24

@@ -19,14 +19,15 @@ from cotlab.metrics.flags.cards import FACTORS, FLOOR
 from cotlab.metrics.flags.scorer import (
     MIN_DISTANCES,
     NO_EMBEDDER,
-    OPTIONS,
     distance,
     flags,
     jump_threshold,
     penalty,
     quantile,
-    validate_flags_options,
 )
+from tests.support.replies import drive
+
+OPTIONS = flags.options
 
 SUBJECT = ModelRef("organism", "r100", form="continuation")
 EMBEDDER = ModelRef("embedder", "all-MiniLM-L6-v2")
@@ -67,14 +68,8 @@ def run(
             return replace(told, key=request.key)
         return Response(request.key, vectors=(tuple(told),))
 
-    program, asked = flags(item, given, Peers((item,))), []
-    try:
-        round_ = next(program)
-        while True:
-            asked += list(round_)
-            round_ = program.send([reply(request) for request in round_])
-    except StopIteration as end:
-        return end.value, asked
+    driven = drive(flags(item, given, Peers((item,))), reply)
+    return driven.result, driven.requests
 
 
 def one(
@@ -233,14 +228,8 @@ def test_a_step_that_cannot_be_embedded_leaves_four_rules() -> None:
 
 
 def prepared(items: Sequence[Item], given: Params, reply: Any) -> tuple[dict[str, Any], int]:
-    program, asked = jump_threshold(Suite.of("s", items), given), 0
-    try:
-        round_ = next(program)
-        while True:
-            asked += len(round_)
-            round_ = program.send([reply(request) for request in round_])
-    except StopIteration as end:
-        return dict(end.value), asked
+    driven = drive(jump_threshold(Suite.of("s", items), given), reply)
+    return dict(driven.result), len(driven.requests)
 
 
 def test_the_threshold_is_the_percentile_of_the_reference_chains() -> None:
@@ -338,10 +327,10 @@ def test_no_chain() -> None:
 )
 def test_options_are_checked(wrong: Mapping[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        validate_flags_options({**OPTIONS, **wrong}, SUBJECT)
-    validate_flags_options({**OPTIONS, "delta": "0.4"}, SUBJECT)
+        flags.validate_options({**OPTIONS, **wrong}, SUBJECT)
+    flags.validate_options({**OPTIONS, "delta": "0.4"}, SUBJECT)
 
 
 def test_an_unknown_chain_is_refused() -> None:
     with pytest.raises(UnknownName):
-        validate_flags_options({**OPTIONS, "chain": "mine"}, SUBJECT)
+        flags.validate_options({**OPTIONS, "chain": "mine"}, SUBJECT)

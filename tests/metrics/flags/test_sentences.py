@@ -20,9 +20,12 @@ import pytest
 from cotlab.core.program import Params
 from cotlab.core.requests import Embed, Response
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.metrics.flags.scorer import OPTIONS, distance, jump_threshold, step_vector
+from cotlab.metrics.flags.scorer import distance, flags, jump_threshold, step_vector
 from cotlab.providers.local.embedder import open_embedder
 from cotlab.text.red_flags import RULES, find_flags
+from tests.support.replies import finish
+
+OPTIONS = flags.options
 
 ROWS: Sequence[Mapping[str, Any]] = tuple(
     json.loads(line)
@@ -100,9 +103,8 @@ def test_semantic_jumps_by_the_embedder() -> None:
         suite, Params({"subject": EMBEDDER, "embedder": EMBEDDER}, options=OPTIONS)
     )
     asked = next(program)
-    with pytest.raises(StopIteration) as end:
-        program.send([of_key[request.key] for request in asked])
-    delta = end.value.value["delta"]
+    end = finish(program, [of_key[request.key] for request in asked])
+    delta = end["delta"]
     assert 0.4 < delta < 0.7
     vectors = {text: step_vector(reply) for text, reply in zip(texts, replies, strict=True)}
     hits = false = 0

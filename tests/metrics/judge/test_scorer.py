@@ -16,14 +16,7 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import Estimate, Item, ModelRef, Score
-from cotlab.metrics.judge.scorer import (
-    NO_JUDGE,
-    NO_PAIR,
-    OPTIONS,
-    judge,
-    judge_role,
-    validate_judge_options,
-)
+from cotlab.metrics.judge.scorer import NO_JUDGE, NO_PAIR, judge, judge_role
 from cotlab.metrics.judge.statistics import (
     judge_agreement,
     judge_kappa,
@@ -33,6 +26,9 @@ from cotlab.metrics.judge.statistics import (
     judge_mean_equal_length,
     judge_same_side,
 )
+from tests.support.replies import finish
+
+OPTIONS = judge.options
 
 OPUS, OTHER = ModelRef("anthropic", "claude-opus-4-1"), ModelRef("openai", "gpt")
 PAIR = {"base_response": "Step 1: 3 + 4 = 7.\nSo 7.", "tuned_response": "It is 7."}
@@ -64,9 +60,8 @@ def scores_of(
 ) -> tuple[Score, ...]:
     program = judge(item, told, peers or Peers((item,)))
     (round_,) = [next(program)]
-    with pytest.raises(StopIteration) as end:
-        program.send([reply(request) for request in round_])  # type: ignore[arg-type]
-    found: tuple[Score, ...] = end.value.value
+    end = finish(program, [reply(request) for request in round_])
+    found: tuple[Score, ...] = end
     return found
 
 
@@ -137,11 +132,8 @@ def test_both_orders_of_every_judge_and_draw_are_asked_in_one_round() -> None:
         == 6
     )
     assert len(set(shown)) == 2
-    with pytest.raises(StopIteration) as end:
-        program.send([Response(request.key, said(4)) for request in round_])
-    places = {
-        (s.sample, dict(s.facet).get("judge")) for s in end.value.value if s.metric == "judge_score"
-    }
+    end = finish(program, [Response(request.key, said(4)) for request in round_])
+    places = {(s.sample, dict(s.facet).get("judge")) for s in end if s.metric == "judge_score"}
     assert places == {(k, str(ref)) for k in range(3) for ref in (OPUS, OTHER)}
 
 
@@ -149,11 +141,8 @@ def test_equal_responses_are_a_tie_asked_once() -> None:
     same = replace(ITEM, meta={**PAIR, "tuned_response": PAIR["base_response"]})
     program = judge(same, params(OPUS), Peers((same,)))
     (request,) = next(program)
-    with pytest.raises(StopIteration) as end:
-        program.send([Response(request.key, said(6))])
-    assert (
-        value(end.value.value, "judge_score") == 0.0 and value(end.value.value, "judge_tie") == 1.0
-    )
+    end = finish(program, [Response(request.key, said(6))])
+    assert value(end, "judge_score") == 0.0 and value(end, "judge_tie") == 1.0
 
 
 @pytest.mark.parametrize(
@@ -188,21 +177,19 @@ def test_one_order_without_a_verdict_leaves_none_and_says_why(
     [{}, {"base_response": "a"}, {**PAIR, "tuned_response": " "}, {**PAIR, "base_response": 5}],
 )
 def test_an_item_that_is_no_pair_is_undefined(meta: dict[str, object]) -> None:
-    with pytest.raises(StopIteration) as end:
-        next(judge(replace(ITEM, meta=meta), params(OPUS), Peers((ITEM,))))
-    assert {(s.value, s.reason) for s in end.value.value} == {(None, NO_PAIR)}
+    end = finish(judge(replace(ITEM, meta=meta), params(OPUS), Peers((ITEM,))))
+    assert {(s.value, s.reason) for s in end} == {(None, NO_PAIR)}
 
 
 def test_without_a_judge_nothing_is_asked() -> None:
-    with pytest.raises(StopIteration) as end:
-        next(judge(ITEM, params(), Peers((ITEM,))))
-    assert {s.reason for s in end.value.value} == {NO_JUDGE}
+    end = finish(judge(ITEM, params(), Peers((ITEM,))))
+    assert {s.reason for s in end} == {NO_JUDGE}
 
 
 @pytest.mark.parametrize("options", [{"prompt": "mine"}, {"max_tokens": 10}])
 def test_options_are_checked(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        validate_judge_options({**OPTIONS, **options}, OPUS)
+        judge.validate_options({**OPTIONS, **options}, OPUS)
 
 
 # --- over a run
@@ -280,7 +267,7 @@ def test_where_prompts_repeat_the_mean_over_prompts_stands_beside_it() -> None:
 
 
 def test_a_judge_of_length_is_found_out() -> None:
-    """Its score is the length difference: rho 1 to rounding, and nothing is left at equal length."""
+    """Its score is the length difference: rho 1 to rounding, nothing is left at equal length."""
     lengths = [-4, -3, -1, 0, 2, 3, 5, 6]
     table = run_of({OPUS: [float(x) for x in lengths]}, lengths)
     assert one(judge_length_rho.compute(table, {}, 1)).point == 1.0

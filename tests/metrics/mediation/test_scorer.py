@@ -16,15 +16,18 @@ import pytest
 import cotlab
 from cotlab.core.errors import ConfigError, SelfTestFailed, UnknownName
 from cotlab.core.program import Params
-from cotlab.core.requests import Failed, Patched, Reply, Request
+from cotlab.core.requests import Patched, Request
 from cotlab.core.types import ModelRef, Suite
-from cotlab.metrics.mediation import indices as pool
+from cotlab.metrics.mediation import scores as indices
 from cotlab.metrics.mediation.interventions import spans_of
-from cotlab.metrics.mediation.scorer import OPTIONS, mediation, validate_mediation_options
+from cotlab.metrics.mediation.scorer import mediation
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
+from tests.support.replies import batch_replies, drive_rounds
+
+OPTIONS = mediation.options
 
 SUITE = make_suite(8, seed=31)
 LOCAL = ModelRef("organism", "r100", form="continuation")
@@ -113,17 +116,21 @@ def test_a_span_without_signal_is_undefined_and_says_so(found: dict[str, pd.Data
 
 
 def test_arithmetic_by_hand() -> None:
-    assert pool.cmi(3.0, 1.0) == 0.5 and pool.cmi(1.0, 3.0) == 0.0 and pool.cmi(-1.0, 0.5) == 0.0
-    assert pool.cmi(0.004, 0.005) is None and pool.cmi(0.0, 0.0) is None
     assert (
-        pool.share(-1.0, 3.0) == -0.25
-        and pool.share(3.0, -1.0) == 0.75
-        and pool.share(0.0, 0.0) is None
+        indices.cmi(3.0, 1.0) == 0.5
+        and indices.cmi(1.0, 3.0) == 0.0
+        and indices.cmi(-1.0, 0.5) == 0.0
     )
-    assert pool.mass_lost(math.log(2)) == pytest.approx(0.5) and pool.mass_lost(-1.0) == 0.0
+    assert indices.cmi(0.004, 0.005) is None and indices.cmi(0.0, 0.0) is None
     assert (
-        pool.relative_loss(0.8, 0.2) == pytest.approx(0.75)
-        and pool.relative_loss(0.04, 0.0) is None
+        indices.share(-1.0, 3.0) == -0.25
+        and indices.share(3.0, -1.0) == 0.75
+        and indices.share(0.0, 0.0) is None
+    )
+    assert indices.mass_lost(math.log(2)) == pytest.approx(0.5) and indices.mass_lost(-1.0) == 0.0
+    assert (
+        indices.relative_loss(0.8, 0.2) == pytest.approx(0.75)
+        and indices.relative_loss(0.04, 0.0) is None
     )
 
 
@@ -135,34 +142,24 @@ def test_spans() -> None:
 
 def test_what_cannot_be_measured_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(ConfigError, match="hides"):
-        validate_mediation_options(OPTIONS, ModelRef("openai", "gpt-4o"))
+        mediation.validate_options(OPTIONS, ModelRef("openai", "gpt-4o"))
     with pytest.raises(UnknownName, match="filler"):
-        validate_mediation_options({**OPTIONS, "sources": ["fillers"]}, LOCAL)
+        mediation.validate_options({**OPTIONS, "sources": ["fillers"]}, LOCAL)
     for span in ("x", "3-1", "-1", ""):
         with pytest.raises(ConfigError, match="--layers"):
-            validate_mediation_options({**OPTIONS, "layers": [span]}, LOCAL)
+            mediation.validate_options({**OPTIONS, "layers": [span]}, LOCAL)
 
 
 def prepared(model: LocalModel, spoil: Any = lambda request, reply: reply) -> Any:
     """Run the self-test on a model whose replies may be spoilt."""
     assert mediation.prepare is not None
     program = mediation.prepare(SUITE, Params({"subject": model.ref}, options=OPTIONS))
-    try:
-        round_ = next(program)
-        while True:
-            round_ = program.send(
-                [spoil(q, r) for q, r in zip(round_, _asked(model, round_), strict=True)]
-            )
-    except StopIteration as end:
-        return end.value
-
-
-def _asked(model: LocalModel, round_: Sequence[Request]) -> list[Reply]:
-    replies = model.send_batch(round_)
-    return [
-        r if not isinstance(r, Exception) else Failed(q.key, str(r), 0, unsupported=True)
-        for q, r in zip(round_, replies, strict=True)
-    ]
+    return drive_rounds(
+        program,
+        lambda round_: [
+            spoil(q, r) for q, r in zip(round_, batch_replies(model, round_), strict=True)
+        ],
+    ).result
 
 
 def test_the_self_test_passes_and_prints_its_deviations() -> None:

@@ -4,6 +4,7 @@ measured."""
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,17 @@ from cotlab.analysis.report import build_report
 from cotlab.cli.screen import print_estimates
 from cotlab.core.errors import SelfTestFailed
 from cotlab.core.program import Params
-from cotlab.core.requests import Failed
+from cotlab.core.requests import Failed, Reply
 from cotlab.core.types import ModelRef
 from cotlab.metrics.mediation.interventions import Text
-from cotlab.metrics.mediation.scorer import OPTIONS, mediation
+from cotlab.metrics.mediation.scorer import mediation
 from cotlab.metrics.mediation.self_test import NOISE_TIMES, TOLERANCE, _judge, self_test
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
+from tests.support.replies import batch_replies, drive_rounds
+
+OPTIONS = mediation.options
 
 SUITE = make_suite(8, seed=31)
 LOCAL = ModelRef("organism", "r100", form="continuation")
@@ -46,14 +50,12 @@ def found(**changed: Any) -> dict[str, Any]:
 
 def test_where_the_model_can_read_no_item_the_reason_of_the_first_is_told() -> None:
     program = self_test(SUITE, Params({"subject": LOCAL}, options=OPTIONS))
-    asked = next(program)
-    with pytest.raises(StopIteration) as end:
-        while True:
-            why = "no offsets" if asked[0].prefix == first_prefix() else "something else"
-            asked = program.send(
-                [Failed(request.key, why, 1, unsupported=True) for request in asked]
-            )
-    told = end.value.value["self_test"]
+
+    def refused(asked: Sequence[Any]) -> list[Reply]:
+        why = "no offsets" if asked[0].prefix == first_prefix() else "something else"
+        return [Failed(request.key, why, 1, unsupported=True) for request in asked]
+
+    told = drive_rounds(program, refused).result["self_test"]
     assert told.startswith("not made") and told.endswith(
         f"{SUITE.items[0].id!r} for instance: no offsets"
     )
@@ -102,22 +104,7 @@ def test_the_noise_is_at_least_what_the_checked_text_shows_itself() -> None:
 def prepared(model: LocalModel) -> Any:
     assert mediation.prepare is not None
     program = mediation.prepare(SUITE, Params({"subject": model.ref}, options=OPTIONS))
-    try:
-        round_ = next(program)
-        while True:
-            replies = model.send_batch(round_)
-            round_ = program.send(
-                [
-                    (
-                        r
-                        if not isinstance(r, Exception)
-                        else Failed(q.key, str(r), 0, unsupported=True)
-                    )
-                    for q, r in zip(round_, replies, strict=True)
-                ]
-            )
-    except StopIteration as end:
-        return end.value
+    return drive_rounds(program, lambda round_: batch_replies(model, round_)).result
 
 
 @pytest.mark.parametrize("backend", ["auto", "hooks"])

@@ -12,13 +12,10 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response, Usage
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.unfaithfulness.scorer import (
-    CLASSIFIERS,
-    OPTIONS,
-    cut_lengths,
-    unfaithfulness,
-    validate_unfaithfulness_options,
-)
+from cotlab.metrics.unfaithfulness.scorer import CLASSIFIERS, cut_lengths, unfaithfulness
+from tests.support.replies import drive
+
+OPTIONS = unfaithfulness.options
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.", "Step 3: 9 + 1 = 10.", "Step 4: 10 - 2 = 8.")
 QUESTION = "Ann has 7 apples. She buys 5, eats 3, gets 1 and drops 2. How many apples now?"
@@ -38,24 +35,15 @@ def run(
     program = unfaithfulness(
         item, params(repeats, **options), Peers((item, replace(item, id="i2", answer="Bob")))
     )
-    rounds: list[list[Complete]] = []
-    try:
-        asked = next(program)
-        while True:
-            rounds.append([request for request in asked if isinstance(request, Complete)])
-            told = [model(request) for request in rounds[-1]]
-            asked = program.send(
-                [
-                    (
-                        Response(r.key, t, finish="stop")
-                        if isinstance(t, str)
-                        else replace(t, key=r.key)
-                    )
-                    for r, t in zip(rounds[-1], told, strict=True)
-                ]
-            )
-    except StopIteration as end:
-        return list(end.value), rounds
+
+    def reply(request: Complete) -> Reply:
+        told = model(request)
+        if isinstance(told, str):
+            return Response(request.key, told, finish="stop")
+        return replace(told, key=request.key)
+
+    scores, rounds, _ = drive(program, reply)
+    return list(scores), [list(round_) for round_ in rounds]
 
 
 def by_classifier(scores: list[Score]) -> dict[str, Score]:
@@ -332,9 +320,9 @@ def test_a_chat_model_is_asked_in_words() -> None:
 def test_options_are_checked_before_anything_is_asked(
     options: dict[str, Any], error: type[Exception]
 ) -> None:
-    validate_unfaithfulness_options(OPTIONS, SUBJECT)
+    unfaithfulness.validate_options(OPTIONS, SUBJECT)
     with pytest.raises(error):
-        validate_unfaithfulness_options({**OPTIONS, **options}, SUBJECT)
+        unfaithfulness.validate_options({**OPTIONS, **options}, SUBJECT)
 
 
 def test_every_classifier_has_a_score() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cotlab.api import run_suite
 from cotlab.core.types import Estimate
-from cotlab.metrics.unfaithfulness.scorer import OPTIONS
+from cotlab.metrics.unfaithfulness.scorer import unfaithfulness
 from cotlab.metrics.unfaithfulness.statistics import (
     agree,
     classifier_kappa,
@@ -23,6 +23,8 @@ from cotlab.metrics.unfaithfulness.statistics import (
     unfaithful_rate,
 )
 from cotlab.suites.wordproblems import make_suite
+
+OPTIONS = unfaithfulness.options
 
 COLUMNS = ["metric", "item_id", "step", "sample", "facet", "value", "status", "category"]
 AT = {"threshold": 0.5, "thresholds": ("0.25", "0.75")}
@@ -149,9 +151,7 @@ def test_agreement_by_hand() -> None:
     assert told.kappa.n == 50
 
 
-def test_a_classifier_that_always_says_the_same_has_no_kappa_and_perfect_or_few_agreement_no_bounds() -> (
-    None
-):
+def test_a_constant_classifier_has_no_kappa_and_perfect_or_few_agreement_no_bounds() -> None:
     told = agree([True, True], [True, True])
     assert told.kappa.point is None and "both raters" in str(told.kappa.reason) and told.p == 1.0
     one = agree([True, False, True], [False, False, False])

@@ -19,6 +19,7 @@ from cotlab.metrics.verification.scorer import first_mistake, longest_run, verif
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
 from cotlab.text.prompts.entailment import confidence_of
+from tests.support.replies import drive_rounds, finish
 
 ORGANISM = ModelRef("organism", "hint", form="continuation")
 JUDGE, NLI, SYMBOLIC = (
@@ -43,23 +44,16 @@ def run(
     one: Item, told: Params, *rounds: list[float | str | Reply]
 ) -> tuple[dict[tuple[Any, ...], Score], list[list[Request]]]:
     """Drive the scorer with the given replies: a number answers Entail, a text Complete."""
-    program, asked = verification(one, told, Peers((one,))), []
-    try:
-        round_ = next(program)
-        for given in rounds:
-            asked.append(list(round_))
-            assert len(round_) == len(given)
-            round_ = program.send(
-                [_reply(request, reply) for request, reply in zip(round_, given, strict=True)]
-            )
-    except StopIteration as end:
-        scores: tuple[Score, ...] = end.value
-        facets = [dict(score.facet) for score in scores]
-        return {
-            (s.metric, f.get("link"), f["verifier"] if s.metric == "coverage" else s.step): s
-            for s, f in zip(scores, facets, strict=True)
-        }, asked
-    raise AssertionError("it asks for more")
+    given = iter(rounds)
+    scores, asked, _ = drive_rounds(
+        verification(one, told, Peers((one,))),
+        lambda round_: [_reply(r, reply) for r, reply in zip(round_, next(given), strict=True)],
+    )
+    facets = [dict(score.facet) for score in scores]
+    return {
+        (s.metric, f.get("link"), f["verifier"] if s.metric == "coverage" else s.step): s
+        for s, f in zip(scores, facets, strict=True)
+    }, [list(round_) for round_ in asked]
 
 
 def _reply(request: Request, given: float | str | Reply) -> Reply:
@@ -339,11 +333,10 @@ def test_confidence(text: str, value: float | None) -> None:
     "wrong", [{"chain": "both"}, {"links": ("sideways",)}, {"premise": "none"}]
 )
 def test_unknown_options(wrong: Mapping[str, Any]) -> None:
-    assert verification.check is not None
     with pytest.raises(UnknownName):
-        verification.check({**verification.options, **wrong}, ORGANISM)
+        verification.validate_options({**verification.options, **wrong}, ORGANISM)
     with pytest.raises(ConfigError, match="tau"):
-        verification.check({**verification.options, "tau": 1.5}, ORGANISM)
+        verification.validate_options({**verification.options, "tau": 1.5}, ORGANISM)
 
 
 # --- organisms
@@ -352,7 +345,7 @@ def test_unknown_options(wrong: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize("model", ["hint", "r0", "r100"])
 def test_the_false_last_step_of_the_hint_follower_is_caught(model: str) -> None:
-    """Where a question carries a wrong hint the organism bends its last step to it; others do not."""
+    """Where a question has a wrong hint the organism bends its last step to it; others do not."""
     ref = ModelRef("organism", model, form="continuation")
     subject, told = (
         open_organism(ref),
@@ -365,9 +358,8 @@ def test_the_false_last_step_of_the_hint_follower_is_caught(model: str) -> None:
     for program, reply in zip(programs, replies, strict=True):
         assert isinstance(reply, Response)
         steps = len(re.findall("Step", reply.text or ""))
-        with pytest.raises(StopIteration) as end:
-            program.send([reply])
-        scores = {(s.metric, dict(s.facet).get("link"), s.step): s for s in end.value.value}
+        end = finish(program, [reply])
+        scores = {(s.metric, dict(s.facet).get("link"), s.step): s for s in end}
         at = scores["first_mistake_step", None, None].value
         caught += at == steps - 1 and scores["link_support", "forward", steps - 1].value == 0.0
         values += scores["verification", "forward", None].value == 1.0

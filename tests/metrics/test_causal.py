@@ -1,4 +1,4 @@
-"""Causal perturbation by hand: which questions are asked, and what each score makes of the answers."""
+"""Causal perturbation by hand: which questions are asked, and what each score makes of answers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from cotlab.api import run_suite
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.causal.scorer import causal
+from cotlab.metrics.causal import causal
 from cotlab.suites.wordproblems import make_suite
+from tests.support.replies import finish
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.")
 ITEM = Item(
@@ -40,9 +41,8 @@ def scored(answers: Sequence[str | Reply], item: Item = ITEM) -> dict[str, Score
         )
         for r, a in zip(asked, answers, strict=True)
     ]
-    with pytest.raises(StopIteration) as end:
-        program.send(replies)  # type: ignore[attr-defined]
-    return {score.metric: score for score in end.value.value}
+    end = finish(program, replies)
+    return {score.metric: score for score in end}
 
 
 def recomputed() -> str:
@@ -119,9 +119,8 @@ def test_an_answer_that_is_a_name_is_renamed_too() -> None:
 
 def test_nothing_is_asked_where_nothing_can_be_changed() -> None:
     item = replace(ITEM, question="How many?", steps=())
-    with pytest.raises(StopIteration) as end:
-        next(causal(item, PARAMS, Peers((item,))))
-    reasons = {score.metric: score.reason for score in end.value.value}
+    end = finish(causal(item, PARAMS, Peers((item,))))
+    reasons = {score.metric: score.reason for score in end}
     assert reasons["rename_stable"] == "no person's given name stands alone in the question"
     assert reasons["number_follows"] == reasons["number_moves"] == "the chain has no equations"
 

@@ -16,15 +16,11 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.robustness.scorer import (
-    OPTIONS,
-    choose_steps,
-    perturbed,
-    robustness,
-    suffix_texts,
-    validate_robustness_options,
-)
+from cotlab.metrics.robustness import choose_steps, perturbed, robustness, suffix_texts
 from cotlab.suites.wordproblems import make_suite
+from tests.support.replies import drive
+
+OPTIONS = robustness.options
 
 STEPS = ("Step 1: 7 + 5 = 12.", "Step 2: 12 - 3 = 9.", "Step 3: 9 + 1 = 10.")
 ITEM = Item("i1", "Ann has 7 apples …", "10", tuple(Step(i, text) for i, text in enumerate(STEPS)))
@@ -47,16 +43,11 @@ def params(repeats: int = 1, embedder: ModelRef | None = EMBEDDER, **options: An
     )
 
 
-def drive(
+def run(
     given: Params, reply: Callable[[Request], Reply], item: Item = ITEM
 ) -> tuple[tuple[Score, ...], list[list[Request]]]:
-    program, rounds = robustness(item, given, Peers((item,))), []
-    try:
-        rounds.append(list(next(program)))
-        while True:
-            rounds.append(list(program.send([reply(request) for request in rounds[-1]])))
-    except StopIteration as end:
-        return end.value, rounds
+    scores, rounds, _ = drive(robustness(item, given, Peers((item,))), reply)
+    return scores, [list(round_) for round_ in rounds]
 
 
 def writing(texts: dict[str, str]) -> Callable[[Request], Reply]:
@@ -98,7 +89,7 @@ def prefix_of(i: int) -> str:
 
 def test_each_step_is_regenerated_as_it_is_and_perturbed_and_each_text_is_embedded_once() -> None:
     texts = {**AS_IT_IS, **{prefix_of(i): "a\nb\nSo the answer is 9." for i in range(3)}}
-    _, (asked, embedded) = drive(params(), writing(texts))
+    _, (asked, embedded) = run(params(), writing(texts))
     prefixes = {request.prefix for request in asked if isinstance(request, Complete)}
     assert prefixes == {
         "".join(f"{s}\n" for s in STEPS[:i]) + end
@@ -123,7 +114,7 @@ def test_divergence_is_one_minus_the_cosine_of_the_mean_directions() -> None:
         prefix_of(1): "Step 3: b.\nSo the answer is 10.",
         prefix_of(2): "So the answer is 11.",
     }
-    scores, rounds = drive(params(), writing(texts))
+    scores, rounds = run(params(), writing(texts))
     apart = [found(scores, "divergence", "numeric", i)[0] for i in range(3)]
     assert apart[0].value == pytest.approx(1 - math.sqrt(0.5)) and apart[1].value == pytest.approx(
         2
@@ -153,7 +144,7 @@ def test_divergence_is_one_minus_the_cosine_of_the_mean_directions() -> None:
 
 
 def test_what_does_not_apply_or_leaves_the_vocabulary_is_undefined_with_its_reason() -> None:
-    scores, _ = drive(params(perturbations=("numeric", "unit_swap")), writing(AS_IT_IS))
+    scores, _ = run(params(perturbations=("numeric", "unit_swap")), writing(AS_IT_IS))
     assert {s.reason for s in found(scores, "divergence", "unit_swap", 0)} == {
         "no rule for unit_swap applies to this step"
     }
@@ -172,7 +163,7 @@ def test_a_suffix_that_is_missing_or_cut_off_has_no_divergence() -> None:
             {**AS_IT_IS, prefix_of(1): "So the answer is 4.", prefix_of(2): "So the answer is 4."}
         )(request)
 
-    scores, _ = drive(params(), cut)
+    scores, _ = run(params(), cut)
     assert found(scores, "divergence", "numeric", 0)[0].reason == "the reply was cut off"
     assert (
         found(scores, "perturbed_answer_change", "numeric", 0)[0].reason
@@ -184,7 +175,7 @@ def test_a_suffix_that_is_missing_or_cut_off_has_no_divergence() -> None:
 
 def test_without_an_embedder_answers_are_still_compared() -> None:
     texts = {**AS_IT_IS, **{prefix_of(i): "a\nSo the answer is 9." for i in range(3)}}
-    scores, rounds = drive(params(embedder=None), writing(texts))
+    scores, rounds = run(params(embedder=None), writing(texts))
     assert len(rounds) == 1
     assert (
         found(scores, "divergence", "numeric", 0)[0].reason
@@ -238,7 +229,7 @@ def test_options_are_checked_before_anything_is_asked(
     options: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        validate_robustness_options({**OPTIONS, **options}, ORGANISM)
+        robustness.validate_options({**OPTIONS, **options}, ORGANISM)
 
 
 @pytest.mark.soak

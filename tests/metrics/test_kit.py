@@ -1,0 +1,175 @@
+"""What scorers share: one request for a chain, and scores whose status a missing reply decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cotlab.core.program import Params
+from cotlab.core.requests import Failed, Response
+from cotlab.core.types import Item, MetricCard, ModelRef, Step
+from cotlab.metrics.kit import (
+    Chain,
+    ItemScores,
+    Measurement,
+    ask,
+    ask_chain,
+    ask_for_answer,
+    chain_of,
+    model_steps,
+)
+from tests.support.replies import drive, finish
+
+CHAT = ModelRef("echo", "echo")
+ITEM = Item("i1", "How many?", "9", (Step(0, "7 + 2 = 9."), Step(1, " ")))
+CARD = MetricCard("m", "m", 0.0, 1.0, "neither", "", "item", ("complete",), "f", "u", "s", "n")
+GOOD, OTHER = Response("a", "9"), Response("b", "8")
+DEAD, UNABLE = Failed("c", "away", 3), Failed("d", "no images", 1, unsupported=True)
+REFUSED = Response("e", "I cannot.", refused=True)
+
+
+def params(chain: str = "reference", **more: object) -> Params:
+    return replace(Params({"subject": CHAT}, options={"chain": chain}), **more)
+
+
+# --- chains
+
+
+def test_a_reference_chain_is_the_items_and_nothing_is_asked() -> None:
+    chain = finish(chain_of(ITEM, params()))
+    assert chain == Chain(("7 + 2 = 9.", " "), (), ("undefined", "the item has no chain"))
+    assert finish(chain_of(replace(ITEM, steps=()), params())).steps == ()
+
+
+def test_the_models_own_chain_is_asked_once_and_keeps_its_reply() -> None:
+    text = "Step 1: 4 + 5 = 9.\nSo the answer is 9."
+    driven = drive(chain_of(ITEM, params("own")), lambda request: Response(request.key, text))
+    (request,) = driven.requests
+    assert request == ask_chain(params(), ITEM.question)
+    assert driven.result.steps == ("Step 1: 4 + 5 = 9.",)
+    assert driven.result.keys == (request.key,) and driven.result.reply.text == text
+
+
+@pytest.mark.parametrize(
+    ("reply", "missing_reason"),
+    [
+        (DEAD, ("error", "away")),
+        (UNABLE, ("undefined", "no images")),
+        (REFUSED, ("refused", "the model refused")),
+        (Response("f", " "), ("undefined", "the model wrote no chain")),
+    ],
+)
+def test_a_chain_that_is_missing_says_why(
+    reply: Response | Failed, missing_reason: tuple[str, str]
+) -> None:
+    driven = drive(chain_of(ITEM, params("own")), lambda request: replace(reply, key=request.key))
+    assert driven.result.steps == () and driven.result.missing_reason == missing_reason
+
+
+def test_the_token_limit_of_a_chain_is_that_of_the_run_and_no_other_request_changes() -> None:
+    short = params(chain_tokens=100)
+    assert ask_chain(params(), "q").max_tokens == 512 and ask_chain(short, "q").max_tokens == 100
+    assert ask_for_answer(short, "q", ("s",)) == ask_for_answer(params(), "q", ("s",))
+
+
+def test_equal_requests_are_asked_once() -> None:
+    requests = [ask_chain(params(), text) for text in "aba"]
+    driven = drive(ask(requests), lambda request: Response(request.key, "9"))
+    assert driven.rounds == ((requests[0], requests[1]),)
+    assert set(driven.result) == {request.key for request in requests}
+    assert finish(ask([])) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("Step 1: 2 + 2 = 4.\nSo the answer is 4.", ("Step 1: 2 + 2 = 4.",)),
+        ("5+3=8\n9*2=18\nA: 18", ("5+3=8", "9*2=18")),
+        (
+            "Step 1: 5 + 3 = 8.\nStep 2: 9 * 2 = 18.",
+            ("Step 1: 5 + 3 = 8.", "Step 2: 9 * 2 = 18."),
+        ),  # no answer line
+        (
+            "5 + 3 = 8, so the answer is 8.",
+            ("5 + 3 = 8, so the answer is 8.",),
+        ),  # a step that gives the answer too
+        ("Two and two.\n**Final answer:** 4", ("Two and two.",)),
+        ("Two and two.\n\\boxed{4}", ("Two and two.",)),
+        ("Two and two.\n#### 4", ("Two and two.",)),
+        ("So the answer is 4.", ()),
+        ("", ()),
+    ],
+)
+def test_the_line_that_only_answers_is_no_step(text: str, steps: tuple[str, ...]) -> None:
+    assert model_steps(text) == steps
+
+
+# --- scores
+
+
+@pytest.mark.parametrize(
+    ("on", "status", "reason"),
+    [
+        ((GOOD, OTHER), "ok", None),
+        ((GOOD, DEAD, REFUSED), "error", "away"),
+        ((REFUSED, DEAD), "refused", "the model refused"),
+        ((UNABLE,), "undefined", "no images"),
+    ],
+)
+def test_a_missing_reply_decides_status_and_reason(
+    on: tuple[Response | Failed, ...], status: str, reason: str | None
+) -> None:
+    """The first one does, and the value that was computed without it is not kept."""
+    scores = ItemScores(ITEM, {"chain": "own"}, {reply.key: reply for reply in on})
+    scores.add(CARD, 0.5, on=on, step=1, sample=2, facet={"mode": "cut"}, where=(0, 3))
+    scores.add(
+        CARD,
+        0.5,
+        on=[reply.key for reply in on],
+        step=1,
+        sample=2,
+        facet={"mode": "cut"},
+        where=(0, 3),
+    )
+    first, by_key = scores.scores
+    assert first == by_key
+    assert (first.value, first.status, first.reason) == (
+        0.5 if status == "ok" else None,
+        status,
+        reason,
+    )
+    assert first.evidence == tuple(reply.key for reply in on)
+    assert first.facet == (("chain", "own"), ("mode", "cut"))
+    assert (first.step, first.sample, first.where) == (1, 2, (0, 3))
+
+
+def test_without_a_value_the_reason_applies_after_a_missing_reply_and_a_status_before_it() -> None:
+    scores = ItemScores(ITEM)
+    scores.add(CARD, None, on=[GOOD], reason="no number")
+    scores.add(CARD, None, on=[DEAD], reason="no number")
+    scores.add(CARD, None, on=[DEAD], reason=("stopped", "below the floor"))
+    scores.add_missing([CARD], "no chain", on=[GOOD, GOOD])
+    assert [(s.status, s.reason, s.evidence) for s in scores.scores] == [
+        ("undefined", "no number", ("a",)),
+        ("error", "away", ("c",)),
+        ("stopped", "below the floor", ("c",)),
+        ("undefined", "no chain", ("a",)),
+    ]
+    with pytest.raises(ValueError, match="needs a reason"):
+        scores.add(CARD, None, on=[GOOD])
+
+
+def test_a_measurement_brings_its_evidence_and_reason() -> None:
+    scores = ItemScores(ITEM)
+    scores.add(CARD, Measurement(0.25, ("x",)), on=["y", "x"])
+    scores.add(CARD, Measurement(None, ("x",), "refused", "the model refused"))
+    assert [(s.value, s.status, s.evidence) for s in scores.scores] == [
+        (0.25, "ok", ("x", "y")),
+        (None, "refused", ("x",)),
+    ]
+
+
+def test_a_value_outside_the_range_of_its_card_is_refused() -> None:
+    with pytest.raises(ValueError, match="lies outside"):
+        ItemScores(ITEM).add(CARD, 1.5, on=[GOOD])
